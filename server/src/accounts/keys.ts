@@ -1,0 +1,68 @@
+import { createHash, randomInt } from 'node:crypto'
+import type { Executor } from '../db/pool.ts'
+import { OperatorError } from '../errors.ts'
+import { noSuchAccount } from './accounts.ts'
+
+export type Credentials = { integrationKey: string; secret: string }
+
+export type KeyInfo = { integrationKey: string; createdAt: Date; rotatedAt: Date | null; revokedAt: Date | null }
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const KEY_LENGTH = 22
+// 62^43 is just over 2^256.
+const SECRET_LENGTH = 43
+
+/** Letters and digits alone: a double click selects all of it, and no shell or URL gives a character a meaning. */
+function randomText(length: number): string {
+  return Array.from({ length }, () => BASE62[randomInt(62)]).join('')
+}
+
+export function hashSecret(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest()
+}
+
+export async function createKey(db: Executor, accountId: number): Promise<Credentials> {
+  const integrationKey = `hk_${randomText(KEY_LENGTH)}`
+  const secret = `hs_${randomText(SECRET_LENGTH)}`
+  const { rowCount } = await db.query(
+    'insert into integration_keys (integration_key, account_id, secret_hash) select $1, id, $3 from accounts where id = $2',
+    [integrationKey, accountId, hashSecret(secret)],
+  )
+  if (rowCount === 0) noSuchAccount(accountId)
+  return { integrationKey, secret }
+}
+
+/** From the commit of this statement on, the old secret opens nothing, on any node: credentials are looked up for every request. */
+export async function rotateKey(db: Executor, integrationKey: string): Promise<Credentials> {
+  const secret = `hs_${randomText(SECRET_LENGTH)}`
+  const { rowCount } = await db.query(
+    'update integration_keys set secret_hash = $2, rotated_at = now() where integration_key = $1 and revoked_at is null',
+    [integrationKey, hashSecret(secret)],
+  )
+  if (rowCount === 0) noSuchKey(integrationKey)
+  return { integrationKey, secret }
+}
+
+export async function revokeKey(db: Executor, integrationKey: string): Promise<KeyInfo> {
+  const { rows } = await db.query<KeyInfo>(
+    `update integration_keys set revoked_at = coalesce(revoked_at, now()) where integration_key = $1 returning ${KEY_INFO}`,
+    [integrationKey],
+  )
+  return rows[0] ?? noSuchKey(integrationKey)
+}
+
+export async function listKeys(db: Executor, accountId: number): Promise<KeyInfo[]> {
+  const account = await db.query('select from accounts where id = $1', [accountId])
+  if (account.rowCount === 0) noSuchAccount(accountId)
+  const { rows } = await db.query<KeyInfo>(
+    `select ${KEY_INFO} from integration_keys where account_id = $1 order by created_at, integration_key`,
+    [accountId],
+  )
+  return rows
+}
+
+const KEY_INFO = 'integration_key as "integrationKey", created_at as "createdAt", rotated_at as "rotatedAt", revoked_at as "revokedAt"'
+
+function noSuchKey(integrationKey: string): never {
+  throw new OperatorError(`There is no live integration key ${integrationKey}; "herald key list ACCOUNT_ID" shows those there are.`)
+}

@@ -1,0 +1,73 @@
+import { existsSync } from 'node:fs'
+import { Command, InvalidArgumentError } from 'commander'
+import { type Config, loadConfig } from '../config.ts'
+import { openDatabase } from '../db/database.ts'
+import type { Pool } from '../db/pool.ts'
+
+/** The settings of every command: the environment, and `.env` in the working directory for what the environment leaves open. */
+export function readConfig(): Config {
+  if (existsSync('.env')) process.loadEnvFile('.env')
+  return loadConfig(process.env)
+}
+
+/** Runs `work` on the configured database, whether the service runs or not. */
+export async function withDatabase<T>(work: (pool: Pool, config: Config) => Promise<T>, role: 'command' | 'migration' = 'command'): Promise<T> {
+  const config = readConfig()
+  const database = await openDatabase(config, { role, onProgress: (sentence) => console.error(sentence) })
+  try {
+    return await work(database.pool, config)
+  } finally {
+    await database.close()
+  }
+}
+
+/** A command that prints a result: as JSON with `--json`, else in words. */
+export function reportingCommand(name: string, description: string): Command {
+  return new Command(name).description(description).option('--json', 'print the result as JSON')
+}
+
+export function report<T>(options: { json?: boolean }, result: T, inWords: (result: T) => string): void {
+  process.stdout.write(`${options.json ? JSON.stringify(result, null, 2) : inWords(result)}\n`)
+}
+
+/** Columns for people; says so where there are no rows. */
+export function table(columns: string[], rows: unknown[][]): string {
+  const cells = [columns, ...rows.map((row) => row.map(cellText))]
+  const widths = columns.map((_, index) => Math.max(...cells.map((row) => (row[index] ?? '').length)))
+  const lines = cells.map((row) => row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ').trimEnd())
+  return rows.length === 0 ? 'None.' : lines.join('\n')
+}
+
+function cellText(value: unknown): string {
+  if (value === null || value === undefined) return '-'
+  return value instanceof Date ? value.toISOString() : String(value)
+}
+
+/** An account's id as an argument. */
+export function accountIdArgument(value: string): number {
+  if (!/^[1-9]\d{0,9}$/.test(value) || Number(value) >= 2 ** 31) {
+    throw new InvalidArgumentError('An account id is a whole number, as "herald account list" shows it.')
+  }
+  return Number(value)
+}
+
+/** A text as an argument: something that can be stored and is not too long. */
+export function textArgument(maxLength: number): (value: string) => string {
+  return (value) => {
+    const length = [...value].length
+    if (length < 1 || length > maxLength || !value.isWellFormed() || value.includes('\uFFFD')) {
+      throw new InvalidArgumentError(`It must have 1 to ${maxLength} characters, in UTF-8.`)
+    }
+    return value
+  }
+}
+
+/** Several of a few known words, separated by commas. */
+export function listArgument<const T extends string>(known: readonly T[]): (value: string) => T[] {
+  return (value) => {
+    const words = [...new Set(value.split(',').map((word) => word.trim()))]
+    const unknown = words.find((word) => !known.includes(word as T))
+    if (unknown !== undefined) throw new InvalidArgumentError(`Known are ${known.join(' and ')}.`)
+    return words as T[]
+  }
+}

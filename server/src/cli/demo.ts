@@ -1,0 +1,39 @@
+import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { createAccount, MODULES } from '../accounts/accounts.ts'
+import { type Credentials, createKey } from '../accounts/keys.ts'
+import { assignAgent, BILLING_TYPES, createAgent } from '../agents/agents.ts'
+import { type Pool, transaction } from '../db/pool.ts'
+
+/**
+ * On an empty database, makes an account to try Herald with, and returns true. Its credentials are on the disk before the account is
+ * committed: a crash in between leaves a file that opens nothing and is written again, never an account that nobody can enter.
+ */
+export async function makeDemoAccount(pool: Pool, dataDir: string): Promise<boolean> {
+  return await transaction(pool, async (tx) => {
+    const { rows } = await tx.query<{ empty: boolean }>('select not exists (select from accounts) as empty')
+    if (!rows[0]?.empty) return false
+    const { accountId } = await createAccount(tx, 'Demo', MODULES)
+    for (const billingType of BILLING_TYPES) {
+      const { agentId } = await createAgent(tx, { agentId: `demo-${billingType}`, name: `demo_${billingType}`, billingType, carrier: 'simulator' })
+      await assignAgent(tx, agentId, accountId)
+    }
+    writeCredentials(dataDir, accountId, await createKey(tx, accountId))
+    return true
+  })
+}
+
+/** As JSON for programs, and as a header line for `curl -H @file`, which keeps the secret out of the shell's history and the process list. */
+function writeCredentials(dataDir: string, accountId: number, credentials: Credentials): void {
+  const authorization = `Bearer ${credentials.integrationKey}:${credentials.secret}`
+  writePrivate(join(dataDir, 'demo.json'), `${JSON.stringify({ accountId, ...credentials, authorization }, null, 2)}\n`)
+  writePrivate(join(dataDir, 'demo.header'), `Authorization: ${authorization}\n`)
+}
+
+function writePrivate(path: string, text: string): void {
+  const fd = openSync(`${path}.new`, 'w', 0o600)
+  writeSync(fd, text)
+  fsyncSync(fd)
+  closeSync(fd)
+  renameSync(`${path}.new`, path)
+}

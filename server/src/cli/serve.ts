@@ -1,0 +1,63 @@
+import { join, relative } from 'node:path'
+import { Command } from 'commander'
+import type { Config } from '../config.ts'
+import { createLogger } from '../http/log.ts'
+import { type Service, startService } from '../service.ts'
+import { listArgument, readConfig } from './command.ts'
+import { makeDemoAccount } from './demo.ts'
+
+// Those that there are so far.
+const ROLES = ['api'] as const
+
+// npm passes a terminal's Ctrl-C on to a service that has got it already: two signals within this time are one.
+const SAME_SIGNAL_MS = 1_000
+
+export const serveCommand = new Command('serve')
+  .description('run the service')
+  .option('--only <roles>', 'run only these roles, separated by commas', listArgument(ROLES), [...ROLES])
+  .action(async () => {
+    const config = readConfig()
+    const logger = createLogger(config.logLevel)
+    const service = await startService(config, logger)
+    const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))
+    greet(config, service, isNew)
+    stopOnSignal(service)
+  })
+
+/** For people, on the error stream: the output is the log's. */
+function greet(config: Config, { url }: Service, isNew: boolean): void {
+  const lines = [`Herald is ready at ${url}; the API's reference is at ${url}/docs. Ctrl-C stops it.`]
+  const header = relative('.', join(config.dataDir, 'demo.header'))
+  if (isNew) {
+    lines.push(
+      `A demo account is set up; its credentials are in ${relative('.', join(config.dataDir, 'demo.json'))}. A first request:`,
+      `  curl -H @${header} ${url}/v1/agents`,
+    )
+  }
+  console.error(lines.join('\n'))
+}
+
+/** The first signal stops in order; one that comes later, from somebody who can't wait, ends the process as it is: nothing is lost by that. */
+function stopOnSignal(service: Service): void {
+  let firstAt: number | undefined
+  function onSignal(): void {
+    if (firstAt === undefined) {
+      firstAt = performance.now()
+      void stop(service)
+    } else if (performance.now() - firstAt > SAME_SIGNAL_MS) {
+      process.exit(1)
+    }
+  }
+  process.on('SIGINT', onSignal)
+  process.on('SIGTERM', onSignal)
+}
+
+async function stop(service: Service): Promise<void> {
+  try {
+    await service.stop()
+    process.exit(0)
+  } catch (error) {
+    console.error(`Herald did not stop in order: ${(error as Error).message}`)
+    process.exit(1)
+  }
+}

@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs'
+import { BlockList, isIP } from 'node:net'
+import { resolve } from 'node:path'
+import { createSecureContext } from 'node:tls'
+import { OperatorError } from './errors.ts'
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+
+export type Config = {
+  host: string
+  port: number
+  /** Undefined: the service runs a PostgreSQL of its own under `dataDir`. */
+  databaseUrl: string | undefined
+  dataDir: string
+  limits: { store: 'memory' | 'database'; messagesPerSecond: number; othersPerMinute: number }
+  tls: { cert: Buffer; key: Buffer } | undefined
+  /** Addresses and networks whose X-Forwarded-For is believed. */
+  trustProxy: string[]
+  /** Undefined: /metrics is served beside the API. */
+  metricsAddress: { host: string; port: number } | undefined
+  publicUrl: string | undefined
+  carriersFile: string | undefined
+  simulatorDelayMs: number
+  webhookAllowPrivate: boolean
+  logLevel: (typeof LOG_LEVELS)[number]
+  /** Variables that look like settings and are none. Not an error: Kubernetes puts HERALD_SERVICE_HOST and its like into every container. */
+  unknownVariables: string[]
+}
+
+type Environment = Record<string, string | undefined>
+type Parser<T> = (value: string) => T
+
+/** Thrown by a parser: what the value should have been. */
+class Expected extends Error {}
+
+const text: Parser<string> = (value) => value
+
+function integer(min: number, max: number): Parser<number> {
+  return (value) => {
+    const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+    if (!(number >= min && number <= max)) throw new Expected(`a whole number from ${min} to ${max}`)
+    return number
+  }
+}
+
+function oneOf<const T extends string>(...values: readonly T[]): Parser<T> {
+  return (value) => {
+    const found = values.find((known) => known === value)
+    if (found === undefined) throw new Expected(`one of ${values.join(', ')}`)
+    return found
+  }
+}
+
+const boolean: Parser<boolean> = (value) => oneOf('true', 'false')(value) === 'true'
+
+const host: Parser<string> = (value) => {
+  if (!/^[A-Za-z0-9.:_-]{1,253}$/.test(value)) throw new Expected('a host name or an address, without a port')
+  return value
+}
+
+function url(...protocols: string[]): Parser<string> {
+  return (value) => {
+    if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol)) {
+      throw new Expected(`an address that begins with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`)
+    }
+    return value
+  }
+}
+
+const file: Parser<Buffer> = (value) => {
+  try {
+    return readFileSync(value)
+  } catch {
+    throw new Expected('the path of a file that can be read')
+  }
+}
+
+const jsonFile: Parser<string> = (value) => {
+  try {
+    JSON.parse(file(value).toString('utf8'))
+  } catch {
+    throw new Expected('the path of a JSON file that can be read')
+  }
+  return resolve(value)
+}
+
+const hostAndPort: Parser<{ host: string; port: number }> = (value) => {
+  const parts = /^(?:\[(?<v6>[0-9A-Fa-f:.]+)\]|(?<name>[A-Za-z0-9._-]+)):(?<port>\d{1,5})$/.exec(value)?.groups
+  const port = Number(parts?.port)
+  if (parts === undefined || port > 65535) throw new Expected('an address with a port, such as 127.0.0.1:9464')
+  return { host: parts.v6 ?? (parts.name as string), port }
+}
+
+const networks: Parser<string[]> = (value) => {
+  const list = value.split(',').map((network) => network.trim())
+  for (const network of list) {
+    const [address = '', prefix] = network.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    try {
+      if (prefix !== undefined && !/^\d{1,3}$/.test(prefix)) throw new Error('not a prefix length')
+      new BlockList().addSubnet(address, prefix === undefined ? 32 : Number(prefix), family)
+    } catch {
+      throw new Expected('addresses or networks separated by commas, such as 10.0.0.0/8,192.168.1.7')
+    }
+  }
+  return list
+}
+
+/** Reads and checks every setting. Throws one OperatorError that names every wrong variable, so that a start shows all mistakes at once. */
+export function loadConfig(env: Environment): Config {
+  const problems: string[] = []
+  const known = new Set<string>()
+
+  function read<T, D>(name: string, parse: Parser<T>, fallback: D): T | D {
+    known.add(name)
+    const value = env[name]
+    if (value === undefined || value === '') return fallback
+    try {
+      return parse(value)
+    } catch (error) {
+      if (!(error instanceof Expected)) throw error
+      problems.push(`${name} must be ${error.message}.`)
+      return fallback
+    }
+  }
+
+  const databaseUrl = read('HERALD_DATABASE_URL', url('postgres:', 'postgresql:'), undefined)
+  const cert = read('HERALD_TLS_CERT', file, undefined)
+  const key = read('HERALD_TLS_KEY', file, undefined)
+  const config: Config = {
+    host: read('HERALD_HOST', host, '127.0.0.1'),
+    port: read('HERALD_PORT', integer(0, 65535), 8080),
+    databaseUrl,
+    dataDir: resolve(read('HERALD_DATA_DIR', text, './data')),
+    limits: {
+      store: read('HERALD_LIMITS', oneOf('memory', 'database'), databaseUrl === undefined ? 'memory' : 'database'),
+      messagesPerSecond: read('HERALD_LIMIT_MESSAGES_PER_SECOND', integer(1, 1_000_000), 35),
+      othersPerMinute: read('HERALD_LIMIT_OTHERS_PER_MINUTE', integer(1, 1_000_000), 30),
+    },
+    tls: cert !== undefined && key !== undefined ? { cert, key } : undefined,
+    trustProxy: read('HERALD_TRUST_PROXY', networks, []),
+    metricsAddress: read('HERALD_METRICS_ADDRESS', hostAndPort, undefined),
+    publicUrl: read('HERALD_PUBLIC_URL', url('http:', 'https:'), undefined),
+    carriersFile: read('HERALD_CARRIERS', jsonFile, undefined),
+    simulatorDelayMs: read('HERALD_SIMULATOR_DELAY_MS', integer(0, 3_600_000), 500),
+    webhookAllowPrivate: read('HERALD_WEBHOOK_ALLOW_PRIVATE', boolean, false),
+    logLevel: read('HERALD_LOG_LEVEL', oneOf(...LOG_LEVELS), 'info'),
+    unknownVariables: [],
+  }
+  config.unknownVariables = Object.keys(env).filter((name) => name.startsWith('HERALD_') && !known.has(name))
+
+  if ((cert === undefined) !== (key === undefined) && problems.length === 0) {
+    problems.push('HERALD_TLS_CERT and HERALD_TLS_KEY must be given together.')
+  }
+  if (config.tls !== undefined) {
+    try {
+      createSecureContext(config.tls)
+    } catch {
+      problems.push('HERALD_TLS_CERT and HERALD_TLS_KEY must be a certificate and its private key, both in PEM.')
+    }
+  }
+  if (problems.length > 0) throw new OperatorError(problems.join('\n'))
+  return config
+}

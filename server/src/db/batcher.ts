@@ -1,0 +1,46 @@
+/**
+ * Makes one call for many callers. Items that arrive while a batch runs are gathered and go out together as the next one: under load
+ * the batches grow by themselves, and a lone item waits for nothing. There is no timer to tune.
+ *
+ * `run` gets the items in the order of arrival and returns one result for each, in the same order. When it throws, every caller of
+ * that batch gets the error, and the next batch starts afresh.
+ */
+export function createBatcher<Item, Result>(
+  run: (items: Item[]) => Promise<Result[]>,
+  options: { maxItems: number },
+): (item: Item) => Promise<Result> {
+  type Waiting = { item: Item; resolve: (result: Result) => void; reject: (error: unknown) => void }
+  let waiting: Waiting[] = []
+  let running = false
+
+  async function runBatch(batch: Waiting[]): Promise<void> {
+    try {
+      const results = await run(batch.map(({ item }) => item))
+      if (results.length !== batch.length) throw new Error(`a batch of ${batch.length} got ${results.length} results`)
+      batch.forEach(({ resolve }, index) => {
+        resolve(results[index] as Result)
+      })
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
+  }
+
+  async function drain(): Promise<void> {
+    // One turn of the event loop, so that requests read from their sockets in the same turn share the first batch.
+    await new Promise(setImmediate)
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, options.maxItems)
+      waiting = waiting.slice(options.maxItems)
+      await runBatch(batch)
+    }
+    running = false
+  }
+
+  return (item) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ item, resolve, reject })
+      if (running) return
+      running = true
+      void drain()
+    })
+}

@@ -1,0 +1,231 @@
+import { spawn } from 'node:child_process'
+import { createHash, randomUUID } from 'node:crypto'
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { OperatorError } from '../../errors.ts'
+import { locateBinaries } from './binaries.ts'
+import { type Identity, unprivilegedIdentity } from './identity.ts'
+
+/** A PostgreSQL data directory, and what is needed to run a server on it. */
+export type Cluster = {
+  dir: string
+  binDir: string
+  identity: Identity | undefined
+  socketDir: string
+  logFile: string
+}
+
+export type Postmaster = { pid: number; socketDir: string }
+
+const LOG_FILE_MAX_BYTES = 10 * 1024 * 1024
+// A socket's address holds 104 bytes on macOS, 108 on Linux, the final NUL included.
+const SOCKET_PATH_MAX_BYTES = 103
+// No process has it: Linux counts to 2^22, macOS to 99,998.
+const NO_PID = 2 ** 22 + 1
+
+/** Makes the data directory where there is none yet. Two processes may do so at once. */
+export async function prepareCluster(dataDir: string): Promise<Cluster> {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const dir = join(dataDir, 'postgres')
+  const identity = unprivilegedIdentity(dir)
+  const cluster = {
+    dir,
+    identity,
+    binDir: locateBinaries(dataDir, identity),
+    socketDir: socketDirectory(dataDir, identity),
+    logFile: join(dataDir, 'postgres.log'),
+  }
+  if (!existsSync(join(dir, 'PG_VERSION'))) await initialise(cluster)
+  return cluster
+}
+
+/**
+ * Beside the data where that works for every process that looks for it; elsewhere where the path is too long for a socket, has a
+ * character that PostgreSQL's list of directories gives a meaning, or can't be reached by PostgreSQL's own user.
+ */
+function socketDirectory(dataDir: string, identity: Identity | undefined): string {
+  const beside = join(dataDir, 'run')
+  const fits = Buffer.byteLength(join(beside, '.s.PGSQL.5432')) <= SOCKET_PATH_MAX_BYTES
+  if (identity === undefined && fits && /^[A-Za-z0-9/._-]+$/.test(beside)) return beside
+  const name = `herald-${createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 16)}`
+  // Under /tmp anybody may make a directory, which prepareSocketDirectory then refuses; under /run only root may.
+  return join(identity !== undefined && existsSync('/run') ? '/run' : '/tmp', name)
+}
+
+function prepareSocketDirectory({ socketDir, identity }: Cluster): void {
+  mkdirSync(socketDir, { recursive: true, mode: 0o700 })
+  const found = lstatSync(socketDir)
+  if (!found.isDirectory() || (found.uid !== process.getuid?.() && found.uid !== identity?.uid)) {
+    throw new OperatorError(`${socketDir} belongs to somebody else; remove it, so that the database can put its socket there.`)
+  }
+  if (identity !== undefined) chownSync(socketDir, identity.uid, identity.gid)
+}
+
+/** Builds the data directory under another name and renames it when it is whole: a kill in the middle leaves no half of one. */
+async function initialise(cluster: Cluster): Promise<void> {
+  removeAbandoned(cluster)
+  const scratch = `${cluster.dir}.${randomUUID()}`
+  mkdirSync(scratch, { mode: 0o700 })
+  if (cluster.identity !== undefined) chownSync(scratch, cluster.identity.uid, cluster.identity.gid)
+  // No network, and a socket in a directory that only its owner enters: whoever reaches it may come in.
+  const options = ['--username=herald', '--encoding=UTF8', '--locale=C', '--auth-local=trust', '--auth-host=reject', '--no-instructions']
+  try {
+    const { child, ended } = launch(cluster, 'initdb', scratch, options, 'pipe')
+    let output = ''
+    child.stderr?.on('data', (chunk: Buffer) => {
+      output += chunk.toString('utf8')
+    })
+    if ((await ended) !== 0) throw new OperatorError(`The database could not be created in ${cluster.dir}: ${output.trim()}`)
+    renameSync(scratch, cluster.dir)
+    syncDirectory(dirname(cluster.dir))
+  } catch (error) {
+    rmSync(scratch, { recursive: true, force: true })
+    // Lost to another process that made the same.
+    if (!existsSync(join(cluster.dir, 'PG_VERSION'))) throw error
+  }
+}
+
+/** What killed starts have left. None takes ten minutes, so what is older belongs to nobody. */
+function removeAbandoned(cluster: Cluster): void {
+  for (const name of readdirSync(dirname(cluster.dir))) {
+    const path = join(dirname(cluster.dir), name)
+    if (!name.startsWith('postgres.') || name.startsWith('postgres.log')) continue
+    if (Date.now() - statSync(path).mtimeMs > 600_000) rmSync(path, { recursive: true, force: true })
+  }
+}
+
+function syncDirectory(dir: string): void {
+  const fd = openSync(dir, 'r')
+  fsyncSync(fd)
+  closeSync(fd)
+}
+
+/** Starts a server and returns at once; the promise is kept when it ends. It runs on when this process dies. */
+export function startPostmaster(cluster: Cluster): Promise<number | null> {
+  prepareSocketDirectory(cluster)
+  if ((statSync(cluster.logFile, { throwIfNoEntry: false })?.size ?? 0) > LOG_FILE_MAX_BYTES) {
+    renameSync(cluster.logFile, `${cluster.logFile}.1`)
+  }
+  const settings = {
+    listen_addresses: '',
+    unix_socket_directories: cluster.socketDir,
+    unix_socket_permissions: '0700',
+    port: '5432',
+    cluster_name: 'herald',
+    timezone: 'UTC',
+    // What was answered 202 is on the disk.
+    fsync: 'on',
+    full_page_writes: 'on',
+    synchronous_commit: 'on',
+    jit: 'off',
+    // PostgreSQL's own log never holds a statement or a value of a row: they may be message texts or numbers.
+    log_min_error_statement: 'panic',
+    log_error_verbosity: 'terse',
+    log_parameter_max_length_on_error: '0',
+    log_checkpoints: 'off',
+  }
+  const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  return launch(cluster, 'postgres', cluster.dir, options, cluster.logFile).ended
+}
+
+/**
+ * Runs one of PostgreSQL's programs on a data directory. As root on Linux the directory is handed over open, as a descriptor: the
+ * unprivileged user need not be able to walk the path to it, which may lead through /root or a private temporary directory.
+ */
+function launch(cluster: Cluster, program: string, dir: string, options: string[], output: string) {
+  const byDescriptor = cluster.identity !== undefined && process.platform === 'linux'
+  const dirFd = openSync(dir, 'r')
+  const log = output === 'pipe' ? output : openSync(output, 'a', 0o600)
+  try {
+    const child = spawn(join(cluster.binDir, program), ['-D', byDescriptor ? '/proc/self/fd/3' : dir, ...options], {
+      ...cluster.identity,
+      cwd: '/',
+      // A session of its own: Ctrl-C in the terminal reaches the service alone, which then stops the database in order.
+      detached: true,
+      stdio: ['ignore', log === 'pipe' ? 'ignore' : log, log, dirFd],
+      env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' },
+    })
+    const ended = new Promise<number | null>((resolve, reject) => {
+      child.once('exit', resolve)
+      child.once('error', reject)
+    })
+    if (output !== 'pipe') child.unref()
+    return { child, ended }
+  } finally {
+    closeSync(dirFd)
+    if (typeof log === 'number') closeSync(log)
+  }
+}
+
+/** Who holds the data directory, by PostgreSQL's own lock file; undefined where nobody does or the holder is dead. */
+export function findPostmaster(cluster: Cluster): Postmaster | undefined {
+  const lock = readLockFile(cluster)
+  if (lock === undefined) return undefined
+  const [pid, , , , socketDir = ''] = lock.split('\n')
+  return isPostgres(Number(pid)) ? { pid: Number(pid), socketDir } : undefined
+}
+
+/**
+ * After a crash or a restart of the machine, the process id in the lock file may have gone to another program, and PostgreSQL would
+ * refuse to start. The id is replaced, not the file removed: its other lines let PostgreSQL see whether old backends still live.
+ * Where the process is dead PostgreSQL helps itself, and the file is left alone.
+ */
+export function disownStaleLock(cluster: Cluster): void {
+  const lock = readLockFile(cluster)
+  if (lock === undefined) return
+  const pid = Number(lock.split('\n')[0])
+  if (!isAlive(pid) || isPostgres(pid)) return
+  writeFileSync(join(cluster.dir, 'postmaster.pid'), lock.replace(/^.*/, String(NO_PID)))
+}
+
+function readLockFile(cluster: Cluster): string | undefined {
+  try {
+    return readFileSync(join(cluster.dir, 'postmaster.pid'), 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+export function isPostgres(pid: number): boolean {
+  if (!(pid > 0) || !isAlive(pid)) return false
+  if (process.platform !== 'linux') return true
+  try {
+    const [, name, state] = /\((.*)\) (\S)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []
+    // A zombie is dead; in a container whose first process reaps nobody it stays for ever.
+    return name === 'postgres' && state !== 'Z' && state !== 'X'
+  } catch {
+    return false
+  }
+}
+
+/** The last complaint in PostgreSQL's log, for a sentence to the operator. */
+export function lastComplaint(cluster: Cluster): string {
+  const lines = existsSync(cluster.logFile) ? readFileSync(cluster.logFile, 'utf8').split('\n') : []
+  const complaint = lines.findLast((line) => /FATAL|PANIC|ERROR|could not|cannot/.test(line)) ?? 'it gave no reason'
+  return complaint.replace(/^.*(FATAL|PANIC|ERROR):\s*/, '')
+}

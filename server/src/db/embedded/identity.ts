@@ -1,0 +1,19 @@
+import { readFileSync, statSync } from 'node:fs'
+
+/** The user that PostgreSQL runs as where Herald itself runs as root, which PostgreSQL refuses. */
+export type Identity = { uid: number; gid: number }
+
+/**
+ * Undefined where Herald is not root: PostgreSQL then runs as the same user. As root, existing data decide (root may well start a
+ * service that an ordinary user began); for new data it is the first of these users that the machine has.
+ */
+export function unprivilegedIdentity(clusterDir: string): Identity | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const owner = statSync(clusterDir, { throwIfNoEntry: false })
+  if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid }
+  for (const name of ['herald', 'postgres', 'nobody']) {
+    const found = new RegExp(`^${name}:[^:]*:(\\d+):(\\d+):`, 'm').exec(readFileSync('/etc/passwd', 'utf8'))
+    if (found !== null) return { uid: Number(found[1]), gid: Number(found[2]) }
+  }
+  return { uid: 65534, gid: 65534 }
+}

@@ -1,0 +1,217 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { OperatorError } from '../../errors.ts'
+import type { ConnectionOptions } from '../pool.ts'
+import { type Cluster, disownStaleLock, findPostmaster, isPostgres, lastComplaint, type Postmaster, prepareCluster, startPostmaster } from './cluster.ts'
+
+/**
+ * One PostgreSQL server for a data directory, shared by the service and by every `herald` command that runs meanwhile. Whoever comes
+ * first starts it, whoever leaves last stops it, and each may be killed at any moment: nothing is kept but two advisory locks, which
+ * PostgreSQL itself drops when their holder dies.
+ *
+ *   PRESENT  held shared by all; who gets it exclusively is alone and may stop the server. A newcomer then waits on the lock, is
+ *            cut off by the shutdown, and starts the server anew.
+ *   SERVICE  held exclusively by the one service.
+ */
+const PRESENT = 1
+const SERVICE = 2
+const LOCK_SPACE = 0x6872
+
+export type EmbeddedServer = {
+  connection: ConnectionOptions
+  /** Stops the server unless somebody else uses it. Close every other connection first. */
+  leave: () => Promise<void>
+}
+
+type Options = { isService: boolean; onProgress: (sentence: string) => void }
+
+const POLL_MS = 50
+// PostgreSQL notices at once that a killed service is gone; on a loaded machine "at once" takes a moment.
+const SERVICE_LOCK_PATIENCE_MS = 3_000
+const START_PATIENCE_MS = 15_000
+const PROGRESS_EVERY_MS = 5_000
+const STOP_PATIENCE_MS = 6_000
+
+export async function joinEmbeddedServer(
+  dataDir: string,
+  isService: boolean,
+  onProgress: (sentence: string) => void,
+): Promise<EmbeddedServer> {
+  const options = { isService, onProgress }
+  const cluster = await prepareCluster(dataDir).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EACCES' && error.code !== 'EPERM') throw error
+    throw new OperatorError(`${dataDir} belongs to another user: run this as the user who started Herald there, or set HERALD_DATA_DIR.`)
+  })
+  let presence = await enter(cluster, options)
+  // A server that was found running may have been started under another name of the same directory.
+  cluster.socketDir = findPostmaster(cluster)?.socketDir ?? cluster.socketDir
+  let leaving = false
+
+  // When the server dies under a running service, it is started again; the pools reconnect by themselves.
+  function watch(client: pg.Client): void {
+    client.once('end', () => {
+      if (leaving || !isService) return
+      options.onProgress('The database has stopped; starting it again.')
+      void recover()
+    })
+  }
+  async function recover(): Promise<void> {
+    while (!leaving) {
+      try {
+        presence = await enter(cluster, options)
+        watch(presence)
+        return
+      } catch (error) {
+        options.onProgress(`The database can't be started: ${(error as Error).message}`)
+        await sleep(1_000)
+      }
+    }
+  }
+  watch(presence)
+
+  return {
+    connection: connectionTo(cluster),
+    leave: async () => {
+      leaving = true
+      await leave(cluster, presence)
+    },
+  }
+}
+
+function connectionTo({ socketDir }: { socketDir: string }) {
+  return { host: socketDir, port: 5432, user: 'herald', database: 'herald' }
+}
+
+/** Sees to it that the server runs, and takes the locks; returns the connection that holds them. */
+async function enter(cluster: Cluster, options: Options): Promise<pg.Client> {
+  for (;;) {
+    const client = await connect(cluster, options)
+    try {
+      await client.query('select pg_advisory_lock_shared($1, $2)', [LOCK_SPACE, PRESENT])
+      if (options.isService) await takeServiceLock(client, cluster)
+      return client
+    } catch (error) {
+      if (error instanceof OperatorError) {
+        await leave(cluster, client)
+        throw error
+      }
+      // The server was being stopped by the last one to leave.
+      await client.end().catch(() => {})
+      await sleep(POLL_MS)
+    }
+  }
+}
+
+async function takeServiceLock(client: pg.Client, cluster: Cluster): Promise<void> {
+  const giveUpAt = performance.now() + SERVICE_LOCK_PATIENCE_MS
+  while (!(await tryLock(client, SERVICE))) {
+    if (performance.now() > giveUpAt) {
+      throw new OperatorError(`Another Herald service already runs on ${cluster.dir.replace(/\/postgres$/, '')}; stop it, or set HERALD_DATA_DIR.`)
+    }
+    await sleep(POLL_MS)
+  }
+}
+
+async function tryLock(client: pg.Client, lock: number): Promise<boolean> {
+  const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1, $2) as taken', [LOCK_SPACE, lock])
+  return rows[0]?.taken === true
+}
+
+/** Connects to the server, starting it where none runs. Waits through a recovery or a shutdown for as long as they take. */
+async function connect(cluster: Cluster, options: Options): Promise<pg.Client> {
+  let failures = 0
+  let nextProgressAt = performance.now() + PROGRESS_EVERY_MS
+  const giveUpAt = performance.now() + START_PATIENCE_MS
+  for (;;) {
+    const postmaster = findPostmaster(cluster)
+    if (postmaster === undefined) {
+      disownStaleLock(cluster)
+      const ended = startPostmaster(cluster)
+      // It fails where another process was quicker, or old backends still let go of their memory; the next turn sees what is so.
+      if ((await Promise.race([ended, untilListening(cluster)])) !== 'listening') {
+        failures += 1
+        if (failures > 3 && performance.now() > giveUpAt) {
+          throw new OperatorError(`PostgreSQL does not start: ${lastComplaint(cluster)} (see ${cluster.logFile})`)
+        }
+        await sleep(POLL_MS * failures)
+        continue
+      }
+    }
+    const client = postmaster && (await tryConnect(postmaster))
+    if (client !== undefined) return client
+    if (performance.now() > nextProgressAt) {
+      options.onProgress(`Waiting for PostgreSQL in ${cluster.dir} to accept connections.`)
+      nextProgressAt += PROGRESS_EVERY_MS
+    }
+    await sleep(POLL_MS)
+  }
+}
+
+async function untilListening(cluster: Cluster): Promise<'listening'> {
+  while (!findPostmaster(cluster)?.socketDir) await sleep(POLL_MS / 2)
+  return 'listening'
+}
+
+/** Undefined while the server starts up, recovers or shuts down. */
+async function tryConnect(postmaster: Postmaster): Promise<pg.Client | undefined> {
+  try {
+    return await open(connectionTo(postmaster))
+  } catch (error) {
+    if ((error as pg.DatabaseError).code !== '3D000') return undefined
+    return await createDatabase(postmaster)
+  }
+}
+
+async function createDatabase(postmaster: Postmaster): Promise<undefined> {
+  const client = await open({ ...connectionTo(postmaster), database: 'postgres' })
+  try {
+    await client.query('create database herald')
+  } catch (error) {
+    // Another process was quicker: it is there, or is being made.
+    if (!['42P04', '23505', '55006'].includes((error as pg.DatabaseError).code ?? '')) throw error
+  } finally {
+    await client.end()
+  }
+}
+
+async function open(options: { host: string; port: number; user: string; database: string }): Promise<pg.Client> {
+  const client = new pg.Client({ ...options, application_name: 'herald presence', connectionTimeoutMillis: 5_000 })
+  // Its end is what is acted on; an error without a listener would end the process.
+  client.on('error', () => {})
+  await client.connect()
+  return client
+}
+
+/** Gives up the locks and, where nobody else is left, stops the server and waits until it is down. */
+async function leave(cluster: Cluster, client: pg.Client): Promise<void> {
+  const postmaster = findPostmaster(cluster)
+  let alone: boolean
+  try {
+    await client.query('select pg_advisory_unlock_shared($1, $2)', [LOCK_SPACE, PRESENT])
+    alone = await tryLock(client, PRESENT)
+  } catch {
+    // The server is down already, or going down.
+    return
+  }
+  if (alone && postmaster !== undefined) await stopPostmaster(postmaster.pid)
+  await client.end().catch(() => {})
+}
+
+async function stopPostmaster(pid: number): Promise<void> {
+  const giveUpAt = performance.now() + STOP_PATIENCE_MS
+  // "Fast": open transactions are rolled back, everything committed is on disk. "Immediate", should that take too long: no less safe,
+  // the next start recovers from the log.
+  signal(pid, 'SIGINT')
+  while (isPostgres(pid)) {
+    if (performance.now() > giveUpAt) return signal(pid, 'SIGQUIT')
+    await sleep(POLL_MS / 2)
+  }
+}
+
+function signal(pid: number, name: 'SIGINT' | 'SIGQUIT'): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}

@@ -1,0 +1,91 @@
+import pg from 'pg'
+import { OperatorError } from '../errors.ts'
+
+/** What a query runs on: the pool, or the one connection of a transaction. */
+export type Executor = Pick<pg.ClientBase, 'query'>
+export type Pool = pg.Pool
+
+export type ConnectionOptions = { connectionString: string } | { host: string; port: number; user: string; database: string }
+
+// A statement that takes longer than this is a fault: no request waits on it for ever. The client's own limit is a little longer, so
+// that the server's answer comes first where the server still lives, and a dead connection is noticed where it does not.
+const STATEMENT_TIMEOUT_MS = 10_000
+const DEAD_CONNECTION_TIMEOUT_MS = 12_000
+const CONNECT_TIMEOUT_MS = 3_000
+
+export const OLDEST_POSTGRES = 15
+const NEWEST_TESTED_POSTGRES = 18
+
+// Integers of 64 bits (counts, identities) come as numbers: none of ours comes near 2^53.
+const types = new pg.TypeOverrides()
+types.setTypeParser(pg.types.builtins.INT8, Number)
+
+export function createPool(options: ConnectionOptions, onIdleError: (error: Error) => void): Pool {
+  const pool = new pg.Pool({
+    ...options,
+    types,
+    max: 10,
+    application_name: 'herald',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    query_timeout: DEAD_CONNECTION_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+    keepAlive: true,
+  })
+  // Without a listener, the end of an idle connection (the database restarts) would end the process.
+  pool.on('error', onIdleError)
+  return pool
+}
+
+/** Runs `work` in one transaction on one connection; commits when it returns, rolls back when it throws. */
+export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  let broken: Error | undefined
+  try {
+    await client.query('begin')
+    const result = await work(client)
+    await client.query('commit')
+    return result
+  } catch (error) {
+    // A connection whose rollback fails is in an unknown state: it is closed, never handed to the next caller.
+    await client.query('rollback').catch((rollbackError: Error) => {
+      broken = rollbackError
+    })
+    throw error
+  } finally {
+    client.release(broken)
+  }
+}
+
+/** The database could not be asked, as opposed to: it said no. */
+export function isUnavailable(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) {
+    // 08: connection; 53: out of connections, memory or disk; 57P: shut down, starting up, killed; 57014: over the statement timeout;
+    // 25006: read-only, as a primary is after it was demoted.
+    return /^(08|53|57P|57014|25006)/.test(error.code ?? '')
+  }
+  if (!(error instanceof Error)) return false
+  const code = (error as NodeJS.ErrnoException).code ?? ''
+  if (/^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/.test(code)) return true
+  // The driver gives these no code.
+  return /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Query read timeout)/.test(
+    error.message,
+  )
+}
+
+/** Refuses a server that Herald does not run on, in a sentence. */
+export async function checkServer(db: Executor): Promise<void> {
+  const { rows } = await db.query<{ version: number; encoding: string }>(
+    `select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding`,
+  )
+  const { version, encoding } = rows[0] as { version: number; encoding: string }
+  const major = Math.floor(version / 10_000)
+  if (major < OLDEST_POSTGRES) {
+    throw new OperatorError(
+      `This is PostgreSQL ${major}; Herald needs ${OLDEST_POSTGRES} to ${NEWEST_TESTED_POSTGRES} (HERALD_DATABASE_URL).`,
+    )
+  }
+  if (encoding !== 'UTF8') {
+    throw new OperatorError(`The database has the encoding ${encoding}; Herald needs UTF8 (HERALD_DATABASE_URL).`)
+  }
+}

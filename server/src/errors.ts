@@ -1,0 +1,42 @@
+// Every business error a caller can meet: one row each. The answers, the OpenAPI document and docs/errors.md are made from this table.
+
+export const ERRORS = {
+  RCS_INVALID_REQUEST: { status: 400, when: 'A field, parameter, header or the JSON itself is invalid.' },
+  RCS_UNAUTHORIZED: { status: 401, when: 'The credentials are missing, malformed or wrong.' },
+  RCS_MODULE_NOT_AVAILABLE: { status: 403, when: 'The account lacks the module that the request needs.' },
+  RCS_AGENT_NOT_FOUND: { status: 404, when: 'The agent does not exist, is inactive, or is not assigned to the account.' },
+  RCS_ROUTE_NOT_FOUND: { status: 404, when: 'There is no such path.' },
+  RCS_METHOD_NOT_ALLOWED: { status: 405, when: 'The path exists, but not for this method; the header Allow lists those it has.' },
+  RCS_REQUEST_TIMEOUT: { status: 408, when: 'The request did not arrive completely in time.' },
+  RCS_PAYLOAD_TOO_LARGE: { status: 413, when: 'The body is over 256 KiB.' },
+  RCS_UNSUPPORTED_MEDIA_TYPE: { status: 415, when: 'The body is not uncompressed application/json.' },
+  RCS_RATE_LIMITED: { status: 429, when: 'Too many requests; Retry-After says how many seconds to wait.' },
+  RCS_HEADERS_TOO_LARGE: { status: 431, when: 'The request line and headers are over 16 KiB.' },
+  RCS_INTERNAL: { status: 500, when: 'A fault of the service, logged with the request id.' },
+  RCS_UNAVAILABLE: {
+    status: 503,
+    when: 'The database is out of reach or the service is shutting down; try again after Retry-After seconds.',
+  },
+} as const satisfies Record<string, { status: number; when: string }>
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** One thing that is wrong, where it stands (a JSON pointer; a query parameter or header by its name), and what would be right. */
+export type Violation = { path: string; reason: string }
+
+/** An error whose answer is meant for the caller. */
+export class ApiError extends Error {
+  readonly code: ErrorCode
+  readonly details: Violation[] | undefined
+  readonly headers: Record<string, string>
+
+  constructor(code: ErrorCode, options: { details?: Violation[]; headers?: Record<string, string> } = {}) {
+    super(code)
+    this.code = code
+    this.details = options.details
+    this.headers = options.headers ?? {}
+  }
+}
+
+/** An error whose message is a sentence for the operator: printed as it is, without a stack. */
+export class OperatorError extends Error {}

@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import { isUnavailable } from '../db/pool.ts'
+import { ApiError, ERRORS, type ErrorCode } from '../errors.ts'
+import { refTo } from './schemas.ts'
+
+export const ErrorBody = Type.Object(
+  {
+    statusCode: Type.Integer({ description: 'The HTTP status.' }),
+    code: Type.String({ description: 'A stable code; docs/errors.md lists them.' }),
+    message: Type.String({ description: 'Repeats the code.' }),
+    requestId: Type.String({ description: 'The same as the header X-Request-Id; name it when you ask for help.' }),
+    details: Type.Optional(
+      Type.Array(
+        Type.Object({
+          path: Type.String({ description: 'Where: a JSON pointer into the body, or /name for a parameter; empty for the request as a whole.' }),
+          reason: Type.String({ description: 'What is wrong, or would be right.' }),
+        }),
+      ),
+    ),
+  },
+  { $id: 'Error', additionalProperties: false },
+)
+
+/** The response schemas of a route for the errors it can answer with, besides those that any route can. */
+export function errorResponses(...codes: ErrorCode[]): Record<number, object> {
+  const everywhere: ErrorCode[] = [
+    'RCS_INVALID_REQUEST',
+    'RCS_UNAUTHORIZED',
+    'RCS_MODULE_NOT_AVAILABLE',
+    'RCS_RATE_LIMITED',
+    'RCS_INTERNAL',
+    'RCS_UNAVAILABLE',
+  ]
+  const byStatus = Object.groupBy(new Set([...everywhere, ...codes]), (code) => ERRORS[code].status)
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, codesOfStatus = []]) => {
+      const description = codesOfStatus.map((code) => `\`${code}\`: ${ERRORS[code].when}`).join('\n\n')
+      return [status, { description, content: { 'application/json': { schema: refTo(ErrorBody) } } }]
+    }),
+  )
+}
+
+const RETRY_AFTER_SECONDS = '1'
+
+/** Turns whatever was thrown into an answer of the documented form; only a fault of ours is logged. */
+export function answerErrors(app: FastifyInstance): void {
+  app.addSchema(ErrorBody)
+  app.setErrorHandler((error, request, reply) => {
+    const known = toApiError(error)
+    if (known === undefined) request.log.error({ err: error }, 'a request failed')
+    return sendError(known ?? new ApiError('RCS_INTERNAL'), request, reply)
+  })
+}
+
+export function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const { status } = ERRORS[error.code]
+  // Fastify would close the connection on a body that is too large; the client, still writing, would then see a reset instead of the
+  // answer. Kept open, Node reads the rest and forgets it, for as long as the request's time-out allows.
+  if (status === 413) reply.removeHeader('connection')
+  return reply.code(status).headers(error.headers).type('application/json; charset=utf-8').send(errorBody(error, request.id))
+}
+
+function errorBody({ code, details }: ApiError, requestId: string): Static<typeof ErrorBody> {
+  return { statusCode: ERRORS[code].status, code, message: code, requestId, ...(details && { details }) }
+}
+
+function toApiError(error: unknown): ApiError | undefined {
+  if (error instanceof ApiError) return error
+  if (isUnavailable(error)) return unavailable('The database is out of reach.')
+  switch ((error as { code?: string }).code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new ApiError('RCS_PAYLOAD_TOO_LARGE')
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new ApiError('RCS_UNSUPPORTED_MEDIA_TYPE', { details: [{ path: '', reason: 'Content-Type must be application/json' }] })
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '', reason: 'Content-Length does not match the body' }] })
+    default:
+      return undefined
+  }
+}
+
+export function unavailable(reason: string): ApiError {
+  return new ApiError('RCS_UNAVAILABLE', { headers: { 'Retry-After': RETRY_AFTER_SECONDS }, details: [{ path: '', reason }] })
+}
+
+export function newRequestId(): string {
+  return `req_${randomUUID().replaceAll('-', '')}`
+}
+
+const answered = new WeakSet<Socket>()
+const LINGER_MS = 2_000
+
+/** For what is not HTTP, or not all of it: there is no request yet, so the answer is written by hand. */
+export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  // Every further piece of a broken request is a further error.
+  if (answered.has(socket)) return
+  answered.add(socket)
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const code = BROKEN_REQUESTS[error.code ?? ''] ?? 'RCS_INVALID_REQUEST'
+  const requestId = newRequestId()
+  const body = JSON.stringify(errorBody(new ApiError(code), requestId))
+  const head = [
+    `HTTP/1.1 ${ERRORS[code].status} ${STATUS_CODES[ERRORS[code].status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${requestId}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  // Closing while the client still writes would reset the connection, and the client might never see the answer.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
+}
+
+const BROKEN_REQUESTS: Record<string, ErrorCode> = {
+  HPE_HEADER_OVERFLOW: 'RCS_HEADERS_TOO_LARGE',
+  ERR_HTTP_REQUEST_TIMEOUT: 'RCS_REQUEST_TIMEOUT',
+}

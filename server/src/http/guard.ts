@@ -1,0 +1,70 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../errors.ts'
+import { applyVerdict, countedAddress, type Limiter, type Policy } from './limits.ts'
+
+/** Who sends the request, as far as HTTP is concerned: features know more about an account. */
+export type Caller = { accountId: number; integrationKey: string; modules: string[] }
+
+export type Guard = {
+  authenticate: (authorization: string | undefined) => Promise<Caller | undefined>
+  limiter: Limiter
+  policies: Policies
+}
+
+export type Policies = { messages: Policy; others: Policy; wrongCredentials: Policy }
+
+const WRONG_CREDENTIALS_PER_MINUTE = 30
+
+export function createPolicies(limits: { messagesPerSecond: number; othersPerMinute: number }): Policies {
+  return {
+    messages: { name: 'messages', quota: limits.messagesPerSecond, windowMs: 1_000 },
+    others: { name: 'default', quota: limits.othersPerMinute, windowMs: 60_000 },
+    wrongCredentials: { name: 'credentials', quota: WRONG_CREDENTIALS_PER_MINUTE, windowMs: 60_000 },
+  }
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set on every guarded route. */
+    caller: Caller | undefined
+  }
+  interface FastifyContextConfig {
+    /** Open to everybody; limited by address alone. */
+    public?: boolean
+    /** Counted under the limit of its own that POST /messages has. */
+    limit?: 'messages'
+  }
+}
+
+/**
+ * Puts the checks that come before everything else onto an instance: credentials (401), limits (429), the rcs module (403). They run
+ * before the body is read and for unknown routes too, so that without credentials every path looks the same.
+ */
+export function guardRoutes(app: FastifyInstance, guard: Guard): void {
+  app.addHook('onRequest', (request, reply) => check(guard, request, reply))
+}
+
+async function check({ authenticate, limiter, policies }: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const address = countedAddress(request.ip)
+  const { config } = request.routeOptions
+  if (config?.public) {
+    applyVerdict(reply, policies.others, await limiter(policies.others, address))
+    return
+  }
+  const caller = await authenticate(request.headers.authorization)
+  if (caller === undefined) {
+    // Only wrong credentials count here, and right ones always pass: nobody behind the same address is locked out by a neighbour.
+    applyVerdict(reply, policies.wrongCredentials, await limiter(policies.wrongCredentials, address))
+    throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
+  }
+  request.caller = caller
+  const policy = config?.limit === 'messages' ? policies.messages : policies.others
+  applyVerdict(reply, policy, await limiter(policy, `${address} ${caller.integrationKey}`))
+  if (!caller.modules.includes('rcs')) throw new ApiError('RCS_MODULE_NOT_AVAILABLE')
+}
+
+/** The account that every query of a guarded route is bound to. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (request.caller === undefined) throw new Error('a route outside the guard asked for its caller')
+  return request.caller
+}

@@ -1,0 +1,54 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { ApiError } from '../errors.ts'
+
+// The deepest body the API knows has nine levels.
+const MAX_DEPTH = 32
+
+/** Takes JSON bodies and nothing else, and reads them strictly. */
+export function acceptJsonOnly(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') throw new ApiError('RCS_UNSUPPORTED_MEDIA_TYPE')
+    return withoutNulls(parse(body))
+  })
+}
+
+function parse(body: Buffer): unknown {
+  if (body.length === 0) throw invalid('The body is empty; a JSON object is needed.')
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(body)
+  } catch {
+    throw invalid('The body is not valid UTF-8.')
+  }
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw invalid(`The body is not valid JSON${position(error as SyntaxError)}.`)
+  }
+}
+
+/** Where JSON.parse stopped, without the excerpt of the body that its message quotes. */
+function position(error: SyntaxError): string {
+  const found = /at position (\d+)/.exec(error.message)
+  return found === null ? '' : `: it breaks at character ${Number(found[1]) + 1}`
+}
+
+/** A property that is null counts as absent. Walks without recursion, so that no depth of nesting can exhaust the stack. */
+function withoutNulls(body: unknown): unknown {
+  const open: { value: unknown; depth: number }[] = [{ value: body, depth: 1 }]
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { value, depth } = next
+    if (typeof value !== 'object' || value === null) continue
+    if (depth > MAX_DEPTH) throw invalid(`The body is nested deeper than ${MAX_DEPTH} levels.`)
+    for (const [name, child] of Object.entries(value)) {
+      if (child === null && !Array.isArray(value)) delete (value as Record<string, unknown>)[name]
+      else open.push({ value: child, depth: depth + 1 })
+    }
+  }
+  return body
+}
+
+function invalid(reason: string): ApiError {
+  return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '', reason }] })
+}

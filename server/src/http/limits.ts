@@ -1,0 +1,43 @@
+import type { FastifyReply } from 'fastify'
+import { ApiError } from '../errors.ts'
+
+/** At most `quota` requests in any span of `windowMs`. */
+export type Policy = { name: string; quota: number; windowMs: number }
+
+export type Verdict = {
+  allowed: boolean
+  remaining: number
+  /** Until the oldest counted request leaves the window, and so makes room. */
+  resetMs: number
+}
+
+/** Counts one request of `subject` under `policy`, and says whether it may pass. Refused requests are not counted. */
+export type Limiter = (policy: Policy, subject: string) => Promise<Verdict>
+
+/**
+ * What the limits count as one address. Of IPv6 the first 64 bits: a single customer has all of the rest. IPv4 written as IPv6 is the
+ * same address as without.
+ */
+export function countedAddress(ip: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)
+  if (mapped !== null) return mapped[1] as string
+  if (!ip.includes(':')) return ip
+  const [head = '', tail = ''] = ip.replace(/%.*$/, '').split('::') as [string, string?]
+  const front = head === '' ? [] : head.split(':')
+  const back = tail === '' ? [] : tail.split(':')
+  const zeros = ip.includes('::') ? Array.from({ length: Math.max(0, 8 - front.length - back.length) }, () => '0') : []
+  const groups = [...front, ...zeros, ...back].map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
+  return `${groups.slice(0, 4).join(':')}::/64`
+}
+
+/** The header pair of the IETF draft "RateLimit header fields for HTTP", and the refusal itself. */
+export function applyVerdict(reply: FastifyReply, policy: Policy, verdict: Verdict): void {
+  const seconds = Math.ceil(verdict.resetMs / 1000)
+  reply.header('RateLimit-Policy', `"${policy.name}";q=${policy.quota};w=${policy.windowMs / 1000}`)
+  reply.header('RateLimit', `"${policy.name}";r=${verdict.remaining};t=${seconds}`)
+  if (!verdict.allowed) {
+    const headers = { 'Retry-After': String(Math.max(1, seconds)) }
+    const reason = `At most ${policy.quota} requests in ${policy.windowMs / 1000} s; try again in ${Math.max(1, seconds)} s.`
+    throw new ApiError('RCS_RATE_LIMITED', { headers, details: [{ path: '', reason }] })
+  }
+}

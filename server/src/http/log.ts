@@ -1,0 +1,55 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import pg from 'pg'
+import { type DestinationStream, type Logger, pino } from 'pino'
+
+/** The log holds these fields and no others: whatever else is handed to it, by us or by a package, is left out. */
+const FIELDS = ['method', 'route', 'status', 'ms', 'accountId', 'name', 'err'] as const
+
+export function createLogger(level: string, destination: DestinationStream = process.stdout): Logger {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      serializers: { err: describeError },
+      formatters: {
+        level: (label) => ({ level: label }),
+        log: (fields) => Object.fromEntries(FIELDS.flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]]))),
+      },
+    },
+    destination,
+  )
+}
+
+/** A request is the pattern of its route, never the address as sent, which may hold a number or a secret. */
+export function logRequest(request: FastifyRequest, reply: FastifyReply): void {
+  request.log.info(
+    {
+      method: request.method,
+      route: request.routeOptions.url ?? 'unknown',
+      status: reply.statusCode,
+      ms: Math.round(reply.elapsedTime * 10) / 10,
+      accountId: request.caller?.accountId,
+    },
+    'request',
+  )
+}
+
+/** What helps to find a fault, without what may quote a caller's data: a database error's message and detail hold values of rows. */
+export function describeError(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { type: typeof error }
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))
+  const { code } = error as { code?: unknown }
+  if (error instanceof pg.DatabaseError) {
+    const { table, constraint, routine } = error
+    return { type: 'DatabaseError', code, table, constraint, routine, frames }
+  }
+  return { type: error.name, code, message: maskSecrets(error.message), frames }
+}
+
+/** Credentials lose all but their kind, numbers of seven digits and more all but the ends. */
+export function maskSecrets(text: string): string {
+  return text
+    .replace(/\b(h[ks]_|whsec_)[A-Za-z0-9+/=_-]+/g, '$1***')
+    .replace(/(?<!\d)(\d{2})\d{3,}(\d{2})(?!\d)/g, '$1***$2')
+}

@@ -1,0 +1,55 @@
+import type { FastifyInstance } from 'fastify'
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Pool } from '../db/pool.ts'
+
+export type Metrics = {
+  registry: Registry
+  countRequests: (app: FastifyInstance) => void
+}
+
+/** The labels are bounded: the pattern of a route, never an address, a number, a key or an account. */
+export function createMetrics(pool: Pool): Metrics {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const duration = new Histogram({
+    name: 'herald_http_request_duration_seconds',
+    help: 'Time from the first byte of a request to the last of its answer',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+    registers: [registry],
+  })
+  const errors = new Counter({
+    name: 'herald_http_errors_total',
+    help: 'Requests that failed for a fault of ours (500) or because the database was out of reach (503)',
+    labelNames: ['status'],
+    registers: [registry],
+  })
+  new Gauge({
+    name: 'herald_database_connections',
+    help: 'Connections of the pool, and requests that wait for one',
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      this.set({ state: 'idle' }, pool.idleCount)
+      this.set({ state: 'busy' }, pool.totalCount - pool.idleCount)
+      this.set({ state: 'waiting' }, pool.waitingCount)
+    },
+  })
+
+  return {
+    registry,
+    countRequests: (app) => {
+      app.addHook('onResponse', async (request, reply) => {
+        const status = String(reply.statusCode)
+        duration.observe({ method: request.method, route: request.routeOptions.url ?? 'unknown', status }, reply.elapsedTime / 1000)
+        if (reply.statusCode >= 500) errors.inc({ status })
+      })
+    },
+  }
+}
+
+export function serveMetrics(app: FastifyInstance, { registry }: Metrics): void {
+  app.get('/metrics', { schema: { hide: true } }, async (_request, reply) => {
+    return reply.type(registry.contentType).send(await registry.metrics())
+  })
+}

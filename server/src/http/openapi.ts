@@ -1,0 +1,40 @@
+import swagger from '@fastify/swagger'
+import type { FastifyInstance } from 'fastify'
+
+/** Makes the OpenAPI document from the schemas that validate. Register before the routes it is to describe. */
+export async function describeApi(app: FastifyInstance, version: string): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Herald API',
+        version,
+        description: DESCRIPTION,
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '/v1' }],
+      tags: [{ name: 'Agents', description: 'The senders that are assigned to the account.' }],
+      components: {
+        securitySchemes: {
+          integrationKey: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'Integration key and secret, joined by a colon: `Authorization: Bearer hk_…:hs_…`',
+          },
+        },
+      },
+      security: [{ integrationKey: [] }],
+    },
+    stripBasePath: true,
+    refResolver: { buildLocalReference: (json, _baseUri, _fragment, index) => String(json.$id ?? `schema-${index}`) },
+  })
+}
+
+const DESCRIPTION = `Send RCS messages from your own systems.
+
+Every request carries \`Authorization: Bearer <integrationKey>:<secret>\`. Bodies are JSON of at most 256 KiB; a property that is
+\`null\` counts as absent, and one that the API does not know is an error. Every answer carries \`X-Request-Id\`, and under \`/v1\` also
+\`RateLimit-Policy\` and \`RateLimit\`. Timestamps are ISO 8601 with a zone; the API answers in UTC with milliseconds.
+
+Errors have one form, with a stable \`code\`; \`details\` says what is wrong and where. Retry 429 and 5xx with growing delay, after
+\`Retry-After\` seconds where that header is sent; other errors stay as they are until the request is mended.`

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto'
+import { type TProperties, type TSchema, Type } from 'typebox'
+import { ApiError } from '../errors.ts'
+
+const DEFAULT_LIMIT = 50
+const MAX_LIMIT = 200
+
+/** How a field that a list can be sorted by stands in the database, and what a cursor may hold for it. */
+export type SortField = { column: string; type: 'timestamptz' | 'text' | 'integer' | 'uuid' }
+
+/**
+ * A list that is paged by key: a page goes on after the last item of the one before, whatever was added or removed meanwhile, and costs
+ * the same at any depth. `id` is a field that is unique; it settles the order of items that are equal otherwise.
+ */
+export type ListDefinition<Name extends string> = { fields: Record<Name, SortField>; id: Name; defaultSort: Name | `-${Name}` }
+
+export type PageQuery = { limit?: number; cursor?: string; sort?: string }
+
+export type Page = {
+  limit: number
+  /** Goes behind `where …` as a further condition; true on the first page. Its parameters are `values`, from $`firstParameter` on. */
+  condition: string
+  values: unknown[]
+  orderBy: string
+  /** Asks for one row more than the limit, to see whether a further page follows. */
+  fetch: number
+  answer: <Item extends Record<string, unknown>>(rows: Item[]) => { items: Item[]; nextCursor: string | null }
+}
+
+/** The query parameters of a list: `limit`, `cursor`, `sort`, and the filters of its own. */
+export function listQuery<Name extends string, Filters extends TProperties>(list: ListDefinition<Name>, filters: Filters) {
+  const sorts = Object.keys(list.fields).flatMap((name) => [name, `-${name}`])
+  return Type.Object(
+    {
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT })),
+      cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 2048, description: '`nextCursor` of the page before.' })),
+      sort: Type.Optional(Type.Enum(sorts, { default: list.defaultSort, description: 'A leading `-` sorts descending.' })),
+      ...filters,
+    },
+    { additionalProperties: false },
+  )
+}
+
+export function listAnswer<Item extends TSchema>(item: Item) {
+  return Type.Object({ items: Type.Array(item), nextCursor: Type.Union([Type.String(), Type.Null()]) }, { additionalProperties: false })
+}
+
+/** Reads a list's query. A cursor belongs to the sort and the filters it was made with; with others it is refused. */
+export function readPage<Name extends string>(list: ListDefinition<Name>, query: PageQuery, firstParameter: number): Page {
+  const { limit = DEFAULT_LIMIT, cursor, sort = list.defaultSort, ...filters } = query
+  const descending = sort.startsWith('-')
+  const name = sort.replace(/^-/, '') as Name
+  const names = name === list.id ? [name] : [name, list.id]
+  const columns = names.map((field) => list.fields[field].column)
+  const belongsTo = createHash('sha256').update(JSON.stringify([sort, Object.entries(filters).sort()])).digest('base64url').slice(0, 10)
+
+  const after = cursor === undefined ? undefined : decodeCursor(cursor, belongsTo, names.map((field) => list.fields[field]))
+  const parameters = names.map((field, index) => `$${firstParameter + index}::${list.fields[field].type}`)
+  return {
+    limit,
+    condition: after === undefined ? 'true' : `(${columns.join(', ')}) ${descending ? '<' : '>'} (${parameters.join(', ')})`,
+    values: after ?? [],
+    orderBy: columns.map((column) => `${column} ${descending ? 'desc' : 'asc'}`).join(', '),
+    fetch: limit + 1,
+    answer: (rows) => {
+      const items = rows.slice(0, limit)
+      const last = rows.length > limit ? items.at(-1) : undefined
+      const nextCursor = last === undefined ? null : encodeCursor([belongsTo, ...names.map((field) => last[field])])
+      return { items, nextCursor }
+    },
+  }
+}
+
+function encodeCursor(parts: unknown[]): string {
+  return Buffer.from(JSON.stringify(parts)).toString('base64url')
+}
+
+// A cursor comes back from outside, so its values are judged like any other input before they reach a query.
+const IS_VALUE: Record<SortField['type'], (value: unknown) => boolean> = {
+  timestamptz: (value) => typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value) && !Number.isNaN(Date.parse(value)),
+  text: (value) => typeof value === 'string' && value.isWellFormed() && !value.includes('\0'),
+  integer: (value) => Number.isInteger(value) && Math.abs(value as number) < 2 ** 31,
+  uuid: (value) => typeof value === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value),
+}
+
+function decodeCursor(cursor: string, belongsTo: string, fields: SortField[]): unknown[] {
+  const [owner, ...values] = parseCursor(cursor)
+  if (owner === undefined) throw invalidCursor('is not a cursor that this list has given out')
+  if (owner !== belongsTo) throw invalidCursor('belongs to a list with another sort or other filters; begin again without it')
+  if (values.length !== fields.length || !fields.every(({ type }, index) => IS_VALUE[type](values[index]))) {
+    throw invalidCursor('is not a cursor that this list has given out')
+  }
+  return values
+}
+
+function parseCursor(cursor: string): unknown[] {
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
+    return Array.isArray(parts) ? parts : []
+  } catch {
+    return []
+  }
+}
+
+function invalidCursor(reason: string): ApiError {
+  return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '/cursor', reason }] })
+}
