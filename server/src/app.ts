@@ -5,7 +5,7 @@ import { createAuthenticator } from './accounts/authenticate.ts'
 import { agentRoutes } from './agents/routes.ts'
 import type { Config } from './config.ts'
 import type { Pool } from './db/pool.ts'
-import { answerBrokenRequest, answerErrors, newRequestId, sendError, unavailable } from './http/error-answers.ts'
+import { answerBrokenRequest, answerErrors, missingHost, newRequestId, unavailable } from './http/error-answers.ts'
 import { createPolicies, guardRoutes } from './http/guard.ts'
 import { serveHealth } from './http/health.ts'
 import { acceptJsonOnly } from './http/json-body.ts'
@@ -16,7 +16,6 @@ import { createMetrics, type Metrics, serveMetrics } from './http/metrics.ts'
 import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes } from './http/routes.ts'
 import { buildValidator } from './http/validation.ts'
-import { ApiError } from './errors.ts'
 
 export type Timeouts = { headersMs: number; requestMs: number; keepAliveMs: number }
 
@@ -46,6 +45,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, timeo
       reply.header('Connection', 'close')
       throw unavailable('The service is shutting down.')
     }
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') throw missingHost()
   })
   app.addHook('onResponse', async (request, reply) => logRequest(request, reply))
   answerErrors(app)
@@ -84,6 +84,8 @@ function createServer(config: Config, logger: Logger, timeouts: Timeouts): Fasti
   const serverOptions = {
     maxHeaderSize: HEADER_LIMIT_BYTES,
     headersTimeout: timeouts.headersMs,
+    // Node would answer without a body; the first hook says it in ours.
+    requireHostHeader: false,
     // How often Node looks for connections that have run out of time.
     connectionsCheckingInterval: Math.min(1_000, timeouts.headersMs / 4),
   }
@@ -103,11 +105,19 @@ function createServer(config: Config, logger: Logger, timeouts: Timeouts): Fasti
     // Not setValidatorCompiler: Fastify forgets that in every scope that adds a schema. Its type here fits only its own compiler.
     schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
     routerOptions: { maxParamLength: HEADER_LIMIT_BYTES },
-    frameworkErrors: (_error, request, reply) => {
-      reply.header('X-Request-Id', request.id)
-      sendError(new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '', reason: 'The path is not validly encoded.' }] }), request, reply)
-    },
+    rewriteUrl: ({ url = '/' }) => routableUrl(url),
   }) as unknown as FastifyInstance
   app.decorateRequest('caller', undefined)
   return app
+}
+
+/** A path that can't be decoded is taken to the letter. It then names nothing that exists, and is answered like any other such path. */
+function routableUrl(url: string): string {
+  const [path = '', ...query] = url.split('?')
+  try {
+    decodeURIComponent(path)
+    return url
+  } catch {
+    return [path.replaceAll('%', '%25'), ...query].join('?')
+  }
 }

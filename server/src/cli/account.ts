@@ -17,7 +17,12 @@ const create = reportingCommand('create', 'make an account')
 
 const list = reportingCommand('list', 'show all accounts').action(async (options) => {
   const accounts = await withDatabase((pool) => listAccounts(pool))
-  report(options, accounts, () => table(['ID', 'NAME', 'MODULES'], accounts.map((account) => [account.accountId, account.name, account.modules])))
+  report(options, accounts, () =>
+    table(
+      ['ID', 'NAME', 'MODULES'],
+      accounts.map((account) => [account.accountId, account.name, account.modules]),
+    ),
+  )
 })
 
 const change = reportingCommand('modules', 'set which modules an account may use')
@@ -27,4 +32,8 @@ const change = reportingCommand('modules', 'set which modules an account may use
     report(options, await withDatabase((pool) => setModules(pool, accountId, list)), inWords)
   })
 
-export const accountCommand = new Command('account').description('accounts and their modules').addCommand(create).addCommand(list).addCommand(change)
+export const accountCommand = new Command('account')
+  .description('accounts and their modules')
+  .addCommand(create)
+  .addCommand(list)
+  .addCommand(change)

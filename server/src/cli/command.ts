@@ -11,7 +11,10 @@ export function readConfig(): Config {
 }
 
 /** Runs `work` on the configured database, whether the service runs or not. */
-export async function withDatabase<T>(work: (pool: Pool, config: Config) => Promise<T>, role: 'command' | 'migration' = 'command'): Promise<T> {
+export async function withDatabase<T>(
+  work: (pool: Pool, config: Config) => Promise<T>,
+  role: 'command' | 'migration' = 'command',
+): Promise<T> {
   const config = readConfig()
   const database = await openDatabase(config, { role, onProgress: (sentence) => console.error(sentence) })
   try {
@@ -34,7 +37,12 @@ export function report<T>(options: { json?: boolean }, result: T, inWords: (resu
 export function table(columns: string[], rows: unknown[][]): string {
   const cells = [columns, ...rows.map((row) => row.map(cellText))]
   const widths = columns.map((_, index) => Math.max(...cells.map((row) => (row[index] ?? '').length)))
-  const lines = cells.map((row) => row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ').trimEnd())
+  const lines = cells.map((row) =>
+    row
+      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
   return rows.length === 0 ? 'None.' : lines.join('\n')
 }
 

@@ -15,7 +15,12 @@ export async function makeDemoAccount(pool: Pool, dataDir: string): Promise<bool
     if (!rows[0]?.empty) return false
     const { accountId } = await createAccount(tx, 'Demo', MODULES)
     for (const billingType of BILLING_TYPES) {
-      const { agentId } = await createAgent(tx, { agentId: `demo-${billingType}`, name: `demo_${billingType}`, billingType, carrier: 'simulator' })
+      const { agentId } = await createAgent(tx, {
+        agentId: `demo-${billingType}`,
+        name: `demo_${billingType}`,
+        billingType,
+        carrier: 'simulator',
+      })
       await assignAgent(tx, agentId, accountId)
     }
     writeCredentials(dataDir, accountId, await createKey(tx, accountId))

@@ -18,7 +18,8 @@ const SERVICE_PATIENCE_MS = 30_000
 
 /** Opens the configured database, or starts the embedded one. It is then of a version and a schema that this program can work with. */
 export async function openDatabase(config: Config, options: Options): Promise<Database> {
-  const embedded = config.databaseUrl === undefined ? await joinEmbeddedServer(config.dataDir, options.role === 'service', options.onProgress) : undefined
+  const embedded =
+    config.databaseUrl === undefined ? await joinEmbeddedServer(config.dataDir, options.role === 'service', options.onProgress) : undefined
   const connection = embedded?.connection ?? { connectionString: config.databaseUrl as string }
   const pool = createPool(connection, () => {
     // A connection that breaks while nobody uses it concerns nobody: the next query opens another, and says so if that fails.

@@ -54,7 +54,7 @@ export async function schemaState(db: Executor): Promise<SchemaState> {
 }
 
 async function appliedMigrations(db: Executor): Promise<Map<string, string>> {
-  const { rows } = await db.query<{ name: string; checksum: string }>('select name, checksum from schema_migrations')
+  const { rows } = await db.query<{ name: string; checksum: string }>('select name, checksum from schema_migrations order by name')
   return new Map(rows.map(({ name, checksum }) => [name, checksum]))
 }
 
@@ -63,12 +63,14 @@ function findPending(applied: Map<string, string>): Migration[] {
   const unknown = [...applied.keys()].filter((name) => !known.some((migration) => migration.name === name))
   if (unknown.length > 0) {
     throw new OperatorError(
-      `The database has a newer schema (${unknown.sort().join(', ')}) than this version of Herald knows; run the version that made it, or a later one.`,
+      `The database has a newer schema (${unknown.join(', ')}) than this version of Herald knows; run the version that made it, or a later one.`,
     )
   }
   for (const { name, checksum } of known) {
     if (applied.has(name) && applied.get(name) !== checksum) {
-      throw new OperatorError(`The migration ${name} is not the one that was applied to this database; restore the file as it was released.`)
+      throw new OperatorError(
+        `The migration ${name} is not the one that was applied to this database; restore the file as it was released.`,
+      )
     }
   }
   return known.filter(({ name }) => !applied.has(name))

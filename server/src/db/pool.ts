@@ -5,7 +5,9 @@ import { OperatorError } from '../errors.ts'
 export type Executor = Pick<pg.ClientBase, 'query'>
 export type Pool = pg.Pool
 
-export type ConnectionOptions = { connectionString: string } | { host: string; port: number; user: string; database: string }
+export type ConnectionOptions =
+  | { connectionString: string }
+  | Pick<pg.ClientConfig, 'host' | 'port' | 'user' | 'password' | 'database' | 'ssl'>
 
 // A statement that takes longer than this is a fault: no request waits on it for ever. The client's own limit is a little longer, so
 // that the server's answer comes first where the server still lives, and a dead connection is noticed where it does not.

@@ -16,7 +16,9 @@ export const ErrorBody = Type.Object(
     details: Type.Optional(
       Type.Array(
         Type.Object({
-          path: Type.String({ description: 'Where: a JSON pointer into the body, or /name for a parameter; empty for the request as a whole.' }),
+          path: Type.String({
+            description: 'Where: a JSON pointer into the body, or /name for a parameter; empty for the request as a whole.',
+          }),
           reason: Type.String({ description: 'What is wrong, or would be right.' }),
         }),
       ),
@@ -56,7 +58,7 @@ export function answerErrors(app: FastifyInstance): void {
   })
 }
 
-export function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { status } = ERRORS[error.code]
   // Fastify would close the connection on a body that is too large; the client, still writing, would then see a reset instead of the
   // answer. Kept open, Node reads the rest and forgets it, for as long as the request's time-out allows.
@@ -85,6 +87,10 @@ function toApiError(error: unknown): ApiError | undefined {
 
 export function unavailable(reason: string): ApiError {
   return new ApiError('RCS_UNAVAILABLE', { headers: { 'Retry-After': RETRY_AFTER_SECONDS }, details: [{ path: '', reason }] })
+}
+
+export function missingHost(): ApiError {
+  return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '', reason: 'The header Host is missing.' }] })
 }
 
 export function newRequestId(): string {

@@ -31,8 +31,6 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Open to everybody; limited by address alone. */
     public?: boolean
-    /** Counted under the limit of its own that POST /messages has. */
-    limit?: 'messages'
   }
 }
 
@@ -46,8 +44,7 @@ export function guardRoutes(app: FastifyInstance, guard: Guard): void {
 
 async function check({ authenticate, limiter, policies }: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const address = countedAddress(request.ip)
-  const { config } = request.routeOptions
-  if (config?.public) {
+  if (request.routeOptions.config?.public) {
     applyVerdict(reply, policies.others, await limiter(policies.others, address))
     return
   }
@@ -58,9 +55,14 @@ async function check({ authenticate, limiter, policies }: Guard, request: Fastif
     throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
   }
   request.caller = caller
-  const policy = config?.limit === 'messages' ? policies.messages : policies.others
+  const policy = isMessagePost(request) ? policies.messages : policies.others
   applyVerdict(reply, policy, await limiter(policy, `${address} ${caller.integrationKey}`))
   if (!caller.modules.includes('rcs')) throw new ApiError('RCS_MODULE_NOT_AVAILABLE')
+}
+
+/** The one endpoint with a limit of its own. */
+function isMessagePost({ method, url }: FastifyRequest): boolean {
+  return method === 'POST' && url.replace(/\?.*$/s, '') === '/v1/messages'
 }
 
 /** The account that every query of a guarded route is bound to. */

@@ -41,7 +41,7 @@ const COUNT_HITS = `
     bucket,
     granted,
     (select coalesce(sum(count), 0) from unnest(w.hit_counts) as count)::int as used,
-    greatest(0, extract(epoch from w.hit_times[1] - checked_at) * 1000 + window_ms)::float8 as "resetMs"`
+    least(window_ms, greatest(0, extract(epoch from w.hit_times[1] - checked_at) * 1000 + window_ms))::float8 as "resetMs"`
 
 const FORGET_SILENT = `
   delete from rate_limit_windows

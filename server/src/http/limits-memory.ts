@@ -44,7 +44,8 @@ export function createMemoryLimiter(now: () => number = () => performance.now())
     return {
       allowed,
       remaining: quota - (times.length - window.oldest),
-      resetMs: (times[window.oldest] as number) + windowMs - time,
+      // Never more than the window, which sums of fractions can come to by a hair.
+      resetMs: Math.min(windowMs, (times[window.oldest] as number) + windowMs - time),
     }
   }
 }

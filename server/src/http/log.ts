@@ -49,7 +49,5 @@ export function describeError(error: unknown): Record<string, unknown> {
 
 /** Credentials lose all but their kind, numbers of seven digits and more all but the ends. */
 export function maskSecrets(text: string): string {
-  return text
-    .replace(/\b(h[ks]_|whsec_)[A-Za-z0-9+/=_-]+/g, '$1***')
-    .replace(/(?<!\d)(\d{2})\d{3,}(\d{2})(?!\d)/g, '$1***$2')
+  return text.replace(/\b(h[ks]_|whsec_)[A-Za-z0-9+/=_-]+/g, '$1***').replace(/(?<!\d)(\d{2})\d{3,}(\d{2})(?!\d)/g, '$1***$2')
 }

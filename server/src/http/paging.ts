@@ -52,9 +52,19 @@ export function readPage<Name extends string>(list: ListDefinition<Name>, query:
   const name = sort.replace(/^-/, '') as Name
   const names = name === list.id ? [name] : [name, list.id]
   const columns = names.map((field) => list.fields[field].column)
-  const belongsTo = createHash('sha256').update(JSON.stringify([sort, Object.entries(filters).sort()])).digest('base64url').slice(0, 10)
+  const belongsTo = createHash('sha256')
+    .update(JSON.stringify([sort, Object.entries(filters).sort()]))
+    .digest('base64url')
+    .slice(0, 10)
 
-  const after = cursor === undefined ? undefined : decodeCursor(cursor, belongsTo, names.map((field) => list.fields[field]))
+  const after =
+    cursor === undefined
+      ? undefined
+      : decodeCursor(
+          cursor,
+          belongsTo,
+          names.map((field) => list.fields[field]),
+        )
   const parameters = names.map((field, index) => `$${firstParameter + index}::${list.fields[field].type}`)
   return {
     limit,
@@ -77,7 +87,8 @@ function encodeCursor(parts: unknown[]): string {
 
 // A cursor comes back from outside, so its values are judged like any other input before they reach a query.
 const IS_VALUE: Record<SortField['type'], (value: unknown) => boolean> = {
-  timestamptz: (value) => typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value) && !Number.isNaN(Date.parse(value)),
+  timestamptz: (value) =>
+    typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value) && !Number.isNaN(Date.parse(value)),
   text: (value) => typeof value === 'string' && value.isWellFormed() && !value.includes('\0'),
   integer: (value) => Number.isInteger(value) && Math.abs(value as number) < 2 ** 31,
   uuid: (value) => typeof value === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value),

@@ -23,5 +23,7 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
 function matches(pattern: string, path: string): boolean {
   const wanted = pattern.split('/')
   const given = path.split('/')
-  return wanted.length === given.length && wanted.every((part, index) => part.startsWith(':') || part === given[index])
+  return (
+    wanted.length === given.length && wanted.every((part, index) => (part.startsWith(':') ? given[index] !== '' : part === given[index]))
+  )
 }

@@ -20,7 +20,7 @@ export function buildValidator(sharedSchemas: Record<string, unknown>): FastifyS
     return (data: unknown) => {
       const value = readsText ? withIntegers(schema, data as Record<string, unknown>) : data
       const violations = unstorableTexts(value)
-      if (!validate(value)) violations.push(...(validate.errors ?? []).map(toViolation))
+      if (!validate(value)) violations.push(...telling(validate.errors ?? []).map(toViolation))
       if (violations.length === 0) return { value }
       return { error: new ApiError('RCS_INVALID_REQUEST', { details: unique(violations).slice(0, MAX_VIOLATIONS) }) }
     }
@@ -67,6 +67,12 @@ const TYPE_NAMES: Record<string, string> = {
   string: 'a text',
 }
 
+/** Where only certain values are right, that the type is wrong too goes without saying. */
+function telling(errors: ErrorObject[]): ErrorObject[] {
+  const named = new Set(errors.filter(({ keyword }) => keyword === 'const' || keyword === 'enum').map(({ instancePath }) => instancePath))
+  return errors.filter(({ keyword, instancePath }) => keyword !== 'type' || !named.has(instancePath))
+}
+
 /** What ajv says, in plain words and at the place that has to change. */
 function toViolation({ keyword, instancePath: path, params, parentSchema, message }: ErrorObject): Violation {
   switch (keyword) {
@@ -75,7 +81,13 @@ function toViolation({ keyword, instancePath: path, params, parentSchema, messag
     case 'required':
       return { path: `${path}/${escapePointer(params.missingProperty)}`, reason: 'is required' }
     case 'type':
-      return { path, reason: `must be ${[params.type].flat().map((type: string) => TYPE_NAMES[type]).join(' or ')}` }
+      return {
+        path,
+        reason: `must be ${[params.type]
+          .flat()
+          .map((type: string) => TYPE_NAMES[type])
+          .join(' or ')}`,
+      }
     case 'const':
       return { path, reason: `must be ${JSON.stringify(params.allowedValue)}` }
     case 'enum':

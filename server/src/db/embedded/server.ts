@@ -1,8 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { OperatorError } from '../../errors.ts'
-import type { ConnectionOptions } from '../pool.ts'
-import { type Cluster, disownStaleLock, findPostmaster, isPostgres, lastComplaint, type Postmaster, prepareCluster, startPostmaster } from './cluster.ts'
+import { type ConnectionOptions, isUnavailable } from '../pool.ts'
+import {
+  type Cluster,
+  disownStaleLock,
+  findPostmaster,
+  isPostgres,
+  lastComplaint,
+  type Postmaster,
+  prepareCluster,
+  startPostmaster,
+} from './cluster.ts'
 
 /**
  * One PostgreSQL server for a data directory, shared by the service and by every `herald` command that runs meanwhile. Whoever comes
@@ -79,7 +88,8 @@ export async function joinEmbeddedServer(
 }
 
 function connectionTo({ socketDir }: { socketDir: string }) {
-  return { host: socketDir, port: 5432, user: 'herald', database: 'herald' }
+  // All is said, so that no PG… variable of the environment, meant for another server, takes effect.
+  return { host: socketDir, port: 5432, user: 'herald', password: '', database: 'herald', ssl: false }
 }
 
 /** Sees to it that the server runs, and takes the locks; returns the connection that holds them. */
@@ -106,7 +116,9 @@ async function takeServiceLock(client: pg.Client, cluster: Cluster): Promise<voi
   const giveUpAt = performance.now() + SERVICE_LOCK_PATIENCE_MS
   while (!(await tryLock(client, SERVICE))) {
     if (performance.now() > giveUpAt) {
-      throw new OperatorError(`Another Herald service already runs on ${cluster.dir.replace(/\/postgres$/, '')}; stop it, or set HERALD_DATA_DIR.`)
+      throw new OperatorError(
+        `Another Herald service already runs on ${cluster.dir.replace(/\/postgres$/, '')}; stop it, or set HERALD_DATA_DIR.`,
+      )
     }
     await sleep(POLL_MS)
   }
@@ -119,25 +131,10 @@ async function tryLock(client: pg.Client, lock: number): Promise<boolean> {
 
 /** Connects to the server, starting it where none runs. Waits through a recovery or a shutdown for as long as they take. */
 async function connect(cluster: Cluster, options: Options): Promise<pg.Client> {
-  let failures = 0
   let nextProgressAt = performance.now() + PROGRESS_EVERY_MS
-  const giveUpAt = performance.now() + START_PATIENCE_MS
   for (;;) {
-    const postmaster = findPostmaster(cluster)
-    if (postmaster === undefined) {
-      disownStaleLock(cluster)
-      const ended = startPostmaster(cluster)
-      // It fails where another process was quicker, or old backends still let go of their memory; the next turn sees what is so.
-      if ((await Promise.race([ended, untilListening(cluster)])) !== 'listening') {
-        failures += 1
-        if (failures > 3 && performance.now() > giveUpAt) {
-          throw new OperatorError(`PostgreSQL does not start: ${lastComplaint(cluster)} (see ${cluster.logFile})`)
-        }
-        await sleep(POLL_MS * failures)
-        continue
-      }
-    }
-    const client = postmaster && (await tryConnect(postmaster))
+    const postmaster = findPostmaster(cluster) ?? (await start(cluster))
+    const client = await tryConnect(postmaster)
     if (client !== undefined) return client
     if (performance.now() > nextProgressAt) {
       options.onProgress(`Waiting for PostgreSQL in ${cluster.dir} to accept connections.`)
@@ -147,17 +144,39 @@ async function connect(cluster: Cluster, options: Options): Promise<pg.Client> {
   }
 }
 
-async function untilListening(cluster: Cluster): Promise<'listening'> {
-  while (!findPostmaster(cluster)?.socketDir) await sleep(POLL_MS / 2)
-  return 'listening'
+/** Starts the server, or finds the one that another process has started meanwhile. */
+async function start(cluster: Cluster): Promise<Postmaster> {
+  const giveUpAt = performance.now() + START_PATIENCE_MS
+  for (;;) {
+    disownStaleLock(cluster)
+    const outcome = await Promise.race([startPostmaster(cluster), untilListening(cluster, giveUpAt)])
+    const postmaster = findPostmaster(cluster)
+    if (postmaster !== undefined) return postmaster
+    // It fails where another process was quicker, or where backends of a killed server still let go of their memory.
+    if (outcome === 'too late' || performance.now() > giveUpAt) {
+      throw new OperatorError(`PostgreSQL does not start: ${lastComplaint(cluster)} (see ${cluster.logFile})`)
+    }
+    await sleep(POLL_MS * 4)
+  }
+}
+
+async function untilListening(cluster: Cluster, giveUpAt: number): Promise<'listening' | 'too late'> {
+  while (performance.now() < giveUpAt) {
+    if (findPostmaster(cluster)?.socketDir) return 'listening'
+    await sleep(POLL_MS / 2)
+  }
+  return 'too late'
 }
 
 /** Undefined while the server starts up, recovers or shuts down. */
 async function tryConnect(postmaster: Postmaster): Promise<pg.Client | undefined> {
+  // It has not written yet where it listens; without an address the driver would go to some other server.
+  if (postmaster.socketDir === '') return undefined
   try {
     return await open(connectionTo(postmaster))
   } catch (error) {
-    if ((error as pg.DatabaseError).code !== '3D000') return undefined
+    if (isUnavailable(error)) return undefined
+    if ((error as pg.DatabaseError).code !== '3D000') throw error
     return await createDatabase(postmaster)
   }
 }
@@ -174,7 +193,7 @@ async function createDatabase(postmaster: Postmaster): Promise<undefined> {
   }
 }
 
-async function open(options: { host: string; port: number; user: string; database: string }): Promise<pg.Client> {
+async function open(options: ReturnType<typeof connectionTo>): Promise<pg.Client> {
   const client = new pg.Client({ ...options, application_name: 'herald presence', connectionTimeoutMillis: 5_000 })
   // Its end is what is acted on; an error without a listener would end the process.
   client.on('error', () => {})

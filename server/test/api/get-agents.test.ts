@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { assignAgent } from '../../src/agents/agents.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const { url } = await startTestService({ HERALD_DATABASE_URL })
+
+describe('GET /agents', () => {
+  test('is protected', async () => {
+    const { status, body } = await call(`${url}/v1/agents`)
+    assert.equal(status, 401)
+    assert.equal(body.code, 'RCS_UNAUTHORIZED')
+  })
+
+  test('lists the active agents of the account, and nothing of another account', async () => {
+    const [mine, other] = [await createCaller(pool), await createCaller(pool)]
+    const shown = await createAssignedAgent(pool, mine.accountId, 'conversational')
+    const inactive = await createAssignedAgent(pool, mine.accountId)
+    const foreign = await createAssignedAgent(pool, other.accountId)
+    await call(`${url}/v1/agents/${inactive}`, { method: 'PATCH', authorization: mine.authorization, body: { active: false } })
+
+    const { status, body } = await call(`${url}/v1/agents`, { authorization: mine.authorization })
+    assert.equal(status, 200)
+    assert.deepEqual(body, {
+      items: [{ agentId: shown, name: shown.replace('-', '_'), billingType: 'conversational', active: true }],
+    })
+    const others = await call(`${url}/v1/agents`, { authorization: other.authorization })
+    assert.deepEqual(
+      others.body.items.map((agent: { agentId: string }) => agent.agentId),
+      [foreign],
+    )
+  })
+
+  test('an account with no agents gets an empty list', async () => {
+    const { authorization } = await createCaller(pool)
+    assert.deepEqual((await call(`${url}/v1/agents`, { authorization })).body, { items: [] })
+  })
+
+  test("a display name and a deactivation belong to the account's assignment, not to the agent", async () => {
+    const [one, two] = [await createCaller(pool), await createCaller(pool)]
+    const agentId = await createAssignedAgent(pool, one.accountId)
+    await assignAgent(pool, agentId, two.accountId)
+    await call(`${url}/v1/agents/${agentId}`, {
+      method: 'PATCH',
+      authorization: one.authorization,
+      body: { displayName: 'One', active: false },
+    })
+
+    const { body } = await call(`${url}/v1/agents`, { authorization: two.authorization })
+    assert.deepEqual(body.items, [{ agentId, name: agentId.replace('-', '_'), billingType: 'single', active: true }])
+  })
+
+  test('refuses a query parameter that it does not know, by its name', async () => {
+    const { authorization } = await createCaller(pool)
+    const { status, body } = await call(`${url}/v1/agents?limit=5`, { authorization })
+    assert.equal(status, 400)
+    assert.deepEqual(body.details, [{ path: '/limit', reason: 'is not known here; is it misspelt?' }])
+  })
+})

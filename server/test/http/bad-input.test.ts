@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createTestDatabase } from '../support/database.ts'
+import { parseAnswer, rawConnection } from '../support/raw.ts'
+import { call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const { url } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMIT_OTHERS_PER_MINUTE: '1000' })
+const caller = await createCaller(pool)
+const agentId = await createAssignedAgent(pool, caller.accountId)
+
+const patch = (body: string | Uint8Array) =>
+  call(`${url}/v1/agents/${agentId}`, { method: 'PATCH', authorization: caller.authorization, body })
+
+/** A clear 400 whose detail says `reason`, and a service that goes on as if nothing had been. */
+async function assertRefused(body: string | Uint8Array, reason: RegExp): Promise<void> {
+  const answer = await patch(body)
+  assert.equal(answer.status, 400)
+  assert.equal(answer.body.code, 'RCS_INVALID_REQUEST')
+  assert.match(answer.body.details[0].reason, reason)
+  const after = await call(`${url}/v1/agents`, { authorization: caller.authorization })
+  assert.equal(after.body.items[0].displayName, undefined)
+}
+
+describe('a bad body gets a clear 400 and changes nothing:', () => {
+  const bodies: [string, string | Uint8Array, RegExp][] = [
+    ['cut off', '{"displayName":"X"', /^The body is not valid JSON/],
+    ['not JSON', 'displayName=X', /^The body is not valid JSON/],
+    ['two documents', '{"displayName":"X"}{}', /^The body is not valid JSON: it breaks at character 20/],
+    ['a trailing comma', '{"displayName":"X",}', /^The body is not valid JSON/],
+    ['empty', new Uint8Array(), /^The body is empty/],
+    ['only blanks', '   ', /^The body is not valid JSON/],
+    ['not UTF-8', Uint8Array.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d]), /^The body is not valid UTF-8/],
+    ['UTF-16', Buffer.from('{"displayName":"X"}', 'utf16le'), /^The body is not valid JSON/],
+    ['33 levels deep', `{"displayName":${'['.repeat(32)}${']'.repeat(32)}}`, /^The body is nested deeper than 32 levels/],
+    ['130,000 levels deep', `{"displayName":${'['.repeat(130_000)}${']'.repeat(130_000)}}`, /^The body is nested deeper than 32 levels/],
+    ['130,000 objects deep, never closed', '{"a":'.repeat(52_000), /^The body is not valid JSON/],
+    ['a number beyond all numbers', '{"displayName":1e400}', /^must be a text/],
+    ['a list of 100,000', `{"displayName":[${'1,'.repeat(99_999)}1]}`, /^must be a text/],
+    ['20,000 unknown fields', `{${Array.from({ length: 20_000 }, (_, index) => `"f${index}":1`).join(',')}}`, /^is not known here/],
+  ]
+  for (const [name, body, reason] of bodies) test(name, () => assertRefused(body, reason))
+
+  test('however much is wrong, at most 50 details are given', async () => {
+    const { body } = await patch(`{${Array.from({ length: 20_000 }, (_, index) => `"f${index}":1`).join(',')}}`)
+    assert.equal(body.details.length, 50)
+  })
+
+  test('a field name that is itself hostile is named without harm', async () => {
+    const { body } = await patch('{"a/b~c\\u0000\\ud800\\n":1}')
+    assert.equal(body.details[0].path, '/a~1b~0c\uFFFD\uFFFD\n')
+  })
+
+  test('a byte order mark before good JSON does no harm', async () => {
+    assert.equal((await patch('\uFEFF{"displayName":""}')).status, 200)
+  })
+})
+
+describe('what is not proper HTTP is answered in the documented form, and the service goes on:', () => {
+  async function sendRaw(text: string) {
+    const connection = rawConnection(url)
+    connection.send(text)
+    return parseAnswer(await connection.ended)
+  }
+  const bearer = `Authorization: ${caller.authorization}`
+
+  test('headers of 64 KiB: 431', async () => {
+    const { status, head, body } = await sendRaw(
+      `GET /v1/agents HTTP/1.1\r\nHost: x\r\n${bearer}\r\nX-Large: ${'x'.repeat(65_536)}\r\n\r\n`,
+    )
+    assert.equal(status, 431)
+    assert.deepEqual(body, { statusCode: 431, code: 'RCS_HEADERS_TOO_LARGE', message: 'RCS_HEADERS_TOO_LARGE', requestId: body.requestId })
+    assert.match(head, new RegExp(`X-Request-Id: ${body.requestId}`))
+  })
+
+  const broken: [string, string][] = [
+    ['no HTTP at all', 'hello\r\n\r\n'],
+    ['a header without a name', 'GET / HTTP/1.1\r\n: x\r\n\r\n'],
+    [
+      'both Content-Length and Transfer-Encoding',
+      `PATCH /v1/agents/x HTTP/1.1\r\nHost: x\r\n${bearer}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    ],
+    [
+      'a chunk of no size',
+      `PATCH /v1/agents/x HTTP/1.1\r\nHost: x\r\n${bearer}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
+    ],
+    ['NUL in a header', `GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Nul: a\0b\r\n\r\n`],
+  ]
+  for (const [name, text] of broken) {
+    test(`${name}: 400`, async () => {
+      const { status, body } = await sendRaw(text)
+      assert.equal(status, 400)
+      assert.deepEqual(body, { statusCode: 400, code: 'RCS_INVALID_REQUEST', message: 'RCS_INVALID_REQUEST', requestId: body.requestId })
+      assert.equal((await call(`${url}/v1/agents`, { authorization: caller.authorization })).status, 200)
+    })
+  }
+
+  test('no Host: 400', async () => {
+    const { status, body } = await sendRaw(`GET /v1/agents HTTP/1.1\r\n${bearer}\r\nConnection: close\r\n\r\n`)
+    assert.equal(status, 400)
+    assert.deepEqual(body.details, [{ path: '', reason: 'The header Host is missing.' }])
+  })
+
+  test('a client that goes away in the middle of its body leaves no trace', async () => {
+    const connection = rawConnection(url)
+    connection.send(
+      `PATCH /v1/agents/${agentId} HTTP/1.1\r\nHost: x\r\n${bearer}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"displayName":`,
+    )
+    connection.close()
+    await connection.ended
+    assert.equal((await call(`${url}/v1/agents`, { authorization: caller.authorization })).body.items[0].displayName, undefined)
+  })
+})

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createTestDatabase } from '../support/database.ts'
+import { cuttableDatabase } from '../support/proxy.ts'
+import { rawConnection } from '../support/raw.ts'
+import { type Answer, call, createCaller, startTestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const { url } = await startTestService({ HERALD_DATABASE_URL })
+
+/** The whole answer: status, the exact body, and the headers that every answer has. */
+function assertError({ status, headers, body }: Answer, expected: { status: number; code: string; details?: unknown }): void {
+  const { requestId } = body
+  assert.match(requestId, /^req_[0-9a-f]{32}$/)
+  assert.equal(headers.get('x-request-id'), requestId)
+  assert.equal(headers.get('content-type'), 'application/json; charset=utf-8')
+  assert.equal(status, expected.status)
+  assert.deepEqual(body, {
+    statusCode: expected.status,
+    code: expected.code,
+    message: expected.code,
+    requestId,
+    ...(expected.details !== undefined && { details: expected.details }),
+  })
+}
+
+describe('the answers to errors', () => {
+  test('400 RCS_INVALID_REQUEST names what is wrong and where', async () => {
+    const { authorization } = await createCaller(pool)
+    assertError(await call(`${url}/v1/agents?misspelt=1`, { authorization }), {
+      status: 400,
+      code: 'RCS_INVALID_REQUEST',
+      details: [{ path: '/misspelt', reason: 'is not known here; is it misspelt?' }],
+    })
+  })
+
+  test('401 RCS_UNAUTHORIZED comes with WWW-Authenticate', async () => {
+    const answer = await call(`${url}/v1/agents`)
+    assertError(answer, { status: 401, code: 'RCS_UNAUTHORIZED' })
+    assert.equal(answer.headers.get('www-authenticate'), 'Bearer')
+  })
+
+  test('403 RCS_MODULE_NOT_AVAILABLE for an account without rcs, before anything about the request itself', async () => {
+    const { authorization } = await createCaller(pool, ['sms'])
+    for (const path of ['/agents', '/agents?misspelt=1', '/nowhere']) {
+      assertError(await call(`${url}/v1${path}`, { authorization }), { status: 403, code: 'RCS_MODULE_NOT_AVAILABLE' })
+    }
+    const patch = await call(`${url}/v1/agents/x`, { method: 'PATCH', authorization, body: 'no json' })
+    assertError(patch, { status: 403, code: 'RCS_MODULE_NOT_AVAILABLE' })
+  })
+
+  test('404 RCS_AGENT_NOT_FOUND and RCS_ROUTE_NOT_FOUND', async () => {
+    const { authorization } = await createCaller(pool)
+    const patch = await call(`${url}/v1/agents/nobody`, { method: 'PATCH', authorization, body: { displayName: 'X' } })
+    assertError(patch, { status: 404, code: 'RCS_AGENT_NOT_FOUND' })
+    for (const path of ['/v1/nowhere', '/v1', '/v1/', '/v1/agents/', '/v1/agents/a/b', '/v1//agents']) {
+      assertError(await call(`${url}${path}`, { authorization }), { status: 404, code: 'RCS_ROUTE_NOT_FOUND' })
+    }
+    assertError(await call(`${url}/nowhere`), { status: 404, code: 'RCS_ROUTE_NOT_FOUND' })
+  })
+
+  test('405 RCS_METHOD_NOT_ALLOWED lists the methods that there are', async () => {
+    const { authorization } = await createCaller(pool)
+    for (const method of ['POST', 'DELETE', 'PUT', 'OPTIONS', 'PROPFIND']) {
+      const answer = await call(`${url}/v1/agents`, { method, authorization })
+      assertError(answer, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+      assert.equal(answer.headers.get('allow'), 'GET, HEAD')
+    }
+    const one = await call(`${url}/v1/agents/any`, { authorization })
+    assertError(one, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+    assert.equal(one.headers.get('allow'), 'PATCH')
+    assertError(await call(`${url}/healthz`, { method: 'POST' }), { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+  })
+
+  test('without credentials a path that exists, one that does not and a wrong method look the same', async () => {
+    for (const [method, path] of [
+      ['GET', '/agents'],
+      ['GET', '/nowhere'],
+      ['DELETE', '/agents'],
+      ['PATCH', '/agents/x'],
+    ]) {
+      assertError(await call(`${url}/v1${path}`, { method: method as string }), { status: 401, code: 'RCS_UNAUTHORIZED' })
+    }
+  })
+
+  test('413 RCS_PAYLOAD_TOO_LARGE from one byte over 256 KiB on, also where the client sends ten times that', async () => {
+    const { authorization } = await createCaller(pool)
+    const bodyOf = (bytes: number) => `{"displayName":"${'x'.repeat(bytes - 18)}"}`
+    const patch = (bytes: number) => call(`${url}/v1/agents/x`, { method: 'PATCH', authorization, body: bodyOf(bytes) })
+    assert.equal((await patch(262_144)).body.code, 'RCS_INVALID_REQUEST')
+    assertError(await patch(262_145), { status: 413, code: 'RCS_PAYLOAD_TOO_LARGE' })
+    assertError(await patch(2_621_440), { status: 413, code: 'RCS_PAYLOAD_TOO_LARGE' })
+  })
+
+  test('415 RCS_UNSUPPORTED_MEDIA_TYPE for anything but plain JSON', async () => {
+    const { authorization } = await createCaller(pool)
+    for (const contentType of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', 'nonsense']) {
+      const headers = { 'content-type': contentType }
+      assertError(await call(`${url}/v1/agents/x`, { method: 'PATCH', authorization, headers, body: '{}' }), {
+        status: 415,
+        code: 'RCS_UNSUPPORTED_MEDIA_TYPE',
+        details: [{ path: '', reason: 'Content-Type must be application/json' }],
+      })
+    }
+    const headers = { 'content-encoding': 'gzip' }
+    const zipped = await call(`${url}/v1/agents/x`, { method: 'PATCH', authorization, headers, body: '{}' })
+    assertError(zipped, {
+      status: 415,
+      code: 'RCS_UNSUPPORTED_MEDIA_TYPE',
+      details: [{ path: '', reason: 'Content-Encoding must be absent: the body is taken uncompressed' }],
+    })
+  })
+
+  test('429 RCS_RATE_LIMITED says after how many whole seconds to come back', async () => {
+    const { authorization } = await createCaller(pool)
+    for (let sent = 0; sent < 30; sent += 1) await call(`${url}/v1/agents`, { authorization })
+    const answer = await call(`${url}/v1/agents`, { authorization })
+    const seconds = Number(answer.headers.get('retry-after'))
+    assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60)
+    assertError(answer, {
+      status: 429,
+      code: 'RCS_RATE_LIMITED',
+      details: [{ path: '', reason: `At most 30 requests in 60 s; try again in ${seconds} s.` }],
+    })
+  })
+
+  test('500 RCS_INTERNAL tells the caller nothing but the request id, under which the log has the fault', async () => {
+    const broken = await createTestDatabase()
+    const service = await startTestService({ HERALD_DATABASE_URL: broken.url })
+    const { authorization } = await createCaller(broken.pool)
+    await broken.pool.query('alter table agents rename to agents_gone')
+    const answer = await call(`${service.url}/v1/agents`, { authorization })
+    assertError(answer, { status: 500, code: 'RCS_INTERNAL' })
+    const fault = service
+      .log()
+      .split('\n')
+      .find((line) => line.includes('"level":"error"')) as string
+    assert.equal(JSON.parse(fault).requestId, answer.body.requestId)
+    assert.equal(JSON.parse(fault).err.code, '42P01')
+  })
+
+  test('503 RCS_UNAVAILABLE within 3 s while the database is away; all is well again when it is back, without a restart', async () => {
+    const cuttable = await cuttableDatabase(HERALD_DATABASE_URL)
+    const service = await startTestService({ HERALD_DATABASE_URL: cuttable.url })
+    const { authorization } = await createCaller(pool)
+    assert.equal((await call(`${service.url}/v1/agents`, { authorization })).status, 200)
+
+    await cuttable.cut()
+    const startedAt = performance.now()
+    const answer = await call(`${service.url}/v1/agents`, { authorization })
+    assert.ok(performance.now() - startedAt < 3_000)
+    assertError(answer, { status: 503, code: 'RCS_UNAVAILABLE', details: [{ path: '', reason: 'The database is out of reach.' }] })
+    assert.equal(answer.headers.get('retry-after'), '1')
+    assert.equal((await call(`${service.url}/healthz`)).status, 200)
+    assert.equal((await call(`${service.url}/readyz`)).status, 503)
+
+    await cuttable.mend()
+    await until('the service serves again', async () => (await call(`${service.url}/readyz`)).status === 200)
+    assert.equal((await call(`${service.url}/v1/agents`, { authorization })).status, 200)
+  })
+
+  test('while the service stops, a request under way is finished and the next on its connection gets 503 RCS_UNAVAILABLE', async () => {
+    const own = await createTestDatabase()
+    const service = await startTestService({ HERALD_DATABASE_URL: own.url })
+    const { authorization } = await createCaller(own.pool)
+    const connection = rawConnection(service.url)
+    const request = `GET /v1/agents HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`
+
+    // A lock holds the first request in the middle while the stop begins.
+    const blocker = await own.pool.connect()
+    await blocker.query('begin; lock table integration_keys')
+    connection.send(request)
+    await until('the request waits in the database', async () => {
+      const { rows } = await own.pool.query(`select from pg_locks where not granted and relation = 'integration_keys'::regclass`)
+      return rows.length > 0
+    })
+    const stopped = service.stop()
+    await until('nobody new is let in', () =>
+      call(`${service.url}/healthz`).then(
+        () => false,
+        () => true,
+      ),
+    )
+    connection.send(request)
+    await blocker.query('rollback')
+    blocker.release()
+
+    const received = await connection.ended
+    assert.match(received, /^HTTP\/1\.1 200 OK\r\n/)
+    assert.match(
+      received,
+      /HTTP\/1\.1 503 Service Unavailable\r\n[^{]*retry-after: 1\r\n[^{]*\{"statusCode":503,"code":"RCS_UNAVAILABLE","message":"RCS_UNAVAILABLE"/,
+    )
+    await stopped
+  })
+})

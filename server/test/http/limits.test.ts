@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { countedAddress, type Limiter } from '../../src/http/limits.ts'
+import { createDatabaseLimiter } from '../../src/http/limits-database.ts'
+import { createMemoryLimiter } from '../../src/http/limits-memory.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { call, createCaller, startTestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+
+const statusOf = async (url: string, method: string, authorization: string, headers = {}) =>
+  (await call(url, { method, authorization, headers })).status
+const times = <T>(count: number, make: () => Promise<T>) => Promise.all(Array.from({ length: count }, make))
+
+for (const store of ['memory', 'database']) {
+  describe(`the limits, counted in the ${store}`, () => {
+    const started = startTestService({ HERALD_DATABASE_URL, HERALD_LIMITS: store })
+
+    test('30 other requests pass in a minute and the 31st does not, whichever endpoints they are', async () => {
+      const { url } = await started
+      const { authorization } = await createCaller(pool)
+      const answers = await times(15, () => statusOf(`${url}/v1/agents`, 'GET', authorization))
+      answers.push(...(await times(15, () => statusOf(`${url}/v1/nowhere`, 'POST', authorization))))
+      assert.deepEqual([...new Set(answers)], [200, 404])
+      assert.equal(await statusOf(`${url}/v1/agents`, 'GET', authorization), 429)
+      assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 404, 'POST /messages has a limit of its own')
+    })
+
+    test('of 36 to 80 POST /messages at once exactly 35 pass, and 35 more a second later', async () => {
+      const { url } = await started
+      for (const sent of [36, 80]) {
+        const { authorization } = await createCaller(pool)
+        const startedAt = performance.now()
+        const answers = await times(sent, () => call(`${url}/v1/messages`, { method: 'POST', authorization }))
+        const tookMs = performance.now() - startedAt
+        assert.ok(tookMs < 1_000, `too slow to tell: ${tookMs} ms`)
+        assert.equal(answers.filter(({ status }) => status !== 429).length, 35)
+        const retryAfter = answers.flatMap(({ headers }) => headers.get('retry-after') ?? [])
+        assert.deepEqual([...new Set(retryAfter)], ['1'])
+        await until('the window has passed', () => performance.now() > startedAt + tookMs + 1_000)
+        const more = await times(36, () => statusOf(`${url}/v1/messages`, 'POST', authorization))
+        assert.equal(more.filter((status) => status !== 429).length, 35)
+      }
+    })
+
+    test('callers do not spend one another\u2019s quota, nor do two keys of one account', async () => {
+      const { url } = await started
+      const [one, two] = [await createCaller(pool), await createCaller(pool)]
+      await times(31, () => statusOf(`${url}/v1/agents`, 'GET', one.authorization))
+      assert.equal(await statusOf(`${url}/v1/agents`, 'GET', one.authorization), 429)
+      assert.equal(await statusOf(`${url}/v1/agents`, 'GET', two.authorization), 200)
+    })
+
+    test('a forged X-Forwarded-For changes nothing', async () => {
+      const { url } = await started
+      const { authorization } = await createCaller(pool)
+      let sent = 0
+      const answers = await times(31, () => {
+        sent += 1
+        return statusOf(`${url}/v1/agents`, 'GET', authorization, { 'x-forwarded-for': `10.0.0.${sent}`, forwarded: `for=10.0.0.${sent}` })
+      })
+      assert.equal(answers.filter((status) => status === 429).length, 1)
+    })
+
+    test('every answer under /v1 carries RateLimit-Policy and RateLimit, counting down', async () => {
+      const { url } = await started
+      const { authorization } = await createCaller(pool)
+      for (const [left, path, method] of [
+        [29, '/agents', 'GET'],
+        [28, '/nowhere', 'GET'],
+        [27, '/agents', 'DELETE'],
+      ] as const) {
+        const { headers } = await call(`${url}/v1${path}`, { method, authorization })
+        assert.equal(headers.get('ratelimit-policy'), '"default";q=30;w=60')
+        assert.match(headers.get('ratelimit') as string, new RegExp(`^"default";r=${left};t=(59|60)$`))
+      }
+      const { headers } = await call(`${url}/v1/messages`, { method: 'POST', authorization })
+      assert.equal(headers.get('ratelimit-policy'), '"messages";q=35;w=1')
+      assert.equal(headers.get('ratelimit'), '"messages";r=34;t=1')
+      const document = await call(`${url}/v1/openapi.json`)
+      assert.equal(document.headers.get('ratelimit-policy'), '"default";q=30;w=60')
+      const badPath = await call(`${url}/v1/%zz/%ff`, { authorization })
+      assert.equal(badPath.status, 404)
+      assert.match(badPath.headers.get('ratelimit') as string, /^"default";r=26;t=(59|60)$/)
+    })
+
+    test('the 31st wrong credentials in a minute from an address get 429; right ones pass all the same', async () => {
+      const { url } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMITS: store, HERALD_TRUST_PROXY: '127.0.0.1' })
+      const { authorization } = await createCaller(pool)
+      const from = { 'x-forwarded-for': `192.0.2.${store.length}` }
+      const wrong = await times(40, () => call(`${url}/v1/agents`, { headers: from }))
+      assert.equal(wrong.filter(({ status }) => status === 401).length, 30)
+      assert.equal(wrong.filter(({ status, body }) => status === 429 && body.code === 'RCS_RATE_LIMITED').length, 10)
+      assert.equal(wrong[0]?.headers.get('ratelimit-policy'), '"credentials";q=30;w=60')
+      assert.equal(await statusOf(`${url}/v1/agents`, 'GET', authorization, from), 200)
+    })
+  })
+}
+
+test('two nodes that count in the database share one window: of 36 requests to both at once 35 pass, of 31 others 30', async () => {
+  const nodes = await times(2, () => startTestService({ HERALD_DATABASE_URL }))
+  for (const [path, method, quota] of [
+    ['/messages', 'POST', 35],
+    ['/agents', 'GET', 30],
+  ] as const) {
+    const { authorization } = await createCaller(pool)
+    const answers = await Promise.all(
+      Array.from({ length: quota + 1 }, (_, index) => statusOf(`${nodes[index % 2]?.url}/v1${path}`, method, authorization)),
+    )
+    assert.equal(answers.filter((status) => status === 429).length, 1, path)
+  }
+})
+
+test('behind a trusted proxy the address is the one that the proxy saw; what the client wrote before it does not count', async () => {
+  const { url } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMITS: 'memory', HERALD_TRUST_PROXY: '127.0.0.0/8' })
+  const { authorization } = await createCaller(pool)
+  let sent = 0
+  const forged = await times(31, () => {
+    sent += 1
+    return statusOf(`${url}/v1/agents`, 'GET', authorization, { 'x-forwarded-for': `203.0.113.${sent}, 198.51.100.7` })
+  })
+  assert.equal(forged.filter((status) => status === 429).length, 1)
+  assert.equal(await statusOf(`${url}/v1/agents`, 'GET', authorization, { 'x-forwarded-for': '198.51.100.8' }), 200)
+})
+
+test('no span of the window ever holds more than the quota, nothing is refused without need, evenly spaced requests all pass', async () => {
+  // A model that looks at all of history, against the limiter that forgets.
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 1, max: 9 }), fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 300 }), async (quota, gaps) => {
+      let now = 0
+      const limiter = createMemoryLimiter(() => now)
+      const passed: number[] = []
+      for (const gap of gaps) {
+        now += gap
+        const inWindow = passed.filter((time) => time > now - 100).length
+        const verdict = await limiter({ name: 'p', quota, windowMs: 100 }, 'subject')
+        assert.equal(verdict.allowed, inWindow < quota)
+        if (verdict.allowed) passed.push(now)
+        assert.equal(verdict.remaining, quota - passed.filter((time) => time > now - 100).length)
+        assert.equal(verdict.resetMs, (passed.find((time) => time > now - 100) as number) + 100 - now)
+      }
+    }),
+  )
+  let now = 0
+  const limiter = createMemoryLimiter(() => now)
+  for (let sent = 0; sent < 1_000; sent += 1) {
+    now = (sent * 1_000) / 40
+    assert.ok((await limiter({ name: 'p', quota: 40, windowMs: 1_000 }, 's')).allowed)
+  }
+})
+
+test('the database counts as exactly, by its own clock, and lets go of a time in the future', async () => {
+  const { limiter, stop } = createDatabaseLimiter(pool)
+  const policy = { name: 'exact', quota: 5, windowMs: 300 }
+  const granted: { from: number; to: number }[] = []
+  const endsAt = performance.now() + 1_500
+  while (performance.now() < endsAt) {
+    const from = performance.now()
+    const verdicts = await times(3, () => limiter(policy, 'busy'))
+    const to = performance.now()
+    granted.push(...verdicts.filter(({ allowed }) => allowed).map(() => ({ from, to })))
+  }
+  // Each grant happened somewhere between `from` and `to`: even so, no six of them can lie within 300 ms.
+  for (let index = 5; index < granted.length; index += 1) {
+    const spanMs = (granted[index] as { to: number }).to - (granted[index - 5] as { from: number }).from
+    assert.ok(spanMs >= 300, `six within ${spanMs} ms`)
+  }
+  assert.ok(granted.length >= 20, `only ${granted.length} passed in 1.5 s`)
+
+  await pool.query(
+    `update rate_limit_windows set hit_times = array[now() + interval '1 hour'], hit_counts = array[5] where bucket = 'exact busy'`,
+  )
+  assert.ok((await limiter(policy, 'busy')).allowed)
+  stop()
+})
+
+test('twenty nodes that ask for overlapping sets of callers at once neither deadlock nor grant one too many', async () => {
+  const policy = { name: 'crowd', quota: 50, windowMs: 60_000 }
+  const nodes: Limiter[] = Array.from({ length: 20 }, () => createDatabaseLimiter(pool).limiter)
+  const subjects = ['a', 'b', 'c', 'd']
+  const granted = new Map<string, number>()
+  await Promise.all(
+    nodes.flatMap((limiter, node) =>
+      Array.from({ length: 40 }, async (_, index) => {
+        const subject = subjects[(index * 7 + node) % 4] as string
+        if ((await limiter(policy, subject)).allowed) granted.set(subject, (granted.get(subject) ?? 0) + 1)
+      }),
+    ),
+  )
+  assert.deepEqual(Object.fromEntries(granted), { a: 50, b: 50, c: 50, d: 50 })
+})
+
+test('an address is counted once however it is written, and IPv6 by its first 64 bits', () => {
+  assert.equal(countedAddress('192.0.2.1'), '192.0.2.1')
+  assert.equal(countedAddress('::ffff:192.0.2.1'), '192.0.2.1')
+  assert.equal(countedAddress('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
+  assert.equal(countedAddress('2001:0DB8:0001:0002::1'), '2001:db8:1:2::/64')
+  assert.equal(countedAddress('2001:db8::1'), '2001:db8:0:0::/64')
+  assert.equal(countedAddress('::1'), '0:0:0:0::/64')
+  assert.equal(countedAddress('fe80::1%eth0'), 'fe80:0:0:0::/64')
+})

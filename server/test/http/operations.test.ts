@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { request as httpsRequest } from 'node:https'
+import { createServer } from 'node:net'
+import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { createTestDatabase } from '../support/database.ts'
+import { call, createCaller, startTestService } from '../support/service.ts'
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const { url } = await startTestService({ HERALD_DATABASE_URL })
+
+describe('what operators look at', () => {
+  test('/healthz, /readyz, /metrics and /v1/openapi.json need no credentials', async () => {
+    assert.deepEqual((await call(`${url}/healthz`)).body, { status: 'ok' })
+    assert.deepEqual((await call(`${url}/readyz`)).body, { status: 'ready' })
+    assert.equal((await call(`${url}/metrics`)).status, 200)
+    assert.equal((await call(`${url}/v1/openapi.json`)).body.openapi, '3.1.0')
+  })
+
+  test('/readyz is 503 where the schema is not this version\u2019s', async () => {
+    const own = await createTestDatabase()
+    const service = await startTestService({ HERALD_DATABASE_URL: own.url })
+    await own.pool.query(`insert into schema_migrations (name, checksum) values ('9999_future', 'x')`)
+    const { status, body } = await call(`${service.url}/readyz`)
+    assert.equal(status, 503)
+    assert.equal(body.status, 'not ready')
+    await own.pool.query('delete from schema_migrations')
+    assert.deepEqual((await call(`${service.url}/readyz`)).body, { status: 'not ready', reason: 'the database lacks migrations' })
+  })
+
+  test('/metrics counts requests by the pattern of their route, so that no caller can make the number of series grow', async () => {
+    const { authorization } = await createCaller(pool)
+    for (const id of ['a', 'b', 'c']) await call(`${url}/v1/agents/${id}`, { method: 'PATCH', authorization, body: { displayName: 'X' } })
+    for (const path of ['/x', '/y', '/v1/z']) await call(`${url}${path}`, { authorization })
+    const { body } = await call(`${url}/metrics`)
+    assert.match(body, /herald_http_request_duration_seconds_count\{method="PATCH",route="\/v1\/agents\/:agentId",status="404"\} 3/)
+    assert.match(body, /herald_http_request_duration_seconds_count\{method="GET",route="unknown",status="404"\} 3/)
+    assert.match(body, /herald_database_connections\{state="idle"\} \d/)
+  })
+
+  test('/metrics can have an address of its own, and is then nowhere else', async () => {
+    const port = await freePort()
+    const service = await startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_ADDRESS: `127.0.0.1:${port}` })
+    assert.equal((await call(`${service.url}/metrics`)).status, 404)
+    assert.equal((await call(`http://127.0.0.1:${port}/metrics`)).status, 200)
+    assert.equal((await call(`http://127.0.0.1:${port}/healthz`)).status, 404)
+  })
+})
+
+test('with a certificate and its key the service speaks TLS, and only TLS', async () => {
+  const file = (name: string) => fileURLToPath(new URL(`../support/tls/${name}`, import.meta.url))
+  const service = await startTestService({ HERALD_DATABASE_URL, HERALD_TLS_CERT: file('cert.pem'), HERALD_TLS_KEY: file('key.pem') })
+  assert.match(service.url, /^https:/)
+  const status = await new Promise((resolve, reject) => {
+    const request = httpsRequest(`${service.url}/readyz`, { ca: readFileSync(file('cert.pem')), servername: 'localhost' }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+    request.on('error', reject).end()
+  })
+  assert.equal(status, 200)
+  await assert.rejects(call(`${service.url.replace('https', 'http')}/readyz`))
+})
+
+async function freePort(): Promise<number> {
+  return await new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}

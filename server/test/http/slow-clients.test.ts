@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createTestDatabase } from '../support/database.ts'
+import { parseAnswer, rawConnection } from '../support/raw.ts'
+import { call, createCaller, startTestService } from '../support/service.ts'
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+// The real time-outs, divided: what matters is that they hold for a client that keeps sending a little.
+const { url } = await startTestService({ HERALD_DATABASE_URL }, { headersMs: 400, requestMs: 800, keepAliveMs: 300 })
+const { authorization } = await createCaller(pool)
+
+/** Sends `head`, then a letter now and then for as long as it is let; returns the answer and how long the connection lived. */
+async function trickle(head: string): Promise<{ answer: ReturnType<typeof parseAnswer>; livedMs: number }> {
+  const startedAt = performance.now()
+  const connection = rawConnection(url)
+  connection.send(head)
+  const timer = setInterval(() => connection.send('x'), 50)
+  const received = await connection.ended
+  clearInterval(timer)
+  return { answer: parseAnswer(received), livedMs: performance.now() - startedAt }
+}
+
+describe('a slow client is cut off with 408 and holds nobody else up:', () => {
+  test('one that trickles its headers', async () => {
+    const { answer, livedMs } = await trickle('GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+    assert.equal(answer.status, 408)
+    assert.equal(answer.body.code, 'RCS_REQUEST_TIMEOUT')
+    // Its answer is out after 0.4 to 0.5 s; the connection lingers for at most 2 s more, so that the answer can be read.
+    assert.ok(livedMs >= 400 && livedMs < 3_500, `${livedMs} ms`)
+  })
+
+  test('one that trickles its body', async () => {
+    const head = `PATCH /v1/agents/x HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n`
+    const { answer, livedMs } = await trickle(head)
+    assert.equal(answer.status, 408)
+    assert.equal(answer.body.code, 'RCS_REQUEST_TIMEOUT')
+    assert.ok(livedMs >= 800 && livedMs < 4_000, `${livedMs} ms`)
+  })
+
+  test('meanwhile others are served: with 200 slow connections open, a request takes no longer than usual', async () => {
+    const slow = Array.from({ length: 200 }, () => rawConnection(url))
+    for (const connection of slow) connection.send('GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+    const startedAt = performance.now()
+    assert.equal((await call(`${url}/v1/agents`, { authorization })).status, 200)
+    assert.ok(performance.now() - startedAt < 500)
+    const answers = await Promise.all(slow.map(({ ended }) => ended))
+    assert.ok(answers.every((received) => received.startsWith('HTTP/1.1 408 ')))
+  })
+
+  test('an idle connection is closed after the keep-alive time', async () => {
+    const connection = rawConnection(url)
+    connection.send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+    assert.equal(parseAnswer(await connection.ended).status, 200)
+  })
+})

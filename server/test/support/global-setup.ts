@@ -1,0 +1,39 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { joinEmbeddedServer } from '../../src/db/embedded/server.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { createPool } from '../../src/db/pool.ts'
+import { databaseUrl, TEMPLATE } from './database.ts'
+
+let stopServer: (() => Promise<void>) | undefined
+
+/**
+ * One PostgreSQL for the whole run, with a template database that has the schema; each test file clones it. HERALD_TEST_DATABASE_URL
+ * names a server to use instead, as a user who may create databases.
+ */
+export async function globalSetup(): Promise<void> {
+  if (process.env.HERALD_TEST_DATABASE_URL === undefined) {
+    const dataDir = mkdtempSync(join(tmpdir(), 'herald-test-'))
+    const server = await joinEmbeddedServer(dataDir, false, (sentence) => console.error(sentence))
+    const { host } = server.connection as { host: string }
+    process.env.HERALD_TEST_DATABASE_URL = `postgres://herald@localhost/herald?host=${encodeURIComponent(host)}`
+    stopServer = async () => {
+      await server.leave()
+      rmSync(dataDir, { recursive: true })
+    }
+  }
+  const admin = new pg.Client(process.env.HERALD_TEST_DATABASE_URL)
+  await admin.connect()
+  await admin.query(`drop database if exists ${TEMPLATE}`)
+  await admin.query(`create database ${TEMPLATE}`)
+  await admin.end()
+  const pool = createPool({ connectionString: databaseUrl(TEMPLATE) }, () => {})
+  await migrate(pool)
+  await pool.end()
+}
+
+export async function globalTeardown(): Promise<void> {
+  await stopServer?.()
+}

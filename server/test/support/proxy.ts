@@ -1,0 +1,52 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { after } from 'node:test'
+
+/** A way to the test database that can be cut: a service that goes through it loses its database while other tests keep theirs. */
+export async function cuttableDatabase(databaseUrl: string) {
+  const target = new URL(databaseUrl)
+  const socketDir = target.searchParams.get('host')
+  const open = new Set<Socket>()
+  function forward(client: Socket): void {
+    const upstream = socketDir
+      ? connect(`${socketDir}/.s.PGSQL.${target.port || 5432}`)
+      : connect(Number(target.port || 5432), target.hostname)
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      open.add(from)
+      from.on('error', () => {})
+      from.on('close', () => {
+        open.delete(from)
+        to.destroy()
+      })
+      from.pipe(to)
+    }
+  }
+  let server = createServer(forward)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+
+  const url = new URL(target)
+  url.hostname = '127.0.0.1'
+  url.port = String(port)
+  url.searchParams.delete('host')
+
+  async function cut(): Promise<void> {
+    const closed = once(server, 'close')
+    server.close()
+    for (const socket of open) socket.destroy()
+    await closed
+  }
+  async function mend(): Promise<void> {
+    server = createServer(forward)
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+  }
+  after(async () => {
+    if (server.listening) await cut()
+  })
+  return { url: url.href, cut, mend }
+}

@@ -1,0 +1,23 @@
+import { connect } from 'node:net'
+
+/** A connection on which a test says exactly what it wants, valid HTTP or not. `ended` is all that came back until the other side closed. */
+export function rawConnection(url: string) {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  let received = ''
+  socket.on('data', (chunk) => {
+    received += chunk.toString('utf8')
+  })
+  const ended = new Promise<string>((resolve) => {
+    // A reset ends it too; what came before counts.
+    socket.on('error', () => {})
+    socket.on('close', () => resolve(received))
+  })
+  return { send: (text: string | Buffer) => socket.write(text), received: () => received, ended, close: () => socket.destroy() }
+}
+
+/** The status and JSON body of a single answer read from a raw connection. */
+export function parseAnswer(received: string) {
+  const [head = '', body = ''] = received.split('\r\n\r\n', 2)
+  return { status: Number(head.split(' ')[1]), head, body: body === '' ? undefined : JSON.parse(body) }
+}

@@ -1,0 +1,68 @@
+import { after } from 'node:test'
+import { createAccount, MODULES, type Module } from '../../src/accounts/accounts.ts'
+import { createKey } from '../../src/accounts/keys.ts'
+import { assignAgent, type BillingType, createAgent } from '../../src/agents/agents.ts'
+import type { Timeouts } from '../../src/app.ts'
+import { loadConfig } from '../../src/config.ts'
+import type { Pool } from '../../src/db/pool.ts'
+import { createLogger } from '../../src/http/log.ts'
+import { type Service, startService } from '../../src/service.ts'
+
+export type TestService = Service & { log: () => string }
+
+/** The service in this process, on a free port, stopped when the test file ends. `env` are settings, as an operator would give them. */
+export async function startTestService(env: Record<string, string | undefined>, timeouts?: Timeouts): Promise<TestService> {
+  let log = ''
+  const logger = createLogger(env.HERALD_LOG_LEVEL ?? 'info', {
+    write: (line) => {
+      log += line
+    },
+  })
+  const service = await startService(loadConfig({ HERALD_PORT: '0', ...env }), logger, timeouts)
+  let stopped: Promise<void> | undefined
+  function stop(): Promise<void> {
+    stopped ??= service.stop()
+    return stopped
+  }
+  after(stop)
+  return { ...service, stop, log: () => log }
+}
+
+export type TestCaller = { accountId: number; integrationKey: string; secret: string; authorization: string }
+
+export async function createCaller(pool: Pool, modules: readonly Module[] = MODULES): Promise<TestCaller> {
+  const { accountId } = await createAccount(pool, 'Test', modules)
+  const { integrationKey, secret } = await createKey(pool, accountId)
+  return { accountId, integrationKey, secret, authorization: `Bearer ${integrationKey}:${secret}` }
+}
+
+let agents = 0
+
+/** An agent of its own name, assigned to the account. */
+export async function createAssignedAgent(pool: Pool, accountId: number, billingType: BillingType = 'single'): Promise<string> {
+  agents += 1
+  const agentId = `agent-${agents}`
+  await createAgent(pool, { agentId, name: `agent_${agents}`, billingType, carrier: 'simulator' })
+  await assignAgent(pool, agentId, accountId)
+  return agentId
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the tests compare bodies as they are
+export type Answer = { status: number; headers: Headers; body: any }
+
+/** One request over the network. A `body` that is not a text or bytes is sent as JSON. */
+export async function call(
+  url: string,
+  options: { method?: string; authorization?: string; headers?: Record<string, string>; body?: unknown } = {},
+) {
+  const { method = 'GET', authorization, headers = {}, body } = options
+  const isRaw = typeof body === 'string' || body instanceof Uint8Array || body === undefined
+  const response = await fetch(url, {
+    method,
+    headers: { ...(authorization && { authorization }), ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+    ...(body !== undefined && { body: isRaw ? (body as string) : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.startsWith('application/json')
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text } as Answer
+}
