@@ -47,7 +47,6 @@ export async function createAssignedAgent(pool: Pool, accountId: number, billing
   return agentId
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the tests compare bodies as they are
 export type Answer = { status: number; headers: Headers; body: any }
 
 /** One request over the network. A `body` that is not a text or bytes is sent as JSON. */

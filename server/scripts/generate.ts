@@ -1,0 +1,48 @@
+import { writeFileSync } from 'node:fs'
+import { buildApp } from '../src/app.ts'
+import { loadConfig } from '../src/config.ts'
+import { createPool } from '../src/db/pool.ts'
+import { ERRORS } from '../src/errors.ts'
+import { createLogger } from '../src/http/log.ts'
+
+/** The files in the repository that are made from the code; a test fails where one is stale. */
+export async function generateFiles(): Promise<Record<string, string>> {
+  const pool = createPool({ connectionString: 'postgres://never-connected' }, () => {})
+  const { fastify } = await buildApp(loadConfig({}), pool, createLogger('silent'))
+  const document = fastify.swagger()
+  await fastify.close()
+  await pool.end()
+  return { 'openapi.json': `${JSON.stringify(document, null, 2)}\n`, 'docs/errors.md': errorsPage() }
+}
+
+function errorsPage(): string {
+  const rows = Object.entries(ERRORS).map(([code, { status, when }]) => `| ${status} | \`${code}\` | ${when} |`)
+  return `# Errors
+
+Every failed request is answered with this body, whatever failed. Made from \`server/src/errors.ts\` by \`npm run generate\`.
+
+\`\`\`json
+{
+  "statusCode": 400,
+  "code": "RCS_INVALID_REQUEST",
+  "message": "RCS_INVALID_REQUEST",
+  "requestId": "req_0d9b4fbe5f0f4f0c8a3e2f0a4b6c8d1e",
+  "details": [{ "path": "/displayName", "reason": "must have at most 31 characters" }]
+}
+\`\`\`
+
+\`message\` repeats the code. \`requestId\` is also in the header \`X-Request-Id\`. \`details\` is there where more can be said: \`path\` is a JSON
+pointer into the body, or \`/name\` for a query parameter, or empty for the request as a whole.
+
+| status | code | when |
+|---|---|---|
+${rows.join('\n')}
+
+The checks come in this order: credentials (401), limits (429), module (403), the request itself (400, 413, 415), what it names (404, 405),
+conflicts (409). Retry 429, 503 and other 5xx with growing delay; the rest stays as it is until the request is mended.
+`
+}
+
+if (import.meta.main) {
+  for (const [path, text] of Object.entries(await generateFiles())) writeFileSync(new URL(`../../${path}`, import.meta.url), text)
+}

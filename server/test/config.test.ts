@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { describe, test } from 'node:test'
+import { loadConfig } from '../src/config.ts'
+
+describe('the settings', () => {
+  test('all have the defaults of the contract', () => {
+    assert.deepEqual(loadConfig({}), {
+      host: '127.0.0.1',
+      port: 8080,
+      databaseUrl: undefined,
+      dataDir: resolve('data'),
+      limits: { store: 'memory', messagesPerSecond: 35, othersPerMinute: 30 },
+      tls: undefined,
+      trustProxy: [],
+      metricsAddress: undefined,
+      publicUrl: undefined,
+      carriersFile: undefined,
+      simulatorDelayMs: 500,
+      webhookAllowPrivate: false,
+      logLevel: 'info',
+      unknownVariables: [],
+    })
+  })
+
+  test('limits are counted in the database where one is configured, unless told otherwise', () => {
+    const HERALD_DATABASE_URL = 'postgres://db.example/herald'
+    assert.equal(loadConfig({ HERALD_DATABASE_URL }).limits.store, 'database')
+    assert.equal(loadConfig({ HERALD_DATABASE_URL, HERALD_LIMITS: 'memory' }).limits.store, 'memory')
+  })
+
+  test('an empty variable counts as not set', () => {
+    assert.equal(loadConfig({ HERALD_PORT: '', HERALD_DATABASE_URL: '' }).port, 8080)
+  })
+
+  const wrong: [string, string, string][] = [
+    ['HERALD_PORT', '80a', 'HERALD_PORT must be a whole number from 0 to 65535.'],
+    ['HERALD_PORT', '65536', 'HERALD_PORT must be a whole number from 0 to 65535.'],
+    ['HERALD_PORT', '-1', 'HERALD_PORT must be a whole number from 0 to 65535.'],
+    ['HERALD_PORT', 'tcp://10.0.0.1:8080', 'HERALD_PORT must be a whole number from 0 to 65535.'],
+    ['HERALD_HOST', 'http://x', 'HERALD_HOST must be a host name or an address, without a port.'],
+    ['HERALD_DATABASE_URL', 'mysql://secret@x', 'HERALD_DATABASE_URL must be an address that begins with postgres:// or postgresql://.'],
+    ['HERALD_DATABASE_URL', 'secret', 'HERALD_DATABASE_URL must be an address that begins with postgres:// or postgresql://.'],
+    ['HERALD_LIMITS', 'redis', 'HERALD_LIMITS must be one of memory, database.'],
+    ['HERALD_LIMIT_MESSAGES_PER_SECOND', '0', 'HERALD_LIMIT_MESSAGES_PER_SECOND must be a whole number from 1 to 1000000.'],
+    ['HERALD_LIMIT_OTHERS_PER_MINUTE', '1.5', 'HERALD_LIMIT_OTHERS_PER_MINUTE must be a whole number from 1 to 1000000.'],
+    ['HERALD_TLS_CERT', '/nowhere', 'HERALD_TLS_CERT must be the path of a file that can be read.'],
+    ['HERALD_TRUST_PROXY', 'true', 'HERALD_TRUST_PROXY must be addresses or networks separated by commas, such as 10.0.0.0/8,192.168.1.7.'],
+    [
+      'HERALD_TRUST_PROXY',
+      '10.0.0.0/33',
+      'HERALD_TRUST_PROXY must be addresses or networks separated by commas, such as 10.0.0.0/8,192.168.1.7.',
+    ],
+    ['HERALD_METRICS_ADDRESS', '9464', 'HERALD_METRICS_ADDRESS must be an address with a port, such as 127.0.0.1:9464.'],
+    ['HERALD_PUBLIC_URL', 'ftp://x', 'HERALD_PUBLIC_URL must be an address that begins with http:// or https://.'],
+    ['HERALD_CARRIERS', '/nowhere.json', 'HERALD_CARRIERS must be the path of a JSON file that can be read.'],
+    ['HERALD_SIMULATOR_DELAY_MS', 'fast', 'HERALD_SIMULATOR_DELAY_MS must be a whole number from 0 to 3600000.'],
+    ['HERALD_WEBHOOK_ALLOW_PRIVATE', 'yes', 'HERALD_WEBHOOK_ALLOW_PRIVATE must be one of true, false.'],
+    ['HERALD_LOG_LEVEL', 'loud', 'HERALD_LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent.'],
+  ]
+  for (const [name, value, sentence] of wrong) {
+    test(`${name}=${value} is refused in a sentence that names the variable and not the value`, () => {
+      assert.throws(() => loadConfig({ [name]: value }), { message: sentence })
+    })
+  }
+
+  test('all mistakes are told at once', () => {
+    assert.throws(() => loadConfig({ HERALD_PORT: 'x', HERALD_LIMITS: 'y' }), {
+      message: 'HERALD_PORT must be a whole number from 0 to 65535.\nHERALD_LIMITS must be one of memory, database.',
+    })
+  })
+
+  test('a certificate needs its key, and the two must be what they say', () => {
+    const file = (name: string) => new URL(`support/tls/${name}`, import.meta.url).pathname
+    const [HERALD_TLS_CERT, HERALD_TLS_KEY] = [file('cert.pem'), file('key.pem')]
+    assert.ok(loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY }).tls)
+    assert.throws(() => loadConfig({ HERALD_TLS_CERT }), { message: 'HERALD_TLS_CERT and HERALD_TLS_KEY must be given together.' })
+    const junk = join(mkdtempSync(join(tmpdir(), 'herald-')), 'junk.pem')
+    writeFileSync(junk, 'not a key')
+    assert.throws(() => loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY: junk }), { message: /must be a certificate and its private key/ })
+  })
+
+  test('a variable that only looks like a setting is noticed, and stops nothing', () => {
+    assert.deepEqual(loadConfig({ HERALD_PROT: '9090', OTHER: 'x' }).unknownVariables, ['HERALD_PROT'])
+  })
+
+  test('.env.example lists every setting, and its values are the defaults', () => {
+    const example = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
+    const listed = [...example.matchAll(/^#?(HERALD_[A-Z_]+)=(.*)$/gm)]
+    const source = readFileSync(new URL('../src/config.ts', import.meta.url), 'utf8')
+    const read = [...source.matchAll(/read\('(HERALD_[A-Z_]+)'/g)].map(([, name]) => name)
+    assert.deepEqual(listed.map(([, name]) => name).toSorted(), read.toSorted())
+    const values = Object.fromEntries(listed.map(([, name, value]) => [name, value]))
+    assert.deepEqual(loadConfig(values), loadConfig({}))
+  })
+})

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { createBatcher } from '../../src/db/batcher.ts'
+
+describe('the batcher', () => {
+  test('gathers what arrives while a batch runs, and gives every caller its own result', async () => {
+    const batches: number[][] = []
+    let release = () => {}
+    const double = createBatcher<number, number>(
+      async (items) => {
+        batches.push(items)
+        await new Promise<void>((resolve) => {
+          release = resolve
+        })
+        return items.map((item) => item * 2)
+      },
+      { maxItems: 3 },
+    )
+    const first = [double(1), double(2)]
+    await new Promise(setImmediate)
+    await new Promise(setImmediate)
+    assert.deepEqual(batches, [[1, 2]])
+    const second = [3, 4, 5, 6].map(double)
+    await new Promise(setImmediate)
+    assert.equal(batches.length, 1, 'one batch at a time')
+    release()
+    assert.deepEqual(await Promise.all(first), [2, 4])
+    await new Promise(setImmediate)
+    release()
+    await new Promise(setImmediate)
+    release()
+    assert.deepEqual(await Promise.all(second), [6, 8, 10, 12])
+    assert.deepEqual(batches, [[1, 2], [3, 4, 5], [6]])
+  })
+
+  test('a batch that fails fails its own callers and nobody else', async () => {
+    const run = createBatcher<string, string>(
+      async (items) => {
+        if (items.includes('bad')) throw new Error('refused')
+        return items
+      },
+      { maxItems: 2 },
+    )
+    const outcomes = await Promise.allSettled([run('bad'), run('beside'), run('good')])
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ['rejected', 'rejected', 'fulfilled'],
+    )
+    assert.equal(await run('later'), 'later')
+  })
+
+  test('whatever the timing, every item is run once and answered with its own result', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.integer({ min: 1, max: 5 }),
+        fc.integer({ min: 1, max: 40 }),
+        async (scheduler, maxItems, count) => {
+          const seen: number[] = []
+          const run = createBatcher<number, string>(
+            async (items) => {
+              assert.ok(items.length <= maxItems)
+              seen.push(...items)
+              await scheduler.schedule(Promise.resolve())
+              return items.map((item) => `r${item}`)
+            },
+            { maxItems },
+          )
+          const results = Promise.all(
+            Array.from({ length: count }, (_, item) => scheduler.schedule(Promise.resolve()).then(() => run(item))),
+          )
+          await scheduler.waitFor(results)
+          assert.deepEqual(
+            await results,
+            Array.from({ length: count }, (_, item) => `r${item}`),
+          )
+          assert.deepEqual(
+            seen.toSorted((one, two) => one - two),
+            Array.from({ length: count }, (_, item) => item),
+          )
+        },
+      ),
+      { numRuns: 50 },
+    )
+  })
+})

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { generateFiles } from '../../scripts/generate.ts'
+import { ERRORS } from '../../src/errors.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { call, startTestService } from '../support/service.ts'
+
+const files = await generateFiles()
+const document = JSON.parse(files['openapi.json'] as string)
+
+for (const [path, text] of Object.entries(files)) {
+  test(`${path} in the repository is the one that the code makes; "npm run generate" writes it anew`, () => {
+    assert.equal(readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8'), text)
+  })
+}
+
+test('the document served is the one in the repository', async () => {
+  const { url: HERALD_DATABASE_URL } = await createTestDatabase()
+  const { url } = await startTestService({ HERALD_DATABASE_URL })
+  const { body, headers } = await call(`${url}/v1/openapi.json`)
+  assert.equal(headers.get('content-type'), 'application/json; charset=utf-8')
+  assert.deepEqual(body, document)
+})
+
+test('every operation has an id, a summary, a tag, a successful answer, and errors of the documented form', () => {
+  const ids = new Set<string>()
+  for (const [path, operations] of Object.entries<Record<string, any>>(document.paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      const name = `${method} ${path}`
+      assert.ok(operation.operationId && operation.summary && operation.tags?.length === 1, name)
+      assert.ok(!ids.has(operation.operationId), name)
+      ids.add(operation.operationId)
+      const statuses = Object.keys(operation.responses)
+      assert.ok(
+        statuses.some((status) => status.startsWith('2')),
+        name,
+      )
+      for (const status of ['400', '401', '403', '429', '500', '503']) assert.ok(statuses.includes(status), `${name} ${status}`)
+      for (const status of statuses.filter((each) => Number(each) >= 400)) {
+        const { description, content } = operation.responses[status]
+        assert.deepEqual(content['application/json'].schema, { $ref: '#/components/schemas/Error' })
+        for (const [, code] of description.matchAll(/`(RCS_\w+)`/g)) {
+          assert.equal(ERRORS[code as keyof typeof ERRORS].status, Number(status))
+        }
+      }
+    }
+  }
+})
+
+test('every reference in the document leads somewhere', () => {
+  for (const [, pointer] of (files['openapi.json'] as string).matchAll(/"\$ref": "#\/([^"]+)"/g)) {
+    const target = (pointer as string).split('/').reduce((value, key) => value?.[key], document)
+    assert.ok(target, String(pointer))
+  }
+})

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import { ApiError } from '../../src/errors.ts'
+import { type ListDefinition, type PageQuery, readPage } from '../../src/http/paging.ts'
+import { createTestDatabase } from '../support/database.ts'
+
+const { pool } = await createTestDatabase()
+
+type Row = { id: number; name: string; createdAt: Date }
+type Name = 'id' | 'name' | 'createdAt'
+const list: ListDefinition<Name> = {
+  fields: {
+    id: { column: 'id', type: 'integer' },
+    name: { column: 'name', type: 'text' },
+    createdAt: { column: 'created_at', type: 'timestamptz' },
+  },
+  id: 'id',
+  defaultSort: '-createdAt',
+}
+
+async function fetchPage(query: PageQuery & { kind?: string }) {
+  const page = readPage(list, query, 3)
+  const { rows } = await pool.query<Row>(
+    `select id, name, created_at as "createdAt" from things
+     where ($1::text is null or kind = $1) and ${page.condition} order by ${page.orderBy} limit $2`,
+    [query.kind ?? null, page.fetch, ...page.values],
+  )
+  return page.answer(rows)
+}
+
+/** All pages, one after the other; `between` runs after each. */
+async function walk(query: PageQuery, between: () => Promise<void> = async () => {}): Promise<Row[]> {
+  const found: Row[] = []
+  let cursor: string | null | undefined
+  while (cursor !== null) {
+    const page = await fetchPage(cursor === undefined ? query : { ...query, cursor })
+    found.push(...page.items)
+    cursor = page.nextCursor
+    await between()
+  }
+  return found
+}
+
+describe('lists are paged by key', () => {
+  before(async () => {
+    await pool.query(`create table things (
+      id integer generated always as identity primary key, name text not null, kind text not null, created_at timestamptz(3) not null)`)
+    // Few names and few times, so that most items are equal but for their id.
+    await pool.query(`insert into things (name, kind, created_at)
+      select 'n' || i % 3, 'k' || i % 2, timestamptz '2026-01-01' + (i % 7) * interval '1 millisecond' from generate_series(1, 101) i`)
+  })
+
+  test('a walk in any order and by any size of page finds every item once, in order', async () => {
+    for (const [sort, order] of [
+      ['id', 'id'],
+      ['-id', 'id desc'],
+      ['name', 'name, id'],
+      ['-name', 'name desc, id desc'],
+      ['createdAt', 'created_at, id'],
+      ['-createdAt', 'created_at desc, id desc'],
+    ] as const) {
+      const { rows } = await pool.query<Row>(`select id from things order by ${order}`)
+      for (const limit of [1, 7, 50, 100, 101, 200]) {
+        const found = await walk({ sort, limit })
+        assert.deepEqual(
+          found.map(({ id }) => id),
+          rows.map(({ id }) => id),
+          `${sort} by ${limit}`,
+        )
+      }
+    }
+  })
+
+  test('while items are added and removed, a walk neither repeats nor skips one that stood throughout', async () => {
+    const { rows: standing } = await pool.query<Row>('select id from things')
+    const come: number[] = []
+    const found = await walk({ sort: 'name', limit: 5 }, async () => {
+      const { rows } = await pool.query<Row>(
+        `insert into things (name, kind, created_at) select 'n' || i, 'k0', now() from generate_series(0, 3) i returning id`,
+      )
+      come.push(...rows.map(({ id }) => id))
+      await pool.query('delete from things where id = any($1)', [come.splice(0, 2)])
+    })
+    await pool.query('delete from things where id <> all($1)', [standing.map(({ id }) => id)])
+    const ids = found.map(({ id }) => id)
+    assert.equal(new Set(ids).size, ids.length)
+    assert.ok(standing.every(({ id }) => ids.includes(id)))
+  })
+
+  test('a cursor goes with its sort and filters; with others it is refused, and so is any that was made up', async () => {
+    const { nextCursor } = await fetchPage({ sort: 'name', limit: 2, kind: 'k1' })
+    assert.ok(nextCursor)
+    const again = await fetchPage({ sort: 'name', limit: 3, kind: 'k1', cursor: nextCursor })
+    assert.equal(again.items.length, 3, 'the size of a page may change')
+    for (const query of [{ sort: '-name', kind: 'k1' }, { sort: 'name', kind: 'k0' }, { sort: 'name' }, { kind: 'k1' }]) {
+      await assert.rejects(fetchPage({ ...query, cursor: nextCursor }), (error: ApiError) => {
+        assert.equal(error.code, 'RCS_INVALID_REQUEST')
+        assert.equal(error.details?.[0]?.path, '/cursor')
+        return true
+      })
+    }
+  })
+
+  test('a cursor that was altered or made up is a 400 or an honest page, never a fault', async () => {
+    const { nextCursor } = await fetchPage({ limit: 2 })
+    const [owner] = JSON.parse(Buffer.from(nextCursor as string, 'base64url').toString('utf8'))
+    const madeUp = fc.oneof(
+      fc.string(),
+      fc.json().map((json) => Buffer.from(json).toString('base64url')),
+      fc
+        .array(fc.oneof(fc.string(), fc.double(), fc.constant(null), fc.constant('2026-13-45T00:00:00.000Z')))
+        .map((values) => Buffer.from(JSON.stringify([owner, ...values])).toString('base64url')),
+    )
+    await fc.assert(
+      fc.asyncProperty(madeUp, async (cursor) => {
+        try {
+          await fetchPage({ cursor })
+        } catch (error) {
+          assert.ok(error instanceof ApiError, String(error))
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
