@@ -91,7 +91,7 @@ describe('the settings', () => {
     const listed = [...example.matchAll(/^#?(HERALD_[A-Z_]+)=(.*)$/gm)]
     const source = readFileSync(new URL('../src/config.ts', import.meta.url), 'utf8')
     const read = [...source.matchAll(/read\('(HERALD_[A-Z_]+)'/g)].map(([, name]) => name)
-    assert.deepEqual(listed.map(([, name]) => name).toSorted(), read.toSorted())
+    assert.deepEqual(new Set(listed.map(([, name]) => name)), new Set(read))
     const values = Object.fromEntries(listed.map(([, name, value]) => [name, value]))
     assert.deepEqual(loadConfig(values), loadConfig({}))
   })

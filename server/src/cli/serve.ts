@@ -2,7 +2,7 @@ import { join, relative } from 'node:path'
 import { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { createLogger } from '../http/log.ts'
-import { type Service, startService } from '../service.ts'
+import type { Service } from '../service.ts'
 import { listArgument, readConfig } from './command.ts'
 import { makeDemoAccount } from './demo.ts'
 
@@ -17,6 +17,8 @@ export const serveCommand = new Command('serve')
   .option('--only <roles>', 'run only these roles, separated by commas', listArgument(ROLES), [...ROLES])
   .action(async () => {
     const config = readConfig()
+    // Loaded here and not above: no other command needs the HTTP server, which takes as long to load as all else together.
+    const { startService } = await import('../service.ts')
     const logger = createLogger(config.logLevel)
     const service = await startService(config, logger)
     const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createTestDatabase } from '../support/database.ts'
+import { heraldJson, runHerald } from '../support/process.ts'
+import { call, startTestService } from '../support/service.ts'
+
+const { url: HERALD_DATABASE_URL } = await createTestDatabase()
+const env = { HERALD_DATABASE_URL }
+
+describe('herald', { concurrency: 2 }, () => {
+  test('migrate reports what it applied, then nothing', async () => {
+    const fresh = await createTestDatabase({ empty: true })
+    const { applied } = await heraldJson(['migrate'], { HERALD_DATABASE_URL: fresh.url })
+    assert.equal(applied[0], '0001_accounts_keys_agents')
+    assert.deepEqual(await heraldJson(['migrate'], { HERALD_DATABASE_URL: fresh.url }), { applied: [] })
+  })
+
+  test('a command sets up an empty database, and leaves one of an older or a newer schema alone', async () => {
+    const fresh = await createTestDatabase({ empty: true })
+    const freshEnv = { HERALD_DATABASE_URL: fresh.url }
+    assert.deepEqual(await heraldJson(['account', 'list'], freshEnv), [])
+    await fresh.pool.query(`insert into schema_migrations (name, checksum) values ('9999_future', 'x')`)
+    const newer = await runHerald(['account', 'list'], freshEnv)
+    assert.equal(newer.code, 1)
+    assert.match(newer.stderr, /^The database has a newer schema \(9999_future\) than this version of Herald knows.*\n$/)
+    await fresh.pool.query('delete from schema_migrations')
+    const older = await runHerald(['account', 'list'], freshEnv)
+    assert.equal(older.stderr, 'The database has an older schema than this version of Herald: run "npx herald migrate" first.\n')
+  })
+
+  test('from nothing to an answered request: account, key, agent, and back', async () => {
+    const { accountId, ...account } = await heraldJson(['account', 'create', 'Żabka & Söhne'], env)
+    assert.deepEqual(account, { name: 'Żabka & Söhne', modules: ['rcs', 'sms'] })
+    const { integrationKey, secret } = await heraldJson(['key', 'create', `${accountId}`], env)
+    const agent = await heraldJson(['agent', 'create', 'shop@rbm.example', '--name', 'shop', '--billing-type', 'basic'], env)
+    assert.deepEqual(agent, { agentId: 'shop@rbm.example', name: 'shop', billingType: 'basic', carrier: 'simulator' })
+    const assigned = { agentId: 'shop@rbm.example', name: 'shop', billingType: 'basic', active: true }
+    assert.deepEqual(await heraldJson(['agent', 'assign', 'shop@rbm.example', `${accountId}`], env), assigned)
+
+    const { url } = await startTestService(env)
+    const get = (authorization: string) => call(`${url}/v1/agents`, { authorization })
+    assert.deepEqual((await get(`Bearer ${integrationKey}:${secret}`)).body, { items: [assigned] })
+    const path = `${url}/v1/agents/${encodeURIComponent('shop@rbm.example')}`
+    await call(path, { method: 'PATCH', authorization: `Bearer ${integrationKey}:${secret}`, body: { active: false } })
+    assert.equal(
+      (await heraldJson(['agent', 'assign', 'shop@rbm.example', `${accountId}`], env)).active,
+      false,
+      'assigning again undoes nothing',
+    )
+    assert.deepEqual(await heraldJson(['agent', 'activate', 'shop@rbm.example', `${accountId}`], env), assigned)
+    const listed = await heraldJson(['agent', 'list'], env)
+    assert.deepEqual(listed.at(-1), { ...agent, accounts: [{ accountId, active: true }] })
+
+    const rotated = await heraldJson(['key', 'rotate', integrationKey], env)
+    assert.equal(rotated.integrationKey, integrationKey)
+    assert.equal((await get(`Bearer ${integrationKey}:${secret}`)).status, 401)
+    assert.equal((await get(`Bearer ${integrationKey}:${rotated.secret}`)).status, 200)
+    assert.deepEqual(await heraldJson(['account', 'modules', `${accountId}`, 'sms'], env), {
+      accountId,
+      name: 'Żabka & Söhne',
+      modules: ['sms'],
+    })
+    assert.equal((await get(`Bearer ${integrationKey}:${rotated.secret}`)).status, 403)
+
+    const revoked = await heraldJson(['key', 'revoke', integrationKey], env)
+    assert.equal(revoked.integrationKey, integrationKey)
+    const again = await heraldJson(['key', 'revoke', integrationKey], env)
+    assert.equal(again.revokedAt, revoked.revokedAt)
+    const [key] = await heraldJson(['key', 'list', `${accountId}`], env)
+    assert.deepEqual(Object.keys(key), ['integrationKey', 'createdAt', 'rotatedAt', 'revokedAt'])
+    assert.equal((await get(`Bearer ${integrationKey}:${rotated.secret}`)).status, 401)
+  })
+
+  const mistakes: [string[], RegExp][] = [
+    [['key', 'create', '999999'], /^There is no account 999999; "herald account list" shows those there are\.\n$/],
+    [['key', 'create', '99999999999999999999'], /An account id is a whole number/],
+    [['key', 'create', '2147483648'], /An account id is a whole number/],
+    [['key', 'create', '0x1'], /An account id is a whole number/],
+    [['key', 'list', '999999'], /^There is no account 999999/],
+    [['key', 'rotate', 'hk_nobody'], /^There is no live integration key hk_nobody/],
+    [['key', 'revoke', 'hk_nobody'], /^There is no live integration key hk_nobody/],
+    [['account', 'create', ''], /It must have 1 to 200 characters/],
+    [['account', 'create', 'x'.repeat(201)], /It must have 1 to 200 characters/],
+    [['account', 'create', 'x', '--modules', 'rcs,mms'], /Known are rcs and sms/],
+    [['account', 'modules', '999999', 'rcs'], /^There is no account 999999/],
+    [['account'], /Usage: herald account/],
+    [['agent', 'create', 'has space', '--name', 'x', '--billing-type', 'single'], /printable ASCII characters and no space/],
+    [['agent', 'create', 'x', '--name', 'x', '--billing-type', 'free'], /Allowed choices are single, conversational, basic/],
+    [['agent', 'create', 'x', '--billing-type', 'single'], /required option '--name <name>' not specified/],
+    [['agent', 'assign', 'nobody', '1'], /^The agent nobody is not assigned to account 1, or one of the two does not exist/],
+    [['agent', 'activate', 'nobody', '1'], /^The agent nobody is not assigned to account 1/],
+    [['agnet', 'list'], /unknown command 'agnet'/],
+    [['serve', '--only', 'apj'], /Known are api/],
+    [['account', 'list', '--jsn'], /unknown option '--jsn'/],
+  ]
+  for (const [args, sentence] of mistakes) {
+    test(`${args.join(' ').slice(0, 60)}: a clear sentence, and not zero`, async () => {
+      const { code, stdout, stderr } = await runHerald(args, env)
+      assert.equal(code, 1)
+      assert.equal(stdout, '')
+      assert.match(stderr, sentence)
+      assert.doesNotMatch(stderr, /\n\s+at /, 'no stack')
+    })
+  }
+
+  test('a second agent of the same id is refused', async () => {
+    await heraldJson(['agent', 'create', 'twin', '--name', 'x', '--billing-type', 'single'], env)
+    const { code, stderr } = await runHerald(['agent', 'create', 'twin', '--name', 'y', '--billing-type', 'single'], env)
+    assert.equal(code, 1)
+    assert.equal(stderr, 'There is an agent twin already.\n')
+  })
+
+  test('every command has --help', async () => {
+    const commands = [
+      '',
+      'serve',
+      'migrate',
+      'account',
+      'account create',
+      'account list',
+      'account modules',
+      'key',
+      'key create',
+      'key rotate',
+      'key revoke',
+      'key list',
+      'agent',
+      'agent create',
+      'agent assign',
+      'agent activate',
+      'agent list',
+    ]
+    for (const command of commands) {
+      const { code, stdout } = await runHerald([...command.split(' ').filter(Boolean), '--help'], {})
+      assert.equal(code, 0, command)
+      assert.match(stdout, new RegExp(`^Usage: herald ${command}`.trim()), command)
+    }
+  })
+
+  test('without --json it speaks to people', async () => {
+    const { stdout } = await runHerald(['account', 'create', 'Words'], env)
+    assert.match(stdout, /^Account \d+ \(Words\) has the modules rcs, sms\.\n$/)
+    assert.match((await runHerald(['account', 'list'], env)).stdout, /^ID +NAME +MODULES\n/)
+  })
+})

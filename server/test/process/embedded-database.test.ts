@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  createDataDir,
+  type HeraldProcess,
+  heraldJson,
+  isRunning,
+  postmasterPid,
+  runHerald,
+  spawnHerald,
+  startHerald,
+} from '../support/process.ts'
+import { call } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const isRoot = process.getuid?.() === 0
+
+function demoAuthorization(dataDir: string): string {
+  return JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8')).authorization
+}
+
+/** Leaves a mark that was answered with 200, and so must never be lost. */
+async function leaveMark({ url }: HeraldProcess, dataDir: string, mark: string): Promise<void> {
+  const authorization = demoAuthorization(dataDir)
+  const { status } = await call(`${url}/v1/agents/demo-single`, { method: 'PATCH', authorization, body: { displayName: mark } })
+  assert.equal(status, 200)
+}
+
+async function readMark({ url }: HeraldProcess, dataDir: string): Promise<string> {
+  const { body } = await call(`${url}/v1/agents`, { authorization: demoAuthorization(dataDir) })
+  return body.items.find((agent: { agentId: string }) => agent.agentId === 'demo-single').displayName
+}
+
+async function stopInOrder({ child, ended }: HeraldProcess): Promise<void> {
+  child.kill('SIGTERM')
+  assert.equal(await ended, 0)
+}
+
+describe('the embedded database', { concurrency: 2 }, () => {
+  test('Ctrl-C, even twice within a second as npm makes it, stops service and database in order, well within 10 s, and loses nothing', async () => {
+    const dataDir = await createDataDir()
+    const first = await startHerald({ HERALD_DATA_DIR: dataDir })
+    await leaveMark(first, dataDir, 'kept')
+    const postmaster = postmasterPid(dataDir) as number
+    const startedAt = performance.now()
+    first.child.kill('SIGINT')
+    first.child.kill('SIGINT')
+    assert.equal(await first.ended, 0)
+    assert.ok(performance.now() - startedAt < 10_000)
+    assert.ok(!isRunning(postmaster))
+    assert.match(readFileSync(join(dataDir, 'postgres.log'), 'utf8'), /database system is shut down\n$/)
+
+    const second = await startHerald({ HERALD_DATA_DIR: dataDir })
+    assert.equal(await readMark(second, dataDir), 'kept')
+    await stopInOrder(second)
+  })
+
+  test('after kill -9 of the service, the next start takes over the orphaned database', async () => {
+    const dataDir = await createDataDir()
+    const first = await startHerald({ HERALD_DATA_DIR: dataDir })
+    await leaveMark(first, dataDir, 'before the kill')
+    first.child.kill('SIGKILL')
+    await first.ended
+    const orphan = postmasterPid(dataDir) as number
+    assert.ok(isRunning(orphan))
+
+    const second = await startHerald({ HERALD_DATA_DIR: dataDir })
+    assert.equal(postmasterPid(dataDir), orphan)
+    assert.equal(await readMark(second, dataDir), 'before the kill')
+    await stopInOrder(second)
+    assert.ok(!isRunning(orphan))
+  })
+
+  test('after kill -9 of service and database, the stale lock file does not stop the next start', async () => {
+    const dataDir = await createDataDir()
+    const first = await startHerald({ HERALD_DATA_DIR: dataDir })
+    await leaveMark(first, dataDir, 'before both kills')
+    first.child.kill('SIGKILL')
+    process.kill(postmasterPid(dataDir) as number, 'SIGKILL')
+    await first.ended
+    const second = await startHerald({ HERALD_DATA_DIR: dataDir })
+    assert.equal(await readMark(second, dataDir), 'before both kills')
+    await stopInOrder(second)
+  })
+
+  test('a lock file whose process id now belongs to another program does not stop the next start', async () => {
+    const dataDir = await createDataDir()
+    const first = await startHerald({ HERALD_DATA_DIR: dataDir })
+    await leaveMark(first, dataDir, 'before the restart')
+    const lockFile = join(dataDir, 'postgres', 'postmaster.pid')
+    const lock = readFileSync(lockFile, 'utf8')
+    first.child.kill('SIGKILL')
+    process.kill(postmasterPid(dataDir) as number, 'SIGKILL')
+    await first.ended
+
+    const { uid, gid } = statSync(join(dataDir, 'postgres'))
+    const other = spawn('sleep', ['60'], { ...(isRoot && { uid, gid }), cwd: '/' })
+    try {
+      writeFileSync(lockFile, lock.replace(/^\d+/, String(other.pid)))
+      const second = await startHerald({ HERALD_DATA_DIR: dataDir })
+      assert.equal(await readMark(second, dataDir), 'before the restart')
+      await stopInOrder(second)
+    } finally {
+      other.kill()
+    }
+  })
+
+  test('when the database dies under the running service, it is started again and serves on, with all that was answered', async () => {
+    const dataDir = await createDataDir()
+    const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
+    await leaveMark(herald, dataDir, 'before the crash')
+    const postmaster = postmasterPid(dataDir) as number
+    process.kill(postmaster, 'SIGKILL')
+    await until('another one runs', () => postmasterPid(dataDir) !== postmaster && isRunning(postmasterPid(dataDir) ?? 0))
+    await until('the service is ready', async () => (await call(`${herald.url}/readyz`)).status === 200)
+    assert.equal(await readMark(herald, dataDir), 'before the crash')
+    await stopInOrder(herald)
+  })
+
+  test('a second service on the same directory says so in one sentence, and the first is none the worse', async () => {
+    const dataDir = await createDataDir()
+    const first = await startHerald({ HERALD_DATA_DIR: dataDir })
+    const second = await runHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
+    assert.equal(second.code, 1)
+    assert.equal(second.stderr, `Another Herald service already runs on ${dataDir}; stop it, or set HERALD_DATA_DIR.\n`)
+    await leaveMark(first, dataDir, 'still here')
+    await stopInOrder(first)
+  })
+
+  test('a path too long for a socket, with spaces and quotes in it, works', async () => {
+    const dataDir = join(await createDataDir(), `it's "long", ${'ą'.repeat(50)}`, 'x'.repeat(60))
+    const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
+    await leaveMark(herald, dataDir, 'deep down')
+    assert.equal((await heraldJson(['account', 'list'], { HERALD_DATA_DIR: dataDir })).length, 1)
+    await stopInOrder(herald)
+  })
+
+  test('commands reach it whether the service runs or not; the last one to leave stops it', async () => {
+    const dataDir = await createDataDir()
+    const env = { HERALD_DATA_DIR: dataDir }
+    const { accountId } = await heraldJson(['account', 'create', 'Shop'], env)
+    assert.equal(postmasterPid(dataDir), undefined)
+
+    const herald = await startHerald(env)
+    const { integrationKey, secret } = await heraldJson(['key', 'create', String(accountId)], env)
+    assert.equal((await call(`${herald.url}/v1/agents`, { authorization: `Bearer ${integrationKey}:${secret}` })).status, 200)
+    assert.ok(isRunning(postmasterPid(dataDir) as number))
+    await stopInOrder(herald)
+    assert.equal(postmasterPid(dataDir), undefined)
+    assert.equal((await heraldJson(['key', 'list', String(accountId)], env)).length, 1)
+  })
+
+  test('eight commands at once on a directory that does not exist yet all do their work', async () => {
+    const dataDir = join(await createDataDir(), 'new')
+    const env = { HERALD_DATA_DIR: dataDir }
+    await Promise.all(Array.from({ length: 8 }, (_, index) => heraldJson(['account', 'create', `Account ${index}`], env)))
+    assert.equal((await heraldJson(['account', 'list'], env)).length, 8)
+    await until('nobody is left', () => postmasterPid(dataDir) === undefined)
+  })
+
+  test('killed at any moment of its first start, it starts the next time', async (t) => {
+    const dataDir = join(await createDataDir(), 'new')
+    const delays = Array.from({ length: 8 }, () => Math.round(Math.random() * 1_800))
+    t.diagnostic(`killed after ${delays.join(', ')} ms`)
+    for (const delayMs of delays) {
+      // The moment itself is what is tested here: a time, not a condition.
+      const { child, ended } = spawnHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
+      await sleep(delayMs)
+      child.kill('SIGKILL')
+      await ended
+    }
+    const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
+    await leaveMark(herald, dataDir, 'at last')
+    await stopInOrder(herald)
+  })
+
+  test('as root, PostgreSQL runs as an unprivileged user, also below a directory that only root may enter; fsync is on', {
+    skip: !isRoot && 'not root',
+  }, async () => {
+    const closed = join(await createDataDir(), 'closed')
+    mkdirSync(closed, { mode: 0o700 })
+    const dataDir = join(closed, 'data')
+    const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
+    const status = readFileSync(`/proc/${postmasterPid(dataDir)}/status`, 'utf8')
+    assert.doesNotMatch(status, /^Uid:\s+0\s/m)
+    assert.match(readFileSync(`/proc/${postmasterPid(dataDir)}/cmdline`, 'utf8'), /\0fsync=on\0/)
+    await stopInOrder(herald)
+  })
+
+  test('PostgreSQL\u2019s own log holds neither statements nor values', async () => {
+    const dataDir = await createDataDir()
+    const env = { HERALD_DATA_DIR: dataDir }
+    await heraldJson(['agent', 'create', 'CANARY-1', '--name', 'x', '--billing-type', 'single'], env)
+    assert.equal((await runHerald(['agent', 'create', 'CANARY-1', '--name', 'x', '--billing-type', 'single'], env)).code, 1)
+    assert.doesNotMatch(readFileSync(join(dataDir, 'postgres.log'), 'utf8'), /CANARY|insert into/)
+  })
+})

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { readFileSync, statSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { createTestDatabase } from '../support/database.ts'
+import { createDataDir, heraldJson, runHerald, startHerald } from '../support/process.ts'
+import { call } from '../support/service.ts'
+
+describe('herald serve', { concurrency: 2 }, () => {
+  test('a wrong setting stops the start with a sentence that names the variable, before anything is made', async () => {
+    const dataDir = join(await createDataDir(), 'untouched')
+    const { code, stdout, stderr } = await runHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: 'eighty', HERALD_LIMITS: 'none' })
+    assert.equal(code, 1)
+    assert.equal(stdout, '')
+    assert.equal(stderr, 'HERALD_PORT must be a whole number from 0 to 65535.\nHERALD_LIMITS must be one of memory, database.\n')
+    assert.throws(() => statSync(dataDir))
+  })
+
+  test('a port that is taken is told in a sentence, and no database is left running', async () => {
+    const { url: HERALD_DATABASE_URL } = await createTestDatabase()
+    const taken = createServer()
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+    const { port } = taken.address() as { port: number }
+    const { code, stderr } = await runHerald(['serve'], { HERALD_DATABASE_URL, HERALD_PORT: `${port}` })
+    taken.close()
+    assert.equal(code, 1)
+    assert.equal(stderr, `Can't listen on 127.0.0.1 port ${port}: another program listens there (HERALD_HOST and HERALD_PORT).\n`)
+  })
+
+  test('a database that is out of reach, or refuses, is told in a sentence without the password', async () => {
+    const refused = await runHerald(['account', 'list'], { HERALD_DATABASE_URL: 'postgres://me:CANARY@127.0.0.1:1/x' })
+    assert.equal(refused.code, 1)
+    assert.match(refused.stderr, /^PostgreSQL can't be reached at the address in HERALD_DATABASE_URL: .*ECONNREFUSED.*\n$/)
+    const nowhere = new URL((await createTestDatabase()).url)
+    nowhere.pathname = '/no_such_database'
+    const missing = await runHerald(['serve'], { HERALD_DATABASE_URL: nowhere.href, HERALD_PORT: '0' })
+    assert.equal(missing.code, 1)
+    assert.match(missing.stderr, /^PostgreSQL can't be reached .*database "no_such_database" does not exist\.\n$/)
+    assert.doesNotMatch(refused.stderr + missing.stderr, /CANARY|\n\s+at /)
+  })
+
+  test('the first start makes a demo account that works; its credentials are in files of the owner alone and are not printed', async () => {
+    const dataDir = await createDataDir()
+    const first = await startHerald({ HERALD_DATA_DIR: dataDir })
+    const demo = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8'))
+    const header = readFileSync(join(dataDir, 'demo.header'), 'utf8')
+    assert.equal(header, `Authorization: ${demo.authorization}\n`)
+    for (const file of ['demo.json', 'demo.header']) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600)
+
+    const { body } = await call(`${first.url}/v1/agents`, { authorization: demo.authorization })
+    assert.deepEqual(
+      body.items.map((agent: { billingType: string }) => agent.billingType),
+      ['basic', 'conversational', 'single'],
+    )
+    assert.match(first.output.stderr, new RegExp(`curl -H @\\S+demo\\.header ${first.url}/v1/agents`))
+    assert.ok(!`${first.output.stdout}${first.output.stderr}`.includes(demo.secret))
+    assert.ok(!`${first.output.stdout}${first.output.stderr}`.includes(demo.integrationKey))
+    first.child.kill('SIGTERM')
+    await first.ended
+
+    const second = await startHerald({ HERALD_DATA_DIR: dataDir })
+    assert.equal(readFileSync(join(dataDir, 'demo.header'), 'utf8'), header)
+    assert.equal((await heraldJson(['account', 'list'], { HERALD_DATA_DIR: dataDir })).length, 1)
+    assert.equal((await call(`${second.url}/v1/agents`, { authorization: demo.authorization })).status, 200)
+    assert.doesNotMatch(second.output.stderr, /demo/)
+    second.child.kill('SIGTERM')
+    assert.equal(await second.ended, 0)
+  })
+
+  test('an account that was made before the first start stays the only one: the database is not empty', async () => {
+    const env = { HERALD_DATA_DIR: await createDataDir() }
+    await heraldJson(['account', 'create', 'Mine'], env)
+    const herald = await startHerald(env)
+    assert.deepEqual(
+      (await heraldJson(['account', 'list'], env)).map(({ name }: { name: string }) => name),
+      ['Mine'],
+    )
+    herald.child.kill('SIGTERM')
+    assert.equal(await herald.ended, 0)
+  })
+
+  test('on a configured database two nodes start at once on an empty schema; neither makes a demo account', async () => {
+    const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase({ empty: true })
+    const nodes = await Promise.all([startHerald({ HERALD_DATABASE_URL }), startHerald({ HERALD_DATABASE_URL })])
+    for (const { url } of nodes) assert.equal((await call(`${url}/readyz`)).status, 200)
+    assert.equal((await pool.query('select from accounts')).rowCount, 0)
+    for (const { child, ended } of nodes) {
+      child.kill('SIGTERM')
+      assert.equal(await ended, 0)
+    }
+  })
+
+  test('a second signal, later than the moment npm takes to pass the first on, ends it at once', async () => {
+    const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+    const herald = await startHerald({ HERALD_DATABASE_URL })
+    const blocker = await pool.connect()
+    await blocker.query('begin; lock table integration_keys')
+    const waiting = call(`${herald.url}/v1/agents`).catch(() => undefined)
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    herald.child.kill('SIGTERM')
+    await new Promise((resolve) => setTimeout(resolve, 1_100))
+    herald.child.kill('SIGTERM')
+    assert.equal(await herald.ended, 1)
+    await blocker.query('rollback')
+    blocker.release()
+    await waiting
+  })
+})

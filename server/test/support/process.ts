@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync, rmSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { until } from './until.ts'
+
+const HERALD = fileURLToPath(new URL('../../bin/herald.js', import.meta.url))
+
+type Env = Record<string, string>
+
+export function spawnHerald(args: string[], env: Env) {
+  const child = spawn(process.execPath, [HERALD, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    cwd: tmpdir(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.on('data', (chunk) => {
+    output.stdout += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    output.stderr += chunk
+  })
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  return { child, output, ended }
+}
+
+/** A `herald` command from beginning to end, as a process of its own. */
+export async function runHerald(args: string[], env: Env): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const { output, ended } = spawnHerald(args, env)
+  const code = await ended
+  return { code, ...output }
+}
+
+/** The JSON that a command prints with --json; fails where the command does. */
+export async function heraldJson(args: string[], env: Env): Promise<any> {
+  const { code, stdout, stderr } = await runHerald([...args, '--json'], env)
+  if (code !== 0) throw new Error(`herald ${args.join(' ')} exited with ${code}: ${stderr}`)
+  return JSON.parse(stdout)
+}
+
+export type HeraldProcess = {
+  child: ChildProcess
+  url: string
+  output: { stdout: string; stderr: string }
+  ended: Promise<number | null>
+}
+
+/** `herald serve` as a process of its own, on a free port; killed when the test file ends, should it still run. */
+export async function startHerald(env: Env): Promise<HeraldProcess> {
+  const started = spawnHerald(['serve'], { HERALD_PORT: '0', ...env })
+  let exited = false
+  void started.ended.then(() => {
+    exited = true
+  })
+  after(() => started.child.kill('SIGKILL'))
+  const url = await until('herald says where it listens', () => {
+    if (exited) throw new Error(`herald exited: ${started.output.stderr}`)
+    return /ready at (\S+);/.exec(started.output.stderr)?.[1]
+  })
+  return { ...started, url }
+}
+
+/** A directory of one's own; its embedded server, should one still run, is stopped and the directory removed when the test file ends. */
+export async function createDataDir(): Promise<string> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'herald-data-'))
+  after(async () => {
+    const pid = postmasterPid(dataDir)
+    if (pid !== undefined && isRunning(pid)) {
+      process.kill(pid, 'SIGQUIT')
+      await until('PostgreSQL is gone', () => !isRunning(pid))
+    }
+    rmSync(dataDir, { recursive: true, force: true })
+  })
+  return dataDir
+}
+
+export function postmasterPid(dataDir: string): number | undefined {
+  try {
+    return Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
+  } catch {
+    return undefined
+  }
+}
+
+/** False for a zombie too: it is dead, whoever has not yet noticed. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return process.platform !== 'linux' || !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
+}
