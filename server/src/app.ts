@@ -5,6 +5,7 @@ import { createAuthenticator } from './accounts/authenticate.ts'
 import { agentRoutes } from './agents/routes.ts'
 import type { Config } from './config.ts'
 import type { Pool } from './db/pool.ts'
+import { serveDocs } from './http/docs.ts'
 import { answerBrokenRequest, answerErrors, missingHost, newRequestId, unavailable } from './http/error-answers.ts'
 import { createPolicies, guardRoutes } from './http/guard.ts'
 import { serveHealth } from './http/health.ts'
@@ -54,6 +55,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, timeo
   await describeApi(app, packageJson.version)
 
   serveHealth(app, pool, () => stopping)
+  serveDocs(app)
   if (config.metricsAddress === undefined) serveMetrics(app, metrics)
   await app.register((v1) => addApiRoutes(v1, config, pool), { prefix: '/v1' })
   await app.ready()

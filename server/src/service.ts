@@ -19,6 +19,11 @@ export type Service = {
 const DRAIN_MS = 3_000
 
 export async function startService(config: Config, logger: Logger, timeouts?: Timeouts): Promise<Service> {
+  if (config.tls === undefined && config.trustProxy.length === 0 && !isLoopback(config.host)) {
+    logger.warn(
+      'credentials cross the network unencrypted: set HERALD_TLS_CERT and HERALD_TLS_KEY, or put a proxy in front (HERALD_TRUST_PROXY)',
+    )
+  }
   for (const name of config.unknownVariables) logger.warn({ name }, 'this variable is not a setting of Herald')
   const database = await openDatabase(config, { role: 'service', onProgress: (sentence) => logger.warn(sentence) })
   const closers: (() => Promise<unknown>)[] = [() => database.close()]
@@ -37,6 +42,10 @@ export async function startService(config: Config, logger: Logger, timeouts?: Ti
     await closeAll(closers)
     throw error
   }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }
 
 async function closeAll(closers: (() => Promise<unknown>)[]): Promise<void> {

@@ -1,12 +1,10 @@
 import { timingSafeEqual } from 'node:crypto'
 import { createBatcher } from '../db/batcher.ts'
 import type { Pool } from '../db/pool.ts'
-import type { Module } from './accounts.ts'
+import type { Caller } from '../http/guard.ts'
 import { hashSecret } from './keys.ts'
 
-export type Caller = { accountId: number; integrationKey: string; modules: Module[] }
-
-type KeyRow = { integrationKey: string; accountId: number; secretHash: Buffer; modules: Module[] }
+type KeyRow = { integrationKey: string; accountId: number; secretHash: Buffer; modules: string[] }
 
 // Matches nothing that createKey makes. Whatever can't be a credential is looked up as this, so that a malformed header, an unknown
 // key and a wrong secret take the same path and the same time.

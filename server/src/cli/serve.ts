@@ -1,5 +1,6 @@
 import { join, relative } from 'node:path'
 import { Command } from 'commander'
+import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { createLogger } from '../http/log.ts'
 import type { Service } from '../service.ts'
@@ -17,14 +18,24 @@ export const serveCommand = new Command('serve')
   .option('--only <roles>', 'run only these roles, separated by commas', listArgument(ROLES), [...ROLES])
   .action(async () => {
     const config = readConfig()
-    // Loaded here and not above: no other command needs the HTTP server, which takes as long to load as all else together.
-    const { startService } = await import('../service.ts')
     const logger = createLogger(config.logLevel)
-    const service = await startService(config, logger)
-    const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))
-    greet(config, service, isNew)
-    stopOnSignal(service)
+    process.on('uncaughtException', (error) => {
+      logger.fatal({ err: error }, 'a fault that nothing caught: the process ends')
+      process.exit(1)
+    })
+    const starting = start(config, logger)
+    stopOnSignal(starting)
+    await starting
   })
+
+async function start(config: Config, logger: Logger): Promise<Service> {
+  // Loaded here and not above: no other command needs the HTTP server, which takes as long to load as all else together.
+  const { startService } = await import('../service.ts')
+  const service = await startService(config, logger)
+  const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))
+  greet(config, service, isNew)
+  return service
+}
 
 /** For people, on the error stream: the output is the log's. */
 function greet(config: Config, { url }: Service, isNew: boolean): void {
@@ -39,13 +50,16 @@ function greet(config: Config, { url }: Service, isNew: boolean): void {
   console.error(lines.join('\n'))
 }
 
-/** The first signal stops in order; one that comes later, from somebody who can't wait, ends the process as it is: nothing is lost by that. */
-function stopOnSignal(service: Service): void {
+/**
+ * The first signal stops in order, during the start as soon as that is through. One that comes later, from somebody who can't wait, ends
+ * the process as it is: nothing is lost by that.
+ */
+function stopOnSignal(starting: Promise<Service>): void {
   let firstAt: number | undefined
   function onSignal(): void {
     if (firstAt === undefined) {
       firstAt = performance.now()
-      void stop(service)
+      void stop(starting)
     } else if (performance.now() - firstAt > SAME_SIGNAL_MS) {
       process.exit(1)
     }
@@ -54,8 +68,9 @@ function stopOnSignal(service: Service): void {
   process.on('SIGTERM', onSignal)
 }
 
-async function stop(service: Service): Promise<void> {
+async function stop(starting: Promise<Service>): Promise<void> {
   try {
+    const service = await starting
     await service.stop()
     process.exit(0)
   } catch (error) {

@@ -15,6 +15,7 @@ type Options = {
 
 // A database that comes up beside the service (after a power cut, in an orchestrator) gets this long.
 const SERVICE_PATIENCE_MS = 30_000
+const POOL_CLOSE_PATIENCE_MS = 500
 
 /** Opens the configured database, or starts the embedded one. It is then of a version and a schema that this program can work with. */
 export async function openDatabase(config: Config, options: Options): Promise<Database> {
@@ -27,7 +28,8 @@ export async function openDatabase(config: Config, options: Options): Promise<Da
   const database = {
     pool,
     close: async () => {
-      await pool.end()
+      // A statement that hangs must not hold up the stop: what it would do is undone when its connection breaks.
+      await Promise.race([pool.end(), sleep(POOL_CLOSE_PATIENCE_MS, undefined, { ref: false })])
       await embedded?.leave()
     },
   }

@@ -8,15 +8,20 @@ type Migration = { name: string; checksum: string; sql: string }
 const MIGRATIONS_DIR = new URL('./migrations/', import.meta.url)
 // Any number that nothing else in this database locks: "hrld" in ASCII.
 const MIGRATION_LOCK = 0x68726c64
+// The longest that the driver can wait, instead of the seconds that the pool allows a statement.
+const PATIENTLY = { query_timeout: 2 ** 31 - 1 }
+
+let migrations: Migration[] | undefined
 
 function readMigrations(): Migration[] {
-  return readdirSync(MIGRATIONS_DIR)
+  migrations ??= readdirSync(MIGRATIONS_DIR)
     .filter((file) => file.endsWith('.sql'))
     .sort()
     .map((file) => {
       const sql = readFileSync(new URL(file, MIGRATIONS_DIR), 'utf8')
       return { name: file.replace(/\.sql$/, ''), checksum: createHash('sha256').update(sql).digest('hex'), sql }
     })
+  return migrations
 }
 
 /**
@@ -25,9 +30,9 @@ function readMigrations(): Migration[] {
  */
 export async function migrate(pool: Pool): Promise<string[]> {
   return await transaction(pool, async (tx) => {
-    // A large table may take its time; the wait for the other process too.
+    // A large table may take its time, and so may the wait for another process.
     await tx.query('set local statement_timeout = 0')
-    await tx.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+    await tx.query({ text: 'select pg_advisory_xact_lock($1)', values: [MIGRATION_LOCK], ...PATIENTLY })
     await tx.query(
       `create table if not exists schema_migrations (
          name text primary key,
@@ -37,7 +42,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
     )
     const pending = findPending(await appliedMigrations(tx))
     for (const { name, checksum, sql } of pending) {
-      await tx.query(sql)
+      await tx.query({ text: sql, ...PATIENTLY })
       await tx.query('insert into schema_migrations (name, checksum) values ($1, $2)', [name, checksum])
     }
     return pending.map(({ name }) => name)

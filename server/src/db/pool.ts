@@ -12,7 +12,7 @@ export type ConnectionOptions =
 // A statement that takes longer than this is a fault: no request waits on it for ever. The client's own limit is a little longer, so
 // that the server's answer comes first where the server still lives, and a dead connection is noticed where it does not.
 const STATEMENT_TIMEOUT_MS = 10_000
-const DEAD_CONNECTION_TIMEOUT_MS = 12_000
+const DEAD_CONNECTION_TIMEOUT_MS = 11_000
 const CONNECT_TIMEOUT_MS = 3_000
 
 export const OLDEST_POSTGRES = 15

@@ -5,7 +5,7 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 /** The log holds these fields and no others: whatever else is handed to it, by us or by a package, is left out. */
 const FIELDS = ['method', 'route', 'status', 'ms', 'accountId', 'name', 'err'] as const
 
-export function createLogger(level: string, destination: DestinationStream = process.stdout): Logger {
+export function createLogger(level: string, destination: DestinationStream = pino.destination(1)): Logger {
   return pino(
     {
       level,

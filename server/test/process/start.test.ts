@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import type { Pool } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { createDataDir, heraldJson, runHerald, startHerald } from '../support/process.ts'
+import { createDataDir, heraldJson, postmasterPid, runHerald, spawnHerald, startHerald } from '../support/process.ts'
 import { call } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 describe('herald serve', { concurrency: 2 }, () => {
   test('a wrong setting stops the start with a sentence that names the variable, before anything is made', async () => {
@@ -91,19 +93,64 @@ describe('herald serve', { concurrency: 2 }, () => {
     }
   })
 
+  test('a request that hangs in the database holds up a stop for no more than 10 s', async () => {
+    const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+    const herald = await startHerald({ HERALD_DATABASE_URL })
+    const { waiting, release } = await hangingRequest(herald.url, pool)
+    const startedAt = performance.now()
+    herald.child.kill('SIGTERM')
+    assert.equal(await herald.ended, 0)
+    assert.ok(performance.now() - startedAt < 10_000)
+    await release()
+    await waiting
+  })
+
   test('a second signal, later than the moment npm takes to pass the first on, ends it at once', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     const herald = await startHerald({ HERALD_DATABASE_URL })
-    const blocker = await pool.connect()
-    await blocker.query('begin; lock table integration_keys')
-    const waiting = call(`${herald.url}/v1/agents`).catch(() => undefined)
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    const { waiting, release } = await hangingRequest(herald.url, pool)
+    const firstAt = performance.now()
     herald.child.kill('SIGTERM')
-    await new Promise((resolve) => setTimeout(resolve, 1_100))
+    await until('more than a second has passed', () => performance.now() > firstAt + 1_100)
     herald.child.kill('SIGTERM')
     assert.equal(await herald.ended, 1)
-    await blocker.query('rollback')
-    blocker.release()
+    assert.ok(performance.now() - firstAt < 2_500)
+    await release()
     await waiting
   })
+
+  test('Ctrl-C during the first start leaves nothing running', async () => {
+    const dataDir = await createDataDir()
+    const { child, output, ended } = spawnHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
+    await until('PostgreSQL runs', () => postmasterPid(dataDir))
+    assert.doesNotMatch(output.stderr, /ready/)
+    child.kill('SIGINT')
+    assert.equal(await ended, 0)
+    assert.equal(postmasterPid(dataDir), undefined)
+  })
+
+  test('settings come from .env in the working directory too; the environment wins', async () => {
+    const dir = await createDataDir()
+    writeFileSync(join(dir, '.env'), 'HERALD_PORT=from-file\nHERALD_LIMITS=from-file\n')
+    const { stderr } = await runHerald(['serve'], { HERALD_PORT: '0' }, dir)
+    assert.equal(stderr, 'HERALD_LIMITS must be one of memory, database.\n')
+  })
 })
+
+/** A request that waits in the database for a lock, until `release`. */
+async function hangingRequest(url: string, pool: Pool) {
+  const blocker = await pool.connect()
+  await blocker.query('begin; lock table integration_keys')
+  const waiting = call(`${url}/v1/agents`).catch(() => undefined)
+  await until('the request waits in the database', async () => {
+    const { rowCount } = await pool.query(`select from pg_locks where not granted and relation = 'integration_keys'::regclass`)
+    return rowCount === 1
+  })
+  return {
+    waiting,
+    release: async () => {
+      await blocker.query('rollback')
+      blocker.release()
+    },
+  }
+}

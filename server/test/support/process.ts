@@ -11,10 +11,10 @@ const HERALD = fileURLToPath(new URL('../../bin/herald.js', import.meta.url))
 
 type Env = Record<string, string>
 
-export function spawnHerald(args: string[], env: Env) {
+export function spawnHerald(args: string[], env: Env, cwd = tmpdir()) {
   const child = spawn(process.execPath, [HERALD, ...args], {
     env: { PATH: process.env.PATH, ...env },
-    cwd: tmpdir(),
+    cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const output = { stdout: '', stderr: '' }
@@ -29,8 +29,8 @@ export function spawnHerald(args: string[], env: Env) {
 }
 
 /** A `herald` command from beginning to end, as a process of its own. */
-export async function runHerald(args: string[], env: Env): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const { output, ended } = spawnHerald(args, env)
+export async function runHerald(args: string[], env: Env, cwd?: string): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const { output, ended } = spawnHerald(args, env, cwd)
   const code = await ended
   return { code, ...output }
 }
