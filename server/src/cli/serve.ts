@@ -40,14 +40,19 @@ async function start(config: Config, logger: Logger): Promise<Service> {
 /** For people, on the error stream: the output is the log's. */
 function greet(config: Config, { url }: Service, isNew: boolean): void {
   const lines = [`Herald is ready at ${url}; the API's reference is at ${url}/docs. Ctrl-C stops it.`]
-  const header = relative('.', join(config.dataDir, 'demo.header'))
   if (isNew) {
     lines.push(
-      `A demo account is set up; its credentials are in ${relative('.', join(config.dataDir, 'demo.json'))}. A first request:`,
-      `  curl -H @${header} ${url}/v1/agents`,
+      `A demo account is set up; its credentials are in ${shownPath(join(config.dataDir, 'demo.json'))}. A first request:`,
+      `  curl -H @${shownPath(join(config.dataDir, 'demo.header'))} ${url}/v1/agents`,
     )
   }
   console.error(lines.join('\n'))
+}
+
+/** As short as it can be typed from here. */
+function shownPath(path: string): string {
+  const fromHere = relative('.', path)
+  return fromHere.startsWith('..') ? path : fromHere
 }
 
 /**

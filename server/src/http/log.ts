@@ -5,7 +5,7 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 /** The log holds these fields and no others: whatever else is handed to it, by us or by a package, is left out. */
 const FIELDS = ['method', 'route', 'status', 'ms', 'accountId', 'name', 'err'] as const
 
-export function createLogger(level: string, destination: DestinationStream = pino.destination(1)): Logger {
+export function createLogger(level: string, destination: DestinationStream = standardOutput()): Logger {
   return pino(
     {
       level,
@@ -19,6 +19,18 @@ export function createLogger(level: string, destination: DestinationStream = pin
     },
     destination,
   )
+}
+
+/** JSON for machines; on a terminal the same fields in a line for people. */
+function standardOutput(): DestinationStream {
+  if (!process.stdout.isTTY) return pino.destination(1)
+  return {
+    write: (line) => {
+      const { level, time, msg, err, requestId, ...fields } = JSON.parse(line) as Record<string, string>
+      const texts = Object.entries(fields).map(([name, value]) => `${name}=${value}`)
+      process.stdout.write(`${[time?.slice(11, 19), level, msg, ...texts, err && JSON.stringify(err)].filter(Boolean).join(' ')}\n`)
+    },
+  }
 }
 
 /** A request is the pattern of its route, never the address as sent, which may hold a number or a secret. */
