@@ -2,7 +2,7 @@ import { type FastifyInstance, fastify, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { createAuthenticator } from './accounts/authenticate.ts'
-import { agentRoutes } from './agents/routes.ts'
+import { AGENTS_TAG, agentRoutes } from './agents/routes.ts'
 import type { Config } from './config.ts'
 import type { Pool } from './db/pool.ts'
 import { serveDocs } from './http/docs.ts'
@@ -52,7 +52,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, timeo
   answerErrors(app)
   answerUnknownRoutes(app)
   acceptJsonOnly(app)
-  await describeApi(app, packageJson.version)
+  await describeApi(app, { version: packageJson.version, tags: [AGENTS_TAG] })
 
   serveHealth(app, pool, () => stopping)
   serveDocs(app)

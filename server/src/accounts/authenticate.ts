@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { createBatcher } from '../db/batcher.ts'
-import type { Pool } from '../db/pool.ts'
+import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
 import type { Caller } from '../http/guard.ts'
 import { hashSecret } from './keys.ts'
 
@@ -29,6 +29,7 @@ export function createAuthenticator(pool: Pool): (authorization: string | undefi
                from integration_keys k join accounts a on a.id = k.account_id
                where k.integration_key = any($1) and k.revoked_at is null`,
         values: [keys],
+        ...BEFORE_EVERY_REQUEST,
       })
       const byKey = new Map(rows.map((row) => [row.integrationKey, row]))
       return keys.map((key) => byKey.get(key))

@@ -7,6 +7,8 @@ import { callerOf } from '../http/guard.ts'
 import { NoQuery, refTo } from '../http/schemas.ts'
 import { BILLING_TYPES, changeAgent, listActiveAgents } from './agents.ts'
 
+export const AGENTS_TAG = { name: 'Agents', description: 'The senders that are assigned to the account.' }
+
 const Agent = Type.Object(
   {
     agentId: Type.String({ description: 'Passed unchanged in messages and campaigns.' }),
@@ -40,7 +42,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app
     {
       schema: {
         operationId: 'listAgents',
-        tags: ['Agents'],
+        tags: [AGENTS_TAG.name],
         summary: 'List the active agents assigned to the account',
         querystring: NoQuery,
         response: {
@@ -57,7 +59,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app
     {
       schema: {
         operationId: 'changeAgent',
-        tags: ['Agents'],
+        tags: [AGENTS_TAG.name],
         summary: 'Change the display name of an agent, or deactivate it',
         params: AgentPath,
         querystring: NoQuery,

@@ -16,7 +16,11 @@ export async function withDatabase<T>(
   role: 'command' | 'migration' = 'command',
 ): Promise<T> {
   const config = readConfig()
-  const database = await openDatabase(config, { role, onProgress: (sentence) => console.error(sentence) })
+  const opening = openDatabase(config, { role, onProgress: (sentence) => console.error(sentence) })
+  // Ctrl-C leaves no embedded database running.
+  for (const signal of ['SIGINT', 'SIGTERM'])
+    process.once(signal, () => void opening.then(({ close }) => close()).finally(() => process.exit(130)))
+  const database = await opening
   try {
     return await work(database.pool, config)
   } finally {

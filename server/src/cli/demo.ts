@@ -1,9 +1,9 @@
-import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { createAccount, MODULES } from '../accounts/accounts.ts'
 import { type Credentials, createKey } from '../accounts/keys.ts'
 import { assignAgent, BILLING_TYPES, createAgent } from '../agents/agents.ts'
 import { type Pool, transaction } from '../db/pool.ts'
+import { writePrivateFile } from '../files.ts'
 
 /**
  * On an empty database, makes an account to try Herald with, and returns true. Its credentials are on the disk before the account is
@@ -31,14 +31,6 @@ export async function makeDemoAccount(pool: Pool, dataDir: string): Promise<bool
 /** As JSON for programs, and as a header line for `curl -H @file`, which keeps the secret out of the shell's history and the process list. */
 function writeCredentials(dataDir: string, accountId: number, credentials: Credentials): void {
   const authorization = `Bearer ${credentials.integrationKey}:${credentials.secret}`
-  writePrivate(join(dataDir, 'demo.json'), `${JSON.stringify({ accountId, ...credentials, authorization }, null, 2)}\n`)
-  writePrivate(join(dataDir, 'demo.header'), `Authorization: ${authorization}\n`)
-}
-
-function writePrivate(path: string, text: string): void {
-  const fd = openSync(`${path}.new`, 'w', 0o600)
-  writeSync(fd, text)
-  fsyncSync(fd)
-  closeSync(fd)
-  renameSync(`${path}.new`, path)
+  writePrivateFile(join(dataDir, 'demo.json'), `${JSON.stringify({ accountId, ...credentials, authorization }, null, 2)}\n`)
+  writePrivateFile(join(dataDir, 'demo.header'), `Authorization: ${authorization}\n`)
 }

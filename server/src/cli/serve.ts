@@ -12,6 +12,7 @@ const ROLES = ['api'] as const
 
 // npm passes a terminal's Ctrl-C on to a service that has got it already: two signals within this time are one.
 const SAME_SIGNAL_MS = 1_000
+const STOP_DEADLINE_MS = 9_500
 
 export const serveCommand = new Command('serve')
   .description('run the service')
@@ -24,7 +25,7 @@ export const serveCommand = new Command('serve')
       process.exit(1)
     })
     const starting = start(config, logger)
-    stopOnSignal(starting)
+    stopOnSignal(config, starting)
     await starting
   })
 
@@ -32,9 +33,14 @@ async function start(config: Config, logger: Logger): Promise<Service> {
   // Loaded here and not above: no other command needs the HTTP server, which takes as long to load as all else together.
   const { startService } = await import('../service.ts')
   const service = await startService(config, logger)
-  const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))
-  greet(config, service, isNew)
-  return service
+  try {
+    const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))
+    greet(config, service, isNew)
+    return service
+  } catch (error) {
+    await service.stop()
+    throw error
+  }
 }
 
 /** For people, on the error stream: the output is the log's. */
@@ -56,24 +62,35 @@ function shownPath(path: string): string {
 }
 
 /**
- * The first signal stops in order, during the start as soon as that is through. One that comes later, from somebody who can't wait, ends
- * the process as it is: nothing is lost by that.
+ * The first signal stops in order. One that comes later, from somebody who can't wait, ends the process as it is: nothing is lost by
+ * that. A start is stopped as soon as it is through, so that no database is left behind; one that waits for a database elsewhere has
+ * nothing to leave behind and ends at once.
  */
-function stopOnSignal(starting: Promise<Service>): void {
+function stopOnSignal(config: Config, starting: Promise<Service>): void {
   let firstAt: number | undefined
+  let isStarting = true
+  void starting
+    .finally(() => {
+      isStarting = false
+    })
+    .catch(() => {})
   function onSignal(): void {
-    if (firstAt === undefined) {
-      firstAt = performance.now()
-      void stop(starting)
-    } else if (performance.now() - firstAt > SAME_SIGNAL_MS) {
-      process.exit(1)
+    if (firstAt !== undefined) {
+      if (performance.now() - firstAt > SAME_SIGNAL_MS) process.exit(1)
+      return
     }
+    firstAt = performance.now()
+    if (isStarting && config.databaseUrl !== undefined) process.exit(0)
+    void stop(starting)
   }
-  process.on('SIGINT', onSignal)
-  process.on('SIGTERM', onSignal)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, onSignal)
 }
 
 async function stop(starting: Promise<Service>): Promise<void> {
+  setTimeout(() => {
+    console.error('Herald did not stop in time, and ends as it is; nothing that was answered is lost.')
+    process.exit(1)
+  }, STOP_DEADLINE_MS)
   try {
     const service = await starting
     await service.stop()

@@ -1,15 +1,19 @@
+import { isUnavailable, Overloaded } from './pool.ts'
+
 /**
  * Makes one call for many callers. Items that arrive while a batch runs are gathered and go out together as the next one: under load
  * the batches grow by themselves, and a lone item waits for nothing. There is no timer to tune.
  *
  * `run` gets the items in the order of arrival and returns one result for each, in the same order. When it throws, every caller of
- * that batch gets the error, and the next batch starts afresh.
+ * that batch gets the error, and the next batch starts afresh; but where the database is out of reach, all who wait are told so at
+ * once, instead of batch after batch running into the same time-out.
  */
 export function createBatcher<Item, Result>(
   run: (items: Item[]) => Promise<Result[]>,
-  options: { maxItems: number },
+  options: { maxItems: number; maxWaiting?: number },
 ): (item: Item) => Promise<Result> {
   type Waiting = { item: Item; resolve: (result: Result) => void; reject: (error: unknown) => void }
+  const { maxItems, maxWaiting = 20 * maxItems } = options
   let waiting: Waiting[] = []
   let running = false
 
@@ -21,7 +25,8 @@ export function createBatcher<Item, Result>(
         resolve(results[index] as Result)
       })
     } catch (error) {
-      for (const { reject } of batch) reject(error)
+      const failed = isUnavailable(error) ? [...batch, ...waiting.splice(0)] : batch
+      for (const { reject } of failed) reject(error)
     }
   }
 
@@ -29,8 +34,8 @@ export function createBatcher<Item, Result>(
     // One turn of the event loop, so that requests read from their sockets in the same turn share the first batch.
     await new Promise(setImmediate)
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, options.maxItems)
-      waiting = waiting.slice(options.maxItems)
+      const batch = waiting.slice(0, maxItems)
+      waiting = waiting.slice(maxItems)
       await runBatch(batch)
     }
     running = false
@@ -38,6 +43,10 @@ export function createBatcher<Item, Result>(
 
   return (item) =>
     new Promise((resolve, reject) => {
+      if (waiting.length >= maxWaiting) {
+        reject(new Overloaded(`${waiting.length} wait already`))
+        return
+      }
       waiting.push({ item, resolve, reject })
       if (running) return
       running = true

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
 import { joinEmbeddedServer } from './embedded/server.ts'
-import { migrate, schemaState } from './migrate.ts'
+import { ensureSchema } from './migrate.ts'
 import { checkServer, createPool, isUnavailable, type Pool } from './pool.ts'
 
 export type Database = { pool: Pool; close: () => Promise<void> }
@@ -22,9 +22,8 @@ export async function openDatabase(config: Config, options: Options): Promise<Da
   const embedded =
     config.databaseUrl === undefined ? await joinEmbeddedServer(config.dataDir, options.role === 'service', options.onProgress) : undefined
   const connection = embedded?.connection ?? { connectionString: config.databaseUrl as string }
-  const pool = createPool(connection, () => {
-    // A connection that breaks while nobody uses it concerns nobody: the next query opens another, and says so if that fails.
-  })
+  // One that breaks while nobody uses it harms nobody: the next query opens another, and says so if that fails.
+  const pool = createPool(connection, () => options.onProgress('An idle connection to the database broke.'))
   const database = {
     pool,
     close: async () => {
@@ -36,7 +35,9 @@ export async function openDatabase(config: Config, options: Options): Promise<Da
   try {
     if (embedded === undefined) await untilReachable(pool, options)
     await checkServer(pool)
-    if (options.role !== 'migration') await checkSchema(pool, options.role === 'service' || embedded !== undefined)
+    // A command sets up an empty database, but leaves the upgrade of one that nodes may be working on to `migrate` and `serve`; the
+    // embedded one has no other nodes.
+    if (options.role !== 'migration') await ensureSchema(pool, options.role === 'service' || embedded !== undefined)
     return database
   } catch (error) {
     await database.close()
@@ -58,16 +59,4 @@ async function untilReachable(pool: Pool, { role, onProgress }: Options): Promis
       await sleep(1_000)
     }
   }
-}
-
-/**
- * A service applies what is missing. A command sets up an empty database, but leaves the upgrade of one that nodes may be working on to
- * `migrate` and `serve`; the embedded one has no other nodes.
- */
-async function checkSchema(pool: Pool, mayUpgrade: boolean): Promise<void> {
-  const state = await schemaState(pool)
-  if (state === 'behind' && !mayUpgrade) {
-    throw new OperatorError('The database has an older schema than this version of Herald: run "npx herald migrate" first.')
-  }
-  if (state !== 'current') await migrate(pool)
 }

@@ -8,6 +8,7 @@ type Migration = { name: string; checksum: string; sql: string }
 const MIGRATIONS_DIR = new URL('./migrations/', import.meta.url)
 // Any number that nothing else in this database locks: "hrld" in ASCII.
 const MIGRATION_LOCK = 0x68726c64
+const UNDEFINED_TABLE = '42P01'
 // The longest that the driver can wait, instead of the seconds that the pool allows a statement.
 const PATIENTLY = { query_timeout: 2 ** 31 - 1 }
 
@@ -40,7 +41,8 @@ export async function migrate(pool: Pool): Promise<string[]> {
          applied_at timestamptz(3) not null default now()
        )`,
     )
-    const pending = findPending(await appliedMigrations(tx))
+    const { pending, unknown } = compare(await appliedMigrations(tx))
+    refuseNewer(unknown)
     for (const { name, checksum, sql } of pending) {
       await tx.query({ text: sql, ...PATIENTLY })
       await tx.query('insert into schema_migrations (name, checksum) values ($1, $2)', [name, checksum])
@@ -49,13 +51,31 @@ export async function migrate(pool: Pool): Promise<string[]> {
   })
 }
 
-export type SchemaState = 'empty' | 'behind' | 'current'
+/** `newer`: it has all that this program knows, and more. A program that runs goes on with it, as nodes are upgraded one by one. */
+export type SchemaState = 'empty' | 'behind' | 'current' | 'newer'
 
-/** Compares the database with this program's migrations; refuses a schema that is newer or was altered. */
+/** Compares the database with this program's migrations. */
 export async function schemaState(db: Executor): Promise<SchemaState> {
-  const { rows } = await db.query<{ exists: boolean }>(`select to_regclass('schema_migrations') is not null as exists`)
-  if (!rows[0]?.exists) return 'empty'
-  return findPending(await appliedMigrations(db)).length > 0 ? 'behind' : 'current'
+  let applied: Map<string, string>
+  try {
+    applied = await appliedMigrations(db)
+  } catch (error) {
+    if ((error as { code?: string }).code === UNDEFINED_TABLE) return 'empty'
+    throw error
+  }
+  const { pending, unknown } = compare(applied)
+  if (pending.length > 0) return 'behind'
+  return unknown.length > 0 ? 'newer' : 'current'
+}
+
+/** Sees to it that the schema is this program's: applies what is missing where that is allowed, refuses a newer one. */
+export async function ensureSchema(pool: Pool, mayUpgrade: boolean): Promise<void> {
+  const state = await schemaState(pool)
+  if (state === 'current') return
+  if (state === 'behind' && !mayUpgrade) {
+    throw new OperatorError('The database has an older schema than this version of Herald: run "npx herald migrate" first.')
+  }
+  await migrate(pool)
 }
 
 async function appliedMigrations(db: Executor): Promise<Map<string, string>> {
@@ -63,14 +83,8 @@ async function appliedMigrations(db: Executor): Promise<Map<string, string>> {
   return new Map(rows.map(({ name, checksum }) => [name, checksum]))
 }
 
-function findPending(applied: Map<string, string>): Migration[] {
+function compare(applied: Map<string, string>): { pending: Migration[]; unknown: string[] } {
   const known = readMigrations()
-  const unknown = [...applied.keys()].filter((name) => !known.some((migration) => migration.name === name))
-  if (unknown.length > 0) {
-    throw new OperatorError(
-      `The database has a newer schema (${unknown.join(', ')}) than this version of Herald knows; run the version that made it, or a later one.`,
-    )
-  }
   for (const { name, checksum } of known) {
     if (applied.has(name) && applied.get(name) !== checksum) {
       throw new OperatorError(
@@ -78,5 +92,15 @@ function findPending(applied: Map<string, string>): Migration[] {
       )
     }
   }
-  return known.filter(({ name }) => !applied.has(name))
+  return {
+    pending: known.filter(({ name }) => !applied.has(name)),
+    unknown: [...applied.keys()].filter((name) => !known.some((migration) => migration.name === name)),
+  }
+}
+
+function refuseNewer(unknown: string[]): void {
+  if (unknown.length === 0) return
+  throw new OperatorError(
+    `The database has a newer schema (${unknown.join(', ')}) than this version of Herald knows; run the version that made it, or a later one.`,
+  )
 }

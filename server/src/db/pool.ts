@@ -13,7 +13,7 @@ export type ConnectionOptions =
 // that the server's answer comes first where the server still lives, and a dead connection is noticed where it does not.
 const STATEMENT_TIMEOUT_MS = 10_000
 const DEAD_CONNECTION_TIMEOUT_MS = 11_000
-const CONNECT_TIMEOUT_MS = 3_000
+const CONNECT_TIMEOUT_MS = 2_500
 
 export const OLDEST_POSTGRES = 15
 const NEWEST_TESTED_POSTGRES = 18
@@ -43,6 +43,12 @@ export function createPool(options: ConnectionOptions, onIdleError: (error: Erro
 export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   let broken: Error | undefined
+  // A connection that breaks between two statements says so by an event, which ends the process where nobody listens; the next
+  // statement fails and tells the caller.
+  const onBroken = (error: Error) => {
+    broken = error
+  }
+  client.on('error', onBroken)
   try {
     await client.query('begin')
     const result = await work(client)
@@ -55,9 +61,16 @@ export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise
     })
     throw error
   } finally {
+    client.off('error', onBroken)
     client.release(broken)
   }
 }
+
+/** For the statements that every request begins with: a database that has fallen silent is told to callers within 3 s. */
+export const BEFORE_EVERY_REQUEST = { query_timeout: 2_000 }
+
+/** Too much waits for the database already. */
+export class Overloaded extends Error {}
 
 /** The database could not be asked, as opposed to: it said no. */
 export function isUnavailable(error: unknown): boolean {
@@ -67,8 +80,11 @@ export function isUnavailable(error: unknown): boolean {
     return /^(08|53|57P|57014|25006)/.test(error.code ?? '')
   }
   if (!(error instanceof Error)) return false
-  const code = (error as NodeJS.ErrnoException).code ?? ''
-  if (/^(ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/.test(code)) return true
+  if (error instanceof Overloaded) return true
+  const { code = '', syscall } = error as NodeJS.ErrnoException
+  if (/^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/.test(code)) return true
+  // The socket of a server that is down.
+  if (code === 'ENOENT') return syscall === 'connect'
   // The driver gives these no code.
   return /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Query read timeout)/.test(
     error.message,

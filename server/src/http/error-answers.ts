@@ -54,6 +54,7 @@ export function answerErrors(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => {
     const known = toApiError(error)
     if (known === undefined) request.log.error({ err: error }, 'a request failed')
+    else if (known !== error && known.code === 'RCS_UNAVAILABLE') request.log.warn({ err: error }, 'the database is out of reach')
     return sendError(known ?? new ApiError('RCS_INTERNAL'), request, reply)
   })
 }

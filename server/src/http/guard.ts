@@ -64,7 +64,8 @@ async function check({ authenticate, limiter, policies }: Guard, request: Fastif
 
 /** The one endpoint with a limit of its own. */
 function isMessagePost({ method, url }: FastifyRequest): boolean {
-  return method === 'POST' && url.replace(/\?.*$/s, '') === '/v1/messages'
+  // Decoded, as the router does it: /v1/%6Dessages is the same endpoint.
+  return method === 'POST' && decodeURIComponent(url.replace(/\?.*$/s, '')) === '/v1/messages'
 }
 
 /** The account that every query of a guarded route is bound to. */

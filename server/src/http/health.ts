@@ -1,16 +1,27 @@
 import type { FastifyInstance } from 'fastify'
+import { createBatcher } from '../db/batcher.ts'
 import { schemaState } from '../db/migrate.ts'
 import type { Pool } from '../db/pool.ts'
+import { OperatorError } from '../errors.ts'
 
 /**
  * `/healthz`: the process lives; it says nothing of the database, so that an orchestrator does not restart a service whose database is away.
  * `/readyz`: requests can be served; a load balancer asks here.
  */
 export function serveHealth(app: FastifyInstance, pool: Pool, isStopping: () => boolean): void {
+  // Whoever asks while a check runs shares it: nobody can make the database work by asking often.
+  const check = createBatcher<void, string | undefined>(
+    async (waiting) => {
+      const problem = await databaseProblem(pool)
+      return waiting.map(() => problem)
+    },
+    { maxItems: 1_000 },
+  )
+
   app.get('/healthz', { schema: { hide: true } }, async () => ({ status: 'ok' }))
 
   app.get('/readyz', { schema: { hide: true } }, async (_request, reply) => {
-    const problem = isStopping() ? 'the service is shutting down' : await databaseProblem(pool)
+    const problem = isStopping() ? 'the service is shutting down' : await check()
     if (problem === undefined) return { status: 'ready' }
     return reply.code(503).header('Retry-After', '1').send({ status: 'not ready', reason: problem })
   })
@@ -18,8 +29,9 @@ export function serveHealth(app: FastifyInstance, pool: Pool, isStopping: () => 
 
 async function databaseProblem(pool: Pool): Promise<string | undefined> {
   try {
-    return (await schemaState(pool)) === 'current' ? undefined : 'the database lacks migrations'
-  } catch {
-    return 'the database is out of reach, or of a newer schema'
+    // A newer schema is that of a rolling upgrade, in which this node serves on.
+    return ['current', 'newer'].includes(await schemaState(pool)) ? undefined : 'the database lacks migrations'
+  } catch (error) {
+    return error instanceof OperatorError ? error.message : 'the database is out of reach'
   }
 }

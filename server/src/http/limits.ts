@@ -1,3 +1,4 @@
+import { isIP, SocketAddress } from 'node:net'
 import type { FastifyReply } from 'fastify'
 import { ApiError } from '../errors.ts'
 
@@ -15,19 +16,20 @@ export type Verdict = {
 export type Limiter = (policy: Policy, subject: string) => Promise<Verdict>
 
 /**
- * What the limits count as one address. Of IPv6 the first 64 bits: a single customer has all of the rest. IPv4 written as IPv6 is the
- * same address as without.
+ * What the limits count as one address. Of IPv6 the first 64 bits: a single customer has all of the rest. IPv4 written as IPv6 is the same
+ * address as without, and a port, which some proxies add, is not part of one. Whatever else a proxy may have passed on counts as one.
  */
 export function countedAddress(ip: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)
+  const plain = ip.replace(/%.*$/, '')
+  const { address = 'unknown' } = SocketAddress.parse(isIP(plain) === 6 ? `[${plain}]` : plain) ?? {}
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)
   if (mapped !== null) return mapped[1] as string
-  if (!ip.includes(':')) return ip
-  const [head = '', tail = ''] = ip.replace(/%.*$/, '').split('::') as [string, string?]
-  const front = head === '' ? [] : head.split(':')
-  const back = tail === '' ? [] : tail.split(':')
-  const zeros = ip.includes('::') ? Array.from({ length: Math.max(0, 8 - front.length - back.length) }, () => '0') : []
-  const groups = [...front, ...zeros, ...back].map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
-  return `${groups.slice(0, 4).join(':')}::/64`
+  if (!address.includes(':')) return address
+  const [head = '', tail] = address.split('::')
+  const front = head.split(':').filter(Boolean)
+  const back = tail?.split(':').filter(Boolean) ?? []
+  const zeros = Array.from({ length: 8 - front.length - back.length }, () => '0')
+  return `${[...front, ...zeros, ...back].slice(0, 4).join(':')}::/64`
 }
 
 /** The header pair of the IETF draft "RateLimit header fields for HTTP", and the refusal itself. */

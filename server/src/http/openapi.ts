@@ -2,7 +2,10 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 
 /** Makes the OpenAPI document from the schemas that validate. Register before the routes it is to describe. */
-export async function describeApi(app: FastifyInstance, version: string): Promise<void> {
+export async function describeApi(
+  app: FastifyInstance,
+  { version, tags }: { version: string; tags: { name: string; description: string }[] },
+): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -13,7 +16,7 @@ export async function describeApi(app: FastifyInstance, version: string): Promis
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/v1' }],
-      tags: [{ name: 'Agents', description: 'The senders that are assigned to the account.' }],
+      tags,
       components: {
         securitySchemes: {
           integrationKey: {

@@ -87,11 +87,16 @@ function encodeCursor(parts: unknown[]): string {
 
 // A cursor comes back from outside, so its values are judged like any other input before they reach a query.
 const IS_VALUE: Record<SortField['type'], (value: unknown) => boolean> = {
-  timestamptz: (value) =>
-    typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value) && !Number.isNaN(Date.parse(value)),
+  timestamptz: (value) => typeof value === 'string' && /^(?!0000)\d{4}-/.test(value) && isRealTime(value),
   text: (value) => typeof value === 'string' && value.isWellFormed() && !value.includes('\0'),
   integer: (value) => Number.isInteger(value) && Math.abs(value as number) < 2 ** 31,
   uuid: (value) => typeof value === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value),
+}
+
+/** Date.parse takes the 30th of February for the 2nd of March; PostgreSQL does not. */
+function isRealTime(value: string): boolean {
+  const time = new Date(value)
+  return !Number.isNaN(time.getTime()) && time.toISOString() === value
 }
 
 function decodeCursor(cursor: string, belongsTo: string, fields: SortField[]): unknown[] {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createBatcher } from '../../src/db/batcher.ts'
+import { isUnavailable, Overloaded } from '../../src/db/pool.ts'
 
 describe('the batcher', () => {
   test('gathers what arrives while a batch runs, and gives every caller its own result', async () => {
@@ -65,7 +66,7 @@ describe('the batcher', () => {
               await scheduler.schedule(Promise.resolve())
               return items.map((item) => `r${item}`)
             },
-            { maxItems },
+            { maxItems, maxWaiting: 100 },
           )
           const results = Promise.all(
             Array.from({ length: count }, (_, item) => scheduler.schedule(Promise.resolve()).then(() => run(item))),
@@ -83,5 +84,25 @@ describe('the batcher', () => {
       ),
       { numRuns: 50 },
     )
+  })
+
+  test('where the database is out of reach, all who wait are told at once; so is whoever comes when too many wait', async () => {
+    const gone = Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })
+    let runs = 0
+    const run = createBatcher<number, number>(
+      async () => {
+        runs += 1
+        throw gone
+      },
+      { maxItems: 2, maxWaiting: 5 },
+    )
+    const outcomes = await Promise.allSettled(Array.from({ length: 7 }, (_, item) => run(item)))
+    const reasons = outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason)
+    assert.equal(runs, 1)
+    assert.deepEqual(
+      reasons.slice(0, 5),
+      Array.from({ length: 5 }, () => gone),
+    )
+    assert.ok(reasons.slice(5).every((reason) => reason instanceof Overloaded && isUnavailable(reason)))
   })
 })

@@ -37,7 +37,7 @@ const ThingPath = Type.Object({ thingId: Type.String() })
 async function buildDocumentedApp(): Promise<FastifyInstance> {
   const app = fastify({ schemaController: { compilersFactory: { buildValidator: buildValidator as never } } }) as unknown as FastifyInstance
   answerErrors(app)
-  await describeApi(app, '1.2.3')
+  await describeApi(app, { version: '1.2.3', tags: [] })
   serveDocs(app)
   await app.register(
     async (v1) => {

@@ -160,6 +160,22 @@ describe('the answers to errors', () => {
     assert.equal((await call(`${service.url}/v1/agents`, { authorization })).status, 200)
   })
 
+  test('503 RCS_UNAVAILABLE within 3 s each, also where the database has fallen silent and fifty ask at once', async () => {
+    const cuttable = await cuttableDatabase(HERALD_DATABASE_URL)
+    const service = await startTestService({ HERALD_DATABASE_URL: cuttable.url, HERALD_LIMITS: 'memory' })
+    const { authorization } = await createCaller(pool)
+    assert.equal((await call(`${service.url}/v1/agents`, { authorization })).status, 200)
+    cuttable.freeze()
+    for (let round = 0; round < 2; round += 1) {
+      const startedAt = performance.now()
+      const answers = await Promise.all(Array.from({ length: 50 }, () => call(`${service.url}/v1/agents`, { authorization })))
+      assert.ok(answers.every(({ status }) => status === 503))
+      assert.ok(performance.now() - startedAt < 3_000, `round ${round}: ${performance.now() - startedAt} ms`)
+    }
+    assert.match(service.log(), /"level":"warn".*the database is out of reach/)
+    await service.stop()
+  })
+
   test('while the service stops, a request under way is finished and the next on its connection gets 503 RCS_UNAVAILABLE', async () => {
     const own = await createTestDatabase()
     const service = await startTestService({ HERALD_DATABASE_URL: own.url })

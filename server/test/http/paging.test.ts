@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import fc from 'fast-check'
+import { type FastifyInstance, fastify } from 'fastify'
+import { Type } from 'typebox'
 import { ApiError } from '../../src/errors.ts'
-import { type ListDefinition, type PageQuery, readPage } from '../../src/http/paging.ts'
+import { answerErrors } from '../../src/http/error-answers.ts'
+import { type ListDefinition, listQuery, type PageQuery, readPage } from '../../src/http/paging.ts'
+import { buildValidator } from '../../src/http/validation.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 const { pool } = await createTestDatabase()
@@ -107,6 +111,15 @@ describe('lists are paged by key', () => {
     const [owner] = JSON.parse(Buffer.from(nextCursor as string, 'base64url').toString('utf8'))
     const madeUp = fc.oneof(
       fc.string(),
+      fc
+        .constantFrom(
+          '0000-01-01T00:00:00.000Z',
+          '2026-02-30T00:00:00.000Z',
+          '2026-01-01T24:00:00.000Z',
+          '+010000-01-01T00:00:00.000Z',
+          '9999-12-31T23:59:59.999Z',
+        )
+        .map((time) => Buffer.from(JSON.stringify([owner, time, 1])).toString('base64url')),
       fc.json().map((json) => Buffer.from(json).toString('base64url')),
       fc
         .array(fc.oneof(fc.string(), fc.double(), fc.constant(null), fc.constant('2026-13-45T00:00:00.000Z')))
@@ -122,5 +135,39 @@ describe('lists are paged by key', () => {
       }),
       { numRuns: 300 },
     )
+  })
+
+  test('over HTTP, limit, sort, cursor and filters are read strictly, and a mistake is named', async () => {
+    const app = fastify({
+      schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
+    }) as unknown as FastifyInstance
+    answerErrors(app)
+    const querystring = listQuery(list, { kind: Type.Optional(Type.Enum(['k0', 'k1'])) })
+    app.get('/things', { schema: { querystring } }, async (request) => fetchPage(request.query as PageQuery))
+    const first = (await app.inject('/things?limit=3&sort=-name&kind=k1')).json()
+    assert.equal(first.items.length, 3)
+    assert.equal((await app.inject(`/things?limit=200&sort=-name&kind=k1&cursor=${first.nextCursor}`)).json().nextCursor, null)
+
+    const sorts = 'must be one of id, -id, name, -name, createdAt, -createdAt'
+    const mistakes: [string, string, string][] = [
+      ['limit=0', '/limit', 'must be at least 1'],
+      ['limit=201', '/limit', 'must be at most 200'],
+      ['limit=1e2', '/limit', 'must be a whole number'],
+      ['limit=', '/limit', 'must be a whole number'],
+      ['limit=99999999999999999999', '/limit', 'must be a whole number'],
+      ['limit=1&limit=2', '/limit', 'must be a whole number'],
+      ['sort=kind', '/sort', sorts],
+      ['sort=name&sort=id', '/sort', sorts],
+      ['cursor=', '/cursor', 'must not be empty'],
+      ['cursor=abc', '/cursor', 'is not a cursor that this list has given out'],
+      ['kind=k2', '/kind', 'must be one of k0, k1'],
+      ['page=2', '/page', 'is not known here; is it misspelt?'],
+    ]
+    for (const [query, path, reason] of mistakes) {
+      const answer = await app.inject(`/things?${query}`)
+      assert.equal(answer.statusCode, 400, query)
+      assert.deepEqual(answer.json().details, [{ path, reason }], query)
+    }
+    await app.close()
   })
 })

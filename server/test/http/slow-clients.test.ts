@@ -37,12 +37,18 @@ describe('a slow client is cut off with 408 and holds nobody else up:', () => {
     assert.ok(livedMs >= 800 && livedMs < 4_000, `${livedMs} ms`)
   })
 
-  test('meanwhile others are served: with 200 slow connections open, a request takes no longer than usual', async () => {
-    const slow = Array.from({ length: 200 }, () => rawConnection(url))
+  test('meanwhile others are served: with 200 slow connections open, a request does not wait for any of them', async () => {
+    const patient = await startTestService({ HERALD_DATABASE_URL }, { headersMs: 3_000, requestMs: 6_000, keepAliveMs: 300 })
+    const slow = Array.from({ length: 200 }, () => rawConnection(patient.url))
+    let ended = 0
+    for (const connection of slow) {
+      void connection.ended.then(() => {
+        ended += 1
+      })
+    }
     for (const connection of slow) connection.send('GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')
-    const startedAt = performance.now()
-    assert.equal((await call(`${url}/v1/agents`, { authorization })).status, 200)
-    assert.ok(performance.now() - startedAt < 500)
+    assert.equal((await call(`${patient.url}/v1/agents`, { authorization })).status, 200)
+    assert.equal(ended, 0)
     const answers = await Promise.all(slow.map(({ ended }) => ended))
     assert.ok(answers.every((received) => received.startsWith('HTTP/1.1 408 ')))
   })

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import {
   createDataDir,
   type HeraldProcess,
@@ -87,7 +88,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
     await stopInOrder(second)
   })
 
-  test('a lock file whose process id now belongs to another program does not stop the next start', async () => {
+  test('a lock file whose process id now belongs to another program, or to another PostgreSQL, does not stop the next start', async () => {
     const dataDir = await createDataDir()
     const first = await startHerald({ HERALD_DATA_DIR: dataDir })
     await leaveMark(first, dataDir, 'before the restart')
@@ -99,14 +100,20 @@ describe('the embedded database', { concurrency: 2 }, () => {
 
     const { uid, gid } = statSync(join(dataDir, 'postgres'))
     const other = spawn('sleep', ['60'], { ...(isRoot && { uid, gid }), cwd: '/' })
+    const neighbourDir = await createDataDir()
+    const neighbour = await startHerald({ HERALD_DATA_DIR: neighbourDir })
     try {
-      writeFileSync(lockFile, lock.replace(/^\d+/, String(other.pid)))
-      const second = await startHerald({ HERALD_DATA_DIR: dataDir })
-      assert.equal(await readMark(second, dataDir), 'before the restart')
-      await stopInOrder(second)
+      for (const pid of [other.pid, postmasterPid(neighbourDir)]) {
+        writeFileSync(lockFile, lock.replace(/^\d+/, String(pid)))
+        const second = await startHerald({ HERALD_DATA_DIR: dataDir })
+        assert.equal(await readMark(second, dataDir), 'before the restart')
+        await stopInOrder(second)
+      }
     } finally {
       other.kill()
     }
+    assert.equal((await call(`${neighbour.url}/readyz`)).status, 200)
+    await stopInOrder(neighbour)
   })
 
   test('when the database dies under the running service, it is started again and serves on, with all that was answered', async () => {
@@ -191,11 +198,70 @@ describe('the embedded database', { concurrency: 2 }, () => {
     await stopInOrder(herald)
   })
 
-  test('PostgreSQL\u2019s own log holds neither statements nor values', async () => {
+  test('the log of PostgreSQL holds neither statements nor values', async () => {
     const dataDir = await createDataDir()
-    const env = { HERALD_DATA_DIR: dataDir }
-    await heraldJson(['agent', 'create', 'CANARY-1', '--name', 'x', '--billing-type', 'single'], env)
-    assert.equal((await runHerald(['agent', 'create', 'CANARY-1', '--name', 'x', '--billing-type', 'single'], env)).code, 1)
+    const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
+    const [, , , , host] = readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')
+    const client = new pg.Client({ host: host as string, user: 'herald', database: 'herald' })
+    await client.connect()
+    await assert.rejects(client.query(`select 'CANARY'::int`))
+    await assert.rejects(client.query(`insert into accounts (name, modules) values ('CANARY', '{CANARY}')`))
+    await assert.rejects(client.query('select $1::int', ['CANARY']))
+    await client.end()
+    await stopInOrder(herald)
     assert.doesNotMatch(readFileSync(join(dataDir, 'postgres.log'), 'utf8'), /CANARY|insert into/)
   })
+
+  test('a start removes nothing that it did not make itself: a directory put aside stays', async () => {
+    const dataDir = await createDataDir()
+    await heraldJson(['account', 'create', 'First'], { HERALD_DATA_DIR: dataDir })
+    const aside = join(dataDir, 'postgres.backup')
+    renameSync(join(dataDir, 'postgres'), aside)
+    utimesSync(aside, 0, 0)
+    assert.deepEqual(await heraldJson(['account', 'list'], { HERALD_DATA_DIR: dataDir }), [])
+    assert.ok(statSync(join(aside, 'PG_VERSION')))
+  })
+
+  test('Ctrl-C just as the database is being started again leaves nothing running', async () => {
+    for (const delayMs of [0, 20, 60, 120]) {
+      const dataDir = await createDataDir()
+      const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
+      process.kill(postmasterPid(dataDir) as number, 'SIGKILL')
+      // The moment itself is what is tested here: a time, not a condition.
+      await sleep(delayMs)
+      herald.child.kill('SIGINT')
+      assert.equal(await herald.ended, 0)
+      const left = postmasterPid(dataDir)
+      assert.ok(left === undefined || !isRunning(left), `after ${delayMs} ms`)
+    }
+  })
+
+  test('Ctrl-C ends the service within 10 s even where the database is frozen', { skip: process.platform !== 'linux' }, async () => {
+    const dataDir = await createDataDir()
+    const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
+    const pids = [postmasterPid(dataDir) as number, ...childrenOf(postmasterPid(dataDir) as number)]
+    for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    const startedAt = performance.now()
+    herald.child.kill('SIGINT')
+    await herald.ended
+    assert.ok(performance.now() - startedAt < 10_000, `${performance.now() - startedAt} ms`)
+    for (const pid of pids) process.kill(pid, 'SIGCONT')
+  })
 })
+
+function childrenOf(pid: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        return (
+          readFileSync(`/proc/${name}/stat`, 'utf8')
+            .replace(/^.*\) /s, '')
+            .split(' ')[1] === String(pid)
+        )
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
+}

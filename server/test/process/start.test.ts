@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -121,12 +121,29 @@ describe('herald serve', { concurrency: 2 }, () => {
 
   test('Ctrl-C during the first start leaves nothing running', async () => {
     const dataDir = await createDataDir()
-    const { child, output, ended } = spawnHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
+    const { child, ended } = spawnHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
     await until('PostgreSQL runs', () => postmasterPid(dataDir))
-    assert.doesNotMatch(output.stderr, /ready/)
     child.kill('SIGINT')
     assert.equal(await ended, 0)
     assert.equal(postmasterPid(dataDir), undefined)
+  })
+
+  test('Ctrl-C while it waits for a database that is away ends it at once', async () => {
+    const { child, output, ended } = spawnHerald(['serve'], { HERALD_DATABASE_URL: 'postgres://127.0.0.1:1/x', HERALD_PORT: '0' })
+    await until('it waits', () => /Trying again/.test(output.stdout))
+    const startedAt = performance.now()
+    child.kill('SIGINT')
+    assert.equal(await ended, 0)
+    assert.ok(performance.now() - startedAt < 2_000)
+  })
+
+  test('a demo account whose credentials can not be written stops the start, and leaves nothing running and no account', async () => {
+    const dataDir = await createDataDir()
+    mkdirSync(join(dataDir, 'demo.json.new'))
+    const { code } = await runHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
+    assert.equal(code, 1)
+    assert.equal(postmasterPid(dataDir), undefined)
+    assert.deepEqual(await heraldJson(['account', 'list'], { HERALD_DATA_DIR: dataDir }), [])
   })
 
   test('settings come from .env in the working directory too; the environment wins', async () => {

@@ -11,6 +11,12 @@ const HERALD = fileURLToPath(new URL('../../bin/herald.js', import.meta.url))
 
 type Env = Record<string, string>
 
+// A test that fails leaves its services behind, each on its directory; they go before their databases, which they would only revive.
+const running = new Map<ChildProcess, string>()
+function killServicesBelow(dataDir: string): void {
+  for (const [child, dir] of running) if (dir.startsWith(dataDir)) child.kill('SIGKILL')
+}
+
 export function spawnHerald(args: string[], env: Env, cwd = tmpdir()) {
   const child = spawn(process.execPath, [HERALD, ...args], {
     env: { PATH: process.env.PATH, ...env },
@@ -25,6 +31,8 @@ export function spawnHerald(args: string[], env: Env, cwd = tmpdir()) {
     output.stderr += chunk
   })
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  running.set(child, env.HERALD_DATA_DIR ?? '')
+  void ended.then(() => running.delete(child))
   return { child, output, ended }
 }
 
@@ -68,6 +76,7 @@ export async function startHerald(env: Env): Promise<HeraldProcess> {
 export async function createDataDir(): Promise<string> {
   const dataDir = await mkdtemp(join(tmpdir(), 'herald-data-'))
   after(async () => {
+    killServicesBelow(dataDir)
     const pid = postmasterPid(dataDir)
     if (pid !== undefined && isRunning(pid)) {
       process.kill(pid, 'SIGQUIT')

@@ -7,7 +7,13 @@ export async function cuttableDatabase(databaseUrl: string) {
   const target = new URL(databaseUrl)
   const socketDir = target.searchParams.get('host')
   const open = new Set<Socket>()
+  let frozen = false
   function forward(client: Socket): void {
+    if (frozen) {
+      client.on('error', () => {})
+      open.add(client)
+      return
+    }
     const upstream = socketDir
       ? connect(`${socketDir}/.s.PGSQL.${target.port || 5432}`)
       : connect(Number(target.port || 5432), target.hostname)
@@ -34,6 +40,11 @@ export async function cuttableDatabase(databaseUrl: string) {
   url.port = String(port)
   url.searchParams.delete('host')
 
+  /** From now on nothing comes through, and nobody is told: as when a cable is pulled. */
+  function freeze(): void {
+    frozen = true
+    for (const socket of open) socket.pause()
+  }
   async function cut(): Promise<void> {
     const closed = once(server, 'close')
     server.close()
@@ -48,5 +59,5 @@ export async function cuttableDatabase(databaseUrl: string) {
   after(async () => {
     if (server.listening) await cut()
   })
-  return { url: url.href, cut, mend }
+  return { url: url.href, cut, mend, freeze }
 }

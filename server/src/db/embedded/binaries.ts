@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { OperatorError } from '../../errors.ts'
@@ -28,6 +28,10 @@ export function locateBinaries(dataDir: string, identity: Identity | undefined):
   const { version } = JSON.parse(readFileSync(join(packageDir, 'package.json'), 'utf8')) as { version: string }
   const copy = join(identity === undefined ? dataDir : ROOT_CACHE_DIR, `postgresql-${version}`)
   if (!existsSync(copy)) copyBinaries(native, copy)
+  // Whatever the umask: PostgreSQL's own user has to get there.
+  if (identity !== undefined) for (const dir of [ROOT_CACHE_DIR, copy]) chmodSync(dir, 0o755)
+  if (!canRun(copy, identity))
+    throw new OperatorError(`PostgreSQL's programs in ${copy} can't be run; remove that directory and try again.`)
   return join(copy, 'bin')
 }
 
@@ -57,7 +61,7 @@ function canRun(native: string, identity: Identity | undefined): boolean {
 function copyBinaries(native: string, copy: string): void {
   // The links' list names paths below "native": the copy keeps that name until the links are made.
   const scratch = `${copy}.${randomUUID()}`
-  mkdirSync(scratch, { recursive: true, mode: 0o755 })
+  mkdirSync(scratch, { recursive: true })
   try {
     cpSync(native, join(scratch, 'native'), { recursive: true, verbatimSymlinks: true })
     linkLibraries(join(scratch, 'native'))

@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import {
   chownSync,
   closeSync,
   existsSync,
-  fsyncSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -12,12 +12,14 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { OperatorError } from '../../errors.ts'
+import { syncDirectory } from '../../files.ts'
 import { locateBinaries } from './binaries.ts'
 import { type Identity, unprivilegedIdentity } from './identity.ts'
 
@@ -35,6 +37,8 @@ export type Postmaster = { pid: number; socketDir: string }
 const LOG_FILE_MAX_BYTES = 10 * 1024 * 1024
 // A socket's address holds 104 bytes on macOS, 108 on Linux, the final NUL included.
 const SOCKET_PATH_MAX_BYTES = 103
+const SCRATCH_PREFIX = '.initdb-'
+const LOCK_FILE = 'postmaster.pid'
 // No process has it: Linux counts to 2^22, macOS to 99,998.
 const NO_PID = 2 ** 22 + 1
 
@@ -79,7 +83,7 @@ function prepareSocketDirectory({ socketDir, identity }: Cluster): void {
 /** Builds the data directory under another name and renames it when it is whole: a kill in the middle leaves no half of one. */
 async function initialise(cluster: Cluster): Promise<void> {
   removeAbandoned(cluster)
-  const scratch = `${cluster.dir}.${randomUUID()}`
+  const scratch = join(dirname(cluster.dir), `${SCRATCH_PREFIX}${randomUUID()}`)
   mkdirSync(scratch, { mode: 0o700 })
   if (cluster.identity !== undefined) chownSync(scratch, cluster.identity.uid, cluster.identity.gid)
   // No network, and a socket in a directory that only its owner enters: whoever reaches it may come in.
@@ -102,17 +106,10 @@ async function initialise(cluster: Cluster): Promise<void> {
 
 /** What killed starts have left. None takes ten minutes, so what is older belongs to nobody. */
 function removeAbandoned(cluster: Cluster): void {
-  for (const name of readdirSync(dirname(cluster.dir))) {
+  for (const name of readdirSync(dirname(cluster.dir)).filter((entry) => entry.startsWith(SCRATCH_PREFIX))) {
     const path = join(dirname(cluster.dir), name)
-    if (!name.startsWith('postgres.') || name.startsWith('postgres.log')) continue
     if (Date.now() - statSync(path).mtimeMs > 600_000) rmSync(path, { recursive: true, force: true })
   }
-}
-
-function syncDirectory(dir: string): void {
-  const fd = openSync(dir, 'r')
-  fsyncSync(fd)
-  closeSync(fd)
 }
 
 /** Starts a server and returns at once; the promise is kept when it ends. It runs on when this process dies. */
@@ -134,6 +131,8 @@ export function startPostmaster(cluster: Cluster): Promise<number | null> {
     synchronous_commit: 'on',
     jit: 'off',
     // PostgreSQL's own log never holds a statement or a value of a row: they may be message texts or numbers.
+    // Errors of statements quote values, so they are left to the service that gets them; "log" is above "error" here.
+    log_min_messages: 'log',
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
     log_parameter_max_length_on_error: '0',
@@ -177,25 +176,40 @@ export function findPostmaster(cluster: Cluster): Postmaster | undefined {
   const lock = readLockFile(cluster)
   if (lock === undefined) return undefined
   const [pid, , , , socketDir = ''] = lock.split('\n')
-  return isPostgres(Number(pid)) ? { pid: Number(pid), socketDir } : undefined
+  return isPostmaster(cluster, Number(pid)) ? { pid: Number(pid), socketDir } : undefined
 }
 
 /**
  * After a crash or a restart of the machine, the process id in the lock file may have gone to another program, and PostgreSQL would
- * refuse to start. The id is replaced, not the file removed: its other lines let PostgreSQL see whether old backends still live.
- * Where the process is dead PostgreSQL helps itself, and the file is left alone.
+ * refuse to start. The id is replaced and the rest kept: it lets PostgreSQL see whether old backends still live. Where the process is
+ * dead PostgreSQL helps itself, and the file is left alone.
+ *
+ * The file is moved away before it is judged for good, and put back only where no other stands: another process may be starting the
+ * server at this very moment, and its lock must never be overwritten by an old one.
  */
 export function disownStaleLock(cluster: Cluster): void {
   const lock = readLockFile(cluster)
   if (lock === undefined) return
   const pid = Number(lock.split('\n')[0])
-  if (!isAlive(pid) || isPostgres(pid)) return
-  writeFileSync(join(cluster.dir, 'postmaster.pid'), lock.replace(/^.*/, String(NO_PID)))
+  if (!isAlive(pid) || isPostmaster(cluster, pid)) return
+
+  const lockFile = join(cluster.dir, LOCK_FILE)
+  const aside = `${lockFile}.${randomUUID()}`
+  try {
+    renameSync(lockFile, aside)
+    if (readFileSync(aside, 'utf8') === lock) writeFileSync(aside, lock.replace(/^.*/, String(NO_PID)))
+    linkSync(aside, lockFile)
+  } catch (error) {
+    // Gone, or there again: somebody else was quicker.
+    if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+  } finally {
+    rmSync(aside, { force: true })
+  }
 }
 
 function readLockFile(cluster: Cluster): string | undefined {
   try {
-    return readFileSync(join(cluster.dir, 'postmaster.pid'), 'utf8')
+    return readFileSync(join(cluster.dir, LOCK_FILE), 'utf8')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
@@ -211,15 +225,28 @@ function isAlive(pid: number): boolean {
   }
 }
 
-export function isPostgres(pid: number): boolean {
+/** Is it a PostgreSQL, and of this directory? Ids are handed out again, and to other PostgreSQL servers too. A zombie is none. */
+export function isPostmaster({ dir }: Cluster, pid: number): boolean {
   if (!(pid > 0) || !isAlive(pid)) return false
-  if (process.platform !== 'linux') return true
+  if (process.platform !== 'linux') {
+    return spawnSync('ps', ['-o', 'comm=', '-p', String(pid)])
+      .stdout.toString('utf8')
+      .includes('postgres')
+  }
   try {
-    const [, name, state] = /\((.*)\) (\S)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []
-    // A zombie is dead; in a container whose first process reaps nobody it stays for ever.
-    return name === 'postgres' && state !== 'Z' && state !== 'X'
+    const [own, its] = [statSync(dir), statSync(`/proc/${pid}/cwd`)]
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'postgres' && own.dev === its.dev && own.ino === its.ino
   } catch {
     return false
+  }
+}
+
+/** Leaves no empty directory behind where the socket did not live beside the data. */
+export function removeSocketDirectory({ socketDir }: Cluster): void {
+  try {
+    rmdirSync(socketDir)
+  } catch {
+    // In use again, or gone.
   }
 }
 

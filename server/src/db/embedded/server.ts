@@ -6,10 +6,11 @@ import {
   type Cluster,
   disownStaleLock,
   findPostmaster,
-  isPostgres,
+  isPostmaster,
   lastComplaint,
   type Postmaster,
   prepareCluster,
+  removeSocketDirectory,
   startPostmaster,
 } from './cluster.ts'
 
@@ -39,7 +40,9 @@ const POLL_MS = 50
 const SERVICE_LOCK_PATIENCE_MS = 3_000
 const START_PATIENCE_MS = 15_000
 const PROGRESS_EVERY_MS = 5_000
-const STOP_PATIENCE_MS = 6_000
+const STOP_PATIENCE_MS = 5_000
+// A server that does not answer such a question in this time is frozen; a stop must not freeze with it.
+const BRIEFLY = { query_timeout: 1_000 }
 
 export async function joinEmbeddedServer(
   dataDir: string,
@@ -52,16 +55,17 @@ export async function joinEmbeddedServer(
     throw new OperatorError(`${dataDir} belongs to another user: run this as the user who started Herald there, or set HERALD_DATA_DIR.`)
   })
   let presence = await enter(cluster, options)
-  // A server that was found running may have been started under another name of the same directory.
-  cluster.socketDir = findPostmaster(cluster)?.socketDir ?? cluster.socketDir
+  let recovering: Promise<void> | undefined
   let leaving = false
+  // A server that was found running may have been started under another name of the same directory.
+  cluster.socketDir = findPostmaster(cluster)?.socketDir || cluster.socketDir
 
   // When the server dies under a running service, it is started again; the pools reconnect by themselves.
   function watch(client: pg.Client): void {
     client.once('end', () => {
       if (leaving || !isService) return
-      options.onProgress('The database has stopped; starting it again.')
-      void recover()
+      onProgress('The database has stopped; starting it again.')
+      recovering = recover()
     })
   }
   async function recover(): Promise<void> {
@@ -71,7 +75,7 @@ export async function joinEmbeddedServer(
         watch(presence)
         return
       } catch (error) {
-        options.onProgress(`The database can't be started: ${(error as Error).message}`)
+        onProgress(`The database can't be started: ${(error as Error).message}`)
         await sleep(1_000)
       }
     }
@@ -82,6 +86,7 @@ export async function joinEmbeddedServer(
     connection: connectionTo(cluster),
     leave: async () => {
       leaving = true
+      await recovering
       await leave(cluster, presence)
     },
   }
@@ -105,8 +110,9 @@ async function enter(cluster: Cluster, options: Options): Promise<pg.Client> {
         await leave(cluster, client)
         throw error
       }
-      // The server was being stopped by the last one to leave.
       await client.end().catch(() => {})
+      // Otherwise the server was being stopped by the last one to leave.
+      if (!isUnavailable(error)) throw error
       await sleep(POLL_MS)
     }
   }
@@ -125,7 +131,8 @@ async function takeServiceLock(client: pg.Client, cluster: Cluster): Promise<voi
 }
 
 async function tryLock(client: pg.Client, lock: number): Promise<boolean> {
-  const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1, $2) as taken', [LOCK_SPACE, lock])
+  const text = 'select pg_try_advisory_lock($1, $2) as taken'
+  const { rows } = await client.query<{ taken: boolean }>({ text, values: [LOCK_SPACE, lock], ...BRIEFLY })
   return rows[0]?.taken === true
 }
 
@@ -202,26 +209,30 @@ async function open(options: ReturnType<typeof connectionTo>): Promise<pg.Client
 }
 
 /** Gives up the locks and, where nobody else is left, stops the server and waits until it is down. */
-async function leave(cluster: Cluster, client: pg.Client): Promise<void> {
+async function leave(cluster: Cluster, presence: pg.Client): Promise<void> {
   const postmaster = findPostmaster(cluster)
-  let alone: boolean
+  if (postmaster === undefined) return
+  let client: pg.Client | undefined = presence
   try {
-    await client.query('select pg_advisory_unlock_shared($1, $2)', [LOCK_SPACE, PRESENT])
-    alone = await tryLock(client, PRESENT)
+    await client.query({ text: 'select pg_advisory_unlock_shared($1, $2)', values: [LOCK_SPACE, PRESENT], ...BRIEFLY })
   } catch {
-    // The server is down already, or going down.
-    return
+    // The connection broke, and its locks went with it; the server may well be there again.
+    client = await tryConnect(postmaster)
   }
-  if (alone && postmaster !== undefined) await stopPostmaster(postmaster.pid)
+  if (client === undefined) return
+  if (await tryLock(client, PRESENT)) {
+    await stopPostmaster(cluster, postmaster.pid)
+    removeSocketDirectory(cluster)
+  }
   await client.end().catch(() => {})
 }
 
-async function stopPostmaster(pid: number): Promise<void> {
+async function stopPostmaster(cluster: Cluster, pid: number): Promise<void> {
   const giveUpAt = performance.now() + STOP_PATIENCE_MS
   // "Fast": open transactions are rolled back, everything committed is on disk. "Immediate", should that take too long: no less safe,
   // the next start recovers from the log.
   signal(pid, 'SIGINT')
-  while (isPostgres(pid)) {
+  while (isPostmaster(cluster, pid)) {
     if (performance.now() > giveUpAt) return signal(pid, 'SIGQUIT')
     await sleep(POLL_MS / 2)
   }

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { isUnavailable, transaction } from '../../src/db/pool.ts'
+import { createTestDatabase } from '../support/database.ts'
+
+const { pool } = await createTestDatabase()
+await pool.query('create table marks (mark text)')
+
+describe('a transaction', () => {
+  test('commits when its work returns and rolls back when it throws', async () => {
+    assert.equal(await transaction(pool, async (tx) => (await tx.query(`insert into marks values ('kept')`)).rowCount), 1)
+    await assert.rejects(
+      transaction(pool, async (tx) => {
+        await tx.query(`insert into marks values ('undone')`)
+        throw new Error('changed my mind')
+      }),
+      { message: 'changed my mind' },
+    )
+    assert.deepEqual((await pool.query('select mark from marks')).rows, [{ mark: 'kept' }])
+  })
+
+  test('whose connection is killed, in a statement or between two, fails as "unavailable", harms nobody else and leaves nothing', async () => {
+    for (const statement of ['select pg_sleep(60)', undefined]) {
+      const failing = transaction(pool, async (tx) => {
+        await tx.query(`insert into marks values ('lost')`)
+        const { rows } = await tx.query('select pg_backend_pid() as pid')
+        const next = statement === undefined ? undefined : tx.query(statement)
+        // Its end is looked at below; it may come before.
+        next?.catch(() => {})
+        await pool.query('select pg_terminate_backend($1, 5000)', [rows[0].pid])
+        await next
+        await tx.query('select 1')
+      })
+      await assert.rejects(failing, (error) => isUnavailable(error))
+    }
+    assert.deepEqual((await pool.query('select mark from marks')).rows, [{ mark: 'kept' }])
+    assert.equal(pool.totalCount - pool.idleCount, 0, 'every connection is back or gone')
+  })
+})
+
+test('what the database refuses is told apart from a database that could not be asked', async () => {
+  await assert.rejects(pool.query('select 1/0'), (error) => !isUnavailable(error))
+  await assert.rejects(pool.query('select * from nowhere'), (error) => !isUnavailable(error))
+  assert.ok(!isUnavailable(Object.assign(new Error('no such file'), { code: 'ENOENT', syscall: 'open' })))
+  assert.ok(isUnavailable(Object.assign(new Error('no such socket'), { code: 'ENOENT', syscall: 'connect' })))
+})
