@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { type FastifyInstance, fastify, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
@@ -15,7 +16,8 @@ import { createMemoryLimiter } from './http/limits-memory.ts'
 import { logRequest } from './http/log.ts'
 import { createMetrics, type Metrics, serveMetrics } from './http/metrics.ts'
 import { describeApi } from './http/openapi.ts'
-import { answerUnknownRoutes } from './http/routes.ts'
+import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
+import { NoQuery } from './http/schemas.ts'
 import { buildValidator } from './http/validation.ts'
 
 export type Timeouts = { headersMs: number; requestMs: number; keepAliveMs: number }
@@ -43,10 +45,13 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, timeo
   app.addHook('onRequest', async (request, reply) => {
     reply.header('X-Request-Id', request.id)
     if (stopping && request.url !== '/healthz' && request.url !== '/readyz') {
-      reply.header('Connection', 'close')
       throw unavailable('The service is shutting down.')
     }
     if (request.headers.host === undefined && request.raw.httpVersion === '1.1') throw missingHost()
+  })
+  // Otherwise a connection that has just been served would be kept open for the next request, and the stop would wait for it.
+  app.addHook('onSend', async (_request, reply) => {
+    if (stopping) reply.header('Connection', 'close')
   })
   app.addHook('onResponse', async (request, reply) => logRequest(request, reply))
   answerErrors(app)
@@ -76,9 +81,10 @@ async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool): Pr
     v1.addHook('onClose', async () => shared.stop())
   }
   guardRoutes(v1, { authenticate: createAuthenticator(pool), limiter, policies: createPolicies(config.limits) })
-  answerUnknownRoutes(v1)
+  // Of its own, so that the guard stands before unknown paths too.
+  v1.setNotFoundHandler(unknownRoute)
 
-  v1.get('/openapi.json', { schema: { hide: true }, config: { public: true } }, async () => v1.swagger())
+  v1.get('/openapi.json', { schema: { hide: true, querystring: NoQuery }, config: { public: true } }, async () => v1.swagger())
   await v1.register(agentRoutes, { pool })
 }
 
@@ -110,6 +116,9 @@ function createServer(config: Config, logger: Logger, timeouts: Timeouts): Fasti
     rewriteUrl: ({ url = '/' }) => routableUrl(url),
   }) as unknown as FastifyInstance
   app.decorateRequest('caller', undefined)
+  // An expectation that we don't know may be ignored, says HTTP; Node would answer it without a body. CONNECT it would not answer at all.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+  app.server.on('connect', (_request, socket) => answerBrokenRequest(new Error('CONNECT'), socket as Socket))
   return app
 }
 

@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
@@ -54,7 +55,9 @@ function oneOf<const T extends string>(...values: readonly T[]): Parser<T> {
 const boolean: Parser<boolean> = (value) => oneOf('true', 'false')(value) === 'true'
 
 const host: Parser<string> = (value) => {
-  if (!/^[A-Za-z0-9.:_-]{1,253}$/.test(value)) throw new Expected('a host name or an address, without a port')
+  // What looks like an address has to be one.
+  const isAddress = isIP(value) !== 0
+  if (!isAddress && !/^(?![0-9.]+$)[A-Za-z0-9._-]{1,253}$/.test(value)) throw new Expected('a host name or an address, without a port')
   return value
 }
 
@@ -97,7 +100,8 @@ const networks: Parser<string[]> = (value) => {
     const [address = '', prefix] = network.split('/')
     const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
     try {
-      if (prefix !== undefined && !/^\d{1,3}$/.test(prefix)) throw new Error('not a prefix length')
+      // Not /0: to believe everybody is to believe anything.
+      if (prefix !== undefined && !/^[1-9]\d{0,2}$/.test(prefix)) throw new Error('not a prefix length')
       new BlockList().addSubnet(address, prefix === undefined ? 32 : Number(prefix), family)
     } catch {
       throw new Expected('addresses or networks separated by commas, such as 10.0.0.0/8,192.168.1.7')
@@ -155,6 +159,7 @@ export function loadConfig(env: Environment): Config {
   if (config.tls !== undefined) {
     try {
       createSecureContext(config.tls)
+      if (!new X509Certificate(config.tls.cert).checkPrivateKey(createPrivateKey(config.tls.key))) throw new Error('not a pair')
     } catch {
       problems.push('HERALD_TLS_CERT and HERALD_TLS_KEY must be a certificate and its private key, both in PEM.')
     }

@@ -5,7 +5,9 @@ import { type App, buildApp, type Timeouts } from './app.ts'
 import type { Config } from './config.ts'
 import { type Database, openDatabase } from './db/database.ts'
 import { OperatorError } from './errors.ts'
+import { answerErrors, newRequestId } from './http/error-answers.ts'
 import { serveMetrics } from './http/metrics.ts'
+import { answerUnknownRoutes } from './http/routes.ts'
 
 export type Service = {
   /** Where it listens, such as http://127.0.0.1:8080. */
@@ -31,7 +33,9 @@ export async function startService(config: Config, logger: Logger, timeouts?: Ti
   try {
     const app = await buildApp(config, database.pool, logger, timeouts)
     if (config.metricsAddress !== undefined) {
-      const metricsServer = fastify({ requestTimeout: METRICS_TIMEOUT_MS, forceCloseConnections: true })
+      const metricsServer = fastify({ genReqId: newRequestId, requestTimeout: METRICS_TIMEOUT_MS, forceCloseConnections: true })
+      answerErrors(metricsServer)
+      answerUnknownRoutes(metricsServer)
       serveMetrics(metricsServer, app.metrics)
       closers.unshift(() => metricsServer.close())
       await listen(metricsServer, config.metricsAddress, 'HERALD_METRICS_ADDRESS')

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -31,6 +32,12 @@ describe('the settings', () => {
     assert.equal(loadConfig({ HERALD_DATABASE_URL, HERALD_LIMITS: 'memory' }).limits.store, 'memory')
   })
 
+  test('hosts and proxies are taken as IPv4, IPv6 and names', () => {
+    for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'herald.example.com'])
+      assert.equal(loadConfig({ HERALD_HOST: host }).host, host)
+    assert.deepEqual(loadConfig({ HERALD_TRUST_PROXY: '10.0.0.0/8, 2001:db8::/32,::1' }).trustProxy, ['10.0.0.0/8', '2001:db8::/32', '::1'])
+  })
+
   test('an empty variable counts as not set', () => {
     assert.equal(loadConfig({ HERALD_PORT: '', HERALD_DATABASE_URL: '' }).port, 8080)
   })
@@ -40,6 +47,8 @@ describe('the settings', () => {
     ['HERALD_PORT', '65536', 'HERALD_PORT must be a whole number from 0 to 65535.'],
     ['HERALD_PORT', '-1', 'HERALD_PORT must be a whole number from 0 to 65535.'],
     ['HERALD_PORT', 'tcp://10.0.0.1:8080', 'HERALD_PORT must be a whole number from 0 to 65535.'],
+    ['HERALD_HOST', '1.2.3.4:80', 'HERALD_HOST must be a host name or an address, without a port.'],
+    ['HERALD_HOST', '300.1.1.1', 'HERALD_HOST must be a host name or an address, without a port.'],
     ['HERALD_HOST', 'http://x', 'HERALD_HOST must be a host name or an address, without a port.'],
     ['HERALD_DATABASE_URL', 'mysql://secret@x', 'HERALD_DATABASE_URL must be an address that begins with postgres:// or postgresql://.'],
     ['HERALD_DATABASE_URL', 'secret', 'HERALD_DATABASE_URL must be an address that begins with postgres:// or postgresql://.'],
@@ -51,6 +60,11 @@ describe('the settings', () => {
     [
       'HERALD_TRUST_PROXY',
       '10.0.0.0/33',
+      'HERALD_TRUST_PROXY must be addresses or networks separated by commas, such as 10.0.0.0/8,192.168.1.7.',
+    ],
+    [
+      'HERALD_TRUST_PROXY',
+      '0.0.0.0/0',
       'HERALD_TRUST_PROXY must be addresses or networks separated by commas, such as 10.0.0.0/8,192.168.1.7.',
     ],
     ['HERALD_METRICS_ADDRESS', '9464', 'HERALD_METRICS_ADDRESS must be an address with a port, such as 127.0.0.1:9464.'],
@@ -77,6 +91,14 @@ describe('the settings', () => {
     const [HERALD_TLS_CERT, HERALD_TLS_KEY] = [file('cert.pem'), file('key.pem')]
     assert.ok(loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY }).tls)
     assert.throws(() => loadConfig({ HERALD_TLS_CERT }), { message: 'HERALD_TLS_CERT and HERALD_TLS_KEY must be given together.' })
+    const { privateKey } = generateKeyPairSync('rsa', {
+      modulusLength: 2048,
+      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+      publicKeyEncoding: { type: 'spki', format: 'pem' },
+    })
+    const other = join(mkdtempSync(join(tmpdir(), 'herald-')), 'other.pem')
+    writeFileSync(other, privateKey)
+    assert.throws(() => loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY: other }), { message: /must be a certificate and its private key/ })
     const junk = join(mkdtempSync(join(tmpdir(), 'herald-')), 'junk.pem')
     writeFileSync(junk, 'not a key')
     assert.throws(() => loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY: junk }), { message: /must be a certificate and its private key/ })

@@ -21,26 +21,31 @@ function parseAuthorization(header: string | undefined): { integrationKey: strin
  * taken away, counts for every request that begins after the change was answered, on every node. Concurrent requests share a look-up.
  */
 export function createAuthenticator(pool: Pool): (authorization: string | undefined) => Promise<Caller | undefined> {
-  const lookUp = createBatcher<string, KeyRow | undefined>(
-    async (keys) => {
-      const { rows } = await pool.query<KeyRow>({
-        name: 'authenticate',
-        text: `select k.integration_key as "integrationKey", k.account_id as "accountId", k.secret_hash as "secretHash", a.modules
-               from integration_keys k join accounts a on a.id = k.account_id
-               where k.integration_key = any($1) and k.revoked_at is null`,
-        values: [keys],
-        ...BEFORE_EVERY_REQUEST,
-      })
-      const byKey = new Map(rows.map((row) => [row.integrationKey, row]))
-      return keys.map((key) => byKey.get(key))
-    },
-    { maxItems: 500 },
-  )
+  const lookUp = createBatcher<string, KeyRow | undefined>((keys) => lookUpKeys(pool, keys), { maxItems: 500 })
 
   return async (authorization) => {
     const { integrationKey, secret } = parseAuthorization(authorization)
     const row = await lookUp(integrationKey)
-    const matches = timingSafeEqual(hashSecret(secret), row?.secretHash ?? NO_HASH)
-    return matches && row !== undefined ? { accountId: row.accountId, integrationKey, modules: row.modules } : undefined
+    if (row === undefined || !timingSafeEqual(hashSecret(secret), row.secretHash)) return undefined
+    return { accountId: row.accountId, integrationKey, modules: row.modules }
   }
+}
+
+/**
+ * A row for every key asked for, known or not, so that the two take the same time: 33 µs apart they told a patient stranger which keys
+ * exist. An unknown key has the hash 0, which no secret has.
+ */
+async function lookUpKeys(pool: Pool, keys: string[]): Promise<(KeyRow | undefined)[]> {
+  const { rows } = await pool.query<KeyRow>({
+    name: 'authenticate',
+    text: `select asked.key as "integrationKey", coalesce(k.account_id, 0) as "accountId",
+             coalesce(k.secret_hash, $2) as "secretHash", coalesce(a.modules, '{rcs,sms}') as modules
+           from unnest($1::text[]) as asked (key)
+           left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null
+           left join accounts a on a.id = coalesce(k.account_id, 0)`,
+    values: [keys, NO_HASH],
+    ...BEFORE_EVERY_REQUEST,
+  })
+  const byKey = new Map(rows.map((row) => [row.integrationKey, row]))
+  return keys.map((key) => byKey.get(key))
 }

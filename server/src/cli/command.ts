@@ -3,10 +3,17 @@ import { Command, InvalidArgumentError } from 'commander'
 import { type Config, loadConfig } from '../config.ts'
 import { openDatabase } from '../db/database.ts'
 import type { Pool } from '../db/pool.ts'
+import { OperatorError } from '../errors.ts'
 
 /** The settings of every command: the environment, and `.env` in the working directory for what the environment leaves open. */
 export function readConfig(): Config {
-  if (existsSync('.env')) process.loadEnvFile('.env')
+  if (existsSync('.env')) {
+    try {
+      process.loadEnvFile('.env')
+    } catch {
+      throw new OperatorError('The file .env in this directory can not be read.')
+    }
+  }
   return loadConfig(process.env)
 }
 
@@ -67,8 +74,8 @@ export function accountIdArgument(value: string): number {
 export function textArgument(maxLength: number): (value: string) => string {
   return (value) => {
     const length = [...value].length
-    if (length < 1 || length > maxLength || !value.isWellFormed() || value.includes('\uFFFD')) {
-      throw new InvalidArgumentError(`It must have 1 to ${maxLength} characters, in UTF-8.`)
+    if (length < 1 || length > maxLength || /[\p{Cc}\p{Cs}\uFFFD]/u.test(value)) {
+      throw new InvalidArgumentError(`It must have 1 to ${maxLength} characters, in UTF-8, and no control characters.`)
     }
     return value
   }
@@ -77,7 +84,7 @@ export function textArgument(maxLength: number): (value: string) => string {
 /** Several of a few known words, separated by commas. */
 export function listArgument<const T extends string>(known: readonly T[]): (value: string) => T[] {
   return (value) => {
-    const words = [...new Set(value.split(',').map((word) => word.trim()))]
+    const words = [...new Set(value.split(',').map((word) => word.trim()))].filter(Boolean)
     const unknown = words.find((word) => !known.includes(word as T))
     if (unknown !== undefined) throw new InvalidArgumentError(`Known are ${known.join(' and ')}.`)
     return words as T[]

@@ -5,9 +5,7 @@ import { OperatorError } from '../errors.ts'
 export type Executor = Pick<pg.ClientBase, 'query'>
 export type Pool = pg.Pool
 
-export type ConnectionOptions =
-  | { connectionString: string }
-  | Pick<pg.ClientConfig, 'host' | 'port' | 'user' | 'password' | 'database' | 'ssl'>
+export type ConnectionOptions = { connectionString: string } | { host: string; port: number; user: string; database: string }
 
 // A statement that takes longer than this is a fault: no request waits on it for ever. The client's own limit is a little longer, so
 // that the server's answer comes first where the server still lives, and a dead connection is noticed where it does not.
@@ -86,7 +84,7 @@ export function isUnavailable(error: unknown): boolean {
   // The socket of a server that is down.
   if (code === 'ENOENT') return syscall === 'connect'
   // The driver gives these no code.
-  return /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Query read timeout)/.test(
+  return /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired|Query read timeout)/.test(
     error.message,
   )
 }

@@ -64,6 +64,7 @@ function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply
   // Fastify would close the connection on a body that is too large; the client, still writing, would then see a reset instead of the
   // answer. Kept open, Node reads the rest and forgets it, for as long as the request's time-out allows.
   if (status === 413) reply.removeHeader('connection')
+  reply.header('X-Request-Id', request.id)
   return reply.code(status).headers(error.headers).type('application/json; charset=utf-8').send(errorBody(error, request.id))
 }
 

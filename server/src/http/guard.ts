@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 import { applyVerdict, countedAddress, type Limiter, type Policy } from './limits.ts'
@@ -47,19 +48,25 @@ async function check({ authenticate, limiter, policies }: Guard, request: Fastif
   // What an account is told is for it alone, and for now.
   reply.header('Cache-Control', 'no-store')
   if (request.routeOptions.config?.public) {
-    applyVerdict(reply, policies.others, await limiter(policies.others, address))
+    await takeTurn(reply, limiter, policies.others, address)
     return
   }
   const caller = await authenticate(request.headers.authorization)
   if (caller === undefined) {
     // Only wrong credentials count here, and right ones always pass: nobody behind the same address is locked out by a neighbour.
-    applyVerdict(reply, policies.wrongCredentials, await limiter(policies.wrongCredentials, address))
+    await takeTurn(reply, limiter, policies.wrongCredentials, address)
     throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
   }
   request.caller = caller
   const policy = isMessagePost(request) ? policies.messages : policies.others
-  applyVerdict(reply, policy, await limiter(policy, `${address} ${caller.integrationKey}`))
+  await takeTurn(reply, limiter, policy, `${address} ${caller.integrationKey}`)
   if (!caller.modules.includes('rcs')) throw new ApiError('RCS_MODULE_NOT_AVAILABLE')
+}
+
+async function takeTurn(reply: FastifyReply, limiter: Limiter, policy: Policy, subject: string): Promise<void> {
+  const verdict = await limiter(policy, subject)
+  applyVerdict(reply, policy, verdict)
+  if (verdict.waitMs > 0) await sleep(verdict.waitMs)
 }
 
 /** The one endpoint with a limit of its own. */

@@ -8,7 +8,7 @@ const MAX_DEPTH = 32
 export function acceptJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
-    if ((request.headers['content-encoding'] ?? 'identity') !== 'identity') {
+    if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
       throw new ApiError('RCS_UNSUPPORTED_MEDIA_TYPE', {
         details: [{ path: '', reason: 'Content-Encoding must be absent: the body is taken uncompressed' }],
       })

@@ -1,9 +1,9 @@
 import { createBatcher } from '../db/batcher.ts'
 import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
-import type { Limiter, Policy, Verdict } from './limits.ts'
+import { HOLD_MS, type Limiter, type Policy, type Verdict } from './limits.ts'
 
 type Hit = { policy: Policy; subject: string }
-type WindowRow = { bucket: string; granted: number; used: number; resetMs: number }
+type WindowRow = { bucket: string; granted: number; held: number; used: number; waitMs: number | null; resetMs: number }
 
 /**
  * Exact sliding windows that all nodes count together, by the database's clock. Concurrent requests of a node are one statement.
@@ -18,41 +18,67 @@ type WindowRow = { bucket: string; granted: number; used: number; resetMs: numbe
  * cost of a statement is bounded (measured: 0.7 ms with 30 entries, 16 ms with 10,000).
  */
 const COUNT_HITS = `
-  insert into rate_limit_windows as w (bucket, quota, window_ms, hit_times, hit_counts, granted, checked_at)
-  select bucket, quota, window_ms, array[clock_timestamp()], array[least(asked, quota)], least(asked, quota), clock_timestamp()
+  insert into rate_limit_windows as w (bucket, quota, window_ms, hit_times, hit_counts, granted, held, checked_at)
+  select bucket, quota, window_ms, array[clock_timestamp()], array[least(asked, quota)], least(asked, quota), 0, clock_timestamp()
   from unnest($1::text[], $2::int[], $3::int[], $4::int[]) as hit (bucket, asked, quota, window_ms)
   order by bucket
-  on conflict (bucket) do update set (quota, window_ms, hit_times, hit_counts, granted, checked_at) = (
+  on conflict (bucket) do update set (quota, window_ms, hit_times, hit_counts, granted, held, held_until, checked_at) = (
     select
       excluded.quota,
       excluded.window_ms,
-      case when granted = 0 or mark = times[cardinality(times)] then times else times || mark end,
+      case when granted = 0 or mark = times[cardinality(times)] then times else times || mark end
+        || case when held > 0 then array[turn] else '{}' end,
       case
         when granted = 0 then counts
         when mark = times[cardinality(times)] then counts[:cardinality(counts) - 1] || counts[cardinality(counts)] + granted
         else counts || granted
-      end,
+      end || case when held > 0 then array[held] else '{}' end,
       granted,
+      held,
+      turn,
       instant
-    from (select clock_timestamp() as instant, excluded.window_ms * interval '1 millisecond' as span) as clock,
+    from (
+      select
+        clock_timestamp() as instant,
+        excluded.window_ms * interval '1 millisecond' as span,
+        ${HOLD_MS} * interval '1 millisecond' as hold
+    ) as clock,
     lateral (
       select case when excluded.quota <= 1000 then instant else date_bin(span / 1000, instant, 'epoch') + span / 1000 end as mark
     ) as step,
     lateral (
       select
-        coalesce(array_agg(hit.time order by position), '{}') as times,
-        coalesce(array_agg(hit.count order by position), '{}') as counts,
+        coalesce(array_agg(hit.time order by hit.time), '{}') as times,
+        coalesce(array_agg(hit.count order by hit.time), '{}') as counts,
         coalesce(sum(hit.count), 0)::int as used
-      from unnest(w.hit_times, w.hit_counts) with ordinality as hit (time, count, position)
-      where hit.time > instant - span and hit.time <= mark
+      from unnest(w.hit_times, w.hit_counts) as hit (time, count)
+      where hit.time > instant - span and hit.time <= mark + hold
     ) as recent,
-    lateral (select greatest(0, least(excluded.granted, excluded.quota - used)) as granted) as verdict
+    lateral (select greatest(0, least(excluded.granted, excluded.quota - used)) as granted) as at_once,
+    lateral (
+      -- The next to leave makes room for those that can wait for it.
+      select
+        times[1] + span as turn,
+        case
+          when times[1] + span <= instant + hold
+          then greatest(0, least(excluded.granted - granted, excluded.quota - used - granted + counts[1]))
+          else 0
+        end as held
+    ) as soon
   )
   returning
     bucket,
     granted,
+    held,
     (select coalesce(sum(count), 0) from unnest(w.hit_counts) as count)::int as used,
-    least(window_ms, greatest(0, extract(epoch from w.hit_times[1] - checked_at) * 1000 + window_ms))::float8 as "resetMs"`
+    greatest(0, extract(epoch from held_until - checked_at) * 1000)::float8 as "waitMs",
+    greatest(0, extract(epoch from (
+      -- The first with whose leaving there is room for one more.
+      select min(hit.time) from (
+        select time, sum(count) over (order by time) - sum(count) over () + w.quota as room from unnest(w.hit_times, w.hit_counts) as h (time, count)
+      ) as hit
+      where hit.room > 0
+    ) - checked_at) * 1000 + window_ms)::float8 as "resetMs"`
 
 const FORGET_EVERY_MS = 60_000
 const FORGET_AT_ONCE = 1_000
@@ -108,8 +134,14 @@ async function countHits(pool: Pool, hits: Hit[]): Promise<Verdict[]> {
     const row = byBucket.get(key)
     if (bucket === undefined || row === undefined) throw new Error('a rate limit window was asked for and not returned')
     bucket.answered += 1
-    const allowed = bucket.answered <= row.granted
-    const usedThen = allowed ? row.used - row.granted + bucket.answered : row.used
-    return { allowed, remaining: Math.max(0, policy.quota - usedThen), resetMs: row.resetMs }
+    const isHeld = bucket.answered > row.granted
+    const allowed = bucket.answered <= row.granted + row.held
+    const usedThen = allowed ? row.used - row.granted - row.held + bucket.answered : row.used
+    return {
+      allowed,
+      waitMs: allowed && isHeld ? (row.waitMs ?? 0) : 0,
+      remaining: Math.max(0, policy.quota - usedThen),
+      resetMs: row.resetMs,
+    }
   })
 }

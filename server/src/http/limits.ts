@@ -7,10 +7,20 @@ export type Policy = { name: string; quota: number; windowMs: number }
 
 export type Verdict = {
   allowed: boolean
+  /** How long an allowed request has to wait for its turn: 0, or up to HOLD_MS. */
+  waitMs: number
   remaining: number
-  /** Until the oldest counted request leaves the window, and so makes room. */
+  /** Until the window has room again for one more. */
   resetMs: number
 }
+
+/**
+ * A request that comes a moment too early gets the turn that is about to come, and is held until then, instead of being refused. Without
+ * this, evenly spaced requests at the limit would not all pass: on their way some gain a fraction of a millisecond on the one before
+ * (measured at 35 a second: 1 in 40 was refused). The window is as exact as ever, since the turn is what counts. 25 ms is less than the
+ * 28.6 ms between two requests at the limit of POST /messages.
+ */
+export const HOLD_MS = 25
 
 /** Counts one request of `subject` under `policy`, and says whether it may pass. Refused requests are not counted. */
 export type Limiter = (policy: Policy, subject: string) => Promise<Verdict>
@@ -34,7 +44,8 @@ export function countedAddress(ip: string): string {
 
 /** The header pair of the IETF draft "RateLimit header fields for HTTP", and the refusal itself. */
 export function applyVerdict(reply: FastifyReply, policy: Policy, verdict: Verdict): void {
-  const seconds = Math.ceil(verdict.resetMs / 1000)
+  // To the microsecond first: a sum of fractions that is over a whole second by a hair is that second.
+  const seconds = Math.ceil(Math.round(verdict.resetMs * 1000) / 1_000_000)
   reply.header('RateLimit-Policy', `"${policy.name}";q=${policy.quota};w=${policy.windowMs / 1000}`)
   reply.header('RateLimit', `"${policy.name}";r=${verdict.remaining};t=${seconds}`)
   if (!verdict.allowed) {

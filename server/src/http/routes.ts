@@ -1,9 +1,10 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 
 /**
- * Answers whatever matches no route: 405 with Allow where the path exists for another method, else 404. Called on the instance whose
- * routes it speaks for, before they are added.
+ * Answers whatever matches no route, on this instance and below: 405 with Allow where the path exists for another method, else 404.
+ * That is after the credentials, which are checked when a request begins, and before its body is read: a path that is not there has no
+ * rules for bodies. Call it before the routes are added.
  */
 export function answerUnknownRoutes(app: FastifyInstance): void {
   const methodsByPath = new Map<string, Set<string>>()
@@ -12,12 +13,19 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     for (const name of [method].flat()) methods.add(name)
     methodsByPath.set(url, methods)
   })
-  app.setNotFoundHandler((request) => {
+  app.addHook('preParsing', async (request) => {
+    if (!request.is404) return
     const path = request.url.replace(/\?.*$/s, '')
     const methods = [...methodsByPath].filter(([pattern]) => matches(pattern, path)).flatMap(([, names]) => [...names])
-    if (methods.length === 0) throw new ApiError('RCS_ROUTE_NOT_FOUND')
+    if (methods.length === 0) unknownRoute(request)
     throw new ApiError('RCS_METHOD_NOT_ALLOWED', { headers: { Allow: [...new Set(methods)].sort().join(', ') } })
   })
+  app.setNotFoundHandler(unknownRoute)
+}
+
+/** What Fastify calls last; the hook above comes before it. A scope with checks of its own sets it, so that they run for unknown paths. */
+export function unknownRoute(_request: FastifyRequest): never {
+  throw new ApiError('RCS_ROUTE_NOT_FOUND')
 }
 
 function matches(pattern: string, path: string): boolean {

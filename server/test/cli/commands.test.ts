@@ -81,6 +81,7 @@ describe('herald', { concurrency: 2 }, () => {
     [['key', 'revoke', 'hk_nobody'], /^There is no live integration key hk_nobody/],
     [['account', 'create', ''], /It must have 1 to 200 characters/],
     [['account', 'create', 'x'.repeat(201)], /It must have 1 to 200 characters/],
+    [['account', 'create', 'a\u001b[31mb'], /no control characters/],
     [['account', 'create', 'x', '--modules', 'rcs,mms'], /Known are rcs and sms/],
     [['account', 'modules', '999999', 'rcs'], /^There is no account 999999/],
     [['account'], /Usage: herald account/],

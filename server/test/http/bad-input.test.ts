@@ -101,6 +101,14 @@ describe('what is not proper HTTP is answered in the documented form, and the se
     assert.deepEqual(body.details, [{ path: '', reason: 'The header Host is missing.' }])
   })
 
+  test('an unknown expectation is ignored, CONNECT is refused', async () => {
+    const { status } = await sendRaw(`GET /v1/agents HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nConnection: close\r\n${bearer}\r\n\r\n`)
+    assert.equal(status, 200)
+    const { status: refused, body } = await sendRaw('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n')
+    assert.equal(refused, 400)
+    assert.equal(body.code, 'RCS_INVALID_REQUEST')
+  })
+
   test('a client that goes away in the middle of its body leaves no trace', async () => {
     const connection = rawConnection(url)
     connection.send(

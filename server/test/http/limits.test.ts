@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createKey } from '../../src/accounts/keys.ts'
-import { countedAddress, type Limiter } from '../../src/http/limits.ts'
+import { countedAddress, HOLD_MS, type Limiter, type Verdict } from '../../src/http/limits.ts'
 import { createDatabaseLimiter, forgetSilent } from '../../src/http/limits-database.ts'
 import { createMemoryLimiter } from '../../src/http/limits-memory.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -139,30 +139,64 @@ test('behind a trusted proxy the address is the one that the proxy saw; what the
   assert.equal(await statusOf(`${url}/v1/agents`, 'GET', authorization, { 'x-forwarded-for': '198.51.100.8' }), 200)
 })
 
-test('no span of the window ever holds more than the quota, nothing is refused without need, evenly spaced requests all pass', async () => {
+test('no span of the window ever holds more turns than the quota, and nothing is refused without need', async () => {
   // A model that looks at all of history, against the limiter that forgets.
+  const gap = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.double({ min: 0, max: 40, noNaN: true }))
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 1, max: 9 }), fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 300 }), async (quota, gaps) => {
+    fc.asyncProperty(fc.integer({ min: 1, max: 9 }), fc.array(gap, { maxLength: 300 }), async (quota, gaps) => {
       let now = 0
       const limiter = createMemoryLimiter(() => now)
-      const passed: number[] = []
-      for (const gap of gaps) {
-        now += gap
-        const inWindow = passed.filter((time) => time > now - 100).length
+      const turns: number[] = []
+      for (const ms of gaps) {
+        now += ms
+        const turn = Math.max(now, (turns[turns.length - quota] ?? Number.NEGATIVE_INFINITY) + 100)
         const verdict = await limiter({ name: 'p', quota, windowMs: 100 }, 'subject')
-        assert.equal(verdict.allowed, inWindow < quota)
-        if (verdict.allowed) passed.push(now)
-        assert.equal(verdict.remaining, quota - passed.filter((time) => time > now - 100).length)
-        assert.equal(verdict.resetMs, (passed.find((time) => time > now - 100) as number) + 100 - now)
+        assert.equal(verdict.allowed, turn - now <= HOLD_MS)
+        if (verdict.allowed) turns.push(now + verdict.waitMs)
+        else assert.ok(Math.abs(verdict.resetMs - (turn - now)) < 1e-6)
+        assert.ok(verdict.remaining >= 0 && verdict.remaining < quota)
+      }
+      for (let index = quota; index < turns.length; index += 1) {
+        assert.ok((turns[index] as number) - (turns[index - quota] as number) >= 100 - 1e-6)
       }
     }),
   )
-  let now = 0
-  const limiter = createMemoryLimiter(() => now)
-  for (let sent = 0; sent < 1_000; sent += 1) {
-    now = (sent * 1_000) / 40
-    assert.ok((await limiter({ name: 'p', quota: 40, windowMs: 1_000 }, 's')).allowed)
-  }
+})
+
+for (const [store, createLimiter] of [
+  ['memory', () => createMemoryLimiter()],
+  ['database', () => createDatabaseLimiter(pool).limiter],
+] as const) {
+  test(`in the ${store}, a request that comes a moment too early waits for its turn; one that comes much too early is refused`, async () => {
+    const limiter = createLimiter()
+    const policy = { name: `turn-${store}`, quota: 2, windowMs: 200 }
+    let held: Verdict | undefined
+    // Asks again and again: refused at first, then held for what is left, then free.
+    const refusals: number[] = []
+    await times(2, () => limiter(policy, 's'))
+    while (held === undefined) {
+      const verdict = await limiter(policy, 's')
+      if (verdict.allowed) held = verdict
+      else refusals.push(verdict.resetMs)
+      await new Promise(setImmediate)
+    }
+    assert.ok(refusals.length > 0 && refusals.every((ms) => ms > HOLD_MS))
+    assert.ok(held.waitMs > 0 && held.waitMs <= HOLD_MS, String(held.waitMs))
+  })
+}
+
+test('evenly spaced requests at the limit all pass, although each comes a little early or late', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.integer({ min: -8, max: 8 }), { minLength: 3_500, maxLength: 3_500 }), async (jitters) => {
+      let now = 0
+      const limiter = createMemoryLimiter(() => now)
+      for (const [index, jitter] of jitters.entries()) {
+        now = 1_000 + (index * 1_000) / 35 + jitter
+        assert.ok((await limiter({ name: 'p', quota: 35, windowMs: 1_000 }, 's')).allowed, `request ${index}`)
+      }
+    }),
+    { numRuns: 10 },
+  )
 })
 
 test('the database counts as exactly, by its own clock, and lets go of a time in the future', async () => {
@@ -173,7 +207,7 @@ test('the database counts as exactly, by its own clock, and lets go of a time in
     const from = performance.now()
     const verdicts = await times(3, () => limiter(policy, 'busy'))
     const to = performance.now()
-    granted.push(...verdicts.filter(({ allowed }) => allowed).map(() => ({ from, to })))
+    granted.push(...verdicts.filter(({ allowed }) => allowed).map(({ waitMs }) => ({ from: from + waitMs, to: to + waitMs })))
   }
   // Each grant happened somewhere between `from` and `to`: even so, no six of them can lie within 300 ms.
   for (let index = 5; index < granted.length; index += 1) {
@@ -197,7 +231,7 @@ test('a large quota is counted in a thousand steps at the most: never over the l
     const from = performance.now()
     const verdicts = await times(40, () => limiter(policy, 'bulk'))
     const to = performance.now()
-    granted.push(...verdicts.filter(({ allowed }) => allowed).map(() => ({ from, to })))
+    granted.push(...verdicts.filter(({ allowed }) => allowed).map(({ waitMs }) => ({ from: from + waitMs, to: to + waitMs })))
   }
   for (let index = policy.quota; index < granted.length; index += 1) {
     const spanMs = (granted[index] as { to: number }).to - (granted[index - policy.quota] as { from: number }).from
@@ -211,8 +245,8 @@ test('a large quota is counted in a thousand steps at the most: never over the l
 })
 
 test('callers who have gone silent are forgotten, however many they were', async () => {
-  await pool.query(`insert into rate_limit_windows (bucket, quota, window_ms, hit_times, hit_counts, granted, checked_at)
-    select 'silent ' || i, 30, 60000, '{}', '{}', 0, now() - interval '3 minutes' from generate_series(1, 2500) i`)
+  await pool.query(`insert into rate_limit_windows (bucket, quota, window_ms, hit_times, hit_counts, granted, held, checked_at)
+    select 'silent ' || i, 30, 60000, '{}', '{}', 0, 0, now() - interval '3 minutes' from generate_series(1, 2500) i`)
   await forgetSilent(pool)
   const { rows } = await pool.query(
     `select count(*) filter (where bucket like 'silent %') as silent, count(*) as total from rate_limit_windows`,

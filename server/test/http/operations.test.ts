@@ -45,7 +45,7 @@ describe('what operators look at', () => {
     const service = await startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_ADDRESS: `127.0.0.1:${port}` })
     assert.equal((await call(`${service.url}/metrics`)).status, 404)
     assert.equal((await call(`http://127.0.0.1:${port}/metrics`)).status, 200)
-    assert.equal((await call(`http://127.0.0.1:${port}/healthz`)).status, 404)
+    assert.equal((await call(`http://127.0.0.1:${port}/healthz`)).body.code, 'RCS_ROUTE_NOT_FOUND')
     const half = rawConnection(`http://127.0.0.1:${port}`)
     half.send('GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ')
     await call(`http://127.0.0.1:${port}/metrics`)

@@ -146,6 +146,29 @@ describe('herald serve', { concurrency: 2 }, () => {
     assert.deepEqual(await heraldJson(['account', 'list'], { HERALD_DATA_DIR: dataDir }), [])
   })
 
+  test('PG… variables, meant for another server, do not reach the embedded database', async () => {
+    const PG = {
+      PGHOST: 'nowhere.invalid',
+      PGPORT: '1',
+      PGUSER: 'x',
+      PGDATABASE: 'x',
+      PGSSLMODE: 'require',
+      PGOPTIONS: '-c search_path=nowhere',
+    }
+    const env = { HERALD_DATA_DIR: await createDataDir(), ...PG }
+    assert.equal((await heraldJson(['account', 'create', 'Mine'], env)).accountId, 1)
+  })
+
+  test('a data directory that can not be one is told in a sentence that names the variable', async () => {
+    const file = join(await createDataDir(), 'file')
+    writeFileSync(file, '')
+    for (const HERALD_DATA_DIR of [file, join(file, 'below'), `/${'x'.repeat(300)}`]) {
+      const { code, stderr } = await runHerald(['account', 'list'], { HERALD_DATA_DIR })
+      assert.equal(code, 1)
+      assert.match(stderr, /^The data can't be kept in .*: E[A-Z]+ \(HERALD_DATA_DIR\)\.\n$/)
+    }
+  })
+
   test('settings come from .env in the working directory too; the environment wins', async () => {
     const dir = await createDataDir()
     writeFileSync(join(dir, '.env'), 'HERALD_PORT=from-file\nHERALD_LIMITS=from-file\n')

@@ -4,6 +4,7 @@ import {
   chownSync,
   closeSync,
   existsSync,
+  fchownSync,
   linkSync,
   lstatSync,
   mkdirSync,
@@ -150,6 +151,8 @@ function launch(cluster: Cluster, program: string, dir: string, options: string[
   const byDescriptor = cluster.identity !== undefined && process.platform === 'linux'
   const dirFd = openSync(dir, 'r')
   const log = output === 'pipe' ? output : openSync(output, 'a', 0o600)
+  // So that the owner of the data can go on with it when root was here.
+  if (typeof log === 'number' && cluster.identity !== undefined) fchownSync(log, cluster.identity.uid, cluster.identity.gid)
   try {
     const child = spawn(join(cluster.binDir, program), ['-D', byDescriptor ? '/proc/self/fd/3' : dir, ...options], {
       ...cluster.identity,

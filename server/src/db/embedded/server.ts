@@ -50,9 +50,13 @@ export async function joinEmbeddedServer(
   onProgress: (sentence: string) => void,
 ): Promise<EmbeddedServer> {
   const options = { isService, onProgress }
+  // They are meant for another server; the driver would follow them where it is told nothing else.
+  for (const name of Object.keys(process.env)) if (/^PG[A-Z]/.test(name)) delete process.env[name]
   const cluster = await prepareCluster(dataDir).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EACCES' && error.code !== 'EPERM') throw error
-    throw new OperatorError(`${dataDir} belongs to another user: run this as the user who started Herald there, or set HERALD_DATA_DIR.`)
+    if (error.syscall === undefined) throw error
+    const isForeign = error.code === 'EACCES' || error.code === 'EPERM'
+    const reason = isForeign ? 'it belongs to another user; run this as the user who started Herald there' : error.code
+    throw new OperatorError(`The data can't be kept in ${dataDir}: ${reason} (HERALD_DATA_DIR).`)
   })
   let presence = await enter(cluster, options)
   let recovering: Promise<void> | undefined
@@ -93,8 +97,7 @@ export async function joinEmbeddedServer(
 }
 
 function connectionTo({ socketDir }: { socketDir: string }) {
-  // All is said, so that no PG… variable of the environment, meant for another server, takes effect.
-  return { host: socketDir, port: 5432, user: 'herald', password: '', database: 'herald', ssl: false }
+  return { host: socketDir, port: 5432, user: 'herald', database: 'herald' }
 }
 
 /** Sees to it that the server runs, and takes the locks; returns the connection that holds them. */

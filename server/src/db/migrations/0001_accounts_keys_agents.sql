@@ -46,6 +46,9 @@ create unlogged table rate_limit_windows (
   window_ms integer not null,
   hit_times timestamptz[] not null,
   hit_counts integer[] not null,
+  -- The answer to the last question, written under the row's lock and returned from there.
   granted integer not null,
+  held integer not null,
+  held_until timestamptz,
   checked_at timestamptz not null
 ) with (fillfactor = 50);
