@@ -1,5 +1,4 @@
-import type { Socket } from 'node:net'
-import { type FastifyInstance, fastify, LogController } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { createAuthenticator } from './accounts/authenticate.ts'
@@ -7,7 +6,7 @@ import { AGENTS_TAG, agentRoutes } from './agents/routes.ts'
 import type { Config } from './config.ts'
 import type { Pool } from './db/pool.ts'
 import { serveDocs } from './http/docs.ts'
-import { answerBrokenRequest, answerErrors, missingHost, newRequestId, unavailable } from './http/error-answers.ts'
+import { answerErrors, missingHost, unavailable } from './http/error-answers.ts'
 import { createPolicies, guardRoutes } from './http/guard.ts'
 import { serveHealth } from './http/health.ts'
 import { acceptJsonOnly } from './http/json-body.ts'
@@ -18,16 +17,7 @@ import { createMetrics, type Metrics, serveMetrics } from './http/metrics.ts'
 import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
 import { NoQuery } from './http/schemas.ts'
-import { buildValidator } from './http/validation.ts'
-
-export type Timeouts = { headersMs: number; requestMs: number; keepAliveMs: number }
-
-const BODY_LIMIT_BYTES = 256 * 1024
-const HEADER_LIMIT_BYTES = 16 * 1024
-
-// Headers within 10 s and the whole request within 30 s: a slow client can't hold a connection for longer. An idle connection is kept
-// for 72 s, which is longer than load balancers keep theirs (60 s), so that it is they who close it and no request is lost in between.
-const TIMEOUTS: Timeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 72_000 }
+import { createServer, type Timeouts } from './http/server.ts'
 
 export type App = {
   fastify: FastifyInstance
@@ -36,7 +26,7 @@ export type App = {
   drain: () => void
 }
 
-export async function buildApp(config: Config, pool: Pool, logger: Logger, timeouts: Timeouts = TIMEOUTS): Promise<App> {
+export async function buildApp(config: Config, pool: Pool, logger: Logger, timeouts?: Timeouts): Promise<App> {
   let stopping = false
   const app = createServer(config, logger, timeouts)
   const metrics = createMetrics(pool)
@@ -86,49 +76,4 @@ async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool): Pr
 
   v1.get('/openapi.json', { schema: { hide: true, querystring: NoQuery }, config: { public: true } }, async () => v1.swagger())
   await v1.register(agentRoutes, { pool })
-}
-
-function createServer(config: Config, logger: Logger, timeouts: Timeouts): FastifyInstance {
-  const serverOptions = {
-    maxHeaderSize: HEADER_LIMIT_BYTES,
-    headersTimeout: timeouts.headersMs,
-    // Node would answer without a body; the first hook says it in ours.
-    requireHostHeader: false,
-    // How often Node looks for connections that have run out of time.
-    connectionsCheckingInterval: Math.min(1_000, timeouts.headersMs / 4),
-  }
-  const app = fastify({
-    ...(config.tls === undefined ? { http: serverOptions } : { https: { ...serverOptions, ...config.tls } }),
-    loggerInstance: logger,
-    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
-    genReqId: newRequestId,
-    bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
-    forceCloseConnections: 'idle',
-    // Ours says so in the documented form.
-    return503OnClosing: false,
-    trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false,
-    clientErrorHandler: answerBrokenRequest,
-    // Not setValidatorCompiler: Fastify forgets that in every scope that adds a schema. Its type here fits only its own compiler.
-    schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
-    routerOptions: { maxParamLength: HEADER_LIMIT_BYTES },
-    rewriteUrl: ({ url = '/' }) => routableUrl(url),
-  }) as unknown as FastifyInstance
-  app.decorateRequest('caller', undefined)
-  // An expectation that we don't know may be ignored, says HTTP; Node would answer it without a body. CONNECT it would not answer at all.
-  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
-  app.server.on('connect', (_request, socket) => answerBrokenRequest(new Error('CONNECT'), socket as Socket))
-  return app
-}
-
-/** A path that can't be decoded is taken to the letter. It then names nothing that exists, and is answered like any other such path. */
-function routableUrl(url: string): string {
-  const [path = '', ...query] = url.split('?')
-  try {
-    decodeURIComponent(path)
-    return url
-  } catch {
-    return [path.replaceAll('%', '%25'), ...query].join('?')
-  }
 }

@@ -1,13 +1,14 @@
 import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 import type { Logger } from 'pino'
-import { type App, buildApp, type Timeouts } from './app.ts'
+import { type App, buildApp } from './app.ts'
 import type { Config } from './config.ts'
 import { type Database, openDatabase } from './db/database.ts'
 import { OperatorError } from './errors.ts'
 import { answerErrors, newRequestId } from './http/error-answers.ts'
 import { serveMetrics } from './http/metrics.ts'
 import { answerUnknownRoutes } from './http/routes.ts'
+import type { Timeouts } from './http/server.ts'
 
 export type Service = {
   /** Where it listens, such as http://127.0.0.1:8080. */

@@ -33,12 +33,16 @@ function standardOutput(): DestinationStream {
   }
 }
 
+// Asked every few seconds by machines, for ever.
+const PROBES = new Set(['/healthz', '/readyz', '/metrics'])
+
 /** A request is the pattern of its route, never the address as sent, which may hold a number or a secret. */
 export function logRequest(request: FastifyRequest, reply: FastifyReply): void {
-  request.log.info(
+  const { url: route = 'unknown' } = request.routeOptions
+  request.log[PROBES.has(route) ? 'debug' : 'info'](
     {
       method: request.method,
-      route: request.routeOptions.url ?? 'unknown',
+      route,
       status: reply.statusCode,
       ms: Math.round(reply.elapsedTime * 10) / 10,
       accountId: request.caller?.accountId,

@@ -2,10 +2,10 @@ import { after } from 'node:test'
 import { createAccount, MODULES, type Module } from '../../src/accounts/accounts.ts'
 import { createKey } from '../../src/accounts/keys.ts'
 import { assignAgent, type BillingType, createAgent } from '../../src/agents/agents.ts'
-import type { Timeouts } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { createLogger } from '../../src/http/log.ts'
+import type { Timeouts } from '../../src/http/server.ts'
 import { type Service, startService } from '../../src/service.ts'
 
 export type TestService = Service & { log: () => string }

@@ -1,0 +1,61 @@
+import type { Socket } from 'node:net'
+import { type FastifyInstance, fastify, LogController } from 'fastify'
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+import { answerBrokenRequest, newRequestId } from './error-answers.ts'
+import { buildValidator } from './validation.ts'
+
+export type Timeouts = { headersMs: number; requestMs: number; keepAliveMs: number }
+
+const BODY_LIMIT_BYTES = 256 * 1024
+const HEADER_LIMIT_BYTES = 16 * 1024
+
+// Headers within 10 s and the whole request within 30 s: a slow client can't hold a connection for longer. An idle connection is kept
+// for 72 s, which is longer than load balancers keep theirs (60 s), so that it is they who close it and no request is lost in between.
+const TIMEOUTS: Timeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 72_000 }
+
+/** A Fastify with every limit and time-out set, and nothing left to defaults that bend, drop or wait. */
+export function createServer(config: Config, logger: Logger, timeouts: Timeouts = TIMEOUTS): FastifyInstance {
+  const serverOptions = {
+    maxHeaderSize: HEADER_LIMIT_BYTES,
+    headersTimeout: timeouts.headersMs,
+    // Node would answer without a body; the first hook says it in ours.
+    requireHostHeader: false,
+    // How often Node looks for connections that have run out of time.
+    connectionsCheckingInterval: Math.min(1_000, timeouts.headersMs / 4),
+  }
+  const app = fastify({
+    ...(config.tls === undefined ? { http: serverOptions } : { https: { ...serverOptions, ...config.tls } }),
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    genReqId: newRequestId,
+    bodyLimit: BODY_LIMIT_BYTES,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    forceCloseConnections: 'idle',
+    // Ours says so in the documented form.
+    return503OnClosing: false,
+    trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false,
+    clientErrorHandler: answerBrokenRequest,
+    // Not setValidatorCompiler: Fastify forgets that in every scope that adds a schema. Its type here fits only its own compiler.
+    schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
+    routerOptions: { maxParamLength: HEADER_LIMIT_BYTES },
+    rewriteUrl: ({ url = '/' }) => routableUrl(url),
+  }) as unknown as FastifyInstance
+  app.decorateRequest('caller', undefined)
+  // An expectation that we don't know may be ignored, says HTTP; Node would answer it without a body. CONNECT it would not answer at all.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
+  app.server.on('connect', (_request, socket) => answerBrokenRequest(new Error('CONNECT'), socket as Socket))
+  return app
+}
+
+/** A path that can't be decoded is taken to the letter. It then names nothing that exists, and is answered like any other such path. */
+function routableUrl(url: string): string {
+  const [path = '', ...query] = url.split('?')
+  try {
+    decodeURIComponent(path)
+    return url
+  } catch {
+    return [path.replaceAll('%', '%25'), ...query].join('?')
+  }
+}
