@@ -11,7 +11,7 @@ export type ConnectionOptions = { connectionString: string } | { host: string; p
 // that the server's answer comes first where the server still lives, and a dead connection is noticed where it does not.
 const STATEMENT_TIMEOUT_MS = 10_000
 const DEAD_CONNECTION_TIMEOUT_MS = 11_000
-const CONNECT_TIMEOUT_MS = 2_500
+const CONNECT_TIMEOUT_MS = 2_000
 
 export const OLDEST_POSTGRES = 15
 const NEWEST_TESTED_POSTGRES = 18
