@@ -56,7 +56,9 @@ function isLoopback(host: string): boolean {
 }
 
 async function closeAll(closers: (() => Promise<unknown>)[]): Promise<void> {
-  for (const close of closers) await close()
+  const failures: unknown[] = []
+  for (const close of closers) await close().catch((error: unknown) => failures.push(error))
+  if (failures.length > 0) throw failures[0]
 }
 
 async function listen(server: App['fastify'], { host, port }: { host: string; port: number }, variables: string): Promise<string> {

@@ -25,13 +25,15 @@ export async function withDatabase<T>(
   const config = readConfig()
   const opening = openDatabase(config, { role, onProgress: (sentence) => console.error(sentence) })
   // Ctrl-C leaves no embedded database running.
-  for (const signal of ['SIGINT', 'SIGTERM'])
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
     process.once(signal, () => void opening.then(({ close }) => close()).finally(() => process.exit(130)))
   const database = await opening
   try {
     return await work(database.pool, config)
   } finally {
     await database.close()
+    // Connections to a database that is frozen never close; they must not hold up the end.
+    setTimeout(() => process.exit(), 1_000).unref()
   }
 }
 

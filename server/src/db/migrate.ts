@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { OperatorError } from '../errors.ts'
-import { type Executor, type Pool, transaction } from './pool.ts'
+import { BEFORE_EVERY_REQUEST, type Executor, type Pool, transaction } from './pool.ts'
 
 type Migration = { name: string; checksum: string; sql: string }
 
@@ -79,7 +79,10 @@ export async function ensureSchema(pool: Pool, mayUpgrade: boolean): Promise<voi
 }
 
 async function appliedMigrations(db: Executor): Promise<Map<string, string>> {
-  const { rows } = await db.query<{ name: string; checksum: string }>('select name, checksum from schema_migrations order by name')
+  const { rows } = await db.query<{ name: string; checksum: string }>({
+    text: 'select name, checksum from schema_migrations order by name',
+    ...BEFORE_EVERY_REQUEST,
+  })
   return new Map(rows.map(({ name, checksum }) => [name, checksum]))
 }
 

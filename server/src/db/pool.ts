@@ -64,7 +64,7 @@ export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise
   }
 }
 
-/** For the statements that every request begins with: a database that has fallen silent is told to callers within 3 s. */
+/** For the statements that every request and probe begins with: a database that has fallen silent is told to callers within 3 s. */
 export const BEFORE_EVERY_REQUEST = { query_timeout: 2_000 }
 
 /** Too much waits for the database already. */

@@ -107,6 +107,8 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
   // Every further piece of a broken request is a further error.
   if (answered.has(socket)) return
   answered.add(socket)
+  // Node has let go of a socket by the time of CONNECT; a reset that nobody listens for would end the process.
+  socket.on('error', () => {})
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return

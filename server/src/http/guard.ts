@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 import { applyVerdict, countedAddress, type Limiter, type Policy } from './limits.ts'
+import { decodedPath } from './routes.ts'
 
 /** Who sends the request, as far as HTTP is concerned: features know more about an account. */
 export type Caller = { accountId: number; integrationKey: string; modules: string[] }
@@ -66,13 +67,14 @@ async function check({ authenticate, limiter, policies }: Guard, request: Fastif
 async function takeTurn(reply: FastifyReply, limiter: Limiter, policy: Policy, subject: string): Promise<void> {
   const verdict = await limiter(policy, subject)
   applyVerdict(reply, policy, verdict)
-  if (verdict.waitMs > 0) await sleep(verdict.waitMs)
+  // Timers go off up to a millisecond early.
+  const turn = performance.now() + verdict.waitMs
+  for (let left = verdict.waitMs; left > 0; left = turn - performance.now()) await sleep(Math.ceil(left))
 }
 
 /** The one endpoint with a limit of its own. */
 function isMessagePost({ method, url }: FastifyRequest): boolean {
-  // Decoded, as the router does it: /v1/%6Dessages is the same endpoint.
-  return method === 'POST' && decodeURIComponent(url.replace(/\?.*$/s, '')) === '/v1/messages'
+  return method === 'POST' && decodedPath(url) === '/v1/messages'
 }
 
 /** The account that every query of a guarded route is bound to. */

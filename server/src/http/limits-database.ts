@@ -3,7 +3,7 @@ import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
 import { HOLD_MS, type Limiter, type Policy, type Verdict } from './limits.ts'
 
 type Hit = { policy: Policy; subject: string }
-type WindowRow = { bucket: string; granted: number; held: number; used: number; waitMs: number | null; resetMs: number }
+type WindowRow = { bucket: string; granted: number; heldCounts: number[]; heldMs: number[]; used: number; resetMs: number }
 
 /**
  * Exact sliding windows that all nodes count together, by the database's clock. Concurrent requests of a node are one statement.
@@ -18,24 +18,26 @@ type WindowRow = { bucket: string; granted: number; held: number; used: number; 
  * cost of a statement is bounded (measured: 0.7 ms with 30 entries, 16 ms with 10,000).
  */
 const COUNT_HITS = `
-  insert into rate_limit_windows as w (bucket, quota, window_ms, hit_times, hit_counts, granted, held, checked_at)
-  select bucket, quota, window_ms, array[clock_timestamp()], array[least(asked, quota)], least(asked, quota), 0, clock_timestamp()
+  insert into rate_limit_windows as w
+    (bucket, quota, window_ms, hit_times, hit_counts, granted, held_turns, held_counts, checked_at)
+  select
+    bucket, quota, window_ms, array[clock_timestamp()], array[least(asked, quota)], least(asked, quota), '{}', '{}', clock_timestamp()
   from unnest($1::text[], $2::int[], $3::int[], $4::int[]) as hit (bucket, asked, quota, window_ms)
   order by bucket
-  on conflict (bucket) do update set (quota, window_ms, hit_times, hit_counts, granted, held, held_until, checked_at) = (
+  on conflict (bucket) do update set
+    (quota, window_ms, hit_times, hit_counts, granted, held_turns, held_counts, checked_at) = (
     select
       excluded.quota,
       excluded.window_ms,
-      case when granted = 0 or mark = times[cardinality(times)] then times else times || mark end
-        || case when held > 0 then array[turn] else '{}' end,
+      case when granted = 0 or mark = times[cardinality(times)] then times else times || mark end || held_turns,
       case
         when granted = 0 then counts
         when mark = times[cardinality(times)] then counts[:cardinality(counts) - 1] || counts[cardinality(counts)] + granted
         else counts || granted
-      end || case when held > 0 then array[held] else '{}' end,
+      end || held_counts,
       granted,
-      held,
-      turn,
+      held_turns,
+      held_counts,
       instant
     from (
       select
@@ -56,26 +58,33 @@ const COUNT_HITS = `
     ) as recent,
     lateral (select greatest(0, least(excluded.granted, excluded.quota - used)) as granted) as at_once,
     lateral (
-      -- The next to leave makes room for those that can wait for it.
+      -- Those that leave within the time that a request can be held make room, one after the other, for those that wait.
       select
-        times[1] + span as turn,
-        case
-          when times[1] + span <= instant + hold
-          then greatest(0, least(excluded.granted - granted, excluded.quota - used - granted + counts[1]))
-          else 0
-        end as held
+        coalesce(array_agg(turn order by turn) filter (where given > 0), '{}') as held_turns,
+        coalesce(array_agg(given order by turn) filter (where given > 0), '{}') as held_counts
+      from (
+        select turn, room - lag(room, 1, 0) over (order by turn) as given
+        from (
+          select
+            time + span as turn,
+            greatest(0, least(excluded.granted - granted, excluded.quota - used - granted + sum(count) over (order by time)))::int as room
+          from unnest(times, counts) as leaving (time, count)
+          where time + span <= instant + hold
+        ) as leaving
+      ) as waiting
     ) as soon
   )
   returning
     bucket,
     granted,
-    held,
+    held_counts as "heldCounts",
+    array(select (extract(epoch from turn - checked_at) * 1000)::float8 from unnest(held_turns) as turn) as "heldMs",
     (select coalesce(sum(count), 0) from unnest(w.hit_counts) as count)::int as used,
-    greatest(0, extract(epoch from held_until - checked_at) * 1000)::float8 as "waitMs",
     greatest(0, extract(epoch from (
       -- The first with whose leaving there is room for one more.
       select min(hit.time) from (
-        select time, sum(count) over (order by time) - sum(count) over () + w.quota as room from unnest(w.hit_times, w.hit_counts) as h (time, count)
+        select time, sum(count) over (order by time) - sum(count) over () + w.quota as room
+        from unnest(w.hit_times, w.hit_counts) as h (time, count)
       ) as hit
       where hit.room > 0
     ) - checked_at) * 1000 + window_ms)::float8 as "resetMs"`
@@ -134,14 +143,20 @@ async function countHits(pool: Pool, hits: Hit[]): Promise<Verdict[]> {
     const row = byBucket.get(key)
     if (bucket === undefined || row === undefined) throw new Error('a rate limit window was asked for and not returned')
     bucket.answered += 1
-    const isHeld = bucket.answered > row.granted
-    const allowed = bucket.answered <= row.granted + row.held
-    const usedThen = allowed ? row.used - row.granted - row.held + bucket.answered : row.used
+    const waits = waitsOf(row)
+    const waitMs = waits[bucket.answered - 1]
+    const usedThen = waitMs === undefined ? row.used : row.used - waits.length + bucket.answered
     return {
-      allowed,
-      waitMs: allowed && isHeld ? (row.waitMs ?? 0) : 0,
+      allowed: waitMs !== undefined,
+      waitMs: waitMs ?? 0,
       remaining: Math.max(0, policy.quota - usedThen),
       resetMs: row.resetMs,
     }
   })
+}
+
+/** How long each of the requests that may pass has to wait: first those whose turn has come, then those that are held. */
+function waitsOf({ granted, heldCounts, heldMs }: WindowRow): number[] {
+  const held = heldCounts.flatMap((count, index) => Array.from({ length: count }, () => Math.max(0, heldMs[index] ?? 0)))
+  return [...Array.from({ length: granted }, () => 0), ...held]
 }

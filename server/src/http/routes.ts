@@ -15,7 +15,7 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
   })
   app.addHook('preParsing', async (request) => {
     if (!request.is404) return
-    const path = request.url.replace(/\?.*$/s, '')
+    const path = decodedPath(request.url)
     const methods = [...methodsByPath].filter(([pattern]) => matches(pattern, path)).flatMap(([, names]) => [...names])
     if (methods.length === 0) unknownRoute(request)
     throw new ApiError('RCS_METHOD_NOT_ALLOWED', { headers: { Allow: [...new Set(methods)].sort().join(', ') } })
@@ -26,6 +26,11 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
 /** What Fastify calls last; the hook above comes before it. A scope with checks of its own sets it, so that they run for unknown paths. */
 export function unknownRoute(_request: FastifyRequest): never {
   throw new ApiError('RCS_ROUTE_NOT_FOUND')
+}
+
+/** The path as the router reads it: /v1/%61gents is /v1/agents. */
+export function decodedPath(url: string): string {
+  return decodeURIComponent(url.replace(/\?.*$/s, ''))
 }
 
 function matches(pattern: string, path: string): boolean {

@@ -49,8 +49,12 @@ export function createServer(config: Config, logger: Logger, timeouts: Timeouts 
   return app
 }
 
-/** A path that can't be decoded is taken to the letter. It then names nothing that exists, and is answered like any other such path. */
-function routableUrl(url: string): string {
+/**
+ * One way to write an address, whatever the client's: without scheme and host, which a request to a proxy has, and without a fragment,
+ * which no request should have. A path that can't be decoded is taken to the letter: it names nothing that exists, and is answered so.
+ */
+function routableUrl(sent: string): string {
+  const url = sent.replace(/^https?:\/\/[^/?#]*/i, '').replace(/#.*$/s, '') || '/'
   const [path = '', ...query] = url.split('?')
   try {
     decodeURIComponent(path)

@@ -101,12 +101,35 @@ describe('what is not proper HTTP is answered in the documented form, and the se
     assert.deepEqual(body.details, [{ path: '', reason: 'The header Host is missing.' }])
   })
 
+  test('an address in the form that is meant for proxies is read like any other', async () => {
+    const { status } = await sendRaw(
+      `GET http://elsewhere.example/v1/agents?x=1#y HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${bearer}\r\n\r\n`,
+    )
+    assert.equal(status, 400, 'it knows the route, and not the parameter')
+  })
+
   test('an unknown expectation is ignored, CONNECT is refused', async () => {
     const { status } = await sendRaw(`GET /v1/agents HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nConnection: close\r\n${bearer}\r\n\r\n`)
     assert.equal(status, 200)
     const { status: refused, body } = await sendRaw('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n')
     assert.equal(refused, 400)
     assert.equal(body.code, 'RCS_INVALID_REQUEST')
+  })
+
+  test('a client that resets its connection after CONNECT, or after nonsense, harms nobody', async () => {
+    for (const text of [
+      'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
+      'nonsense\r\n\r\n',
+      'POST /v1/agents HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n',
+    ]) {
+      for (let round = 0; round < 20; round += 1) {
+        const connection = rawConnection(url)
+        connection.send(`${text}${'x'.repeat(1_000)}`)
+        connection.reset()
+        await connection.ended
+      }
+    }
+    assert.equal((await call(`${url}/v1/agents`, { authorization: caller.authorization })).status, 200)
   })
 
   test('a client that goes away in the middle of its body leaves no trace', async () => {

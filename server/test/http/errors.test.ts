@@ -75,6 +75,8 @@ describe('the answers to errors', () => {
     assertError(withBody, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
     const empty = await call(`${url}/v1/agents/x`, { method: 'DELETE', authorization, headers: { 'content-type': 'application/json' } })
     assertError(empty, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+    const encoded = await call(`${url}/v1/%61gents`, { method: 'PUT', authorization })
+    assertError(encoded, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
     const one = await call(`${url}/v1/agents/any`, { authorization })
     assertError(one, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
     assert.equal(one.headers.get('allow'), 'PATCH')
@@ -179,6 +181,7 @@ describe('the answers to errors', () => {
       const answers = await Promise.all(Array.from({ length: 50 }, () => call(`${service.url}/v1/agents`, { authorization })))
       assert.ok(answers.every(({ status }) => status === 503))
       assert.ok(performance.now() - startedAt < 3_000, `round ${round}: ${performance.now() - startedAt} ms`)
+      assert.equal((await call(`${service.url}/readyz`)).status, 503)
     }
     assert.match(service.log(), /"level":"warn".*the database is out of reach/)
     await service.stop()

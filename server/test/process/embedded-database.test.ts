@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -196,6 +196,24 @@ describe('the embedded database', { concurrency: 2 }, () => {
     assert.doesNotMatch(status, /^Uid:\s+0\s/m)
     assert.match(readFileSync(`/proc/${postmasterPid(dataDir)}/cmdline`, 'utf8'), /\0fsync=on\0/)
     await stopInOrder(herald)
+  })
+
+  const setpriv = '/usr/bin/setpriv'
+  test('as root without the right to look into other processes, as in a container, it starts, serves and stops', {
+    skip: (!isRoot || !existsSync(setpriv)) && 'not root',
+  }, async () => {
+    const dataDir = await createDataDir()
+    const env = { HERALD_DATA_DIR: dataDir }
+    const wrapper = [setpriv, '--bounding-set=-sys_ptrace', '--inh-caps=-sys_ptrace']
+    const first = await startHerald(env, wrapper)
+    await leaveMark(first, dataDir, 'contained')
+    first.child.kill('SIGKILL')
+    await first.ended
+    const second = await startHerald(env, wrapper)
+    assert.equal(await readMark(second, dataDir), 'contained')
+    const postmaster = postmasterPid(dataDir) as number
+    await stopInOrder(second)
+    assert.ok(!isRunning(postmaster))
   })
 
   test('the log of PostgreSQL holds neither statements nor values', async () => {

@@ -17,8 +17,9 @@ function killServicesBelow(dataDir: string): void {
   for (const [child, dir] of running) if (dir.startsWith(dataDir)) child.kill('SIGKILL')
 }
 
-export function spawnHerald(args: string[], env: Env, cwd = tmpdir()) {
-  const child = spawn(process.execPath, [HERALD, ...args], {
+export function spawnHerald(args: string[], env: Env, cwd = tmpdir(), wrapper: string[] = []) {
+  const [program = '', ...rest] = [...wrapper, process.execPath, HERALD, ...args]
+  const child = spawn(program, rest, {
     env: { PATH: process.env.PATH, ...env },
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -58,8 +59,9 @@ export type HeraldProcess = {
 }
 
 /** `herald serve` as a process of its own, on a free port; killed when the test file ends, should it still run. */
-export async function startHerald(env: Env): Promise<HeraldProcess> {
-  const started = spawnHerald(['serve'], { HERALD_PORT: '0', ...env })
+/** `wrapper`: a program that runs it in its own way. */
+export async function startHerald(env: Env, wrapper?: string[]): Promise<HeraldProcess> {
+  const started = spawnHerald(['serve'], { HERALD_PORT: '0', ...env }, undefined, wrapper)
   let exited = false
   void started.ended.then(() => {
     exited = true

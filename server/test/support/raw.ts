@@ -13,7 +13,13 @@ export function rawConnection(url: string) {
     socket.on('error', () => {})
     socket.on('close', () => resolve(received))
   })
-  return { send: (text: string | Buffer) => socket.write(text), received: () => received, ended, close: () => socket.destroy() }
+  return {
+    send: (text: string | Buffer) => socket.write(text),
+    received: () => received,
+    ended,
+    close: () => socket.destroy(),
+    reset: () => socket.once('connect', () => setImmediate(() => socket.resetAndDestroy())),
+  }
 }
 
 /** The status and JSON body of a single answer read from a raw connection. */

@@ -228,7 +228,11 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Is it a PostgreSQL, and of this directory? Ids are handed out again, and to other PostgreSQL servers too. A zombie is none. */
+/**
+ * Is it a PostgreSQL, and of this directory? Ids are handed out again, and to other PostgreSQL servers too. What may not be looked into
+ * (another user's process, for root without all its capabilities, as in a container) is taken for ours: a wrong "no" would have a live
+ * server's lock taken away.
+ */
 export function isPostmaster({ dir }: Cluster, pid: number): boolean {
   if (!(pid > 0) || !isAlive(pid)) return false
   if (process.platform !== 'linux') {
@@ -237,10 +241,13 @@ export function isPostmaster({ dir }: Cluster, pid: number): boolean {
       .includes('postgres')
   }
   try {
+    const [, name, state] = /\((.*)\) (\S)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []
+    // A zombie is dead; in a container whose first process reaps nobody it stays for ever.
+    if (name !== 'postgres' || state === 'Z' || state === 'X') return false
     const [own, its] = [statSync(dir), statSync(`/proc/${pid}/cwd`)]
-    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'postgres' && own.dev === its.dev && own.ino === its.ino
-  } catch {
-    return false
+    return own.dev === its.dev && own.ino === its.ino
+  } catch (error) {
+    return ['EACCES', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')
   }
 }
 

@@ -142,10 +142,17 @@ async function tryLock(client: pg.Client, lock: number): Promise<boolean> {
 /** Connects to the server, starting it where none runs. Waits through a recovery or a shutdown for as long as they take. */
 async function connect(cluster: Cluster, options: Options): Promise<pg.Client> {
   let nextProgressAt = performance.now() + PROGRESS_EVERY_MS
+  let lastAnswerAt = performance.now()
   for (;;) {
     const postmaster = findPostmaster(cluster) ?? (await start(cluster))
-    const client = await tryConnect(postmaster)
-    if (client !== undefined) return client
+    const outcome = await tryConnect(postmaster)
+    if (outcome instanceof pg.Client) return outcome
+    if (outcome === 'busy') lastAnswerAt = performance.now()
+    if (performance.now() > lastAnswerAt + START_PATIENCE_MS) {
+      throw new OperatorError(
+        `Process ${postmaster.pid} holds ${cluster.dir}, by the file postmaster.pid there, but no database answers: if it is none, remove that file.`,
+      )
+    }
     if (performance.now() > nextProgressAt) {
       options.onProgress(`Waiting for PostgreSQL in ${cluster.dir} to accept connections.`)
       nextProgressAt += PROGRESS_EVERY_MS
@@ -178,20 +185,23 @@ async function untilListening(cluster: Cluster, giveUpAt: number): Promise<'list
   return 'too late'
 }
 
-/** Undefined while the server starts up, recovers or shuts down. */
-async function tryConnect(postmaster: Postmaster): Promise<pg.Client | undefined> {
+/** Busy: the server is there and starts up, recovers or shuts down. Absent: nobody listens, or nobody yet. */
+async function tryConnect(postmaster: Postmaster): Promise<pg.Client | 'busy' | 'absent'> {
   // It has not written yet where it listens; without an address the driver would go to some other server.
-  if (postmaster.socketDir === '') return undefined
+  if (postmaster.socketDir === '') return 'absent'
   try {
     return await open(connectionTo(postmaster))
   } catch (error) {
-    if (isUnavailable(error)) return undefined
-    if ((error as pg.DatabaseError).code !== '3D000') throw error
-    return await createDatabase(postmaster)
+    const { code = '' } = error as pg.DatabaseError
+    if (['ENOENT', 'ECONNREFUSED'].includes(code)) return 'absent'
+    if (isUnavailable(error)) return 'busy'
+    if (code !== '3D000') throw error
+    await createDatabase(postmaster)
+    return 'busy'
   }
 }
 
-async function createDatabase(postmaster: Postmaster): Promise<undefined> {
+async function createDatabase(postmaster: Postmaster): Promise<void> {
   const client = await open({ ...connectionTo(postmaster), database: 'postgres' })
   try {
     await client.query('create database herald')
@@ -204,7 +214,7 @@ async function createDatabase(postmaster: Postmaster): Promise<undefined> {
 }
 
 async function open(options: ReturnType<typeof connectionTo>): Promise<pg.Client> {
-  const client = new pg.Client({ ...options, application_name: 'herald presence', connectionTimeoutMillis: 5_000 })
+  const client = new pg.Client({ ...options, application_name: 'herald presence', connectionTimeoutMillis: 2_000 })
   // Its end is what is acted on; an error without a listener would end the process.
   client.on('error', () => {})
   await client.connect()
@@ -215,14 +225,15 @@ async function open(options: ReturnType<typeof connectionTo>): Promise<pg.Client
 async function leave(cluster: Cluster, presence: pg.Client): Promise<void> {
   const postmaster = findPostmaster(cluster)
   if (postmaster === undefined) return
-  let client: pg.Client | undefined = presence
+  let client = presence
   try {
     await client.query({ text: 'select pg_advisory_unlock_shared($1, $2)', values: [LOCK_SPACE, PRESENT], ...BRIEFLY })
   } catch {
-    // The connection broke, and its locks went with it; the server may well be there again.
-    client = await tryConnect(postmaster)
+    // The connection broke, and its locks went with it; the server may well be there again. Or it is frozen, and is left so.
+    const outcome = await tryConnect(postmaster)
+    if (!(outcome instanceof pg.Client)) return
+    client = outcome
   }
-  if (client === undefined) return
   if (await tryLock(client, PRESENT)) {
     await stopPostmaster(cluster, postmaster.pid)
     removeSocketDirectory(cluster)

@@ -48,7 +48,7 @@ create unlogged table rate_limit_windows (
   hit_counts integer[] not null,
   -- The answer to the last question, written under the row's lock and returned from there.
   granted integer not null,
-  held integer not null,
-  held_until timestamptz,
+  held_turns timestamptz[] not null,
+  held_counts integer[] not null,
   checked_at timestamptz not null
 ) with (fillfactor = 50);
