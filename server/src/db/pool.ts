@@ -13,7 +13,7 @@ const STATEMENT_TIMEOUT_MS = 10_000
 const DEAD_CONNECTION_TIMEOUT_MS = 11_000
 const CONNECT_TIMEOUT_MS = 2_000
 
-export const OLDEST_POSTGRES = 15
+const OLDEST_POSTGRES = 15
 const NEWEST_TESTED_POSTGRES = 18
 
 // Integers of 64 bits (counts, identities) come as numbers: none of ours comes near 2^53.

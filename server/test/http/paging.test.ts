@@ -5,7 +5,7 @@ import { type FastifyInstance, fastify } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../src/errors.ts'
 import { answerErrors } from '../../src/http/error-answers.ts'
-import { type ListDefinition, listQuery, type PageQuery, readPage } from '../../src/http/paging.ts'
+import { type ListDefinition, listAnswer, listQuery, type PageQuery, readPage } from '../../src/http/paging.ts'
 import { buildValidator } from '../../src/http/validation.ts'
 import { createTestDatabase } from '../support/database.ts'
 
@@ -143,9 +143,13 @@ describe('lists are paged by key', () => {
     }) as unknown as FastifyInstance
     answerErrors(app)
     const querystring = listQuery(list, { kind: Type.Optional(Type.Enum(['k0', 'k1'])) })
-    app.get('/things', { schema: { querystring } }, async (request) => fetchPage(request.query as PageQuery))
+    const Thing = Type.Object({ id: Type.Integer(), createdAt: Type.String() }, { additionalProperties: false })
+    const schema = { querystring, response: { 200: listAnswer(Thing) } }
+    app.get('/things', { schema }, async (request) => fetchPage(request.query as PageQuery))
     const first = (await app.inject('/things?limit=3&sort=-name&kind=k1')).json()
     assert.equal(first.items.length, 3)
+    assert.deepEqual(Object.keys(first.items[0]), ['id', 'createdAt'], 'only what the schema names goes out')
+    assert.match(first.items[0].createdAt, /^2026-01-01T00:00:00\.00\dZ$/)
     assert.equal((await app.inject(`/things?limit=200&sort=-name&kind=k1&cursor=${first.nextCursor}`)).json().nextCursor, null)
 
     const sorts = 'must be one of id, -id, name, -name, createdAt, -createdAt'
