@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { type Account, createAccount, listAccounts, MODULES, setModules } from '../accounts/accounts.ts'
 import { accountIdArgument, listArgument, report, reportingCommand, table, textArgument, withDatabase } from './command.ts'
 
-const modules = listArgument(MODULES)
+const modules = listArgument(MODULES, 0)
 
 function inWords({ accountId, name, modules }: Account): string {
   return `Account ${accountId} (${name}) has ${modules.length > 0 ? `the modules ${modules.join(', ')}` : 'no modules'}.`

@@ -83,12 +83,12 @@ export function textArgument(maxLength: number): (value: string) => string {
   }
 }
 
-/** Several of a few known words, separated by commas. */
-export function listArgument<const T extends string>(known: readonly T[]): (value: string) => T[] {
+/** Several of a few known words, separated by commas, and at least so many of them. */
+export function listArgument<const T extends string>(known: readonly T[], atLeast: number): (value: string) => T[] {
   return (value) => {
     const words = [...new Set(value.split(',').map((word) => word.trim()))].filter(Boolean)
     const unknown = words.find((word) => !known.includes(word as T))
-    if (unknown !== undefined) throw new InvalidArgumentError(`Known are ${known.join(' and ')}.`)
+    if (unknown !== undefined || words.length < atLeast) throw new InvalidArgumentError(`Known are ${known.join(' and ')}.`)
     return words as T[]
   }
 }

@@ -16,7 +16,7 @@ const STOP_DEADLINE_MS = 9_500
 
 export const serveCommand = new Command('serve')
   .description('run the service')
-  .option('--only <roles>', 'run only these roles, separated by commas', listArgument(ROLES), [...ROLES])
+  .option('--only <roles>', 'run only these roles, separated by commas', listArgument(ROLES, 1), [...ROLES])
   .action(async () => {
     const config = readConfig()
     const logger = createLogger(config.logLevel)

@@ -50,7 +50,10 @@ export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise
   try {
     await client.query('begin')
     const result = await work(client)
-    await client.query('commit')
+    // After a statement that failed, PostgreSQL answers a commit with a rollback and no error: work that swallowed the failure would
+    // be told that all went well.
+    const { command } = await client.query('commit')
+    if (command !== 'COMMIT') throw new Error('a transaction was rolled back, since one of its statements had failed')
     return result
   } catch (error) {
     // A connection whose rollback fails is in an unknown state: it is closed, never handed to the next caller.

@@ -48,7 +48,7 @@ export function errorResponses(...codes: ErrorCode[]): Record<number, object> {
 
 const RETRY_AFTER_SECONDS = '1'
 
-/** Turns whatever was thrown into an answer of the documented form; only a fault of ours is logged. */
+/** Turns whatever was thrown into an answer of the documented form. What is the caller's to mend is not logged; a fault of ours, and why the database is away, is. */
 export function answerErrors(app: FastifyInstance): void {
   app.addSchema(ErrorBody)
   app.setErrorHandler((error, request, reply) => {

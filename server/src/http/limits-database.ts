@@ -134,7 +134,7 @@ async function countHits(pool: Pool, hits: Hit[]): Promise<Verdict[]> {
     ],
     ...BEFORE_EVERY_REQUEST,
   })
-  const byBucket = new Map(rows.map((row) => [row.bucket, row]))
+  const byBucket = new Map(rows.map((row) => [row.bucket, { ...row, waits: waitsOf(row) }]))
 
   // Of several requests of one caller in the batch, the first ones get what was granted.
   return hits.map(({ policy, subject }) => {
@@ -143,9 +143,8 @@ async function countHits(pool: Pool, hits: Hit[]): Promise<Verdict[]> {
     const row = byBucket.get(key)
     if (bucket === undefined || row === undefined) throw new Error('a rate limit window was asked for and not returned')
     bucket.answered += 1
-    const waits = waitsOf(row)
-    const waitMs = waits[bucket.answered - 1]
-    const usedThen = waitMs === undefined ? row.used : row.used - waits.length + bucket.answered
+    const waitMs = row.waits[bucket.answered - 1]
+    const usedThen = waitMs === undefined ? row.used : row.used - row.waits.length + bucket.answered
     return {
       allowed: waitMs !== undefined,
       waitMs: waitMs ?? 0,

@@ -62,6 +62,8 @@ describe('herald', { concurrency: 2 }, () => {
     })
     assert.equal((await get(`Bearer ${integrationKey}:${rotated.secret}`)).status, 403)
 
+    assert.deepEqual((await heraldJson(['account', 'modules', `${accountId}`, ''], env)).modules, [])
+
     const revoked = await heraldJson(['key', 'revoke', integrationKey], env)
     assert.equal(revoked.integrationKey, integrationKey)
     const again = await heraldJson(['key', 'revoke', integrationKey], env)
@@ -92,6 +94,7 @@ describe('herald', { concurrency: 2 }, () => {
     [['agent', 'activate', 'nobody', '1'], /^The agent nobody is not assigned to account 1/],
     [['agnet', 'list'], /unknown command 'agnet'/],
     [['serve', '--only', 'apj'], /Known are api/],
+    [['serve', '--only', ''], /Known are api/],
     [['account', 'list', '--jsn'], /unknown option '--jsn'/],
   ]
   for (const [args, sentence] of mistakes) {

@@ -19,6 +19,15 @@ describe('a transaction', () => {
     assert.deepEqual((await pool.query('select mark from marks')).rows, [{ mark: 'kept' }])
   })
 
+  test('that went on after a statement failed is not taken for committed', async () => {
+    const swallowing = transaction(pool, async (tx) => {
+      await tx.query(`insert into marks values ('swallowed')`)
+      await tx.query('select 1/0').catch(() => {})
+    })
+    await assert.rejects(swallowing, { message: /was rolled back/ })
+    assert.deepEqual((await pool.query('select mark from marks')).rows, [{ mark: 'kept' }])
+  })
+
   test('whose connection is killed, in a statement or between two, fails as "unavailable", harms nobody else and leaves nothing', async () => {
     for (const statement of ['select pg_sleep(60)', undefined]) {
       const failing = transaction(pool, async (tx) => {
