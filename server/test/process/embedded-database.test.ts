@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { joinEmbeddedServer } from '../../src/db/embedded/server.ts'
 import {
   createDataDir,
   type HeraldProcess,
@@ -167,6 +168,15 @@ describe('the embedded database', { concurrency: 2 }, () => {
     await Promise.all(Array.from({ length: 8 }, (_, index) => heraldJson(['account', 'create', `Account ${index}`], env)))
     assert.equal((await heraldJson(['account', 'list'], env)).length, 8)
     await until('nobody is left', () => postmasterPid(dataDir) === undefined)
+  })
+
+  test('of eight who leave at once the last stops it, and none of the others fails for that', async () => {
+    const dataDir = await createDataDir()
+    for (let round = 0; round < 8; round += 1) {
+      const all = await Promise.all(Array.from({ length: 8 }, () => joinEmbeddedServer(dataDir, false, () => {})))
+      await Promise.all(all.map(({ leave }) => leave()))
+      await until('it is stopped', () => postmasterPid(dataDir) === undefined)
+    }
   })
 
   test('killed at any moment of its first start, it starts the next time', async (t) => {

@@ -225,20 +225,29 @@ async function open(options: ReturnType<typeof connectionTo>): Promise<pg.Client
 async function leave(cluster: Cluster, presence: pg.Client): Promise<void> {
   const postmaster = findPostmaster(cluster)
   if (postmaster === undefined) return
-  let client = presence
   try {
-    await client.query({ text: 'select pg_advisory_unlock_shared($1, $2)', values: [LOCK_SPACE, PRESENT], ...BRIEFLY })
+    const client = await withoutPresence(presence, postmaster)
+    if (client === undefined) return
+    if (await tryLock(client, PRESENT)) {
+      await stopPostmaster(cluster, postmaster.pid)
+      removeSocketDirectory(cluster)
+    }
+    await client.end().catch(() => {})
+  } catch (error) {
+    // From the moment that we gave up our lock, another who leaves may find itself alone, and stop the server under us.
+    if (!isUnavailable(error)) throw error
+  }
+}
+
+/** A connection that holds no lock any more: ours or, where that broke and its locks went with it, another. Undefined where none is to be had. */
+async function withoutPresence(presence: pg.Client, postmaster: Postmaster): Promise<pg.Client | undefined> {
+  try {
+    await presence.query({ text: 'select pg_advisory_unlock_shared($1, $2)', values: [LOCK_SPACE, PRESENT], ...BRIEFLY })
+    return presence
   } catch {
-    // The connection broke, and its locks went with it; the server may well be there again. Or it is frozen, and is left so.
     const outcome = await tryConnect(postmaster)
-    if (!(outcome instanceof pg.Client)) return
-    client = outcome
+    return outcome instanceof pg.Client ? outcome : undefined
   }
-  if (await tryLock(client, PRESENT)) {
-    await stopPostmaster(cluster, postmaster.pid)
-    removeSocketDirectory(cluster)
-  }
-  await client.end().catch(() => {})
 }
 
 async function stopPostmaster(cluster: Cluster, pid: number): Promise<void> {
