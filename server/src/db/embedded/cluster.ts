@@ -5,7 +5,7 @@ import {
   closeSync,
   existsSync,
   fchownSync,
-  linkSync,
+  fstatSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -16,7 +16,7 @@ import {
   rmdirSync,
   rmSync,
   statSync,
-  writeFileSync,
+  writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { OperatorError } from '../../errors.ts'
@@ -42,6 +42,7 @@ const SCRATCH_PREFIX = '.initdb-'
 const LOCK_FILE = 'postmaster.pid'
 // No process has it: Linux counts to 2^22, macOS to 99,998.
 const NO_PID = 2 ** 22 + 1
+const EMPTY_LOCK_STALE_MS = 5_000
 
 /** Makes the data directory where there is none yet. Two processes may do so at once. */
 export async function prepareCluster(dataDir: string): Promise<Cluster> {
@@ -187,26 +188,21 @@ export function findPostmaster(cluster: Cluster): Postmaster | undefined {
  * refuse to start. The id is replaced and the rest kept: it lets PostgreSQL see whether old backends still live. Where the process is
  * dead PostgreSQL helps itself, and the file is left alone.
  *
- * The file is moved away before it is judged for good, and put back only where no other stands: another process may be starting the
- * server at this very moment, and its lock must never be overwritten by an old one.
+ * What is written goes to the very file that was judged: PostgreSQL always makes a new one, so a server that starts at this moment
+ * (one whose starter was killed) never loses its own. A file still empty is its maker's for a while, and then a crash's remnant.
  */
 export function disownStaleLock(cluster: Cluster): void {
-  const lock = readLockFile(cluster)
-  if (lock === undefined) return
-  const pid = Number(lock.split('\n')[0])
-  if (!isAlive(pid) || isPostmaster(cluster, pid)) return
-
-  const lockFile = join(cluster.dir, LOCK_FILE)
-  const aside = `${lockFile}.${randomUUID()}`
+  const path = join(cluster.dir, LOCK_FILE)
+  if (!existsSync(path)) return
+  const fd = openSync(path, 'r+')
   try {
-    renameSync(lockFile, aside)
-    if (readFileSync(aside, 'utf8') === lock) writeFileSync(aside, lock.replace(/^.*/, String(NO_PID)))
-    linkSync(aside, lockFile)
-  } catch (error) {
-    // Gone, or there again: somebody else was quicker.
-    if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    const lock = readFileSync(fd, 'utf8')
+    const pid = Number(lock.split('\n')[0])
+    const isStale = lock === '' ? Date.now() - fstatSync(fd).mtimeMs > EMPTY_LOCK_STALE_MS : isAlive(pid) && !isPostmaster(cluster, pid)
+    // Never shorter than what it replaces, so that one write does it.
+    if (isStale) writeSync(fd, lock.replace(/^.*/, String(NO_PID)), 0)
   } finally {
-    rmSync(aside, { force: true })
+    closeSync(fd)
   }
 }
 

@@ -13,15 +13,18 @@ import {
   removeSocketDirectory,
   startPostmaster,
 } from './cluster.ts'
+import { oneAtATime } from './start-lock.ts'
 
 /**
  * One PostgreSQL server for a data directory, shared by the service and by every `herald` command that runs meanwhile. Whoever comes
- * first starts it, whoever leaves last stops it, and each may be killed at any moment: nothing is kept but two advisory locks, which
- * PostgreSQL itself drops when their holder dies.
+ * first starts it, whoever leaves last stops it, and each may be killed at any moment: nothing is kept but locks, which end
+ * with their holder. Two are PostgreSQL's:
  *
  *   PRESENT  held shared by all; who gets it exclusively is alone and may stop the server. A newcomer then waits on the lock, is
  *            cut off by the shutdown, and starts the server anew.
  *   SERVICE  held exclusively by the one service.
+ *
+ * Where no server runs, a lock on a file sees to it that one process at a time starts it.
  */
 const PRESENT = 1
 const SERVICE = 2
@@ -144,7 +147,11 @@ async function connect(cluster: Cluster, options: Options): Promise<pg.Client> {
   let nextProgressAt = performance.now() + PROGRESS_EVERY_MS
   let lastAnswerAt = performance.now()
   for (;;) {
-    const postmaster = findPostmaster(cluster) ?? (await start(cluster))
+    let postmaster = findPostmaster(cluster)
+    if (postmaster === undefined) {
+      postmaster = await oneAtATime(cluster, () => start(cluster))
+      lastAnswerAt = performance.now()
+    }
     const outcome = await tryConnect(postmaster)
     if (outcome instanceof pg.Client) return outcome
     if (outcome === 'busy') lastAnswerAt = performance.now()
@@ -165,24 +172,20 @@ async function connect(cluster: Cluster, options: Options): Promise<pg.Client> {
 async function start(cluster: Cluster): Promise<Postmaster> {
   const giveUpAt = performance.now() + START_PATIENCE_MS
   for (;;) {
+    const running = findPostmaster(cluster)
+    if (running !== undefined) return running
     disownStaleLock(cluster)
-    const outcome = await Promise.race([startPostmaster(cluster), untilListening(cluster, giveUpAt)])
-    const postmaster = findPostmaster(cluster)
-    if (postmaster !== undefined) return postmaster
-    // It fails where another process was quicker, or where backends of a killed server still let go of their memory.
-    if (outcome === 'too late' || performance.now() > giveUpAt) {
+    await Promise.race([startPostmaster(cluster), untilListening(cluster, giveUpAt)])
+    // It fails where backends of a killed server still let go of their memory.
+    if (findPostmaster(cluster) === undefined && performance.now() > giveUpAt) {
       throw new OperatorError(`PostgreSQL does not start: ${lastComplaint(cluster)} (see ${cluster.logFile})`)
     }
-    await sleep(POLL_MS * 4)
+    await sleep(POLL_MS)
   }
 }
 
-async function untilListening(cluster: Cluster, giveUpAt: number): Promise<'listening' | 'too late'> {
-  while (performance.now() < giveUpAt) {
-    if (findPostmaster(cluster)?.socketDir) return 'listening'
-    await sleep(POLL_MS / 2)
-  }
-  return 'too late'
+async function untilListening(cluster: Cluster, giveUpAt: number): Promise<void> {
+  while (performance.now() < giveUpAt && !findPostmaster(cluster)?.socketDir) await sleep(POLL_MS / 2)
 }
 
 /** Busy: the server is there and starts up, recovers or shuts down. Absent: nobody listens, or nobody yet. */
@@ -229,8 +232,10 @@ async function leave(cluster: Cluster, presence: pg.Client): Promise<void> {
     const client = await withoutPresence(presence, postmaster)
     if (client === undefined) return
     if (await tryLock(client, PRESENT)) {
-      await stopPostmaster(cluster, postmaster.pid)
-      removeSocketDirectory(cluster)
+      await oneAtATime(cluster, async () => {
+        await stopPostmaster(cluster, postmaster.pid)
+        removeSocketDirectory(cluster)
+      })
     }
     await client.end().catch(() => {})
   } catch (error) {
