@@ -4,6 +4,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { createAuthenticator } from './accounts/authenticate.ts'
 import { AGENTS_TAG, agentRoutes } from './agents/routes.ts'
 import type { Config } from './config.ts'
+import { CONTENT_SCHEMAS } from './content/content.ts'
 import type { Pool } from './db/pool.ts'
 import { serveDocs } from './http/docs.ts'
 import { answerErrors, missingHost, unavailable } from './http/error-answers.ts'
@@ -18,6 +19,8 @@ import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
 import { NoQuery } from './http/schemas.ts'
 import { createServer, type Timeouts } from './http/server.ts'
+import { templateRoutes } from './templates/routes.ts'
+import { TEMPLATES_TAG } from './templates/schemas.ts'
 
 export type App = {
   fastify: FastifyInstance
@@ -47,7 +50,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, timeo
   answerErrors(app)
   answerUnknownRoutes(app)
   acceptJsonOnly(app)
-  await describeApi(app, { version: packageJson.version, tags: [AGENTS_TAG] })
+  await describeApi(app, { version: packageJson.version, tags: [AGENTS_TAG, TEMPLATES_TAG] })
 
   serveHealth(app, pool, () => stopping)
   serveDocs(app)
@@ -75,5 +78,7 @@ async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool): Pr
   v1.setNotFoundHandler(unknownRoute)
 
   v1.get('/openapi.json', { schema: { hide: true, querystring: NoQuery }, config: { public: true } }, async () => v1.swagger())
+  for (const schema of CONTENT_SCHEMAS) v1.addSchema(schema)
   await v1.register(agentRoutes, { pool })
+  await v1.register(templateRoutes, { pool })
 }

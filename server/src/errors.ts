@@ -1,13 +1,22 @@
 // Every business error a caller can meet: one row each. The answers, the OpenAPI document and docs/errors.md are made from this table.
 
 export const ERRORS = {
+  RCS_INVALID_MESSAGE: {
+    status: 400,
+    when: 'The content of the message breaks a rule. Of a body that is wrong elsewhere too, this is the code, and `details` has it all.',
+  },
   RCS_INVALID_REQUEST: { status: 400, when: 'A field, parameter, header or the JSON itself is invalid.' },
   RCS_UNAUTHORIZED: { status: 401, when: 'The credentials are missing, malformed or wrong.' },
   RCS_MODULE_NOT_AVAILABLE: { status: 403, when: 'The account lacks the module that the request needs.' },
   RCS_AGENT_NOT_FOUND: { status: 404, when: 'The agent does not exist, is inactive, or is not assigned to the account.' },
+  RCS_TEMPLATE_NOT_FOUND: {
+    status: 404,
+    when: 'The template, or one that a button sends, does not exist or belongs to another account.',
+  },
   RCS_ROUTE_NOT_FOUND: { status: 404, when: 'There is no such path.' },
   RCS_METHOD_NOT_ALLOWED: { status: 405, when: 'The path exists, but not for this method; the header Allow lists those it has.' },
   RCS_REQUEST_TIMEOUT: { status: 408, when: 'The request did not arrive completely in time.' },
+  RCS_TEMPLATE_IN_USE: { status: 409, when: 'A button of another template, or an automatic reply, sends the template to be deleted.' },
   RCS_PAYLOAD_TOO_LARGE: { status: 413, when: 'The body is over 256 KiB.' },
   RCS_UNSUPPORTED_MEDIA_TYPE: { status: 415, when: 'The body is not uncompressed application/json.' },
   RCS_RATE_LIMITED: { status: 429, when: 'Too many requests; Retry-After says how many seconds to wait.' },

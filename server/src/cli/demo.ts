@@ -4,6 +4,7 @@ import { type Credentials, createKey } from '../accounts/keys.ts'
 import { assignAgent, BILLING_TYPES, createAgent } from '../agents/agents.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { writePrivateFile } from '../files.ts'
+import { createTemplate, type TemplateInput } from '../templates/templates.ts'
 
 /**
  * On an empty database, makes an account to try Herald with, and returns true. Its credentials are on the disk before the account is
@@ -23,9 +24,27 @@ export async function makeDemoAccount(pool: Pool, dataDir: string): Promise<bool
       })
       await assignAgent(tx, agentId, accountId)
     }
+    await createTemplate(tx, accountId, DEMO_TEMPLATE)
     writeCredentials(dataDir, accountId, await createKey(tx, accountId))
     return true
   })
+}
+
+const DEMO_TEMPLATE: TemplateInput = {
+  name: 'Order on its way',
+  description: 'A card with a button for each of the usual next steps.',
+  basic: false,
+  status: 'APPROVED',
+  message: {
+    type: 'CARD',
+    content: 'It should be with you tomorrow before noon.',
+    data: { title: 'Your order is on its way', imageUrl: 'https://example.com/parcel.jpg' },
+    buttons: [
+      { id: 'track', type: 'url', text: 'Track it', url: 'https://example.com/track' },
+      { id: 'change', type: 'quick_reply', text: 'Another day, please', payload: 'change-day' },
+      { id: 'call', type: 'call', text: 'Call us', phoneNumber: '+48500100200' },
+    ],
+  },
 }
 
 /** As JSON for programs, and as a header line for `curl -H @file`, which keeps the secret out of the shell's history and the process list. */

@@ -5,7 +5,6 @@ import type { Config } from '../config.ts'
 import { createLogger } from '../http/log.ts'
 import type { Service } from '../service.ts'
 import { listArgument, readConfig } from './command.ts'
-import { makeDemoAccount } from './demo.ts'
 
 // Those that there are so far.
 const ROLES = ['api'] as const
@@ -30,8 +29,9 @@ export const serveCommand = new Command('serve')
   })
 
 async function start(config: Config, logger: Logger): Promise<Service> {
-  // Loaded here and not above: no other command needs the HTTP server, which takes as long to load as all else together.
+  // Loaded here and not above: no other command needs the HTTP server and the features, which take longer to load than all else together.
   const { startService } = await import('../service.ts')
+  const { makeDemoAccount } = await import('./demo.ts')
   const service = await startService(config, logger)
   try {
     const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))

@@ -7,22 +7,25 @@ import { isUnavailable } from '../db/pool.ts'
 import { ApiError, ERRORS, type ErrorCode } from '../errors.ts'
 import { refTo } from './schemas.ts'
 
+export const ViolationList = Type.Array(
+  Type.Object(
+    {
+      path: Type.String({
+        description: 'Where: a JSON pointer into the body, or /name for a parameter; empty for the request as a whole.',
+      }),
+      reason: Type.String({ description: 'What is wrong, or would be right.' }),
+    },
+    { additionalProperties: false },
+  ),
+)
+
 export const ErrorBody = Type.Object(
   {
     statusCode: Type.Integer({ description: 'The HTTP status.' }),
     code: Type.String({ description: 'A stable code; docs/errors.md lists them.' }),
     message: Type.String({ description: 'Repeats the code.' }),
     requestId: Type.String({ description: 'The same as the header X-Request-Id; name it when you ask for help.' }),
-    details: Type.Optional(
-      Type.Array(
-        Type.Object({
-          path: Type.String({
-            description: 'Where: a JSON pointer into the body, or /name for a parameter; empty for the request as a whole.',
-          }),
-          reason: Type.String({ description: 'What is wrong, or would be right.' }),
-        }),
-      ),
-    ),
+    details: Type.Optional(ViolationList),
   },
   { $id: 'Error', additionalProperties: false },
 )

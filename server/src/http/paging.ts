@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { type TProperties, type TSchema, Type } from 'typebox'
 import { ApiError } from '../errors.ts'
+import type { Rule } from '../validation.ts'
 
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 200
 
 /** How a field that a list can be sorted by stands in the database, and what a cursor may hold for it. */
-export type SortField = { column: string; type: 'timestamptz' | 'text' | 'integer' | 'uuid' }
+export type SortField = { column: string; type: 'timestamptz' | 'text' | 'bigint' | 'uuid' }
 
 /**
  * A list that is paged by key: a page goes on after the last item of the one before, whatever was added or removed meanwhile, and costs
@@ -28,7 +29,11 @@ export type Page = {
 }
 
 /** The query parameters of a list: `limit`, `cursor`, `sort`, and the filters of its own. */
-export function listQuery<Name extends string, Filters extends TProperties>(list: ListDefinition<Name>, filters: Filters) {
+export function listQuery<Name extends string, Filters extends TProperties>(
+  list: ListDefinition<Name>,
+  filters: Filters,
+  options: { rules?: Rule } = {},
+) {
   const sorts = Object.keys(list.fields).flatMap((name) => [name, `-${name}`])
   return Type.Object(
     {
@@ -37,7 +42,7 @@ export function listQuery<Name extends string, Filters extends TProperties>(list
       sort: Type.Optional(Type.Enum(sorts, { default: list.defaultSort, description: 'A leading `-` sorts descending.' })),
       ...filters,
     },
-    { additionalProperties: false },
+    { additionalProperties: false, ...options },
   )
 }
 
@@ -89,7 +94,7 @@ function encodeCursor(parts: unknown[]): string {
 const IS_VALUE: Record<SortField['type'], (value: unknown) => boolean> = {
   timestamptz: (value) => typeof value === 'string' && /^(?!0000)\d{4}-/.test(value) && isRealTime(value),
   text: (value) => typeof value === 'string' && value.isWellFormed() && !value.includes('\0'),
-  integer: (value) => Number.isInteger(value) && Math.abs(value as number) < 2 ** 31,
+  bigint: (value) => Number.isSafeInteger(value),
   uuid: (value) => typeof value === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value),
 }
 

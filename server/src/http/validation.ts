@@ -1,114 +1,52 @@
-import { Ajv, type AnySchema, type ErrorObject } from 'ajv'
 import type { FastifySchemaCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
-import { ApiError, type Violation } from '../errors.ts'
+import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
+import { createSchemaCompiler } from '../validation.ts'
 
 // Enough to mend a body in one go; a body that is wrong in ten thousand places need not be answered with ten thousand sentences.
 const MAX_VIOLATIONS = 50
 
-/**
- * Builds the validator of every route. Nothing is coerced, filled in or dropped: what the caller sent is what is judged. ajv counts
- * lengths in code points, as the contract does (TypeBox's own validator counts graphemes).
- */
-export function buildValidator(sharedSchemas: Record<string, unknown>): FastifySchemaCompiler<TSchema> {
-  const ajv = new Ajv({ allErrors: true, verbose: true, strict: true, allowUnionTypes: true, discriminator: true, validateFormats: false })
-  for (const schema of Object.values(sharedSchemas)) ajv.addSchema(schema as AnySchema)
-
+/** Builds the validator of every route, for Fastify. */
+export function buildValidator(sharedSchemas: Record<string, object>): FastifySchemaCompiler<TSchema> {
+  const compile = createSchemaCompiler(Object.values(sharedSchemas))
   return ({ schema, httpPart }) => {
-    const validate = ajv.compile(schema)
-    const readsText = httpPart === 'querystring' || httpPart === 'params'
+    const check = compile(schema)
     return (data: unknown) => {
-      const value = readsText ? withIntegers(schema, data as Record<string, unknown>) : data
-      const violations = unstorableTexts(value)
-      if (!validate(value)) violations.push(...telling(validate.errors ?? []).map(toViolation))
+      const value = readText(schema, httpPart, data)
+      const violations = check(value)
       if (violations.length === 0) return { value }
-      return { error: new ApiError('RCS_INVALID_REQUEST', { details: unique(violations).slice(0, MAX_VIOLATIONS) }) }
+      const code = httpPart === 'body' ? codeFor(violations) : 'RCS_INVALID_REQUEST'
+      return { error: new ApiError(code, { details: violations.slice(0, MAX_VIOLATIONS) }) }
     }
   }
 }
 
-/** A query string holds only texts: those that spell a whole number become one where the schema wants it, and nothing else is bent. */
-function withIntegers(schema: TSchema, data: Record<string, unknown>): Record<string, unknown> {
+/** Parts of a body whose faults have a code of their own. Where several are at fault, the first of these is the code. */
+const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [['message', 'RCS_INVALID_MESSAGE']]
+
+function codeFor(violations: Violation[]): ErrorCode {
+  const fields = new Set(violations.map(({ path }) => path.split('/')[1]))
+  return CODES_BY_FIELD.find(([field]) => fields.has(field))?.[1] ?? 'RCS_INVALID_REQUEST'
+}
+
+/** Paths and query strings hold only texts: those that spell a whole number become one where the schema wants it, and nothing else is bent. */
+function readText(schema: TSchema, httpPart: string | undefined, data: unknown): unknown {
+  if (httpPart !== 'querystring' && httpPart !== 'params') return data
   const properties = (schema as { properties?: Record<string, { type?: string }> }).properties ?? {}
   return Object.fromEntries(
-    Object.entries(data).map(([name, value]) => {
-      const isInteger = properties[name]?.type === 'integer' && typeof value === 'string' && /^-?\d{1,15}$/.test(value)
-      return [name, isInteger ? Number(value) : value]
+    Object.entries(data as Record<string, unknown>).map(([name, value]) => {
+      if (properties[name]?.type !== 'integer' || typeof value !== 'string') return [name, value]
+      return [name, httpPart === 'params' ? readId(value) : readInteger(value)]
     }),
   )
 }
 
-/** Texts that PostgreSQL can't store: they would otherwise fail far from where they came in. */
-function unstorableTexts(body: unknown): Violation[] {
-  const violations: Violation[] = []
-  const open = [{ value: body, path: '' }]
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { value, path } = next
-    if (typeof value === 'string') {
-      if (value.includes('\0')) violations.push({ path, reason: 'must not contain the character NUL' })
-      if (!value.isWellFormed()) violations.push({ path, reason: 'must not contain half of a surrogate pair' })
-    } else if (typeof value === 'object' && value !== null) {
-      for (const [name, child] of Object.entries(value)) open.push({ value: child, path: `${path}/${escapePointer(name)}` })
-    }
-  }
-  return violations
+function readInteger(text: string): number | string {
+  return /^-?\d{1,15}$/.test(text) ? Number(text) : text
 }
 
-function escapePointer(name: string): string {
-  return name.toWellFormed().replaceAll('\0', '\uFFFD').replaceAll('~', '~0').replaceAll('/', '~1')
-}
-
-const TYPE_NAMES: Record<string, string> = {
-  array: 'a list',
-  boolean: 'true or false',
-  integer: 'a whole number',
-  number: 'a number',
-  object: 'an object',
-  string: 'a text',
-}
-
-/** Where only certain values are right, that the type is wrong too goes without saying. */
-function telling(errors: ErrorObject[]): ErrorObject[] {
-  const named = new Set(errors.filter(({ keyword }) => keyword === 'const' || keyword === 'enum').map(({ instancePath }) => instancePath))
-  return errors.filter(({ keyword, instancePath }) => keyword !== 'type' || !named.has(instancePath))
-}
-
-/** What ajv says, in plain words and at the place that has to change. */
-function toViolation({ keyword, instancePath: path, params, parentSchema, message }: ErrorObject): Violation {
-  switch (keyword) {
-    case 'additionalProperties':
-      return { path: `${path}/${escapePointer(params.additionalProperty)}`, reason: 'is not known here; is it misspelt?' }
-    case 'required':
-      return { path: `${path}/${escapePointer(params.missingProperty)}`, reason: 'is required' }
-    case 'type':
-      return {
-        path,
-        reason: `must be ${[params.type]
-          .flat()
-          .map((type: string) => TYPE_NAMES[type])
-          .join(' or ')}`,
-      }
-    case 'const':
-      return { path, reason: `must be ${JSON.stringify(params.allowedValue)}` }
-    case 'enum':
-      return { path, reason: `must be one of ${params.allowedValues.join(', ')}` }
-    case 'minLength':
-      return { path, reason: params.limit === 1 ? 'must not be empty' : `must have at least ${params.limit} characters` }
-    case 'maxLength':
-      return { path, reason: `must have at most ${params.limit} characters` }
-    case 'minimum':
-    case 'maximum':
-      return { path, reason: `must be ${keyword === 'minimum' ? 'at least' : 'at most'} ${params.limit}` }
-    case 'minItems':
-    case 'maxItems':
-      return { path, reason: `must have ${keyword === 'minItems' ? 'at least' : 'at most'} ${params.limit} items` }
-    case 'minProperties':
-      return { path, reason: `must have at least ${params.limit} of ${Object.keys(parentSchema?.properties ?? {}).join(', ')}` }
-    default:
-      return { path, reason: message ?? 'is invalid' }
-  }
-}
-
-function unique(violations: Violation[]): Violation[] {
-  return [...new Map(violations.map((violation) => [`${violation.path} ${violation.reason}`, violation])).values()]
+/** What can't be an id names nothing that exists, so it is not an error of form but not found: nothing ever has the id 0. */
+function readId(text: string): number {
+  const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0
+  return Number.isSafeInteger(id) ? id : 0
 }

@@ -15,7 +15,7 @@ type Row = { id: number; name: string; createdAt: Date }
 type Name = 'id' | 'name' | 'createdAt'
 const list: ListDefinition<Name> = {
   fields: {
-    id: { column: 'id', type: 'integer' },
+    id: { column: 'id', type: 'bigint' },
     name: { column: 'name', type: 'text' },
     createdAt: { column: 'created_at', type: 'timestamptz' },
   },

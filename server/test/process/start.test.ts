@@ -55,6 +55,11 @@ describe('herald serve', { concurrency: 2 }, () => {
       body.items.map((agent: { billingType: string }) => agent.billingType),
       ['basic', 'conversational', 'single'],
     )
+    // A template that may be sent, and is one that the API itself would take.
+    const [template] = (await call(`${first.url}/v1/templates?status=APPROVED`, { authorization: demo.authorization })).body.items
+    const { id, createdAt, updatedAt, ...fields } = template
+    const checked = await call(`${first.url}/v1/templates/check`, { method: 'POST', authorization: demo.authorization, body: fields })
+    assert.deepEqual([checked.status, checked.body.valid], [200, true])
     assert.match(first.output.stderr, new RegExp(`curl -H @\\S+demo\\.header ${first.url}/v1/agents`))
     assert.ok(!`${first.output.stdout}${first.output.stderr}`.includes(demo.secret))
     assert.ok(!`${first.output.stdout}${first.output.stderr}`.includes(demo.integrationKey))

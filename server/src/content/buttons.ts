@@ -1,0 +1,74 @@
+import { type Static, type TProperties, Type } from 'typebox'
+import type { Violation } from '../errors.ts'
+import { parseTimestamp } from '../time.ts'
+import { fault, Latitude, LocationLabel, Longitude, oneOfTypes, PhoneNumber, WebUrl } from './fields.ts'
+
+export const BUTTON_TYPES = ['url', 'quick_reply', 'call', 'calendar', 'location', 'trigger_template'] as const
+
+function button<Kind extends (typeof BUTTON_TYPES)[number], Fields extends TProperties>(
+  type: Kind,
+  title: string,
+  fields: Fields,
+  options: { rules?: unknown } = {},
+) {
+  return Type.Object(
+    {
+      id: Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$', description: '1 to 64 letters (A to Z, a to z), digits, `.`, `_` or `-`' }),
+      type: Type.Literal(type),
+      text: Type.String({ minLength: 1, maxLength: 25, description: 'The label.' }),
+      ...fields,
+    },
+    { title, additionalProperties: false, ...options },
+  )
+}
+
+export const Button = oneOfTypes(
+  [
+    button('url', 'Opens a web page', { url: WebUrl('The page.') }),
+    button('quick_reply', 'Answers with its text', {
+      payload: Type.String({ minLength: 1, maxLength: 2048, description: 'Comes back to you when the button is tapped.' }),
+    }),
+    button('call', 'Calls a number', { phoneNumber: PhoneNumber }),
+    button(
+      'calendar',
+      'Adds a date to the calendar',
+      {
+        title: Type.String({ minLength: 1, maxLength: 100 }),
+        startTime: Type.String({ format: 'date-time' }),
+        endTime: Type.String({ format: 'date-time', description: 'Later than `startTime`.' }),
+        description: Type.Optional(Type.String({ maxLength: 500 })),
+      },
+      { rules: calendarRules },
+    ),
+    button(
+      'location',
+      'Opens the map, or asks where the recipient is',
+      {
+        latitude: Type.Optional(Latitude),
+        longitude: Type.Optional(Longitude),
+        label: Type.Optional(LocationLabel),
+      },
+      { rules: locationRules },
+    ),
+    button('trigger_template', 'Sends a template of the account', {
+      templateId: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'The template that a tap sends.' }),
+    }),
+  ],
+  { $id: 'Button' },
+)
+export type Button = Static<typeof Button>
+
+function calendarRules({ startTime, endTime }: Record<string, unknown>): Violation[] {
+  const [start, end] = [startTime, endTime].map((time) => (typeof time === 'string' ? parseTimestamp(time) : undefined))
+  return start !== undefined && end !== undefined && end <= start ? [{ path: '/endTime', reason: 'must be later than startTime' }] : []
+}
+
+function locationRules({ latitude, longitude, label }: Record<string, unknown>): Violation[] {
+  if (latitude === undefined && longitude === undefined) {
+    return label === undefined
+      ? []
+      : [{ path: '/label', reason: 'goes with latitude and longitude; without them there is no place to name' }]
+  }
+  if (latitude !== undefined && longitude !== undefined) return []
+  return fault('must have both of latitude and longitude, or neither, which asks the recipient to share where they are')
+}

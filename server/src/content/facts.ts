@@ -1,0 +1,165 @@
+import { Type } from 'typebox'
+import { BASIC_MAX_BYTES, CARD_TEXT_MAX_LENGTH, CARD_TITLE_MAX_LENGTH, TEXT_MAX_LENGTH } from './limits.ts'
+import { buttonsOf, fieldsOf, listOf } from './rules.ts'
+import { contactText, lengthOf } from './text.ts'
+
+// What a content means for phones and for the bill. Told for content with faults too, as far as it goes: that a text is 80 characters too
+// long is worth knowing just then.
+
+const TextFact = Type.Object(
+  {
+    path: Type.String({ description: 'Where the text stands in the body.' }),
+    characters: Type.Integer(),
+    maxCharacters: Type.Integer(),
+    bytes: Type.Integer({ description: 'In UTF-8.' }),
+    maxBytes: Type.Optional(Type.Integer({ description: 'In Basic mode only.' })),
+  },
+  { additionalProperties: false },
+)
+
+export const ContentFacts = Type.Object(
+  {
+    texts: Type.Array(TextFact, { description: 'The length of every text, against its limit.' }),
+    billingClass: Type.Enum(['basic', 'single'], {
+      description: `Outside the US: \`basic\` for a text of at most ${BASIC_MAX_BYTES} bytes with nothing beside it, \`single\` for all else.`,
+    }),
+    features: Type.Array(Type.String(), { description: 'What a phone must be able to show, in the names of the RCS platform.' }),
+    iphone: Type.Array(
+      Type.Object({ path: Type.String(), note: Type.String() }, { additionalProperties: false, description: 'One difference, and where.' }),
+      { description: 'What iPhones show differently from Android phones.' },
+    ),
+  },
+  { $id: 'ContentFacts', additionalProperties: false },
+)
+
+type Fields = Record<string, unknown>
+type Note = { path: string; note: string }
+
+/** `path` is where the content stands. Undefined where its type is not known: nothing can be told of it then. */
+export function contentFacts(message: unknown, basic: boolean, path: string) {
+  const content = fieldsOf(message)
+  const textLimit = typeof content.type === 'string' ? TEXT_LIMITS[content.type] : undefined
+  if (textLimit === undefined) return undefined
+  return {
+    texts: textsOf(content, textLimit).map(({ text, at, max }) => ({
+      path: `${path}${at}`,
+      characters: lengthOf(text),
+      maxCharacters: max,
+      bytes: Buffer.byteLength(text),
+      ...(basic && { maxBytes: BASIC_MAX_BYTES }),
+    })),
+    billingClass: billingClass(content),
+    features: featuresOf(content),
+    iphone: iphoneNotes(content).map(({ path: at, note }) => ({ path: `${path}${at}`, note })),
+  }
+}
+
+const TEXT_LIMITS: Record<string, number> = {
+  MESSAGE: TEXT_MAX_LENGTH,
+  AUDIO: 0,
+  VIDEO: CARD_TEXT_MAX_LENGTH,
+  FILE: 0,
+  CARD: CARD_TEXT_MAX_LENGTH,
+  CAROUSEL: 0,
+  CONTACT: TEXT_MAX_LENGTH,
+  LOCATION: TEXT_MAX_LENGTH,
+}
+
+/** A contact is one text on the phone, so it is measured as one. */
+function textsOf({ type, content, data }: Fields, limit: number): { text: string; at: string; max: number }[] {
+  if (type === 'CONTACT') return [{ text: contactText(content, fieldsOf(data)), at: '', max: limit }]
+  const { title, cards } = fieldsOf(data)
+  return [
+    { text: content, at: '/content', max: limit },
+    { text: title, at: '/data/title', max: CARD_TITLE_MAX_LENGTH },
+    ...listOf(cards).flatMap((card, index) => [
+      { text: fieldsOf(card).title, at: `/data/cards/${index}/title`, max: CARD_TITLE_MAX_LENGTH },
+      { text: fieldsOf(card).content, at: `/data/cards/${index}/content`, max: CARD_TEXT_MAX_LENGTH },
+    ]),
+  ].filter((found): found is { text: string; at: string; max: number } => typeof found.text === 'string')
+}
+
+function billingClass({ type, content, buttons }: Fields): 'basic' | 'single' {
+  const isShort = typeof content === 'string' && Buffer.byteLength(content) <= BASIC_MAX_BYTES
+  return type === 'MESSAGE' && isShort && listOf(buttons).length === 0 ? 'basic' : 'single'
+}
+
+const FEATURE_OF_CONTENT: Record<string, string> = {
+  CARD: 'RICHCARD_STANDALONE',
+  CAROUSEL: 'RICHCARD_CAROUSEL',
+  CONTACT: 'ACTION_DIAL',
+  LOCATION: 'ACTION_VIEW_LOCATION',
+}
+const FEATURE_OF_BUTTON: Record<string, string> = {
+  url: 'ACTION_OPEN_URL',
+  call: 'ACTION_DIAL',
+  calendar: 'ACTION_CREATE_CALENDAR_EVENT',
+}
+
+function featuresOf(content: Fields): string[] {
+  const isVideoCard = content.type === 'VIDEO' && typeof content.content === 'string' && content.content !== ''
+  const ofButtons = buttonsOf(content).map(({ button }) => {
+    const { type, latitude } = fieldsOf(button)
+    if (type === 'location') return latitude === undefined ? 'ACTION_SHARE_LOCATION' : 'ACTION_VIEW_LOCATION'
+    return FEATURE_OF_BUTTON[String(type)]
+  })
+  const features = [isVideoCard ? 'RICHCARD_STANDALONE' : FEATURE_OF_CONTENT[String(content.type)], ...ofButtons]
+  return [...new Set(features.filter((feature) => feature !== undefined))].sort()
+}
+
+function iphoneNotes(content: Fields): Note[] {
+  if (content.type === 'MESSAGE') return linkNotes(content.content)
+  if (content.type === 'CARD') {
+    const { orientation, imageUrl } = fieldsOf(content.data)
+    const isCropped = orientation === 'HORIZONTAL' && imageUrl !== undefined
+    return [
+      ...(isCropped ? [{ path: '/data/orientation', note: 'iPhones crop the image of a horizontal card; VERTICAL is safe.' }] : []),
+      ...cardNotes({ ...fieldsOf(content.data), content: content.content, buttons: content.buttons }, '/data', ''),
+    ]
+  }
+  if (content.type !== 'CAROUSEL') return []
+  const { cardWidth, cards } = fieldsOf(content.data)
+  return [
+    ...(cardWidth === 'SMALL' ? [{ path: '/data/cardWidth', note: 'iPhones show carousels best with the width MEDIUM.' }] : []),
+    ...(listOf(content.buttons).length > 0
+      ? [{ path: '/buttons', note: 'Buttons beside a card can be missing on iPhones; those on the card stay.' }]
+      : []),
+    ...listOf(cards).flatMap((card, index) => cardNotes(fieldsOf(card), `/data/cards/${index}`, `/data/cards/${index}`)),
+  ]
+}
+
+const LINK = /https?:\/\/\S+/gi
+const CARD_TEXT_SHOWN_WHOLE = 150
+const REPLY_BUTTONS = ['quick_reply', 'trigger_template']
+
+/** `at` is where title, image and height stand, `textAt` where text and buttons do. */
+function cardNotes({ title, content, imageUrl, height, buttons }: Fields, at: string, textAt: string): Note[] {
+  const [titleText, text] = [title, content].map((value) => (typeof value === 'string' ? value : ''))
+  const types = listOf(buttons).map((button) => String(fieldsOf(button).type))
+  const replies = types.filter((type) => REPLY_BUTTONS.includes(type)).length
+  return [
+    height !== undefined && { path: `${at}/height`, note: 'iPhones show every card in one height, whatever this says.' },
+    isGif(imageUrl) && { path: `${at}/imageUrl`, note: 'A GIF stands still on iPhones.' },
+    text?.match(LINK) !== null && { path: `${textAt}/content`, note: 'A link in the text of a card is plain text; use a url button.' },
+    lengthOf(`${titleText}${text}`) > CARD_TEXT_SHOWN_WHOLE && {
+      path: `${textAt}/content`,
+      note: `Title and text over about ${CARD_TEXT_SHOWN_WHOLE} characters can be cut off.`,
+    },
+    (types.length - replies > 1 || replies > 3) && {
+      path: `${textAt}/buttons`,
+      note: 'Up to three replies and one other button look the same on both.',
+    },
+  ].filter((note): note is Note => note !== false)
+}
+
+function isGif(address: unknown): boolean {
+  return typeof address === 'string' && /\.gif$/i.test(URL.parse(address)?.pathname ?? '')
+}
+
+function linkNotes(text: unknown): Note[] {
+  const links = typeof text === 'string' ? [...text.matchAll(LINK)] : []
+  const last = links.at(-1)
+  if (last === undefined) return []
+  const isAtTheEnd = links.length === 1 && last.index + last[0].length === (text as string).trimEnd().length
+  return isAtTheEnd ? [] : [{ path: '/content', note: 'iPhones show the preview of a link only where it is the only one and stands last.' }]
+}

@@ -1,0 +1,68 @@
+import { type Static, type TObject, Type } from 'typebox'
+import type { Violation } from '../errors.ts'
+import { normalisePhoneNumber } from '../phone-numbers.ts'
+import { isPublicHost } from '../public-host.ts'
+
+// The fields that several kinds of content and buttons are made of.
+
+const URL_MAX_LENGTH = 2048
+
+/** One of several objects that their `type` tells apart, so that an error speaks of the type that was meant. */
+export function oneOfTypes<Kinds extends TObject[]>(kinds: [...Kinds], options: { $id: string; rules?: unknown; examples?: unknown[] }) {
+  return Type.Unsafe<Static<Kinds[number]>>({ type: 'object', discriminator: { propertyName: 'type' }, oneOf: kinds, ...options })
+}
+
+export function WebUrl(description: string) {
+  return Type.String({ maxLength: URL_MAX_LENGTH, description: `${description} \`http:\` or \`https:\`.`, rules: webUrlRules })
+}
+
+function webUrlRules(text: string): Violation[] {
+  const url = parseUrl(text, ['http:', 'https:'])
+  return url === undefined ? fault('must be an http or https address, such as https://example.com/a') : encodedLengthRules(text, url)
+}
+
+/** Of a file that the network fetches. Whether it is there is for the network to find out: accepting a message makes no network call. */
+export function MediaUrl(description: string) {
+  return Type.String({ maxLength: URL_MAX_LENGTH, description: `${description} \`https:\`, at a public host.`, rules: mediaUrlRules })
+}
+
+function mediaUrlRules(text: string): Violation[] {
+  const url = parseUrl(text, ['https:'])
+  if (url === undefined) return fault('must be an https address, such as https://example.com/a.jpg')
+  return [
+    ...(url.username !== '' || url.password !== '' ? fault('must not hold credentials') : []),
+    ...(isPublicHost(url.hostname) ? [] : fault('must be at a public host: no private or reserved address, no local name')),
+    ...encodedLengthRules(text, url),
+  ]
+}
+
+/** URL.parse alone would take more: it skips spaces and line breaks, turns `\` into `/`, and makes do without `//`. */
+function parseUrl(text: string, protocols: string[]): URL | undefined {
+  if (!/^https?:\/\/[^\s\\/?#\p{Cc}][^\s\\\p{Cc}]*$/iu.test(text)) return undefined
+  const url = URL.parse(text)
+  return url !== null && protocols.includes(url.protocol) ? url : undefined
+}
+
+/** The network takes addresses as RFC 3986 has them, in ASCII: other letters grow by being encoded. */
+function encodedLengthRules(text: string, url: URL): Violation[] {
+  const isWithin = text.length > URL_MAX_LENGTH || url.href.length <= URL_MAX_LENGTH
+  return isWithin ? [] : fault(`must have at most ${URL_MAX_LENGTH} characters once its other than ASCII characters are encoded`)
+}
+
+export const PhoneNumber = Type.String({
+  description: 'An international number: `+` and digits, or digits that begin with the country code.',
+  examples: ['+48500100200'],
+  rules: (text: string) =>
+    normalisePhoneNumber(text) === undefined ? fault('must be an international phone number, such as +48500100200') : [],
+})
+
+export const EmailAddress = Type.String({ maxLength: 254, pattern: '^[^\\s@]+@[^\\s@.]+(\\.[^\\s@.]+)+$', description: 'an email address' })
+
+export const Latitude = Type.Number({ minimum: -90, maximum: 90 })
+export const Longitude = Type.Number({ minimum: -180, maximum: 180 })
+export const LocationLabel = Type.String({ maxLength: 100, description: 'What the place is called.' })
+
+/** The whole value is at fault. */
+export function fault(reason: string): Violation[] {
+  return [{ path: '', reason }]
+}

@@ -1,0 +1,113 @@
+import type { Violation } from '../errors.ts'
+import { fault } from './fields.ts'
+import { BASIC_MAX_BYTES, MAX_BUTTONS, TEXT_MAX_LENGTH } from './limits.ts'
+import { contactText, lengthOf } from './text.ts'
+
+// What the schemas can't say. Every rule may meet fields of any type, whose faults the schemas name: it judges what it can.
+
+type Fields = Record<string, unknown>
+
+export function cardRules(content: Fields): Violation[] {
+  const { title, imageUrl, orientation, height, imageAlignment } = fieldsOf(content.data)
+  const isHorizontal = orientation === 'HORIZONTAL'
+  const hasMore = isFilled(content.content) || title !== undefined || listOf(content.buttons).length > 0
+  return [
+    ...somethingToShow(content.content, title, imageUrl, 'content, data.title and data.imageUrl'),
+    ...(isHorizontal && height !== undefined ? [{ path: '/data/height', reason: 'goes with the orientation VERTICAL only' }] : []),
+    ...(!isHorizontal && imageAlignment !== undefined
+      ? [{ path: '/data/imageAlignment', reason: 'goes with the orientation HORIZONTAL only' }]
+      : []),
+    // The network refuses such a card.
+    ...(isHorizontal && imageUrl !== undefined && !hasMore
+      ? [{ path: '/data/imageUrl', reason: 'a horizontal card needs a title, a content or a button beside its image' }]
+      : []),
+  ]
+}
+
+export function carouselCardRules({ title, content, imageUrl }: Fields): Violation[] {
+  return somethingToShow(content, title, imageUrl, 'title, content and imageUrl')
+}
+
+function somethingToShow(content: unknown, title: unknown, imageUrl: unknown, names: string): Violation[] {
+  return isFilled(content) || title !== undefined || imageUrl !== undefined ? [] : fault(`must have at least one of ${names}`)
+}
+
+export function carouselRules({ data }: Fields): Violation[] {
+  const { cardWidth, cards } = fieldsOf(data)
+  if (cardWidth !== 'SMALL') return []
+  return listOf(cards).flatMap((card, index) =>
+    fieldsOf(card).height === 'TALL'
+      ? [{ path: `/data/cards/${index}/height`, reason: 'must be SHORT or MEDIUM where cardWidth is SMALL' }]
+      : [],
+  )
+}
+
+/** It is sent as a text with a button for each number, and both have the network's limits. */
+export function contactRules({ content, buttons, data }: Fields): Violation[] {
+  const numbers = listOf(fieldsOf(data).phoneNumbers).length
+  const length = lengthOf(contactText(content, fieldsOf(data)))
+  return [
+    ...roomForButtons(buttons, numbers, 'each phone number is sent as one more'),
+    // Longer by itself: the schema says so.
+    ...(length > TEXT_MAX_LENGTH && !(isFilled(content) && lengthOf(content) > TEXT_MAX_LENGTH)
+      ? fault(`is sent as one text of ${length} characters; content and data together must have at most ${TEXT_MAX_LENGTH}`)
+      : []),
+  ]
+}
+
+/** It is sent as a text with a button that opens the map. */
+export function locationRules({ buttons }: Fields): Violation[] {
+  return roomForButtons(buttons, 1, 'the place is sent as one more')
+}
+
+function roomForButtons(buttons: unknown, taken: number, reason: string): Violation[] {
+  const count = listOf(buttons).length
+  const most = MAX_BUTTONS - taken
+  return count > most && count <= MAX_BUTTONS ? [{ path: '/buttons', reason: `must have at most ${most} items: ${reason}` }] : []
+}
+
+/** Ids are unique in the whole message, the cards of a carousel included. */
+export function uniqueButtonIds(content: Fields): Violation[] {
+  const seen = new Set<unknown>()
+  return buttonsOf(content).flatMap(({ button, path }) => {
+    const { id } = fieldsOf(button)
+    if (typeof id !== 'string' || !seen.has(id)) {
+      seen.add(id)
+      return []
+    }
+    return [{ path: `${path}/id`, reason: 'must be unique in the message; an earlier button has it already' }]
+  })
+}
+
+/** RCS Basic: a short text and nothing else. `path` is where the content stands. */
+export function basicRules(content: unknown, path: string): Violation[] {
+  const { type, content: text, buttons } = fieldsOf(content)
+  const bytes = typeof text === 'string' ? Buffer.byteLength(text) : 0
+  return [
+    ...(type !== undefined && type !== 'MESSAGE' ? [{ path: `${path}/type`, reason: 'must be MESSAGE in Basic mode' }] : []),
+    ...(listOf(buttons).length > 0 ? [{ path: `${path}/buttons`, reason: 'must be empty or absent in Basic mode' }] : []),
+    ...(bytes > BASIC_MAX_BYTES
+      ? [{ path: `${path}/content`, reason: `has ${bytes} bytes in UTF-8; Basic mode allows ${BASIC_MAX_BYTES}` }]
+      : []),
+  ]
+}
+
+/** Every button of a message, those of a carousel's cards included, and where it stands. */
+export function buttonsOf(content: Fields): { button: unknown; path: string }[] {
+  const cards = listOf(fieldsOf(content.data).cards)
+  return [{ owner: content, path: '' }, ...cards.map((owner, index) => ({ owner, path: `/data/cards/${index}` }))].flatMap(
+    ({ owner, path }) => listOf(fieldsOf(owner).buttons).map((button, index) => ({ button, path: `${path}/buttons/${index}` })),
+  )
+}
+
+export function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}
+
+export function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function isFilled(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}

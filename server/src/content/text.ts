@@ -1,0 +1,21 @@
+type Fields = Record<string, unknown>
+
+/**
+ * The text of a contact: RCS has no such message, so it is sent as a text, with a button to call each number. Takes fields of any type, so
+ * that content can be judged before all of it is known to be right.
+ */
+export function contactText(content: unknown, { name, organization, phoneNumbers, email, url }: Fields): string {
+  const lines = [name, organization, ...(Array.isArray(phoneNumbers) ? phoneNumbers : []), email, url].filter(isFilled)
+  return [content, lines.join('\n')].filter(isFilled).join('\n\n')
+}
+
+function isFilled(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}
+
+/** In code points, as all limits are. */
+export function lengthOf(text: string): number {
+  let length = 0
+  for (const _ of text) length += 1
+  return length
+}

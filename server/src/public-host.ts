@@ -1,0 +1,52 @@
+import { BlockList, isIP } from 'node:net'
+
+// Addresses that are not of the public internet, by IANA's registries of special-purpose addresses.
+const RESERVED_IPV4 = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/3',
+]
+// Of IPv6 only 2000::/3 is public at all, and of that not what wraps an IPv4 address (Teredo, 6to4) or is for documentation.
+const PUBLIC_IPV6 = ['2000::/3']
+const RESERVED_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
+
+const reserved = blockList([...RESERVED_IPV4, ...RESERVED_IPV6])
+const publicIpv6 = blockList(PUBLIC_IPV6)
+
+function blockList(ranges: string[]): BlockList {
+  const list = new BlockList()
+  for (const range of ranges) {
+    const [network = '', prefix] = range.split('/')
+    list.addSubnet(network, Number(prefix), isIP(network) === 6 ? 'ipv6' : 'ipv4')
+  }
+  return list
+}
+
+/** An IPv4 or IPv6 address in its usual notation. */
+export function isPublicAddress(address: string): boolean {
+  if (isIP(address) === 4) return !reserved.check(address, 'ipv4')
+  return isIP(address) === 6 && publicIpv6.check(address, 'ipv6') && !reserved.check(address, 'ipv6')
+}
+
+/**
+ * Whether a host can be one of the public internet, as far as can be told without asking the network. Takes the host of a parsed URL:
+ * there, an address has its usual notation already, whether it was written in decimal, hex or octal, escaped, or in wide digits.
+ */
+export function isPublicHost(host: string): boolean {
+  if (host.startsWith('[')) return isPublicAddress(host.slice(1, -1))
+  if (isIP(host) === 4) return isPublicAddress(host)
+  const labels = host.replace(/\.$/, '').split('.')
+  const last = labels.at(-1) ?? ''
+  return labels.length > 1 && !labels.includes('') && !['localhost', 'local', 'internal'].includes(last)
+}

@@ -1,0 +1,65 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { MessageContent } from '../content/content.ts'
+import { ContentFacts, contentFacts } from '../content/facts.ts'
+import type { Pool } from '../db/pool.ts'
+import type { ApiError, Violation } from '../errors.ts'
+import { callerOf } from '../http/guard.ts'
+import { OPERATIONS, Template } from './schemas.ts'
+import {
+  createTemplate,
+  deleteTemplate,
+  listTemplates,
+  missingTemplates,
+  readTemplate,
+  replaceTemplate,
+  withMissingTargetsNamed,
+} from './templates.ts'
+
+export const templateRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool }) => {
+  app.addSchema(Template)
+  app.addSchema(ContentFacts)
+  // The content comes from the database as it was checked: matching it with all its schemas again, to write it down, would cost the most.
+  app.setSerializerCompiler(() => (answer) => JSON.stringify(answer))
+
+  app.get('/templates', { schema: OPERATIONS.list }, async (request) => {
+    return await listTemplates(pool, callerOf(request).accountId, request.query)
+  })
+
+  app.post('/templates', { schema: OPERATIONS.create }, async (request, reply) => {
+    const { accountId } = callerOf(request)
+    const input = { basic: false, status: 'DRAFT' as const, ...request.body }
+    const template = await withMissingTargetsNamed(pool, accountId, input, createTemplate(pool, accountId, input))
+    return await reply.code(201).header('Location', `/v1/templates/${template.id}`).send(template)
+  })
+
+  // A fault is what is asked for here, not an error.
+  app.post('/templates/check', { schema: OPERATIONS.check, attachValidation: true }, async (request) => {
+    const { basic, message } = (request.body ?? {}) as { basic?: unknown; message?: unknown }
+    const violations =
+      faultsOfBody(request.validationError) ??
+      (await missingTemplates(pool, callerOf(request).accountId, message as MessageContent, '/message'))
+    return { valid: violations.length === 0, violations, facts: contentFacts(message, basic === true, '/message') ?? null }
+  })
+
+  app.get('/templates/:id', { schema: OPERATIONS.read }, async (request) => {
+    return await readTemplate(pool, callerOf(request).accountId, request.params.id)
+  })
+
+  app.put('/templates/:id', { schema: OPERATIONS.replace }, async (request) => {
+    const { accountId } = callerOf(request)
+    const { body, params } = request
+    return await withMissingTargetsNamed(pool, accountId, body, replaceTemplate(pool, accountId, params.id, body))
+  })
+
+  app.delete('/templates/:id', { schema: OPERATIONS.remove }, async (request, reply) => {
+    await deleteTemplate(pool, callerOf(request).accountId, request.params.id)
+    return await reply.code(204).send(null)
+  })
+}
+
+/** Undefined where the body is right. What is wrong with the rest of the request is an error as ever. */
+function faultsOfBody(error: (Error & { validationContext?: string }) | undefined): Violation[] | undefined {
+  if (error === undefined) return undefined
+  if (error.validationContext !== 'body') throw error
+  return (error as ApiError).details
+}

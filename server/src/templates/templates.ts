@@ -1,0 +1,180 @@
+import pg from 'pg'
+import type { MessageContent } from '../content/content.ts'
+import { templateReferences } from '../content/references.ts'
+import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import { ApiError, type Violation } from '../errors.ts'
+import { type ListDefinition, type PageQuery, readPage } from '../http/paging.ts'
+
+export const TEMPLATE_STATUSES = ['DRAFT', 'APPROVED'] as const
+export type TemplateStatus = (typeof TEMPLATE_STATUSES)[number]
+
+export type TemplateInput = { name: string; description?: string; basic: boolean; status: TemplateStatus; message: MessageContent }
+export type Template = TemplateInput & { id: number; createdAt: Date; updatedAt: Date }
+export type TemplateFilters = { status?: TemplateStatus; type?: string; createdFrom?: string; createdTo?: string }
+
+type TemplateRow = Omit<Template, 'description'> & { description: string | null }
+
+const TEMPLATE = `t.id, t.name, t.description, c.basic, t.status, c.message, t.created_at as "createdAt", t.updated_at as "updatedAt"`
+
+export const TEMPLATE_LIST: ListDefinition<'createdAt' | 'name' | 'id'> = {
+  fields: {
+    createdAt: { column: 't.created_at', type: 'timestamptz' },
+    name: { column: 't.name collate "C"', type: 'text' },
+    id: { column: 't.id', type: 'bigint' },
+  },
+  id: 'id',
+  defaultSort: '-createdAt',
+}
+
+function toTemplate({ id, name, description, ...row }: TemplateRow): Template {
+  return { id, name, ...(description !== null && { description }), ...row }
+}
+
+export async function listTemplates(db: Executor, accountId: number, query: PageQuery & TemplateFilters) {
+  const page = readPage(TEMPLATE_LIST, query, 7)
+  const { rows } = await db.query<TemplateRow>(
+    `select ${TEMPLATE} from templates t join contents c on c.id = t.content_id
+     where t.account_id = $1
+       and ($2::text is null or t.status = $2)
+       and ($3::text is null or c.message ->> 'type' = $3)
+       and ($4::date is null or t.created_at >= $4::date::timestamp at time zone 'UTC')
+       and ($5::date is null or t.created_at < ($5::date + 1)::timestamp at time zone 'UTC')
+       and ${page.condition}
+     order by ${page.orderBy} limit $6`,
+    [accountId, query.status, query.type, query.createdFrom, query.createdTo, page.fetch, ...page.values],
+  )
+  return page.answer(rows.map(toTemplate))
+}
+
+export async function readTemplate(db: Executor, accountId: number, id: number): Promise<Template> {
+  const { rows } = await db.query<TemplateRow>({
+    name: 'read-template',
+    text: `select ${TEMPLATE} from templates t join contents c on c.id = t.content_id where t.account_id = $1 and t.id = $2`,
+    values: [accountId, id],
+  })
+  if (rows[0] === undefined) throw new ApiError('RCS_TEMPLATE_NOT_FOUND')
+  return toTemplate(rows[0])
+}
+
+/** Content, template and references in one statement: all or nothing, and the database judges whether the targets are there. */
+export async function createTemplate(db: Executor, accountId: number, input: TemplateInput): Promise<Template> {
+  const { rows } = await db.query<TemplateRow>({
+    name: 'create-template',
+    text: `with c as (
+             insert into contents (account_id, basic, message) values ($1, $5, $6) returning id, basic, message
+           ), t as (
+             insert into templates (account_id, name, description, status, content_id) select $1, $2, $3, $4, c.id from c
+             returning *
+           ), referred as (
+             insert into template_references (account_id, template_id, target_id) select $1, t.id, target from t, unnest($7::bigint[]) target
+           )
+           select ${TEMPLATE} from t, c`,
+    values: valuesOf(accountId, input),
+  })
+  return toTemplate(rows[0] as TemplateRow)
+}
+
+/**
+ * Replaces a template. The row is locked first: of two at once, the second sees all that the first has written, so that the references
+ * are always those of the content that stands. The lock does not hinder others from pointing to this template. A content that stays the
+ * same keeps its row; messages that were accepted with another keep that.
+ */
+export async function replaceTemplate(pool: Pool, accountId: number, id: number, input: TemplateInput): Promise<Template> {
+  return await transaction(pool, async (tx) => {
+    const locked = await tx.query({
+      name: 'lock-template',
+      text: 'select from templates where account_id = $1 and id = $2 for no key update',
+      values: [accountId, id],
+    })
+    if (locked.rowCount === 0) throw new ApiError('RCS_TEMPLATE_NOT_FOUND')
+    const { rows } = await tx.query<TemplateRow>({
+      name: 'replace-template',
+      text: `with old as (
+               select c.* from templates t join contents c on c.id = t.content_id where t.id = $8
+             ), new as (
+               insert into contents (account_id, basic, message)
+               select $1, $5, $6::json from old where (old.basic, old.message::jsonb) is distinct from ($5, $6::jsonb)
+               returning *
+             ), c as (
+               select * from new union all select * from old where not exists (select from new)
+             ), t as (
+               update templates t set name = $2, description = $3, status = $4, content_id = c.id, updated_at = now()
+               from c where t.id = $8
+               returning t.*
+             ), released as (
+               delete from template_references where template_id = $8 and target_id <> all ($7)
+             ), referred as (
+               insert into template_references (account_id, template_id, target_id) select $1, $8, target from unnest($7::bigint[]) target
+               on conflict do nothing
+             )
+             select ${TEMPLATE} from t, c`,
+      values: [...valuesOf(accountId, input), id],
+    })
+    return toTemplate(rows[0] as TemplateRow)
+  })
+}
+
+function valuesOf(accountId: number, { name, description, status, basic, message }: TemplateInput): unknown[] {
+  const targets = new Set(templateReferences(message, '').map(({ templateId }) => templateId))
+  return [accountId, name, description ?? null, status, basic, JSON.stringify(message), [...targets]]
+}
+
+/**
+ * Deletes a template that nothing uses. One delete at a time in an account: of two templates whose buttons send each other, each would
+ * wait for the other's references to go. The lock is one that hinders nobody else who writes into the account.
+ */
+export async function deleteTemplate(pool: Pool, accountId: number, id: number): Promise<void> {
+  const { rowCount } = await transaction(pool, async (tx) => {
+    await tx.query('select from accounts where id = $1 for no key update', [accountId])
+    return await tx.query('delete from templates where account_id = $1 and id = $2', [accountId, id])
+  }).catch(async (error) => {
+    if (!isForeignKeyViolation(error, ['template_references_target', 'auto_replies_template'])) throw error
+    throw new ApiError('RCS_TEMPLATE_IN_USE', { details: await usesOf(pool, accountId, id) })
+  })
+  if (rowCount === 0) throw new ApiError('RCS_TEMPLATE_NOT_FOUND')
+}
+
+const MAX_USES_NAMED = 20
+
+async function usesOf(db: Executor, accountId: number, id: number): Promise<Violation[]> {
+  const { rows } = await db.query<{ user: string }>(
+    `select 'a button of template ' || template_id as "user" from template_references
+     where account_id = $1 and target_id = $2 and template_id <> $2
+     union all
+     select 'automatic reply ' || id from auto_replies where account_id = $1 and template_id = $2
+     limit $3`,
+    [accountId, id, MAX_USES_NAMED],
+  )
+  return rows.map(({ user }) => ({ path: '', reason: `is used by ${user}` }))
+}
+
+/** The buttons that send a template which the account does not have. */
+export async function missingTemplates(db: Executor, accountId: number, message: MessageContent, path: string): Promise<Violation[]> {
+  const references = templateReferences(message, path)
+  if (references.length === 0) return []
+  const { rows } = await db.query<{ id: number }>('select id from templates where account_id = $1 and id = any ($2::bigint[])', [
+    accountId,
+    references.map(({ templateId }) => templateId),
+  ])
+  const found = new Set(rows.map(({ id }) => id))
+  return references.flatMap((reference) =>
+    found.has(reference.templateId) ? [] : [{ path: reference.path, reason: 'names no template of this account' }],
+  )
+}
+
+/** Tells a caller, whose template could not be written for a button that sends none, which button that is. */
+export async function withMissingTargetsNamed<T>(
+  pool: Pool,
+  accountId: number,
+  { message }: { message: MessageContent },
+  writing: Promise<T>,
+): Promise<T> {
+  return await writing.catch(async (error) => {
+    if (!isForeignKeyViolation(error, ['template_references_target'])) throw error
+    throw new ApiError('RCS_TEMPLATE_NOT_FOUND', { details: await missingTemplates(pool, accountId, message, '/message') })
+  })
+}
+
+function isForeignKeyViolation(error: unknown, constraints: string[]): boolean {
+  return error instanceof pg.DatabaseError && error.code === '23503' && constraints.includes(error.constraint ?? '')
+}

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createTestDatabase } from '../support/database.ts'
+import { call } from '../support/service.ts'
+import { sending, startTemplateService, TEXT } from '../support/templates.ts'
+
+const database = await createTestDatabase()
+const { url, newCaller } = await startTemplateService(database)
+
+describe('POST /templates/check', () => {
+  test('is protected', async () => {
+    assert.equal((await call(`${url}/v1/templates/check`, { method: 'POST', body: { message: TEXT } })).status, 401)
+  })
+
+  test('tells what a right one means, and stores nothing', async () => {
+    const { check, list } = await newCaller()
+    const { status, body } = await check({
+      name: 'X',
+      description: 'Y',
+      status: 'DRAFT',
+      basic: true,
+      message: { type: 'MESSAGE', content: 'Zażółć' },
+    })
+    assert.equal(status, 200)
+    assert.deepEqual(body, {
+      valid: true,
+      violations: [],
+      facts: {
+        texts: [{ path: '/message/content', characters: 6, maxCharacters: 3072, bytes: 10, maxBytes: 160 }],
+        billingClass: 'basic',
+        features: [],
+        iphone: [],
+      },
+    })
+    assert.deepEqual((await list()).body.items, [])
+  })
+
+  test('names every fault as POST and PUT would, with status 200', async () => {
+    const { check, create } = await newCaller()
+    const body = {
+      name: '',
+      status: 'NEW',
+      message: { type: 'CARD', data: { height: 'HUGE' }, buttons: [{ id: 'a', type: 'url', text: 'x' }] },
+    }
+    const answer = await check(body)
+    assert.equal(answer.status, 200)
+    assert.equal(answer.body.valid, false)
+    assert.deepEqual(answer.body.violations, (await create(body)).body.details)
+    assert.equal(answer.body.violations.length, 5)
+  })
+
+  test('tells the facts of a content with faults too', async () => {
+    const { check } = await newCaller()
+    const { body } = await check({ basic: true, message: { type: 'MESSAGE', content: 'x'.repeat(3080) } })
+    assert.deepEqual(body.violations, [
+      { path: '/message/content', reason: 'has 3080 bytes in UTF-8; Basic mode allows 160' },
+      { path: '/message/content', reason: 'must have at most 3072 characters' },
+    ])
+    assert.deepEqual(body.facts.texts, [{ path: '/message/content', characters: 3080, maxCharacters: 3072, bytes: 3080, maxBytes: 160 }])
+    assert.equal(body.facts.billingClass, 'single')
+  })
+
+  test('where the type is not known there are no facts', async () => {
+    const { check } = await newCaller()
+    for (const [sent, path, reason] of [
+      [{ message: { content: 'x' } }, '/message/type', 'is required'],
+      [{ basic: true }, '/message', 'is required'],
+      [{ message: 5 }, '/message', 'must be an object'],
+      [[], '', 'must be an object'],
+      ['"text"', '', 'must be an object'],
+      ['null', '', 'must be an object'],
+    ] as const) {
+      const { status, body } = await check(sent)
+      assert.equal(status, 200)
+      assert.deepEqual(body, { valid: false, violations: [{ path, reason }], facts: null }, JSON.stringify(sent))
+    }
+  })
+
+  test('a button that sends a template which is not there, or of another account, is a fault', async () => {
+    const { check, created } = await newCaller()
+    const foreign = await (await newCaller()).created()
+    const own = await created()
+    const { body } = await check({ message: sending(own, foreign, 999_999) })
+    assert.deepEqual(body.violations, [
+      { path: '/message/buttons/1/templateId', reason: 'names no template of this account' },
+      { path: '/message/buttons/2/templateId', reason: 'names no template of this account' },
+    ])
+  })
+
+  test('what is no JSON, too large, of another type or has a query parameter is an error as everywhere', async () => {
+    const { check, authorization } = await newCaller()
+    assert.equal((await check('{')).body.code, 'RCS_INVALID_REQUEST')
+    assert.equal((await check({ message: { type: 'MESSAGE', content: 'x'.repeat(300_000) } })).body.code, 'RCS_PAYLOAD_TOO_LARGE')
+    assert.equal((await check({ message: TEXT }, '?x=1')).body.code, 'RCS_INVALID_REQUEST')
+    const headers = { 'content-type': 'text/plain' }
+    assert.equal((await call(`${url}/v1/templates/check`, { method: 'POST', authorization, headers, body: 'x' })).status, 415)
+  })
+})

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createTestDatabase } from '../support/database.ts'
+import { call, createAssignedAgent } from '../support/service.ts'
+import { sending, startTemplateService, TEXT, UNKNOWN_TEMPLATES } from '../support/templates.ts'
+
+const database = await createTestDatabase()
+const { pool } = database
+const { url, newCaller } = await startTemplateService(database)
+
+const REPLACEMENT = { name: 'New', basic: false, status: 'APPROVED', message: TEXT }
+
+describe('DELETE /templates/{id}', () => {
+  test('is protected', async () => {
+    assert.equal((await call(`${url}/v1/templates/1`, { method: 'DELETE' })).status, 401)
+  })
+
+  test('answers 204 without a body; after that the template is not found, by any method', async () => {
+    const { created, remove, read, replace, list } = await newCaller()
+    const id = await created()
+    const { status, body, headers } = await remove(id)
+    assert.deepEqual([status, body, headers.get('content-type')], [204, '', null])
+    assert.deepEqual([(await remove(id)).status, (await read(id)).status, (await replace(id, REPLACEMENT)).status], [404, 404, 404])
+    assert.deepEqual((await list()).body.items, [])
+  })
+
+  test('takes a request that names a type of content but has none', async () => {
+    const { created, authorization } = await newCaller()
+    const headers = { 'content-type': 'application/json' }
+    assert.equal((await call(`${url}/v1/templates/${await created()}`, { method: 'DELETE', authorization, headers })).status, 204)
+  })
+
+  test('one of another account, an unknown one and an absurd one are all the same 404', async () => {
+    const { remove } = await newCaller()
+    const stranger = await newCaller()
+    const foreign = await stranger.created()
+    for (const id of [foreign, ...UNKNOWN_TEMPLATES]) {
+      const { status, body } = await remove(id)
+      assert.equal(status, 404, String(id))
+      assert.deepEqual(body, {
+        statusCode: 404,
+        code: 'RCS_TEMPLATE_NOT_FOUND',
+        message: 'RCS_TEMPLATE_NOT_FOUND',
+        requestId: body.requestId,
+      })
+    }
+    assert.equal((await stranger.read(foreign)).status, 200)
+  })
+
+  const carousel = (templateId: number) => ({
+    type: 'CAROUSEL',
+    data: { cards: [{ title: 'A' }, { title: 'B', buttons: sending(templateId).buttons }] },
+  })
+  for (const [place, message] of [
+    ['a button', sending],
+    ['a button on a card of a carousel', carousel],
+  ] as const) {
+    test(`one that ${place} of another template sends is in use, until that button sends something else`, async () => {
+      const { created, remove, replace, read } = await newCaller()
+      const id = await created()
+      const user = await created(message(id))
+      const { status, body } = await remove(id)
+      assert.equal(status, 409)
+      assert.deepEqual(body, {
+        statusCode: 409,
+        code: 'RCS_TEMPLATE_IN_USE',
+        message: 'RCS_TEMPLATE_IN_USE',
+        requestId: body.requestId,
+        details: [{ path: '', reason: `is used by a button of template ${user}` }],
+      })
+      assert.equal((await read(id)).status, 200)
+      await replace(user, REPLACEMENT)
+      assert.equal((await remove(id)).status, 204)
+    })
+  }
+
+  test('one that is used by a template which is then deleted can be deleted', async () => {
+    const { created, remove } = await newCaller()
+    const id = await created()
+    const user = await created(sending(id))
+    assert.deepEqual([(await remove(id)).status, (await remove(user)).status, (await remove(id)).status], [409, 204, 204])
+  })
+
+  test('one whose own button sends it can be deleted', async () => {
+    const { created, remove, replace } = await newCaller()
+    const id = await created()
+    await replace(id, { ...REPLACEMENT, message: sending(id) })
+    assert.equal((await remove(id)).status, 204)
+  })
+
+  test('one that an automatic reply uses is in use', async () => {
+    const { accountId, created, remove } = await newCaller()
+    const id = await created()
+    const agentId = await createAssignedAgent(pool, accountId)
+    const { rows } = await pool.query(
+      `insert into auto_replies (account_id, agent_id, keyword, template_id) values ($1, $2, 'hours', $3) returning id`,
+      [accountId, agentId, id],
+    )
+    const { status, body } = await remove(id)
+    assert.deepEqual([status, body.code], [409, 'RCS_TEMPLATE_IN_USE'])
+    assert.deepEqual(body.details, [{ path: '', reason: `is used by automatic reply ${rows[0].id}` }])
+    await pool.query('delete from auto_replies where id = $1', [rows[0].id])
+    assert.equal((await remove(id)).status, 204)
+  })
+
+  test('of two that send each other, deleted at once, neither goes and neither waits for ever', async () => {
+    const { created, remove, replace } = await newCaller()
+    for (let round = 0; round < 20; round += 1) {
+      const first = await created()
+      const second = await created(sending(first))
+      await replace(first, { ...REPLACEMENT, message: sending(second) })
+      const answers = await Promise.all([remove(first), remove(second)])
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [409, 409],
+      )
+    }
+  })
+
+  test('of a template and the only one that uses it, deleted at once, the user always goes', async () => {
+    const { created, remove } = await newCaller()
+    for (let round = 0; round < 20; round += 1) {
+      const id = await created()
+      const user = await created(sending(id))
+      const [ofTarget, ofUser] = await Promise.all([remove(id), remove(user)])
+      assert.equal(ofUser.status, 204)
+      assert.ok(ofTarget.status === 204 || ofTarget.status === 409)
+    }
+  })
+})

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createTestDatabase } from '../support/database.ts'
+import { call } from '../support/service.ts'
+import { sending, startTemplateService, TEXT, UNKNOWN_TEMPLATES } from '../support/templates.ts'
+
+const database = await createTestDatabase()
+const { pool } = database
+const { url, newCaller } = await startTemplateService(database)
+
+const REPLACEMENT = { name: 'New', basic: false, status: 'APPROVED', message: { type: 'MESSAGE', content: 'New' } }
+
+async function contentOf(id: number): Promise<{ contentId: number; message: unknown }> {
+  const { rows } = await pool.query(
+    `select c.id as "contentId", c.message from templates t join contents c on c.id = t.content_id where t.id = $1`,
+    [id],
+  )
+  return rows[0]
+}
+
+describe('PUT /templates/{id}', () => {
+  test('is protected', async () => {
+    assert.equal((await call(`${url}/v1/templates/1`, { method: 'PUT', body: REPLACEMENT })).status, 401)
+  })
+
+  test('replaces all of it; a description that is not sent is gone, id and createdAt stay', async () => {
+    const { create, replace, read } = await newCaller()
+    const { body: before } = await create({ name: 'Old', description: 'Gone', message: TEXT })
+    const { status, body } = await replace(before.id, REPLACEMENT)
+    assert.equal(status, 200)
+    assert.deepEqual(body, { id: before.id, ...REPLACEMENT, createdAt: before.createdAt, updatedAt: body.updatedAt })
+    assert.ok(body.updatedAt >= before.updatedAt)
+    assert.deepEqual((await read(before.id)).body, body)
+    assert.equal((await replace(before.id, { ...REPLACEMENT, description: 'Back', status: 'DRAFT' })).body.description, 'Back')
+  })
+
+  for (const field of ['name', 'basic', 'status', 'message']) {
+    test(`requires ${field}, and changes nothing without it`, async () => {
+      const { create, replace, read } = await newCaller()
+      const { body: before } = await create({ name: 'Old', message: TEXT })
+      const { status, body } = await replace(before.id, { ...REPLACEMENT, [field]: undefined })
+      assert.deepEqual([status, body.code], [400, field === 'message' ? 'RCS_INVALID_MESSAGE' : 'RCS_INVALID_REQUEST'])
+      assert.deepEqual(body.details, [{ path: `/${field}`, reason: 'is required' }])
+      assert.deepEqual((await read(before.id)).body, before)
+    })
+  }
+
+  test('one of another account, an unknown one and an absurd one are all the same 404', async () => {
+    const { replace } = await newCaller()
+    const stranger = await newCaller()
+    const foreign = await stranger.created()
+    for (const id of [foreign, ...UNKNOWN_TEMPLATES]) {
+      const { status, body } = await replace(id, REPLACEMENT)
+      assert.equal(status, 404, String(id))
+      assert.deepEqual(body, {
+        statusCode: 404,
+        code: 'RCS_TEMPLATE_NOT_FOUND',
+        message: 'RCS_TEMPLATE_NOT_FOUND',
+        requestId: body.requestId,
+      })
+    }
+    assert.equal((await stranger.read(foreign)).body.name, 'Template')
+  })
+
+  test('what is wrong is told before what is missing: 400 comes before 404', async () => {
+    const { replace } = await newCaller()
+    assert.equal((await replace(999_999, { ...REPLACEMENT, name: '' })).status, 400)
+  })
+
+  test('a button may send the template it belongs to, and one that sends none changes nothing', async () => {
+    const { created, replace, read } = await newCaller()
+    const id = await created()
+    assert.equal((await replace(id, { ...REPLACEMENT, message: sending(id) })).status, 200)
+    const { status, body } = await replace(id, { ...REPLACEMENT, message: sending(id + 999) })
+    assert.deepEqual([status, body.code], [404, 'RCS_TEMPLATE_NOT_FOUND'])
+    assert.deepEqual(body.details, [{ path: '/message/buttons/0/templateId', reason: 'names no template of this account' }])
+    assert.deepEqual((await read(id)).body.message, sending(id))
+  })
+
+  test('the content of before stays as it was, for the messages that were accepted with it; the same content keeps its row', async () => {
+    const { created, replace, remove } = await newCaller()
+    const id = await created()
+    const before = await contentOf(id)
+    await replace(id, { ...REPLACEMENT, name: 'Renamed', message: { content: 'Hello', type: 'MESSAGE' } })
+    assert.equal((await contentOf(id)).contentId, before.contentId, 'only the order of its fields has changed')
+    await replace(id, REPLACEMENT)
+    const after = await contentOf(id)
+    assert.notEqual(after.contentId, before.contentId)
+    await replace(id, { ...REPLACEMENT, basic: true })
+    assert.notEqual((await contentOf(id)).contentId, after.contentId)
+    await remove(id)
+    const { rows } = await pool.query('select message from contents where id = any ($1) order by id', [[before.contentId, after.contentId]])
+    assert.deepEqual(
+      rows.map(({ message }) => message),
+      [TEXT, REPLACEMENT.message],
+    )
+  })
+
+  test('of many at once the last one stands as a whole, and its buttons are those that count', async () => {
+    const { created, replace, read } = await newCaller()
+    const targets = await Promise.all([created(), created(), created()])
+    const id = await created()
+    for (let round = 0; round < 20; round += 1) {
+      const answers = await Promise.all(
+        targets.flatMap((target, index) => [
+          replace(id, { ...REPLACEMENT, name: `Name ${index}`, message: sending(target) }),
+          replace(id, { ...REPLACEMENT, name: `Name ${index}`, message: sending(target) }),
+        ]),
+      )
+      assert.ok(answers.every(({ status }) => status === 200))
+      const { name, message } = (await read(id)).body
+      const target = targets[Number(name.split(' ')[1])] as number
+      assert.deepEqual(message, sending(target))
+      const { rows } = await pool.query('select target_id from template_references where template_id = $1', [id])
+      assert.deepEqual(rows, [{ target_id: target }])
+    }
+  })
+})

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { CONTENT_SCHEMAS, type MessageContent } from '../../src/content/content.ts'
+import { contentFacts } from '../../src/content/facts.ts'
+import { OPERATIONS } from '../../src/templates/schemas.ts'
+import { createTemplate, readTemplate, replaceTemplate } from '../../src/templates/templates.ts'
+import { createSchemaCompiler } from '../../src/validation.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createCaller } from '../support/service.ts'
+import { brokenContent, validContent } from './arbitrary.ts'
+
+const { pool } = await createTestDatabase()
+const check = createSchemaCompiler(CONTENT_SCHEMAS)(OPERATIONS.check.body)
+const seed = Date.now() % 2 ** 31
+
+describe(`content (fast-check, seed ${seed})`, () => {
+  test('whatever is right is taken, stored, and read back unchanged, also in place of another', async () => {
+    const { accountId } = await createCaller(pool)
+    const target = { name: 'T', basic: false, status: 'DRAFT' as const, message: { type: 'MESSAGE' as const, content: 'x' } }
+    const { id: targetId } = await createTemplate(pool, accountId, target)
+    const { id } = await createTemplate(pool, accountId, target)
+    await fc.assert(
+      fc.asyncProperty(validContent([targetId, id]), async (content) => {
+        assert.deepEqual(check({ message: content }), [])
+        const input = { ...target, message: content as MessageContent }
+        const created = await createTemplate(pool, accountId, { ...input, message: content as MessageContent })
+        assert.deepEqual((await readTemplate(pool, accountId, created.id)).message, content)
+        await replaceTemplate(pool, accountId, id, input)
+        const { message } = await readTemplate(pool, accountId, id)
+        assert.deepEqual(message, content)
+        assert.equal(JSON.stringify(message), JSON.stringify(content), 'the order of the fields is kept too')
+      }),
+      { numRuns: 300, seed },
+    )
+  })
+
+  test('a single change outside the rules is refused, wherever it is made', () => {
+    fc.assert(
+      fc.property(brokenContent, ({ message, name, key }) => {
+        assert.notDeepEqual(check({ message }), [], `${name} at ${key}`)
+      }),
+      { numRuns: 2_000, seed },
+    )
+  })
+
+  test('nothing makes the check or the facts throw, and every violation has a path and a reason', () => {
+    const anyJson = fc.jsonValue({ maxDepth: 6, stringUnit: 'binary' })
+    const hostile = fc.oneof(
+      anyJson,
+      fc.record({
+        type: fc.constantFrom('MESSAGE', 'CARD', 'CAROUSEL', 'CONTACT', 'LOCATION', 'VIDEO'),
+        content: anyJson,
+        buttons: anyJson,
+        data: anyJson,
+      }),
+      fc.record({
+        type: fc.constant('CAROUSEL'),
+        data: fc.record({ cardWidth: anyJson, cards: fc.array(fc.record({ title: anyJson, buttons: fc.array(anyJson) })) }),
+      }),
+      brokenContent.map(({ message }) => message),
+    )
+    fc.assert(
+      fc.property(hostile, fc.boolean(), (message, basic) => {
+        for (const { path, reason } of check({ message, basic })) assert.ok(/^(\/|$)/.test(path) && reason !== '')
+        contentFacts(message, basic, '/message')
+      }),
+      { numRuns: 2_000, seed },
+    )
+  })
+})
+
+describe('the largest bodies that the limits admit', () => {
+  const button = (id: string) => ({
+    id: id.padEnd(64, '-'),
+    type: 'url',
+    text: '😀'.repeat(25),
+    url: `https://example.com/${'a'.repeat(2028)}`,
+  })
+  const card = (index: number) => ({
+    title: '😀'.repeat(200),
+    content: '😀'.repeat(2000),
+    imageUrl: `https://example.com/${'a'.repeat(2028)}`,
+    buttons: [0, 1, 2, 3].map((place) => button(`c${index}.${place}`)),
+  })
+  const many = <T>(value: T) => Array.from({ length: 990 }, () => value)
+  const bodies: Record<string, unknown> = {
+    'the largest carousel': {
+      type: 'CAROUSEL',
+      data: { cards: Array.from({ length: 10 }, (_, index) => card(index)) },
+      buttons: Array.from({ length: 11 }, (_, index) => button(`b${index}`)),
+    },
+    'a text of 256 KiB': { type: 'MESSAGE', content: 'a'.repeat(262_000) },
+    'nothing but empty buttons': { type: 'MESSAGE', content: 'x', buttons: many({}) },
+    'nothing but empty cards': { type: 'CAROUSEL', data: { cards: many({}) } },
+    'nothing but unknown fields': Object.fromEntries(many(0).map((_, index) => [`field${index}`, index])),
+    'nothing but phone numbers': { type: 'CONTACT', data: { name: 'x', phoneNumbers: many('+48500100200') } },
+    'an email address made to be searched for ever': {
+      type: 'CONTACT',
+      data: { name: 'x', phoneNumbers: [], email: `a@${'.a'.repeat(130_000)}@` },
+    },
+    'an address of 256 KiB': { type: 'CARD', data: { imageUrl: `https://${'ą.'.repeat(80_000)}com/` } },
+    'a label of nothing but halves of pairs': { type: 'MESSAGE', content: '\ud800'.repeat(40_000) },
+  }
+  for (const [name, message] of Object.entries(bodies)) {
+    test(`${name} is judged in under 5 ms`, (t) => {
+      const times = Array.from({ length: 31 }, () => {
+        const startedAt = performance.now()
+        check({ message })
+        return performance.now() - startedAt
+      }).sort((a, b) => a - b)
+      const [fastest = 0, median = 0] = [times[0], times[15]]
+      t.diagnostic(`${Buffer.byteLength(JSON.stringify(message))} bytes: fastest ${fastest.toFixed(2)} ms, median ${median.toFixed(2)} ms`)
+      // What it costs, not what the neighbours on the machine cost.
+      assert.ok(fastest < 5)
+    })
+  }
+})

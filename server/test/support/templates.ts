@@ -1,0 +1,61 @@
+import type { Pool } from '../../src/db/pool.ts'
+import { type Answer, call, createCaller, startTestService, type TestCaller } from './service.ts'
+
+export const TEXT = { type: 'MESSAGE', content: 'Hello' }
+export const UNKNOWN_TEMPLATES = [
+  '0',
+  '-1',
+  '00',
+  '01',
+  '+1',
+  '1.0',
+  '1e0',
+  '2147483648',
+  '99999999999999999999',
+  'abc',
+  'check',
+  '%00',
+  'ą',
+  "1' or 1=1",
+]
+
+/** A content with a button that sends a template. */
+export function sending(...templateIds: number[]) {
+  return {
+    ...TEXT,
+    buttons: templateIds.map((templateId, index) => ({ id: `b${index}`, type: 'trigger_template', text: 'More', templateId })),
+  }
+}
+
+export type TemplateCaller = TestCaller & {
+  create: (body: unknown) => Promise<Answer>
+  /** Creates one and returns its id. */
+  created: (message?: unknown, fields?: Record<string, unknown>) => Promise<number>
+  read: (id: number | string) => Promise<Answer>
+  list: (query?: string) => Promise<Answer>
+  replace: (id: number | string, body: unknown) => Promise<Answer>
+  remove: (id: number | string) => Promise<Answer>
+  check: (body: unknown, query?: string) => Promise<Answer>
+}
+
+/** The service with limits out of the way, and callers of it, each of an account of its own. */
+export async function startTemplateService({ url: HERALD_DATABASE_URL, pool }: { url: string; pool: Pool }) {
+  const { url, log } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' })
+  async function newCaller(): Promise<TemplateCaller> {
+    const caller = await createCaller(pool)
+    const { authorization } = caller
+    const send = (method: string, path: string, body?: unknown) => call(`${url}/v1/templates${path}`, { method, authorization, body })
+    const create = (body: unknown) => send('POST', '', body)
+    return {
+      ...caller,
+      create,
+      created: async (message = TEXT, fields = {}) => (await create({ name: 'Template', message, ...fields })).body.id,
+      read: (id) => send('GET', `/${id}`),
+      list: (query = '') => send('GET', query),
+      replace: (id, body) => send('PUT', `/${id}`, body),
+      remove: (id) => send('DELETE', `/${id}`),
+      check: (body, query = '') => send('POST', `/check${query}`, body),
+    }
+  }
+  return { url, log, newCaller }
+}

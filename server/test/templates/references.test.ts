@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { MessageContent } from '../../src/content/content.ts'
+import { type ApiError, ERRORS } from '../../src/errors.ts'
+import { createTemplate, deleteTemplate, replaceTemplate, withMissingTargetsNamed } from '../../src/templates/templates.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createCaller } from '../support/service.ts'
+import { sending, TEXT } from '../support/templates.ts'
+
+const { pool } = await createTestDatabase()
+
+const ROUNDS = 1_000
+const AT_ONCE = 20
+
+const inputOf = (message: unknown) => ({ name: 'X', basic: false, status: 'DRAFT' as const, message: message as MessageContent })
+
+/** Writes and deletes as the API does; each tells the status that it would answer with. */
+async function setUp() {
+  const { accountId } = await createCaller(pool)
+  const statusOf = (work: Promise<unknown>, success: number) =>
+    work.then(
+      () => success,
+      (error: ApiError) => ERRORS[error.code]?.status ?? Promise.reject(error),
+    )
+  const write = (message: unknown, id?: number) => {
+    const input = inputOf(message)
+    const writing = id === undefined ? createTemplate(pool, accountId, input) : replaceTemplate(pool, accountId, id, input)
+    return withMissingTargetsNamed(pool, accountId, input, writing)
+  }
+  return {
+    created: async (message: unknown = TEXT) => (await write(message)).id,
+    point: (message: unknown, id?: number) => statusOf(write(message, id), 200),
+    remove: (id: number) => statusOf(deleteTemplate(pool, accountId, id), 204),
+  }
+}
+
+describe('buttons that send a template', () => {
+  test(`pointing one at a template and deleting that at the same time, ${ROUNDS} times: never a button without a target`, async (t) => {
+    const { created, point, remove } = await setUp()
+    const outcomes: string[] = []
+
+    async function round(index: number): Promise<void> {
+      const target = await created()
+      const onCard = { type: 'CAROUSEL', data: { cards: [{ title: 'A' }, { title: 'B', buttons: sending(target).buttons }] } }
+      const message = index % 2 === 0 ? sending(target) : onCard
+      // A new template in one half of the rounds, one that stood before in the other; and either of the two may be the first to set out.
+      const source = index % 4 < 2 ? await created() : undefined
+      const [first, second] = [() => point(message, source), () => remove(target)]
+      const statuses = index % 8 < 4 ? await Promise.all([first(), second()]) : (await Promise.all([second(), first()])).toReversed()
+      outcomes.push(statuses.join(' '))
+    }
+
+    for (let index = 0; index < ROUNDS; index += AT_ONCE) {
+      await Promise.all(Array.from({ length: AT_ONCE }, (_, place) => round(index + place)))
+    }
+    const counts = Object.groupBy(outcomes, (outcome) => outcome)
+    t.diagnostic(`the button won ${counts['200 409']?.length} times, the deletion ${counts['404 204']?.length} times`)
+    assert.deepEqual(new Set(Object.keys(counts)), new Set(['200 409', '404 204']), 'one of the two wins, and both do at times')
+    await assertEveryButtonHasItsTarget()
+  })
+
+  test('whatever is created, replaced and deleted at once, no button loses its target and nothing waits for ever', async (t) => {
+    const { created, point, remove } = await setUp()
+    const random = seededRandom(t)
+    const ids = await Promise.all(Array.from({ length: 6 }, () => created()))
+    async function change(): Promise<void> {
+      const place = random(ids.length)
+      const id = ids[place] as number
+      const message = sending(...Array.from({ length: random(4) }, () => ids[random(ids.length)] as number))
+      const status = await [() => point(message), () => point(message, id), () => remove(id)][random(3)]?.()
+      assert.ok(status === 200 || status === 204 || status === 404 || status === 409, String(status))
+      if (status === 204) ids[place] = await created()
+    }
+    for (let round = 0; round < 40; round += 1) await Promise.all(Array.from({ length: 12 }, change))
+    await assertEveryButtonHasItsTarget()
+  })
+})
+
+function seededRandom(t: { diagnostic: (text: string) => void }): (below: number) => number {
+  let state = Date.now() % 2 ** 31
+  t.diagnostic(`seed ${state}`)
+  return (below) => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31
+    return Math.floor((state / 2 ** 31) * below)
+  }
+}
+
+/** Asks the contents themselves, not the table of references. */
+async function assertEveryButtonHasItsTarget(): Promise<void> {
+  const { rows: contents } = await pool.query('select t.id, c.message from templates t join contents c on c.id = t.content_id')
+  const standing = new Set(contents.map(({ id }) => id))
+  const buttons = contents.flatMap(({ id, message }) =>
+    [...JSON.stringify(message).matchAll(/"templateId":(\d+)/g)].map(([, target]) => ({ id, target: Number(target) })),
+  )
+  assert.ok(buttons.length > 0)
+  for (const { id, target } of buttons)
+    assert.ok(standing.has(target), `template ${id} has a button that sends ${target}, which is not there`)
+  const { rows: references } = await pool.query('select template_id as id, target_id as target from template_references')
+  const known = (list: { id: number; target: number }[]) => [...new Set(list.map(({ id, target }) => `${id} ${target}`))].sort()
+  assert.deepEqual(known(references), known(buttons), 'the references are those of the contents')
+}
