@@ -36,7 +36,7 @@ export async function listTemplates(db: Executor, accountId: number, query: Page
     `select ${TEMPLATE} from templates t join contents c on c.id = t.content_id
      where t.account_id = $1
        and ($2::text is null or t.status = $2)
-       and ($3::text is null or c.message ->> 'type' = $3)
+       and ($3::text is null or c.type = $3)
        and ($4::date is null or t.created_at >= $4::date::timestamp at time zone 'UTC')
        and ($5::date is null or t.created_at < ($5::date + 1)::timestamp at time zone 'UTC')
        and ${page.condition}

@@ -21,6 +21,10 @@ import { until } from '../support/until.ts'
 
 const isRoot = process.getuid?.() === 0
 
+// With a database in it, and no account yet: for all that is not about making one.
+const emptyDatabase = await createDataDir()
+await heraldJson(['migrate'], { HERALD_DATA_DIR: emptyDatabase })
+
 function demoAuthorization(dataDir: string): string {
   return JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8')).authorization
 }
@@ -44,7 +48,7 @@ async function stopInOrder({ child, ended }: HeraldProcess): Promise<void> {
 
 describe('the embedded database', { concurrency: 2 }, () => {
   test('Ctrl-C, even twice within a second as npm makes it, stops service and database in order, well within 10 s, and loses nothing', async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const first = await startHerald({ HERALD_DATA_DIR: dataDir })
     await leaveMark(first, dataDir, 'kept')
     const postmaster = postmasterPid(dataDir) as number
@@ -62,7 +66,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   })
 
   test('after kill -9 of the service, the next start takes over the orphaned database', async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const first = await startHerald({ HERALD_DATA_DIR: dataDir })
     await leaveMark(first, dataDir, 'before the kill')
     first.child.kill('SIGKILL')
@@ -78,7 +82,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   })
 
   test('after kill -9 of service and database, the stale lock file does not stop the next start', async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const first = await startHerald({ HERALD_DATA_DIR: dataDir })
     await leaveMark(first, dataDir, 'before both kills')
     first.child.kill('SIGKILL')
@@ -90,7 +94,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   })
 
   test('a lock file whose process id now belongs to another program, or to another PostgreSQL, does not stop the next start', async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const first = await startHerald({ HERALD_DATA_DIR: dataDir })
     await leaveMark(first, dataDir, 'before the restart')
     const lockFile = join(dataDir, 'postgres', 'postmaster.pid')
@@ -101,7 +105,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
 
     const { uid, gid } = statSync(join(dataDir, 'postgres'))
     const other = spawn('sleep', ['60'], { ...(isRoot && { uid, gid }), cwd: '/' })
-    const neighbourDir = await createDataDir()
+    const neighbourDir = await createDataDir(emptyDatabase)
     const neighbour = await startHerald({ HERALD_DATA_DIR: neighbourDir })
     try {
       for (const pid of [other.pid, postmasterPid(neighbourDir)]) {
@@ -118,7 +122,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   })
 
   test('when the database dies under the running service, it is started again and serves on, with all that was answered', async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
     await leaveMark(herald, dataDir, 'before the crash')
     const postmaster = postmasterPid(dataDir) as number
@@ -130,7 +134,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   })
 
   test('a second service on the same directory says so in one sentence, and the first is none the worse', async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const first = await startHerald({ HERALD_DATA_DIR: dataDir })
     const second = await runHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
     assert.equal(second.code, 1)
@@ -148,7 +152,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   })
 
   test('commands reach it whether the service runs or not; the last one to leave stops it', async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const env = { HERALD_DATA_DIR: dataDir }
     const { accountId } = await heraldJson(['account', 'create', 'Shop'], env)
     assert.equal(postmasterPid(dataDir), undefined)
@@ -171,7 +175,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   })
 
   test('eight who come at once, also after a crash, share one server; of eight who leave at once the last stops it', async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const lockFile = join(dataDir, 'postgres', 'postmaster.pid')
     const noProcess = 2 ** 22 + 1
     for (let round = 0; round < 6; round += 1) {
@@ -217,7 +221,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   test('as root without the right to look into other processes, as in a container, it starts, serves and stops', {
     skip: (!isRoot || !existsSync(setpriv)) && 'not root',
   }, async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const env = { HERALD_DATA_DIR: dataDir }
     const wrapper = [setpriv, '--bounding-set=-sys_ptrace', '--inh-caps=-sys_ptrace']
     const first = await startHerald(env, wrapper)
@@ -232,7 +236,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   })
 
   test('the log of PostgreSQL holds neither statements nor values', async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
     const [, , , , host] = readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')
     const client = new pg.Client({ host: host as string, user: 'herald', database: 'herald' })
@@ -257,7 +261,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
 
   test('Ctrl-C just as the database is being started again leaves nothing running', async () => {
     for (const delayMs of [0, 20, 60, 120]) {
-      const dataDir = await createDataDir()
+      const dataDir = await createDataDir(emptyDatabase)
       const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
       process.kill(postmasterPid(dataDir) as number, 'SIGKILL')
       // The moment itself is what is tested here: a time, not a condition.
@@ -270,7 +274,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   })
 
   test('Ctrl-C ends the service within 10 s even where the database is frozen', { skip: process.platform !== 'linux' }, async () => {
-    const dataDir = await createDataDir()
+    const dataDir = await createDataDir(emptyDatabase)
     const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
     const pids = [postmasterPid(dataDir) as number, ...childrenOf(postmasterPid(dataDir) as number)]
     for (const pid of pids) process.kill(pid, 'SIGSTOP')

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -74,9 +74,13 @@ export async function startHerald(env: Env, wrapper?: string[]): Promise<HeraldP
   return { ...started, url }
 }
 
-/** A directory of one's own; its embedded server, should one still run, is stopped and the directory removed when the test file ends. */
-export async function createDataDir(): Promise<string> {
+/**
+ * A directory of one's own; its embedded server, should one still run, is stopped and the directory removed when the test file ends.
+ * `like`: begins as a copy of this one, whose server is stopped. Making a database anew takes ten times as long.
+ */
+export async function createDataDir(like?: string): Promise<string> {
   const dataDir = await mkdtemp(join(tmpdir(), 'herald-data-'))
+  if (like !== undefined) execFileSync('cp', ['-a', `${like}/.`, dataDir])
   after(async () => {
     killServicesBelow(dataDir)
     const pid = postmasterPid(dataDir)

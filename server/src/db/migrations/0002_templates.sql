@@ -5,7 +5,8 @@ create table contents (
   account_id integer not null references accounts,
   basic boolean not null,
   -- Not jsonb, which would not keep the order of the fields.
-  message json not null check (message ->> 'type' is not null),
+  message json not null,
+  type text not null generated always as (message ->> 'type') stored,
   created_at timestamptz(3) not null default now()
 );
 

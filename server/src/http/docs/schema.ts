@@ -2,8 +2,8 @@ import { type ApiDocument, flatten, resolve, type Schema, schemaName } from './d
 import { type Html, html, join, markdown, type Part } from './html.ts'
 
 /**
- * How a schema is shown. `inPlace`: named objects are unfolded where they are used, for a request, which is to be written down in one go;
- * elsewhere their name links to where they are listed. `marks`: whoever writes a body asks what is required, whoever reads one what may be
+ * How a schema is shown. `inPlace`: a named object is unfolded where it is used, for a request, which is to be written down in one go; one
+ * within another, and elsewhere any, links to where it is listed: the buttons of every kind of message would be shown nine times over. `marks`: whoever writes a body asks what is required, whoever reads one what may be
  * absent. `above` holds the names it is inside of, so that an object within itself ends.
  */
 export type View = { document: ApiDocument; inPlace: boolean; marks: 'required' | 'optional'; above: readonly string[] }
@@ -124,7 +124,7 @@ function mapOf({ additionalProperties, patternProperties = {} }: Schema): Schema
 }
 
 function isElsewhere(view: View, name: string | undefined): boolean {
-  return name !== undefined && (!view.inPlace || view.above.includes(name))
+  return name !== undefined && (!view.inPlace || view.above.length > 0)
 }
 
 function inside(view: View, name: string | undefined): View {
