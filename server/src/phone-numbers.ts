@@ -5,7 +5,7 @@ import { parsePhoneNumberFromString } from 'libphonenumber-js/max'
  * code. Judged by length only: which numbers are in use changes faster than any table, and a wrong refusal loses a message.
  */
 export function normalisePhoneNumber(text: string): string | undefined {
-  if (!/^\+?[0-9 ().-]{5,40}$/.test(text)) return undefined
+  if (!/^\+?[0-9][0-9 ().-]{4,39}$/.test(text)) return undefined
   const number = parsePhoneNumberFromString(text.startsWith('+') ? text : `+${text}`)
-  return number?.isPossible() && number.ext === undefined ? number.number : undefined
+  return number?.isPossible() ? number.number : undefined
 }

@@ -46,7 +46,11 @@ export function isPublicAddress(address: string): boolean {
 export function isPublicHost(host: string): boolean {
   if (host.startsWith('[')) return isPublicAddress(host.slice(1, -1))
   if (isIP(host) === 4) return isPublicAddress(host)
-  const labels = host.replace(/\.$/, '').split('.')
-  const last = labels.at(-1) ?? ''
-  return labels.length > 1 && !labels.includes('') && !['localhost', 'local', 'internal'].includes(last)
+  const name = host.replace(/\.$/, '')
+  const labels = name.split('.')
+  const isName = name.length <= 253 && labels.length > 1 && labels.every((label) => LABEL.test(label))
+  return isName && !['localhost', 'local', 'internal'].includes(labels.at(-1) ?? '')
 }
+
+// As the domain name system has it, with the underscore that some hosts use all the same.
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/

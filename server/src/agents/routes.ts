@@ -4,7 +4,7 @@ import type { Pool } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../http/error-answers.ts'
 import { callerOf } from '../http/guard.ts'
-import { NoQuery, refTo } from '../http/schemas.ts'
+import { NoQuery, refTo } from '../schemas.ts'
 import { BILLING_TYPES, changeAgent, listActiveAgents } from './agents.ts'
 
 export const AGENTS_TAG = { name: 'Agents', description: 'The senders that are assigned to the account.' }

@@ -9,7 +9,7 @@ function button<Kind extends (typeof BUTTON_TYPES)[number], Fields extends TProp
   type: Kind,
   title: string,
   fields: Fields,
-  options: { rules?: unknown } = {},
+  options: { description?: string; rules?: unknown } = {},
 ) {
   return Type.Object(
     {
@@ -48,7 +48,7 @@ export const Button = oneOfTypes(
         longitude: Type.Optional(Longitude),
         label: Type.Optional(LocationLabel),
       },
-      { rules: locationRules },
+      { description: 'With both coordinates, or neither.', rules: coordinateRules },
     ),
     button('trigger_template', 'Sends a template of the account', {
       templateId: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'The template that a tap sends.' }),
@@ -63,7 +63,7 @@ function calendarRules({ startTime, endTime }: Record<string, unknown>): Violati
   return start !== undefined && end !== undefined && end <= start ? [{ path: '/endTime', reason: 'must be later than startTime' }] : []
 }
 
-function locationRules({ latitude, longitude, label }: Record<string, unknown>): Violation[] {
+function coordinateRules({ latitude, longitude, label }: Record<string, unknown>): Violation[] {
   if (latitude === undefined && longitude === undefined) {
     return label === undefined
       ? []

@@ -1,9 +1,9 @@
 import { type Static, type TProperties, type TSchema, Type } from 'typebox'
-import { refTo } from '../http/schemas.ts'
+import { refTo } from '../schemas.ts'
 import { Button } from './buttons.ts'
 import { EmailAddress, Latitude, LocationLabel, Longitude, MediaUrl, oneOfTypes, PhoneNumber, WebUrl } from './fields.ts'
-import { CARD_TEXT_MAX_LENGTH, CARD_TITLE_MAX_LENGTH, MAX_BUTTONS, MAX_CARD_BUTTONS, TEXT_MAX_LENGTH } from './limits.ts'
-import { cardRules, carouselCardRules, carouselRules, contactRules, locationRules, uniqueButtonIds } from './rules.ts'
+import { CARD_TEXT_MAX_LENGTH, CARD_TITLE_MAX_LENGTH, MAX_BUTTONS, MAX_CARD_BUTTONS, MAX_PHONE_NUMBERS, TEXT_MAX_LENGTH } from './limits.ts'
+import { cardRules, carouselCardRules, carouselRules, contactRules, uniqueButtonIds } from './rules.ts'
 
 // What a message may say: the schemas of every type. Rules that a schema can't say are in rules.ts, and are part of the schemas here.
 
@@ -13,7 +13,7 @@ function content<Kind extends (typeof CONTENT_TYPES)[number], Text extends TSche
   type: Kind,
   title: string,
   fields: { content: Text; data: Data; maxButtons?: number },
-  options: { rules?: unknown } = {},
+  options: { description?: string; rules?: unknown } = {},
 ) {
   const { maxButtons = MAX_BUTTONS } = fields
   return Type.Object(
@@ -75,7 +75,7 @@ export const MessageContent = oneOfTypes(
     }),
     content(
       'CARD',
-      'A card with title, text, image and buttons; at least one of the first three',
+      'A card',
       {
         content: text(CARD_TEXT_MAX_LENGTH, 'The description.'),
         data: Type.Optional(
@@ -88,7 +88,11 @@ export const MessageContent = oneOfTypes(
         ),
         maxButtons: MAX_CARD_BUTTONS,
       },
-      { rules: cardRules },
+      {
+        description:
+          'At least one of `content`, `title` and `imageUrl`. With `HORIZONTAL`, an image needs a title, a content or a button beside it.',
+        rules: cardRules,
+      },
     ),
     content(
       'CAROUSEL',
@@ -104,27 +108,32 @@ export const MessageContent = oneOfTypes(
     ),
     content(
       'CONTACT',
-      'A contact, sent as a text with a button to call each number',
+      'A contact',
       {
         content: text(TEXT_MAX_LENGTH, 'The text above.'),
         data: data({
           name: Type.String({ minLength: 1, maxLength: 200 }),
-          phoneNumbers: Type.Array(PhoneNumber, { minItems: 1, maxItems: 5 }),
+          phoneNumbers: Type.Array(PhoneNumber, { minItems: 1, maxItems: MAX_PHONE_NUMBERS }),
           email: Type.Optional(EmailAddress),
           organization: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
           url: Type.Optional(WebUrl('A page.')),
         }),
+        maxButtons: MAX_BUTTONS - 1,
       },
-      { rules: contactRules },
+      {
+        description: `Sent as a text of at most ${TEXT_MAX_LENGTH} characters, content and data together, with a button to call each number; those count as buttons, of which there are at most ${MAX_BUTTONS} in all.`,
+        rules: contactRules,
+      },
     ),
     content(
       'LOCATION',
-      'A place, sent as a text with a button that opens the map',
+      'A place',
       {
         content: text(TEXT_MAX_LENGTH, 'The text above.'),
         data: data({ latitude: Latitude, longitude: Longitude, label: Type.Optional(LocationLabel) }),
+        maxButtons: MAX_BUTTONS - 1,
       },
-      { rules: locationRules },
+      { description: `Sent as a text with a button that opens the map, which is one of the ${MAX_BUTTONS} that a message may have.` },
     ),
   ],
   { $id: 'MessageContent', rules: uniqueButtonIds },

@@ -19,7 +19,10 @@ const TextFact = Type.Object(
 
 export const ContentFacts = Type.Object(
   {
-    texts: Type.Array(TextFact, { description: 'The length of every text, against its limit.' }),
+    texts: Type.Array(TextFact, {
+      description:
+        'The length of the content and of the titles and texts of cards, against their limits; of a contact, as the one text it is sent as.',
+    }),
     billingClass: Type.Enum(['basic', 'single'], {
       description: `Outside the US: \`basic\` for a text of at most ${BASIC_MAX_BYTES} bytes with nothing beside it, \`single\` for all else.`,
     }),
@@ -38,7 +41,7 @@ type Note = { path: string; note: string }
 /** `path` is where the content stands. Undefined where its type is not known: nothing can be told of it then. */
 export function contentFacts(message: unknown, basic: boolean, path: string) {
   const content = fieldsOf(message)
-  const textLimit = typeof content.type === 'string' ? TEXT_LIMITS[content.type] : undefined
+  const textLimit = TEXT_LIMITS.get(content.type)
   if (textLimit === undefined) return undefined
   return {
     texts: textsOf(content, textLimit).map(({ text, at, max }) => ({
@@ -54,16 +57,17 @@ export function contentFacts(message: unknown, basic: boolean, path: string) {
   }
 }
 
-const TEXT_LIMITS: Record<string, number> = {
-  MESSAGE: TEXT_MAX_LENGTH,
-  AUDIO: 0,
-  VIDEO: CARD_TEXT_MAX_LENGTH,
-  FILE: 0,
-  CARD: CARD_TEXT_MAX_LENGTH,
-  CAROUSEL: 0,
-  CONTACT: TEXT_MAX_LENGTH,
-  LOCATION: TEXT_MAX_LENGTH,
-}
+// Maps, since what is looked up in them comes from outside and may be "constructor".
+const TEXT_LIMITS = new Map<unknown, number>([
+  ['MESSAGE', TEXT_MAX_LENGTH],
+  ['AUDIO', 0],
+  ['VIDEO', CARD_TEXT_MAX_LENGTH],
+  ['FILE', 0],
+  ['CARD', CARD_TEXT_MAX_LENGTH],
+  ['CAROUSEL', 0],
+  ['CONTACT', TEXT_MAX_LENGTH],
+  ['LOCATION', TEXT_MAX_LENGTH],
+])
 
 /** A contact is one text on the phone, so it is measured as one. */
 function textsOf({ type, content, data }: Fields, limit: number): { text: string; at: string; max: number }[] {
@@ -84,40 +88,61 @@ function billingClass({ type, content, buttons }: Fields): 'basic' | 'single' {
   return type === 'MESSAGE' && isShort && listOf(buttons).length === 0 ? 'basic' : 'single'
 }
 
-const FEATURE_OF_CONTENT: Record<string, string> = {
-  CARD: 'RICHCARD_STANDALONE',
-  CAROUSEL: 'RICHCARD_CAROUSEL',
-  CONTACT: 'ACTION_DIAL',
-  LOCATION: 'ACTION_VIEW_LOCATION',
-}
-const FEATURE_OF_BUTTON: Record<string, string> = {
-  url: 'ACTION_OPEN_URL',
-  call: 'ACTION_DIAL',
-  calendar: 'ACTION_CREATE_CALENDAR_EVENT',
-}
+const FEATURE_OF_CONTENT = new Map<unknown, string>([
+  ['CARD', 'RICHCARD_STANDALONE'],
+  ['CAROUSEL', 'RICHCARD_CAROUSEL'],
+  ['CONTACT', 'ACTION_DIAL'],
+  ['LOCATION', 'ACTION_VIEW_LOCATION'],
+])
+const FEATURE_OF_BUTTON = new Map<unknown, string>([
+  ['url', 'ACTION_OPEN_URL'],
+  ['call', 'ACTION_DIAL'],
+  ['calendar', 'ACTION_CREATE_CALENDAR_EVENT'],
+])
 
 function featuresOf(content: Fields): string[] {
-  const isVideoCard = content.type === 'VIDEO' && typeof content.content === 'string' && content.content !== ''
   const ofButtons = buttonsOf(content).map(({ button }) => {
     const { type, latitude } = fieldsOf(button)
     if (type === 'location') return latitude === undefined ? 'ACTION_SHARE_LOCATION' : 'ACTION_VIEW_LOCATION'
-    return FEATURE_OF_BUTTON[String(type)]
+    return FEATURE_OF_BUTTON.get(type)
   })
-  const features = [isVideoCard ? 'RICHCARD_STANDALONE' : FEATURE_OF_CONTENT[String(content.type)], ...ofButtons]
+  const features = [isVideoCard(content) ? 'RICHCARD_STANDALONE' : FEATURE_OF_CONTENT.get(content.type), ...ofButtons]
   return [...new Set(features.filter((feature) => feature !== undefined))].sort()
 }
 
+/** RCS files carry no caption, so a video with a text is sent as a card. */
+function isVideoCard({ type, content }: Fields): boolean {
+  return type === 'VIDEO' && typeof content === 'string' && content !== ''
+}
+
 function iphoneNotes(content: Fields): Note[] {
-  if (content.type === 'MESSAGE') return linkNotes(content.content)
-  if (content.type === 'CARD') {
-    const { orientation, imageUrl } = fieldsOf(content.data)
-    const isCropped = orientation === 'HORIZONTAL' && imageUrl !== undefined
-    return [
-      ...(isCropped ? [{ path: '/data/orientation', note: 'iPhones crop the image of a horizontal card; VERTICAL is safe.' }] : []),
-      ...cardNotes({ ...fieldsOf(content.data), content: content.content, buttons: content.buttons }, '/data', ''),
-    ]
+  switch (content.type) {
+    case 'MESSAGE':
+    case 'LOCATION':
+      return linkNotes(content.content, '/content')
+    case 'CONTACT':
+      return linkNotes(contactText(content.content, fieldsOf(content.data)), '')
+    case 'FILE':
+      return gifNotes(fieldsOf(content.data).fileUrl, '/data/fileUrl')
+    case 'VIDEO':
+      return isVideoCard(content) ? cardTextNotes({ content: content.content }, '/data', '') : []
+    case 'CARD':
+      return singleCardNotes(content)
+    default:
+      return carouselNotes(content)
   }
-  if (content.type !== 'CAROUSEL') return []
+}
+
+function singleCardNotes({ content, buttons, data }: Fields): Note[] {
+  const { orientation, imageUrl } = fieldsOf(data)
+  const isCropped = orientation === 'HORIZONTAL' && imageUrl !== undefined
+  return [
+    ...(isCropped ? [{ path: '/data/orientation', note: 'iPhones crop the image of a horizontal card; VERTICAL is safe.' }] : []),
+    ...cardNotes({ ...fieldsOf(data), content, buttons }, '/data', ''),
+  ]
+}
+
+function carouselNotes(content: Fields): Note[] {
   const { cardWidth, cards } = fieldsOf(content.data)
   return [
     ...(cardWidth === 'SMALL' ? [{ path: '/data/cardWidth', note: 'iPhones show carousels best with the width MEDIUM.' }] : []),
@@ -130,36 +155,41 @@ function iphoneNotes(content: Fields): Note[] {
 
 const LINK = /https?:\/\/\S+/gi
 const CARD_TEXT_SHOWN_WHOLE = 150
-const REPLY_BUTTONS = ['quick_reply', 'trigger_template']
+const REPLY_BUTTONS: unknown[] = ['quick_reply', 'trigger_template']
 
 /** `at` is where title, image and height stand, `textAt` where text and buttons do. */
-function cardNotes({ title, content, imageUrl, height, buttons }: Fields, at: string, textAt: string): Note[] {
-  const [titleText, text] = [title, content].map((value) => (typeof value === 'string' ? value : ''))
-  const types = listOf(buttons).map((button) => String(fieldsOf(button).type))
+function cardNotes(card: Fields, at: string, textAt: string): Note[] {
+  const types = listOf(card.buttons).map((button) => fieldsOf(button).type)
   const replies = types.filter((type) => REPLY_BUTTONS.includes(type)).length
+  const isMuch = replies > 3 || types.length - replies > 1
   return [
-    height !== undefined && { path: `${at}/height`, note: 'iPhones show every card in one height, whatever this says.' },
-    isGif(imageUrl) && { path: `${at}/imageUrl`, note: 'A GIF stands still on iPhones.' },
-    text?.match(LINK) !== null && { path: `${textAt}/content`, note: 'A link in the text of a card is plain text; use a url button.' },
-    lengthOf(`${titleText}${text}`) > CARD_TEXT_SHOWN_WHOLE && {
-      path: `${textAt}/content`,
-      note: `Title and text over about ${CARD_TEXT_SHOWN_WHOLE} characters can be cut off.`,
-    },
-    (types.length - replies > 1 || replies > 3) && {
-      path: `${textAt}/buttons`,
-      note: 'Up to three replies and one other button look the same on both.',
-    },
-  ].filter((note): note is Note => note !== false)
+    ...(card.height !== undefined ? [{ path: `${at}/height`, note: 'iPhones show every card in one height, whatever this says.' }] : []),
+    ...gifNotes(card.imageUrl, `${at}/imageUrl`),
+    ...cardTextNotes(card, at, textAt),
+    ...(isMuch ? [{ path: `${textAt}/buttons`, note: 'Up to three replies and one other button look the same on both.' }] : []),
+  ]
 }
 
-function isGif(address: unknown): boolean {
-  return typeof address === 'string' && /\.gif$/i.test(URL.parse(address)?.pathname ?? '')
+function cardTextNotes({ title, content }: Fields, at: string, textAt: string): Note[] {
+  const [titleText = '', text = ''] = [title, content].map((value) => (typeof value === 'string' ? value : ''))
+  const note = `Title and text over about ${CARD_TEXT_SHOWN_WHOLE} characters can be cut off.`
+  return [
+    ...(text.search(LINK) >= 0
+      ? [{ path: `${textAt}/content`, note: 'A link in the text of a card is plain text; use a url button.' }]
+      : []),
+    ...(lengthOf(`${titleText}${text}`) > CARD_TEXT_SHOWN_WHOLE ? [{ path: text === '' ? `${at}/title` : `${textAt}/content`, note }] : []),
+  ]
 }
 
-function linkNotes(text: unknown): Note[] {
+function gifNotes(address: unknown, path: string): Note[] {
+  const isGif = typeof address === 'string' && /\.gif(?:[?#]|$)/i.test(address)
+  return isGif ? [{ path, note: 'A GIF stands still on iPhones.' }] : []
+}
+
+function linkNotes(text: unknown, path: string): Note[] {
   const links = typeof text === 'string' ? [...text.matchAll(LINK)] : []
   const last = links.at(-1)
   if (last === undefined) return []
   const isAtTheEnd = links.length === 1 && last.index + last[0].length === (text as string).trimEnd().length
-  return isAtTheEnd ? [] : [{ path: '/content', note: 'iPhones show the preview of a link only where it is the only one and stands last.' }]
+  return isAtTheEnd ? [] : [{ path, note: 'iPhones show the preview of a link only where it is the only one and stands last.' }]
 }

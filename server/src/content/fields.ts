@@ -2,14 +2,27 @@ import { type Static, type TObject, Type } from 'typebox'
 import type { Violation } from '../errors.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { isPublicHost } from '../public-host.ts'
+import { escapePointer } from '../validation.ts'
 
 // The fields that several kinds of content and buttons are made of.
+
+type Fields = Record<string, unknown>
 
 const URL_MAX_LENGTH = 2048
 
 /** One of several objects that their `type` tells apart, so that an error speaks of the type that was meant. */
-export function oneOfTypes<Kinds extends TObject[]>(kinds: [...Kinds], options: { $id: string; rules?: unknown; examples?: unknown[] }) {
-  return Type.Unsafe<Static<Kinds[number]>>({ type: 'object', discriminator: { propertyName: 'type' }, oneOf: kinds, ...options })
+export function oneOfTypes<Kinds extends TObject[]>(kinds: [...Kinds], options: { $id: string; rules?: (value: Fields) => Violation[] }) {
+  const types = new Set<unknown>(kinds.map(({ properties }) => (properties.type as unknown as { const: string }).const))
+  const names = new Set(kinds.flatMap(({ properties }) => Object.keys(properties)))
+  function rules(value: Fields): Violation[] {
+    // Where the type is right, its own schema names the fields that it does not know.
+    const unknown = types.has(value.type) ? [] : Object.keys(value).filter((name) => !names.has(name))
+    return [
+      ...unknown.map((name) => ({ path: `/${escapePointer(name)}`, reason: 'is not known here; is it misspelt?' })),
+      ...(options.rules?.(value) ?? []),
+    ]
+  }
+  return Type.Unsafe<Static<Kinds[number]>>({ type: 'object', discriminator: { propertyName: 'type' }, oneOf: kinds, ...options, rules })
 }
 
 export function WebUrl(description: string) {
@@ -30,23 +43,37 @@ function mediaUrlRules(text: string): Violation[] {
   const url = parseUrl(text, ['https:'])
   if (url === undefined) return fault('must be an https address, such as https://example.com/a.jpg')
   return [
-    ...(url.username !== '' || url.password !== '' ? fault('must not hold credentials') : []),
-    ...(isPublicHost(url.hostname) ? [] : fault('must be at a public host: no private or reserved address, no local name')),
+    ...(authorityOf(text).includes('@') ? fault('must not hold credentials') : []),
+    ...(isPublicHost(url.hostname) && url.port !== '0'
+      ? []
+      : fault('must be at a public host: no private or reserved address, no local name')),
     ...encodedLengthRules(text, url),
   ]
 }
 
-/** URL.parse alone would take more: it skips spaces and line breaks, turns `\` into `/`, and makes do without `//`. */
+// Credentials and port included. A name has at most 253 characters, but may be written longer: escaped.
+const AUTHORITY_MAX_LENGTH = 800
+
+/**
+ * URL.parse alone would take more: it skips spaces and line breaks, turns `\\` into `/`, and makes do without `//`. And its cost grows with
+ * the square of a host's length: 5,000 characters took it 150 ms.
+ */
 function parseUrl(text: string, protocols: string[]): URL | undefined {
-  if (!/^https?:\/\/[^\s\\/?#\p{Cc}][^\s\\\p{Cc}]*$/iu.test(text)) return undefined
+  if (text.length > 2 * URL_MAX_LENGTH || !/^https?:\/\/[^\s\\/?#\p{Cc}][^\s\\\p{Cc}]*$/iu.test(text)) return undefined
+  if (authorityOf(text).length > AUTHORITY_MAX_LENGTH) return undefined
   const url = URL.parse(text)
   return url !== null && protocols.includes(url.protocol) ? url : undefined
 }
 
-/** The network takes addresses as RFC 3986 has them, in ASCII: other letters grow by being encoded. */
+function authorityOf(text: string): string {
+  return /^[a-z]+:\/\/([^/?#]*)/i.exec(text)?.[1] ?? ''
+}
+
+/** The network takes addresses as RFC 3986 has them, in ASCII and not all of that: other characters grow by being encoded. */
 function encodedLengthRules(text: string, url: URL): Violation[] {
-  const isWithin = text.length > URL_MAX_LENGTH || url.href.length <= URL_MAX_LENGTH
-  return isWithin ? [] : fault(`must have at most ${URL_MAX_LENGTH} characters once its other than ASCII characters are encoded`)
+  const isEncoded = /^[!#-;=?-[\]_a-z~]*$/.test(text)
+  if (isEncoded || url.href.length <= URL_MAX_LENGTH) return []
+  return fault(`must have at most ${URL_MAX_LENGTH} characters once those that an address can't hold are encoded`)
 }
 
 export const PhoneNumber = Type.String({

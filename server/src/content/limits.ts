@@ -8,5 +8,7 @@ export const CARD_TITLE_MAX_LENGTH = 200
 export const MAX_BUTTONS = 11
 export const MAX_CARD_BUTTONS = 4
 
+export const MAX_PHONE_NUMBERS = 5
+
 /** In UTF-8. A text within it, and with nothing beside it, is also what networks bill as a basic message. */
 export const BASIC_MAX_BYTES = 160

@@ -1,11 +1,10 @@
-import type { Button } from './buttons.ts'
-import type { MessageContent } from './content.ts'
-import { buttonsOf } from './rules.ts'
+import { buttonsOf, fieldsOf } from './rules.ts'
 
 /** The templates that a content's buttons send, and where each is named. `path` is where the content stands. */
-export function templateReferences(content: MessageContent, path: string): { templateId: number; path: string }[] {
-  return buttonsOf(content).flatMap((found) => {
-    const button = found.button as Button
-    return button.type === 'trigger_template' ? [{ templateId: button.templateId, path: `${path}${found.path}/templateId` }] : []
+export function templateReferences(content: unknown, path: string): { templateId: number; path: string }[] {
+  return buttonsOf(fieldsOf(content)).flatMap(({ button, path: at }) => {
+    const { type, templateId } = fieldsOf(button)
+    const isReference = type === 'trigger_template' && Number.isSafeInteger(templateId)
+    return isReference ? [{ templateId: templateId as number, path: `${path}${at}/templateId` }] : []
   })
 }

@@ -1,7 +1,7 @@
 import type { Violation } from '../errors.ts'
 import { fault } from './fields.ts'
-import { BASIC_MAX_BYTES, MAX_BUTTONS, TEXT_MAX_LENGTH } from './limits.ts'
-import { contactText, lengthOf } from './text.ts'
+import { BASIC_MAX_BYTES, MAX_BUTTONS, MAX_PHONE_NUMBERS, TEXT_MAX_LENGTH } from './limits.ts'
+import { contactText, isFilled, lengthOf } from './text.ts'
 
 // What the schemas can't say. Every rule may meet fields of any type, whose faults the schemas name: it judges what it can.
 
@@ -44,26 +44,19 @@ export function carouselRules({ data }: Fields): Violation[] {
 
 /** It is sent as a text with a button for each number, and both have the network's limits. */
 export function contactRules({ content, buttons, data }: Fields): Violation[] {
-  const numbers = listOf(fieldsOf(data).phoneNumbers).length
+  const most = MAX_BUTTONS - Math.min(listOf(fieldsOf(data).phoneNumbers).length, MAX_PHONE_NUMBERS)
+  const count = listOf(buttons).length
   const length = lengthOf(contactText(content, fieldsOf(data)))
   return [
-    ...roomForButtons(buttons, numbers, 'each phone number is sent as one more'),
+    // Further ones are named by the schema.
+    ...(count > most && count < MAX_BUTTONS
+      ? [{ path: '/buttons', reason: `must have at most ${most} items: each phone number is sent as one more` }]
+      : []),
     // Longer by itself: the schema says so.
     ...(length > TEXT_MAX_LENGTH && !(isFilled(content) && lengthOf(content) > TEXT_MAX_LENGTH)
       ? fault(`is sent as one text of ${length} characters; content and data together must have at most ${TEXT_MAX_LENGTH}`)
       : []),
   ]
-}
-
-/** It is sent as a text with a button that opens the map. */
-export function locationRules({ buttons }: Fields): Violation[] {
-  return roomForButtons(buttons, 1, 'the place is sent as one more')
-}
-
-function roomForButtons(buttons: unknown, taken: number, reason: string): Violation[] {
-  const count = listOf(buttons).length
-  const most = MAX_BUTTONS - taken
-  return count > most && count <= MAX_BUTTONS ? [{ path: '/buttons', reason: `must have at most ${most} items: ${reason}` }] : []
 }
 
 /** Ids are unique in the whole message, the cards of a carousel included. */
@@ -106,8 +99,4 @@ export function fieldsOf(value: unknown): Fields {
 
 export function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
-}
-
-function isFilled(value: unknown): value is string {
-  return typeof value === 'string' && value !== ''
 }

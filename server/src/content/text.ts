@@ -9,13 +9,11 @@ export function contactText(content: unknown, { name, organization, phoneNumbers
   return [content, lines.join('\n')].filter(isFilled).join('\n\n')
 }
 
-function isFilled(value: unknown): value is string {
+export function isFilled(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 
 /** In code points, as all limits are. */
 export function lengthOf(text: string): number {
-  let length = 0
-  for (const _ of text) length += 1
-  return length
+  return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0)
 }

@@ -48,7 +48,8 @@ export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise
   }
   client.on('error', onBroken)
   try {
-    await client.query('begin')
+    // Whatever the database's own default is: statements count on seeing what was committed while they waited for a lock.
+    await client.query('begin isolation level read committed')
     const result = await work(client)
     // After a statement that failed, PostgreSQL answers a commit with a rollback and no error: work that swallowed the failure would
     // be told that all went well.

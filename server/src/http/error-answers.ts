@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { isUnavailable } from '../db/pool.ts'
 import { ApiError, ERRORS, type ErrorCode } from '../errors.ts'
-import { refTo } from './schemas.ts'
+import { refTo } from '../schemas.ts'
 
 export const ViolationList = Type.Array(
   Type.Object(
@@ -77,7 +77,7 @@ function errorBody({ code, details }: ApiError, requestId: string): Static<typeo
 
 function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error
-  if (isUnavailable(error)) return unavailable('The database is out of reach.')
+  if (isUnavailable(error)) return unavailable('The database is out of reach, or does not answer in time.')
   switch ((error as { code?: string }).code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new ApiError('RCS_PAYLOAD_TOO_LARGE')

@@ -5,6 +5,8 @@ import { ApiError } from '../errors.ts'
 const MAX_DEPTH = 32
 // The largest that it knows, a carousel of ten cards with all their buttons, has 500 values.
 const MAX_VALUES = 1_000
+// The longest that it knows has 22 characters. Names stand in the paths of all that is wrong below them, so they must not be long.
+const MAX_NAME_LENGTH = 100
 
 /** Takes JSON bodies and nothing else, and reads them strictly. */
 export function acceptJsonOnly(app: FastifyInstance): void {
@@ -54,12 +56,17 @@ function withoutNulls(body: unknown): unknown {
     if (values > MAX_VALUES) throw invalid(`The body holds more than ${MAX_VALUES} values.`)
     if (typeof value !== 'object' || value === null) continue
     if (depth > MAX_DEPTH) throw invalid(`The body is nested deeper than ${MAX_DEPTH} levels.`)
-    for (const [name, child] of Object.entries(value)) {
-      if (child === null && !Array.isArray(value)) delete (value as Record<string, unknown>)[name]
-      else open.push({ value: child, depth: depth + 1 })
-    }
+    if (!Array.isArray(value)) dropNulls(value as Record<string, unknown>)
+    for (const child of Object.values(value)) open.push({ value: child, depth: depth + 1 })
   }
   return body
+}
+
+function dropNulls(object: Record<string, unknown>): void {
+  for (const [name, value] of Object.entries(object)) {
+    if (name.length > MAX_NAME_LENGTH) throw invalid(`The body has a property whose name is over ${MAX_NAME_LENGTH} characters long.`)
+    if (value === null) delete object[name]
+  }
 }
 
 function invalid(reason: string): ApiError {

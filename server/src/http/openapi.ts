@@ -35,7 +35,7 @@ export async function describeApi(
 
 const DESCRIPTION = `Send RCS messages from your own systems.
 
-Every request carries \`Authorization: Bearer <integrationKey>:<secret>\`. Bodies are JSON of at most 256 KiB; a property that is
+Every request carries \`Authorization: Bearer <integrationKey>:<secret>\`. Bodies are JSON of at most 256 KiB, 1,000 values and 32 levels; a property that is
 \`null\` counts as absent, and one that the API does not know is an error. Every answer carries \`X-Request-Id\`, and under \`/v1\` also
 \`RateLimit-Policy\` and \`RateLimit\`. Timestamps are ISO 8601 with a zone; the API answers in UTC with milliseconds.
 

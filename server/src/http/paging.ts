@@ -25,7 +25,8 @@ export type Page = {
   orderBy: string
   /** Asks for one row more than the limit, to see whether a further page follows. */
   fetch: number
-  answer: <Item extends Record<string, unknown>>(rows: Item[]) => { items: Item[]; nextCursor: string | null }
+  /** `found`: how many there were, where not all of them were read. */
+  answer: <Item extends Record<string, unknown>>(rows: Item[], found?: number) => { items: Item[]; nextCursor: string | null }
 }
 
 /** The query parameters of a list: `limit`, `cursor`, `sort`, and the filters of its own. */
@@ -77,9 +78,9 @@ export function readPage<Name extends string>(list: ListDefinition<Name>, query:
     values: after ?? [],
     orderBy: columns.map((column) => `${column} ${descending ? 'desc' : 'asc'}`).join(', '),
     fetch: limit + 1,
-    answer: (rows) => {
+    answer: (rows, found = rows.length) => {
       const items = rows.slice(0, limit)
-      const last = rows.length > limit ? items.at(-1) : undefined
+      const last = found > items.length ? items.at(-1) : undefined
       const nextCursor = last === undefined ? null : encodeCursor([belongsTo, ...names.map((field) => last[field])])
       return { items, nextCursor }
     },

@@ -15,24 +15,36 @@ export function buildValidator(sharedSchemas: Record<string, object>): FastifySc
       const value = readText(schema, httpPart, data)
       const violations = check(value)
       if (violations.length === 0) return { value }
-      const code = httpPart === 'body' ? codeFor(violations) : 'RCS_INVALID_REQUEST'
-      return { error: new ApiError(code, { details: violations.slice(0, MAX_VIOLATIONS) }) }
+      const code = httpPart === 'body' ? codeFor(schema, violations) : 'RCS_INVALID_REQUEST'
+      return { error: new ApiError(code, { details: mostTelling(violations) }) }
     }
   }
+}
+
+/** Where not all can be named, what is wrong with a list as a whole comes before what is wrong with each of its items. */
+function mostTelling(violations: Violation[]): Violation[] {
+  if (violations.length <= MAX_VIOLATIONS) return violations
+  const depth = ({ path }: Violation) => path.split('/').length
+  return violations.toSorted((a, b) => depth(a) - depth(b)).slice(0, MAX_VIOLATIONS)
 }
 
 /** Parts of a body whose faults have a code of their own. Where several are at fault, the first of these is the code. */
 const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [['message', 'RCS_INVALID_MESSAGE']]
 
-function codeFor(violations: Violation[]): ErrorCode {
+function codeFor(schema: TSchema, violations: Violation[]): ErrorCode {
   const fields = new Set(violations.map(({ path }) => path.split('/')[1]))
-  return CODES_BY_FIELD.find(([field]) => fields.has(field))?.[1] ?? 'RCS_INVALID_REQUEST'
+  // Only of bodies that have such a part: elsewhere it is a field that nobody knows.
+  return CODES_BY_FIELD.find(([field]) => fields.has(field) && field in propertiesOf(schema))?.[1] ?? 'RCS_INVALID_REQUEST'
+}
+
+function propertiesOf(schema: TSchema): Record<string, { type?: string }> {
+  return (schema as { properties?: Record<string, { type?: string }> }).properties ?? {}
 }
 
 /** Paths and query strings hold only texts: those that spell a whole number become one where the schema wants it, and nothing else is bent. */
 function readText(schema: TSchema, httpPart: string | undefined, data: unknown): unknown {
   if (httpPart !== 'querystring' && httpPart !== 'params') return data
-  const properties = (schema as { properties?: Record<string, { type?: string }> }).properties ?? {}
+  const properties = propertiesOf(schema)
   return Object.fromEntries(
     Object.entries(data as Record<string, unknown>).map(([name, value]) => {
       if (properties[name]?.type !== 'integer' || typeof value !== 'string') return [name, value]

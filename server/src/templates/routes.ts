@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { MessageContent } from '../content/content.ts'
+import type { FastifyRequest } from 'fastify'
 import { ContentFacts, contentFacts } from '../content/facts.ts'
 import type { Pool } from '../db/pool.ts'
-import type { ApiError, Violation } from '../errors.ts'
+import { ApiError, type Violation } from '../errors.ts'
 import { callerOf } from '../http/guard.ts'
+import { escapePointer } from '../validation.ts'
 import { OPERATIONS, Template } from './schemas.ts'
 import {
   createTemplate,
@@ -28,16 +29,15 @@ export const templateRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (
   app.post('/templates', { schema: OPERATIONS.create }, async (request, reply) => {
     const { accountId } = callerOf(request)
     const input = { basic: false, status: 'DRAFT' as const, ...request.body }
-    const template = await withMissingTargetsNamed(pool, accountId, input, createTemplate(pool, accountId, input))
+    const template = await withMissingTargetsNamed(pool, accountId, input, () => createTemplate(pool, accountId, input))
     return await reply.code(201).header('Location', `/v1/templates/${template.id}`).send(template)
   })
 
   // A fault is what is asked for here, not an error.
   app.post('/templates/check', { schema: OPERATIONS.check, attachValidation: true }, async (request) => {
     const { basic, message } = (request.body ?? {}) as { basic?: unknown; message?: unknown }
-    const violations =
-      faultsOfBody(request.validationError) ??
-      (await missingTemplates(pool, callerOf(request).accountId, message as MessageContent, '/message'))
+    const missing = await missingTemplates(pool, callerOf(request).accountId, message, '/message')
+    const violations = [...faultsOfBody(request), ...missing]
     return { valid: violations.length === 0, violations, facts: contentFacts(message, basic === true, '/message') ?? null }
   })
 
@@ -48,7 +48,7 @@ export const templateRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (
   app.put('/templates/:id', { schema: OPERATIONS.replace }, async (request) => {
     const { accountId } = callerOf(request)
     const { body, params } = request
-    return await withMissingTargetsNamed(pool, accountId, body, replaceTemplate(pool, accountId, params.id, body))
+    return await withMissingTargetsNamed(pool, accountId, body, () => replaceTemplate(pool, accountId, params.id, body))
   })
 
   app.delete('/templates/:id', { schema: OPERATIONS.remove }, async (request, reply) => {
@@ -57,9 +57,14 @@ export const templateRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (
   })
 }
 
-/** Undefined where the body is right. What is wrong with the rest of the request is an error as ever. */
-function faultsOfBody(error: (Error & { validationContext?: string }) | undefined): Violation[] | undefined {
-  if (error === undefined) return undefined
-  if (error.validationContext !== 'body') throw error
-  return (error as ApiError).details
+/** What is wrong with the rest of the request is an error as ever. Fastify does not look at the query once the body is wrong. */
+function faultsOfBody({ validationError, query }: FastifyRequest): Violation[] {
+  if (validationError === undefined) return []
+  const [parameter] = Object.keys(query as object)
+  if (parameter !== undefined) {
+    throw new ApiError('RCS_INVALID_REQUEST', {
+      details: [{ path: `/${escapePointer(parameter)}`, reason: 'is not known here; is it misspelt?' }],
+    })
+  }
+  return (validationError as unknown as ApiError).details ?? []
 }

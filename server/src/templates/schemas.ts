@@ -5,7 +5,7 @@ import { basicRules } from '../content/rules.ts'
 import type { Violation } from '../errors.ts'
 import { errorResponses, ViolationList } from '../http/error-answers.ts'
 import { listAnswer, listQuery } from '../http/paging.ts'
-import { NoQuery, OutgoingTime, refTo } from '../http/schemas.ts'
+import { NoQuery, OutgoingTime, refTo } from '../schemas.ts'
 import { TEMPLATE_LIST, TEMPLATE_STATUSES } from './templates.ts'
 
 export const TEMPLATES_TAG = { name: 'Templates', description: 'Content that is kept, to be sent by its id.' }
@@ -34,7 +34,11 @@ function basicMode({ basic, message }: Record<string, unknown>): Violation[] {
 
 export const Template = Type.Object(
   { id: Type.Integer(), name, description, basic, status, message, createdAt: OutgoingTime, updatedAt: OutgoingTime },
-  { $id: 'Template', additionalProperties: false },
+  {
+    $id: 'Template',
+    additionalProperties: false,
+    examples: [{ id: 1, ...EXAMPLE, basic: false, createdAt: '2026-01-31T08:00:00.000Z', updatedAt: '2026-01-31T08:00:00.000Z' }],
+  },
 )
 
 const NewTemplate = Type.Object(
@@ -98,7 +102,7 @@ export const OPERATIONS = {
     tags,
     summary: 'List the templates of the account',
     querystring: TemplateListQuery,
-    response: { 200: listAnswer(refTo(Template)), ...errorResponses() },
+    response: { 200: { ...listAnswer(refTo(Template)), description: 'A page of them.' }, ...errorResponses() },
   },
   create: {
     operationId: 'createTemplate',
@@ -142,6 +146,9 @@ export const OPERATIONS = {
     summary: 'Delete a template that no button of another one and no automatic reply uses',
     params: TemplatePath,
     querystring: NoQuery,
-    response: { 204: Type.Null({ description: 'It is gone.' }), ...errorResponses('RCS_TEMPLATE_NOT_FOUND', 'RCS_TEMPLATE_IN_USE') },
+    response: {
+      204: Type.Null({ description: 'It is gone.' }),
+      ...errorResponses('RCS_TEMPLATE_NOT_FOUND', 'RCS_TEMPLATE_IN_USE', 'RCS_UNSUPPORTED_MEDIA_TYPE', 'RCS_PAYLOAD_TOO_LARGE'),
+    },
   },
 }

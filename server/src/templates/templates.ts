@@ -30,20 +30,36 @@ function toTemplate({ id, name, description, ...row }: TemplateRow): Template {
   return { id, name, ...(description !== null && { description }), ...row }
 }
 
+// A page ends early once its contents have this many bytes: 200 of the largest would be 50 MB for one answer.
+const PAGE_MAX_BYTES = 4 * 1024 * 1024
+
+/** The page is found by the templates alone; contents, which may be large and many, are read for its own templates only. */
 export async function listTemplates(db: Executor, accountId: number, query: PageQuery & TemplateFilters) {
-  const page = readPage(TEMPLATE_LIST, query, 7)
-  const { rows } = await db.query<TemplateRow>(
-    `select ${TEMPLATE} from templates t join contents c on c.id = t.content_id
-     where t.account_id = $1
-       and ($2::text is null or t.status = $2)
-       and ($3::text is null or c.type = $3)
-       and ($4::date is null or t.created_at >= $4::date::timestamp at time zone 'UTC')
-       and ($5::date is null or t.created_at < ($5::date + 1)::timestamp at time zone 'UTC')
-       and ${page.condition}
-     order by ${page.orderBy} limit $6`,
-    [accountId, query.status, query.type, query.createdFrom, query.createdTo, page.fetch, ...page.values],
+  const page = readPage(TEMPLATE_LIST, query, 8)
+  const { rows } = await db.query<TemplateRow & { found: number }>(
+    `with t as materialized (
+       select * from templates t
+       where t.account_id = $1
+         and ($2::text is null or t.status = $2)
+         and ($3::text is null or t.type = $3)
+         and ($4::date is null or t.created_at >= $4::date::timestamp at time zone 'UTC')
+         and ($5::date is null or t.created_at < ($5::date + 1)::timestamp at time zone 'UTC')
+         and ${page.condition}
+       order by ${page.orderBy} limit $6
+     ), sized as (
+       select t.id, sum(octet_length(c.message::text)) over (order by ${page.orderBy} rows between unbounded preceding and 1 preceding) as before
+       from t join contents c on c.id = t.content_id
+     )
+     select ${TEMPLATE}, (select count(*) from t) as found
+     from t join contents c on c.id = t.content_id join sized on sized.id = t.id
+     where coalesce(sized.before, 0) < $7
+     order by ${page.orderBy}`,
+    [accountId, query.status, query.type, query.createdFrom, query.createdTo, page.fetch, PAGE_MAX_BYTES, ...page.values],
   )
-  return page.answer(rows.map(toTemplate))
+  return page.answer(
+    rows.map(({ found, ...row }) => toTemplate(row)),
+    rows[0]?.found,
+  )
 }
 
 export async function readTemplate(db: Executor, accountId: number, id: number): Promise<Template> {
@@ -63,7 +79,8 @@ export async function createTemplate(db: Executor, accountId: number, input: Tem
     text: `with c as (
              insert into contents (account_id, basic, message) values ($1, $5, $6) returning id, basic, message
            ), t as (
-             insert into templates (account_id, name, description, status, content_id) select $1, $2, $3, $4, c.id from c
+             insert into templates (account_id, name, description, status, type, content_id)
+             select $1, $2, $3, $4, c.message ->> 'type', c.id from c
              returning *
            ), referred as (
              insert into template_references (account_id, template_id, target_id) select $1, t.id, target from t, unnest($7::bigint[]) target
@@ -77,7 +94,8 @@ export async function createTemplate(db: Executor, accountId: number, input: Tem
 /**
  * Replaces a template. The row is locked first: of two at once, the second sees all that the first has written, so that the references
  * are always those of the content that stands. The lock does not hinder others from pointing to this template. A content that stays the
- * same keeps its row; messages that were accepted with another keep that.
+ * same, to the letter, keeps its row; messages that were accepted with another keep that. The time of the change is taken after the wait
+ * for the lock, so that it never runs backwards.
  */
 export async function replaceTemplate(pool: Pool, accountId: number, id: number, input: TemplateInput): Promise<Template> {
   return await transaction(pool, async (tx) => {
@@ -93,12 +111,14 @@ export async function replaceTemplate(pool: Pool, accountId: number, id: number,
                select c.* from templates t join contents c on c.id = t.content_id where t.id = $8
              ), new as (
                insert into contents (account_id, basic, message)
-               select $1, $5, $6::json from old where (old.basic, old.message::jsonb) is distinct from ($5, $6::jsonb)
+               select $1, $5, $6::text::json from old where (old.basic, old.message::text) is distinct from ($5, $6::text)
                returning *
              ), c as (
                select * from new union all select * from old where not exists (select from new)
              ), t as (
-               update templates t set name = $2, description = $3, status = $4, content_id = c.id, updated_at = now()
+               update templates t
+               set name = $2, description = $3, status = $4, type = c.message ->> 'type', content_id = c.id,
+                   updated_at = greatest(t.updated_at, clock_timestamp())
                from c where t.id = $8
                returning t.*
              ), released as (
@@ -142,14 +162,14 @@ async function usesOf(db: Executor, accountId: number, id: number): Promise<Viol
      where account_id = $1 and target_id = $2 and template_id <> $2
      union all
      select 'automatic reply ' || id from auto_replies where account_id = $1 and template_id = $2
-     limit $3`,
+     order by 1 limit $3`,
     [accountId, id, MAX_USES_NAMED],
   )
   return rows.map(({ user }) => ({ path: '', reason: `is used by ${user}` }))
 }
 
 /** The buttons that send a template which the account does not have. */
-export async function missingTemplates(db: Executor, accountId: number, message: MessageContent, path: string): Promise<Violation[]> {
+export async function missingTemplates(db: Executor, accountId: number, message: unknown, path: string): Promise<Violation[]> {
   const references = templateReferences(message, path)
   if (references.length === 0) return []
   const { rows } = await db.query<{ id: number }>('select id from templates where account_id = $1 and id = any ($2::bigint[])', [
@@ -167,9 +187,9 @@ export async function withMissingTargetsNamed<T>(
   pool: Pool,
   accountId: number,
   { message }: { message: MessageContent },
-  writing: Promise<T>,
+  write: () => Promise<T>,
 ): Promise<T> {
-  return await writing.catch(async (error) => {
+  return await write().catch(async (error) => {
     if (!isForeignKeyViolation(error, ['template_references_target'])) throw error
     throw new ApiError('RCS_TEMPLATE_NOT_FOUND', { details: await missingTemplates(pool, accountId, message, '/message') })
   })

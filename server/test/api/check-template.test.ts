@@ -80,8 +80,9 @@ describe('POST /templates/check', () => {
     const { check, created } = await newCaller()
     const foreign = await (await newCaller()).created()
     const own = await created()
-    const { body } = await check({ message: sending(own, foreign, 999_999) })
+    const { body } = await check({ name: '', message: sending(own, foreign, 999_999) })
     assert.deepEqual(body.violations, [
+      { path: '/name', reason: 'must not be empty' },
       { path: '/message/buttons/1/templateId', reason: 'names no template of this account' },
       { path: '/message/buttons/2/templateId', reason: 'names no template of this account' },
     ])
@@ -91,7 +92,11 @@ describe('POST /templates/check', () => {
     const { check, authorization } = await newCaller()
     assert.equal((await check('{')).body.code, 'RCS_INVALID_REQUEST')
     assert.equal((await check({ message: { type: 'MESSAGE', content: 'x'.repeat(300_000) } })).body.code, 'RCS_PAYLOAD_TOO_LARGE')
-    assert.equal((await check({ message: TEXT }, '?x=1')).body.code, 'RCS_INVALID_REQUEST')
+    for (const body of [{ message: TEXT }, { message: 5 }]) {
+      const { status, body: answer } = await check(body, '?x=1')
+      assert.deepEqual([status, answer.code], [400, 'RCS_INVALID_REQUEST'])
+      assert.deepEqual(answer.details, [{ path: '/x', reason: 'is not known here; is it misspelt?' }])
+    }
     const headers = { 'content-type': 'text/plain' }
     assert.equal((await call(`${url}/v1/templates/check`, { method: 'POST', authorization, headers, body: 'x' })).status, 415)
   })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { call, createAssignedAgent } from '../support/service.ts'
-import { sending, startTemplateService, TEXT, UNKNOWN_TEMPLATES } from '../support/templates.ts'
+import { noTemplates, sending, startTemplateService, TEXT } from '../support/templates.ts'
 
 const database = await createTestDatabase()
 const { pool } = database
@@ -31,10 +31,10 @@ describe('DELETE /templates/{id}', () => {
   })
 
   test('one of another account, an unknown one and an absurd one are all the same 404', async () => {
-    const { remove } = await newCaller()
+    const { remove, created } = await newCaller()
     const stranger = await newCaller()
     const foreign = await stranger.created()
-    for (const id of [foreign, ...UNKNOWN_TEMPLATES]) {
+    for (const id of [foreign, ...noTemplates(await created())]) {
       const { status, body } = await remove(id)
       assert.equal(status, 404, String(id))
       assert.deepEqual(body, {
@@ -103,18 +103,14 @@ describe('DELETE /templates/{id}', () => {
     assert.equal((await remove(id)).status, 204)
   })
 
-  test('of two that send each other, deleted at once, neither goes and neither waits for ever', async () => {
+  test('names those that use it, up to twenty of them, and not itself', async () => {
     const { created, remove, replace } = await newCaller()
-    for (let round = 0; round < 20; round += 1) {
-      const first = await created()
-      const second = await created(sending(first))
-      await replace(first, { ...REPLACEMENT, message: sending(second) })
-      const answers = await Promise.all([remove(first), remove(second)])
-      assert.deepEqual(
-        answers.map(({ status }) => status),
-        [409, 409],
-      )
-    }
+    const id = await created()
+    await replace(id, { ...REPLACEMENT, message: sending(id) })
+    const user = await created(sending(id))
+    assert.deepEqual((await remove(id)).body.details, [{ path: '', reason: `is used by a button of template ${user}` }])
+    await Promise.all(Array.from({ length: 20 }, () => created(sending(id))))
+    assert.equal((await remove(id)).body.details.length, 20)
   })
 
   test('of a template and the only one that uses it, deleted at once, the user always goes', async () => {

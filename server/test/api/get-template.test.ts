@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { call } from '../support/service.ts'
-import { startTemplateService, TEXT, UNKNOWN_TEMPLATES } from '../support/templates.ts'
+import { noTemplates, startTemplateService, TEXT } from '../support/templates.ts'
 
 const { url, newCaller } = await startTemplateService(await createTestDatabase())
 
@@ -20,9 +20,9 @@ describe('GET /templates/{id}', () => {
   })
 
   test('one of another account, an unknown one and an absurd one are all the same 404', async () => {
-    const { read } = await newCaller()
+    const { read, created } = await newCaller()
     const foreign = await (await newCaller()).created()
-    for (const id of [foreign, ...UNKNOWN_TEMPLATES]) {
+    for (const id of [foreign, ...noTemplates(await created())]) {
       const { status, body } = await read(id)
       assert.equal(status, 404, String(id))
       assert.deepEqual(body, {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { createTemplate } from '../../src/templates/templates.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { call } from '../support/service.ts'
 import { startTemplateService, TEXT, type TemplateCaller } from '../support/templates.ts'
@@ -124,6 +125,19 @@ describe('GET /templates', () => {
       assert.equal(status, 400)
       assert.equal(body.details[0].path, '/cursor')
     }
+  })
+
+  test('a page of large templates ends early, and a walk finds them all the same', async () => {
+    const caller = await newCaller()
+    const message = { type: 'MESSAGE' as const, content: 'x'.repeat(200_000) }
+    for (let index = 0; index < 30; index += 1) {
+      await createTemplate(pool, caller.accountId, { name: `n${index}`, basic: false, status: 'DRAFT', message })
+    }
+    const { body } = await caller.list('?limit=200')
+    assert.equal(body.items.length, 21)
+    assert.ok(body.nextCursor)
+    assert.equal(new Set(namesOf(await walk(caller, 'limit=200&sort=name'))).size, 30)
+    assert.equal(new Set(namesOf(await walk(caller, 'limit=21'))).size, 30)
   })
 
   for (const sort of ['-createdAt', 'createdAt', 'name', '-name', 'id', '-id']) {

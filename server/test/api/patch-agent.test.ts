@@ -61,6 +61,7 @@ describe('PATCH /agents/{agentId}', () => {
     [{ displayName: 5 }, [{ path: '/displayName', reason: 'must be a text' }]],
     [{ displayName: ['x'] }, [{ path: '/displayName', reason: 'must be a text' }]],
     [{ dispalyName: 'X' }, [{ path: '/dispalyName', reason: 'is not known here; is it misspelt?' }]],
+    [{ displayName: 'X', message: 'y' }, [{ path: '/message', reason: 'is not known here; is it misspelt?' }]],
     [{ displayName: 'X', name: 'y' }, [{ path: '/name', reason: 'is not known here; is it misspelt?' }]],
     [{ displayName: 'a\0b' }, [{ path: '/displayName', reason: 'must not contain the character NUL' }]],
     ['{"displayName":"\\ud800"}', [{ path: '/displayName', reason: 'must not contain half of a surrogate pair' }]],

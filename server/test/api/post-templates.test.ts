@@ -92,7 +92,14 @@ describe('POST /templates', () => {
     [{ name: 'a\0', message: TEXT }, 'RCS_INVALID_REQUEST', [['/name', 'must not contain the character NUL']]],
     [{ name: 'X' }, 'RCS_INVALID_MESSAGE', [['/message', 'is required']]],
     [{ name: 'X', message: 'Hello' }, 'RCS_INVALID_MESSAGE', [['/message', 'must be an object']]],
-    [{ name: 'X', message: { inline: TEXT } }, 'RCS_INVALID_MESSAGE', [['/message/type', 'is required']]],
+    [
+      { name: 'X', message: { inline: TEXT } },
+      'RCS_INVALID_MESSAGE',
+      [
+        ['/message/inline', 'is not known here; is it misspelt?'],
+        ['/message/type', 'is required'],
+      ],
+    ],
     [
       { name: 'X', message: { type: 'MESSAGE', content: 'a\0' } },
       'RCS_INVALID_MESSAGE',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { call } from '../support/service.ts'
-import { sending, startTemplateService, TEXT, UNKNOWN_TEMPLATES } from '../support/templates.ts'
+import { noTemplates, sending, startTemplateService, TEXT } from '../support/templates.ts'
 
 const database = await createTestDatabase()
 const { pool } = database
@@ -29,9 +29,26 @@ describe('PUT /templates/{id}', () => {
     const { status, body } = await replace(before.id, REPLACEMENT)
     assert.equal(status, 200)
     assert.deepEqual(body, { id: before.id, ...REPLACEMENT, createdAt: before.createdAt, updatedAt: body.updatedAt })
-    assert.ok(body.updatedAt >= before.updatedAt)
     assert.deepEqual((await read(before.id)).body, body)
     assert.equal((await replace(before.id, { ...REPLACEMENT, description: 'Back', status: 'DRAFT' })).body.description, 'Back')
+  })
+
+  test('sets updatedAt to the time of the change, which never runs backwards', async () => {
+    const { created, replace } = await newCaller()
+    const id = await created()
+    await pool.query(`update templates set updated_at = '2020-01-01' where id = $1`, [id])
+    const startedAt = Date.now()
+    assert.ok(Date.parse((await replace(id, REPLACEMENT)).body.updatedAt) > startedAt - 60_000)
+    // As by a node whose clock is ahead.
+    await pool.query(`update templates set updated_at = '2100-01-01' where id = $1`, [id])
+    assert.equal((await replace(id, REPLACEMENT)).body.updatedAt, '2100-01-01T00:00:00.000Z')
+  })
+
+  test('keeps the order of the fields as it was sent the last time', async () => {
+    const { created, replace, read } = await newCaller()
+    const id = await created({ type: 'MESSAGE', content: 'Hello' })
+    await replace(id, { ...REPLACEMENT, message: { content: 'Hello', type: 'MESSAGE' } })
+    assert.equal(JSON.stringify((await read(id)).body.message), '{"content":"Hello","type":"MESSAGE"}')
   })
 
   for (const field of ['name', 'basic', 'status', 'message']) {
@@ -46,10 +63,10 @@ describe('PUT /templates/{id}', () => {
   }
 
   test('one of another account, an unknown one and an absurd one are all the same 404', async () => {
-    const { replace } = await newCaller()
+    const { replace, created } = await newCaller()
     const stranger = await newCaller()
     const foreign = await stranger.created()
-    for (const id of [foreign, ...UNKNOWN_TEMPLATES]) {
+    for (const id of [foreign, ...noTemplates(await created())]) {
       const { status, body } = await replace(id, REPLACEMENT)
       assert.equal(status, 404, String(id))
       assert.deepEqual(body, {
@@ -81,8 +98,8 @@ describe('PUT /templates/{id}', () => {
     const { created, replace, remove } = await newCaller()
     const id = await created()
     const before = await contentOf(id)
-    await replace(id, { ...REPLACEMENT, name: 'Renamed', message: { content: 'Hello', type: 'MESSAGE' } })
-    assert.equal((await contentOf(id)).contentId, before.contentId, 'only the order of its fields has changed')
+    await replace(id, { ...REPLACEMENT, name: 'Renamed', message: TEXT })
+    assert.equal((await contentOf(id)).contentId, before.contentId)
     await replace(id, REPLACEMENT)
     const after = await contentOf(id)
     assert.notEqual(after.contentId, before.contentId)

@@ -14,6 +14,7 @@ const REQUIRED = 'is required'
 const UNKNOWN = 'is not known here; is it misspelt?'
 const NOT_EMPTY = 'must not be empty'
 const TIME = 'must be a time with its zone, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00'
+const ENCODED = "must have at most 2048 characters once those that an address can't hold are encoded"
 const BUTTON_ID = 'must be 1 to 64 letters (A to Z, a to z), digits, `.`, `_` or `-`'
 const UNIQUE = 'must be unique in the message; an earlier button has it already'
 const NUL = 'must not contain the character NUL'
@@ -47,6 +48,22 @@ const calendar = (fields: Fields = {}) =>
   withButton({ type: 'calendar', title: 'Visit', startTime: '2026-12-01T10:00:00Z', endTime: '2026-12-01T11:00:00Z', ...fields })
 
 const GENERAL: Case[] = [
+  [
+    'an inline content, as a message request has it',
+    { inline: text() },
+    [
+      ['/inline', UNKNOWN],
+      ['/type', REQUIRED],
+    ],
+  ],
+  [
+    'an unknown type with an unknown field',
+    { type: 'POLL', colour: 1 },
+    [
+      ['/colour', UNKNOWN],
+      ['/type', TYPES],
+    ],
+  ],
   ['no type', { content: 'Hello' }, [['/type', REQUIRED]]],
   ['an unknown type', { type: 'POLL', content: 'Hello' }, [['/type', TYPES]]],
   ['a type in small letters', { type: 'message', content: 'Hello' }, [['/type', TYPES]]],
@@ -96,6 +113,12 @@ const TEXTS: Case[] = [
 ]
 
 const FILES: Case[] = [
+  ['a sound by http', { type: 'AUDIO', data: { audioUrl: 'http://example.com/a' } }, [['/data/audioUrl', HTTPS]]],
+  ['a sound at a private host', { type: 'AUDIO', data: { audioUrl: 'https://10.0.0.1/a' } }, [['/data/audioUrl', PUBLIC]]],
+  ['a video by http', { type: 'VIDEO', data: { videoUrl: 'http://example.com/a' } }, [['/data/videoUrl', HTTPS]]],
+  ['a video at a private host', { type: 'VIDEO', data: { videoUrl: 'https://10.0.0.1/a' } }, [['/data/videoUrl', PUBLIC]]],
+  ['a file by http', { type: 'FILE', data: { fileUrl: 'http://example.com/a' } }, [['/data/fileUrl', HTTPS]]],
+  ['a file at a private host', { type: 'FILE', data: { fileUrl: 'https://10.0.0.1/a' } }, [['/data/fileUrl', PUBLIC]]],
   ['a sound', { type: 'AUDIO', data: { audioUrl: url } }, []],
   ['a sound with an empty content', { type: 'AUDIO', content: '', data: { audioUrl: url } }, []],
   ['a sound with a content', { type: 'AUDIO', content: 'x', data: { audioUrl: url } }, [['/content', EMPTY]]],
@@ -125,6 +148,8 @@ const FILES: Case[] = [
 ]
 
 const CARDS: Case[] = [
+  ['a horizontal card with image and title', { type: 'CARD', data: { title: 'x', imageUrl: url, orientation: 'HORIZONTAL' } }, []],
+  ['a card whose orientation is a number', card({ orientation: 5 }), [['/data/orientation', 'must be one of VERTICAL, HORIZONTAL']]],
   ['a card with a content alone', card(), []],
   ['a card without data', { type: 'CARD', content: 'x' }, []],
   ['a card with a title alone', { type: 'CARD', data: { title: 'x' } }, []],
@@ -228,6 +253,12 @@ const CAROUSELS: Case[] = [
 ]
 
 const CONTACTS_AND_PLACES: Case[] = [
+  ['a contact with an empty organization', contact({ organization: '' }), [['/data/organization', NOT_EMPTY]]],
+  ['a contact with an organization of 201', contact({ organization: 'x'.repeat(201) }), [['/data/organization', atMost(200)]]],
+  ['a contact with an email address of 254', contact({ email: `${'x'.repeat(242)}@example.com` }), []],
+  ['a contact with an email address of 255', contact({ email: `${'x'.repeat(243)}@example.com` }), [['/data/email', atMost(254)]]],
+  ['a contact with twelve buttons', contact({}, { buttons: replies(12) }), [['/buttons', items(10)]]],
+  ['a contact with eleven buttons', contact({}, { buttons: replies(11) }), [['/buttons', items(10)]]],
   ['a contact', contact(), []],
   [
     'a contact with all',
@@ -266,14 +297,46 @@ const CONTACTS_AND_PLACES: Case[] = [
   ['a place without a longitude', { type: 'LOCATION', data: { latitude: 5 } }, [['/data/longitude', REQUIRED]]],
   ['a place with a label of 101', location({ label: 'x'.repeat(101) }), [['/data/label', atMost(100)]]],
   ['a place with ten buttons', location({}, { buttons: replies(10) }), []],
-  [
-    'a place with eleven buttons',
-    location({}, { buttons: replies(11) }),
-    [['/buttons', 'must have at most 10 items: the place is sent as one more']],
-  ],
+  ['a place with eleven buttons', location({}, { buttons: replies(11) }), [['/buttons', items(10)]]],
 ]
 
 const BUTTONS: Case[] = [
+  [
+    'two ids that are the same number',
+    text({
+      buttons: [
+        { ...reply('a'), id: 1 },
+        { ...reply('a'), id: 1 },
+      ],
+    }),
+    [
+      ['/buttons/0/id', 'must be a text'],
+      ['/buttons/1/id', 'must be a text'],
+    ],
+  ],
+  ['a page of 2048 that lacks its last slash', withButton({ type: 'url', url: `https://example.com?${'a'.repeat(2028)}` }), []],
+  [
+    'a page of emoji, short in characters and long once encoded',
+    withButton({ type: 'url', url: `https://example.com/${'😀'.repeat(1100)}` }),
+    [['/buttons/0/url', ENCODED]],
+  ],
+  ['a page whose host has 5,000 letters', withButton({ type: 'url', url: `https://${'ą'.repeat(1900)}.com/` }), [['/buttons/0/url', WEB]]],
+  ...[
+    '+48500100200;ext=5',
+    'tel:+48500100200',
+    '+48500100200 ext 5',
+    '-48500100200',
+    '(48)500100200',
+    '+48500100200x',
+    '00 48 500 100 200',
+    '',
+  ].map(
+    (phoneNumber): Case => [
+      `a call to ${JSON.stringify(phoneNumber)}`,
+      withButton({ type: 'call', phoneNumber }),
+      [['/buttons/0/phoneNumber', PHONE]],
+    ],
+  ),
   ['eleven buttons', text({ buttons: replies(11) }), []],
   ['twelve buttons', text({ buttons: replies(12) }), [['/buttons', items(11)]]],
   ['the same id twice', text({ buttons: [reply('a'), reply('A'), reply('a')] }), [['/buttons/2/id', UNIQUE]]],
@@ -307,7 +370,7 @@ const BUTTONS: Case[] = [
   [
     'a page too long once encoded',
     withButton({ type: 'url', url: `https://example.com/${'ą'.repeat(400)}` }),
-    [['/buttons/0/url', 'must have at most 2048 characters once its other than ASCII characters are encoded']],
+    [['/buttons/0/url', "must have at most 2048 characters once those that an address can't hold are encoded"]],
   ],
   ['a page with a payload', withButton({ type: 'url', url: 'https://example.com', payload: 'x' }), [['/buttons/0/payload', notOf('url')]]],
   ['no payload', withButton({ type: 'quick_reply' }), [['/buttons/0/payload', REQUIRED]]],
@@ -330,6 +393,7 @@ const BUTTONS: Case[] = [
 ]
 
 const DATES_AND_TARGETS: Case[] = [
+  ['a date with an empty title', calendar({ title: '' }), [['/buttons/0/title', NOT_EMPTY]]],
   ['a date', calendar({ description: 'x'.repeat(500) }), []],
   ['a date in two zones', calendar({ startTime: '2026-12-01T10:00:00+02:00', endTime: '2026-12-01T08:00:00.001Z' }), []],
   [
@@ -382,6 +446,22 @@ const ADDRESSES: Case[] = [
     'https://shop.example/ą.jpg',
     'https://internal.example.com/a',
     'https://example.com./a',
+    'https://172.15.0.1/',
+    'https://172.32.0.1/',
+    'https://100.63.0.1/',
+    'https://100.128.0.1/',
+    'https://198.17.0.1/',
+    'https://198.20.0.1/',
+    'https://192.0.1.1/',
+    'https://192.167.1.1/',
+    'https://192.169.1.1/',
+    'https://126.0.0.1/',
+    'https://128.0.0.1/',
+    'https://169.253.0.1/',
+    'https://223.255.255.1/',
+    'https://[2003::1]/',
+    'https://a_b.example.com/',
+    `https://${'x'.repeat(63)}.com/`,
   ].map((address): Case => [address, image(address), []]),
   ...[
     'http://example.com/a',
@@ -402,9 +482,13 @@ const ADDRESSES: Case[] = [
     'https://[::1/a',
     '',
   ].map((address): Case => [JSON.stringify(address), image(address), [['/data/imageUrl', HTTPS]]]),
-  ...['https://user@example.com/a', 'https://user:secret@example.com/a', 'https://:secret@example.com/a'].map(
-    (address): Case => [address, image(address), [['/data/imageUrl', CREDENTIALS]]],
-  ),
+  ...[
+    'https://user@example.com/a',
+    'https://user:secret@example.com/a',
+    'https://@example.com/a',
+    'https://:@example.com/a',
+    'https://:secret@example.com/a',
+  ].map((address): Case => [address, image(address), [['/data/imageUrl', CREDENTIALS]]]),
   ...[
     ...[
       '10.0.0.1',

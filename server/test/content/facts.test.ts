@@ -40,6 +40,13 @@ describe('the texts of a content', () => {
   })
 })
 
+test('a type that nobody knows has no facts, whatever every object has by that name', () => {
+  for (const type of ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'POLL', 5, undefined, { toString: 1 }]) {
+    assert.equal(contentFacts({ type, content: 'x' }, false, ''), undefined)
+    assert.deepEqual(facts({ type: 'CARD', content: 'x', buttons: [{ type }] }).features, ['RICHCARD_STANDALONE'])
+  }
+})
+
 describe('the billing class', () => {
   for (const [name, message, billingClass] of [
     ['a text of 160 bytes', { type: 'MESSAGE', content: 'ą'.repeat(80) }, 'basic'],
@@ -106,6 +113,22 @@ describe('what iPhones show differently', () => {
       ['/data/orientation'],
     ],
     ['a GIF', { type: 'CARD', data: { imageUrl: 'https://example.com/a.GIF?x=1' } }, ['/data/imageUrl']],
+    ['a horizontal card without an image', { type: 'CARD', content: 'x', data: { orientation: 'HORIZONTAL' } }, []],
+    ['a card of 150 characters', { type: 'CARD', content: 'x'.repeat(100), data: { title: 'y'.repeat(50) } }, []],
+    ['a card with a long title alone', { type: 'CARD', data: { title: 'y'.repeat(160) } }, ['/data/title']],
+    [
+      'a video with a long text and a link',
+      { type: 'VIDEO', content: `https://example.com ${'x'.repeat(150)}`, data: { videoUrl: url } },
+      ['/content', '/content'],
+    ],
+    ['a video alone', { type: 'VIDEO', data: { videoUrl: url } }, []],
+    ['a GIF as a file', { type: 'FILE', data: { fileUrl: 'https://example.com/a.gif' } }, ['/data/fileUrl']],
+    [
+      'a place with a link in its text',
+      { type: 'LOCATION', content: 'https://example.com here', data: { latitude: 1, longitude: 1 } },
+      ['/content'],
+    ],
+    ['a contact with two links', { type: 'CONTACT', content: 'https://example.com', data: { name: 'x', phoneNumbers: [], url } }, ['']],
     ['a link in a card', { type: 'CARD', content: 'See https://example.com' }, ['/content']],
     ['a long card', { type: 'CARD', content: 'x'.repeat(100), data: { title: 'y'.repeat(51) } }, ['/content']],
     ['three replies and a page', { type: 'CARD', content: 'x', buttons: [reply('a'), reply('b'), reply('c'), button('url', { url })] }, []],

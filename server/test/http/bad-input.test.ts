@@ -34,6 +34,7 @@ describe('a bad body gets a clear 400 and changes nothing:', () => {
     ['UTF-16', Buffer.from('{"displayName":"X"}', 'utf16le'), /^The body is not valid JSON/],
     ['33 levels deep', `{"displayName":${'['.repeat(32)}${']'.repeat(32)}}`, /^The body is nested deeper than 32 levels/],
     ['130,000 levels deep', `{"displayName":${'['.repeat(130_000)}${']'.repeat(130_000)}}`, /^The body is nested deeper than 32 levels/],
+    ['a name of 101 characters', `{"${'/'.repeat(101)}":"\\u0000"}`, /^The body has a property whose name is over 100 characters long/],
     ['1,001 values', `{"displayName":[${'0,'.repeat(998)}0]}`, /^The body holds more than 1000 values/],
     ['130,000 objects deep, never closed', '{"a":'.repeat(52_000), /^The body is not valid JSON/],
     ['a number beyond all numbers', '{"displayName":1e400}', /^must be a text/],

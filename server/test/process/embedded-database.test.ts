@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, test } from 'node:test'
+import type { Readable } from 'node:stream'
+import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { joinEmbeddedServer } from '../../src/db/embedded/server.ts'
@@ -188,6 +190,26 @@ describe('the embedded database', { concurrency: 2 }, () => {
     }
   })
 
+  test('while one process starts or stops it the others wait, and go on once that one is killed', async () => {
+    const dataDir = await createDataDir(emptyDatabase)
+    const hold = `new (require('node:sqlite').DatabaseSync)(${JSON.stringify(join(dataDir, 'start.lock'))}).exec('begin exclusive'); console.log('held'); setInterval(() => {}, 1e6)`
+    const holder = spawn(process.execPath, ['-e', hold], { stdio: ['ignore', 'pipe', 'inherit'] })
+    after(() => holder.kill('SIGKILL'))
+    await once(holder.stdout as Readable, 'data')
+    let isIn = false
+    const joining = joinEmbeddedServer(dataDir, false, () => {}).then((server) => {
+      isIn = true
+      return server
+    })
+    // That nothing happens can only be seen by waiting: a start takes a tenth of this.
+    await sleep(2_000)
+    assert.ok(!isIn && postmasterPid(dataDir) === undefined)
+    holder.kill('SIGKILL')
+    const server = await joining
+    assert.ok(isRunning(postmasterPid(dataDir) as number))
+    await server.leave()
+  })
+
   test('killed at any moment of its first start, it starts the next time', async (t) => {
     const dataDir = join(await createDataDir(), 'new')
     const delays = Array.from({ length: 8 }, () => Math.round(Math.random() * 1_800))
@@ -215,6 +237,16 @@ describe('the embedded database', { concurrency: 2 }, () => {
     assert.doesNotMatch(status, /^Uid:\s+0\s/m)
     assert.match(readFileSync(`/proc/${postmasterPid(dataDir)}/cmdline`, 'utf8'), /\0fsync=on\0/)
     await stopInOrder(herald)
+  })
+
+  test('a start by root leaves the lock to the owner of the data, also one that root left half made', {
+    skip: !isRoot && 'not root',
+  }, async () => {
+    const dataDir = await createDataDir(emptyDatabase)
+    const lockFile = join(dataDir, 'start.lock')
+    chownSync(lockFile, 0, 0)
+    assert.equal((await runHerald(['account', 'list'], { HERALD_DATA_DIR: dataDir })).code, 0)
+    assert.equal(statSync(lockFile).uid, statSync(join(dataDir, 'postgres')).uid)
   })
 
   const setpriv = '/usr/bin/setpriv'

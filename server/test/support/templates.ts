@@ -2,22 +2,11 @@ import type { Pool } from '../../src/db/pool.ts'
 import { type Answer, call, createCaller, startTestService, type TestCaller } from './service.ts'
 
 export const TEXT = { type: 'MESSAGE', content: 'Hello' }
-export const UNKNOWN_TEMPLATES = [
-  '0',
-  '-1',
-  '00',
-  '01',
-  '+1',
-  '1.0',
-  '1e0',
-  '2147483648',
-  '99999999999999999999',
-  'abc',
-  'check',
-  '%00',
-  'ą',
-  "1' or 1=1",
-]
+/** Paths that name no template, though a careless reader could take some for the one that is there. */
+export function noTemplates(id: number): string[] {
+  const almost = [`0${id}`, `+${id}`, `-${id}`, `${id}.0`, `${id}e0`, ` ${id}`, `${id}%20`, `0x${id.toString(16)}`, `${id},`]
+  return [...almost, '0', '2147483648', '9007199254740993', '99999999999999999999', 'abc', 'check', '%00', 'ą', "1' or 1=1"]
+}
 
 /** A content with a button that sends a template. */
 export function sending(...templateIds: number[]) {

@@ -23,6 +23,7 @@ import { OperatorError } from '../../errors.ts'
 import { syncDirectory } from '../../files.ts'
 import { locateBinaries } from './binaries.ts'
 import { type Identity, unprivilegedIdentity } from './identity.ts'
+import { oneAtATime } from './start-lock.ts'
 
 /** A PostgreSQL data directory, and what is needed to run a server on it. */
 export type Cluster = {
@@ -44,7 +45,7 @@ const LOCK_FILE = 'postmaster.pid'
 const NO_PID = 2 ** 22 + 1
 const EMPTY_LOCK_STALE_MS = 5_000
 
-/** Makes the data directory where there is none yet. Two processes may do so at once. */
+/** Makes the data directory where there is none yet; of several processes that would at once, one does. */
 export async function prepareCluster(dataDir: string): Promise<Cluster> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const dir = join(dataDir, 'postgres')
@@ -56,7 +57,8 @@ export async function prepareCluster(dataDir: string): Promise<Cluster> {
     socketDir: socketDirectory(dataDir, identity),
     logFile: join(dataDir, 'postgres.log'),
   }
-  if (!existsSync(join(dir, 'PG_VERSION'))) await initialise(cluster)
+  const isMade = () => existsSync(join(dir, 'PG_VERSION'))
+  if (!isMade()) await oneAtATime(cluster, async () => (isMade() ? undefined : await initialise(cluster)))
   return cluster
 }
 
@@ -101,8 +103,7 @@ async function initialise(cluster: Cluster): Promise<void> {
     syncDirectory(dirname(cluster.dir))
   } catch (error) {
     rmSync(scratch, { recursive: true, force: true })
-    // Lost to another process that made the same.
-    if (!existsSync(join(cluster.dir, 'PG_VERSION'))) throw error
+    throw error
   }
 }
 
@@ -192,9 +193,8 @@ export function findPostmaster(cluster: Cluster): Postmaster | undefined {
  * (one whose starter was killed) never loses its own. A file still empty is its maker's for a while, and then a crash's remnant.
  */
 export function disownStaleLock(cluster: Cluster): void {
-  const path = join(cluster.dir, LOCK_FILE)
-  if (!existsSync(path)) return
-  const fd = openSync(path, 'r+')
+  const fd = openIfThere(join(cluster.dir, LOCK_FILE), 'r+')
+  if (fd === undefined) return
   try {
     const lock = readFileSync(fd, 'utf8')
     const pid = Number(lock.split('\n')[0])
@@ -207,8 +207,18 @@ export function disownStaleLock(cluster: Cluster): void {
 }
 
 function readLockFile(cluster: Cluster): string | undefined {
+  const fd = openIfThere(join(cluster.dir, LOCK_FILE), 'r')
+  if (fd === undefined) return undefined
   try {
-    return readFileSync(join(cluster.dir, LOCK_FILE), 'utf8')
+    return readFileSync(fd, 'utf8')
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function openIfThere(path: string, flags: 'r' | 'r+'): number | undefined {
+  try {
+    return openSync(path, flags)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error

@@ -168,24 +168,32 @@ async function connect(cluster: Cluster, options: Options): Promise<pg.Client> {
   }
 }
 
-/** Starts the server, or finds the one that another process has started meanwhile. */
+/**
+ * Starts the server, or finds the one that another process has started meanwhile. One at a time does this. It fails, for a moment, where
+ * backends of a killed server still let go of their memory, or where the one before us was killed while its PostgreSQL was starting.
+ */
 async function start(cluster: Cluster): Promise<Postmaster> {
   const giveUpAt = performance.now() + START_PATIENCE_MS
   for (;;) {
     const running = findPostmaster(cluster)
     if (running !== undefined) return running
     disownStaleLock(cluster)
-    await Promise.race([startPostmaster(cluster), untilListening(cluster, giveUpAt)])
-    // It fails where backends of a killed server still let go of their memory.
-    if (findPostmaster(cluster) === undefined && performance.now() > giveUpAt) {
+    await untilListeningOrEnded(cluster, startPostmaster(cluster), giveUpAt)
+    if (findPostmaster(cluster) !== undefined) continue
+    if (performance.now() > giveUpAt) {
       throw new OperatorError(`PostgreSQL does not start: ${lastComplaint(cluster)} (see ${cluster.logFile})`)
     }
-    await sleep(POLL_MS)
+    await sleep(POLL_MS * 4)
   }
 }
 
-async function untilListening(cluster: Cluster, giveUpAt: number): Promise<void> {
-  while (performance.now() < giveUpAt && !findPostmaster(cluster)?.socketDir) await sleep(POLL_MS / 2)
+async function untilListeningOrEnded(cluster: Cluster, ended: Promise<unknown>, giveUpAt: number): Promise<void> {
+  let isOver = false
+  async function untilListening(): Promise<void> {
+    while (!isOver && performance.now() < giveUpAt && !findPostmaster(cluster)?.socketDir) await sleep(POLL_MS / 2)
+  }
+  await Promise.race([ended, untilListening()])
+  isOver = true
 }
 
 /** Busy: the server is there and starts up, recovers or shuts down. Absent: nobody listens, or nobody yet. */
@@ -231,13 +239,11 @@ async function leave(cluster: Cluster, presence: pg.Client): Promise<void> {
   try {
     const client = await withoutPresence(presence, postmaster)
     if (client === undefined) return
-    if (await tryLock(client, PRESENT)) {
-      await oneAtATime(cluster, async () => {
-        await stopPostmaster(cluster, postmaster.pid)
-        removeSocketDirectory(cluster)
-      })
+    try {
+      if (await tryLock(client, PRESENT)) await oneAtATime(cluster, () => stopServer(cluster, postmaster.pid))
+    } finally {
+      await client.end().catch(() => {})
     }
-    await client.end().catch(() => {})
   } catch (error) {
     // From the moment that we gave up our lock, another who leaves may find itself alone, and stop the server under us.
     if (!isUnavailable(error)) throw error
@@ -253,6 +259,12 @@ async function withoutPresence(presence: pg.Client, postmaster: Postmaster): Pro
     const outcome = await tryConnect(postmaster)
     return outcome instanceof pg.Client ? outcome : undefined
   }
+}
+
+async function stopServer(cluster: Cluster, pid: number): Promise<void> {
+  // It may have died while we waited for our turn, and its id have gone to another.
+  if (isPostmaster(cluster, pid)) await stopPostmaster(cluster, pid)
+  removeSocketDirectory(cluster)
 }
 
 async function stopPostmaster(cluster: Cluster, pid: number): Promise<void> {

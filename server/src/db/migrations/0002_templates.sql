@@ -6,8 +6,8 @@ create table contents (
   basic boolean not null,
   -- Not jsonb, which would not keep the order of the fields.
   message json not null,
-  type text not null generated always as (message ->> 'type') stored,
-  created_at timestamptz(3) not null default now()
+  created_at timestamptz(3) not null default now(),
+  unique (account_id, id)
 );
 
 create table templates (
@@ -16,12 +16,16 @@ create table templates (
   name text not null check (char_length(name) between 1 and 200),
   description text check (char_length(description) <= 1000),
   status text not null check (status in ('DRAFT', 'APPROVED')),
-  content_id bigint not null references contents,
+  -- Of the content, whose message may be large: lists are filtered without reading it.
+  type text not null,
+  content_id bigint not null,
   created_at timestamptz(3) not null default now(),
   updated_at timestamptz(3) not null default now(),
   -- What points to a template names the account too, so that none can point into another account.
-  unique (account_id, id)
+  unique (account_id, id),
+  foreign key (account_id, content_id) references contents (account_id, id)
 );
+create index on templates (account_id, content_id);
 create index on templates (account_id, created_at, id);
 create index on templates (account_id, (name collate "C"), id);
 
@@ -49,3 +53,4 @@ create table auto_replies (
   constraint auto_replies_template foreign key (account_id, template_id) references templates (account_id, id)
 );
 create index on auto_replies (account_id, template_id);
+create index on auto_replies (account_id, agent_id);
