@@ -1,7 +1,8 @@
 import { Type } from 'typebox'
 import { BASIC_MAX_BYTES, CARD_TEXT_MAX_LENGTH, CARD_TITLE_MAX_LENGTH, TEXT_MAX_LENGTH } from './limits.ts'
-import { buttonsOf, fieldsOf, listOf } from './rules.ts'
+import { buttonsOf } from './rules.ts'
 import { contactText, lengthOf } from './text.ts'
+import { type Fields, fieldsOf, isFilled, listOf } from './unchecked.ts'
 
 // What a content means for phones and for the bill. Told for content with faults too, as far as it goes: that a text is 80 characters too
 // long is worth knowing just then.
@@ -35,7 +36,6 @@ export const ContentFacts = Type.Object(
   { $id: 'ContentFacts', additionalProperties: false },
 )
 
-type Fields = Record<string, unknown>
 type Note = { path: string; note: string }
 
 /** `path` is where the content stands. Undefined where its type is not known: nothing can be told of it then. */
@@ -112,7 +112,7 @@ function featuresOf(content: Fields): string[] {
 
 /** RCS files carry no caption, so a video with a text is sent as a card. */
 function isVideoCard({ type, content }: Fields): boolean {
-  return type === 'VIDEO' && typeof content === 'string' && content !== ''
+  return type === 'VIDEO' && isFilled(content)
 }
 
 function iphoneNotes(content: Fields): Note[] {

@@ -1,4 +1,5 @@
-import { buttonsOf, fieldsOf } from './rules.ts'
+import { buttonsOf } from './rules.ts'
+import { fieldsOf } from './unchecked.ts'
 
 /** The templates that a content's buttons send, and where each is named. `path` is where the content stands. */
 export function templateReferences(content: unknown, path: string): { templateId: number; path: string }[] {

@@ -1,11 +1,10 @@
 import type { Violation } from '../errors.ts'
 import { fault } from './fields.ts'
 import { BASIC_MAX_BYTES, MAX_BUTTONS, MAX_PHONE_NUMBERS, TEXT_MAX_LENGTH } from './limits.ts'
-import { contactText, isFilled, lengthOf } from './text.ts'
+import { contactText, lengthOf } from './text.ts'
+import { type Fields, fieldsOf, isFilled, listOf } from './unchecked.ts'
 
 // What the schemas can't say. Every rule may meet fields of any type, whose faults the schemas name: it judges what it can.
-
-type Fields = Record<string, unknown>
 
 export function cardRules(content: Fields): Violation[] {
   const { title, imageUrl, orientation, height, imageAlignment } = fieldsOf(content.data)
@@ -91,12 +90,4 @@ export function buttonsOf(content: Fields): { button: unknown; path: string }[] 
   return [{ owner: content, path: '' }, ...cards.map((owner, index) => ({ owner, path: `/data/cards/${index}` }))].flatMap(
     ({ owner, path }) => listOf(fieldsOf(owner).buttons).map((button, index) => ({ button, path: `${path}/buttons/${index}` })),
   )
-}
-
-export function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {}
-}
-
-export function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : []
 }

@@ -1,4 +1,4 @@
-type Fields = Record<string, unknown>
+import { type Fields, isFilled } from './unchecked.ts'
 
 /**
  * The text of a contact: RCS has no such message, so it is sent as a text, with a button to call each number. Takes fields of any type, so
@@ -7,10 +7,6 @@ type Fields = Record<string, unknown>
 export function contactText(content: unknown, { name, organization, phoneNumbers, email, url }: Fields): string {
   const lines = [name, organization, ...(Array.isArray(phoneNumbers) ? phoneNumbers : []), email, url].filter(isFilled)
   return [content, lines.join('\n')].filter(isFilled).join('\n\n')
-}
-
-export function isFilled(value: unknown): value is string {
-  return typeof value === 'string' && value !== ''
 }
 
 /** In code points, as all limits are. */

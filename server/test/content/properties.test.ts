@@ -89,6 +89,9 @@ describe('the largest bodies that the limits admit', () => {
   })
   // Of the kind that a host's name is slow to be encoded with.
   const letters = (count: number) => String.fromCodePoint(...Array.from({ length: count }, (_, index) => 0x4e00 + (index % 5_000)))
+  const longHost = `https://${[50, 50].map(letters).join('.')}.${'x'.repeat(63)}.${'y'.repeat(63)}.com/`
+  const longLinks = (id: string, count: number) =>
+    Array.from({ length: count }, (_, index) => ({ id: `${id}.${index}`, type: 'url', text: 'x', url: longHost }))
   const many = <T>(value: T) => Array.from({ length: 990 }, () => value)
   const bodies: Record<string, unknown> = {
     'the largest carousel': {
@@ -116,9 +119,8 @@ describe('the largest bodies that the limits admit', () => {
     },
     'addresses whose hosts are as long as is taken': {
       type: 'CAROUSEL',
-      data: {
-        cards: Array.from({ length: 10 }, (_, index) => ({ ...card(index), imageUrl: `https://${letters(250)}.com/`, content: 'x' })),
-      },
+      data: { cards: Array.from({ length: 10 }, (_, index) => ({ title: 'x', imageUrl: longHost, buttons: longLinks(`c${index}`, 4) })) },
+      buttons: longLinks('b', 11),
     },
     'an address of nothing but credentials': { type: 'CARD', data: { imageUrl: `https://${'@'.repeat(250_000)}a.b/` } },
     'a label of nothing but halves of pairs': { type: 'MESSAGE', content: '\ud800'.repeat(40_000) },
