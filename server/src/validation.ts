@@ -10,7 +10,8 @@ export type Check = (value: unknown) => Violation[]
 // In the words that follow "must be".
 const FORMATS: Record<string, { words: string; validate: (text: string) => boolean }> = {
   date: { words: 'a date, such as 2026-01-31', validate: isRealDate },
-  'date-time': {
+  // ISO 8601 in full, where `date-time` would be RFC 3339: seconds and the colon of an offset may be left out.
+  timestamp: {
     words: 'a time with its zone, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00',
     validate: (text) => parseTimestamp(text) !== undefined,
   },
@@ -36,6 +37,8 @@ export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) 
   })
   ajv.addKeyword({ keyword: 'rules', errors: 'full', validate: applyRules })
   for (const [name, { validate }] of Object.entries(FORMATS)) ajv.addFormat(name, validate)
+  // Of answers, which are not judged.
+  ajv.addFormat('date-time', true)
   for (const schema of sharedSchemas) ajv.addSchema(schema as AnySchema)
 
   return (schema) => {

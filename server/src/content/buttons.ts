@@ -34,8 +34,8 @@ export const Button = oneOfTypes(
       'Adds a date to the calendar',
       {
         title: Type.String({ minLength: 1, maxLength: 100 }),
-        startTime: Type.String({ format: 'date-time' }),
-        endTime: Type.String({ format: 'date-time', description: 'Later than `startTime`.' }),
+        startTime: Type.String({ format: 'timestamp', description: 'ISO 8601 with `Z` or an offset.', examples: ['2026-01-31T08:00:00Z'] }),
+        endTime: Type.String({ format: 'timestamp', description: 'Later than `startTime`.', examples: ['2026-01-31T09:00:00Z'] }),
         description: Type.Optional(Type.String({ maxLength: 500 })),
       },
       { rules: calendarRules },

@@ -5,7 +5,7 @@ import { fieldsOf } from './unchecked.ts'
 export function templateReferences(content: unknown, path: string): { templateId: number; path: string }[] {
   return buttonsOf(fieldsOf(content)).flatMap(({ button, path: at }) => {
     const { type, templateId } = fieldsOf(button)
-    const isReference = type === 'trigger_template' && Number.isSafeInteger(templateId)
-    return isReference ? [{ templateId: templateId as number, path: `${path}${at}/templateId` }] : []
+    const isReference = type === 'trigger_template' && Number.isSafeInteger(templateId) && Number(templateId) > 0
+    return isReference ? [{ templateId: Number(templateId), path: `${path}${at}/templateId` }] : []
   })
 }

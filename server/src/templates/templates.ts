@@ -144,14 +144,18 @@ function valuesOf(accountId: number, { name, description, status, basic, message
  * wait for the other's references to go. The lock is one that hinders nobody else who writes into the account.
  */
 export async function deleteTemplate(pool: Pool, accountId: number, id: number): Promise<void> {
-  const { rowCount } = await transaction(pool, async (tx) => {
+  const deleted = await transaction(pool, async (tx) => {
     await tx.query('select from accounts where id = $1 for no key update', [accountId])
     return await tx.query('delete from templates where account_id = $1 and id = $2', [accountId, id])
   }).catch(async (error) => {
     if (!isForeignKeyViolation(error, ['template_references_target', 'auto_replies_template'])) throw error
-    throw new ApiError('RCS_TEMPLATE_IN_USE', { details: await usesOf(pool, accountId, id) })
+    const details = await usesOf(pool, accountId, id)
+    // The last use may have gone meanwhile: then nothing stands in the way any more.
+    if (details.length === 0) return undefined
+    throw new ApiError('RCS_TEMPLATE_IN_USE', { details })
   })
-  if (rowCount === 0) throw new ApiError('RCS_TEMPLATE_NOT_FOUND')
+  if (deleted === undefined) return await deleteTemplate(pool, accountId, id)
+  if (deleted.rowCount === 0) throw new ApiError('RCS_TEMPLATE_NOT_FOUND')
 }
 
 const MAX_USES_NAMED = 20

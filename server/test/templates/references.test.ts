@@ -99,6 +99,25 @@ describe('buttons that send a template', () => {
     }
   })
 
+  test('a deletion refused for a use that is gone by then is tried again: whoever is refused is told by what', async () => {
+    const { accountId, created, point, remove } = await setUp()
+    for (let round = 0; round < 100; round += 1) {
+      const target = await created()
+      const source = await created(sending(target))
+      const [status] = await Promise.all([
+        deleteTemplate(pool, accountId, target).then(
+          () => 204,
+          (error: ApiError) => {
+            assert.deepEqual(error.details, [{ path: '', reason: `is used by a button of template ${source}` }])
+            return 409
+          },
+        ),
+        point(TEXT, source),
+      ])
+      assert.equal(await remove(target), status === 204 ? 404 : 204)
+    }
+  })
+
   test('of two that send each other, deleted at once, neither goes and neither waits for the other', async () => {
     const lanes = await Promise.all(Array.from({ length: 5 }, setUp))
     async function round({ created, point, remove }: Lane): Promise<void> {
