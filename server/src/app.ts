@@ -18,6 +18,7 @@ import { createMetrics, type Metrics, serveMetrics } from './http/metrics.ts'
 import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
 import { createServer, type Timeouts } from './http/server.ts'
+import { checkQueryFirst } from './http/validation.ts'
 import { NoQuery } from './schemas.ts'
 import { templateRoutes } from './templates/routes.ts'
 import { TEMPLATES_TAG } from './templates/schemas.ts'
@@ -50,6 +51,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, timeo
   answerErrors(app)
   answerUnknownRoutes(app)
   acceptJsonOnly(app)
+  checkQueryFirst(app)
   await describeApi(app, { version: packageJson.version, tags: [AGENTS_TAG, TEMPLATES_TAG] })
 
   serveHealth(app, pool, () => stopping)

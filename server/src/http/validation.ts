@@ -1,4 +1,4 @@
-import type { FastifySchemaCompiler } from 'fastify'
+import type { FastifyInstance, FastifySchemaCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { createSchemaCompiler } from '../validation.ts'
@@ -19,6 +19,15 @@ export function buildValidator(sharedSchemas: Record<string, object>): FastifySc
       return { error: new ApiError(code, { details: mostTelling(violations) }) }
     }
   }
+}
+
+/** Fastify would not look at the query of a request whose body is wrong, and a parameter that nobody knows would go unnamed. */
+export function checkQueryFirst(app: FastifyInstance): void {
+  app.addHook('preValidation', async (request) => {
+    const check = request.getValidationFunction('querystring') as ((query: unknown) => { error?: ApiError }) | undefined
+    const error = check?.(request.query).error
+    if (error !== undefined) throw error
+  })
 }
 
 /** Where not all can be named, what is wrong with a list as a whole comes before what is wrong with each of its items. */

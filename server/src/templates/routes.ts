@@ -1,10 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
 import { ContentFacts, contentFacts } from '../content/facts.ts'
 import type { Pool } from '../db/pool.ts'
-import { ApiError, type Violation } from '../errors.ts'
+import type { ApiError } from '../errors.ts'
 import { callerOf } from '../http/guard.ts'
-import { escapePointer } from '../validation.ts'
 import { OPERATIONS, Template } from './schemas.ts'
 import {
   createTemplate,
@@ -37,7 +35,8 @@ export const templateRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (
   app.post('/templates/check', { schema: OPERATIONS.check, attachValidation: true }, async (request) => {
     const { basic, message } = (request.body ?? {}) as { basic?: unknown; message?: unknown }
     const missing = await missingTemplates(pool, callerOf(request).accountId, message, '/message')
-    const violations = [...faultsOfBody(request), ...missing]
+    const faults = (request.validationError as ApiError | undefined)?.details ?? []
+    const violations = [...faults, ...missing]
     return { valid: violations.length === 0, violations, facts: contentFacts(message, basic === true, '/message') ?? null }
   })
 
@@ -55,16 +54,4 @@ export const templateRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (
     await deleteTemplate(pool, callerOf(request).accountId, request.params.id)
     return await reply.code(204).send(null)
   })
-}
-
-/** What is wrong with the rest of the request is an error as ever. Fastify does not look at the query once the body is wrong. */
-function faultsOfBody({ validationError, query }: FastifyRequest): Violation[] {
-  if (validationError === undefined) return []
-  const [parameter] = Object.keys(query as object)
-  if (parameter !== undefined) {
-    throw new ApiError('RCS_INVALID_REQUEST', {
-      details: [{ path: `/${escapePointer(parameter)}`, reason: 'is not known here; is it misspelt?' }],
-    })
-  }
-  return (validationError as unknown as ApiError).details ?? []
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { call } from '../support/service.ts'
-import { noTemplates, startTemplateService, TEXT } from '../support/templates.ts'
+import { assertNoSuchTemplate, noTemplates, startTemplateService, TEXT } from '../support/templates.ts'
 
 const { url, newCaller } = await startTemplateService(await createTestDatabase())
 
@@ -22,16 +22,7 @@ describe('GET /templates/{id}', () => {
   test('one of another account, an unknown one and an absurd one are all the same 404', async () => {
     const { read, created } = await newCaller()
     const foreign = await (await newCaller()).created()
-    for (const id of [foreign, ...noTemplates(await created())]) {
-      const { status, body } = await read(id)
-      assert.equal(status, 404, String(id))
-      assert.deepEqual(body, {
-        statusCode: 404,
-        code: 'RCS_TEMPLATE_NOT_FOUND',
-        message: 'RCS_TEMPLATE_NOT_FOUND',
-        requestId: body.requestId,
-      })
-    }
+    for (const id of [foreign, ...noTemplates(await created())]) assertNoSuchTemplate(await read(id), id)
   })
 
   test('a query parameter is an error', async () => {

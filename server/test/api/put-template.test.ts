@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { call } from '../support/service.ts'
-import { noTemplates, sending, startTemplateService, TEXT } from '../support/templates.ts'
+import { assertNoSuchTemplate, noTemplates, sending, startTemplateService, TEXT } from '../support/templates.ts'
 
 const database = await createTestDatabase()
 const { pool } = database
@@ -66,16 +66,7 @@ describe('PUT /templates/{id}', () => {
     const { replace, created } = await newCaller()
     const stranger = await newCaller()
     const foreign = await stranger.created()
-    for (const id of [foreign, ...noTemplates(await created())]) {
-      const { status, body } = await replace(id, REPLACEMENT)
-      assert.equal(status, 404, String(id))
-      assert.deepEqual(body, {
-        statusCode: 404,
-        code: 'RCS_TEMPLATE_NOT_FOUND',
-        message: 'RCS_TEMPLATE_NOT_FOUND',
-        requestId: body.requestId,
-      })
-    }
+    for (const id of [foreign, ...noTemplates(await created())]) assertNoSuchTemplate(await replace(id, REPLACEMENT), id)
     assert.equal((await stranger.read(foreign)).body.name, 'Template')
   })
 

@@ -52,6 +52,16 @@ describe('a bad body gets a clear 400 and changes nothing:', () => {
     assert.equal(body.details.length, 50)
   })
 
+  test('a query parameter that nobody knows is named, also where the body is wrong too', async () => {
+    const { status, body } = await call(`${url}/v1/agents/x?verbose=1`, {
+      method: 'PATCH',
+      authorization: caller.authorization,
+      body: { active: 5 },
+    })
+    assert.equal(status, 400)
+    assert.deepEqual(body.details, [{ path: '/verbose', reason: 'is not known here; is it misspelt?' }])
+  })
+
   test('a field name that is itself hostile is named without harm', async () => {
     const { body } = await patch('{"a/b~c\\u0000\\ud800\\n":1}')
     assert.equal(body.details[0].path, '/a~1b~0c\uFFFD\uFFFD\n')

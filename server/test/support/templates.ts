@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type { Pool } from '../../src/db/pool.ts'
 import { type Answer, call, createCaller, startTestService, type TestCaller } from './service.ts'
 
@@ -6,6 +7,12 @@ export const TEXT = { type: 'MESSAGE', content: 'Hello' }
 export function noTemplates(id: number): string[] {
   const almost = [`0${id}`, `+${id}`, `-${id}`, `${id}.0`, `${id}e0`, ` ${id}`, `${id}%20`, `0x${id.toString(16)}`, `${id},`]
   return [...almost, '0', '2147483648', '9007199254740993', '99999999999999999999', 'abc', 'check', '%00', 'ą', "1' or 1=1"]
+}
+
+/** Whoever owns it, and whatever it is: what is not there looks the same. */
+export function assertNoSuchTemplate({ status, body }: Answer, id: number | string): void {
+  assert.equal(status, 404, String(id))
+  assert.deepEqual(body, { statusCode: 404, code: 'RCS_TEMPLATE_NOT_FOUND', message: 'RCS_TEMPLATE_NOT_FOUND', requestId: body.requestId })
 }
 
 /** A content with a button that sends a template. */
