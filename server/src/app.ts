@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { createAuthenticator } from './accounts/authenticate.ts'
 import { AGENTS_TAG, agentRoutes } from './agents/routes.ts'
+import { googleRbmWebhook, type WebhookOptions } from './carriers/google-rbm/webhook.ts'
 import type { Config } from './config.ts'
 import { CONTENT_SCHEMAS } from './content/content.ts'
 import type { Pool } from './db/pool.ts'
@@ -19,6 +20,7 @@ import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
 import { createServer, type Timeouts } from './http/server.ts'
 import { checkQueryFirst } from './http/validation.ts'
+import { ROLES, type Role } from './roles.ts'
 import { NoQuery } from './schemas.ts'
 import { templateRoutes } from './templates/routes.ts'
 import { TEMPLATES_TAG } from './templates/schemas.ts'
@@ -30,7 +32,16 @@ export type App = {
   drain: () => void
 }
 
-export async function buildApp(config: Config, pool: Pool, logger: Logger, timeouts?: Timeouts): Promise<App> {
+export type AppOptions = {
+  /** All of them where none are named. */
+  roles?: readonly Role[]
+  /** Where networks send their events. */
+  webhook?: WebhookOptions
+  timeouts?: Timeouts
+}
+
+export async function buildApp(config: Config, pool: Pool, logger: Logger, options: AppOptions = {}): Promise<App> {
+  const { roles = ROLES, webhook, timeouts } = options
   let stopping = false
   const app = createServer(config, logger, timeouts)
   const metrics = createMetrics(pool)
@@ -57,7 +68,8 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, timeo
   serveHealth(app, pool, () => stopping)
   serveDocs(app)
   if (config.metricsAddress === undefined) serveMetrics(app, metrics)
-  await app.register((v1) => addApiRoutes(v1, config, pool), { prefix: '/v1' })
+  if (webhook !== undefined) await app.register(googleRbmWebhook, webhook)
+  if (roles.includes('api')) await app.register((v1) => addApiRoutes(v1, config, pool), { prefix: '/v1' })
   await app.ready()
   return {
     fastify: app,

@@ -2,13 +2,18 @@ import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 import type { Logger } from 'pino'
 import { type App, buildApp } from './app.ts'
+import { openCarriers } from './carriers/carriers.ts'
+import type { CarrierSettings } from './carriers/settings.ts'
 import type { Config } from './config.ts'
 import { type Database, openDatabase } from './db/database.ts'
+import { installationSecret } from './db/secrets.ts'
+import { createEventKeeper } from './delivery/carrier-events.ts'
 import { OperatorError } from './errors.ts'
 import { answerErrors, newRequestId } from './http/error-answers.ts'
 import { serveMetrics } from './http/metrics.ts'
 import { answerUnknownRoutes } from './http/routes.ts'
 import type { Timeouts } from './http/server.ts'
+import { ROLES, type Role } from './roles.ts'
 
 export type Service = {
   /** Where it listens, such as http://127.0.0.1:8080. */
@@ -21,8 +26,18 @@ export type Service = {
 // With PostgreSQL's own 5 s at the most, Ctrl-C takes under 10 s in the worst case and some tens of milliseconds in the usual one.
 const DRAIN_MS = 3_000
 const METRICS_TIMEOUT_MS = 10_000
+const NO_CARRIERS: CarrierSettings = { rcs: [], sms: undefined }
 
-export async function startService(config: Config, logger: Logger, timeouts?: Timeouts): Promise<Service> {
+export type ServiceOptions = {
+  /** All of them where none are named. */
+  roles?: readonly Role[]
+  /** Which networks there are. Asked once the database is open: of two services on one directory, the second learns that first. */
+  findCarriers?: () => Promise<CarrierSettings>
+  timeouts?: Timeouts
+}
+
+export async function startService(config: Config, logger: Logger, options: ServiceOptions = {}): Promise<Service> {
+  const { roles = ROLES, findCarriers = async () => NO_CARRIERS } = options
   if (config.tls === undefined && config.trustProxy.length === 0 && !isLoopback(config.host)) {
     logger.warn(
       'credentials cross the network unencrypted: set HERALD_TLS_CERT and HERALD_TLS_KEY, or put a proxy in front (HERALD_TRUST_PROXY)',
@@ -32,7 +47,11 @@ export async function startService(config: Config, logger: Logger, timeouts?: Ti
   const database = await openDatabase(config, { role: 'service', onProgress: (sentence) => logger.warn(sentence) })
   const closers: (() => Promise<unknown>)[] = [() => database.close()]
   try {
-    const app = await buildApp(config, database.pool, logger, timeouts)
+    const settings = await findCarriers()
+    const postbackKey = await installationSecret(database.pool, 'postback')
+    const onEvents = createEventKeeper(database.pool)
+    const webhook = { carriers: settings.rcs, postbackKey, onEvents }
+    const app = await buildApp(config, database.pool, logger, { ...options, webhook })
     if (config.metricsAddress !== undefined) {
       const metricsServer = fastify({ genReqId: newRequestId, requestTimeout: METRICS_TIMEOUT_MS, forceCloseConnections: true })
       answerErrors(metricsServer)
@@ -44,6 +63,10 @@ export async function startService(config: Config, logger: Logger, timeouts?: Ti
     // First of all: nobody new is let in while the rest is closed.
     closers.unshift(() => closeApp(app))
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
+    if (roles.includes('delivery')) {
+      const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
+      closers.splice(1, 0, () => carriers.close())
+    }
     return { url, database, stop: () => closeAll(closers) }
   } catch (error) {
     await closeAll(closers)

@@ -48,6 +48,10 @@ export type RcsCarrier = {
   name: string
   /** No call takes longer. Whoever leases a message for sending must hold it longer than this. */
   longestCallMs: number
+  /** How many calls it makes at once; further ones wait for their turn, which counts into the time above. */
+  concurrency: number
+  /** Gets what the first message would have to wait for, and says in the log whether the network can be used. */
+  connect: () => Promise<void>
   send: (message: RcsMessage) => Promise<Outcome>
   /**
    * Asks the network to forget a message that is not delivered yet. `sent` means that it took the request, not that the message is gone:
@@ -75,6 +79,7 @@ export type SmsPart = {
 export type SmsCarrier = {
   name: string
   longestCallMs: number
+  concurrency: number
   submit: (part: SmsPart) => Promise<Outcome>
   close: () => Promise<void>
 }

@@ -1,13 +1,13 @@
 import { join, relative } from 'node:path'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
+import type { CarrierSettings } from '../carriers/settings.ts'
 import type { Config } from '../config.ts'
 import { createLogger } from '../http/log.ts'
+import { ROLES, type Role } from '../roles.ts'
 import type { Service } from '../service.ts'
 import { listArgument, readConfig } from './command.ts'
-
-// Those that there are so far.
-const ROLES = ['api'] as const
+import type { Simulator } from './simulator.ts'
 
 // npm passes a terminal's Ctrl-C on to a service that has got it already: two signals within this time are one.
 const SAME_SIGNAL_MS = 1_000
@@ -16,36 +16,68 @@ const STOP_DEADLINE_MS = 9_500
 export const serveCommand = new Command('serve')
   .description('run the service')
   .option('--only <roles>', 'run only these roles, separated by commas', listArgument(ROLES, 1), [...ROLES])
-  .action(async () => {
+  .action(async ({ only }: { only: Role[] }) => {
     const config = readConfig()
     const logger = createLogger(config.logLevel)
     process.on('uncaughtException', (error) => {
       logger.fatal({ err: error }, 'a fault that nothing caught: the process ends')
       process.exit(1)
     })
-    const starting = start(config, logger)
+    const starting = start(config, logger, only)
     stopOnSignal(config, starting)
     await starting
   })
 
-async function start(config: Config, logger: Logger): Promise<Service> {
+async function start(config: Config, logger: Logger, roles: Role[]): Promise<Service> {
   // Loaded here and not above: no other command needs the HTTP server and the features, which take longer to load than all else together.
   const { startService } = await import('../service.ts')
   const { makeDemoAccount } = await import('./demo.ts')
-  const service = await startService(config, logger)
-  try {
-    const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))
-    greet(config, service, isNew)
-    return service
-  } catch (error) {
+  const { findCarriers, simulator } = await chooseNetwork(config, logger, roles)
+  const service = await startService(config, logger, { roles, findCarriers }).catch(async (error: unknown) => {
+    await simulator()?.stop()
+    throw error
+  })
+  const stop = async () => {
     await service.stop()
+    await simulator()?.stop()
+  }
+  try {
+    await simulator()?.sendEventsTo(`${reachableHere(service.url)}/carriers/simulator/webhook`)
+    const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))
+    greet(config, service, isNew, simulator())
+    return { ...service, stop }
+  } catch (error) {
+    await stop()
     throw error
   }
 }
 
+/** The carriers that are configured; or else the simulator, which only a process that delivers has a use for. */
+async function chooseNetwork(config: Config, logger: Logger, roles: Role[]) {
+  const { readCarriers } = await import('../carriers/settings.ts')
+  const configured = config.carriersFile === undefined ? undefined : readCarriers(config.carriersFile)
+  let simulator: Simulator | undefined
+  async function findCarriers(): Promise<CarrierSettings> {
+    if (configured !== undefined) return configured
+    if (!roles.includes('delivery')) return { rcs: [], sms: undefined }
+    const { startSimulator } = await import('./simulator.ts')
+    simulator = await startSimulator(config, logger)
+    return readCarriers(simulator.carriersFile)
+  }
+  return { findCarriers, simulator: () => simulator }
+}
+
+/** A service that listens on all addresses of the machine says so with one that is no address to connect to. */
+function reachableHere(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+}
+
 /** For people, on the error stream: the output is the log's. */
-function greet(config: Config, { url }: Service, isNew: boolean): void {
+function greet(config: Config, { url }: Service, isNew: boolean, simulator: Simulator | undefined): void {
   const lines = [`Herald is ready at ${url}; the API's reference is at ${url}/docs. Ctrl-C stops it.`]
+  if (simulator !== undefined) {
+    lines.push(`No carrier is configured: a simulated network stands in. What its phones get is at ${simulator.url}/simulator/phones.`)
+  }
   if (isNew) {
     lines.push(
       `A demo account is set up; its credentials are in ${shownPath(join(config.dataDir, 'demo.json'))}. A first request:`,

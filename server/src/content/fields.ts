@@ -4,6 +4,7 @@ import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { isPublicHost } from '../public-host.ts'
 import { escapePointer } from '../validation.ts'
 import type { Fields } from './unchecked.ts'
+import { encodedUrl } from './urls.ts'
 
 // The fields that several kinds of content and buttons are made of.
 
@@ -30,7 +31,7 @@ export function WebUrl(description: string) {
 
 function webUrlRules(text: string): Violation[] {
   const url = parseUrl(text, ['http:', 'https:'])
-  return url === undefined ? fault('must be an http or https address, such as https://example.com/a') : encodedLengthRules(text, url)
+  return url === undefined ? fault('must be an http or https address, such as https://example.com/a') : encodedLengthRules(text)
 }
 
 /** Of a file that the network fetches. Whether it is there is for the network to find out: accepting a message makes no network call. */
@@ -46,7 +47,7 @@ function mediaUrlRules(text: string): Violation[] {
     ...(isPublicHost(url.hostname) && url.port !== '0'
       ? []
       : fault('must be at a public host: no private or reserved address, no local name')),
-    ...encodedLengthRules(text, url),
+    ...encodedLengthRules(text),
   ]
 }
 
@@ -76,10 +77,9 @@ function authorityOf(text: string): string {
   return /^[a-z]+:\/\/([^/?#]*)/i.exec(text)?.[1] ?? ''
 }
 
-/** The network takes addresses as RFC 3986 has them, in ASCII and not all of that: other characters grow by being encoded. */
-function encodedLengthRules(text: string, url: URL): Violation[] {
-  const isEncoded = /^[!#-;=?-[\]_a-z~]*$/.test(text)
-  if (isEncoded || url.href.length <= URL_MAX_LENGTH) return []
+/** Characters that an address can't hold grow by being encoded. */
+function encodedLengthRules(text: string): Violation[] {
+  if (encodedUrl(text).length <= URL_MAX_LENGTH) return []
   return fault(`must have at most ${URL_MAX_LENGTH} characters once those that an address can't hold are encoded`)
 }
 

@@ -3,7 +3,22 @@ import pg from 'pg'
 import { type DestinationStream, type Logger, pino } from 'pino'
 
 /** The log holds these fields and no others: whatever else is handed to it, by us or by a package, is left out. */
-const FIELDS = ['method', 'route', 'status', 'ms', 'accountId', 'name', 'err'] as const
+const FIELDS = [
+  'method',
+  'route',
+  'status',
+  'ms',
+  'accountId',
+  'carrier',
+  'agentId',
+  'kind',
+  'pauseMs',
+  'reason',
+  'code',
+  'signal',
+  'name',
+  'err',
+] as const
 
 export function createLogger(level: string, destination: DestinationStream = standardOutput()): Logger {
   return pino(

@@ -6,7 +6,7 @@ import { call, createCaller, startTestService } from '../support/service.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 // The real time-outs, divided: what matters is that they hold for a client that keeps sending a little.
-const { url } = await startTestService({ HERALD_DATABASE_URL }, { headersMs: 400, requestMs: 800, keepAliveMs: 300 })
+const { url } = await startTestService({ HERALD_DATABASE_URL }, { timeouts: { headersMs: 400, requestMs: 800, keepAliveMs: 300 } })
 const { authorization } = await createCaller(pool)
 
 /** Sends `head`, then a letter now and then for as long as it is let; returns the answer and how long the connection lived. */
@@ -38,7 +38,7 @@ describe('a slow client is cut off with 408 and holds nobody else up:', () => {
   })
 
   test('meanwhile others are served: with 200 slow connections open, a request does not wait for any of them', async () => {
-    const patient = await startTestService({ HERALD_DATABASE_URL }, { headersMs: 3_000, requestMs: 6_000, keepAliveMs: 300 })
+    const patient = await startTestService({ HERALD_DATABASE_URL }, { timeouts: { headersMs: 3_000, requestMs: 6_000, keepAliveMs: 300 } })
     const slow = Array.from({ length: 200 }, () => rawConnection(patient.url))
     let ended = 0
     for (const connection of slow) {

@@ -5,20 +5,19 @@ import { assignAgent, type BillingType, createAgent } from '../../src/agents/age
 import { loadConfig } from '../../src/config.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { createLogger } from '../../src/http/log.ts'
-import type { Timeouts } from '../../src/http/server.ts'
-import { type Service, startService } from '../../src/service.ts'
+import { type Service, type ServiceOptions, startService } from '../../src/service.ts'
 
 export type TestService = Service & { log: () => string }
 
 /** The service in this process, on a free port, stopped when the test file ends. `env` are settings, as an operator would give them. */
-export async function startTestService(env: Record<string, string | undefined>, timeouts?: Timeouts): Promise<TestService> {
+export async function startTestService(env: Record<string, string | undefined>, options?: ServiceOptions): Promise<TestService> {
   let log = ''
   const logger = createLogger(env.HERALD_LOG_LEVEL ?? 'info', {
     write: (line) => {
       log += line
     },
   })
-  const service = await startService(loadConfig({ HERALD_PORT: '0', ...env }), logger, timeouts)
+  const service = await startService(loadConfig({ HERALD_PORT: '0', ...env }), logger, options)
   let stopped: Promise<void> | undefined
   function stop(): Promise<void> {
     stopped ??= service.stop()

@@ -1,0 +1,48 @@
+import { cpuMs } from './processes.ts'
+
+export type Figure = { what: string; perSecond: number; cpuMicroseconds: number | undefined }
+
+/**
+ * Keeps so many calls under way for the given time, after a warm-up of a quarter of it. `of` is the process whose work is measured: its CPU
+ * time for each call is what a shared machine disturbs least.
+ */
+export async function measure(
+  what: string,
+  { seconds, concurrency, of, call }: { seconds: number; concurrency: number; of: { pid?: number | undefined }; call: () => Promise<void> },
+): Promise<Figure> {
+  let done = 0
+  let stopping = false
+  async function keepCalling(): Promise<void> {
+    while (!stopping) {
+      await call()
+      done += 1
+    }
+  }
+  const callers = Array.from({ length: concurrency }, keepCalling)
+  await new Promise((resolve) => setTimeout(resolve, seconds * 250))
+  const before = { done, at: performance.now(), cpu: cpuMs(of) }
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
+  const after = { done, at: performance.now(), cpu: cpuMs(of) }
+  stopping = true
+  await Promise.all(callers)
+  const count = after.done - before.done
+  return {
+    what,
+    perSecond: (count * 1000) / (after.at - before.at),
+    cpuMicroseconds: after.cpu === undefined || before.cpu === undefined ? undefined : ((after.cpu - before.cpu) * 1000) / count,
+  }
+}
+
+export function print(figures: Figure[]): void {
+  const [first] = figures
+  const rows = figures.map(({ what, perSecond, cpuMicroseconds }) => [
+    what,
+    Math.round(perSecond).toLocaleString('en'),
+    cpuMicroseconds === undefined ? '' : cpuMicroseconds.toFixed(0),
+    (perSecond / (first as Figure).perSecond).toFixed(2),
+  ])
+  for (const row of [['', 'a second', 'CPU µs each', `of ${first?.what}`], ...rows]) {
+    const [what = '', ...cells] = row
+    process.stdout.write(`${what.padEnd(58)}${cells.map((cell) => cell.padStart(14)).join('')}\n`)
+  }
+}

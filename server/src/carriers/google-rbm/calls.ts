@@ -1,0 +1,121 @@
+import type { Logger } from 'pino'
+import type { Outcome } from '../carrier.ts'
+import { type AccessTokens, createAccessTokens } from './access-token.ts'
+import { type IsOurs, verdictOf } from './answers.ts'
+import { type BackOff, createBackOff, retryAfterMs } from './back-off.ts'
+import { ANSWER_MS, type Answer, createHttp, type Http, NotSent, type Request } from './http.ts'
+import type { GoogleRbmSettings } from './settings.ts'
+
+// Requests to the network: with a token, within a time, and not while it asks to be left alone.
+
+export type Calls = {
+  /** Something is to happen at the network. Never throws: whatever goes wrong is an outcome. */
+  attempt: (request: Request, about: { messageId: string; agentId: string }, isOurs: IsOurs) => Promise<Outcome>
+  /** Something is to be known. Undefined where there was no answer. */
+  ask: (agentId: string, request: Request) => Promise<Answer | undefined>
+  /** Throws where the network gives us no access token. */
+  authorise: () => Promise<unknown>
+  close: () => Promise<void>
+}
+
+// A token that is refused is renewed and the call made again, where that leaves a caller waiting no longer than this in all.
+const SECOND_TRY_WITHIN_MS = 5_000
+export const LONGEST_CALL_MS = SECOND_TRY_WITHIN_MS + 2 * ANSWER_MS
+const DENIED_EVERY_MS = 60_000
+
+export function createCalls({ address, connections, serviceAccount }: GoogleRbmSettings, logger: Logger): Calls {
+  const http = createHttp(address, connections)
+  const tokenHttp = createHttp(new URL(serviceAccount.token_uri).origin, 1)
+  const tokens = createAccessTokens(serviceAccount, tokenHttp)
+  // Sending and looking up have limits of their own, and so has every agent.
+  const backOffOf = createBackOffs(logger)
+  const noteDenial = createDenialLog(logger)
+
+  return {
+    attempt: async (request, { messageId, agentId }, isOurs) => {
+      const backOff = backOffOf('messages', agentId)
+      const waitMs = backOff.waitMs()
+      if (waitMs > 0) return { is: 'again', afterMs: waitMs, detail: 'the network is given time to recover' }
+      try {
+        const answer = await authorised(http, tokens, request)
+        const verdict = verdictOf(answer, messageId, isOurs)
+        if (answer.status === 403) noteDenial(agentId)
+        if (verdict.is === 'again' || verdict.is === 'unknown') {
+          return { ...verdict, afterMs: backOff.failed(retryAfterMs(answer.headers['retry-after'])) }
+        }
+        backOff.succeeded()
+        return verdict
+      } catch (error) {
+        return { is: error instanceof NotSent ? 'again' : 'unknown', afterMs: backOff.failed(), detail: (error as Error).message }
+      }
+    },
+    ask: async (agentId, request) => {
+      const backOff = backOffOf('look-ups', agentId)
+      if (backOff.waitMs() > 0) return undefined
+      try {
+        const answer = await authorised(http, tokens, request)
+        if (answer.status === 429 || answer.status >= 500) backOff.failed(retryAfterMs(answer.headers['retry-after']))
+        else backOff.succeeded()
+        return answer
+      } catch {
+        backOff.failed()
+        return undefined
+      }
+    },
+    authorise: () => tokens.renew(),
+    close: async () => {
+      await Promise.all([http.close(), tokenHttp.close()])
+    },
+  }
+}
+
+/** With an access token, and with a new one where the network does not take the first: tokens can be withdrawn before their time. */
+async function authorised(http: Http, tokens: AccessTokens, request: Request): Promise<Answer> {
+  const startedAt = performance.now()
+  const token = tokens.current() ?? (await renewInTime(tokens))
+  const answer = await http.call({ ...request, headers: { authorization: `Bearer ${token}` } })
+  if (answer.status !== 401) return answer
+  tokens.discard(token)
+  if (performance.now() - startedAt > SECOND_TRY_WITHIN_MS) return answer
+  const another = tokens.current() ?? (await renewInTime(tokens))
+  return await http.call({ ...request, headers: { authorization: `Bearer ${another}` } })
+}
+
+async function renewInTime(tokens: AccessTokens): Promise<string> {
+  const { promise: tooLate, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error('no access token in time')), ANSWER_MS)
+  try {
+    return await Promise.race([tokens.renew(), tooLate])
+  } catch (error) {
+    throw new NotSent((error as Error).message)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function createBackOffs(logger: Logger): (kind: 'messages' | 'look-ups', agentId: string) => BackOff {
+  const backOffs = new Map<string, BackOff>()
+  return (kind, agentId) => {
+    const key = `${kind} ${agentId}`
+    let backOff = backOffs.get(key)
+    if (backOff === undefined) {
+      backOff = createBackOff((pauseMs) => {
+        if (pauseMs > 0) logger.warn({ agentId, pauseMs: Math.round(pauseMs) }, `the network fails: ${kind} pause`)
+        else logger.info({ agentId }, `the network answers again: ${kind} go on`)
+      })
+      backOffs.set(key, backOff)
+    }
+    return backOff
+  }
+}
+
+/** One line a minute for each agent, however many messages it is. */
+function createDenialLog(logger: Logger): (agentId: string) => void {
+  const loggedAt = new Map<string, number>()
+  return (agentId) => {
+    const now = performance.now()
+    if (now - (loggedAt.get(agentId) ?? -DENIED_EVERY_MS) < DENIED_EVERY_MS) return
+    loggedAt.set(agentId, now)
+    logger.error({ agentId }, 'the network denies this agent: is it launched there, and may this service account use it?')
+  }
+}

@@ -1,0 +1,51 @@
+import type { Logger } from 'pino'
+import type { RcsCarrier } from '../carrier.ts'
+import { agentMessage } from './agent-message.ts'
+import { createCalls, LONGEST_CALL_MS } from './calls.ts'
+import { writePostback } from './postback.ts'
+import { createReach } from './reach.ts'
+import type { GoogleRbmSettings } from './settings.ts'
+
+// As one JSON text. Only control characters, of which JSON makes six each, get a message that far.
+const MESSAGE_MAX_BYTES = 250_000
+
+/** Google's RCS Business Messaging API, version 1. */
+export function createGoogleRbm(settings: GoogleRbmSettings, options: { postbackKey: Buffer; logger: Logger }): RcsCarrier {
+  const { postbackKey } = options
+  const logger = options.logger.child({ carrier: settings.name })
+  const calls = createCalls(settings, logger)
+  return {
+    name: settings.name,
+    longestCallMs: LONGEST_CALL_MS,
+    concurrency: settings.connections,
+    connect: async () => {
+      try {
+        await calls.authorise()
+        logger.info('the network takes our credentials')
+      } catch (error) {
+        logger.error({ reason: (error as Error).message }, 'the network gives us no access token; every message tries again')
+      }
+    },
+    send: async (message) => {
+      const { messageId, agentId, recipient } = message
+      const body = JSON.stringify(agentMessage(message, (buttonId) => writePostback(postbackKey, { messageId, buttonId })))
+      if (Buffer.byteLength(body) > MESSAGE_MAX_BYTES) {
+        return { is: 'refused', reason: 'REJECTED', detail: `the message is over ${MESSAGE_MAX_BYTES} bytes as JSON` }
+      }
+      const path = `/v1/phones/${recipient}/agentMessages?messageId=${messageId}&agentId=${encodeURIComponent(agentId)}`
+      // The network answers with the message as it took it. Whatever else is answered with 200 was not the network.
+      return await calls.attempt(
+        { method: 'POST', path, body },
+        message,
+        ({ name }) => typeof name === 'string' && name.endsWith(`/agentMessages/${messageId}`),
+      )
+    },
+    revoke: async (message) => {
+      const { messageId, agentId, recipient } = message
+      const path = `/v1/phones/${recipient}/agentMessages/${messageId}?agentId=${encodeURIComponent(agentId)}`
+      return await calls.attempt({ method: 'DELETE', path }, message, () => true)
+    },
+    reach: createReach(calls.ask),
+    close: calls.close,
+  }
+}

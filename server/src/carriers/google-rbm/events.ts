@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto'
+import { normalisePhoneNumber } from '../../phone-numbers.ts'
+import { parseTimestamp } from '../../time.ts'
+import type { CarrierEvent, CarrierEventKind } from '../carrier.ts'
+import { storableText } from '../storable-text.ts'
+import { fieldsOf } from './answers.ts'
+import { readPostback } from './postback.ts'
+
+// The network's events: UserMessage, UserEvent, ServerEvent and AgentLaunchEvent in Google's documents. Fields that we don't know are
+// ignored, but no event is: one whose kind or form is new is handed on as unknown. To refuse it would have Google send it again for seven
+// days, and hold up all behind it.
+
+type Fields = Record<string, unknown>
+
+export function eventOf(carrier: string, data: Buffer, postbackKey: Buffer): CarrierEvent {
+  const fields = fieldsOf(parseJson(data))
+  const kind = kindOf(fields, postbackKey)
+  return {
+    carrier,
+    eventId: idOf(fields) ?? createHash('sha256').update(data).digest('hex'),
+    occurredAt: parseTimestamp(textOf(fields.sendTime)) ?? new Date(),
+    phone: phoneOf(fields) ?? '',
+    ...kind,
+  }
+}
+
+function kindOf(fields: Fields, postbackKey: Buffer): CarrierEventKind {
+  const agentId = agentIdOf(fields)
+  if (agentId === undefined) return unknown('an event without an agent')
+  if (typeof fields.newLaunchState === 'string') {
+    return { kind: 'agent-launch', agentId, state: storableText(fields.newLaunchState).slice(0, 100) }
+  }
+  if (phoneOf(fields) === undefined) return unknown('an event without a phone number')
+  if (fields.suggestionResponse !== undefined) return tapOf(agentId, fieldsOf(fields.suggestionResponse), postbackKey)
+  if (fields.eventType !== undefined) return receiptOf(agentId, fields)
+  return messageOf(agentId, fields)
+}
+
+const RECEIPTS = new Map<unknown, 'delivered' | 'read' | 'expired' | 'expiry-failed'>([
+  ['DELIVERED', 'delivered'],
+  ['READ', 'read'],
+  ['TTL_EXPIRATION_REVOKED', 'expired'],
+  ['TTL_EXPIRATION_REVOKE_FAILED', 'expiry-failed'],
+])
+const NOTICES = new Map<unknown, 'typing' | 'subscribed' | 'unsubscribed'>([
+  ['IS_TYPING', 'typing'],
+  ['SUBSCRIBE', 'subscribed'],
+  ['UNSUBSCRIBE', 'unsubscribed'],
+])
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+function receiptOf(agentId: string, { eventType, messageId }: Fields): CarrierEventKind {
+  const notice = NOTICES.get(eventType)
+  if (notice !== undefined) return { kind: notice, agentId }
+  const receipt = RECEIPTS.get(eventType)
+  if (receipt === undefined) return unknown('an event of a type that is not known')
+  // Our ids are UUIDs; a message with another one was sent by somebody else for the same agent.
+  if (!UUID.test(textOf(messageId))) return unknown('a receipt for a message that is not ours')
+  return { kind: receipt, agentId, messageId: textOf(messageId).toLowerCase() }
+}
+
+function tapOf(agentId: string, { postbackData, text }: Fields, postbackKey: Buffer): CarrierEventKind {
+  const label = typeof text === 'string' ? storableText(text) : undefined
+  const postback = readPostback(postbackKey, textOf(postbackData))
+  if (postback !== undefined) return { kind: 'tapped', agentId, ...postback, text: label }
+  // Of a message that another system sent for the same agent. What a suggested reply says is written all the same.
+  return label === undefined ? unknown('a tap on a button that is not ours') : { kind: 'wrote', agentId, text: label }
+}
+
+function messageOf(agentId: string, { text, location, userFile }: Fields): CarrierEventKind {
+  if (typeof text === 'string') return { kind: 'wrote', agentId, text: storableText(text) }
+  const { latitude = 0, longitude = 0 } = fieldsOf(location)
+  // Protocol buffers leave a zero out of their JSON.
+  if (location !== undefined && typeof latitude === 'number' && typeof longitude === 'number') {
+    return { kind: 'shared-location', agentId, latitude, longitude }
+  }
+  const { fileUri, mimeType, fileName } = fieldsOf(fieldsOf(userFile).payload)
+  if (typeof fileUri !== 'string') return unknown('a message of a type that is not known')
+  const name = typeof fileName === 'string' ? storableText(fileName) : undefined
+  return { kind: 'sent-file', agentId, url: storableText(fileUri), mimeType: storableText(textOf(mimeType)), name }
+}
+
+/** Inbound, it may have its domain. */
+function agentIdOf({ agentId }: Fields): string | undefined {
+  const id = storableText(textOf(agentId).replace(/@rbm\.goog$/, ''))
+  return id === '' ? undefined : id
+}
+
+function phoneOf({ senderPhoneNumber, phoneNumber }: Fields): string | undefined {
+  return normalisePhoneNumber(textOf(senderPhoneNumber) || textOf(phoneNumber))
+}
+
+/** A message that a user wrote has a message id only. A receipt has both: its own, and that of the message it is for. */
+function idOf({ eventId, messageId }: Fields): string | undefined {
+  const id = storableText(textOf(eventId) || textOf(messageId))
+  return id === '' || id.length > 200 ? undefined : id
+}
+
+function unknown(description: string): CarrierEventKind {
+  return { kind: 'unknown', description }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function parseJson(data: Buffer): unknown {
+  try {
+    return JSON.parse(data.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,163 @@
+import { createPrivateKey } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { type Static, Type } from 'typebox'
+import { OperatorError, type Violation } from '../errors.ts'
+import { createSchemaCompiler } from '../validation.ts'
+import type { GoogleRbmSettings } from './google-rbm/settings.ts'
+import type { SmppSettings } from './smpp/settings.ts'
+
+export type CarrierSettings = { rcs: GoogleRbmSettings[]; sms: SmppSettings | undefined }
+
+// The file that HERALD_CARRIERS names: an object that has the carriers by their names, which agents refer to.
+
+const REGIONS = ['us', 'europe', 'asia'] as const
+const GOOGLE = 'rcsbusinessmessaging.googleapis.com'
+
+// As Google's console gives it out; it has further fields.
+const ServiceAccountKey = Type.Object({
+  client_email: Type.String({ minLength: 1 }),
+  private_key: Type.String({ rules: privateKeyRules }),
+  private_key_id: Type.Optional(Type.String()),
+  token_uri: Type.String({ rules: addressRules }),
+})
+
+const GoogleRbm = Type.Object(
+  {
+    type: Type.Literal('google-rbm'),
+    region: Type.Optional(Type.Enum(REGIONS)),
+    address: Type.Optional(Type.String({ rules: hostRules })),
+    serviceAccount: Type.Optional(ServiceAccountKey),
+    serviceAccountFile: Type.Optional(Type.String({ minLength: 1 })),
+    // What signs the events; Google takes any text.
+    webhookToken: Type.String({ minLength: 16, maxLength: 1000 }),
+    connections: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+    messagesPerSecond: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000 })),
+  },
+  { additionalProperties: false, rules: googleRules },
+)
+
+const Smpp = Type.Object(
+  {
+    type: Type.Literal('smpp'),
+    host: Type.String({ minLength: 1, maxLength: 253 }),
+    port: Type.Integer({ minimum: 1, maximum: 65535 }),
+    tls: Type.Optional(Type.Boolean()),
+    // SMPP has room for 15 and 8 characters; some networks give out longer ones all the same.
+    systemId: Type.String({ minLength: 1, maxLength: 64, pattern: '^[ -~]*$', description: 'printable ASCII' }),
+    password: Type.String({ maxLength: 64, pattern: '^[ -~]*$', description: 'printable ASCII' }),
+    systemType: Type.Optional(Type.String({ maxLength: 12, pattern: '^[ -~]*$', description: 'printable ASCII' })),
+    window: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
+    enquireLinkSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
+    messagesPerSecond: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000 })),
+  },
+  { additionalProperties: false },
+)
+
+const compile = createSchemaCompiler([])
+const checks = new Map<unknown, ReturnType<typeof compile>>([
+  ['google-rbm', compile(GoogleRbm)],
+  ['smpp', compile(Smpp)],
+])
+const checkServiceAccount = compile(ServiceAccountKey)
+
+const DEFAULT_CONNECTIONS = 64
+
+/** Reads the file of the carriers. Throws one OperatorError that names all that is wrong with it. */
+export function readCarriers(path: string): CarrierSettings {
+  const file = readJson(path)
+  if (!isObject(file)) throw wrong(path, ['must be a JSON file that can be read, an object of carriers by their names'])
+  const entries = Object.entries(file)
+  const smpp = entries.filter(([, entry]) => isObject(entry) && entry.type === 'smpp')
+  const problems = entries.flatMap(([name, entry]) => problemsOf(name, entry))
+  if (smpp.length > 1) problems.push(`has ${smpp.length} carriers of the type smpp; there can be one`)
+  if (entries.length === 0) problems.push('names no carrier')
+  if (problems.length > 0) throw wrong(path, problems)
+  return {
+    rcs: entries
+      .filter(([, entry]) => (entry as { type: string }).type === 'google-rbm')
+      .map(([name, entry]) => googleSettings(path, name, entry as Static<typeof GoogleRbm>)),
+    sms: smpp.map(([name, entry]) => ({ name, tls: false, ...(entry as Static<typeof Smpp>) }))[0],
+  }
+}
+
+function problemsOf(name: string, entry: unknown): string[] {
+  if (!/^[A-Za-z0-9._-]{1,64}$/.test(name))
+    return [`has the name ${JSON.stringify(name.slice(0, 80))}; names are 1 to 64 letters, digits, ".", "_" or "-"`]
+  const check = isObject(entry) ? checks.get(entry.type) : undefined
+  if (check === undefined) return [`/${name}/type must be google-rbm or smpp`]
+  return check(entry).map((violation) => problemOf(`/${name}`, violation))
+}
+
+function problemOf(place: string, { path, reason }: Violation): string {
+  return `${place}${path} ${reason}`
+}
+
+function googleSettings(path: string, name: string, entry: Static<typeof GoogleRbm>): GoogleRbmSettings {
+  const { region, address, serviceAccount, serviceAccountFile, webhookToken, connections = DEFAULT_CONNECTIONS, messagesPerSecond } = entry
+  return {
+    name,
+    address: address ?? `https://${region === undefined ? '' : `${region}-`}${GOOGLE}`,
+    serviceAccount: serviceAccount ?? readServiceAccount(path, name, resolve(dirname(path), serviceAccountFile as string)),
+    webhookToken,
+    connections,
+    messagesPerSecond,
+  }
+}
+
+function readServiceAccount(path: string, name: string, keyFile: string): Static<typeof ServiceAccountKey> {
+  const key = readJson(keyFile)
+  if (key === undefined) throw wrong(path, [`/${name}/serviceAccountFile must be the path of a JSON file that can be read`])
+  const problems = checkServiceAccount(key).map((violation) => problemOf(`/${name}/serviceAccountFile:`, violation))
+  if (problems.length > 0) throw wrong(path, problems)
+  return key as Static<typeof ServiceAccountKey>
+}
+
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function wrong(path: string, problems: string[]): OperatorError {
+  return new OperatorError(`HERALD_CARRIERS: ${path} ${problems.join(';\n  ')}.`.replace(/\?\.$/, '?'))
+}
+
+function googleRules({ region, address, serviceAccount, serviceAccountFile }: Record<string, unknown>): Violation[] {
+  return [
+    ...(region !== undefined && address !== undefined ? [{ path: '/region', reason: 'goes without address, which it stands for' }] : []),
+    ...((serviceAccount === undefined) === (serviceAccountFile === undefined)
+      ? [{ path: '', reason: 'must have one of serviceAccount and serviceAccountFile' }]
+      : []),
+  ]
+}
+
+function privateKeyRules(pem: string): Violation[] {
+  try {
+    if (createPrivateKey(pem).asymmetricKeyType === 'rsa') return []
+  } catch {
+    // Said below.
+  }
+  return [{ path: '', reason: 'must be an RSA private key in PEM' }]
+}
+
+/** Tokens and messages never cross a network in the clear: plain HTTP is for a program on the same machine. */
+function addressRules(text: string): Violation[] {
+  const url = URL.parse(text)
+  const isLocal = url?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname)
+  return url?.protocol === 'https:' || isLocal ? [] : [{ path: '', reason: 'must begin with https:// (http:// only for this machine)' }]
+}
+
+function hostRules(text: string): Violation[] {
+  const url = URL.parse(text)
+  const isBare = url !== null && url.pathname === '/' && url.search === '' && url.hash === '' && url.username === ''
+  return isBare
+    ? addressRules(text)
+    : [{ path: '', reason: 'must be a host without a path, such as https://rcsbusinessmessaging.googleapis.com' }]
+}

@@ -1,0 +1,23 @@
+// What a network calls a message when it takes it and what it calls it in the receipt are the same number, but not always the same text:
+// one may be hexadecimal and the other decimal (a habit from SMPP 3.3), one padded with zeros, one in capitals.
+
+// The specification's longest; it also bounds what a reading costs.
+const MAX_DIGITS = 64
+const DECIMAL = /^[0-9]+$/
+const HEXADECIMAL = /^[0-9a-f]+$/i
+
+/** The one text for an id that is a number. Any other id, such as a UUID, is kept as it is. */
+export function normaliseMessageId(id: string): string {
+  if (id.length > MAX_DIGITS || !HEXADECIMAL.test(id)) return id
+  return id.toLowerCase().replace(/^0+(?=.)/, '')
+}
+
+/** As it came, in its normal form, and as it would be where it was decimal but was meant in hexadecimal, or the reverse. */
+export function readingsOf(id: string): string[] {
+  const readings = new Set([id, normaliseMessageId(id)])
+  if (id.length <= MAX_DIGITS) {
+    if (HEXADECIMAL.test(id)) readings.add(BigInt(`0x${id}`).toString())
+    if (DECIMAL.test(id)) readings.add(BigInt(id).toString(16))
+  }
+  return [...readings]
+}

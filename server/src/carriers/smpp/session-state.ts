@@ -1,0 +1,101 @@
+import type { Socket } from 'node:net'
+import { createFramer, type Framer } from './framing.ts'
+import { encodePdu, NO_TLVS, type Pdu, type PduOf } from './pdu.ts'
+import type { SmppSettings, SmppTimings } from './settings.ts'
+
+// What is known of one connection, and writing to it. What happens on it is in session.ts.
+
+/** What became of a submit_sm that was handed to the socket. */
+export type Answer = { is: 'answered'; status: number; messageId: string; writtenAtMs: number } | { is: 'lost'; why: string }
+
+export type InFlight = { writtenAtMs: number; settle: (answer: Answer) => void }
+
+/** Why there is no connection any more. */
+export type End = { is: 'refused'; status: number } | { is: 'lost'; why: string; err?: Error } | { is: 'left' }
+
+export type SessionEvents = {
+  onBound: () => void
+  /** The window has room again. */
+  onRoom: () => void
+  /** Resolves once it is safe; until then the network is not told that it arrived. */
+  onDelivery: (pdu: PduOf<'deliver_sm'>) => Promise<void>
+  /** Once, last of all. */
+  onEnd: (end: End) => void
+}
+
+/** Leaving: nothing new is submitted, answers are awaited. Unbinding: nothing but the answer to that. */
+type State = 'connecting' | 'binding' | 'bound' | 'leaving' | 'unbinding' | 'ended'
+
+export type Session = {
+  settings: SmppSettings
+  timings: SmppTimings
+  events: SessionEvents
+  socket: Socket
+  framer: Framer
+  state: State
+  sinceMs: number
+  heardAtMs: number
+  enquiredAtMs: number | undefined
+  sequence: number
+  /** By sequence number, the oldest first. */
+  inFlight: Map<number, InFlight>
+  deliveries: number
+  /** The network has said goodbye, so we need not. */
+  peerLeft: boolean
+  corked: boolean
+}
+
+const MAX_SEQUENCE = 0x7fffffff
+
+export function createSession(settings: SmppSettings, timings: SmppTimings, events: SessionEvents, socket: Socket): Session {
+  const nowMs = performance.now()
+  return {
+    settings,
+    timings,
+    events,
+    socket,
+    framer: createFramer(),
+    state: 'connecting',
+    sinceMs: nowMs,
+    heardAtMs: nowMs,
+    enquiredAtMs: undefined,
+    sequence: 0,
+    inFlight: new Map(),
+    deliveries: 0,
+    peerLeft: false,
+    corked: false,
+  }
+}
+
+export function enter(session: Session, state: State): void {
+  session.state = state
+  session.sinceMs = performance.now()
+}
+
+export function nextSequence(session: Session): number {
+  session.sequence = session.sequence === MAX_SEQUENCE ? 1 : session.sequence + 1
+  return session.sequence
+}
+
+export function bare(
+  command: 'enquire_link' | 'enquire_link_resp' | 'unbind' | 'unbind_resp' | 'generic_nack',
+  sequence: number,
+  status = 0,
+): Pdu {
+  return { command, status, sequence, tlvs: NO_TLVS }
+}
+
+/** All that is written in one turn of the event loop leaves in one piece: one system call for a whole window. */
+export function write(session: Session, pdu: Pdu): void {
+  const { socket } = session
+  if (!socket.writable) return
+  if (!session.corked) {
+    session.corked = true
+    socket.cork()
+    process.nextTick(() => {
+      session.corked = false
+      socket.uncork()
+    })
+  }
+  socket.write(encodePdu(pdu))
+}

@@ -1,0 +1,251 @@
+import { connect as connectPlain } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { type Decoded, decodePdu, isAnswer, NO_TLVS, type Pdu, type PduOf } from './pdu.ts'
+import {
+  bare,
+  createSession,
+  type End,
+  enter,
+  type InFlight,
+  nextSequence,
+  type Session,
+  type SessionEvents,
+  write,
+} from './session-state.ts'
+import { DEFAULT_ENQUIRE_LINK_SECONDS, type SmppSettings, type SmppTimings } from './settings.ts'
+import { STATUS } from './statuses.ts'
+
+// One connection, from connecting to its end, which every connection has. Whoever opened it calls `tickSession` often: it has no timers.
+
+// Networks have a window for their deliver_sm too, of some ten to a hundred. One that has none is told to come again.
+const MAX_DELIVERIES = 1_000
+const INTERFACE_VERSION = 0x34
+
+export function openSession(settings: SmppSettings, timings: SmppTimings, events: SessionEvents): Session {
+  const { host, port } = settings
+  const socket = settings.tls ? connectTls({ host, port }) : connectPlain({ host, port })
+  // Writes of one turn go out together already; the kernel need not wait for more.
+  socket.setNoDelay(true)
+  const session = createSession(settings, timings, events, socket)
+  socket.once(settings.tls ? 'secureConnect' : 'connect', () => bind(session))
+  socket.on('data', (chunk: Buffer) => receive(session, chunk))
+  socket.on('error', (err) => endSession(session, { is: 'lost', why: 'the connection failed', err }))
+  socket.on('close', () => endSession(session, { is: 'lost', why: 'the network closed the connection' }))
+  return session
+}
+
+/** True where a submit may be written right now. */
+export function hasRoom(session: Session, window: number): boolean {
+  return session.state === 'bound' && session.inFlight.size < window && session.socket.writable
+}
+
+/** Only where there is room. `settle` is called once, whatever happens. */
+export function writeSubmit(session: Session, pdu: PduOf<'submit_sm'>, nowMs: number, settle: InFlight['settle']): void {
+  pdu.sequence = nextSequence(session)
+  session.inFlight.set(pdu.sequence, { writtenAtMs: nowMs, settle })
+  write(session, pdu)
+}
+
+/** Says goodbye once all that is under way is answered, or has had its time. */
+export function leave(session: Session): void {
+  if (session.state === 'connecting' || session.state === 'binding') endSession(session, { is: 'left' })
+  if (session.state !== 'bound') return
+  enter(session, 'leaving')
+  unbindIfDone(session)
+}
+
+/** Whatever is overdue: the bind, answers, a sign of life. */
+export function tickSession(session: Session, nowMs: number): void {
+  const { timings, state } = session
+  const inStateMs = nowMs - session.sinceMs
+  if (state === 'connecting' && inStateMs >= timings.connectMs) lose(session, 'the connection took too long')
+  else if (state === 'binding' && inStateMs >= timings.bindMs) lose(session, 'the answer to the bind took too long')
+  else if (state === 'unbinding' && inStateMs >= timings.bindMs) endSession(session, { is: 'left' })
+  else if (state === 'leaving' && inStateMs >= timings.answerMs) unbind(session)
+  if (session.state === 'ended') return
+  settleOverdue(session, nowMs)
+  if (session.state === 'bound') askForLife(session, nowMs)
+}
+
+function settleOverdue(session: Session, nowMs: number): void {
+  const { inFlight, timings } = session
+  let settled = false
+  for (const [sequence, { writtenAtMs, settle }] of inFlight) {
+    if (nowMs - writtenAtMs < timings.answerMs) break
+    inFlight.delete(sequence)
+    settle({ is: 'lost', why: 'The network did not answer in time.' })
+    settled = true
+  }
+  if (settled) afterAnswers(session)
+}
+
+function askForLife(session: Session, nowMs: number): void {
+  const { enquireLinkSeconds = DEFAULT_ENQUIRE_LINK_SECONDS } = session.settings
+  if (session.enquiredAtMs !== undefined) {
+    if (nowMs - session.enquiredAtMs >= session.timings.answerMs) lose(session, 'the network gave no sign of life')
+  } else if (nowMs - session.heardAtMs >= 1_000 * enquireLinkSeconds) {
+    session.enquiredAtMs = nowMs
+    write(session, bare('enquire_link', nextSequence(session)))
+  }
+}
+
+function bind(session: Session): void {
+  enter(session, 'binding')
+  write(session, {
+    command: 'bind_transceiver',
+    status: 0,
+    sequence: nextSequence(session),
+    tlvs: NO_TLVS,
+    systemId: session.settings.systemId,
+    password: session.settings.password,
+    systemType: session.settings.systemType ?? '',
+    interfaceVersion: INTERFACE_VERSION,
+    addressTon: 0,
+    addressNpi: 0,
+    addressRange: '',
+  })
+}
+
+function receive(session: Session, chunk: Buffer): void {
+  const { frames, fault } = session.framer.take(chunk)
+  session.heardAtMs = performance.now()
+  session.enquiredAtMs = undefined
+  const before = session.inFlight.size
+  for (const frame of frames) {
+    if (session.state === 'ended') return
+    handle(session, decodePdu(frame))
+  }
+  if (session.inFlight.size < before) afterAnswers(session)
+  if (fault !== undefined) lose(session, fault)
+}
+
+function handle(session: Session, decoded: Decoded): void {
+  if (decoded.is === 'pdu') handlePdu(session, decoded.pdu)
+  else if (!isAnswer(decoded.commandId)) {
+    write(session, bare('generic_nack', decoded.sequence, decoded.is === 'broken' ? STATUS.INVALID_LENGTH : STATUS.INVALID_COMMAND))
+  } else if (decoded.is === 'broken') {
+    // Its status can be read all the same, and a refusal needs no more. Without an id, no receipt can be told to be its.
+    const answer = decoded.status === 0 ? undefined : { status: decoded.status, messageId: '' }
+    settle(session, decoded.sequence, answer)
+  }
+}
+
+function handlePdu(session: Session, pdu: Pdu): void {
+  switch (pdu.command) {
+    case 'submit_sm_resp':
+      settle(session, pdu.sequence, pdu)
+      break
+    case 'deliver_sm':
+      void deliver(session, pdu)
+      break
+    case 'enquire_link':
+      write(session, bare('enquire_link_resp', pdu.sequence))
+      break
+    case 'bind_transceiver_resp':
+      if (session.state === 'binding') bound(session, pdu.status)
+      break
+    case 'generic_nack':
+      // A bind that the network does not know has the first sequence number.
+      if (session.state === 'binding') bound(session, pdu.status || STATUS.INVALID_COMMAND)
+      else settle(session, pdu.sequence, { status: pdu.status || STATUS.INVALID_COMMAND, messageId: '' })
+      break
+    case 'unbind':
+      peerLeaves(session, pdu.sequence)
+      break
+    case 'unbind_resp':
+      if (session.state === 'unbinding') endSession(session, { is: 'left' })
+      break
+    case 'bind_transceiver':
+    case 'submit_sm':
+      write(session, bare('generic_nack', pdu.sequence, STATUS.INVALID_COMMAND))
+      break
+    default:
+  }
+}
+
+function bound(session: Session, status: number): void {
+  if (status !== STATUS.OK) {
+    endSession(session, { is: 'refused', status })
+    return
+  }
+  enter(session, 'bound')
+  session.events.onBound()
+}
+
+/** No answer that could be read: it may have been taken. */
+function settle(session: Session, sequence: number, answer: { status: number; messageId: string } | undefined): void {
+  const inFlight = session.inFlight.get(sequence)
+  // A second answer, or one that came too late.
+  if (inFlight === undefined) return
+  session.inFlight.delete(sequence)
+  const { writtenAtMs } = inFlight
+  if (answer === undefined) inFlight.settle({ is: 'lost', why: 'The answer of the network could not be read.' })
+  else inFlight.settle({ is: 'answered', status: answer.status, messageId: answer.messageId, writtenAtMs })
+}
+
+function afterAnswers(session: Session): void {
+  if (session.state === 'bound') session.events.onRoom()
+  else unbindIfDone(session)
+}
+
+async function deliver(session: Session, pdu: PduOf<'deliver_sm'>): Promise<void> {
+  session.deliveries += 1
+  let status: number = STATUS.TEMPORARY
+  if (session.deliveries <= MAX_DELIVERIES) {
+    try {
+      await session.events.onDelivery(pdu)
+      status = STATUS.OK
+    } catch {
+      // Said in the answer: the network keeps it and sends it again.
+    }
+  }
+  session.deliveries -= 1
+  write(session, { command: 'deliver_sm_resp', status, sequence: pdu.sequence, tlvs: NO_TLVS, messageId: '' })
+  unbindIfDone(session)
+}
+
+/** Answers to what it took before may still be on their way, so we stay until they are here or have had their time. */
+function peerLeaves(session: Session, sequence: number): void {
+  write(session, bare('unbind_resp', sequence))
+  session.peerLeft = true
+  if (session.state === 'bound') enter(session, 'leaving')
+  unbindIfDone(session)
+}
+
+function unbindIfDone(session: Session): void {
+  if (session.state === 'leaving' && session.inFlight.size === 0 && session.deliveries === 0) unbind(session)
+}
+
+function unbind(session: Session): void {
+  if (session.peerLeft) {
+    endSession(session, { is: 'lost', why: 'the network unbound' })
+    return
+  }
+  enter(session, 'unbinding')
+  write(session, bare('unbind', nextSequence(session)))
+}
+
+function lose(session: Session, why: string): void {
+  endSession(session, { is: 'lost', why })
+}
+
+function endSession(session: Session, end: End): void {
+  if (session.state === 'ended') return
+  const leaving = session.state === 'unbinding'
+  enter(session, 'ended')
+  closeSocket(session)
+  const unanswered = [...session.inFlight.values()]
+  session.inFlight.clear()
+  for (const { settle } of unanswered) settle({ is: 'lost', why: 'The connection was lost before the network answered.' })
+  session.events.onEnd(leaving ? { is: 'left' } : end)
+}
+
+/** An answer to the network's unbind still goes out, if it takes it. */
+function closeSocket({ socket, peerLeft, timings }: Session): void {
+  if (!peerLeft) {
+    socket.destroy()
+    return
+  }
+  socket.setTimeout(timings.bindMs, () => socket.destroy())
+  socket.destroySoon()
+}

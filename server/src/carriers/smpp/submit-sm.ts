@@ -1,0 +1,77 @@
+import { encodeGsm7 } from '../../sms/gsm7.ts'
+import type { Outcome, SmsPart } from '../carrier.ts'
+import { NO_TLVS, type PduOf } from './pdu.ts'
+
+type Refused = Extract<Outcome, { is: 'refused' }>
+
+// Types of number and numbering plans. A short code is network specific (3): the other reading of it, abbreviated (6), is rarer.
+const ALPHANUMERIC = [5, 0] as const
+const INTERNATIONAL = [1, 1] as const
+const SHORT_CODE = [3, 0] as const
+const LONGEST_SHORT_CODE = 6
+
+const DATA_CODING = { GSM7: 0, UCS2: 8 } as const
+const HAS_HEADER = 0x40
+const FINAL_RECEIPT = 1
+
+// 160 septets unpacked, or 140 octets of UTF-16; with the header of a part, 6 + 153 and 6 + 134.
+const MAX_OCTETS = { GSM7: 160, UCS2: 140 } as const
+// A C-octet string of 21 with its NUL.
+const SENDER = /^[\u0020-\u007e]{1,20}$/
+const RECIPIENT = /^\+[0-9]{3,20}$/
+
+/** The submit_sm for a part, its sequence number still open; or why no network would take it. */
+export function submitSm(part: SmsPart): PduOf<'submit_sm'> | Refused {
+  if (!SENDER.test(part.sender)) return refused('INVALID_SENDER', 'The sender is not one that fits an SMS.')
+  if (!RECIPIENT.test(part.recipient)) return refused('INVALID_RECIPIENT', 'The recipient is not a phone number.')
+  const text = part.encoding === 'GSM7' ? encodeGsm7(part.text) : Buffer.from(part.text, 'utf16le').swap16()
+  if (text === undefined) return refused('REJECTED', 'The text has characters that its encoding lacks.')
+  const { concatenation } = part
+  const shortMessage = concatenation === undefined ? text : Buffer.concat([partHeader(concatenation), text])
+  if (shortMessage.length > MAX_OCTETS[part.encoding]) return refused('REJECTED', 'The text is longer than an SMS.')
+  const [sourceTon, sourceNpi] = addressType(part.sender)
+  const [destinationTon, destinationNpi] = INTERNATIONAL
+  return {
+    command: 'submit_sm',
+    status: 0,
+    sequence: 0,
+    tlvs: NO_TLVS,
+    serviceType: '',
+    sourceTon,
+    sourceNpi,
+    source: part.sender.replace(/^\+(?=[0-9]+$)/, ''),
+    destinationTon,
+    destinationNpi,
+    destination: part.recipient.slice(1),
+    esmClass: concatenation === undefined ? 0 : HAS_HEADER,
+    protocolId: 0,
+    priority: 0,
+    scheduleTime: '',
+    validityPeriod: absoluteTime(part.expiresAt),
+    registeredDelivery: FINAL_RECEIPT,
+    replaceIfPresent: 0,
+    dataCoding: DATA_CODING[part.encoding],
+    defaultMessageId: 0,
+    shortMessage,
+  }
+}
+
+function refused(reason: Refused['reason'], detail: string): Refused {
+  return { is: 'refused', reason, detail }
+}
+
+function addressType(sender: string): readonly [ton: number, npi: number] {
+  if (!/^\+?[0-9]+$/.test(sender)) return ALPHANUMERIC
+  return sender.length <= LONGEST_SHORT_CODE && !sender.startsWith('+') ? SHORT_CODE : INTERNATIONAL
+}
+
+/** Information element 00 (concatenated, reference of 8 bits), of 3 octets. */
+function partHeader({ reference, total, number }: NonNullable<SmsPart['concatenation']>): Buffer {
+  return Buffer.from([5, 0, 3, reference, total, number])
+}
+
+/** `YYMMDDhhmmsst00+`: t are tenths of a second, 00+ is UTC. */
+function absoluteTime(time: Date): string {
+  const iso = time.toISOString()
+  return `${iso.slice(2, 19).replace(/[-T:]/g, '')}${iso.charAt(20)}00+`
+}

@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:net'
+import { after, describe, test } from 'node:test'
+import { type Outcome, type RcsCarrier, REFUSALS } from '../../../src/carriers/carrier.ts'
+import { createGoogleRbm } from '../../../src/carriers/google-rbm/carrier.ts'
+import { createHttp, NotSent } from '../../../src/carriers/google-rbm/http.ts'
+import type { GoogleRbmSettings } from '../../../src/carriers/google-rbm/settings.ts'
+import { createLogger } from '../../../src/http/log.ts'
+import { type Answered, echo, failure, startNetwork } from '../../support/network.ts'
+import { startSimulator } from '../../support/simulator.ts'
+import { until } from '../../support/until.ts'
+
+let log = ''
+const logger = createLogger('trace', {
+  write: (line) => {
+    log += line
+  },
+})
+
+function connect(settings: GoogleRbmSettings): RcsCarrier {
+  const carrier = createGoogleRbm(settings, { postbackKey: Buffer.alloc(32), logger })
+  after(() => carrier.close())
+  return carrier
+}
+
+let agents = 0
+/** From an agent of its own, whose troubles are nobody else's. */
+function newAgent(): string {
+  agents += 1
+  return `agent-${agents}`
+}
+
+async function send(carrier: RcsCarrier, { recipient = '+48500100110', agentId = newAgent(), messageId = randomUUID() as string } = {}) {
+  const content = { type: 'MESSAGE', content: 'CANARY-TEXT' } as const
+  const expiresAt = new Date(Date.now() + 3_600_000)
+  return await carrier.send({ messageId, agentId, recipient, content, traffic: 'TRANSACTION', expiresAt })
+}
+
+describe('what an answer means', async () => {
+  const network = await startNetwork()
+  const carrier = connect(network.settings)
+
+  const cases: [string, Answered, Outcome['is'], string?][] = [
+    ['400', failure(400, 'INVALID_ARGUMENT'), 'refused', 'REJECTED'],
+    ['403', failure(403, 'PERMISSION_DENIED'), 'refused', 'NOT_REACHABLE'],
+    ['404', failure(404, 'NOT_FOUND'), 'refused', 'NOT_REACHABLE'],
+    ['409, since a message with the same id is there', failure(409, 'ALREADY_EXISTS'), 'sent'],
+    ['413', failure(413, 'INVALID_ARGUMENT'), 'refused', 'REJECTED'],
+    ['401 that stays', failure(401, 'UNAUTHENTICATED'), 'again'],
+    ['429', failure(429, 'RESOURCE_EXHAUSTED'), 'again'],
+    ['500', failure(500, 'INTERNAL'), 'unknown'],
+    ['503', failure(503, 'UNAVAILABLE'), 'unknown'],
+    ['504 without a body', { status: 504, body: '' }, 'unknown'],
+    ['a redirect, which is not followed', { status: 302, headers: { location: 'http://127.0.0.1:1/' } }, 'again'],
+    ['404 of something that is not the API', { status: 404, body: '<html>' }, 'again'],
+    ['400 of something that is not the API', { status: 400, body: { error: 'bad request' } }, 'again'],
+    ['200 of something that is not the API', { status: 200, body: '<html>Welcome</html>' }, 'unknown'],
+    ['200 for another message', { body: { name: `phones/+48500100110/agentMessages/${randomUUID()}` } }, 'unknown'],
+    ['200 with JSON that is no object', { body: 'null' }, 'unknown'],
+  ]
+  for (const [what, answered, is, reason] of cases) {
+    test(`${what}: ${is}`, async () => {
+      network.answer(() => answered)
+      const messageId = randomUUID()
+      const outcome = await send(carrier, { messageId })
+      assert.equal(outcome.is, is)
+      if (outcome.is === 'sent') assert.equal(outcome.carrierMessageId, messageId)
+      if (outcome.is === 'refused') {
+        assert.equal(outcome.reason, reason)
+        assert.ok(outcome.reason in REFUSALS)
+        assert.match(outcome.detail, /^\d{3} [A-Z_]+ It is [A-Z_]+\.$/)
+      }
+      if (outcome.is === 'again' || outcome.is === 'unknown') assert.ok(outcome.afterMs > 0 && outcome.afterMs <= 60_000)
+    })
+  }
+
+  test('a connection that breaks after the request: it may have happened', async () => {
+    network.answer((_, response) => void response.destroy())
+    assert.equal((await send(carrier)).is, 'unknown')
+  })
+
+  test('an answer that is cut off: it may have happened', async () => {
+    network.answer((_, response) => {
+      response.writeHead(200, { 'content-length': '1000' })
+      response.write('{"name":')
+      setImmediate(() => response.destroy())
+      return undefined
+    })
+    assert.equal((await send(carrier)).is, 'unknown')
+  })
+
+  test('an answer without end: it may have happened', async () => {
+    network.answer((_, response) => {
+      response.writeHead(200)
+      const more = setInterval(() => response.write(' '.repeat(100_000)), 1)
+      response.once('close', () => clearInterval(more))
+      return undefined
+    })
+    assert.equal((await send(carrier)).is, 'unknown')
+  })
+
+  test('Retry-After is honoured, as seconds and as a date', async () => {
+    network.answer(() => failure(429, 'RESOURCE_EXHAUSTED', { 'retry-after': '7' }))
+    const seconds = await send(carrier)
+    assert.ok(seconds.is === 'again' && seconds.afterMs === 7_000)
+    network.answer(() => failure(503, 'UNAVAILABLE', { 'retry-after': new Date(Date.now() + 90_000).toUTCString() }))
+    const date = await send(carrier)
+    assert.ok(date.is === 'unknown' && date.afterMs > 85_000 && date.afterMs <= 90_000)
+  })
+
+  test('a denied agent is an error in the log, once; no text or number ever is in it', async () => {
+    network.answer(() => failure(403, 'PERMISSION_DENIED'))
+    const agentId = newAgent()
+    for (let index = 0; index < 3; index += 1) await send(carrier, { agentId })
+    assert.equal(log.split('\n').filter((line) => line.includes('denies this agent') && line.includes(`"${agentId}"`)).length, 1)
+    assert.doesNotMatch(log, /CANARY|48500100/)
+  })
+})
+
+test('nobody listens: it did not happen', async () => {
+  const closed = createServer()
+  await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
+  const { port } = closed.address() as { port: number }
+  await new Promise((resolve) => closed.close(resolve))
+  const { settings } = await startNetwork()
+  assert.equal((await send(connect({ ...settings, address: `http://127.0.0.1:${port}` }))).is, 'again')
+  const serviceAccount = { ...settings.serviceAccount, token_uri: `http://127.0.0.1:${port}/token` }
+  assert.equal((await send(connect({ ...settings, serviceAccount }))).is, 'again')
+})
+
+describe('an answer that does not come', async () => {
+  const network = await startNetwork()
+  const http = createHttp(network.settings.address, 1, 300)
+  after(() => http.close())
+
+  test('is not waited for longer than its time', async () => {
+    network.answer(() => undefined)
+    await assert.rejects(http.call({ method: 'GET', path: '/v1' }), (error) => !(error instanceof NotSent) && /no answer/.test(`${error}`))
+  })
+
+  test('to a request that never got a connection was not sent, and is not sent later', async () => {
+    network.answer(() => undefined)
+    const before = network.asked.length
+    const [first, second] = await Promise.allSettled(['/v1/first', '/v1/second'].map((path) => http.call({ method: 'GET', path })))
+    assert.ok(first?.status === 'rejected' && !(first.reason instanceof NotSent))
+    assert.ok(second?.status === 'rejected' && second.reason instanceof NotSent)
+    network.answer(() => ({}))
+    assert.equal((await http.call({ method: 'GET', path: '/v1/third' })).status, 200)
+    assert.deepEqual(
+      network.asked.slice(before).map(({ path }) => path),
+      ['/v1/first', '/v1/third'],
+    )
+  })
+
+  test('is not waited for longer where it comes byte by byte', async () => {
+    network.answer((_, response) => {
+      response.writeHead(200)
+      const more = setInterval(() => response.write(' '), 20)
+      response.once('close', () => clearInterval(more))
+      return undefined
+    })
+    await assert.rejects(http.call({ method: 'GET', path: '/v1' }), /no answer within 0.3 s/)
+  })
+})
+
+describe('a network in trouble', { concurrency: true }, () => {
+  test('is left alone after five failures in a row, then asked once, and used again when it answers', async () => {
+    const network = await startNetwork()
+    const carrier = connect(network.settings)
+    const agentId = newAgent()
+    network.answer(() => failure(503, 'UNAVAILABLE'))
+    for (let index = 0; index < 5; index += 1) assert.equal((await send(carrier, { agentId })).is, 'unknown')
+    assert.equal(network.asked.length, 5)
+    const paused = await Promise.all([1, 2, 3].map(() => send(carrier, { agentId })))
+    assert.ok(paused.every((outcome) => outcome.is === 'again' && outcome.afterMs > 0 && outcome.afterMs <= 500))
+    assert.equal(network.asked.length, 5)
+    // Another agent has done nothing wrong.
+    assert.equal((await send(carrier)).is, 'unknown')
+
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    network.answer(async (asked) => {
+      await held
+      return echo(asked)
+    })
+    const going: Promise<Outcome>[] = []
+    await until('one goes ahead', async () => {
+      going.push(send(carrier, { agentId }))
+      return network.asked.length === 7
+    })
+    const behind = await Promise.all([1, 2, 3].map(() => send(carrier, { agentId })))
+    assert.deepEqual(
+      behind.map(({ is }) => is),
+      ['again', 'again', 'again'],
+    )
+    assert.equal(network.asked.length, 7)
+    release()
+    assert.equal((await Promise.all(going)).filter(({ is }) => is === 'sent').length, 1)
+    assert.ok((await Promise.all([1, 2, 3].map(() => send(carrier, { agentId })))).every(({ is }) => is === 'sent'))
+  })
+
+  test('that asks for a longer pause gets it', async () => {
+    const network = await startNetwork()
+    const carrier = connect(network.settings)
+    const agentId = newAgent()
+    network.answer(() => failure(429, 'RESOURCE_EXHAUSTED', { 'retry-after': '30' }))
+    for (let index = 0; index < 5; index += 1) await send(carrier, { agentId })
+    const paused = await send(carrier, { agentId })
+    assert.ok(paused.is === 'again' && paused.afterMs > 29_000 && paused.afterMs <= 30_000)
+    assert.equal(network.asked.length, 5)
+  })
+})
+
+test('no more requests are under way at once than there are connections', async () => {
+  const network = await startNetwork(7)
+  const carrier = connect(network.settings)
+  assert.equal(carrier.concurrency, 7)
+  let open = 0
+  let most = 0
+  network.answer(async (asked) => {
+    open += 1
+    most = Math.max(most, open)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    open -= 1
+    return echo(asked)
+  })
+  const outcomes = await Promise.all(Array.from({ length: 60 }, () => send(carrier)))
+  assert.ok(outcomes.every(({ is }) => is === 'sent'))
+  assert.equal(most, 7)
+})
+
+describe('against the simulator', async () => {
+  const simulator = await startSimulator()
+  const carrier = connect(simulator.rcs)
+
+  test('numbers without RCS, and refused ones, are refused for good', async () => {
+    const noRcs = await send(carrier, { recipient: '+48500100102' })
+    assert.ok(noRcs.is === 'refused' && noRcs.reason === 'NOT_REACHABLE')
+    const refused = await send(carrier, { recipient: '+48500100103' })
+    assert.ok(refused.is === 'refused' && refused.reason === 'REJECTED')
+  })
+
+  test('a repeated send, after an answer that was lost, leaves the phone with one message', async () => {
+    await simulator.ask('faults', { api: { dropAfter: { count: 1 } } }, 'PUT')
+    const message = { messageId: randomUUID(), agentId: newAgent(), recipient: '+48500100210' }
+    assert.equal((await send(carrier, message)).is, 'unknown')
+    assert.equal((await send(carrier, message)).is, 'sent')
+    const { messages } = await simulator.ask(`phones/${message.recipient}`)
+    assert.deepEqual(
+      messages.map(({ messageId, attempts }: any) => [messageId, attempts]),
+      [[message.messageId, 2]],
+    )
+  })
+
+  test('an undelivered message can be revoked, a delivered one can’t', async () => {
+    const waiting = { messageId: randomUUID(), agentId: newAgent(), recipient: '+48500100104' }
+    await send(carrier, waiting)
+    assert.equal((await carrier.revoke(waiting)).is, 'sent')
+    const [revoked] = (await simulator.ask(`phones/${waiting.recipient}`)).messages
+    assert.notEqual(revoked.revokedAt, null)
+
+    const delivered = { messageId: randomUUID(), agentId: newAgent(), recipient: '+48500100310' }
+    await send(carrier, delivered)
+    await until('it is delivered', async () => (await simulator.ask(`phones/${delivered.recipient}`)).messages[0].deliveredAt)
+    assert.equal((await carrier.revoke(delivered)).is, 'refused')
+  })
+})

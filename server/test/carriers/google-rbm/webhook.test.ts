@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import { createHmac, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { writePostback } from '../../../src/carriers/google-rbm/postback.ts'
+import { installationSecret } from '../../../src/db/secrets.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { startNetwork } from '../../support/network.ts'
+import { cuttableDatabase } from '../../support/proxy.ts'
+import { call, startTestService } from '../../support/service.ts'
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const { settings } = await startNetwork()
+const findCarriers = async () => ({ rcs: [settings], sms: undefined })
+const service = await startTestService({ HERALD_DATABASE_URL, HERALD_LOG_LEVEL: 'trace' }, { findCarriers })
+const postbackKey = await installationSecret(pool, 'postback')
+const PHONE = '+48500100200'
+
+type Sent = { url?: string; carrier?: string; token?: string; signature?: string | null; body?: unknown }
+
+/** As Google sends it: the event in base64 in an envelope, its bytes signed. */
+async function deliver(
+  event: unknown,
+  { url = service.url, carrier = 'network', token = settings.webhookToken, signature, body }: Sent = {},
+) {
+  const bytes = Buffer.from(typeof event === 'string' ? event : JSON.stringify(event))
+  const signed = signature === undefined ? createHmac('sha512', token).update(bytes).digest('base64') : signature
+  const envelope = {
+    message: { data: bytes.toString('base64'), attributes: { type: 'event' }, messageId: '1', publishTime: '2026-11-15T08:00:00Z' },
+    subscription: 'projects/p/subscriptions/s',
+  }
+  return await call(`${url}/carriers/${carrier}/webhook`, {
+    method: 'POST',
+    headers: { ...(signed !== null && { 'X-Goog-Signature': signed }) },
+    body: body ?? envelope,
+  })
+}
+
+function userEvent(fields: object): Record<string, unknown> {
+  return { senderPhoneNumber: PHONE, agentId: 'shop@rbm.goog', sendTime: '2026-11-15T08:00:00.123456Z', eventId: randomUUID(), ...fields }
+}
+
+async function keptEvents(): Promise<any[]> {
+  const { rows } = await pool.query('select event from carrier_events')
+  return rows.map(({ event }) => event)
+}
+
+async function kept(event: Record<string, unknown>): Promise<any> {
+  assert.equal((await deliver(event)).status, 200)
+  const id = event.eventId ?? event.messageId
+  return (await keptEvents()).find(({ eventId }) => eventId === id)
+}
+
+describe('an event whose signature is right is kept, whatever its kind', () => {
+  const messageId = randomUUID()
+  const common = { carrier: 'network', occurredAt: '2026-11-15T08:00:00.123Z', phone: PHONE }
+
+  for (const [eventType, kind] of [
+    ['DELIVERED', 'delivered'],
+    ['READ', 'read'],
+  ] as const) {
+    test(eventType, async () => {
+      const event = userEvent({ eventType, messageId })
+      assert.deepEqual(await kept(event), { ...common, eventId: event.eventId, kind, agentId: 'shop', messageId })
+    })
+  }
+
+  for (const [eventType, kind] of [
+    ['TTL_EXPIRATION_REVOKED', 'expired'],
+    ['TTL_EXPIRATION_REVOKE_FAILED', 'expiry-failed'],
+  ] as const) {
+    test(`${eventType}, which names the phone in another field`, async () => {
+      const { senderPhoneNumber, ...event } = userEvent({ eventType, messageId, phoneNumber: PHONE })
+      assert.deepEqual(await kept(event), { ...common, eventId: event.eventId, kind, agentId: 'shop', messageId })
+    })
+  }
+
+  for (const [eventType, kind] of [
+    ['IS_TYPING', 'typing'],
+    ['SUBSCRIBE', 'subscribed'],
+    ['UNSUBSCRIBE', 'unsubscribed'],
+  ] as const) {
+    test(eventType, async () => {
+      const event = userEvent({ eventType })
+      assert.deepEqual(await kept(event), { ...common, eventId: event.eventId, kind, agentId: 'shop' })
+    })
+  }
+
+  test('a text, with what no database stores replaced', async () => {
+    const { eventId, ...event } = userEvent({ messageId: randomUUID(), text: 'Yes\0 \ud83d 📦' })
+    const expected = { ...common, eventId: event.messageId, kind: 'wrote', agentId: 'shop', text: 'Yes\ufffd \ufffd 📦' }
+    assert.deepEqual(await kept(event), expected)
+  })
+
+  test('a tap on a suggested reply, which has a text, and on an action, which has none', async () => {
+    const postbackData = writePostback(postbackKey, { messageId, buttonId: 'yes.1' })
+    const { eventId, ...reply } = userEvent({ messageId: randomUUID(), suggestionResponse: { postbackData, text: 'Yes' } })
+    const tap = { ...common, kind: 'tapped', agentId: 'shop', messageId, buttonId: 'yes.1' }
+    assert.deepEqual(await kept(reply), { ...tap, eventId: reply.messageId, text: 'Yes' })
+    const action = userEvent({ suggestionResponse: { postbackData } })
+    assert.deepEqual(await kept(action), { ...tap, eventId: action.eventId })
+  })
+
+  test('a tap whose postback is forged is no tap', async () => {
+    const real = writePostback(postbackKey, { messageId, buttonId: 'yes' })
+    const others = [real.replace(':yes:', ':no:'), writePostback(Buffer.alloc(32), { messageId, buttonId: 'yes' }), 'yes', '', `${real}x`]
+    for (const postbackData of others) {
+      const reply = await kept(userEvent({ suggestionResponse: { postbackData, text: 'Yes' } }))
+      assert.deepEqual([reply.kind, reply.text, reply.buttonId], ['wrote', 'Yes', undefined])
+      assert.equal((await kept(userEvent({ suggestionResponse: { postbackData } }))).kind, 'unknown')
+    }
+  })
+
+  test('a place and a file', async () => {
+    const place = await kept(userEvent({ location: { latitude: 52.5 } }))
+    assert.deepEqual([place.kind, place.latitude, place.longitude], ['shared-location', 52.5, 0])
+    const payload = { mimeType: 'image/png', fileSizeBytes: 7, fileUri: 'https://example.com/f', fileName: 'f.png' }
+    const file = await kept(userEvent({ userFile: { payload } }))
+    assert.deepEqual([file.kind, file.url, file.mimeType, file.name], ['sent-file', 'https://example.com/f', 'image/png', 'f.png'])
+  })
+
+  test('the launch of an agent, which is about no phone', async () => {
+    const { senderPhoneNumber, ...event } = userEvent({ oldLaunchState: 'PENDING', newLaunchState: 'LAUNCHED' })
+    const launch = await kept(event)
+    assert.deepEqual([launch.kind, launch.agentId, launch.state, launch.phone], ['agent-launch', 'shop', 'LAUNCHED', ''])
+  })
+
+  test('what is not known yet, or is no event at all: Google would send it again for a week', async () => {
+    for (const event of [
+      userEvent({ eventType: 'TELEPATHY' }),
+      userEvent({ eventType: 'DELIVERED', messageId: 'not-ours' }),
+      userEvent({ agentId: undefined, eventType: 'IS_TYPING' }),
+      userEvent({ senderPhoneNumber: 'nobody', eventType: 'IS_TYPING' }),
+      userEvent({ telepathy: {} }),
+    ]) {
+      assert.equal((await kept(event)).kind, 'unknown')
+    }
+    const before = (await keptEvents()).length
+    for (const event of ['', 'null', '[]', '7', 'not json', '{"eventType":{}}']) assert.equal((await deliver(event)).status, 200)
+    assert.equal((await keptEvents()).length, before + 6)
+  })
+
+  test('an event that comes again is kept once', async () => {
+    const event = userEvent({ eventType: 'READ', messageId })
+    const answers = await Promise.all(Array.from({ length: 20 }, () => deliver(event)))
+    assert.ok(answers.every(({ status }) => status === 200))
+    assert.equal((await keptEvents()).filter(({ eventId }) => eventId === event.eventId).length, 1)
+  })
+})
+
+test('an event whose signature is wrong changes nothing', async () => {
+  const before = await keptEvents()
+  const event = userEvent({ eventType: 'READ', messageId: randomUUID() })
+  const right = createHmac('sha512', settings.webhookToken).update(JSON.stringify(event)).digest()
+  const wrong: Sent[] = [
+    { token: 'x'.repeat(16) },
+    { signature: null },
+    { signature: '' },
+    { signature: right.toString('hex') },
+    { signature: right.subarray(0, 63).toString('base64') },
+    { signature: Buffer.concat([right, Buffer.alloc(1)]).toString('base64') },
+    { signature: createHmac('sha256', settings.webhookToken).update(JSON.stringify(event)).digest('base64') },
+  ]
+  for (const sent of wrong) {
+    const { status, body } = await deliver(event, sent)
+    assert.equal(status, 401)
+    assert.deepEqual([body.statusCode, body.code], [401, 'RCS_UNAUTHORIZED'])
+  }
+  assert.deepEqual(await keptEvents(), before)
+})
+
+describe('the set-up challenge', () => {
+  test('is answered with the bare secret, by one that has the right token', async () => {
+    const { status, headers, body } = await deliver('', { body: { clientToken: settings.webhookToken, secret: 'a secret' } })
+    assert.deepEqual([status, headers.get('content-type'), body], [200, 'text/plain; charset=utf-8', 'a secret'])
+  })
+
+  test('is refused to one that has another', async () => {
+    const { status, body } = await deliver('', { body: { clientToken: 'another', secret: 'CANARY' } })
+    assert.equal(status, 401)
+    assert.ok(!JSON.stringify(body).includes('CANARY'))
+  })
+})
+
+test('what is neither an event nor a challenge is refused, and so is a carrier that there is not', async () => {
+  for (const body of ['{', '[]', '"text"', {}, { message: {} }, { message: { data: 7 } }, { clientToken: 1, secret: 2 }]) {
+    assert.equal((await deliver('', { body })).status, 400, JSON.stringify(body))
+  }
+  assert.equal((await deliver('{}', { carrier: 'nobody' })).status, 404)
+  assert.equal((await deliver('{}', { carrier: 'constructor' })).status, 404)
+  assert.equal((await call(`${service.url}/carriers/network/webhook`)).status, 405)
+})
+
+test('with the database away an event is not acknowledged, so that it comes again', async () => {
+  const proxy = await cuttableDatabase(HERALD_DATABASE_URL)
+  const cut = await startTestService({ HERALD_DATABASE_URL: proxy.url }, { findCarriers })
+  const event = userEvent({ eventType: 'READ', messageId: randomUUID() })
+  await proxy.cut()
+  assert.equal((await deliver(event, { url: cut.url })).status, 503)
+  assert.ok(!(await keptEvents()).some(({ eventId }) => eventId === event.eventId))
+})
+
+test('no event, number or token reaches the log', () => {
+  assert.match(service.log(), /carriers\/:carrier\/webhook/)
+  assert.ok(!service.log().includes(settings.webhookToken))
+  assert.doesNotMatch(service.log(), /48500100|CANARY/)
+})

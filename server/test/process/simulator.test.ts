@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { createTestDatabase } from '../support/database.ts'
+import { createDataDir, runHerald, spawnHerald, startHerald } from '../support/process.ts'
+import { call } from '../support/service.ts'
+import { startSimulator } from '../support/simulator.ts'
+import { until } from '../support/until.ts'
+
+const PHONE = '+48500100200'
+
+function simulatorUrl(output: { stderr: string }): string {
+  return /phones get is at (\S+)\/simulator\/phones\./.exec(output.stderr)?.[1] ?? assert.fail(`no simulator in: ${output.stderr}`)
+}
+
+async function isUp(url: string): Promise<boolean> {
+  return await fetch(`${url}/simulator/counts`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
+}
+
+async function reply(simulator: string, text: string): Promise<void> {
+  const body = { agentId: 'demo-single', text }
+  const { status, body: answer } = await call(`${simulator}/simulator/phones/${PHONE}/reply`, { method: 'POST', body })
+  assert.ok(status < 300, JSON.stringify(answer))
+}
+
+describe('where no carrier is configured, herald serve brings a simulated network', { concurrency: 2 }, () => {
+  test('that is connected both ways, comes back when it is killed, and goes with the service', async () => {
+    const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+    const dataDir = await createDataDir()
+    const env = { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_SIMULATOR_DELAY_MS: '0' }
+    async function written(): Promise<string[]> {
+      const { rows } = await pool.query<{ text: string }>("select event ->> 'text' as text from carrier_events order by received_at")
+      return rows.map(({ text }) => text)
+    }
+
+    const first = await startHerald(env)
+    const simulator = simulatorUrl(first.output)
+    await until('RCS is connected', () => first.output.stdout.includes('the network takes our credentials'))
+    await until('SMS is connected', () => first.output.stdout.includes('bound to the SMS network'))
+    await reply(simulator, 'one')
+    await until('the first reply is kept', async () => (await written()).length === 1)
+
+    const { rows } = await pool.query<{ carrier: string; kind: string; phone: string }>('select carrier, kind, phone from carrier_events')
+    assert.deepEqual(rows, [{ carrier: 'simulator', kind: 'wrote', phone: PHONE }])
+
+    // The network breaks down, and is there again at the same place.
+    process.kill(simulatorPid(dataDir), 'SIGKILL')
+    await until('it is down', async () => !(await isUp(simulator)))
+    await until('it is up', () => isUp(simulator))
+    await reply(simulator, 'two')
+    await until('the second reply is kept', async () => (await written()).length === 2)
+
+    // The service is killed: its network goes with it, and comes back with the next one.
+    first.child.kill('SIGKILL')
+    await first.ended
+    await until('it is gone too', async () => !(await isUp(simulator)))
+    const second = await startHerald(env)
+    assert.equal(simulatorUrl(second.output), simulator)
+    await reply(simulator, 'three')
+    await until('the third reply is kept', async () => (await written()).length === 3)
+    assert.deepEqual(await written(), ['one', 'two', 'three'])
+
+    second.child.kill('SIGINT')
+    assert.equal(await second.ended, 0)
+    assert.equal(await isUp(simulator), false)
+    assert.doesNotMatch(second.output.stdout, /the simulator ended/)
+  })
+
+  test('and not where carriers are: their file is what counts', async () => {
+    const { url: HERALD_DATABASE_URL } = await createTestDatabase()
+    const { settings } = await startSimulator()
+    const dataDir = await createDataDir()
+    const file = join(dataDir, 'carriers.json')
+    const [{ name, messagesPerSecond, ...google }] = settings.rcs as [(typeof settings.rcs)[number]]
+    writeFileSync(file, JSON.stringify({ [name]: { type: 'google-rbm', ...google } }))
+    const herald = await startHerald({ HERALD_DATABASE_URL, HERALD_DATA_DIR: join(dataDir, 'data'), HERALD_CARRIERS: file })
+    await until('RCS is connected', () => herald.output.stdout.includes('the network takes our credentials'))
+    assert.doesNotMatch(herald.output.stderr, /simulated network/)
+    assert.throws(() => statSync(join(dataDir, 'data', 'simulator')))
+  })
+
+  test('and only to a process that delivers', async () => {
+    const { url: HERALD_DATABASE_URL } = await createTestDatabase()
+    const dataDir = await createDataDir()
+    const api = spawnHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
+    const url = await until('it listens', () => /ready at (\S+);/.exec(api.output.stderr)?.[1])
+    assert.equal((await call(`${url}/v1/agents`)).status, 401)
+    assert.doesNotMatch(api.output.stderr, /simulated network/)
+    api.child.kill('SIGINT')
+    const delivery = spawnHerald(['serve', '--only', 'delivery'], { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
+    const deliveryUrl = await until('it listens', () => /ready at (\S+);/.exec(delivery.output.stderr)?.[1])
+    assert.equal((await call(`${deliveryUrl}/v1/agents`)).status, 404)
+    assert.equal((await call(`${deliveryUrl}/healthz`)).status, 200)
+    simulatorUrl(delivery.output)
+    delivery.child.kill('SIGINT')
+    assert.equal(await api.ended, 0)
+    assert.equal(await delivery.ended, 0)
+  })
+
+  test('a carriers’ file with a mistake stops the start with a sentence, before anything is made', async () => {
+    const dataDir = await createDataDir()
+    const file = join(dataDir, 'carriers.json')
+    writeFileSync(file, JSON.stringify({ google: { type: 'gogle-rbm' } }))
+    const { code, stderr } = await runHerald(['serve'], { HERALD_DATA_DIR: join(dataDir, 'data'), HERALD_CARRIERS: file })
+    assert.equal(code, 1)
+    assert.equal(stderr, `HERALD_CARRIERS: ${file} /google/type must be google-rbm or smpp.\n`)
+    assert.throws(() => statSync(join(dataDir, 'data')))
+  })
+})
+
+/** The process that has the simulator's data directory among its arguments. */
+function simulatorPid(dataDir: string): number {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    const commandLine = readCommandLine(pid)
+    if (commandLine.includes('herald-simulator.js') && commandLine.includes(join(dataDir, 'simulator'))) return Number(pid)
+  }
+  return assert.fail('no simulator runs')
+}
+
+function readCommandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { countSeptets } from '../../src/sms/gsm7.ts'
+import { MAX_PARTS, measureText, splitText } from '../../src/sms/parts.ts'
+
+const seed = Date.now() % 2 ** 31
+const lengths = (text: string) => splitText(text, 7).map((part) => part.text.length)
+
+describe(`the parts of an SMS (fast-check, seed ${seed})`, () => {
+  test('are counted as the standard has it', () => {
+    for (const [text, encoding, units, parts] of [
+      ['', 'GSM7', 0, 1],
+      ['a'.repeat(160), 'GSM7', 160, 1],
+      ['a'.repeat(161), 'GSM7', 161, 2],
+      ['a'.repeat(306), 'GSM7', 306, 2],
+      ['a'.repeat(307), 'GSM7', 307, 3],
+      ['€'.repeat(80), 'GSM7', 160, 1],
+      ['€'.repeat(81), 'GSM7', 162, 2],
+      ['ł'.repeat(70), 'UCS2', 70, 1],
+      ['ł'.repeat(71), 'UCS2', 71, 2],
+      ['ł'.repeat(134), 'UCS2', 134, 2],
+      ['ł'.repeat(135), 'UCS2', 135, 3],
+      ['😀'.repeat(35), 'UCS2', 70, 1],
+      ['😀'.repeat(36), 'UCS2', 72, 2],
+      [`${'a'.repeat(70)}ł`, 'UCS2', 71, 2],
+    ] as const) {
+      assert.deepEqual(measureText(text), { encoding, units, parts }, `${text.slice(0, 4)}… of ${text.length}`)
+      assert.equal(splitText(text, 0).length, parts)
+    }
+  })
+
+  test('never cut an escaped character or a surrogate pair in two', () => {
+    assert.deepEqual(lengths(`${'a'.repeat(152)}€${'a'.repeat(20)}`), [152, 21])
+    assert.deepEqual(lengths(`${'ł'.repeat(66)}😀${'ł'.repeat(20)}`), [66, 22])
+    assert.deepEqual(lengths('€'.repeat(153)), [76, 76, 1])
+    assert.deepEqual(lengths('😀'.repeat(67)), [66, 66, 2])
+    // Half a pair is nothing to keep together.
+    assert.deepEqual(lengths('\ud83d'.repeat(71)), [67, 4])
+  })
+
+  test('are numbered from one and share their reference; a single SMS has no such header', () => {
+    assert.deepEqual(splitText('short', 200), [{ encoding: 'GSM7', text: 'short' }])
+    assert.deepEqual(
+      splitText('ż'.repeat(70 + 67), 200).map(({ encoding, concatenation }) => ({ encoding, ...concatenation })),
+      [1, 2, 3].map((number) => ({ encoding: 'UCS2', reference: 200, total: 3, number })),
+    )
+  })
+
+  test('are at most 255', () => {
+    assert.equal(splitText('a'.repeat(153 * MAX_PARTS), 0).length, 255)
+    assert.equal(measureText('a'.repeat(153 * MAX_PARTS + 1)).parts, 256)
+    assert.throws(() => splitText('a'.repeat(153 * MAX_PARTS + 1), 0), RangeError)
+  })
+
+  test('whatever the text, they are the text, none is too long, none could have taken more, and counting agrees', () => {
+    const character = fc.constantFrom(...'aZ €[^{\nłż’', '😀', '\ud83d', '\ude00')
+    const gsm = fc.string({ unit: fc.constantFrom(...'ab €[^'), maxLength: 900 })
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: character, maxLength: 900 }), gsm), fc.nat(255), (text, reference) => {
+        const parts = splitText(text, reference)
+        assert.equal(parts.map((part) => part.text).join(''), text)
+        assert.equal(measureText(text).parts, parts.length)
+        const units = (piece: string) => (parts[0]?.encoding === 'GSM7' ? (countSeptets(piece) as number) : piece.length)
+        const [single, room] = parts[0]?.encoding === 'GSM7' ? [160, 153] : [70, 67]
+        if (parts.length === 1) assert.ok(units(text) <= single)
+        else
+          parts.forEach((part, index) => {
+            assert.ok(units(part.text) <= room)
+            const next = parts[index + 1]
+            if (next !== undefined) assert.ok(units(part.text + String.fromCodePoint(next.text.codePointAt(0) as number)) > room)
+          })
+      }),
+      { numRuns: 500, seed },
+    )
+  })
+})

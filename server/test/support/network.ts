@@ -1,0 +1,76 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { after } from 'node:test'
+import type { GoogleRbmSettings } from '../../src/carriers/google-rbm/settings.ts'
+
+// A network that answers whatever a test wants, for what the simulator is too well behaved for.
+
+export type Asked = { method: string; path: string; headers: IncomingHttpHeaders; body: string }
+export type Answered = { status?: number; headers?: Record<string, string>; body?: unknown }
+/** Undefined: it did what it wanted with the response itself, or answers nothing at all. */
+type Handler = (asked: Asked, response: ServerResponse) => Promise<Answered | undefined> | Answered | undefined
+
+export type TestNetwork = {
+  settings: GoogleRbmSettings
+  /** All that it was asked, in order; requests for a token are `tokens`. */
+  asked: Asked[]
+  tokens: Asked[]
+  /** From now on it answers so. */
+  answer: (handler: Handler) => void
+  answerTokens: (handler: Handler) => void
+}
+
+export const KEYS = generateKeyPairSync('rsa', { modulusLength: 2048 })
+
+export async function startNetwork(connections = 10): Promise<TestNetwork> {
+  const asked: Asked[] = []
+  const tokens: Asked[] = []
+  let handler: Handler = echo
+  let tokenHandler: Handler = () => ({ body: { access_token: 'a-token', expires_in: 3600 } })
+  const server = createServer(async (request, response) => {
+    const { method = '', url: path = '', headers } = request
+    const one = { method, path, headers, body: await text(request) }
+    const isToken = path === '/token'
+    ;(isToken ? tokens : asked).push(one)
+    const answered = await (isToken ? tokenHandler : handler)(one, response)
+    if (answered === undefined) return
+    const { status = 200, headers: extra = {}, body = {} } = answered
+    response.writeHead(status, { 'content-type': 'application/json', ...extra })
+    response.end(typeof body === 'string' ? body : JSON.stringify(body))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const serviceAccount = {
+    client_email: 'herald@example.com',
+    private_key: KEYS.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
+    private_key_id: 'key-1',
+    token_uri: `${address}/token`,
+  }
+  return {
+    settings: { name: 'network', address, serviceAccount, webhookToken: 'w'.repeat(16), connections, messagesPerSecond: undefined },
+    asked,
+    tokens,
+    answer: (next) => {
+      handler = next
+    },
+    answerTokens: (next) => {
+      tokenHandler = next
+    },
+  }
+}
+
+/** What the network answers to a message that it takes. */
+export function echo({ path, body }: Asked): Answered {
+  const { pathname, searchParams } = new URL(path, 'http://network')
+  return { body: { name: `${pathname.slice('/v1/'.length)}/${searchParams.get('messageId')}`, ...JSON.parse(body || '{}') } }
+}
+
+export function failure(code: number, status: string, headers: Record<string, string> = {}): Answered {
+  return { status: code, headers, body: { error: { code, status, message: `It is ${status}.` } } }
+}

@@ -1,0 +1,194 @@
+import { readSetting, type Store, writeSetting } from './state/store.ts'
+
+type Setting = { min: number; max: number; default?: number } | { oneOf: readonly string[] }
+
+export const RECEIPT_SPELLINGS = ['capital-text', 'seconds', 'brief', 'lower-case', 'padded'] as const
+const MS: Setting = { min: 0, max: 600_000 }
+
+/** Every fault that there is, with the settings it takes besides `count` or `rate`. README.md explains them. */
+const FAULTS = {
+  'api.latency': { ms: MS },
+  'api.tooManyRequests': { retryAfterSeconds: { min: 0, max: 3600, default: 1 } },
+  'api.serverError': { status: { min: 500, max: 599, default: 503 } },
+  'api.dropBefore': {},
+  'api.dropAfter': {},
+  'api.tokenRefused': {},
+  'token.slow': { ms: MS },
+  'token.refused': { status: { min: 400, max: 599, default: 401 } },
+  'token.shortLived': { expiresInSeconds: { min: 0, max: 3600 } },
+  'webhooks.duplicated': {},
+  'webhooks.lost': {},
+  'webhooks.late': { ms: MS },
+  'webhooks.reordered': { withinMs: MS },
+  'webhooks.wrongSignature': {},
+  'smpp.bindRefused': { status: { min: 1, max: 0xffff, default: 0x0d } },
+  'smpp.throttled': {},
+  'smpp.queueFull': {},
+  'smpp.refused': { status: { min: 1, max: 0xffff } },
+  'smpp.dropUnanswered': { submits: { min: 1, max: 1_000_000 } },
+  'smpp.receiptDuplicated': {},
+  'smpp.receiptLost': {},
+  'smpp.receiptLate': { ms: MS },
+  'smpp.receiptBeforeAnswer': {},
+  'smpp.hexInReceipt': {},
+  'smpp.hexInAnswer': {},
+  'smpp.receiptWithoutTlvs': {},
+  'smpp.receiptSpelling': { spelling: { oneOf: RECEIPT_SPELLINGS } },
+} as const satisfies Record<string, Record<string, Setting>>
+
+export type FaultName = keyof typeof FAULTS
+type SettingsOf<Name extends FaultName> = {
+  [Key in keyof (typeof FAULTS)[Name]]: (typeof FAULTS)[Name][Key] extends { oneOf: readonly (infer Choice)[] } ? Choice : number
+}
+type Armed = { count?: number; rate?: number } & Record<string, number | string | undefined>
+
+export type Faults = {
+  /** Its settings, where it is this one's turn to go wrong; that uses up one of its `count`. */
+  strikes: <Name extends FaultName>(name: Name) => SettingsOf<Name> | undefined
+  /** A number from 0 to 1 of the seeded generator. */
+  random: () => number
+  isLaunched: (agentId: string) => boolean
+  describe: () => Record<string, unknown>
+  /** Takes the whole object; returns what is wrong with it, else undefined. */
+  replace: (input: unknown) => string | undefined
+  clear: () => void
+}
+
+const FAULTS_BY_NAME = new Map<string, Record<string, Setting>>(Object.entries(FAULTS))
+
+type State = { seed: number; notLaunched: string[]; armed: Map<string, Armed> }
+
+/** They outlive a restart with the counts that are left; the generator begins again at its seed. */
+export function createFaults(store: Store): Faults {
+  let state: State = { seed: 1, notLaunched: [], armed: new Map() }
+  let random = generator(state.seed)
+  const kept = readSetting(store, 'faults')
+  if (kept !== undefined) adopt(JSON.parse(kept))
+
+  function adopt(input: unknown): string | undefined {
+    const parsed = parseFaults(input)
+    if (typeof parsed === 'string') return parsed
+    state = parsed
+    random = generator(state.seed)
+    return undefined
+  }
+  const keep = () => writeSetting(store, 'faults', JSON.stringify(describe(state)))
+
+  return {
+    strikes: <Name extends FaultName>(name: Name) => {
+      const fault = state.armed.get(name)
+      if (fault === undefined) return undefined
+      if (fault.rate !== undefined) return random() < fault.rate ? (fault as unknown as SettingsOf<Name>) : undefined
+      const left = (fault.count ?? 0) - 1
+      if (left <= 0) state.armed.delete(name)
+      else state.armed.set(name, { ...fault, count: left })
+      keep()
+      return fault as unknown as SettingsOf<Name>
+    },
+    random: () => random(),
+    isLaunched: (agentId) => !state.notLaunched.includes(agentId),
+    describe: () => describe(state),
+    replace: (input) => {
+      const problem = adopt(input)
+      if (problem === undefined) keep()
+      return problem
+    },
+    clear: () => {
+      adopt({})
+      keep()
+    },
+  }
+}
+
+function describe({ seed, notLaunched, armed }: State): Record<string, unknown> {
+  const parts: Record<string, Record<string, Armed>> = {}
+  for (const [name, fault] of armed) {
+    const [part = '', key = ''] = name.split('.')
+    parts[part] = { ...parts[part], [key]: fault }
+  }
+  return { seed, ...(notLaunched.length > 0 ? { agents: { notLaunched } } : {}), ...parts }
+}
+
+function parseFaults(input: unknown): State | string {
+  if (!isObject(input)) return 'The faults must be a JSON object.'
+  const state: State = { seed: 1, notLaunched: [], armed: new Map() }
+  for (const [part, value] of Object.entries(input)) {
+    const problem = parsePart(state, part, value)
+    if (problem !== undefined) return problem
+  }
+  return state
+}
+
+function parsePart(state: State, part: string, value: unknown): string | undefined {
+  if (part === 'seed') {
+    if (!isWholeNumber(value, 0, 0xffffffff)) return 'seed must be a whole number from 0 to 4294967295.'
+    state.seed = value
+    return undefined
+  }
+  if (part === 'agents') return parseAgents(state, value)
+  if (!isObject(value)) return `${part} must be an object.`
+  for (const [key, fault] of Object.entries(value)) {
+    const parsed = parseFault(`${part}.${key}`, fault)
+    if (typeof parsed === 'string') return parsed
+    if (parsed !== undefined) state.armed.set(`${part}.${key}`, parsed)
+  }
+  return undefined
+}
+
+function parseAgents(state: State, value: unknown): string | undefined {
+  if (!isObject(value) || Object.keys(value).some((key) => key !== 'notLaunched')) return 'agents may hold notLaunched and nothing else.'
+  const agents = value.notLaunched ?? []
+  const areNames = Array.isArray(agents) && agents.every((agent) => typeof agent === 'string')
+  if (!areNames) return 'agents.notLaunched must be a list of agent ids.'
+  state.notLaunched = agents
+  return undefined
+}
+
+function parseFault(name: string, input: unknown): Armed | string | undefined {
+  const settings = FAULTS_BY_NAME.get(name)
+  if (settings === undefined) return `${name} is no fault; there are ${[...FAULTS_BY_NAME.keys()].join(', ')}.`
+  if (!isObject(input)) return `${name} must be an object.`
+  const { count, rate, ...rest } = input
+  const wrong = chanceProblem(count, rate)
+  if (wrong !== undefined) return `${name}${wrong}`
+  const unknown = Object.keys(rest).find((key) => !Object.hasOwn(settings, key))
+  if (unknown !== undefined) return `${name} has no setting ${unknown}.`
+  const armed: Armed = count === undefined ? { rate: rate as number } : { count: count as number }
+  for (const [key, setting] of Object.entries(settings)) {
+    const value = rest[key] ?? ('default' in setting ? setting.default : undefined)
+    const problem = settingProblem(setting, value)
+    if (problem !== undefined) return `${name}.${key} must be ${problem}.`
+    armed[key] = value as number | string
+  }
+  return count === 0 ? undefined : armed
+}
+
+function chanceProblem(count: unknown, rate: unknown): string | undefined {
+  if ((count === undefined) === (rate === undefined)) return ' must have either count or rate.'
+  if (count !== undefined) return isWholeNumber(count, 0, 1_000_000_000) ? undefined : '.count must be a whole number.'
+  return typeof rate === 'number' && rate >= 0 && rate <= 1 ? undefined : '.rate must be a number from 0 to 1.'
+}
+
+function settingProblem(setting: Setting, value: unknown): string | undefined {
+  if ('oneOf' in setting) return setting.oneOf.includes(value as string) ? undefined : `one of ${setting.oneOf.join(', ')}`
+  return isWholeNumber(value, setting.min, setting.max) ? undefined : `a whole number from ${setting.min} to ${setting.max}`
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isWholeNumber(value: unknown, min: number, max: number): value is number {
+  return Number.isInteger(value) && (value as number) >= min && (value as number) <= max
+}
+
+/** mulberry32: small, and the same numbers everywhere for the same seed. */
+function generator(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}

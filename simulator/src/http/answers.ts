@@ -1,0 +1,32 @@
+export type Answer = { status: number; body: string; headers?: Record<string, string> }
+/** The connection is cut instead. */
+export type Drop = 'drop'
+
+export type FieldViolation = { field: string; description: string }
+
+const STATUSES = {
+  INVALID_ARGUMENT: 400,
+  FAILED_PRECONDITION: 400,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+  ALREADY_EXISTS: 409,
+  RESOURCE_EXHAUSTED: 429,
+  INTERNAL: 500,
+  UNAVAILABLE: 503,
+} as const
+export type Status = keyof typeof STATUSES
+
+export function ok(value: unknown): Answer {
+  return { status: 200, body: JSON.stringify(value) }
+}
+
+/** Google's error body. `code`: where it isn't the usual one of its status. */
+export function refusal(status: Status, message: string, violations: FieldViolation[] = [], code: number = STATUSES[status]): Answer {
+  const details =
+    violations.length === 0 ? {} : { details: [{ '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: violations }] }
+  return { status: code, body: JSON.stringify({ error: { code, message, status, ...details } }) }
+}
+
+export const invalidField = (field: string, description: string): Answer =>
+  refusal('INVALID_ARGUMENT', description, [{ field, description }])

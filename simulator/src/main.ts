@@ -1,0 +1,34 @@
+import { HELP, parseOptions, StartError } from './options.ts'
+import { startSimulator } from './simulator.ts'
+
+try {
+  const options = parseOptions(process.argv.slice(2))
+  if (options === undefined) process.stdout.write(HELP)
+  else await run(options)
+} catch (error) {
+  // A mistake of the person who started it gets its sentence; a fault of ours gets its stack.
+  console.error(error instanceof StartError ? error.message : error)
+  process.exit(1)
+}
+
+async function run(options: NonNullable<ReturnType<typeof parseOptions>>): Promise<void> {
+  const { stop, ...where } = await startSimulator(options)
+  let stopping = false
+  const end = () => {
+    if (stopping) return
+    stopping = true
+    stop().then(
+      () => process.exit(0),
+      (error) => {
+        console.error(error)
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', end)
+  process.on('SIGINT', end)
+  // The package that reads SMPP may throw where nobody can catch it; a network doesn't end because of one of its callers.
+  process.on('uncaughtException', (error) => console.error(error))
+  if (options.stopWithStdin) process.stdin.on('end', end).on('error', end).resume()
+  process.stdout.write(`${JSON.stringify({ ready: true, ...where })}\n`)
+}

@@ -1,0 +1,65 @@
+import { parseArgs } from 'node:util'
+
+/** A mistake of the person who started the program: a sentence for stderr, without a stack. */
+export class StartError extends Error {}
+
+export type Options = {
+  dataDir: string
+  host: string
+  /** Undefined: the port that it had last time, or a free one. 0: a free one. */
+  port: number | undefined
+  smppPort: number | undefined
+  delayMs: number
+  stopWithStdin: boolean
+}
+
+export const HELP = `herald-simulator: stands in for Google's RBM API and for an SMPP 3.4 SMSC.
+
+  --data-dir DIR      where it keeps its state and writes carriers.json (required)
+  --host HOST         the address it listens on (127.0.0.1)
+  --port N            of the RBM API (the one it had last time, else a free one; 0: a free one)
+  --smpp-port N       of the SMSC (likewise)
+  --delay-ms N        the time between the steps of a message (500; 0: as fast as it goes)
+  --stop-with-stdin   ends when its standard input ends
+  --help              prints this
+`
+
+/** Undefined where only the help was asked for. */
+export function parseOptions(args: string[]): Options | undefined {
+  const values = readArguments(args)
+  if (values.help) return undefined
+  if (!values['data-dir']) throw new StartError('Say with --data-dir where the simulator keeps its state.')
+  return {
+    dataDir: values['data-dir'],
+    host: values.host || '127.0.0.1',
+    port: wholeNumber('--port', values.port, 65_535),
+    smppPort: wholeNumber('--smpp-port', values['smpp-port'], 65_535),
+    delayMs: wholeNumber('--delay-ms', values['delay-ms'], 86_400_000) ?? 500,
+    stopWithStdin: values['stop-with-stdin'] ?? false,
+  }
+}
+
+function readArguments(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      options: {
+        'data-dir': { type: 'string' },
+        host: { type: 'string' },
+        port: { type: 'string' },
+        'smpp-port': { type: 'string' },
+        'delay-ms': { type: 'string' },
+        'stop-with-stdin': { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    }).values
+  } catch (error) {
+    throw new StartError(error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error))
+  }
+}
+
+function wholeNumber(name: string, value: string | undefined, max: number): number | undefined {
+  if (value === undefined) return undefined
+  if (!/^\d{1,9}$/.test(value) || Number(value) > max) throw new StartError(`${name} must be a whole number from 0 to ${max}.`)
+  return Number(value)
+}

@@ -1,0 +1,108 @@
+import { type Answer, type FieldViolation, invalidField, ok, refusal } from '../http/answers.ts'
+import { parseJson } from '../http/server.ts'
+import { hasRcs, isPhone } from '../phones/behaviours.ts'
+import { addMessage, countAttempt } from '../phones/messages.ts'
+import { choice, isThere, list, record, text } from './checks.ts'
+import { isUuid, type Rbm, type Target } from './messages.ts'
+
+const FEATURES = [
+  'RICHCARD_STANDALONE',
+  'RICHCARD_CAROUSEL',
+  'ACTION_CREATE_CALENDAR_EVENT',
+  'ACTION_DIAL',
+  'ACTION_OPEN_URL',
+  'ACTION_OPEN_URL_IN_WEBVIEW',
+  'ACTION_SHARE_LOCATION',
+  'ACTION_VIEW_LOCATION',
+]
+
+export function capabilities({ faults }: Rbm, { phone, agentId }: Target, requestId: string | null): Answer {
+  if (!isUuid(requestId)) return invalidField('requestId', 'requestId must be a UUID as in RFC 4122.')
+  if (!hasRcs(phone) || !faults.isLaunched(agentId)) return refusal('NOT_FOUND', 'The phone number is not reachable by RCS.')
+  return ok({ features: FEATURES })
+}
+
+const agentEvent = record(
+  { eventType: choice('IS_TYPING', 'READ'), messageId: text(Number.POSITIVE_INFINITY), name: () => {}, sendTime: () => {} },
+  {
+    required: ['eventType'],
+    rule: (event, _path, violations) => {
+      const wanted = event.eventType === 'READ'
+      if (isThere(event, 'messageId') === wanted) return
+      violations.push({ field: 'messageId', description: wanted ? 'READ needs a messageId.' : 'messageId goes with READ only.' })
+    },
+  },
+)
+
+/** Its id is used up for messages too: Google counts both as one. */
+export function sendEvent({ store, ledger }: Rbm, { phone, agentId }: Target, eventId: string | null, body: Buffer): Answer {
+  if (!isUuid(eventId)) return invalidField('eventId', 'eventId must be a UUID as in RFC 4122.')
+  const event = parseJson(body.toString('utf8')) as Record<string, unknown> | undefined
+  if (event === undefined) return refusal('INVALID_ARGUMENT', 'Invalid JSON payload received.')
+  const violations: FieldViolation[] = []
+  agentEvent(event, '', violations)
+  if (violations.length > 0) return refusal('INVALID_ARGUMENT', violations[0]?.description ?? '', violations)
+  if (!hasRcs(phone)) return refusal('NOT_FOUND', 'The phone number is not reachable by RCS.')
+  const added = {
+    channel: 'rcs-event',
+    phone,
+    message_id: eventId,
+    origin: agentId,
+    body: JSON.stringify(event),
+    expires_at: null,
+  } as const
+  const isNew = addMessage(store, added) !== undefined
+  if (!isNew) countAttempt(store, agentId, eventId)
+  const kind = isNew ? 'agent-event' : 'repeated'
+  ledger.write({ kind, channel: 'rcs', phone, messageId: eventId, origin: agentId })
+  return ok({ ...event, name: `phones/${phone}/agentEvents/${eventId}`, sendTime: new Date().toISOString() })
+}
+
+const batch = record(
+  {
+    users: list(
+      (value, path, violations) => {
+        if (!isPhone(value)) violations.push({ field: path, description: `${path} must be a phone number in E.164.` })
+      },
+      1,
+      10_000,
+    ),
+    agentId: text(Number.POSITIVE_INFINITY),
+  },
+  { required: ['users'] },
+)
+
+// Under this many numbers Google draws no sample; of more it draws about three quarters.
+const SMALLEST_SAMPLED = 500
+const CALLS_A_MINUTE = 600
+
+/** users:batchGet, 600 times a minute of the clock. */
+export function createBatchGet(rbm: Rbm): (agentInQuery: string | null, body: Buffer) => Answer {
+  let minute = 0
+  let calls = 0
+  return (agentInQuery, body) => {
+    const now = Math.floor(Date.now() / 60_000)
+    calls = now === minute ? calls + 1 : 1
+    minute = now
+    if (calls > CALLS_A_MINUTE) return refusal('RESOURCE_EXHAUSTED', `Quota exceeded: ${CALLS_A_MINUTE} calls of batchGet a minute.`)
+    return batchGet(rbm, agentInQuery, body)
+  }
+}
+
+function batchGet(rbm: Rbm, agentInQuery: string | null, body: Buffer): Answer {
+  const request = parseJson(body.toString('utf8')) as { users: string[]; agentId?: string } | undefined
+  if (request === undefined) return refusal('INVALID_ARGUMENT', 'Invalid JSON payload received.')
+  const violations: FieldViolation[] = []
+  batch(request, '', violations)
+  if (violations.length > 0) return refusal('INVALID_ARGUMENT', violations[0]?.description ?? '', violations)
+  const agentId = request.agentId ?? agentInQuery
+  if (!agentId) return refusal('PERMISSION_DENIED', 'The agent could not be found for this project.')
+  if (!rbm.faults.isLaunched(agentId)) return refusal('PERMISSION_DENIED', 'The agent is not launched.')
+  const reachableUsers = request.users.filter(hasRcs)
+  const sample = request.users.length < SMALLEST_SAMPLED ? [] : request.users.filter((_user, index) => index % 4 !== 3)
+  return ok({
+    reachableUsers,
+    totalRandomSampleUserCount: sample.length,
+    reachableRandomSampleUserCount: sample.filter(hasRcs).length,
+  })
+}

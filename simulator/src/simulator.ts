@@ -1,0 +1,109 @@
+import type { Server } from 'node:net'
+import { createFaults } from './faults.ts'
+import { refusal } from './http/answers.ts'
+import { createHttpServer } from './http/server.ts'
+import { type Options, StartError } from './options.ts'
+import { createLedger } from './phones/ledger.ts'
+import { createControlRoutes } from './phones/routes.ts'
+import { createSteps } from './phones/steps.ts'
+import { createRbmRoutes } from './rbm/routes.ts'
+import { createTokens } from './rbm/tokens.ts'
+import { createOutbox } from './smpp/outbox.ts'
+import { createSmppServer } from './smpp/server.ts'
+import { createReceipts, createSubmits } from './smpp/submits.ts'
+import { loadIdentity, writeCarriersFile } from './state/identity.ts'
+import { openStore, readSetting, type Store, writeSetting } from './state/store.ts'
+import { createWebhooks } from './webhooks/webhooks.ts'
+
+export type Simulator = { url: string; smppPort: number; carriersFile: string; stop: () => Promise<void> }
+
+type Parts = ReturnType<typeof assemble>
+
+/** Puts the parts together and starts them: the ports first, then what is still owed. */
+export async function startSimulator(options: Options): Promise<Simulator> {
+  const store = openStore(options.dataDir)
+  let url = ''
+  const parts = assemble(store, options, () => `${url}/token`)
+  try {
+    const port = await listen(store, parts.http, options.host, 'port', options.port)
+    const smppPort = await listen(store, parts.smpp.server, options.host, 'smpp-port', options.smppPort)
+    const host = hostToCall(options.host)
+    url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+    const carriersFile = writeCarriersFile(options.dataDir, parts.identity, { url, smppHost: host, smppPort })
+    await store.committed()
+    parts.webhooks.start()
+    parts.outbox.start()
+    parts.steps.start()
+    return { url, smppPort, carriersFile, stop: () => stop(store, parts) }
+  } catch (error) {
+    await stop(store, parts)
+    throw error
+  }
+}
+
+function assemble(store: Store, options: Options, tokenUri: () => string) {
+  const identity = loadIdentity(store)
+  const ledger = createLedger(store)
+  const faults = createFaults(store)
+  const webhooks = createWebhooks(store, ledger, identity, faults)
+  const outbox = createOutbox(store, ledger)
+  const receipt = createReceipts(ledger, faults, outbox)
+  const steps = createSteps(store, ledger, options.delayMs, { tell: webhooks.owe, receipt })
+  const tokens = createTokens(store, identity, faults, tokenUri)
+  const rbm = createRbmRoutes({ store, ledger, steps, faults }, tokens)
+  const control = createControlRoutes({ acting: { store, steps, tell: webhooks.owe, writeSms: outbox.writeSms }, ledger, faults, webhooks })
+  const http = createHttpServer((call) => {
+    if (call.path.startsWith('/v1/')) return rbm(call)
+    if (call.path === '/token') return tokens.issue(call)
+    if (call.path.startsWith('/simulator/')) return control(call)
+    return refusal('NOT_FOUND', 'There is nothing here.')
+  })
+  const onSubmit = createSubmits({ store, ledger, faults, steps, outbox })
+  const smpp = createSmppServer({ identity, faults, outbox, onSubmit })
+  return { identity, webhooks, outbox, steps, http, smpp }
+}
+
+async function stop(store: Store, { webhooks, outbox, steps, http, smpp }: Parts): Promise<void> {
+  steps.stop()
+  outbox.stop()
+  const closed = new Promise<void>((resolve) => http.close(() => resolve()))
+  // What was taken is committed and answered; whoever is silent is cut off.
+  await store.committed().catch(() => {})
+  await new Promise(setImmediate)
+  http.closeAllConnections()
+  await Promise.all([closed, smpp.stop(), webhooks.stop()])
+  store.close()
+}
+
+/** Listens where it did last time, so that what was configured with it goes on working; on another port where that one is taken. */
+async function listen(store: Store, server: Server, host: string, name: string, wanted: number | undefined): Promise<number> {
+  const last = Number(readSetting(store, name) ?? 0)
+  try {
+    await listenOn(server, host, wanted ?? last)
+  } catch (error) {
+    const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+    if (wanted !== undefined || !taken)
+      throw new StartError(`The simulator can't listen on ${host}:${wanted ?? last}: ${(error as Error).message}.`)
+    await listenOn(server, host, 0)
+  }
+  const { port } = server.address() as { port: number }
+  writeSetting(store, name, String(port))
+  return port
+}
+
+function listenOn(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      server.on('error', (error) => console.error(error))
+      resolve()
+    })
+  })
+}
+
+/** An address that means all of them is none to call. */
+function hostToCall(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  return host === '::' ? '::1' : host
+}

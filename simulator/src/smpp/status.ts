@@ -1,0 +1,23 @@
+/** command_status, in SMPP's own names. */
+export const STATUS = {
+  OK: 0x00,
+  INVMSGLEN: 0x01,
+  INVCMDLEN: 0x02,
+  INVCMDID: 0x03,
+  INVBNDSTS: 0x04,
+  ALYBND: 0x05,
+  SYSERR: 0x08,
+  INVSRCADR: 0x0a,
+  INVDSTADR: 0x0b,
+  INVPASWD: 0x0e,
+  INVSYSID: 0x0f,
+  MSGQFUL: 0x14,
+  INVESMCLASS: 0x43,
+  SUBMITFAIL: 0x45,
+  INVSRCTON: 0x48,
+  INVSRCNPI: 0x49,
+  INVDSTTON: 0x50,
+  INVDSTNPI: 0x51,
+  THROTTLED: 0x58,
+  INVEXPIRY: 0x62,
+} as const

@@ -1,0 +1,70 @@
+import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, randomUUID } from 'node:crypto'
+import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { readSetting, type Store, writeSetting } from './store.ts'
+
+/** What the other side signs in with. Made once, so that a Herald that was configured yesterday still works today. */
+export type Identity = {
+  clientEmail: string
+  privateKeyId: string
+  privateKey: string
+  publicKey: KeyObject
+  /** What webhooks are signed with. */
+  webhookToken: string
+  systemId: string
+  smppPassword: string
+}
+
+type Secrets = Pick<Identity, 'privateKeyId' | 'privateKey' | 'webhookToken' | 'smppPassword'>
+
+export function loadIdentity(store: Store): Identity {
+  const kept = readSetting(store, 'secrets')
+  const secrets: Secrets = kept === undefined ? makeSecrets() : JSON.parse(kept)
+  if (kept === undefined) writeSetting(store, 'secrets', JSON.stringify(secrets))
+  return { ...secrets, publicKey: createPublicKey(secrets.privateKey), clientEmail: 'herald@simulator.invalid', systemId: 'simulator' }
+}
+
+function makeSecrets(): Secrets {
+  const { privateKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  })
+  return {
+    privateKeyId: randomBytes(20).toString('hex'),
+    privateKey,
+    webhookToken: randomUUID(),
+    // SMPP has room for 8 characters.
+    smppPassword: randomBytes(6).toString('base64url'),
+  }
+}
+
+/** Writes what Herald's HERALD_CARRIERS points to; readers see the old file or the new one, never half of one. */
+export function writeCarriersFile(dataDir: string, identity: Identity, at: { url: string; smppHost: string; smppPort: number }): string {
+  const path = join(dataDir, 'carriers.json')
+  const carriers = {
+    simulator: {
+      type: 'google-rbm',
+      address: at.url,
+      webhookToken: identity.webhookToken,
+      serviceAccount: {
+        type: 'service_account',
+        project_id: 'simulator',
+        private_key_id: identity.privateKeyId,
+        private_key: identity.privateKey,
+        client_email: identity.clientEmail,
+        token_uri: `${at.url}/token`,
+      },
+    },
+    'simulator-sms': { type: 'smpp', host: at.smppHost, port: at.smppPort, systemId: identity.systemId, password: identity.smppPassword },
+  }
+  const file = openSync(`${path}.new`, 'w', 0o600)
+  try {
+    writeSync(file, `${JSON.stringify(carriers, null, 2)}\n`)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(`${path}.new`, path)
+  return path
+}

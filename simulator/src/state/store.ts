@@ -1,0 +1,114 @@
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { StartError } from '../options.ts'
+import { SCHEMA } from './schema.ts'
+
+/**
+ * The one database. Statements run at once, in a transaction that all work of one turn of the event loop shares; `committed` tells when
+ * it is safe. A commit of its own for each request would halve the rate.
+ */
+export type Store = {
+  /** A statement that changes something. */
+  run: (sql: string, ...values: SQLInputValue[]) => { changes: number; id: number }
+  get: <Row>(sql: string, ...values: SQLInputValue[]) => Row | undefined
+  all: <Row>(sql: string, ...values: SQLInputValue[]) => Row[]
+  /** Resolves once everything that was written so far is committed; fails where it could not be. */
+  committed: () => Promise<void>
+  /** What is to be written just before each commit. */
+  beforeCommit: (write: () => void) => void
+  close: () => void
+}
+
+const BUSY = 5
+
+export function openStore(dataDir: string): Store {
+  const db = openExclusively(dataDir)
+  const statements = new Map<string, StatementSync>()
+  const writers: (() => void)[] = []
+  let commit: PromiseWithResolvers<void> | undefined
+
+  function prepared(sql: string): StatementSync {
+    let statement = statements.get(sql)
+    if (statement === undefined) {
+      statement = db.prepare(sql)
+      statements.set(sql, statement)
+    }
+    return statement
+  }
+
+  function begin(): void {
+    if (commit !== undefined) return
+    db.exec('begin')
+    commit = Promise.withResolvers()
+    // Somebody may wait for it or not; a failure is told to those who do.
+    commit.promise.catch(() => {})
+    setImmediate(finish)
+  }
+
+  function finish(): void {
+    const ending = commit
+    if (ending === undefined) return
+    try {
+      for (const write of writers) write()
+      db.exec('commit')
+      commit = undefined
+      ending.resolve()
+    } catch (error) {
+      commit = undefined
+      if (db.isTransaction) db.exec('rollback')
+      console.error(`The state could not be written: ${error instanceof Error ? error.message : error}`)
+      ending.reject(error)
+    }
+  }
+
+  return {
+    run: (sql, ...values) => {
+      begin()
+      const { changes, lastInsertRowid } = prepared(sql).run(...values)
+      return { changes: Number(changes), id: Number(lastInsertRowid) }
+    },
+    get: <Row>(sql: string, ...values: SQLInputValue[]) => prepared(sql).get(...values) as Row | undefined,
+    all: <Row>(sql: string, ...values: SQLInputValue[]) => prepared(sql).all(...values) as Row[],
+    committed: () => commit?.promise ?? Promise.resolve(),
+    beforeCommit: (write) => {
+      writers.push(write)
+    },
+    close: () => {
+      finish()
+      db.close()
+    },
+  }
+}
+
+/** The lock goes with the process, however that ends. A predecessor that is just ending gets half a second to do so. */
+function openExclusively(dataDir: string): DatabaseSync {
+  let db: DatabaseSync
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    const path = join(dataDir, 'simulator.db')
+    // It holds secrets, so it is made for the owner's eyes only; the files beside it get the same mode.
+    closeSync(openSync(path, 'a', 0o600))
+    db = new DatabaseSync(path, { timeout: 500 })
+  } catch (error) {
+    throw new StartError(`The simulator can't keep its state in ${dataDir}: ${error instanceof Error ? error.message : error}.`)
+  }
+  try {
+    db.exec(
+      'pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = normal; pragma wal_autocheckpoint = 4000; pragma cache_size = -65536',
+    )
+    db.exec(`begin exclusive; ${SCHEMA}; commit`)
+    return db
+  } catch (error) {
+    if ((error as { errcode?: number }).errcode === BUSY) throw new StartError(`Another simulator runs in ${dataDir} already.`)
+    throw new StartError(`The state in ${dataDir} can't be read: ${error instanceof Error ? error.message : error}.`)
+  }
+}
+
+export function readSetting(store: Store, name: string): string | undefined {
+  return store.get<{ value: string }>('select value from settings where name = ?', name)?.value
+}
+
+export function writeSetting(store: Store, name: string, value: string): void {
+  store.run('insert into settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value', name, value)
+}

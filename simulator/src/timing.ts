@@ -1,0 +1,39 @@
+// Timers reach 24 days; looking once a minute whether it is time costs nothing.
+const LONGEST_MS = 60_000
+
+export type Alarm = {
+  /** Rings at this time, or earlier where it was set to an earlier one. */
+  at: (time: number) => void
+  stop: () => void
+}
+
+/** One timer for the earliest of many times. What rings must look for itself what is due, and set it again. */
+export function createAlarm(ring: () => void): Alarm {
+  let ringsAt = Number.POSITIVE_INFINITY
+  let timer: NodeJS.Timeout | NodeJS.Immediate | undefined
+  let stopped = false
+
+  function clear(): void {
+    clearTimeout(timer as NodeJS.Timeout)
+    clearImmediate(timer as NodeJS.Immediate)
+    timer = undefined
+    ringsAt = Number.POSITIVE_INFINITY
+  }
+  function go(): void {
+    clear()
+    ring()
+  }
+  return {
+    at: (time) => {
+      if (stopped || time >= ringsAt) return
+      clear()
+      ringsAt = time
+      const waitMs = time - Date.now()
+      timer = waitMs <= 0 ? setImmediate(go) : setTimeout(go, Math.min(waitMs, LONGEST_MS))
+    },
+    stop: () => {
+      stopped = true
+      clear()
+    },
+  }
+}

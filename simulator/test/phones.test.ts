@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { AGENT, startTestSimulator } from './support/simulator.ts'
+import { until } from './support/until.ts'
+import { startWebhook } from './support/webhook.ts'
+
+const simulator = await startTestSimulator()
+const webhook = await startWebhook()
+const { call, sendMessage } = simulator
+await call('PUT', '/simulator/webhook', { url: webhook.url })
+
+const act = (phone: string, action: string, body: unknown) => call('POST', `/simulator/phones/${phone}/${action}`, body)
+const from = (phone: string, what: (data: any) => boolean) =>
+  until('it is told', () => webhook.data().find((data) => data.senderPhoneNumber === phone && what(data)))
+const suggestions = [
+  { reply: { text: 'Yes', postbackData: 'p-yes' } },
+  { action: { text: 'Call', postbackData: 'p-call', dialAction: { phoneNumber: '112' } } },
+]
+
+test('a phone that never comes online does so when told, even after the expiry', async () => {
+  const messageId = randomUUID()
+  await sendMessage('+48500200104', messageId, { contentMessage: { text: 'Hello' }, ttl: '0.05s' })
+  await until('it expires', async () => (await simulator.phone('+48500200104'))[0].expiredAt)
+  assert.deepEqual((await act('+48500200104', 'deliver', {})).body, { delivered: [messageId] })
+  await from('+48500200104', (data) => data.eventType === 'DELIVERED')
+  const again = await act('+48500200104', 'deliver', { messageId })
+  assert.deepEqual([again.status, again.body.error.message], [400, 'The phone has the message already.'])
+})
+
+test('a phone reads a message that it has, once', async () => {
+  const messageId = randomUUID()
+  assert.equal((await act('+48500200101', 'read', { messageId })).status, 404)
+  await sendMessage('+48500200101', messageId, { contentMessage: { text: 'Hello' } })
+  await until('it has it', async () => (await simulator.phone('+48500200101'))[0].deliveredAt)
+  assert.equal((await act('+48500200101', 'read', { messageId })).status, 200)
+  assert.equal((await act('+48500200101', 'read', { messageId })).status, 400)
+  await from('+48500200101', (data) => data.eventType === 'READ' && data.messageId === messageId)
+})
+
+test('a phone taps a button by its text, its postback or its index', async () => {
+  const messageId = randomUUID()
+  await sendMessage('+48500200201', messageId, { contentMessage: { text: 'Hello', suggestions } })
+  await until('it has it', async () => (await simulator.phone('+48500200201'))[0].deliveredAt)
+  const reply = (await act('+48500200201', 'tap', { messageId, button: 'Yes' })).body.events[0]
+  assert.deepEqual(reply.suggestionResponse, { postbackData: 'p-yes', text: 'Yes' })
+  for (const button of ['p-call', 1]) {
+    const event = (await act('+48500200201', 'tap', { messageId, button })).body.events[0]
+    assert.deepEqual(event.suggestionResponse, { postbackData: 'p-call' })
+  }
+  const wrong = await act('+48500200201', 'tap', { messageId, button: 'No' })
+  assert.equal(wrong.body.error.message, 'The message has no such button; it has Yes, Call.')
+  await from('+48500200201', (data) => data.suggestionResponse?.text === 'Yes')
+})
+
+test('a phone writes a text, STOP, unsubscribes and shares where it is', async () => {
+  const phone = '+48500200301'
+  assert.equal((await act(phone, 'reply', { agentId: AGENT, text: 'Zażółć' })).status, 200)
+  await from(phone, (data) => data.text === 'Zażółć' && data.agentId === `${AGENT}@rbm.goog`)
+  await act(phone, 'stop', { agentId: AGENT })
+  await from(phone, (data) => data.text === 'STOP')
+  const { body } = await act(phone, 'unsubscribe', { agentId: AGENT })
+  assert.deepEqual([body.events[0].eventType, body.events[1].text], ['UNSUBSCRIBE', 'STOP'])
+  await act(phone, 'share-location', { agentId: AGENT, latitude: 50.06, longitude: 19.94 })
+  const { location } = await from(phone, (data) => data.location)
+  assert.deepEqual(location, { latitude: 50.06, longitude: 19.94 })
+})
+
+test('a wrong call says what is wrong with it', async () => {
+  assert.equal((await act('+48500200301', 'dance', {})).status, 404)
+  assert.match((await act('+48500200301', 'reply', { agentId: AGENT })).body.error.message, /text is required/)
+  assert.match((await act('+48500200301', 'reply', { agentId: AGENT, text: 'x', more: 1 })).body.error.message, /Unknown name "more"/)
+  assert.match((await act('48500200301', 'stop', { agentId: AGENT })).body.error.message, /E\.164/)
+  const plain = await call('POST', '/simulator/phones/+48500200301/stop', '{}', { 'content-type': 'text/plain' })
+  assert.equal(plain.status, 415)
+})
+
+test('the phones that received anything are listed in pages', async () => {
+  const all = (await call('GET', '/simulator/phones')).body
+  assert.deepEqual(all, { phones: ['+48500200101', '+48500200104', '+48500200201'], next: null })
+  const first = (await call('GET', '/simulator/phones?limit=2')).body
+  assert.deepEqual(first, { phones: all.phones.slice(0, 2), next: '+48500200104' })
+  const second = (await call('GET', `/simulator/phones?limit=2&after=${encodeURIComponent(first.next)}`)).body
+  assert.deepEqual(second, { phones: all.phones.slice(2), next: null })
+})

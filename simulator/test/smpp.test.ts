@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { describe, test } from 'node:test'
+import { createSmppServer } from '../src/smpp/server.ts'
+import { connectEsme, textOf } from './support/esme.ts'
+import { startTestSimulator } from './support/simulator.ts'
+import { until } from './support/until.ts'
+
+const simulator = await startTestSimulator()
+const { carriers } = simulator
+const esme = await connectEsme(carriers)
+
+describe('a bind', () => {
+  test('is refused to another system id, another password, and a second time', async () => {
+    assert.equal((await esme.bind('transceiver', { system_id: 'else' })).command_status, 0x0f)
+    assert.equal((await esme.bind('transceiver', { password: 'wrong' })).command_status, 0x0e)
+    assert.equal((await esme.submit({})).command_status, 0x04)
+    assert.equal((await esme.bind()).command_status, 0)
+    assert.equal((await esme.bind()).command_status, 0x05)
+  })
+
+  test('as a receiver may not submit; as a transmitter gets no receipts', async () => {
+    const receiver = await connectEsme(carriers)
+    const transmitter = await connectEsme(carriers)
+    assert.equal((await receiver.bind('receiver')).command_status, 0)
+    assert.equal((await receiver.submit({})).command_status, 0x04)
+    assert.equal((await transmitter.bind('transmitter')).command_status, 0)
+    const { message_id: id = '' } = await transmitter.submit({})
+    await until('one of the others has the receipt', () =>
+      [...receiver.received, ...esme.received].some((pdu) => pdu.receipted_message_id === id),
+    )
+    assert.deepEqual(transmitter.received, [])
+    assert.equal((await receiver.ask('enquire_link')).command_status, 0)
+    assert.equal((await receiver.ask('unbind')).command_status, 0)
+    await until('the session ends', () => receiver.state.closed)
+    transmitter.session.destroy()
+  })
+})
+
+describe('a submit', () => {
+  test('reaches the phone, and its receipt has the usual text and the TLVs', async () => {
+    const { command_status: status, message_id: id = '' } = await esme.submit({
+      destination_addr: '48500400110',
+      short_message: 'Zażółć? {€}',
+    })
+    assert.equal(status, 0)
+    const receipt = await esme.receipt(id)
+    assert.equal(receipt.esm_class, 4)
+    assert.deepEqual([receipt.receipted_message_id, receipt.message_state], [id, 2])
+    assert.deepEqual([receipt.source_addr, receipt.destination_addr, receipt.dest_addr_ton], ['48500400110', 'Herald', 5])
+    assert.match(
+      textOf(receipt),
+      new RegExp(`^id:${id} sub:001 dlvrd:001 submit date:\\d{10} done date:\\d{10} stat:DELIVRD err:000 text:`),
+    )
+    const [sms] = await simulator.phone('+48500400110')
+    assert.deepEqual([sms.channel, sms.sender, sms.messageIds], ['sms', 'Herald', [id]])
+  })
+
+  test('is read in GSM 03.38 and in UCS-2, from short_message and from message_payload', async () => {
+    const gsm = 'Grüße à 5 € [x]'
+    const ucs2 = 'Zażółć gęślą jaźń 😀'
+    const phone = '48500400111'
+    await esme.submit({ destination_addr: phone, short_message: gsm })
+    await esme.submit({ destination_addr: phone, data_coding: 8, short_message: ucs2 })
+    await esme.submit({ destination_addr: phone, data_coding: 8, short_message: '', message_payload: ucs2.repeat(20) })
+    assert.deepEqual(
+      (await simulator.phone(`+${phone}`)).map(({ text }) => text),
+      [gsm, ucs2, ucs2.repeat(20)],
+    )
+  })
+
+  test('of several parts is put together on the phone, in whatever order they come', async () => {
+    const phone = '48500400112'
+    const udh = (reference: number, total: number, number: number) => Buffer.from([5, 0, 3, reference, total, number])
+    const part = (header: Buffer, message: string) => esme.submit({ destination_addr: phone, short_message: { udh: header, message } })
+    const ids = [
+      (await part(udh(7, 3, 2), 'two ')).message_id,
+      (await part(udh(7, 3, 1), 'one ')).message_id,
+      (await part(udh(8, 2, 1), 'another ')).message_id,
+      (await part(udh(7, 3, 3), 'three')).message_id,
+    ]
+    await esme.submit({
+      destination_addr: phone,
+      sar_msg_ref_num: 9,
+      sar_total_segments: 1,
+      sar_segment_seqnum: 1,
+      short_message: 'by TLV',
+    })
+    await until('all are delivered', async () => (await simulator.phone(`+${phone}`))[2]?.deliveredAt)
+    const shown = await simulator.phone(`+${phone}`)
+    assert.deepEqual(
+      shown.map(({ text, parts, totalParts, deliveredAt }) => [text, parts, totalParts, deliveredAt !== null]),
+      [
+        ['one two three', 3, 3, true],
+        ['another ', 1, 2, false],
+        ['by TLV', 1, 1, true],
+      ],
+    )
+    assert.deepEqual(shown[0].messageIds, [ids[1], ids[0], ids[3]])
+    for (const id of ids) await esme.receipt(id ?? '')
+  })
+
+  test('to a number that ends in 08 fails', async () => {
+    const { message_id: id = '' } = await esme.submit({ destination_addr: '48500400108' })
+    const receipt = await esme.receipt(id)
+    assert.equal(receipt.message_state, 5)
+    assert.match(textOf(receipt), /dlvrd:000 .* stat:UNDELIV /)
+  })
+
+  test('gets the receipts that it asked for: none, of failures only, on the way', async () => {
+    const fields = [
+      { destination_addr: '48500400113', registered_delivery: 0 },
+      { destination_addr: '48500400113', registered_delivery: 2 },
+      { destination_addr: '48500400208', registered_delivery: 2 },
+      { destination_addr: '48500400113', registered_delivery: 0x11 },
+    ]
+    const ids: string[] = []
+    for (const each of fields) ids.push((await esme.submit(each)).message_id ?? '')
+    await until('the last is told of', () => esme.received.filter((pdu) => pdu.receipted_message_id === ids[3]).length === 2)
+    const told = esme.received.filter((pdu) => ids.includes(pdu.receipted_message_id ?? ''))
+    assert.deepEqual(
+      told.map((pdu) => [ids.indexOf(pdu.receipted_message_id ?? ''), pdu.esm_class, pdu.message_state]),
+      [
+        [2, 4, 5],
+        [3, 0x20, 1],
+        [3, 4, 2],
+      ],
+    )
+  })
+
+  const refused: [string, Record<string, unknown>, number][] = [
+    ['a name of 12 characters', { source_addr: 'HeraldHerald' }, 0x0a],
+    ['a name without a letter', { source_addr: '12345' }, 0x0a],
+    ['a name as a number', { source_addr_ton: 1, source_addr_npi: 1 }, 0x0a],
+    ['a number of 21 digits', { source_addr_ton: 1, source_addr: '1'.repeat(21) }, 0x0a],
+    ['a type of number that is none', { source_addr_ton: 9 }, 0x48],
+    ['a numbering plan that is none', { source_addr_npi: 99 }, 0x49],
+    ['a recipient with a plus', { destination_addr: '+48500100110' }, 0x0b],
+    ['a recipient of letters', { destination_addr: 'Herald' }, 0x0b],
+    ['no recipient', { destination_addr: '' }, 0x0b],
+    ['a recipient with a name’s type', { dest_addr_ton: 5 }, 0x50],
+    ['255 octets', { short_message: Buffer.alloc(255, 0x41) }, 0x01],
+    [
+      'a header and 154 septets',
+      { esm_class: 0x40, short_message: Buffer.concat([Buffer.from([5, 0, 3, 1, 2, 1]), Buffer.alloc(154, 0x41)]) },
+      0x01,
+    ],
+    [
+      'a header and 68 UCS-2 letters',
+      { esm_class: 0x40, data_coding: 8, short_message: Buffer.concat([Buffer.from([5, 0, 3, 1, 2, 1]), Buffer.alloc(136, 0x41)]) },
+      0x01,
+    ],
+    ['a part that is not one of its parts', { esm_class: 0x40, short_message: Buffer.from([5, 0, 3, 1, 2, 3, 0x41]) }, 0x43],
+    ['a coding that is none', { data_coding: 5, short_message: Buffer.from('Hello') }, 0x45],
+    ['a validity that has passed', { validity_period: '200101000000000+' }, 0x62],
+  ]
+  for (const [name, fields, status] of refused) {
+    test(`with ${name} is refused`, async () => assert.equal((await esme.submit(fields)).command_status, status))
+  }
+
+  const taken: [string, Record<string, unknown>][] = [
+    ['a name of 11 characters', { source_addr: 'HeraldHeral' }],
+    ['a number of 20 digits', { source_addr_ton: 1, source_addr_npi: 1, source_addr: '1'.repeat(20) }],
+    ['254 octets', { short_message: Buffer.alloc(254, 0x41) }],
+    [
+      'a header and 153 septets',
+      { esm_class: 0x40, short_message: Buffer.concat([Buffer.from([5, 0, 3, 1, 2, 1]), Buffer.alloc(153, 0x41)]) },
+    ],
+    [
+      'a header and 67 UCS-2 letters',
+      { esm_class: 0x40, data_coding: 8, short_message: Buffer.concat([Buffer.from([5, 0, 3, 1, 2, 1]), Buffer.alloc(134, 0x41)]) },
+    ],
+    ['a validity to come', { validity_period: '000000010000000R' }],
+  ]
+  for (const [name, fields] of taken) {
+    test(`with ${name} is taken`, async () =>
+      assert.equal((await esme.submit({ destination_addr: '48500400120', ...fields })).command_status, 0))
+  }
+
+  test('of 25 in flight at once is answered each with its own id', async () => {
+    const answers = await Promise.all(Array.from({ length: 25 }, () => esme.submit({ destination_addr: '48500400121' })))
+    assert.equal(new Set(answers.map(({ message_id: id }) => id)).size, 25)
+    for (const { message_id: id = '' } of answers) await esme.receipt(id)
+  })
+})
+
+test('a command that it doesn’t do is answered with INVCMDID', async () => {
+  const answer = await new Promise<any>((resolve) => (esme.session as any).query_sm({ message_id: '1', source_addr: '1' }, resolve))
+  assert.equal(answer.command_status, 0x03)
+})
+
+describe('receipts', () => {
+  test('are repeated until they are answered with 0', async () => {
+    const other = await connectEsme(carriers, [0x64])
+    esme.session.destroy()
+    await until('the first is gone', () => esme.state.closed)
+    await other.bind()
+    const { message_id: id = '' } = await other.submit({ destination_addr: '48500400130' })
+    await until('it has come twice', () => other.received.filter((pdu) => pdu.receipted_message_id === id).length === 2)
+    other.session.destroy()
+    await until('it is gone', () => other.state.closed)
+  })
+
+  test('wait for whoever binds next, and come once', async () => {
+    const transmitter = await connectEsme(carriers)
+    await transmitter.bind('transmitter')
+    const { message_id: id = '' } = await transmitter.submit({ destination_addr: '48500400131' })
+    await until('the phone has it', async () => (await simulator.phone('+48500400131'))[0]?.deliveredAt)
+    const next = await connectEsme(carriers)
+    await next.bind('receiver')
+    await next.receipt(id)
+    await until('nothing is owed', async () => (await simulator.call('GET', '/simulator/counts')).body.owed.deliverSm === 0)
+    assert.equal(next.received.length, 1)
+    next.session.destroy()
+    transmitter.session.destroy()
+    await until('they are gone', () => next.state.closed && transmitter.state.closed)
+  })
+})
+
+test('an SMS that a phone writes comes as a deliver_sm', async () => {
+  const next = await connectEsme(carriers)
+  await next.bind()
+  await simulator.call('POST', '/simulator/phones/+48500400140/reply', { number: '4850', text: 'Żółw' })
+  const pdu = await until('it comes', () => next.received[0])
+  assert.deepEqual([pdu.esm_class, pdu.source_addr, pdu.destination_addr, textOf(pdu)], [0, '48500400140', '4850', 'Żółw'])
+  next.session.destroy()
+})
+
+test('the SMSC asks whether the other side is there, and ends a session that does not answer', async () => {
+  const idle: any = { leave: () => {} }
+  const { server, stop } = createSmppServer({ identity: idle, faults: idle, outbox: idle, onSubmit: () => {}, enquireEveryMs: 20 })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  const answering = await connectEsme({ ...carriers, 'simulator-sms': { ...carriers['simulator-sms'], port } })
+  let asked = 0
+  answering.session.on('enquire_link', () => asked++)
+  const silent = connect(port, '127.0.0.1').resume()
+  await new Promise((resolve) => silent.once('close', resolve))
+  await until('the other is asked on', () => asked >= 4)
+  assert.equal(answering.state.closed, false)
+  await stop()
+})
+
+describe('what is no SMPP', () => {
+  const head = (length: number, command: number) => {
+    const bytes = Buffer.alloc(16)
+    bytes.writeUInt32BE(length, 0)
+    bytes.writeUInt32BE(command, 4)
+    bytes.writeUInt32BE(1, 12)
+    return bytes
+  }
+  const submitCutShort = Buffer.concat([head(36, 4), Buffer.alloc(16), Buffer.from([200, 0x41, 0x41, 0x41])])
+  const cases: [string, Buffer][] = [
+    ['a length under that of a head', Buffer.from([0, 0, 0, 8, 0, 0, 0, 0])],
+    ['a length of nothing', Buffer.alloc(16)],
+    ['a length beyond reason', Buffer.from([0x7f, 0xff, 0xff, 0xff])],
+    ['HTTP', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
+    ['a message longer than its PDU', submitCutShort],
+  ]
+  for (const [name, bytes] of cases) {
+    test(`${name} ends that session and nothing else`, async () => {
+      const socket = connect(carriers['simulator-sms'].port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.resume()
+      socket.write(bytes)
+      await new Promise((resolve) => socket.once('close', resolve))
+      const other = await connectEsme(carriers)
+      assert.equal((await other.bind()).command_status, 0)
+      other.session.destroy()
+    })
+  }
+})

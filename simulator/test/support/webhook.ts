@@ -1,0 +1,38 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after } from 'node:test'
+
+export type Received = { headers: Record<string, unknown>; body: any; data: any }
+
+/** The other end of the webhooks: keeps what comes and answers as it is told to. */
+export async function startWebhook() {
+  const received: Received[] = []
+  const webhook = {
+    received,
+    status: 200,
+    challenge: (secret: string) => secret,
+    url: '',
+    port: 0,
+    data: () => received.map(({ data }) => data),
+  }
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const body = JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    if (body.clientToken !== undefined) {
+      response.end(webhook.challenge(body.secret))
+      return
+    }
+    received.push({ headers: request.headers, body, data: JSON.parse(Buffer.from(body.message.data, 'base64').toString('utf8')) })
+    response.statusCode = webhook.status
+    response.end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  webhook.port = (server.address() as AddressInfo).port
+  webhook.url = `http://127.0.0.1:${webhook.port}/webhook`
+  after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return webhook
+}

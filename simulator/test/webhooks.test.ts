@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { createHmac, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { AGENT, startTestSimulator } from './support/simulator.ts'
+import { until } from './support/until.ts'
+import { startWebhook } from './support/webhook.ts'
+
+const buttons = [
+  { action: { text: 'Track', postbackData: 'track-1', openUrlAction: { url: 'https://example.com' } } },
+  { reply: { text: 'Thanks', postbackData: 'thanks-1' } },
+]
+const text = { contentMessage: { text: 'Hello' } }
+
+const simulator = await startTestSimulator()
+const webhook = await startWebhook()
+const { call, sendMessage } = simulator
+const about = (messageId: string) => webhook.received.filter(({ data }) => data.messageId === messageId)
+const from = (phone: string) => webhook.data().filter((data) => (data.senderPhoneNumber ?? data.phoneNumber) === phone)
+const kindOf = (data: any): string =>
+  data.eventType ?? (data.suggestionResponse ? `tap ${data.suggestionResponse.postbackData}` : `text ${data.text}`)
+
+test('an address that does not answer the challenge is not taken, and the answer says why', async () => {
+  const put = (url: unknown) => call('PUT', '/simulator/webhook', { url })
+  webhook.challenge = (secret) => `secret: ${secret}`
+  assert.match((await put(webhook.url)).body.error.message, /bare secret/)
+  webhook.challenge = (secret) => secret
+  assert.match((await put('http://127.0.0.1:1/webhook')).body.error.message, /could not be reached/)
+  assert.match((await put('ftp://127.0.0.1')).body.error.message, /http or https/)
+  assert.deepEqual((await call('GET', '/simulator/webhook')).body, { url: null })
+})
+
+test('what was owed before there was an address is told at once when there is one', async () => {
+  const messageId = randomUUID()
+  await sendMessage('+48500100101', messageId, text)
+  assert.deepEqual((await call('PUT', '/simulator/webhook', { url: webhook.url })).body, { url: webhook.url })
+  await until('it is delivered', () => about(messageId).length === 1)
+})
+
+test('an event comes in Google’s envelope, signed over the decoded data with the client token', async () => {
+  const messageId = randomUUID()
+  await sendMessage('+48500100101', messageId, text)
+  const { headers, body, data } = await until('the receipt is there', () => about(messageId)[0])
+  assert.deepEqual(new Set(Object.keys(body)), new Set(['message', 'subscription']))
+  const decoded = Buffer.from(body.message.data, 'base64')
+  const expected = createHmac('sha512', simulator.carriers.simulator.webhookToken).update(decoded).digest('base64')
+  assert.equal(headers['x-goog-signature'], expected)
+  assert.equal(body.message.messageId, body.message.message_id)
+  assert.ok(Date.parse(body.message.publishTime) <= Date.now())
+  assert.deepEqual(
+    { ...data, eventId: typeof data.eventId, sendTime: typeof data.sendTime },
+    {
+      senderPhoneNumber: '+48500100101',
+      agentId: `${AGENT}@rbm.goog`,
+      eventType: 'DELIVERED',
+      eventId: 'string',
+      messageId,
+      sendTime: 'string',
+    },
+  )
+})
+
+describe('the last digits choose what comes back', () => {
+  const cases: [string, object, string[]][] = [
+    ['+48500100201', text, ['DELIVERED']],
+    ['+48500100206', text, ['DELIVERED', 'READ', 'text Thank you']],
+    ['+48500100207', { contentMessage: { text: 'Hello', suggestions: buttons } }, ['DELIVERED', 'READ', 'tap track-1']],
+    ['+48500100209', text, ['DELIVERED', 'text STOP']],
+    ['+48500100210', text, ['DELIVERED', 'READ']],
+  ]
+  for (const [phone, message, expected] of cases) {
+    test(`${phone.slice(-2)}: ${expected.join(', ')}`, async () => {
+      await sendMessage(phone, randomUUID(), message)
+      await until('all of it is told', async () => from(phone).length >= expected.length)
+      await until('nothing more is owed', async () => {
+        const { owed } = (await call('GET', '/simulator/counts')).body
+        return owed.steps === 0 && owed.webhooks === 0
+      })
+      assert.equal(from(phone).length, expected.length)
+      assert.deepEqual(new Set(from(phone).map(kindOf)), new Set(expected))
+    })
+  }
+
+  test('07 taps the first button of the first card that has one; a reply comes as a message with its text', async () => {
+    const cards = [{ title: 'One' }, { title: 'Two', suggestions: buttons.toReversed() }]
+    const message = { contentMessage: { richCard: { carouselCard: { cardWidth: 'SMALL', cardContents: cards } } } }
+    await sendMessage('+48500100307', randomUUID(), message)
+    const tap = await until('it taps', () => from('+48500100307').find((data) => data.suggestionResponse))
+    assert.deepEqual(tap.suggestionResponse, { postbackData: 'thanks-1', text: 'Thanks' })
+    assert.equal(typeof tap.messageId, 'string')
+    assert.equal(tap.eventId, undefined)
+  })
+
+  test('07 taps an action: an event with the postback and no text', async () => {
+    await sendMessage('+48500100407', randomUUID(), { contentMessage: { text: 'Hello', suggestions: buttons } })
+    const tap = await until('it taps', () => from('+48500100407').find((data) => data.suggestionResponse))
+    assert.deepEqual(tap.suggestionResponse, { postbackData: 'track-1' })
+    assert.equal(typeof tap.eventId, 'string')
+    assert.equal(tap.messageId, undefined)
+  })
+
+  test('04 is never delivered: at its expiry the platform says that it was revoked', async () => {
+    const messageId = randomUUID()
+    await sendMessage('+48500100204', messageId, { ...text, ttl: '0.05s' })
+    const { data } = await until('it expires', () => about(messageId)[0])
+    assert.deepEqual(
+      { ...data, eventId: '', sendTime: '' },
+      {
+        phoneNumber: '+48500100204',
+        agentId: `${AGENT}@rbm.goog`,
+        eventType: 'TTL_EXPIRATION_REVOKED',
+        messageId,
+        eventId: '',
+        sendTime: '',
+      },
+    )
+  })
+})
+
+test('an event is repeated, the same each time, until it is answered with 200', async () => {
+  const messageId = randomUUID()
+  webhook.status = 202
+  await sendMessage('+48500100101', messageId, text)
+  await until('it is refused', () => about(messageId).length === 1)
+  webhook.status = 200
+  await until('it is accepted', async () =>
+    (await simulator.ledger()).some(
+      (entry) => entry.kind === 'webhook-accepted' && entry.messageId === messageId && entry.detail.tries === 2,
+    ),
+  )
+  assert.equal(new Set(about(messageId).map(({ body }) => JSON.stringify(body))).size, 1)
+})
+
+describe('faults of webhooks', () => {
+  const deliver = async (faults: object) => {
+    const messageId = randomUUID()
+    await simulator.faults({ webhooks: faults })
+    await sendMessage('+48500100101', messageId, text)
+    return messageId
+  }
+
+  test('duplicated: it comes twice', async () => {
+    const messageId = await deliver({ duplicated: { count: 1 } })
+    await until('it has come twice', () => about(messageId).length === 2)
+  })
+
+  test('lost: it never comes, and the ledger knows', async () => {
+    const messageId = await deliver({ lost: { count: 1 } })
+    await until('it is lost', async () =>
+      (await simulator.ledger()).some((entry) => entry.kind === 'webhook-lost' && entry.messageId === messageId),
+    )
+    assert.deepEqual((await call('GET', '/simulator/counts')).body.owed.webhooks, 0)
+  })
+
+  test('late: it comes after the given time', async () => {
+    const messageId = await deliver({ late: { count: 1, ms: 150 } })
+    const sentAt = Date.now()
+    await until('it comes', () => about(messageId).length === 1)
+    assert.ok(Date.now() - sentAt >= 100)
+  })
+
+  test('wrongSignature: the first try is signed wrongly, the next one rightly', async () => {
+    webhook.status = 401
+    const messageId = await deliver({ wrongSignature: { count: 1 } })
+    await until('it is refused', () => about(messageId).length === 1)
+    webhook.status = 200
+    await until('it comes again', () => about(messageId).length === 2)
+    const right = about(messageId).map(({ headers, body }) => {
+      const key = simulator.carriers.simulator.webhookToken
+      const expected = createHmac('sha512', key).update(Buffer.from(body.message.data, 'base64')).digest('base64')
+      return headers['x-goog-signature'] === expected
+    })
+    assert.deepEqual(right, [false, true])
+  })
+
+  test('reordered: events come in another order than they happened', async () => {
+    await simulator.faults({ seed: 7, webhooks: { reordered: { rate: 1, withinMs: 100 } } })
+    const ids = Array.from({ length: 12 }, () => randomUUID())
+    for (const id of ids) await sendMessage('+48500100101', id, text)
+    await until('all have come', () => ids.every((id) => about(id).length === 1))
+    await simulator.faults({})
+    const order = webhook
+      .data()
+      .map((data) => data.messageId)
+      .filter((id) => ids.includes(id))
+    assert.notDeepEqual(order, ids)
+  })
+})
