@@ -8,8 +8,8 @@ import { createGoogleRbm } from '../server/src/carriers/google-rbm/carrier.ts'
 import { createHttp } from '../server/src/carriers/google-rbm/http.ts'
 import { readCarriers } from '../server/src/carriers/settings.ts'
 import { createSmppCarrier } from '../server/src/carriers/smpp/carrier.ts'
-import { type Figure, measure, print } from './measure.ts'
-import { startPeer, startSimulator } from './processes.ts'
+import { type Figure, measure, measureAll, print } from './measure.ts'
+import { type SimulatorProcess, startPeer, startSimulator } from './processes.ts'
 
 // How much the simulator and the connectors can take, each alone: `npm run bench:carriers`. The first line is the yardstick: a bare client
 // and a bare server, which do nothing. Figures of one run can be compared with one another, not with those of another machine.
@@ -61,16 +61,44 @@ async function yardstick(): Promise<Figure> {
   return figure
 }
 
-async function simulatorRbm(): Promise<Figure> {
-  const simulator = await startSimulator()
+async function loadOf(simulator: SimulatorProcess) {
   const [settings] = readCarriers(simulator.carriersFile).rcs
   if (settings === undefined) throw new Error('the simulator is an RCS network')
   const tokens = createAccessTokens(settings.serviceAccount, createHttp(settings.address, 1))
   const token = await tokens.renew()
   const pool = new Pool(settings.address, { connections: CONNECTIONS })
-  const call = () => post(pool, token)
+  return { call: () => post(pool, token), stop: () => pool.destroy() }
+}
+
+async function simulatorRbm(): Promise<Figure> {
+  const simulator = await startSimulator()
+  const { call, stop } = await loadOf(simulator)
   const figure = await measure('simulator: RCS messages taken', { seconds, concurrency: CONNECTIONS, of: simulator.child, call })
-  await pool.destroy()
+  await stop()
+  await simulator.stop()
+  return figure
+}
+
+async function simulatorReceipts(): Promise<Figure> {
+  const simulator = await startSimulator()
+  const peer = await startPeer('webhook-peer.ts')
+  const { call, stop } = await loadOf(simulator)
+  const headers = { 'content-type': 'application/json' }
+  const body = JSON.stringify({ url: `http://127.0.0.1:${peer.port}` })
+  await fetch(`${simulator.url}/simulator/webhook`, { method: 'PUT', headers, body })
+  async function isDone(): Promise<boolean> {
+    const { owed } = (await (await fetch(`${simulator.url}/simulator/counts`)).json()) as { owed: { steps: number; webhooks: number } }
+    return owed.steps + owed.webhooks === 0
+  }
+  const figure = await measureAll('simulator: RCS messages taken, both receipts accepted', {
+    count: seconds * 2_000,
+    concurrency: CONNECTIONS,
+    of: simulator.child,
+    call,
+    isDone,
+  })
+  await stop()
+  await peer.stop()
   await simulator.stop()
   return figure
 }
@@ -130,6 +158,6 @@ async function simulatorSmpp(): Promise<Figure> {
 }
 
 const figures: Figure[] = []
-for (const run of [yardstick, simulatorRbm, connectorRbm, simulatorSmpp, connectorSmpp]) figures.push(await run())
+for (const run of [yardstick, simulatorRbm, simulatorReceipts, connectorRbm, simulatorSmpp, connectorSmpp]) figures.push(await run())
 print(figures)
 process.exit(0)

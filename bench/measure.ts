@@ -33,6 +33,36 @@ export async function measure(
   }
 }
 
+/** So many calls from beginning to end, until `isDone`: for work that goes on after the calls are answered. */
+export async function measureAll(
+  what: string,
+  options: {
+    count: number
+    concurrency: number
+    of: { pid?: number | undefined }
+    call: () => Promise<void>
+    isDone: () => Promise<boolean>
+  },
+): Promise<Figure> {
+  const { count, concurrency, of, call, isDone } = options
+  let left = count
+  async function keepCalling(): Promise<void> {
+    while (left > 0) {
+      left -= 1
+      await call()
+    }
+  }
+  const before = { at: performance.now(), cpu: cpuMs(of) }
+  await Promise.all(Array.from({ length: concurrency }, keepCalling))
+  while (!(await isDone())) await new Promise((resolve) => setTimeout(resolve, 20))
+  const cpu = cpuMs(of)
+  return {
+    what,
+    perSecond: (count * 1000) / (performance.now() - before.at),
+    cpuMicroseconds: cpu === undefined || before.cpu === undefined ? undefined : ((cpu - before.cpu) * 1000) / count,
+  }
+}
+
 export function print(figures: Figure[]): void {
   const [first] = figures
   const rows = figures.map(({ what, perSecond, cpuMicroseconds }) => [
