@@ -10,6 +10,7 @@ export const REFUSALS = {
   INVALID_RECIPIENT: 'The network does not take the recipient’s number.',
   INVALID_SENDER: 'The network does not take the sender.',
   UNDELIVERABLE: 'The network gave the message up.',
+  EXPIRED: 'The message expired before the network could take it.',
 } as const satisfies Record<string, string>
 export type Refusal = keyof typeof REFUSALS
 

@@ -85,7 +85,11 @@ async function run(options: string[]): Promise<{ child: ChildProcess; ready: Rea
     once(createInterface(child.stdout), 'line').then(([text]) => text as string),
     once(child, 'close').then(() => undefined),
   ])
-  if (line === undefined) throw new OperatorError(`The simulator did not start: ${complaint.trim()}`)
+  if (line === undefined) {
+    throw new OperatorError(
+      `The simulated network did not start: ${complaint.trim()} It needs a HERALD_DATA_DIR of its own, or set HERALD_CARRIERS.`,
+    )
+  }
   child.stderr.on('data', (chunk) => process.stderr.write(chunk))
   return { child, ready: JSON.parse(line) as Ready }
 }

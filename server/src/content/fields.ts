@@ -3,6 +3,7 @@ import type { Violation } from '../errors.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { isPublicHost } from '../public-host.ts'
 import { escapePointer } from '../validation.ts'
+import { lengthOf } from './text.ts'
 import type { Fields } from './unchecked.ts'
 import { encodedUrl } from './urls.ts'
 
@@ -79,7 +80,8 @@ function authorityOf(text: string): string {
 
 /** Characters that an address can't hold grow by being encoded. */
 function encodedLengthRules(text: string): Violation[] {
-  if (encodedUrl(text).length <= URL_MAX_LENGTH) return []
+  // Longer as it is: the schema says so.
+  if (lengthOf(text) > URL_MAX_LENGTH || encodedUrl(text).length <= URL_MAX_LENGTH) return []
   return fault(`must have at most ${URL_MAX_LENGTH} characters once those that an address can't hold are encoded`)
 }
 

@@ -37,7 +37,7 @@ describe('where no carrier is configured, herald serve brings a simulated networ
       return rows.map(({ text }) => text)
     }
 
-    const first = await startHerald(env)
+    const first = await startHerald(env, [], ['serve'])
     const simulator = simulatorUrl(first.output)
     await until('RCS is connected', () => first.output.stdout.includes('the network takes our credentials'))
     await until('SMS is connected', () => first.output.stdout.includes('bound to the SMS network'))
@@ -58,7 +58,7 @@ describe('where no carrier is configured, herald serve brings a simulated networ
     first.child.kill('SIGKILL')
     await first.ended
     await until('it is gone too', async () => !(await isUp(simulator)))
-    const second = await startHerald(env)
+    const second = await startHerald(env, [], ['serve'])
     assert.equal(simulatorUrl(second.output), simulator)
     await reply(simulator, 'three')
     await until('the third reply is kept', async () => (await written()).length === 3)
@@ -77,7 +77,7 @@ describe('where no carrier is configured, herald serve brings a simulated networ
     const file = join(dataDir, 'carriers.json')
     const [{ name, messagesPerSecond, ...google }] = settings.rcs as [(typeof settings.rcs)[number]]
     writeFileSync(file, JSON.stringify({ [name]: { type: 'google-rbm', ...google } }))
-    const herald = await startHerald({ HERALD_DATABASE_URL, HERALD_DATA_DIR: join(dataDir, 'data'), HERALD_CARRIERS: file })
+    const herald = await startHerald({ HERALD_DATABASE_URL, HERALD_DATA_DIR: join(dataDir, 'data'), HERALD_CARRIERS: file }, [], ['serve'])
     await until('RCS is connected', () => herald.output.stdout.includes('the network takes our credentials'))
     assert.doesNotMatch(herald.output.stderr, /simulated network/)
     assert.throws(() => statSync(join(dataDir, 'data', 'simulator')))

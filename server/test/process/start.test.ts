@@ -24,7 +24,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
     const { port } = taken.address() as { port: number }
-    const { code, stderr } = await runHerald(['serve'], { HERALD_DATABASE_URL, HERALD_PORT: `${port}` })
+    const { code, stderr } = await runHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: `${port}` })
     taken.close()
     assert.equal(code, 1)
     assert.equal(stderr, `Can't listen on 127.0.0.1 port ${port}: another program listens there (HERALD_HOST and HERALD_PORT).\n`)

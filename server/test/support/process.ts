@@ -58,10 +58,15 @@ export type HeraldProcess = {
   ended: Promise<number | null>
 }
 
-/** `herald serve` as a process of its own, on a free port; killed when the test file ends, should it still run. */
-/** `wrapper`: a program that runs it in its own way. */
-export async function startHerald(env: Env, wrapper?: string[]): Promise<HeraldProcess> {
-  const started = spawnHerald(['serve'], { HERALD_PORT: '0', ...env }, undefined, wrapper)
+// Without the simulated network, which takes as long to start as all the rest: tests that are about it ask for it.
+const SERVE = ['serve', '--only', 'api']
+
+/**
+ * `herald serve` as a process of its own, on a free port; killed when the test file ends, should it still run. `wrapper`: a program that
+ * runs it in its own way.
+ */
+export async function startHerald(env: Env, wrapper?: string[], args = SERVE): Promise<HeraldProcess> {
+  const started = spawnHerald(args, { HERALD_PORT: '0', ...env }, undefined, wrapper)
   let exited = false
   void started.ended.then(() => {
     exited = true

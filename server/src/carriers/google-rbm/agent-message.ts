@@ -17,13 +17,16 @@ type ContentMessage = (
   | { richCard: { standaloneCard: StandaloneCard } | { carouselCard: CarouselCard } }
 ) & { suggestions?: Suggestion[] }
 
+// The network keeps a message for 15 days at the most. A minute less, since its clock is not quite ours and it refuses for good what is over.
+const LONGEST_MS = 15 * 86_400_000 - 60_000
+
 export type AgentMessage = { contentMessage: ContentMessage; messageTrafficType: string; expireTime: string }
 
 export function agentMessage({ content, traffic, expiresAt }: RcsMessage, postbackOf: PostbackOf): AgentMessage {
   return {
     contentMessage: contentMessage(content, postbackOf),
     messageTrafficType: traffic,
-    expireTime: expiresAt.toISOString(),
+    expireTime: new Date(Math.min(expiresAt.getTime(), Date.now() + LONGEST_MS)).toISOString(),
   }
 }
 

@@ -25,10 +25,10 @@ export type IsOurs = (body: Record<string, unknown>) => boolean
 
 export function verdictOf(answer: Answer, carrierMessageId: string, isOurs: IsOurs): Verdict {
   const { status, body } = answer
-  const detail = detailOf(answer)
   if (status === 200 && isOurs(fieldsOf(body))) return { is: 'sent', carrierMessageId }
   // Not documented, and could mean nothing else: a message with this id is there already.
   if (status === 409 && errorOf(body).status === 'ALREADY_EXISTS') return { is: 'sent', carrierMessageId }
+  const detail = detailOf(answer)
   const reason = REFUSED.get(status)
   // Without Google's error body it is not the API that answers, but a proxy, or the wrong address in the settings.
   if (reason !== undefined && errorOf(body).code === status) return { is: 'refused', reason, detail }

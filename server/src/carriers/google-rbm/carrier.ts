@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { RcsCarrier } from '../carrier.ts'
+import { type RcsCarrier, REFUSALS } from '../carrier.ts'
 import { agentMessage } from './agent-message.ts'
 import { createCalls, LONGEST_CALL_MS } from './calls.ts'
 import { writePostback } from './postback.ts'
@@ -27,7 +27,8 @@ export function createGoogleRbm(settings: GoogleRbmSettings, options: { postback
       }
     },
     send: async (message) => {
-      const { messageId, agentId, recipient } = message
+      const { messageId, agentId, recipient, expiresAt } = message
+      if (expiresAt.getTime() <= Date.now()) return { is: 'refused', reason: 'EXPIRED', detail: REFUSALS.EXPIRED }
       const body = JSON.stringify(agentMessage(message, (buttonId) => writePostback(postbackKey, { messageId, buttonId })))
       if (Buffer.byteLength(body) > MESSAGE_MAX_BYTES) {
         return { is: 'refused', reason: 'REJECTED', detail: `the message is over ${MESSAGE_MAX_BYTES} bytes as JSON` }

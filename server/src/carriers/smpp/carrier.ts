@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { OnEvents, Outcome, SmsCarrier, SmsPart } from '../carrier.ts'
+import { type OnEvents, type Outcome, REFUSALS, type SmsCarrier, type SmsPart } from '../carrier.ts'
 import { type BackOff, createBackOff, remainingMs, resetBackOff, startBackOff } from './back-off.ts'
 import { eventOf } from './deliver-sm.ts'
 import { normaliseMessageId } from './message-ids.ts'
@@ -104,7 +104,7 @@ function pump(carrier: Carrier): void {
     if (!hasRoom(session, window)) return
     waiting.delete(one)
     if (one.expiresAt.getTime() <= now) {
-      one.resolve({ is: 'refused', reason: 'UNDELIVERABLE', detail: 'It expired before the network could take it.' })
+      one.resolve({ is: 'refused', reason: 'EXPIRED', detail: REFUSALS.EXPIRED })
       continue
     }
     writeSubmit(session, one.pdu, nowMs, (answer) => one.resolve(outcomeOf(carrier, answer)))
