@@ -53,7 +53,8 @@ async function kindsOf(phone: string): Promise<string[]> {
     const { owed } = await simulator.ask('counts')
     return owed.steps + owed.webhooks === 0
   })
-  return (await eventsOf(phone)).map(({ kind }) => String(kind)).sort()
+  const { rows } = await pool.query<{ kind: string }>('select kind from carrier_events where phone = $1 order by kind', [phone])
+  return rows.map(({ kind }) => kind)
 }
 
 describe('by RCS, a number that ends in', () => {
