@@ -90,13 +90,8 @@ async function simulatorReceipts(): Promise<Figure> {
     const { owed } = (await (await fetch(`${simulator.url}/simulator/counts`)).json()) as { owed: { steps: number; webhooks: number } }
     return owed.steps + owed.webhooks === 0
   }
-  const figure = await measureAll('simulator: RCS messages taken, both receipts accepted', {
-    count: seconds * 2_000,
-    concurrency: CONNECTIONS,
-    of: simulator.child,
-    call,
-    isDone,
-  })
+  const work = { count: seconds * 3_000, concurrency: CONNECTIONS, call, isDone }
+  const figure = await measureAll('simulator: RCS messages taken, both receipts accepted', simulator.child, work)
   await stop()
   await peer.stop()
   await simulator.stop()

@@ -33,18 +33,22 @@ export async function measure(
   }
 }
 
-/** So many calls from beginning to end, until `isDone`: for work that goes on after the calls are answered. */
-export async function measureAll(
-  what: string,
-  options: {
-    count: number
-    concurrency: number
-    of: { pid?: number | undefined }
-    call: () => Promise<void>
-    isDone: () => Promise<boolean>
-  },
-): Promise<Figure> {
-  const { count, concurrency, of, call, isDone } = options
+type Work = { count: number; concurrency: number; call: () => Promise<void>; isDone: () => Promise<boolean> }
+
+/** So many calls from beginning to end, for work that goes on after the calls are answered; and half as many before, as a warm-up. */
+export async function measureAll(what: string, of: { pid?: number | undefined }, work: Work): Promise<Figure> {
+  await doAll({ ...work, count: work.count / 2 })
+  const before = { at: performance.now(), cpu: cpuMs(of) }
+  await doAll(work)
+  const cpu = cpuMs(of)
+  return {
+    what,
+    perSecond: (work.count * 1000) / (performance.now() - before.at),
+    cpuMicroseconds: cpu === undefined || before.cpu === undefined ? undefined : ((cpu - before.cpu) * 1000) / work.count,
+  }
+}
+
+async function doAll({ count, concurrency, call, isDone }: Work): Promise<void> {
   let left = count
   async function keepCalling(): Promise<void> {
     while (left > 0) {
@@ -52,15 +56,8 @@ export async function measureAll(
       await call()
     }
   }
-  const before = { at: performance.now(), cpu: cpuMs(of) }
   await Promise.all(Array.from({ length: concurrency }, keepCalling))
   while (!(await isDone())) await new Promise((resolve) => setTimeout(resolve, 20))
-  const cpu = cpuMs(of)
-  return {
-    what,
-    perSecond: (count * 1000) / (performance.now() - before.at),
-    cpuMicroseconds: cpu === undefined || before.cpu === undefined ? undefined : ((cpu - before.cpu) * 1000) / count,
-  }
 }
 
 export function print(figures: Figure[]): void {

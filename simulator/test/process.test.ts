@@ -78,11 +78,11 @@ test('after kill -9 in the middle it goes on where it was: no receipt lost, none
   })
   const receipts = (id: string) =>
     webhook
-      .data()
+      .accepted()
       .filter((data) => data.messageId === id)
       .map(({ eventType }) => eventType)
   assert.deepEqual(receipts(told), ['DELIVERED'])
-  assert.deepEqual(new Set(receipts(refused)), new Set(['DELIVERED']))
+  assert.deepEqual(receipts(refused), ['DELIVERED'])
   for (const id of fresh) assert.deepEqual(new Set(receipts(id)), new Set(['DELIVERED', 'READ']))
   for (const id of fresh) assert.equal(receipts(id).length, 2)
   // One of the two refusals was before.

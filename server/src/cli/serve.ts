@@ -62,6 +62,7 @@ async function chooseNetwork(config: Config, logger: Logger, roles: Role[]) {
     if (!roles.includes('delivery')) return { rcs: [], sms: undefined }
     const { startSimulator } = await import('./simulator.ts')
     simulator = await startSimulator(config, logger)
+    logger.warn('no carrier is configured (HERALD_CARRIERS): messages go to a simulated network, and to no phone')
     return readCarriers(simulator.carriersFile)
   }
   return { findCarriers, simulator: () => simulator }

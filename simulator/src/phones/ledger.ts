@@ -36,13 +36,21 @@ export type Ledger = {
   counts: () => Record<string, number>
 }
 
-/** Totals are kept in memory and written with each commit, one row for each kind that changed, instead of being counted. */
+type Noted = LedgerEntry & { seq: number; at: number }
+
+/** Entries and totals are kept in memory until the commit of their turn: one row for all entries, one for each total that changed. */
 export function createLedger(store: Store): Ledger {
   const rows = store.all<{ kind: string; total: number }>('select kind, total from counts')
   const totals = new Map(rows.map(({ kind, total }) => [kind, total]))
   const changed = new Set<string>()
+  let lastSeq = store.get<{ seq: number | null }>('select max(last_seq) as seq from ledger_pages')?.seq ?? 0
+  let page: Noted[] = []
 
   store.beforeCommit(() => {
+    if (page.length === 0) return
+    const entries = JSON.stringify(page)
+    page = []
+    store.run('insert into ledger_pages (last_seq, entries) values (?, ?)', lastSeq, entries)
     for (const kind of changed) {
       store.run(
         'insert into counts (kind, total) values (?, ?) on conflict (kind) do update set total = excluded.total',
@@ -54,17 +62,10 @@ export function createLedger(store: Store): Ledger {
   })
 
   return {
-    write: ({ kind, channel, phone, messageId, origin, detail }) => {
-      store.run(
-        'insert into ledger (at, kind, channel, phone, message_id, origin, detail) values (?, ?, ?, ?, ?, ?, ?)',
-        Date.now(),
-        kind,
-        channel,
-        phone,
-        messageId,
-        origin,
-        detail === undefined ? null : JSON.stringify(detail),
-      )
+    write: (entry) => {
+      store.begin()
+      const { kind, channel, phone, messageId, origin, detail } = entry
+      page.push({ seq: ++lastSeq, at: Date.now(), kind, channel, phone, messageId, origin, ...(detail && { detail }) })
       totals.set(kind, (totals.get(kind) ?? 0) + 1)
       changed.add(kind)
     },
@@ -72,27 +73,27 @@ export function createLedger(store: Store): Ledger {
   }
 }
 
-type LedgerRow = {
-  seq: number
-  at: number
-  kind: string
-  channel: string
-  phone: string
-  message_id: string
-  origin: string
-  detail: string | null
-}
-
+/** What is committed, in order. A page has as many entries as its turn had, so pages are read one by one until there are enough. */
 export function readLedger(store: Store, after: number, limit: number) {
-  const rows = store.all<LedgerRow>('select * from ledger where seq > ? order by seq limit ?', after, limit)
-  return rows.map((row) => ({
-    seq: row.seq,
-    at: new Date(row.at).toISOString(),
-    kind: row.kind,
-    channel: row.channel,
-    phone: row.phone,
-    messageId: row.message_id,
-    ...(row.channel === 'sms' ? { sender: row.origin } : { agentId: row.origin }),
-    ...(row.detail === null ? {} : { detail: JSON.parse(row.detail) }),
+  const found: Noted[] = []
+  let last = after
+  while (found.length < limit) {
+    const row = store.get<{ last_seq: number; entries: string }>(
+      'select last_seq, entries from ledger_pages where last_seq > ? order by last_seq limit 1',
+      last,
+    )
+    if (row === undefined) break
+    found.push(...(JSON.parse(row.entries) as Noted[]).filter(({ seq }) => seq > after))
+    last = row.last_seq
+  }
+  return found.slice(0, limit).map(({ seq, at, kind, channel, phone, messageId, origin, detail }) => ({
+    seq,
+    at: new Date(at).toISOString(),
+    kind,
+    channel,
+    phone,
+    messageId,
+    ...(channel === 'sms' ? { sender: origin } : { agentId: origin }),
+    ...(detail && { detail }),
   }))
 }

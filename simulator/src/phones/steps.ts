@@ -3,13 +3,13 @@ import { type Alarm, createAlarm } from '../timing.ts'
 import { aboutMessage, expiryEvent, type RbmEvent, receiptEvent, tapEvent, textEvent } from '../webhooks/events.ts'
 import { behaviourOf } from './behaviours.ts'
 import type { Ledger, LedgerKind } from './ledger.ts'
-import { isSettled, type Message, mark, messageById } from './messages.ts'
+import { isSettled, type Message, mark } from './messages.ts'
 import { suggestionsOf } from './suggestions.ts'
 
 /** How an SMS ended, in the words of SMPP. */
 export type SmsEnd = 'DELIVRD' | 'UNDELIV' | 'EXPIRED'
 type StepKind = 'deliver' | 'read' | 'answer' | 'expire'
-type Step = { due_at: number; id: number; kind: StepKind; message: number }
+type Due = Message & { due_at: number; step: number; kind: StepKind }
 
 // So many in a turn of the event loop; requests come in between.
 const STEPS_IN_A_TURN = 500
@@ -58,13 +58,23 @@ function add(stepper: Stepper, kind: StepKind, message: number, dueAt: number): 
 
 const addNext = (stepper: Stepper, kind: StepKind, { id }: Message): void => add(stepper, kind, id, Date.now() + stepper.delayMs)
 
+const DUE = `select steps.due_at, steps.id as step, steps.kind, messages.* from steps join messages on messages.id = steps.message
+  where steps.due_at <= ? order by steps.due_at, steps.id limit ?`
+
+/** Two steps of a message in one list don't disturb each other: whoever added the later one had marked the message by then. */
 function takeDue(stepper: Stepper): void {
   const { store, alarm } = stepper
-  const due = store.all<Step>('select * from steps where due_at <= ? order by due_at, id limit ?', Date.now(), STEPS_IN_A_TURN)
-  for (const step of due) {
-    store.run('delete from steps where due_at = ? and id = ?', step.due_at, step.id)
-    const message = messageById(store, step.message)
-    if (message !== undefined) take(stepper, step.kind, message)
+  const due = store.all<Due>(DUE, Date.now(), STEPS_IN_A_TURN)
+  const last = due.at(-1)
+  // They are the first ones of the table, so one statement takes them all away, before the next steps are added.
+  if (last !== undefined) store.run('delete from steps where (due_at, id) <= (?, ?)', last.due_at, last.step)
+  for (const message of due) {
+    try {
+      take(stepper, message.kind, message)
+    } catch (error) {
+      // It is given up; the others of its turn are not.
+      console.error(error)
+    }
   }
   const next = store.get<{ due_at: number }>('select due_at from steps order by due_at, id limit 1')
   if (next !== undefined) alarm.at(next.due_at)

@@ -2,6 +2,7 @@ import type { Server } from 'node:net'
 import type { Pdu, Session } from 'smpp'
 import type { Faults } from '../faults.ts'
 import type { Identity } from '../state/identity.ts'
+import { corked } from './corked.ts'
 import type { Outbox } from './outbox.ts'
 import { smpp } from './package.ts'
 import { STATUS } from './status.ts'
@@ -98,7 +99,11 @@ function serve(session: Session, smsc: Smsc): void {
         // A PDU that is cut short means that the two sides don't agree where the next one begins.
         if (status === STATUS.INVCMDLEN) session.close()
       },
-      () => session.destroy(),
+      () => {
+        // What was answered before goes out.
+        session.socket.uncork()
+        session.destroy()
+      },
     )
   }
 }
@@ -112,7 +117,7 @@ function bindStatus(pdu: Pdu, { identity, faults }: Smsc): number {
 
 function reply(session: Session, pdu: Pdu, status: number, fields: Record<string, unknown> = {}): void {
   try {
-    session.send(pdu.response({ command_status: status, ...fields }))
+    corked(session).send(pdu.response({ command_status: status, ...fields }))
   } catch (error) {
     console.error(error)
     session.destroy()

@@ -15,7 +15,7 @@ create table if not exists tokens (
 -- What phones received: a row for each RCS message, each event of an agent and each SMS part.
 create table if not exists messages (
   id integer primary key,
-  channel text not null check (channel in ('rcs', 'rcs-event', 'sms')),
+  channel text not null,       -- 'rcs', 'rcs-event' or 'sms'
   phone text not null,
   message_id text not null,
   origin text not null,        -- the agent, or the sender of an SMS
@@ -38,7 +38,7 @@ create index if not exists messages_by_phone on messages (phone, id);
 create table if not exists steps (
   due_at integer not null,
   id integer not null,
-  kind text not null check (kind in ('deliver', 'read', 'answer', 'expire')),
+  kind text not null,          -- 'deliver', 'read', 'answer' or 'expire'
   message integer not null,
   primary key (due_at, id)
 ) without rowid;
@@ -74,15 +74,10 @@ create table if not exists refused_tries (
   primary key (message_id, agent)
 ) without rowid;
 
-create table if not exists ledger (
-  seq integer primary key,
-  at integer not null,
-  kind text not null,
-  channel text not null,
-  phone text not null,
-  message_id text not null,
-  origin text not null,
-  detail text
+-- The entries of one commit in a row, as a JSON list: a row for each costs twice the time, and they are only ever read in order.
+create table if not exists ledger_pages (
+  last_seq integer primary key,
+  entries text not null
 );
 
 create table if not exists counts (

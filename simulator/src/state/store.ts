@@ -15,8 +15,9 @@ export type Store = {
   all: <Row>(sql: string, ...values: SQLInputValue[]) => Row[]
   /** Resolves once everything that was written so far is committed; fails where it could not be. */
   committed: () => Promise<void>
-  /** What is to be written just before each commit. */
+  /** What is to be written just before each commit; `begin` has one follow where nothing else is written. */
   beforeCommit: (write: () => void) => void
+  begin: () => void
   close: () => void
 }
 
@@ -74,6 +75,7 @@ export function openStore(dataDir: string): Store {
     beforeCommit: (write) => {
       writers.push(write)
     },
+    begin,
     close: () => {
       finish()
       db.close()

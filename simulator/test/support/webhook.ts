@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after } from 'node:test'
 
-export type Received = { headers: Record<string, unknown>; body: any; data: any }
+export type Received = { headers: Record<string, unknown>; body: any; data: any; status: number }
 
 /** The other end of the webhooks: keeps what comes and answers as it is told to. */
 export async function startWebhook() {
@@ -14,6 +14,8 @@ export async function startWebhook() {
     url: '',
     port: 0,
     data: () => received.map(({ data }) => data),
+    /** What was answered with 200. */
+    accepted: () => received.filter(({ status }) => status === 200).map(({ data }) => data),
   }
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -23,7 +25,8 @@ export async function startWebhook() {
       response.end(webhook.challenge(body.secret))
       return
     }
-    received.push({ headers: request.headers, body, data: JSON.parse(Buffer.from(body.message.data, 'base64').toString('utf8')) })
+    const data = JSON.parse(Buffer.from(body.message.data, 'base64').toString('utf8'))
+    received.push({ headers: request.headers, body, data, status: webhook.status })
     response.statusCode = webhook.status
     response.end()
   })
