@@ -10,7 +10,6 @@ export const REFUSALS = {
   INVALID_RECIPIENT: 'The network does not take the recipient’s number.',
   INVALID_SENDER: 'The network does not take the sender.',
   UNDELIVERABLE: 'The network gave the message up.',
-  EXPIRED: 'The message expired before the network could take it.',
 } as const satisfies Record<string, string>
 export type Refusal = keyof typeof REFUSALS
 
@@ -27,6 +26,15 @@ export type Outcome =
   | { is: 'again'; afterMs: number; detail: string }
   /** It may have happened: the answer was lost. By RCS it is safe to repeat, since our id is the network's; an SMS is never repeated. */
   | { is: 'unknown'; afterMs: number; detail: string }
+  /** It was not sent, since by this machine's clock it has expired. Whether it has is for the database to say. */
+  | { is: 'expired' }
+
+export type RevokeOutcome =
+  /** The network took the request. Whether the message is gone, only the events that follow tell. */
+  | { is: 'asked' }
+  /** It is delivered, or expired, or was never there. */
+  | { is: 'too-late' }
+  | Extract<Outcome, { is: 'refused' | 'again' | 'unknown' }>
 
 /** What a message is for. Networks allow each only from agents that are launched for it, and some of them only at certain hours. */
 export type Traffic = 'AUTHENTICATION' | 'TRANSACTION' | 'PROMOTION' | 'SERVICEREQUEST' | 'ACKNOWLEDGEMENT'
@@ -51,14 +59,15 @@ export type RcsCarrier = {
   longestCallMs: number
   /** How many calls it makes at once; further ones wait for their turn, which counts into the time above. */
   concurrency: number
+  /** How many messages the network takes; for whoever paces them. */
+  messagesPerSecond: number | undefined
+  /** For how long messages of this agent would only be told to come again, at the least: they need not be claimed meanwhile. */
+  pausedForMs: (agentId: string) => number
   /** Gets what the first message would have to wait for, and says in the log whether the network can be used. */
   connect: () => Promise<void>
   send: (message: RcsMessage) => Promise<Outcome>
-  /**
-   * Asks the network to forget a message that is not delivered yet. `sent` means that it took the request, not that the message is gone:
-   * only the events that follow tell. `refused` means that it is too late.
-   */
-  revoke: (message: Pick<RcsMessage, 'messageId' | 'agentId' | 'recipient'>) => Promise<Outcome>
+  /** Asks the network to forget a message that is not delivered yet. */
+  revoke: (message: Pick<RcsMessage, 'messageId' | 'agentId' | 'recipient'>) => Promise<RevokeOutcome>
   /** In the order asked. Answers from memory where it knows one no older than `maxAgeMs`. */
   reach: (agentId: string, recipients: string[], maxAgeMs: number) => Promise<Reach[]>
   close: () => Promise<void>
@@ -81,6 +90,8 @@ export type SmsCarrier = {
   name: string
   longestCallMs: number
   concurrency: number
+  messagesPerSecond: number | undefined
+  pausedForMs: () => number
   submit: (part: SmsPart) => Promise<Outcome>
   close: () => Promise<void>
 }
@@ -89,7 +100,7 @@ export type SmsCarrier = {
 export type CarrierEvent = {
   /** The carrier's name. */
   carrier: string
-  /** The same where the network repeats itself; unique among the events of one carrier. */
+  /** The same where the network repeats itself; unique among the events of one carrier. But what is written by SMS has no id: repeated, it is another. */
   eventId: string
   occurredAt: Date
   /** The recipient of our messages, `+` and digits; empty where the event is not about one. */
@@ -108,7 +119,7 @@ export type CarrierEventKind =
   | { kind: 'agent-launch'; agentId: string; state: string }
   /**
    * `carrierMessageIds`: the id as it came and, since some networks write it in hexadecimal in one place and in decimal in the other, as it
-   * may have been meant. Only together with the phone do they tell which SMS it was.
+   * may have been meant. The first that is an SMS to this phone tells which one it was.
    */
   | { kind: 'sms-delivered' | 'sms-failed' | 'sms-underway'; carrierMessageIds: string[]; detail: string }
   /** Of a kind that we don't know. Networks add some without notice. */

@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
-import { fieldsOf } from './answers.ts'
 import type { Answer, Http } from './http.ts'
+import { fieldsOf } from './json.ts'
 
 /** The fields that we use of a service account's key file, as Google's console gives it out. */
 export type ServiceAccount = { client_email: string; private_key: string; private_key_id?: string; token_uri: string }
@@ -94,7 +94,8 @@ async function requestToken(account: ServiceAccount, key: KeyObject, http: Http,
 
 function tokenOf({ status, body }: Answer): Token | undefined {
   const { access_token: token, expires_in: seconds } = fieldsOf(body)
-  if (status !== 200 || typeof token !== 'string' || token === '') return undefined
+  // What a header can't hold would make every call fail, for as long as the token lives.
+  if (status !== 200 || typeof token !== 'string' || !/^[!-~]+$/.test(token)) return undefined
   return { token, lifetimeMs: typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : USUAL_LIFETIME_MS }
 }
 

@@ -1,5 +1,6 @@
 import type { Outcome, Refusal } from '../carrier.ts'
 import type { Answer } from './http.ts'
+import { fieldsOf, isObject } from './json.ts'
 
 // What the network's answers mean.
 
@@ -15,7 +16,8 @@ const REFUSED = new Map<number, Refusal>([
 const REQUEST_TIMEOUT = 408
 
 export type Verdict =
-  | Extract<Outcome, { is: 'sent' | 'refused' }>
+  | Extract<Outcome, { is: 'sent' }>
+  | (Extract<Outcome, { is: 'refused' }> & { status: number })
   /** Its `afterMs` is for the back-off to say. */
   | { is: 'again'; detail: string }
   | { is: 'unknown'; detail: string }
@@ -25,19 +27,20 @@ export type IsOurs = (body: Record<string, unknown>) => boolean
 
 export function verdictOf(answer: Answer, carrierMessageId: string, isOurs: IsOurs): Verdict {
   const { status, body } = answer
-  if (status === 200 && isOurs(fieldsOf(body))) return { is: 'sent', carrierMessageId }
+  const isSuccess = status >= 200 && status < 300
+  if (isSuccess && isObject(body) && body.error === undefined && isOurs(body)) return { is: 'sent', carrierMessageId }
   // Not documented, and could mean nothing else: a message with this id is there already.
   if (status === 409 && errorOf(body).status === 'ALREADY_EXISTS') return { is: 'sent', carrierMessageId }
   const detail = detailOf(answer)
   const reason = REFUSED.get(status)
-  // Without Google's error body it is not the API that answers, but a proxy, or the wrong address in the settings.
-  if (reason !== undefined && errorOf(body).code === status) return { is: 'refused', reason, detail }
-  const mayHaveHappened = status >= 500 || status === REQUEST_TIMEOUT || status === 200
+  if (reason !== undefined && isRefusal(answer)) return { is: 'refused', reason, detail, status }
+  const mayHaveHappened = status >= 500 || status === REQUEST_TIMEOUT || isSuccess
   return { is: mayHaveHappened ? 'unknown' : 'again', detail }
 }
 
-export function fieldsOf(body: unknown): Record<string, unknown> {
-  return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
+/** Without Google's error body it is not the API that answers, but a proxy, or the wrong address in the settings. */
+export function isRefusal({ status, body }: Answer): boolean {
+  return errorOf(body).code === status
 }
 
 function errorOf(body: unknown): Record<string, unknown> {

@@ -1,26 +1,30 @@
 import type { Logger } from 'pino'
-import type { Outcome } from '../carrier.ts'
 import { type AccessTokens, createAccessTokens } from './access-token.ts'
-import { type IsOurs, verdictOf } from './answers.ts'
-import { type BackOff, createBackOff, retryAfterMs } from './back-off.ts'
+import { type IsOurs, type Verdict, verdictOf } from './answers.ts'
+import { type Circuit, createCircuit, retryAfterMs } from './circuit.ts'
 import { ANSWER_MS, type Answer, createHttp, type Http, NotSent, type Request } from './http.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
 // Requests to the network: with a token, within a time, and not while it asks to be left alone.
 
+/** The verdict on an answer, or on there being none. */
+export type Attempt = Extract<Verdict, { is: 'sent' | 'refused' }> | (Extract<Verdict, { is: 'again' | 'unknown' }> & { afterMs: number })
+
 export type Calls = {
   /** Something is to happen at the network. Never throws: whatever goes wrong is an outcome. */
-  attempt: (request: Request, about: { messageId: string; agentId: string }, isOurs: IsOurs) => Promise<Outcome>
+  attempt: (request: Request, about: { messageId: string; agentId: string }, isOurs: IsOurs) => Promise<Attempt>
   /** Something is to be known. Undefined where there was no answer. */
   ask: (agentId: string, request: Request) => Promise<Answer | undefined>
   /** Throws where the network gives us no access token. */
   authorise: () => Promise<unknown>
+  pausedForMs: (agentId: string) => number
   close: () => Promise<void>
 }
 
 // A token that is refused is renewed and the call made again, where that leaves a caller waiting no longer than this in all.
 const SECOND_TRY_WITHIN_MS = 5_000
-export const LONGEST_CALL_MS = SECOND_TRY_WITHIN_MS + 2 * ANSWER_MS
+/** The second token and the second call, and a second for a busy process. */
+export const LONGEST_CALL_MS = SECOND_TRY_WITHIN_MS + 2 * ANSWER_MS + 1_000
 const DENIED_EVERY_MS = 60_000
 
 export function createCalls({ address, connections, serviceAccount }: GoogleRbmSettings, logger: Logger): Calls {
@@ -28,40 +32,43 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
   const tokenHttp = createHttp(new URL(serviceAccount.token_uri).origin, 1)
   const tokens = createAccessTokens(serviceAccount, tokenHttp)
   // Sending and looking up have limits of their own, and so has every agent.
-  const backOffOf = createBackOffs(logger)
+  const circuitOf = createCircuits(logger)
   const noteDenial = createDenialLog(logger)
 
   return {
     attempt: async (request, { messageId, agentId }, isOurs) => {
-      const backOff = backOffOf('messages', agentId)
-      const waitMs = backOff.waitMs()
-      if (waitMs > 0) return { is: 'again', afterMs: waitMs, detail: 'the network is given time to recover' }
+      const way = circuitOf('messages', agentId).enter()
+      if (way.is === 'closed') return { is: 'again', afterMs: way.waitMs, detail: 'the network is given time to recover' }
+      const { pass } = way
       try {
         const answer = await authorised(http, tokens, request)
         const verdict = verdictOf(answer, messageId, isOurs)
         if (answer.status === 403) noteDenial(agentId)
         if (verdict.is === 'again' || verdict.is === 'unknown') {
-          return { ...verdict, afterMs: backOff.failed(retryAfterMs(answer.headers['retry-after'])) }
+          return { ...verdict, afterMs: pass.failed(retryAfterMs(answer.headers['retry-after'])) }
         }
-        backOff.succeeded()
+        pass.succeeded()
         return verdict
       } catch (error) {
-        return { is: error instanceof NotSent ? 'again' : 'unknown', afterMs: backOff.failed(), detail: (error as Error).message }
+        return { is: error instanceof NotSent ? 'again' : 'unknown', afterMs: pass.failed(), detail: (error as Error).message }
       }
     },
     ask: async (agentId, request) => {
-      const backOff = backOffOf('look-ups', agentId)
-      if (backOff.waitMs() > 0) return undefined
+      const way = circuitOf('look-ups', agentId).enter()
+      if (way.is === 'closed') return undefined
       try {
         const answer = await authorised(http, tokens, request)
-        if (answer.status === 429 || answer.status >= 500) backOff.failed(retryAfterMs(answer.headers['retry-after']))
-        else backOff.succeeded()
+        if (answer.status === 403) noteDenial(agentId)
+        if (answer.status === 401 || answer.status === 429 || answer.status >= 500) {
+          way.pass.failed(retryAfterMs(answer.headers['retry-after']))
+        } else way.pass.succeeded()
         return answer
       } catch {
-        backOff.failed()
+        way.pass.failed()
         return undefined
       }
     },
+    pausedForMs: (agentId) => circuitOf('messages', agentId).closedForMs(),
     authorise: () => tokens.renew(),
     close: async () => {
       await Promise.all([http.close(), tokenHttp.close()])
@@ -93,19 +100,19 @@ async function renewInTime(tokens: AccessTokens): Promise<string> {
   }
 }
 
-function createBackOffs(logger: Logger): (kind: 'messages' | 'look-ups', agentId: string) => BackOff {
-  const backOffs = new Map<string, BackOff>()
+function createCircuits(logger: Logger): (kind: 'messages' | 'look-ups', agentId: string) => Circuit {
+  const circuits = new Map<string, Circuit>()
   return (kind, agentId) => {
     const key = `${kind} ${agentId}`
-    let backOff = backOffs.get(key)
-    if (backOff === undefined) {
-      backOff = createBackOff((pauseMs) => {
+    let circuit = circuits.get(key)
+    if (circuit === undefined) {
+      circuit = createCircuit((pauseMs) => {
         if (pauseMs > 0) logger.warn({ agentId, pauseMs: Math.round(pauseMs) }, `the network fails: ${kind} pause`)
         else logger.info({ agentId }, `the network answers again: ${kind} go on`)
       })
-      backOffs.set(key, backOff)
+      circuits.set(key, circuit)
     }
-    return backOff
+    return circuit
   }
 }
 

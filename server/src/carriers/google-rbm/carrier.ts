@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { type RcsCarrier, REFUSALS } from '../carrier.ts'
+import type { RcsCarrier } from '../carrier.ts'
 import { agentMessage } from './agent-message.ts'
 import { createCalls, LONGEST_CALL_MS } from './calls.ts'
 import { writePostback } from './postback.ts'
@@ -18,6 +18,8 @@ export function createGoogleRbm(settings: GoogleRbmSettings, options: { postback
     name: settings.name,
     longestCallMs: LONGEST_CALL_MS,
     concurrency: settings.connections,
+    messagesPerSecond: settings.messagesPerSecond,
+    pausedForMs: calls.pausedForMs,
     connect: async () => {
       try {
         await calls.authorise()
@@ -28,7 +30,7 @@ export function createGoogleRbm(settings: GoogleRbmSettings, options: { postback
     },
     send: async (message) => {
       const { messageId, agentId, recipient, expiresAt } = message
-      if (expiresAt.getTime() <= Date.now()) return { is: 'refused', reason: 'EXPIRED', detail: REFUSALS.EXPIRED }
+      if (expiresAt.getTime() <= Date.now()) return { is: 'expired' }
       const body = JSON.stringify(agentMessage(message, (buttonId) => writePostback(postbackKey, { messageId, buttonId })))
       if (Buffer.byteLength(body) > MESSAGE_MAX_BYTES) {
         return { is: 'refused', reason: 'REJECTED', detail: `the message is over ${MESSAGE_MAX_BYTES} bytes as JSON` }
@@ -38,13 +40,15 @@ export function createGoogleRbm(settings: GoogleRbmSettings, options: { postback
       return await calls.attempt(
         { method: 'POST', path, body },
         message,
-        ({ name }) => typeof name === 'string' && name.endsWith(`/agentMessages/${messageId}`),
+        ({ name }) => typeof name === 'string' && name.includes(messageId),
       )
     },
     revoke: async (message) => {
       const { messageId, agentId, recipient } = message
       const path = `/v1/phones/${recipient}/agentMessages/${messageId}?agentId=${encodeURIComponent(agentId)}`
-      return await calls.attempt({ method: 'DELETE', path }, message, () => true)
+      const outcome = await calls.attempt({ method: 'DELETE', path }, message, () => true)
+      if (outcome.is === 'sent') return { is: 'asked' }
+      return outcome.is === 'refused' && outcome.status === 404 ? { is: 'too-late' } : outcome
     },
     reach: createReach(calls.ask),
     close: calls.close,

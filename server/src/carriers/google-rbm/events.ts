@@ -3,7 +3,7 @@ import { normalisePhoneNumber } from '../../phone-numbers.ts'
 import { parseTimestamp } from '../../time.ts'
 import type { CarrierEvent, CarrierEventKind } from '../carrier.ts'
 import { storableText } from '../storable-text.ts'
-import { fieldsOf } from './answers.ts'
+import { fieldsOf, isObject, parseJson } from './json.ts'
 import { readPostback } from './postback.ts'
 
 // The network's events: UserMessage, UserEvent, ServerEvent and AgentLaunchEvent in Google's documents. Fields that we don't know are
@@ -28,7 +28,7 @@ function kindOf(fields: Fields, postbackKey: Buffer): CarrierEventKind {
   const agentId = agentIdOf(fields)
   if (agentId === undefined) return unknown('an event without an agent')
   if (typeof fields.newLaunchState === 'string') {
-    return { kind: 'agent-launch', agentId, state: storableText(fields.newLaunchState).slice(0, 100) }
+    return { kind: 'agent-launch', agentId, state: storableText(fields.newLaunchState.slice(0, 100)) }
   }
   if (phoneOf(fields) === undefined) return unknown('an event without a phone number')
   if (fields.suggestionResponse !== undefined) return tapOf(agentId, fieldsOf(fields.suggestionResponse), postbackKey)
@@ -69,15 +69,19 @@ function tapOf(agentId: string, { postbackData, text }: Fields, postbackKey: Buf
 
 function messageOf(agentId: string, { text, location, userFile }: Fields): CarrierEventKind {
   if (typeof text === 'string') return { kind: 'wrote', agentId, text: storableText(text) }
-  const { latitude = 0, longitude = 0 } = fieldsOf(location)
   // Protocol buffers leave a zero out of their JSON.
-  if (location !== undefined && typeof latitude === 'number' && typeof longitude === 'number') {
+  const { latitude = 0, longitude = 0 } = fieldsOf(location)
+  if (isObject(location) && isDegrees(latitude, 90) && isDegrees(longitude, 180)) {
     return { kind: 'shared-location', agentId, latitude, longitude }
   }
   const { fileUri, mimeType, fileName } = fieldsOf(fieldsOf(userFile).payload)
   if (typeof fileUri !== 'string') return unknown('a message of a type that is not known')
   const name = typeof fileName === 'string' ? storableText(fileName) : undefined
   return { kind: 'sent-file', agentId, url: storableText(fileUri), mimeType: storableText(textOf(mimeType)), name }
+}
+
+function isDegrees(value: unknown, most: number): value is number {
+  return typeof value === 'number' && Math.abs(value) <= most
 }
 
 /** Inbound, it may have its domain. */
@@ -90,9 +94,9 @@ function phoneOf({ senderPhoneNumber, phoneNumber }: Fields): string | undefined
   return normalisePhoneNumber(textOf(senderPhoneNumber) || textOf(phoneNumber))
 }
 
-/** A message that a user wrote has a message id only. A receipt has both: its own, and that of the message it is for. */
-function idOf({ eventId, messageId }: Fields): string | undefined {
-  const id = storableText(textOf(eventId) || textOf(messageId))
+/** A message that a user wrote has a message id only. In a receipt that is the id of the message it is for, which has several. */
+function idOf({ eventId, messageId, eventType }: Fields): string | undefined {
+  const id = storableText(textOf(eventId) || (eventType === undefined ? textOf(messageId) : ''))
   return id === '' || id.length > 200 ? undefined : id
 }
 
@@ -102,12 +106,4 @@ function unknown(description: string): CarrierEventKind {
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
-}
-
-function parseJson(data: Buffer): unknown {
-  try {
-    return JSON.parse(data.toString('utf8'))
-  } catch {
-    return undefined
-  }
 }

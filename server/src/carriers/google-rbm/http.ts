@@ -1,5 +1,6 @@
 import { type Dispatcher, Pool } from 'undici'
 import packageJson from '../../../package.json' with { type: 'json' }
+import { parseJson } from './json.ts'
 
 export type Request = { method: 'GET' | 'POST' | 'DELETE'; path: string; headers?: Record<string, string>; body?: string }
 /** `body` is undefined where it was not JSON, as a proxy's error page is not. */
@@ -89,12 +90,4 @@ function call(pool: Pool, { method, path, headers, body }: Request, answerMs: nu
 function describe(error: Error): string {
   const { message, code, errors } = error as Error & { code?: string; errors?: Error[] }
   return message || errors?.[0]?.message || code || 'the connection failed'
-}
-
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'))
-  } catch {
-    return undefined
-  }
 }

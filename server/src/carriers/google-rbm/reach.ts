@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Reach } from '../carrier.ts'
-import { fieldsOf } from './answers.ts'
+import { isRefusal } from './answers.ts'
 import type { Answer, Request } from './http.ts'
+import { fieldsOf, isObject } from './json.ts'
 
 // Whether numbers can be reached by RCS. The network's own answer is up to hours old: phones check in every one to four hours.
 
@@ -64,19 +65,28 @@ export function createReach(ask: Ask): (agentId: string, recipients: string[], m
 async function askOne(ask: Ask, agentId: string, recipient: string): Promise<Answers> {
   const query = new URLSearchParams({ requestId: randomUUID(), agentId })
   const answer = await ask(agentId, { method: 'GET', path: `/v1/phones/${recipient}/capabilities?${query}` })
-  const isReachable = answer?.status === 200 && answer.body !== undefined
-  const isUnreachable = (answer?.status === 404 || answer?.status === 403) && fieldsOf(answer.body).error !== undefined
+  const isReachable = answer?.status === 200 && hasOnly(answer.body, ['features', 'carrier'])
+  const isUnreachable = (answer?.status === 404 || answer?.status === 403) && isRefusal(answer)
   return isReachable || isUnreachable ? new Map([[recipient, { recipient, reachable: isReachable, checkedAt: new Date() }]]) : new Map()
 }
 
 async function askMany(ask: Ask, agentId: string, recipients: string[]): Promise<Answers> {
   const answer = await ask(agentId, { method: 'POST', path: '/v1/users:batchGet', body: JSON.stringify({ users: recipients, agentId }) })
-  // Protocol buffers leave an empty list out of their JSON.
   const { reachableUsers = [] } = fieldsOf(answer?.body)
-  if (answer?.status !== 200 || answer.body === undefined || !Array.isArray(reachableUsers)) return new Map()
+  if (answer?.status !== 200 || !hasOnly(answer.body, LIST_FIELDS) || !Array.isArray(reachableUsers)) return new Map()
   const reachable = new Set<unknown>(reachableUsers)
   const checkedAt = new Date()
   return new Map(recipients.map((recipient) => [recipient, { recipient, reachable: reachable.has(recipient), checkedAt }]))
+}
+
+const LIST_FIELDS = ['reachableUsers', 'reachableUsersMap', 'totalRandomSampleUserCount', 'reachableRandomSampleUserCount']
+
+/**
+ * Protocol buffers leave an empty list and a zero out of their JSON, so an answer that says "nobody" may be an empty object. One with
+ * anything else in it is not the API's: it would make all numbers of a list unreachable.
+ */
+function hasOnly(body: unknown, names: string[]): boolean {
+  return isObject(body) && Object.keys(body).every((name) => names.includes(name))
 }
 
 /** An agent may be launched on one network and not on another, so a number's answer is the agent's own. */

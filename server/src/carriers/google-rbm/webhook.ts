@@ -2,8 +2,8 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { OnEvents } from '../carrier.ts'
-import { fieldsOf } from './answers.ts'
 import { eventOf } from './events.ts'
+import { fieldsOf } from './json.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
 export type WebhookOptions = {
@@ -12,11 +12,18 @@ export type WebhookOptions = {
   onEvents: OnEvents
 }
 
+// More than an event can have: one that is refused comes back for seven days.
+const BODY_LIMIT_BYTES = 1024 * 1024
+
+export function webhookPath(carrier: string): string {
+  return `/carriers/${carrier}/webhook`
+}
+
 /** `POST /carriers/{name}/webhook`: where Google sends its events. Not part of the API: it takes no credentials, and proves itself by its signature. */
 export async function googleRbmWebhook(app: FastifyInstance, { carriers, postbackKey, onEvents }: WebhookOptions): Promise<void> {
   const tokens = new Map(carriers.map(({ name, webhookToken }) => [name, webhookToken]))
   acceptAnyJson(app)
-  app.post('/carriers/:carrier/webhook', { schema: { hide: true } }, async (request, reply) => {
+  app.post(webhookPath(':carrier'), { schema: { hide: true }, bodyLimit: BODY_LIMIT_BYTES }, async (request, reply) => {
     const { carrier } = request.params as { carrier: string }
     const token = tokens.get(carrier)
     if (token === undefined) throw new ApiError('RCS_ROUTE_NOT_FOUND')

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
-import { type OnEvents, type Outcome, REFUSALS, type SmsCarrier, type SmsPart } from '../carrier.ts'
+import type { OnEvents, Outcome, SmsCarrier, SmsPart } from '../carrier.ts'
 import { type BackOff, createBackOff, remainingMs, resetBackOff, startBackOff } from './back-off.ts'
 import { eventOf } from './deliver-sm.ts'
-import { normaliseMessageId } from './message-ids.ts'
+import { MAX_ID_LENGTH, normaliseMessageId } from './message-ids.ts'
 import type { PduOf } from './pdu.ts'
 import { hasRoom, leave, openSession, tickSession, writeSubmit } from './session.ts'
 import type { Answer, End, Session } from './session-state.ts'
@@ -26,8 +26,10 @@ type Carrier = SmppDependencies & {
   waiting: Set<Waiting>
   pumping: boolean
   reconnecting: BackOff
-  /** For all submits: a network that throttles does not care which one it turns away. */
+  /** For all submits. While it lasts, and until one is taken, nothing else is written. */
   throttled: BackOff
+  /** How many in a row were turned away for now, with none taken between them. */
+  turnedAway: number
   /** What was logged last about a connection that does not come about, so that it is logged once and not at every attempt. */
   trouble: string
   closing: boolean
@@ -54,6 +56,7 @@ export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDepe
     pumping: false,
     reconnecting: createBackOff(timings.reconnectFirstMs, timings.reconnectLongestMs),
     throttled: createBackOff(timings.throttleFirstMs, timings.throttleLongestMs),
+    turnedAway: 0,
     trouble: '',
     closing: false,
     timer: setInterval(() => tick(carrier), timings.tickMs),
@@ -66,6 +69,8 @@ export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDepe
     // Waiting, then the answer, both seen with the next tick; and a second for a busy process.
     longestCallMs: timings.waitMs + timings.answerMs + 2 * timings.tickMs + 1_000,
     concurrency: carrier.window,
+    messagesPerSecond: settings.messagesPerSecond,
+    pausedForMs: () => remainingMs(carrier.throttled, performance.now()),
     submit: (part) => submit(carrier, part),
     close: () => close(carrier),
   }
@@ -96,15 +101,17 @@ function schedulePump(carrier: Carrier): void {
 
 /** Writes as many as the window has room for. Nothing else writes submits: what waits was never handed to a socket. */
 function pump(carrier: Carrier): void {
-  const { session, waiting, window } = carrier
+  const { session, waiting, throttled } = carrier
   if (session === undefined) return
+  // After a pause one goes ahead, and the rest follow once it is taken.
+  const window = throttled.delayMs === 0 ? carrier.window : 1
   const nowMs = performance.now()
   const now = Date.now()
   for (const one of waiting) {
     if (!hasRoom(session, window)) return
     waiting.delete(one)
     if (one.expiresAt.getTime() <= now) {
-      one.resolve({ is: 'refused', reason: 'EXPIRED', detail: REFUSALS.EXPIRED })
+      one.resolve({ is: 'expired' })
       continue
     }
     writeSubmit(session, one.pdu, nowMs, (answer) => one.resolve(outcomeOf(carrier, answer)))
@@ -118,19 +125,31 @@ function outcomeOf(carrier: Carrier, answer: Answer): Outcome {
   if (status === STATUS.OK) {
     // Those written before the network said that it is busy tell nothing of how it is now.
     if (writtenAtMs >= throttled.untilMs) resetBackOff(throttled)
-    return { is: 'sent', carrierMessageId: normaliseMessageId(messageId) }
+    carrier.turnedAway = 0
+    // Without an id that can be one, no receipt will be told to be its; but the network has it.
+    return { is: 'sent', carrierMessageId: messageId.length > MAX_ID_LENGTH ? '' : normaliseMessageId(messageId) }
   }
   const verdict = verdictOf(status)
   if (verdict !== 'AGAIN') return { is: 'refused', reason: verdict, detail: describeStatus(status) }
+  if (status === STATUS.NOT_BOUND && carrier.session !== undefined) leave(carrier.session)
+  return turnedAway(carrier, status)
+}
+
+// A full mailbox or a number that its own network does not answer for is turned away too, and no reason to let all others wait.
+const TURNED_AWAY_TO_PAUSE = 5
+
+function turnedAway(carrier: Carrier, status: number): Outcome {
+  const { throttled, timings } = carrier
   const nowMs = performance.now()
+  carrier.turnedAway += 1
+  const isBusy = status === STATUS.THROTTLED || carrier.turnedAway >= TURNED_AWAY_TO_PAUSE || throttled.delayMs > 0
   // A whole window may be turned away at once: that is one time, not ten.
-  if (remainingMs(throttled, nowMs) === 0) {
+  if (isBusy && remainingMs(throttled, nowMs) === 0) {
     startBackOff(throttled, nowMs)
     carrier.logger.warn({ carrier: carrier.settings.name }, `the SMS network is busy: ${describeStatus(status)}`)
     sendAway(carrier, remainingMs(throttled, nowMs), 'The network is busy.')
   }
-  if (status === STATUS.NOT_BOUND && carrier.session !== undefined) leave(carrier.session)
-  return again(remainingMs(throttled, nowMs), describeStatus(status))
+  return again(Math.max(remainingMs(throttled, nowMs), timings.throttleFirstMs), describeStatus(status))
 }
 
 function again(afterMs: number, detail: string): Outcome {

@@ -2,7 +2,7 @@ import { hash, randomUUID } from 'node:crypto'
 import { decodeGsm7 } from '../../sms/gsm7.ts'
 import type { CarrierEvent } from '../carrier.ts'
 import { storableText } from '../storable-text.ts'
-import { readingsOf } from './message-ids.ts'
+import { MAX_ID_LENGTH, readingsOf } from './message-ids.ts'
 import { type PduOf, type ShortMessage, TLV, type Tlvs } from './pdu.ts'
 
 type DeliverSm = PduOf<'deliver_sm'>
@@ -48,7 +48,7 @@ export function eventOf(pdu: DeliverSm, carrier: string): CarrierEvent {
   const common = { carrier, phone, occurredAt: new Date() }
   const octets = messageOctets(pdu)
   const type = pdu.esmClass & MESSAGE_TYPE
-  const fields = parseReceiptText(storableText(receiptText(pdu.dataCoding, octets)))
+  const fields = parseReceiptText(receiptText(pdu.dataCoding, octets))
   const marked = type === RECEIPT || type === INTERMEDIATE
   if (!marked && !looksLikeReceipt(pdu.tlvs, fields)) {
     const number = pdu.destination.replace(/^\+/, '')
@@ -69,7 +69,7 @@ function looksLikeReceipt(tlvs: Tlvs, fields: ReceiptFields): boolean {
 }
 
 function receiptedIds(tlvs: Tlvs, { values }: ReceiptFields): string[] {
-  const ids = [cString(tlvs.get(TLV.receiptedMessageId)), values.get('id') ?? ''].filter((id) => id !== '')
+  const ids = [cString(tlvs.get(TLV.receiptedMessageId)), values.get('id') ?? ''].filter((id) => id !== '' && id.length <= MAX_ID_LENGTH)
   return [...new Set([...ids, ...ids.flatMap(readingsOf)])]
 }
 
@@ -89,7 +89,7 @@ function describeState(word: string, tlvs: Tlvs, { values }: ReceiptFields): str
 }
 
 type ReceiptFields = { first: string; values: Map<string, string> }
-const FIELD = /(?<![^\s])(id|sub|dlvrd|submit[ _]?date|done[ _]?date|stat|err|text):/gi
+const FIELD = /(?<![^\s,;])(id|sub|dlvrd|submit[ _]?date|done[ _]?date|stat|err|text):/gi
 
 /** Every field may be missing, empty, in capitals. `text` is the last and free: whatever looks like a field in it is none. */
 function parseReceiptText(text: string): ReceiptFields {
@@ -108,14 +108,16 @@ function parseReceiptText(text: string): ReceiptFields {
   return { first, values }
 }
 
-/** A value is one word: what follows it may be a field that only this network has. */
+/** A value is one word, in quotes perhaps: what follows it may be a field that only this network has. */
 function keepFirst(values: Map<string, string>, name: string, value: string): void {
-  if (!values.has(name)) values.set(name, value.trim().split(/\s/, 1)[0] as string)
+  if (!values.has(name)) values.set(name, (value.trim().split(/[\s,;]/, 1)[0] as string).replaceAll('"', ''))
 }
 
 /** In ASCII whatever the coding says, since ids hold characters such as `_` that GSM-7 has elsewhere; but for UTF-16. */
 function receiptText(dataCoding: number, octets: Buffer): string {
-  return dataCoding === 8 ? decodeText(dataCoding, octets) : octets.toString('latin1')
+  const text = dataCoding === 8 ? decodeText(dataCoding, octets) : octets.toString('latin1')
+  // Some networks end it with a NUL, as they would a field.
+  return storableText(text.split('\0', 1)[0] as string)
 }
 
 /** The message alone: from the optional field where the mandatory one is empty, and without the header. */

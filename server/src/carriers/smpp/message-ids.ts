@@ -1,7 +1,9 @@
 // What a network calls a message when it takes it and what it calls it in the receipt are the same number, but not always the same text:
 // one may be hexadecimal and the other decimal (a habit from SMPP 3.3), one padded with zeros, one in capitals.
 
-// The specification's longest; it also bounds what a reading costs.
+/** The specification has 64; what is longer than this is no id. */
+export const MAX_ID_LENGTH = 255
+// It also bounds what a reading costs.
 const MAX_DIGITS = 64
 const DECIMAL = /^[0-9]+$/
 const HEXADECIMAL = /^[0-9a-f]+$/i
@@ -16,7 +18,9 @@ export function normaliseMessageId(id: string): string {
 export function readingsOf(id: string): string[] {
   const readings = new Set([id, normaliseMessageId(id)])
   if (id.length <= MAX_DIGITS) {
-    if (HEXADECIMAL.test(id)) readings.add(BigInt(`0x${id}`).toString())
+    const digits = id.replace(/^0x(?=.)/i, '')
+    if (digits !== id && HEXADECIMAL.test(digits)) readings.add(normaliseMessageId(digits))
+    if (HEXADECIMAL.test(digits)) readings.add(BigInt(`0x${digits}`).toString())
     if (DECIMAL.test(id)) readings.add(BigInt(id).toString(16))
   }
   return [...readings]

@@ -147,8 +147,8 @@ function readBody(octets: Buffer, fields: Fields, into: Record<string, unknown>)
   let offset = HEADER_OCTETS
   for (const [name, kind] of fields) {
     const end = endOfField(octets, offset, kind)
-    // Some networks leave the NUL off the id that ends an answer. Without it no receipt could be told to be that message's.
-    const isCutShort = kind === 'cstring' && end > octets.length && fields === MESSAGE_ANSWER
+    // Some networks leave the NUL off the one text that an answer has: the id, by which a receipt is told to be that message's.
+    const isCutShort = kind === 'cstring' && end > octets.length && (fields === MESSAGE_ANSWER || fields === BIND_ANSWER)
     if (end > octets.length && !isCutShort) return `${name} goes past its end`
     if (isCutShort) into[name] = octets.toString('latin1', offset)
     else if (kind === 'int8') into[name] = octets[offset]
@@ -156,10 +156,7 @@ function readBody(octets: Buffer, fields: Fields, into: Record<string, unknown>)
     else into[name] = Buffer.from(octets.subarray(offset + 1, end))
     offset = Math.min(end, octets.length)
   }
-  if (offset === octets.length) return undefined
-  const tlvs = readTlvs(octets, offset)
-  if (tlvs === undefined) return 'an optional field goes past its end'
-  into.tlvs = tlvs
+  if (offset < octets.length) into.tlvs = readTlvs(octets, offset)
   return undefined
 }
 
@@ -171,14 +168,17 @@ function endOfField(octets: Buffer, offset: number, kind: FieldKind): number {
   return nul === -1 || offset >= octets.length ? Number.POSITIVE_INFINITY : nul + 1
 }
 
-function readTlvs(octets: Buffer, from: number): Tlvs | undefined {
+/**
+ * Up to the first that goes past the end, or a stray octet: what comes before it has been read, and a receipt or an answer is worth more
+ * than the form of its end.
+ */
+function readTlvs(octets: Buffer, from: number): Tlvs {
   const tlvs = new Map<number, Buffer>()
-  for (let offset = from; offset < octets.length; ) {
-    if (offset + 4 > octets.length) return undefined
+  for (let offset = from; offset + 4 <= octets.length; ) {
     const tag = octets.readUInt16BE(offset)
     const start = offset + 4
     offset = start + octets.readUInt16BE(offset + 2)
-    if (offset > octets.length) return undefined
+    if (offset > octets.length) break
     tlvs.set(tag, Buffer.from(octets.subarray(start, offset)))
   }
   return tlvs

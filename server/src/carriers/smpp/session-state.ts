@@ -97,5 +97,6 @@ export function write(session: Session, pdu: Pdu): void {
       socket.uncork()
     })
   }
-  socket.write(encodePdu(pdu))
+  // A peer that asks and does not read what it is answered is not heard either, until it does.
+  if (!socket.write(encodePdu(pdu))) socket.pause()
 }

@@ -29,14 +29,15 @@ export function openSession(settings: SmppSettings, timings: SmppTimings, events
   const session = createSession(settings, timings, events, socket)
   socket.once(settings.tls ? 'secureConnect' : 'connect', () => bind(session))
   socket.on('data', (chunk: Buffer) => receive(session, chunk))
+  socket.on('drain', () => socket.resume())
   socket.on('error', (err) => endSession(session, { is: 'lost', why: 'the connection failed', err }))
   socket.on('close', () => endSession(session, { is: 'lost', why: 'the network closed the connection' }))
   return session
 }
 
-/** True where a submit may be written right now. */
+/** True where a submit may be written right now. Not into a silence: it would be another one that nobody knows what became of. */
 export function hasRoom(session: Session, window: number): boolean {
-  return session.state === 'bound' && session.inFlight.size < window && session.socket.writable
+  return session.state === 'bound' && session.inFlight.size < window && session.enquiredAtMs === undefined && session.socket.writable
 }
 
 /** Only where there is room. `settle` is called once, whatever happens. */
@@ -60,8 +61,8 @@ export function tickSession(session: Session, nowMs: number): void {
   const inStateMs = nowMs - session.sinceMs
   if (state === 'connecting' && inStateMs >= timings.connectMs) lose(session, 'the connection took too long')
   else if (state === 'binding' && inStateMs >= timings.bindMs) lose(session, 'the answer to the bind took too long')
-  else if (state === 'unbinding' && inStateMs >= timings.bindMs) endSession(session, { is: 'left' })
-  else if (state === 'leaving' && inStateMs >= timings.answerMs) unbind(session)
+  else if (state === 'unbinding' && inStateMs >= timings.unbindMs) endSession(session, { is: 'left' })
+  else if (state === 'leaving' && inStateMs >= timings.leaveMs) unbind(session)
   if (session.state === 'ended') return
   settleOverdue(session, nowMs)
   if (session.state === 'bound') askForLife(session, nowMs)
@@ -75,6 +76,8 @@ function settleOverdue(session: Session, nowMs: number): void {
     inFlight.delete(sequence)
     settle({ is: 'lost', why: 'The network did not answer in time.' })
     settled = true
+    // Not a word since it was written: is anybody there?
+    if (session.heardAtMs < writtenAtMs) enquire(session, nowMs)
   }
   if (settled) afterAnswers(session)
 }
@@ -83,10 +86,13 @@ function askForLife(session: Session, nowMs: number): void {
   const { enquireLinkSeconds = DEFAULT_ENQUIRE_LINK_SECONDS } = session.settings
   if (session.enquiredAtMs !== undefined) {
     if (nowMs - session.enquiredAtMs >= session.timings.answerMs) lose(session, 'the network gave no sign of life')
-  } else if (nowMs - session.heardAtMs >= 1_000 * enquireLinkSeconds) {
-    session.enquiredAtMs = nowMs
-    write(session, bare('enquire_link', nextSequence(session)))
-  }
+  } else if (nowMs - session.heardAtMs >= 1_000 * enquireLinkSeconds) enquire(session, nowMs)
+}
+
+function enquire(session: Session, nowMs: number): void {
+  if (session.state !== 'bound' || session.enquiredAtMs !== undefined) return
+  session.enquiredAtMs = nowMs
+  write(session, bare('enquire_link', nextSequence(session)))
 }
 
 function bind(session: Session): void {
@@ -108,6 +114,7 @@ function bind(session: Session): void {
 
 function receive(session: Session, chunk: Buffer): void {
   const { frames, fault } = session.framer.take(chunk)
+  const wasAsked = session.enquiredAtMs !== undefined
   session.heardAtMs = performance.now()
   session.enquiredAtMs = undefined
   const before = session.inFlight.size
@@ -115,7 +122,7 @@ function receive(session: Session, chunk: Buffer): void {
     if (session.state === 'ended') return
     handle(session, decodePdu(frame))
   }
-  if (session.inFlight.size < before) afterAnswers(session)
+  if (wasAsked || session.inFlight.size < before) afterAnswers(session)
   if (fault !== undefined) lose(session, fault)
 }
 
@@ -147,7 +154,8 @@ function handlePdu(session: Session, pdu: Pdu): void {
     case 'generic_nack':
       // A bind that the network does not know has the first sequence number.
       if (session.state === 'binding') bound(session, pdu.status || STATUS.INVALID_COMMAND)
-      else settle(session, pdu.sequence, { status: pdu.status || STATUS.INVALID_COMMAND, messageId: '' })
+      // One without a status says nothing of what became of the message.
+      else settle(session, pdu.sequence, pdu.status === STATUS.OK ? undefined : { status: pdu.status, messageId: '' })
       break
     case 'unbind':
       peerLeaves(session, pdu.sequence)

@@ -3,6 +3,9 @@ export type SmppTimings = {
   bindMs: number
   /** How long an answer to a submit_sm or an enquire_link may take. */
   answerMs: number
+  /** At the end: how long answers that are still due are awaited, and then the answer to the unbind. */
+  leaveMs: number
+  unbindMs: number
   /** How long a submit waits for the bind or for room in the window before it is sent away. */
   waitMs: number
   reconnectFirstMs: number
@@ -36,6 +39,8 @@ export const DEFAULT_TIMINGS: SmppTimings = {
   connectMs: 5_000,
   bindMs: 5_000,
   answerMs: 10_000,
+  leaveMs: 3_000,
+  unbindMs: 500,
   waitMs: 3_000,
   reconnectFirstMs: 250,
   reconnectLongestMs: 30_000,

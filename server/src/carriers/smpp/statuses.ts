@@ -8,12 +8,13 @@ export const STATUS = {
   INVALID_LENGTH: 0x02,
   INVALID_COMMAND: 0x03,
   NOT_BOUND: 0x04,
+  THROTTLED: 0x58,
   /** What we answer to a deliver_sm that we could not keep: the network sends it again. */
   TEMPORARY: 0x64,
 } as const
 
-// Those with AGAIN say that the network is busy or that the connection is wrong, and nothing of the message. All others would be answered
-// the same way next time.
+// Those with AGAIN say that the network or the recipient's is busy, or that the connection is wrong. All others would be answered the same
+// way next time.
 const STATUSES = new Map<number, readonly [name: string, verdict: Verdict]>([
   [0x01, ['ESME_RINVMSGLEN', 'REJECTED']],
   [0x02, ['ESME_RINVCMDLEN', 'REJECTED']],

@@ -14,8 +14,9 @@ const DATA_CODING = { GSM7: 0, UCS2: 8 } as const
 const HAS_HEADER = 0x40
 const FINAL_RECEIPT = 1
 
-// 160 septets unpacked, or 140 octets of UTF-16; with the header of a part, 6 + 153 and 6 + 134.
+// Septets unpacked, and octets of UTF-16. The header of a part has six octets, which are the room of seven septets.
 const MAX_OCTETS = { GSM7: 160, UCS2: 140 } as const
+const MAX_OCTETS_OF_A_PART = { GSM7: 153, UCS2: 134 } as const
 // A C-octet string of 21 with its NUL.
 const SENDER = /^[\u0020-\u007e]{1,20}$/
 const RECIPIENT = /^\+[0-9]{3,20}$/
@@ -27,8 +28,9 @@ export function submitSm(part: SmsPart): PduOf<'submit_sm'> | Refused {
   const text = part.encoding === 'GSM7' ? encodeGsm7(part.text) : Buffer.from(part.text, 'utf16le').swap16()
   if (text === undefined) return refused('REJECTED', 'The text has characters that its encoding lacks.')
   const { concatenation } = part
+  const maxOctets = concatenation === undefined ? MAX_OCTETS : MAX_OCTETS_OF_A_PART
+  if (text.length > maxOctets[part.encoding]) return refused('REJECTED', 'The text is longer than an SMS.')
   const shortMessage = concatenation === undefined ? text : Buffer.concat([partHeader(concatenation), text])
-  if (shortMessage.length > MAX_OCTETS[part.encoding]) return refused('REJECTED', 'The text is longer than an SMS.')
   const [sourceTon, sourceNpi] = addressType(part.sender)
   const [destinationTon, destinationNpi] = INTERNATIONAL
   return {

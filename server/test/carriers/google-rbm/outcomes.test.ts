@@ -255,13 +255,13 @@ describe('against the simulator', async () => {
   test('an undelivered message can be revoked, a delivered one can’t', async () => {
     const waiting = { messageId: randomUUID(), agentId: newAgent(), recipient: '+48500100104' }
     await send(carrier, waiting)
-    assert.equal((await carrier.revoke(waiting)).is, 'sent')
+    assert.deepEqual(await carrier.revoke(waiting), { is: 'asked' })
     const [revoked] = (await simulator.ask(`phones/${waiting.recipient}`)).messages
     assert.notEqual(revoked.revokedAt, null)
 
     const delivered = { messageId: randomUUID(), agentId: newAgent(), recipient: '+48500100310' }
     await send(carrier, delivered)
     await until('it is delivered', async () => (await simulator.ask(`phones/${delivered.recipient}`)).messages[0].deliveredAt)
-    assert.equal((await carrier.revoke(delivered)).is, 'refused')
+    assert.deepEqual(await carrier.revoke(delivered), { is: 'too-late' })
   })
 })

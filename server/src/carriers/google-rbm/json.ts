@@ -1,0 +1,17 @@
+/** Undefined where it is no JSON. */
+export function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Of what is no object, none. */
+export function fieldsOf(value: unknown): Record<string, unknown> {
+  return isObject(value) ? value : {}
+}
