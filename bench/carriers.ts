@@ -79,6 +79,11 @@ async function simulatorRbm(): Promise<Figure> {
   return figure
 }
 
+async function owesNothing({ url }: SimulatorProcess): Promise<boolean> {
+  const counts = (await (await fetch(`${url}/simulator/counts`)).json()) as { owed: Record<string, number> }
+  return Object.values(counts.owed).every((count) => count === 0)
+}
+
 async function simulatorReceipts(): Promise<Figure> {
   const simulator = await startSimulator()
   const peer = await startPeer('webhook-peer.ts')
@@ -86,11 +91,7 @@ async function simulatorReceipts(): Promise<Figure> {
   const headers = { 'content-type': 'application/json' }
   const body = JSON.stringify({ url: `http://127.0.0.1:${peer.port}` })
   await fetch(`${simulator.url}/simulator/webhook`, { method: 'PUT', headers, body })
-  async function isDone(): Promise<boolean> {
-    const { owed } = (await (await fetch(`${simulator.url}/simulator/counts`)).json()) as { owed: { steps: number; webhooks: number } }
-    return owed.steps + owed.webhooks === 0
-  }
-  const work = { count: seconds * 3_000, concurrency: CONNECTIONS, call, isDone }
+  const work = { count: seconds * 3_000, concurrency: CONNECTIONS, call, isDone: () => owesNothing(simulator) }
   const figure = await measureAll('simulator: RCS messages taken, both receipts accepted', simulator.child, work)
   await stop()
   await peer.stop()
@@ -145,8 +146,8 @@ async function simulatorSmpp(): Promise<Figure> {
   const { sms } = readCarriers(simulator.carriersFile)
   if (sms === undefined) throw new Error('the simulator is an SMS network')
   const carrier = createSmppCarrier({ ...sms, window: WINDOW }, { onEvents: async () => {}, logger })
-  const call = () => submit(carrier)
-  const figure = await measure('simulator: SMS taken, receipts sent', { seconds, concurrency: WINDOW, of: simulator.child, call })
+  const work = { count: seconds * 5_000, concurrency: WINDOW, call: () => submit(carrier), isDone: () => owesNothing(simulator) }
+  const figure = await measureAll('simulator: SMS taken, receipt accepted', simulator.child, work)
   await carrier.close()
   await simulator.stop()
   return figure

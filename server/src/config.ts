@@ -54,10 +54,15 @@ function oneOf<const T extends string>(...values: readonly T[]): Parser<T> {
 
 const boolean: Parser<boolean> = (value) => oneOf('true', 'false')(value) === 'true'
 
+export const HOST_EXPECTED = 'a host name or an address, without a port'
+
+/** What looks like an address has to be one. */
+export function isHost(value: string): boolean {
+  return isIP(value) !== 0 || /^(?![0-9.]+$)[A-Za-z0-9._-]{1,253}$/.test(value)
+}
+
 const host: Parser<string> = (value) => {
-  // What looks like an address has to be one.
-  const isAddress = isIP(value) !== 0
-  if (!isAddress && !/^(?![0-9.]+$)[A-Za-z0-9._-]{1,253}$/.test(value)) throw new Expected('a host name or an address, without a port')
+  if (!isHost(value)) throw new Expected(HOST_EXPECTED)
   return value
 }
 
@@ -78,12 +83,9 @@ const file: Parser<Buffer> = (value) => {
   }
 }
 
-const jsonFile: Parser<string> = (value) => {
-  try {
-    JSON.parse(file(value).toString('utf8'))
-  } catch {
-    throw new Expected('the path of a JSON file that can be read')
-  }
+/** What is in it is for its reader to judge. */
+const filePath: Parser<string> = (value) => {
+  file(value)
   return resolve(value)
 }
 
@@ -145,7 +147,7 @@ export function loadConfig(env: Environment): Config {
     trustProxy: read('HERALD_TRUST_PROXY', networks, []),
     metricsAddress: read('HERALD_METRICS_ADDRESS', hostAndPort, undefined),
     publicUrl: read('HERALD_PUBLIC_URL', url('http:', 'https:'), undefined),
-    carriersFile: read('HERALD_CARRIERS', jsonFile, undefined),
+    carriersFile: read('HERALD_CARRIERS', filePath, undefined),
     simulatorDelayMs: read('HERALD_SIMULATOR_DELAY_MS', integer(0, 3_600_000), 500),
     webhookAllowPrivate: read('HERALD_WEBHOOK_ALLOW_PRIVATE', boolean, false),
     logLevel: read('HERALD_LOG_LEVEL', oneOf(...LOG_LEVELS), 'info'),

@@ -69,7 +69,7 @@ describe('the settings', () => {
     ],
     ['HERALD_METRICS_ADDRESS', '9464', 'HERALD_METRICS_ADDRESS must be an address with a port, such as 127.0.0.1:9464.'],
     ['HERALD_PUBLIC_URL', 'ftp://x', 'HERALD_PUBLIC_URL must be an address that begins with http:// or https://.'],
-    ['HERALD_CARRIERS', '/nowhere.json', 'HERALD_CARRIERS must be the path of a JSON file that can be read.'],
+    ['HERALD_CARRIERS', '/nowhere.json', 'HERALD_CARRIERS must be the path of a file that can be read.'],
     ['HERALD_SIMULATOR_DELAY_MS', 'fast', 'HERALD_SIMULATOR_DELAY_MS must be a whole number from 0 to 3600000.'],
     ['HERALD_WEBHOOK_ALLOW_PRIVATE', 'yes', 'HERALD_WEBHOOK_ALLOW_PRIVATE must be one of true, false.'],
     ['HERALD_LOG_LEVEL', 'loud', 'HERALD_LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent.'],

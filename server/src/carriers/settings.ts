@@ -2,6 +2,7 @@ import { createPrivateKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from 'typebox'
+import { HOST_EXPECTED, isHost } from '../config.ts'
 import { OperatorError, type Violation } from '../errors.ts'
 import { createSchemaCompiler } from '../validation.ts'
 import type { GoogleRbmSettings } from './google-rbm/settings.ts'
@@ -40,7 +41,7 @@ const GoogleRbm = Type.Object(
 const Smpp = Type.Object(
   {
     type: Type.Literal('smpp'),
-    host: Type.String({ minLength: 1, maxLength: 253 }),
+    host: Type.String({ rules: smppHostRules }),
     port: Type.Integer({ minimum: 1, maximum: 65535 }),
     tls: Type.Optional(Type.Boolean()),
     // SMPP has room for 15 and 8 characters; some networks give out longer ones all the same.
@@ -66,10 +67,10 @@ const DEFAULT_CONNECTIONS = 64
 /** Reads the file of the carriers. Throws one OperatorError that names all that is wrong with it. */
 export function readCarriers(path: string): CarrierSettings {
   const file = readJson(path)
-  if (!isObject(file)) throw wrong(path, ['must be a JSON file that can be read, an object of carriers by their names'])
+  if (!isObject(file)) throw wrong(path, [typeof file === 'string' ? file : 'must be an object that has the carriers by their names'])
   const entries = Object.entries(file)
   const smpp = entries.filter(([, entry]) => isObject(entry) && entry.type === 'smpp')
-  const problems = entries.flatMap(([name, entry]) => problemsOf(name, entry))
+  const problems = entries.flatMap(([name, entry]) => problemsOf(path, name, entry))
   if (smpp.length > 1) problems.push(`has ${smpp.length} carriers of the type smpp; there can be one`)
   if (entries.length === 0) problems.push('names no carrier')
   if (problems.length > 0) throw wrong(path, problems)
@@ -81,16 +82,24 @@ export function readCarriers(path: string): CarrierSettings {
   }
 }
 
-function problemsOf(name: string, entry: unknown): string[] {
-  if (!/^[A-Za-z0-9._-]{1,64}$/.test(name))
+function problemsOf(path: string, name: string, entry: unknown): string[] {
+  if (!/^[A-Za-z0-9._-]{1,64}$/.test(name)) {
     return [`has the name ${JSON.stringify(name.slice(0, 80))}; names are 1 to 64 letters, digits, ".", "_" or "-"`]
+  }
   const check = isObject(entry) ? checks.get(entry.type) : undefined
-  if (check === undefined) return [`/${name}/type must be google-rbm or smpp`]
-  return check(entry).map((violation) => problemOf(`/${name}`, violation))
+  if (!isObject(entry) || check === undefined) return [`/${name}/type must be google-rbm or smpp`]
+  return [...check(entry).map((violation) => problemOf(`/${name}`, violation)), ...keyFileProblems(path, name, entry.serviceAccountFile)]
 }
 
 function problemOf(place: string, { path, reason }: Violation): string {
   return `${place}${path} ${reason}`
+}
+
+function keyFileProblems(path: string, name: string, keyFile: unknown): string[] {
+  if (typeof keyFile !== 'string') return []
+  const key = readJson(resolve(dirname(path), keyFile))
+  if (typeof key === 'string') return [`/${name}/serviceAccountFile ${key}`]
+  return checkServiceAccount(key).map((violation) => problemOf(`/${name}/serviceAccountFile:`, violation))
 }
 
 function googleSettings(path: string, name: string, entry: Static<typeof GoogleRbm>): GoogleRbmSettings {
@@ -98,26 +107,28 @@ function googleSettings(path: string, name: string, entry: Static<typeof GoogleR
   return {
     name,
     address: address ?? `https://${region === undefined ? '' : `${region}-`}${GOOGLE}`,
-    serviceAccount: serviceAccount ?? readServiceAccount(path, name, resolve(dirname(path), serviceAccountFile as string)),
+    serviceAccount: serviceAccount ?? (readJson(resolve(dirname(path), serviceAccountFile as string)) as Static<typeof ServiceAccountKey>),
     webhookToken,
     connections,
     messagesPerSecond,
   }
 }
 
-function readServiceAccount(path: string, name: string, keyFile: string): Static<typeof ServiceAccountKey> {
-  const key = readJson(keyFile)
-  if (key === undefined) throw wrong(path, [`/${name}/serviceAccountFile must be the path of a JSON file that can be read`])
-  const problems = checkServiceAccount(key).map((violation) => problemOf(`/${name}/serviceAccountFile:`, violation))
-  if (problems.length > 0) throw wrong(path, problems)
-  return key as Static<typeof ServiceAccountKey>
-}
-
+/** What is in the file; or, as a text, what is wrong with it. Editors of Windows begin files with a mark that JSON does not have. */
 function readJson(path: string): unknown {
+  let text: string
   try {
-    return JSON.parse(readFileSync(path, 'utf8'))
+    text = readFileSync(path, 'utf8').replace(/^\ufeff/, '')
   } catch {
-    return undefined
+    return 'must be a file that can be read'
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'string' ? 'must be a JSON object' : value
+  } catch (error) {
+    // Without what the message quotes: the file holds secrets.
+    const position = /at position (\d+)/.exec((error as Error).message)?.[1]
+    return `is not valid JSON${position === undefined ? '' : `: it breaks at character ${Number(position) + 1}`}`
   }
 }
 
@@ -136,6 +147,10 @@ function googleRules({ region, address, serviceAccount, serviceAccountFile }: Re
       ? [{ path: '', reason: 'must have one of serviceAccount and serviceAccountFile' }]
       : []),
   ]
+}
+
+function smppHostRules(text: string): Violation[] {
+  return isHost(text) ? [] : [{ path: '', reason: `must be ${HOST_EXPECTED}` }]
 }
 
 function privateKeyRules(pem: string): Violation[] {

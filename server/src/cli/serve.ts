@@ -42,9 +42,9 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
     await simulator()?.stop()
   }
   try {
-    await simulator()?.sendEventsTo(`${reachableHere(service.url)}/carriers/simulator/webhook`)
+    await simulator()?.tellWhere(reachableHere(service.url))
     const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))
-    greet(config, service, isNew, simulator())
+    greet(config, { url: reachableHere(service.url), roles, isNew, simulator: simulator() })
     return { ...service, stop }
   } catch (error) {
     await stop()
@@ -73,9 +73,12 @@ function reachableHere(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
 
+type Greeting = { url: string; roles: Role[]; isNew: boolean; simulator: Simulator | undefined }
+
 /** For people, on the error stream: the output is the log's. */
-function greet(config: Config, { url }: Service, isNew: boolean, simulator: Simulator | undefined): void {
-  const lines = [`Herald is ready at ${url}; the API's reference is at ${url}/docs. Ctrl-C stops it.`]
+function greet(config: Config, { url, roles, isNew, simulator }: Greeting): void {
+  const reference = roles.includes('api') ? ` the API's reference is at ${url}/docs.` : ''
+  const lines = [`Herald is ready at ${url};${reference} Ctrl-C stops it.`]
   if (simulator !== undefined) {
     lines.push(`No carrier is configured: a simulated network stands in. What its phones get is at ${simulator.url}/simulator/phones.`)
   }

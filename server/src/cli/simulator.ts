@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
+import { webhookPath } from '../carriers/google-rbm/webhook.ts'
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
 
@@ -16,45 +17,52 @@ export type Simulator = {
   url: string
   /** What HERALD_CARRIERS would name. */
   carriersFile: string
-  /** Tells it where its events go, as one would tell Google in its console. It asks the address to prove itself. */
-  sendEventsTo: (webhookUrl: string) => Promise<void>
+  /** Tells it where the service is that its events are for, as one would tell Google in its console. It asks that to prove itself. */
+  tellWhere: (serviceUrl: string) => Promise<void>
   stop: () => Promise<void>
 }
 
 type Ready = { url: string; smppPort: number; carriersFile: string }
 
 const PROGRAM = fileURLToPath(import.meta.resolve('@herald/simulator/bin/herald-simulator.js'))
-const START_AGAIN_MS = 1_000
-const STOP_MS = 3_000
+/** As its carriers' file calls it. */
+const CARRIER = 'simulator'
+const START_MS = 30_000
+const START_AGAIN_FIRST_MS = 1_000
+const START_AGAIN_LONGEST_MS = 60_000
+// It can be killed at any moment: what it has taken is on the disk.
+const STOP_MS = 1_000
 const WEBHOOK_MS = 15_000
 
 export async function startSimulator(config: Config, logger: Logger): Promise<Simulator> {
   const dataDir = join(config.dataDir, 'simulator')
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  makeDirectory(dataDir)
   const options = ['--data-dir', dataDir, '--delay-ms', `${config.simulatorDelayMs}`]
   let stopping = false
   let current = await run(options)
   const { url, smppPort, carriersFile } = current.ready
 
-  /** On the ports it had, since the connectors go on looking for it there. */
-  async function startAgain(): Promise<void> {
-    if (stopping) return
-    try {
-      current = await run([...options, '--port', new URL(url).port, '--smpp-port', `${smppPort}`])
-    } catch (error) {
-      logger.error({ err: error }, 'the simulator did not start again')
+  /** A network that breaks down comes back: on the ports it had, since the connectors go on looking for it there. */
+  async function keepRunning(): Promise<void> {
+    let waitMs = START_AGAIN_FIRST_MS
+    for (;;) {
+      if (isRunning(current.child)) await once(current.child, 'exit')
+      if (stopping) return
+      logger.error({ code: current.child.exitCode, signal: current.child.signalCode }, 'the simulated network ended; it is started again')
+      await sleep(waitMs, undefined, { ref: false })
+      waitMs = (await startAgain()) ? START_AGAIN_FIRST_MS : Math.min(2 * waitMs, START_AGAIN_LONGEST_MS)
     }
   }
-  /** A network that breaks down comes back. */
-  async function keepRunning(): Promise<void> {
-    for (;;) {
-      const { child } = current
-      if (isRunning(child)) await once(child, 'exit')
-      if (stopping) return
-      logger.error({ code: child.exitCode, signal: child.signalCode }, 'the simulator ended; it is started again')
-      await sleep(START_AGAIN_MS)
-      await startAgain()
+
+  async function startAgain(): Promise<boolean> {
+    if (stopping) return false
+    try {
+      current = await run([...options, '--port', new URL(url).port, '--smpp-port', `${smppPort}`])
       if (stopping) await end(current.child)
+      return true
+    } catch (error) {
+      logger.error({ err: error }, 'the simulated network did not start again')
+      return false
     }
   }
   void keepRunning()
@@ -62,7 +70,7 @@ export async function startSimulator(config: Config, logger: Logger): Promise<Si
   return {
     url,
     carriersFile,
-    sendEventsTo: (webhookUrl) => setWebhook(url, webhookUrl),
+    tellWhere: (serviceUrl) => setWebhook(url, `${serviceUrl}${webhookPath(CARRIER)}`),
     stop: async () => {
       stopping = true
       await end(current.child)
@@ -83,15 +91,34 @@ async function run(options: string[]): Promise<{ child: ChildProcess; ready: Rea
   })
   const line = await Promise.race([
     once(createInterface(child.stdout), 'line').then(([text]) => text as string),
-    once(child, 'close').then(() => undefined),
+    once(child, 'close').then(() => ''),
+    sleep(START_MS, '', { ref: false }),
   ])
-  if (line === undefined) {
+  const ready = readyLine(line)
+  if (ready === undefined) {
+    child.kill('SIGKILL')
     throw new OperatorError(
-      `The simulated network did not start: ${complaint.trim()} It needs a HERALD_DATA_DIR of its own, or set HERALD_CARRIERS.`,
+      `The simulated network did not start: ${complaint.trim()}\nIt needs a HERALD_DATA_DIR of its own; or set HERALD_CARRIERS, and it is not needed.`,
     )
   }
   child.stderr.on('data', (chunk) => process.stderr.write(chunk))
-  return { child, ready: JSON.parse(line) as Ready }
+  return { child, ready }
+}
+
+function readyLine(line: string): Ready | undefined {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+function makeDirectory(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new OperatorError(`The simulated network can't keep its data in ${dataDir}: ${(error as Error).message}.`)
+  }
 }
 
 async function end(child: ChildProcess): Promise<void> {

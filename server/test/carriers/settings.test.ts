@@ -64,12 +64,16 @@ describe('the carriers’ file', () => {
     assert.deepEqual([second?.address, second?.connections], ['http://127.0.0.1:8090', 5])
   })
 
+  test('may begin with the mark that editors on Windows put there', () => {
+    assert.equal(read(`\ufeff${JSON.stringify({ smsc: smpp })}`).sms?.name, 'smsc')
+  })
+
   test('may name the key file that Google gives out, beside itself', () => {
     writeFileSync(join(dir, 'key.json'), JSON.stringify(serviceAccount))
     const { serviceAccount: _, ...rest } = google
     assert.deepEqual(read({ google: { ...rest, serviceAccountFile: 'key.json' } }).rcs[0]?.serviceAccount, serviceAccount)
     const missing = problems({ google: { ...rest, serviceAccountFile: 'nowhere.json' } })
-    assert.equal(missing, '/google/serviceAccountFile must be the path of a JSON file that can be read.')
+    assert.equal(missing, '/google/serviceAccountFile must be a file that can be read.')
     writeFileSync(join(dir, 'key.json'), '{}')
     const empty = problems({ google: { ...rest, serviceAccountFile: 'key.json' } })
     assert.match(empty, /^\/google\/serviceAccountFile:\/client_email is required/)
@@ -78,8 +82,11 @@ describe('the carriers’ file', () => {
 
 describe('what is wrong with it is told in a sentence that names the setting and the place', () => {
   const cases: [string, unknown, RegExp][] = [
-    ['not JSON', '{', /^must be a JSON file that can be read, an object of carriers by their names\.$/],
-    ['no object', [], /^must be a JSON file that can be read, an object of carriers by their names\.$/],
+    ['not JSON', '{"a": {"password": "CANARY",}}', /^is not valid JSON: it breaks at character 29\.$/],
+    ['nothing', '', /^is not valid JSON\.$/],
+    ['no object', [], /^must be an object that has the carriers by their names\.$/],
+    ['a text', '"carriers"', /^must be a JSON object\.$/],
+    ['an address for a host', { a: { ...smpp, host: 'smpp://smsc.example.com' } }, /^\/a\/host must be a host name or an address/],
     ['nobody', {}, /^names no carrier\.$/],
     ['a type that there is not', { a: { type: 'pigeon' } }, /^\/a\/type must be google-rbm or smpp\.$/],
     ['a name that an address can’t hold', { 'a b': smpp }, /^has the name "a b"; names are/],
@@ -113,8 +120,13 @@ describe('what is wrong with it is told in a sentence that names the setting and
   ]
   for (const [what, carriers, expected] of cases) test(what, () => assert.match(problems(carriers), expected))
 
-  test('all of it at once', () => {
-    const said = problems({ a: { ...smpp, port: 0, window: 0 }, b: { type: 'pigeon' } })
-    assert.equal(said.split(';\n').length, 3)
+  test('all of it at once, a key file that is not there included', () => {
+    const { serviceAccount: _, ...rest } = google
+    const said = problems({
+      a: { ...smpp, port: 0, window: 0 },
+      b: { type: 'pigeon' },
+      c: { ...rest, region: 'mars', serviceAccountFile: 'nowhere.json' },
+    })
+    assert.equal(said.split(';\n').length, 5, said)
   })
 })

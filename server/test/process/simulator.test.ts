@@ -67,7 +67,7 @@ describe('where no carrier is configured, herald serve brings a simulated networ
     second.child.kill('SIGINT')
     assert.equal(await second.ended, 0)
     assert.equal(await isUp(simulator), false)
-    assert.doesNotMatch(second.output.stdout, /the simulator ended/)
+    assert.doesNotMatch(second.output.stdout, /network ended/)
   })
 
   test('and not where carriers are: their file is what counts', async () => {
@@ -99,6 +99,27 @@ describe('where no carrier is configured, herald serve brings a simulated networ
     delivery.child.kill('SIGINT')
     assert.equal(await api.ended, 0)
     assert.equal(await delivery.ended, 0)
+  })
+
+  test('one in each data directory: a second service there, and a file in its place, are told in a sentence', async () => {
+    const { url: HERALD_DATABASE_URL } = await createTestDatabase()
+    const dataDir = await createDataDir()
+    const env = { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' }
+    const first = await startHerald(env, [], ['serve', '--only', 'delivery'])
+    assert.match(first.output.stderr, /^Herald is ready at http:\/\/127\.0\.0\.1:\d+; Ctrl-C stops it\.\n/)
+    const second = await runHerald(['serve'], env)
+    assert.equal(second.code, 1)
+    assert.match(
+      second.stderr,
+      /^The simulated network did not start: Another simulator runs in .*\nIt needs a HERALD_DATA_DIR of its own; /,
+    )
+    assert.ok(await isUp(simulatorUrl(first.output)))
+
+    const blocked = await createDataDir()
+    writeFileSync(join(blocked, 'simulator'), '')
+    const third = await runHerald(['serve'], { ...env, HERALD_DATA_DIR: blocked })
+    assert.equal(third.code, 1)
+    assert.match(third.stderr, /^The simulated network can't keep its data in .*: .*\.\n$/)
   })
 
   test('a carriers’ file with a mistake stops the start with a sentence, before anything is made', async () => {
