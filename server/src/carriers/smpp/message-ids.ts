@@ -6,22 +6,27 @@ export const MAX_ID_LENGTH = 255
 // It also bounds what a reading costs.
 const MAX_DIGITS = 64
 const DECIMAL = /^[0-9]+$/
-const HEXADECIMAL = /^[0-9a-f]+$/i
+// Some mark it.
+const HEXADECIMAL = /^(?:0x)?([0-9a-f]+)$/i
+
+function hexadecimalDigits(id: string): string | undefined {
+  return id.length > MAX_DIGITS ? undefined : HEXADECIMAL.exec(id)?.[1]
+}
 
 /** The one text for an id that is a number. Any other id, such as a UUID, is kept as it is. */
 export function normaliseMessageId(id: string): string {
-  if (id.length > MAX_DIGITS || !HEXADECIMAL.test(id)) return id
-  return id.toLowerCase().replace(/^0+(?=.)/, '')
+  return (
+    hexadecimalDigits(id)
+      ?.toLowerCase()
+      .replace(/^0+(?=.)/, '') ?? id
+  )
 }
 
 /** As it came, in its normal form, and as it would be where it was decimal but was meant in hexadecimal, or the reverse. */
 export function readingsOf(id: string): string[] {
-  const readings = new Set([id, normaliseMessageId(id)])
-  if (id.length <= MAX_DIGITS) {
-    const digits = id.replace(/^0x(?=.)/i, '')
-    if (digits !== id && HEXADECIMAL.test(digits)) readings.add(normaliseMessageId(digits))
-    if (HEXADECIMAL.test(digits)) readings.add(BigInt(`0x${digits}`).toString())
-    if (DECIMAL.test(id)) readings.add(BigInt(id).toString(16))
-  }
+  const digits = hexadecimalDigits(id)
+  if (digits === undefined) return [id]
+  const readings = new Set([id, normaliseMessageId(id), BigInt(`0x${digits}`).toString()])
+  if (DECIMAL.test(id)) readings.add(BigInt(id).toString(16))
   return [...readings]
 }

@@ -115,14 +115,14 @@ function writeField(octets: Buffer, offset: number, kind: FieldKind, value: Fiel
 
 export type Decoded =
   | { is: 'pdu'; pdu: Pdu }
-  /** Its header could be read, its body could not, or holds something else than it says. */
-  | { is: 'broken'; why: string; commandId: number; status: number; sequence: number }
+  /** A request whose header could be read and whose body could not. An answer is read as far as it goes. */
+  | { is: 'broken'; why: string; commandId: number; sequence: number }
   | { is: 'unfamiliar'; commandId: number; sequence: number }
 
 /** Reads one whole PDU. What it returns keeps nothing of `octets`, and no octets make it throw. */
 export function decodePdu(octets: Buffer): Decoded {
   if (octets.length < HEADER_OCTETS || octets.readUInt32BE(0) !== octets.length) {
-    return { is: 'broken', why: 'its length is not what it says', commandId: 0, status: 0, sequence: 0 }
+    return { is: 'broken', why: 'its length is not what it says', commandId: 0, sequence: 0 }
   }
   const commandId = octets.readUInt32BE(4)
   const status = octets.readUInt32BE(8)
@@ -134,7 +134,7 @@ export function decodePdu(octets: Buffer): Decoded {
   // Answers that say no come without a body, and some networks leave it out of others too.
   const bodiless = isAnswer(commandId) && octets.length === HEADER_OCTETS
   const why = bodiless ? leaveEmpty(fields, pdu) : readBody(octets, fields, pdu)
-  return why === undefined ? { is: 'pdu', pdu: pdu as Pdu } : { is: 'broken', why, commandId, status, sequence }
+  return why === undefined ? { is: 'pdu', pdu: pdu as Pdu } : { is: 'broken', why, commandId, sequence }
 }
 
 /** Answers have only text fields. */

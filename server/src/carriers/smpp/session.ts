@@ -126,14 +126,11 @@ function receive(session: Session, chunk: Buffer): void {
   if (fault !== undefined) lose(session, fault)
 }
 
+/** An answer that is unfamiliar is to nothing that was asked; one that is familiar can always be read. */
 function handle(session: Session, decoded: Decoded): void {
   if (decoded.is === 'pdu') handlePdu(session, decoded.pdu)
   else if (!isAnswer(decoded.commandId)) {
     write(session, bare('generic_nack', decoded.sequence, decoded.is === 'broken' ? STATUS.INVALID_LENGTH : STATUS.INVALID_COMMAND))
-  } else if (decoded.is === 'broken') {
-    // Its status can be read all the same, and a refusal needs no more. Without an id, no receipt can be told to be its.
-    const answer = decoded.status === 0 ? undefined : { status: decoded.status, messageId: '' }
-    settle(session, decoded.sequence, answer)
   }
 }
 
@@ -180,14 +177,14 @@ function bound(session: Session, status: number): void {
   session.events.onBound()
 }
 
-/** No answer that could be read: it may have been taken. */
+/** Without an answer: it may have been taken. */
 function settle(session: Session, sequence: number, answer: { status: number; messageId: string } | undefined): void {
   const inFlight = session.inFlight.get(sequence)
   // A second answer, or one that came too late.
   if (inFlight === undefined) return
   session.inFlight.delete(sequence)
   const { writtenAtMs } = inFlight
-  if (answer === undefined) inFlight.settle({ is: 'lost', why: 'The answer of the network could not be read.' })
+  if (answer === undefined) inFlight.settle({ is: 'lost', why: 'The network answered without saying what became of the message.' })
   else inFlight.settle({ is: 'answered', status: answer.status, messageId: answer.messageId, writtenAtMs })
 }
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import tls from 'node:tls'
-import type { Outcome } from '../../../src/carriers/carrier.ts'
 import { createSmppCarrier } from '../../../src/carriers/smpp/carrier.ts'
 import { splitText } from '../../../src/sms/parts.ts'
 import { until } from '../../support/until.ts'
@@ -72,54 +71,6 @@ describe('the SMPP carrier, against a server made with the npm package', () => {
       const { port } = await startForeignServer(answerWith(status))
       assert.deepEqual(await startCarrier(port).submit(part()), { is: 'refused', reason, detail })
     }
-  })
-
-  test('a busy network is left alone for a time that doubles while it stays busy, and no longer once it takes a message', async () => {
-    for (const status of [0x58, 0x14, 0x08, 0x64]) {
-      let busy = true
-      let asked = 0
-      const { port } = await startForeignServer((session) => {
-        acceptBind(session)
-        session.on('submit_sm', (pdu: any) => {
-          asked += 1
-          session.send(pdu.response(busy ? { command_status: status } : { message_id: 'x' }))
-        })
-      })
-      const carrier = startCarrier(port, { timings: { throttleFirstMs: 40, throttleLongestMs: 100 } })
-      const submitWhenAllowed = () =>
-        until('a submit is let through', async () => {
-          const before = asked
-          const outcome = await carrier.submit(part())
-          return asked > before ? outcome : undefined
-        })
-      const waits: number[] = []
-      for (let round = 0; round < 4; round += 1) {
-        const outcome: Outcome = await submitWhenAllowed()
-        assert.ok(outcome.is === 'again')
-        waits.push(outcome.afterMs)
-        const before = asked
-        const meanwhile = await carrier.submit(part())
-        assert.ok(meanwhile.is === 'again' && meanwhile.afterMs <= outcome.afterMs && meanwhile.afterMs > 0)
-        assert.equal(asked, before, 'nothing is sent meanwhile')
-      }
-      for (const [index, delay] of [40, 80, 100, 100].entries()) {
-        const wait = waits[index] as number
-        assert.ok(wait >= delay / 2 - 1 && wait <= delay, `wait ${index} was ${wait}`)
-      }
-      busy = false
-      assert.equal((await submitWhenAllowed()).is, 'sent')
-      busy = true
-      const afterwards = await submitWhenAllowed()
-      assert.ok(afterwards.is === 'again' && afterwards.afterMs <= 40)
-    }
-  })
-
-  test('a window that is turned away as a whole counts once, and what waits behind it is sent away too', async () => {
-    const { port } = await startForeignServer(answerWith(0x58))
-    const carrier = startCarrier(port, { window: 10, timings: { throttleFirstMs: 10_000 } })
-    const outcomes = await Promise.all(Array.from({ length: 30 }, () => carrier.submit(part())))
-    for (const outcome of outcomes) assert.ok(outcome.is === 'again' && outcome.afterMs > 4_000 && outcome.afterMs <= 10_000)
-    assert.equal(carrier.log().match(/is busy/g)?.length, 1)
   })
 
   test('a wrong password is an error in the log, once, and is tried on until it is right', async () => {

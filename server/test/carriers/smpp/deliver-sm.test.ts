@@ -83,6 +83,33 @@ describe('a receipt', () => {
     }
   })
 
+  test('is understood however its fields end, and with its id in quotes or marked as hexadecimal', () => {
+    for (const [text, kind, ids] of [
+      ['id:8 stat:DELIVRD\0', 'sms-delivered', ['8']],
+      ['id:8 stat:UNDELIV\0id:9 stat:DELIVRD', 'sms-failed', ['8']],
+      ['id:6 stat:DELIVRD;', 'sms-delivered', ['6']],
+      ['id:6;stat:DELIVRD;err:000;', 'sms-delivered', ['6']],
+      ['id:3,stat:DELIVRD,err:0', 'sms-delivered', ['3']],
+      ['id:0xA stat:DELIVRD', 'sms-delivered', ['0xA', 'a', '10']],
+      ['id:"4" stat:"DELIVRD"', 'sms-delivered', ['4']],
+    ] as const) {
+      for (const esmClass of [0x04, 0x00]) {
+        const event = read({ esmClass, text })
+        assert.deepEqual([event.kind, event.carrierMessageIds], [kind, ids], `${text} in ${esmClass}`)
+      }
+    }
+    assert.deepEqual(receipt('id:0xA').carrierMessageIds, ['0xA', 'a', '10'])
+    assert.equal(receipt('id:3,stat:DELIVRD,err:0').detail, 'DELIVRD')
+  })
+
+  test('has an id of at most 255 characters; a longer one is none', () => {
+    const longest = 'z'.repeat(255)
+    assert.deepEqual(receipt(`id:${longest} stat:DELIVRD`).carrierMessageIds, [longest])
+    assert.equal(receipt(`id:${longest}z stat:DELIVRD`).kind, 'unknown')
+    const tlvs: [number, Buffer][] = [[0x001e, Buffer.from(`${longest}z`)]]
+    assert.deepEqual(receipt('id:zz stat:DELIVRD', { tlvs }).carrierMessageIds, ['zz'])
+  })
+
   test('is not misled by the text that it quotes', () => {
     const event = receipt('id:zz stat:UNDELIV err:001 text:id:other stat:DELIVRD at 12:30')
     assert.deepEqual([event.kind, event.carrierMessageIds, event.detail], ['sms-failed', ['zz'], 'UNDELIV, error 001'])
@@ -197,6 +224,8 @@ describe('the id of a message', () => {
       (value) => value.toString(16),
       (value) => value.toString(16).toUpperCase(),
       (value) => value.toString(16).padStart(16, '0'),
+      (value) => `0x${value.toString(16)}`,
+      (value) => `0X${value.toString(16).toUpperCase()}`,
       (value) => value.toString().padStart(20, '0'),
     )
     fc.assert(

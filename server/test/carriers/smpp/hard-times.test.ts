@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Outcome } from '../../../src/carriers/carrier.ts'
 import { until } from '../../support/until.ts'
-import { pdu, type RawConnection, startRawPeer } from './raw-peer.ts'
+import { longer, pdu, type RawConnection, startRawPeer, withoutBody, withoutNul, withStatus } from './raw-peer.ts'
 import { part, startCarrier, type TestCarrier } from './support.ts'
 
 const bound = (carrier: TestCarrier, times = 1) =>
@@ -80,33 +79,85 @@ describe('the SMPP carrier, against a peer that misbehaves', () => {
     }
   })
 
-  test('an answer that can not be read leaves open what became of the message; a refusal without a body does not', async () => {
+  test('what follows an answer that is complete, or a text without its NUL, does not undo the answer', async () => {
+    const answers = [
+      (asked: any) => longer(submitAnswer(asked, 'abc'), '0000'),
+      (asked: any) => longer(submitAnswer(asked, 'abc'), '001e00ff41'),
+      (asked: any) => withoutNul(submitAnswer(asked, 'abc')),
+      (asked: any) => pdu('submit_sm_resp', { sequence_number: asked.sequence_number, message_id: 'a'.repeat(256) }),
+      (asked: any) => withStatus(longer(submitAnswer(asked, 'abc'), 'ff'), 0x0b),
+      (asked: any) => withStatus(withoutNul(submitAnswer(asked, 'abc')), 0x0b),
+    ]
     let count = 0
     const { port } = await startRawPeer(({ socket }, asked) => {
-      if (!isSubmit(asked)) return
-      count += 1
-      const answer = submitAnswer(asked, 'abc')
-      // With half an optional field at its end.
-      const broken = Buffer.concat([answer, Buffer.alloc(2)])
-      broken.writeUInt32BE(broken.length, 0)
-      if (count === 2) broken.writeUInt32BE(0x0b, 8)
-      socket.write(count === 3 ? pdu('generic_nack', { sequence_number: asked.sequence_number, command_status: 3 }) : broken)
+      if (isSubmit(asked)) socket.write(answers[count++]?.(asked) as Buffer)
     })
     const carrier = startCarrier(port)
-    assert.equal((await carrier.submit(part())).is, 'unknown')
-    assert.deepEqual(await carrier.submit(part()), { is: 'refused', reason: 'INVALID_RECIPIENT', detail: 'ESME_RINVDSTADR (0x0000000b)' })
-    assert.deepEqual(await carrier.submit(part()), { is: 'refused', reason: 'REJECTED', detail: 'ESME_RINVCMDID (0x00000003)' })
+    const refused = { is: 'refused', reason: 'INVALID_RECIPIENT', detail: 'ESME_RINVDSTADR (0x0000000b)' }
+    for (const expected of ['abc', 'abc', 'abc', '', refused, refused]) {
+      const outcome = typeof expected === 'string' ? { is: 'sent', carrierMessageId: expected } : expected
+      assert.deepEqual(await carrier.submit(part()), outcome)
+    }
   })
 
-  test('an id without the NUL that should end it is read all the same', async () => {
-    const { port } = await startRawPeer(({ socket }, asked) => {
-      if (!isSubmit(asked)) return
-      const answer = submitAnswer(asked, 'abc-1')
-      const cut = Buffer.from(answer.subarray(0, answer.length - 1))
-      cut.writeUInt32BE(cut.length, 0)
-      socket.write(cut)
+  test('a generic_nack refuses a message by its status; without one it leaves open what became of it', async () => {
+    let status = 3
+    const { port } = await startRawPeer(({ send }, asked) => {
+      if (isSubmit(asked)) send('generic_nack', { sequence_number: asked.sequence_number, command_status: status })
     })
-    assert.deepEqual(await startCarrier(port).submit(part()), { is: 'sent', carrierMessageId: 'abc-1' })
+    const carrier = startCarrier(port)
+    assert.deepEqual(await carrier.submit(part()), { is: 'refused', reason: 'REJECTED', detail: 'ESME_RINVCMDID (0x00000003)' })
+    status = 0
+    assert.equal((await carrier.submit(part())).is, 'unknown')
+  })
+
+  test('a bind is taken by an answer without its NUL, without a body, or with stray octets', async () => {
+    for (const change of [
+      withoutNul,
+      withoutBody,
+      (answer: Buffer) => longer(answer, '00'),
+      (answer: Buffer) => longer(answer, '021000'),
+    ]) {
+      const { port } = await startRawPeer(({ socket }, asked) => {
+        if (isSubmit(asked)) socket.write(submitAnswer(asked, 'x'))
+        if (asked.command !== 'bind_transceiver') return false
+        return socket.write(change(pdu('bind_transceiver_resp', { sequence_number: asked.sequence_number, system_id: 'raw' })))
+      })
+      assert.equal((await startCarrier(port).submit(part())).is, 'sent')
+    }
+  })
+
+  test('a bind that is refused with a body that is none is refused, not slow', async () => {
+    for (const [answer, status] of [
+      [(refusal: Buffer) => withoutNul(refusal), 'ESME_RINVPASWD'],
+      [(refusal: Buffer) => longer(refusal, 'ff'), 'ESME_RINVPASWD'],
+      [() => pdu('generic_nack', { sequence_number: 1, command_status: 3 }), 'ESME_RINVCMDID'],
+      [() => pdu('generic_nack', { sequence_number: 1 }), 'ESME_RINVCMDID'],
+    ] as const) {
+      const { port } = await startRawPeer(({ socket }, { command, sequence_number }) => {
+        const refusal = pdu('bind_transceiver_resp', { sequence_number, system_id: 'raw' })
+        return command === 'bind_transceiver' && socket.write(answer(withStatus(refusal, 0x0e)))
+      })
+      const carrier = startCarrier(port)
+      await lost(carrier, new RegExp(`the bind was refused: ${status}`))
+      assert.ok(!carrier.log().includes('took too long'))
+      await carrier.close()
+    }
+  })
+
+  test('a deliver_sm with a stray octet at its end is taken', async () => {
+    const { port, connections } = await startRawPeer(() => {})
+    const carrier = startCarrier(port)
+    await bound(carrier)
+    const { socket, received } = connections[0] as RawConnection
+    const receipt = { sequence_number: 9, source_addr: '48500', esm_class: 4, short_message: 'id:zz stat:DELIVRD' }
+    socket.write(longer(pdu('deliver_sm', receipt), '00'))
+    await until('it is answered', () => received.length === 2)
+    assert.deepEqual([received[1].command, received[1].command_status, received[1].sequence_number], ['deliver_sm_resp', 0, 9])
+    assert.deepEqual(
+      carrier.events.map((event) => event.kind),
+      ['sms-delivered'],
+    )
   })
 
   test('no answer in time is unknown, and gives its place in the window to the next', async () => {
@@ -136,6 +187,24 @@ describe('the SMPP carrier, against a peer that misbehaves', () => {
     )
     assert.equal(connections[0]?.received.filter(isSubmit).length, 3)
     assert.ok(performance.now() - startedAt < carrier.longestCallMs)
+  })
+
+  test('a peer that falls silent costs one window in all: nothing more is written, and what waits is sent away', async () => {
+    // It takes the first bind and says nothing after it.
+    const { port, connections } = await startRawPeer(({ received }) => connections.length > 1 || received.length > 1)
+    const carrier = startCarrier(port, { window: 3, timings: { answerMs: 50, waitMs: 220, bindMs: 1_000 } })
+    await bound(carrier)
+    const outcomes = await Promise.all(Array.from({ length: 12 }, () => carrier.submit(part())))
+    assert.deepEqual(
+      outcomes.map(({ is }) => is),
+      [...Array<string>(3).fill('unknown'), ...Array<string>(9).fill('again')],
+    )
+    assert.match(carrier.log(), /no sign of life/)
+    await until('it is bound to anew', () => connections[1]?.received.length === 1)
+    assert.deepEqual(
+      connections.map(({ received }) => received.map(({ command }) => command)),
+      [['bind_transceiver', 'submit_sm', 'submit_sm', 'submit_sm', 'enquire_link'], ['bind_transceiver']],
+    )
   })
 
   test('a peer that falls silent is asked for a sign of life, and left for a new connection where none comes', async () => {
@@ -240,72 +309,5 @@ describe('the SMPP carrier, against a peer that misbehaves', () => {
     const statuses = received.slice(1).map(({ command_status }) => command_status)
     assert.equal(statuses.filter((status) => status === 0x64).length, 200)
     assert.equal(statuses.filter((status) => status === 0).length, 1_000)
-  })
-})
-
-describe('closing the SMPP carrier', () => {
-  test('sends away what waits, awaits what is under way, unbinds, and submits no more', async () => {
-    const asked: any[] = []
-    const { port, connections } = await startRawPeer((_, request) => void (isSubmit(request) && asked.push(request)))
-    const carrier = startCarrier(port, { window: 2 })
-    const outcomes: Promise<Outcome>[] = Array.from({ length: 4 }, () => carrier.submit(part()))
-    await until('two are under way', () => asked.length === 2)
-    let closed = false
-    const closing = carrier.close().then(() => {
-      closed = true
-    })
-    assert.equal((await (outcomes[2] as Promise<Outcome>)).is, 'again')
-    assert.equal((await carrier.submit(part())).is, 'again')
-    assert.equal(closed, false)
-    for (const request of asked) connections[0]?.socket.write(submitAnswer(request, 'x'))
-    await closing
-    assert.deepEqual(
-      (await Promise.all(outcomes)).map(({ is }) => is),
-      ['sent', 'sent', 'again', 'again'],
-    )
-    assert.deepEqual(
-      connections[0]?.received.map(({ command }) => command),
-      ['bind_transceiver', 'submit_sm', 'submit_sm', 'unbind'],
-    )
-    await carrier.close()
-    assert.equal(connections.length, 1, 'nothing connects any more')
-  })
-
-  test('takes no longer than an answer may take, whatever the peer does', async () => {
-    const { port } = await startRawPeer((_, { command }) => command === 'unbind')
-    const carrier = startCarrier(port, { timings: { answerMs: 50, bindMs: 50 } })
-    await bound(carrier)
-    const outcome = carrier.submit(part())
-    const startedAt = performance.now()
-    await carrier.close()
-    assert.ok(performance.now() - startedAt < 1_000)
-    assert.equal((await outcome).is, 'again')
-  })
-
-  test('answers what was delivered before it goes', async () => {
-    const kept = Promise.withResolvers<void>()
-    const { port, connections } = await startRawPeer(() => {})
-    let heard = 0
-    const carrier = startCarrier(port, {}, () => {
-      heard += 1
-      return kept.promise
-    })
-    await bound(carrier)
-    connections[0]?.send('deliver_sm', { sequence_number: 3, source_addr: '48500', short_message: 'STOP' })
-    await until('it is heard', () => heard === 1)
-    const closing = carrier.close()
-    kept.resolve()
-    await closing
-    assert.deepEqual(
-      connections[0]?.received.map(({ command }) => command),
-      ['bind_transceiver', 'deliver_sm_resp', 'unbind'],
-    )
-  })
-
-  test('works where there never was a connection', async () => {
-    const carrier = startCarrier(1)
-    const outcome = carrier.submit(part())
-    await carrier.close()
-    assert.equal((await outcome).is, 'again')
   })
 })

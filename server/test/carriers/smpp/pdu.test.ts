@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createFramer, MAX_PDU_OCTETS } from '../../../src/carriers/smpp/framing.ts'
-import { decodePdu, encodePdu, NO_TLVS, type Pdu } from '../../../src/carriers/smpp/pdu.ts'
+import { decodePdu, encodePdu, NO_TLVS, type Pdu, type PduOf } from '../../../src/carriers/smpp/pdu.ts'
 import { submitSm } from '../../../src/carriers/smpp/submit-sm.ts'
 import { foreign } from './foreign.ts'
 import { part } from './support.ts'
@@ -96,6 +96,12 @@ const plainFields = (pdu: Pdu) =>
     return theirs === undefined ? [] : [[theirs, value] as const]
   })
 
+function cutTo(octets: Buffer, length: number): Buffer {
+  const cut = Buffer.from(octets.subarray(0, length))
+  cut.writeUInt32BE(length, 0)
+  return cut
+}
+
 describe(`the SMPP codec (fast-check, seed ${seed})`, () => {
   test('reads back every PDU that it writes', () => {
     fc.assert(
@@ -152,30 +158,49 @@ describe(`the SMPP codec (fast-check, seed ${seed})`, () => {
     assert.equal(octets.subarray(16).toString('latin1'), 'a?b?c?d\0')
   })
 
-  test('a PDU that was cut short or lies about its fields is an error value', () => {
-    const whole = encodePdu({
-      command: 'submit_sm_resp',
-      status: 0,
-      sequence: 9,
-      tlvs: new Map([[1, Buffer.from('xyz')]]),
-      messageId: 'id',
-    })
-    for (let length = 20; length < whole.length; length += 1) {
-      const cut = Buffer.from(whole.subarray(0, length))
-      cut.writeUInt32BE(length, 0)
-      const decoded = decodePdu(cut)
-      assert.ok(decoded.is === 'broken' && decoded.sequence === 9 && decoded.commandId === 0x80000004, `cut to ${length}`)
+  test('a request that was cut short in its fields is an error value', () => {
+    const whole = encodePdu({ ...(submitSm(part()) as PduOf<'submit_sm'>), sequence: 9 })
+    for (let length = 16; length < whole.length; length += 1) {
+      const decoded = decodePdu(cutTo(whole, length))
+      assert.ok(decoded.is === 'broken' && decoded.sequence === 9 && decoded.commandId === 0x00000004, `cut to ${length}`)
     }
-    assert.equal(decodePdu(whole.subarray(0, 18)).is, 'broken')
-    const submit = encodePdu(submitSm(part()) as Pdu)
-    const cut = Buffer.from(submit.subarray(0, 20))
-    cut.writeUInt32BE(20, 0)
-    assert.equal(decodePdu(cut).is, 'broken')
+    assert.equal(decodePdu(whole.subarray(0, 18)).is, 'broken', 'its length is not what it says')
     assert.equal(decodePdu(Buffer.alloc(3)).is, 'broken')
-    const liar = Buffer.from(whole)
-    liar.writeUInt16BE(4, 16 + 3 + 2)
-    assert.equal(decodePdu(liar).is, 'broken')
     assert.deepEqual(decodePdu(Buffer.from('00000010000001030000000000000005', 'hex')), { is: 'unfamiliar', commandId: 0x103, sequence: 5 })
+  })
+
+  test('an answer that was cut short is read as far as it goes', () => {
+    const answer = { command: 'submit_sm_resp', status: 0, sequence: 9, messageId: 'id' } as const
+    const whole = encodePdu({ ...answer, tlvs: new Map([[1, Buffer.from('xyz')]]) })
+    for (let length = 16; length < whole.length; length += 1) {
+      const messageId = 'id'.slice(0, length - 16)
+      assert.deepEqual(decodePdu(cutTo(whole, length)), { is: 'pdu', pdu: { ...answer, messageId, tlvs: NO_TLVS } }, `cut to ${length}`)
+    }
+  })
+
+  test('optional fields are read up to the first that is not one', () => {
+    const pdu = { ...(submitSm(part()) as PduOf<'submit_sm'>), command: 'deliver_sm' as const, sequence: 9 }
+    const good = [0x001e, Buffer.from('zz\0')] as const
+    const whole = encodePdu({ ...pdu, tlvs: new Map([good, [0x0427, Buffer.from([2])]]) })
+    for (let octets = 1; octets <= 4; octets += 1) {
+      assert.deepEqual(decodePdu(cutTo(whole, whole.length - octets)), { is: 'pdu', pdu: { ...pdu, tlvs: new Map([good]) } })
+    }
+    const liar = Buffer.from(whole)
+    liar.writeUInt16BE(0xffff, whole.length - 3)
+    assert.deepEqual(decodePdu(liar), { is: 'pdu', pdu: { ...pdu, tlvs: new Map([good]) } })
+  })
+
+  test('whatever follows the header of an answer, the answer is read', () => {
+    const commandId = fc.constantFrom(0x80000009, 0x80000004, 0x80000005, 0x80000015, 0x80000006, 0x80000000)
+    fc.assert(
+      fc.property(commandId, sequence, octet, buffer(60), (id, number, status, body) => {
+        const octets = Buffer.concat([Buffer.alloc(16), body])
+        for (const [index, value] of [octets.length, id, status, number].entries()) octets.writeUInt32BE(value, 4 * index)
+        const decoded = decodePdu(octets)
+        assert.ok(decoded.is === 'pdu' && decoded.pdu.status === status && decoded.pdu.sequence === number)
+      }),
+      { numRuns: 500, seed },
+    )
   })
 
   test('10,000 damaged PDUs: each gives a value, in no time', () => {
