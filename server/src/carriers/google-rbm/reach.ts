@@ -14,8 +14,9 @@ type Answers = Map<string, Reach>
 // A look-up of one number asks its network; a list is answered from Google's cache, in one request for 10,000 at the most.
 const MOST_ASKED_SINGLY = 3
 const MOST_IN_A_LIST = 10_000
-// Some 15 MB. The oldest go first.
+// Some 15 MB. The oldest go first, and many at a time: to find the oldest, a Map passes over all that went since it last grew.
 const MOST_REMEMBERED = 100_000
+const FORGOTTEN_AT_ONCE = 10_000
 
 export function createReach(ask: Ask): (agentId: string, recipients: string[], maxAgeMs: number) => Promise<Reach[]> {
   const known = new Map<string, { reach: Reach; at: number }>()
@@ -27,7 +28,7 @@ export function createReach(ask: Ask): (agentId: string, recipients: string[], m
       const key = keyOf(agentId, recipient)
       known.delete(key)
       known.set(key, { reach, at: performance.now() })
-      if (known.size > MOST_REMEMBERED) known.delete(known.keys().next().value as string)
+      if (known.size > MOST_REMEMBERED) for (const oldest of known.keys().take(FORGOTTEN_AT_ONCE)) known.delete(oldest)
     }
     return answers
   }

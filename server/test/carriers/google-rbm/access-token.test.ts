@@ -8,8 +8,8 @@ import { createGoogleRbm } from '../../../src/carriers/google-rbm/carrier.ts'
 import { createHttp } from '../../../src/carriers/google-rbm/http.ts'
 import type { GoogleRbmSettings } from '../../../src/carriers/google-rbm/settings.ts'
 import { createLogger } from '../../../src/http/log.ts'
-import { echo, failure, KEYS, startNetwork } from '../../support/network.ts'
-import { startSimulator } from '../../support/simulator.ts'
+import { echo, failure, KEYS, startNetwork, type TestNetwork } from '../../support/network.ts'
+import { startSimulator, type TestSimulator } from '../../support/simulator.ts'
 import { until } from '../../support/until.ts'
 
 function connect(settings: GoogleRbmSettings): RcsCarrier {
@@ -37,43 +37,56 @@ async function sendUntilSent(carrier: RcsCarrier, recipient: string, messageId: 
   }
 }
 
-describe('no trouble with a token costs a message', async () => {
-  const simulator = await startSimulator()
-  let seen = 0
-
-  for (const [what, faults] of Object.entries({
-    'takes five seconds': { token: { slow: { count: 1, ms: 5_000 } } },
-    'is refused once': { api: { tokenRefused: { count: 1 } } },
-    'is refused to many at once': { api: { tokenRefused: { count: 20 } } },
-    'is good for no time at all': { token: { shortLived: { count: 3, expiresInSeconds: 0 } } },
-    'is not given out': { token: { refused: { count: 2, status: 500 } } },
-  })) {
-    test(`one that ${what}`, async () => {
-      const carrier = connect(simulator.rcs)
-      await simulator.ask('faults', faults, 'PUT')
-      const ids = times(100, () => randomUUID())
-      await Promise.all(ids.map((id, index) => sendUntilSent(carrier, `+485001${String(index).padStart(3, '0')}10`, id)))
-      const { entries } = await simulator.ask(`ledger?after=${seen}&limit=1000`)
-      seen = entries.at(-1).seq
-      const accepted = entries.filter(({ kind }: { kind: string }) => kind === 'accepted').map(({ messageId }: any) => messageId)
-      assert.deepEqual(accepted.sort(), [...ids].sort())
-    })
+describe('no trouble with a token costs a message', { concurrency: true }, () => {
+  /** All of them arrive. Returns how far the simulator's ledger goes then. */
+  async function sendHundred(simulator: TestSimulator, faults: object, seen = 0): Promise<number> {
+    const carrier = connect(simulator.rcs)
+    await simulator.ask('faults', faults, 'PUT')
+    const ids = times(100, () => randomUUID())
+    await Promise.all(ids.map((id, index) => sendUntilSent(carrier, `+485001${String(index).padStart(3, '0')}10`, id)))
+    const { entries } = await simulator.ask(`ledger?after=${seen}&limit=1000`)
+    const accepted = entries.filter(({ kind }: { kind: string }) => kind === 'accepted').map(({ messageId }: any) => messageId)
+    assert.deepEqual(accepted.sort(), [...ids].sort())
+    return entries.at(-1).seq
   }
 
-  test('one that ends while messages go out', async () => {
+  // Beside the others, with a network of its own, so that they need not wait for it.
+  test('one that takes five seconds', async () => {
+    await sendHundred(await startSimulator(), { token: { slow: { count: 1, ms: 5_000 } } })
+  })
+
+  test('one that is refused, is good for no time at all, or is not given out', async (t) => {
+    const simulator = await startSimulator()
+    let seen = 0
+    for (const [what, faults] of Object.entries({
+      'is refused once': { api: { tokenRefused: { count: 1 } } },
+      'is refused to many at once': { api: { tokenRefused: { count: 20 } } },
+      'is good for no time at all': { token: { shortLived: { count: 3, expiresInSeconds: 0 } } },
+      'is not given out': { token: { refused: { count: 2, status: 500 } } },
+    })) {
+      await t.test(`one that ${what}`, async () => {
+        seen = await sendHundred(simulator, faults, seen)
+      })
+    }
+  })
+
+  test('one that ends while messages go out, by its time or before', async () => {
     const network = await startNetwork()
-    const endsAt = new Map<string, number>()
+    const uses = new Map<string, number>()
     network.answerTokens(() => {
       const token = randomUUID()
-      endsAt.set(`Bearer ${token}`, performance.now() + 20)
+      uses.set(`Bearer ${token}`, 7)
       return { body: { access_token: token, expires_in: 0.02 } }
     })
-    network.answer((asked) =>
-      performance.now() < (endsAt.get(asked.headers.authorization ?? '') ?? 0) ? echo(asked) : failure(401, 'UNAUTHENTICATED'),
-    )
+    network.answer((asked) => {
+      const { authorization = '' } = asked.headers
+      const left = uses.get(authorization) ?? 0
+      uses.set(authorization, left - 1)
+      return left > 0 ? echo(asked) : failure(401, 'UNAUTHENTICATED')
+    })
     const carrier = connect(network.settings)
     const outcomes = new Set<string>()
-    while (endsAt.size < 10) outcomes.add((await send(carrier)).is)
+    while (uses.size < 10) outcomes.add((await send(carrier)).is)
     assert.deepEqual([...outcomes], ['sent'])
   })
 })
@@ -118,7 +131,16 @@ describe('renewal', () => {
     function moveTo(seconds: number): void {
       now = seconds * 1000
     }
-    return { network, get, moveTo }
+    /** Whatever was asked for before is answered then: there is one connection, and no request overtakes another. */
+    async function tokensAskedFor(): Promise<number> {
+      await http.call({ method: 'GET', path: '/v1' })
+      return network.tokens.length
+    }
+    return { network, tokens, get, moveTo, tokensAskedFor }
+  }
+
+  function numbered(network: TestNetwork, expiresInSeconds: unknown): void {
+    network.answerTokens(() => ({ body: { access_token: `token-${network.tokens.length}`, expires_in: expiresInSeconds } }))
   }
 
   test('happens five minutes ahead, while the old one is still given out', async () => {
@@ -142,18 +164,79 @@ describe('renewal', () => {
     assert.equal(network.tokens.length, 2)
   })
 
-  test('that fails ahead of time leaves the old one in use, and is tried again', async () => {
-    const { network, get, moveTo } = await startTokens()
-    network.answerTokens(() => {
-      const number = network.tokens.length
-      return number === 2 ? { status: 500, body: 'oops' } : { body: { access_token: `token-${number}`, expires_in: 3600 } }
-    })
+  test('of a short life happens a tenth of it ahead', async () => {
+    const { network, tokens, get, moveTo, tokensAskedFor } = await startTokens()
+    numbered(network, 60)
     assert.equal(await get(), 'token-1')
+    moveTo(53.9)
+    assert.equal(await get(), 'token-1')
+    assert.equal(await tokensAskedFor(), 1)
+    moveTo(54)
+    assert.equal(tokens.current(), 'token-1')
+    assert.equal(await tokensAskedFor(), 2)
+    assert.equal(tokens.current(), 'token-2')
+  })
+
+  test('that fails ahead of time leaves the old one in use, and is tried again every five seconds until that one ends', async () => {
+    const { network, tokens, get, moveTo, tokensAskedFor } = await startTokens()
+    numbered(network, 3600)
+    assert.equal(await get(), 'token-1')
+    network.answerTokens(() => ({ status: 500, body: 'oops' }))
     moveTo(3400)
+    for (const [failures, seconds] of [3400, 3405, 3410].entries()) {
+      moveTo(seconds)
+      assert.equal(tokens.current(), 'token-1')
+      assert.equal(await tokensAskedFor(), failures + 2)
+      moveTo(seconds + 4.9)
+      for (let index = 0; index < 3; index += 1) assert.equal(tokens.current(), 'token-1')
+      assert.equal(await tokensAskedFor(), failures + 2)
+    }
+    numbered(network, 3600)
+    moveTo(3599.9)
+    assert.equal(tokens.current(), 'token-1')
+    assert.equal(await tokensAskedFor(), 5)
+    assert.equal(tokens.current(), 'token-5')
+  })
+
+  test('is waited for where the old one has ended', async () => {
+    const { network, tokens, get, moveTo } = await startTokens()
+    for (const [lifetime, endsAt] of [
+      [60, 60],
+      ['60', 3660],
+      [undefined, 7260],
+      [-1, 10860],
+    ] as const) {
+      numbered(network, lifetime)
+      const token = await get()
+      moveTo(endsAt - 0.001)
+      network.answerTokens(() => ({ status: 500 }))
+      assert.equal(tokens.current(), token)
+      await assert.rejects(tokens.renew())
+      moveTo(endsAt)
+      assert.equal(tokens.current(), undefined)
+    }
+  })
+
+  test('is not undone by one who hears late that the old one was refused', async () => {
+    const { network, tokens, get } = await startTokens()
+    numbered(network, 3600)
     assert.equal(await get(), 'token-1')
-    await until('it has failed', () => network.tokens.length === 2)
-    moveTo(3410)
-    await until('the next is there', async () => (await get()) === 'token-3')
+    tokens.discard('token-1')
+    assert.equal(tokens.current(), undefined)
+    assert.equal(await get(), 'token-2')
+    tokens.discard('token-1')
+    assert.equal(tokens.current(), 'token-2')
+  })
+
+  test('brings no token where it is one that no header can hold', async () => {
+    const { network, tokens, get } = await startTokens()
+    for (const access_token of ['a\nb', 'a\r\nx-evil: 1', 'a b', 'a\0', 'a\x7f', 'tokén', '📦', 7, null, ['a'], undefined]) {
+      network.answerTokens(() => ({ body: { access_token, expires_in: 3600 } }))
+      await assert.rejects(get(), { message: 'no access token: 200' })
+      assert.equal(tokens.current(), undefined)
+    }
+    network.answerTokens(() => ({ status: 201, body: { access_token: 'a-token', expires_in: 3600 } }))
+    await assert.rejects(get(), { message: 'no access token: 201' })
   })
 
   test('that fails when there is no other is told to the caller, without the answer', async () => {
@@ -165,7 +248,7 @@ describe('renewal', () => {
   })
 
   test('is not kept from happening by a machine whose clock is off: the network’s own counts', async () => {
-    const { network, get } = await startTokens()
+    const { network, tokens, get } = await startTokens()
     const offsetMs = -2 * 3_600_000
     network.answerTokens(({ body }, response) => {
       const claims = new URLSearchParams(body).get('assertion')?.split('.')[1] ?? ''
@@ -178,5 +261,25 @@ describe('renewal', () => {
     })
     assert.equal(await get(), 'in-time')
     assert.equal(network.tokens.length, 2)
+    // It is known from then on.
+    await tokens.renew()
+    assert.equal(network.tokens.length, 3)
   })
+
+  for (const [what, error, date] of [
+    ['another error than that of a wrong time', 'invalid_client', new Date(Date.now() - 7_200_000).toUTCString()],
+    ['a network whose time is ours', 'invalid_grant', new Date().toUTCString()],
+    ['a network that tells no time', 'invalid_grant', undefined],
+    ['a network that tells nonsense', 'invalid_grant', 'yesterday'],
+  ] as const) {
+    test(`is not tried a second time for ${what}`, async () => {
+      const { network, get } = await startTokens()
+      network.answerTokens((_, response) => {
+        response.sendDate = false
+        return { status: 400, headers: { ...(date !== undefined && { date }) }, body: { error } }
+      })
+      await assert.rejects(get(), { message: `no access token: 400 ${error}` })
+      assert.equal(network.tokens.length, 1)
+    })
+  }
 })

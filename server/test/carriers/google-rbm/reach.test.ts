@@ -4,7 +4,7 @@ import type { RcsCarrier } from '../../../src/carriers/carrier.ts'
 import { createGoogleRbm } from '../../../src/carriers/google-rbm/carrier.ts'
 import type { GoogleRbmSettings } from '../../../src/carriers/google-rbm/settings.ts'
 import { createLogger } from '../../../src/http/log.ts'
-import { failure, startNetwork } from '../../support/network.ts'
+import { type Answered, failure, startNetwork } from '../../support/network.ts'
 import { startSimulator } from '../../support/simulator.ts'
 
 const HOUR_MS = 3_600_000
@@ -77,5 +77,72 @@ describe('what was asked once', async () => {
     // Nobody at all: protocol buffers leave an empty list out.
     network.answer(() => ({ body: {} }))
     assert.deepEqual(await reachable(carrier, recipients, -1), Array(4).fill(false))
+  })
+})
+
+describe('an answer is believed only where it is the API’s', async () => {
+  const network = await startNetwork()
+  const carrier = connect(network.settings)
+  const list = ['+48500100501', '+48500100502', '+48500100503', '+48500100504']
+
+  for (const [what, answered, one, many] of [
+    ['403, since the agent is not launched there', failure(403, 'PERMISSION_DENIED'), false, undefined],
+    ['404', failure(404, 'NOT_FOUND'), false, undefined],
+    ['400', failure(400, 'INVALID_ARGUMENT'), undefined, undefined],
+    ['404 whose body speaks of another status', { status: 404, body: failure(400, 'INVALID_ARGUMENT').body }, undefined, undefined],
+    ['403 whose body speaks of another status', { status: 403, body: failure(404, 'NOT_FOUND').body }, undefined, undefined],
+    ['404 of a proxy', { status: 404, body: '<html>' }, undefined, undefined],
+    ['another object', { body: { status: 'maintenance' } }, undefined, undefined],
+    ['an object with one field too many', { body: { features: [], reachableUsers: list, status: 'ok' } }, undefined, undefined],
+    ['an error with the status of a success', { body: failure(404, 'NOT_FOUND').body }, undefined, undefined],
+    ['a list', { body: [] }, undefined, undefined],
+    ['a text', { body: '"ok"' }, undefined, undefined],
+    ['null', { body: 'null' }, undefined, undefined],
+    ['201', { status: 201, body: {} }, undefined, undefined],
+    ['reachable users that are no list', { body: { reachableUsers: list[0] } }, undefined, undefined],
+    ['all that the answer to one has', { body: { features: ['RICHCARD_CAROUSEL'], carrier: 'a carrier' } }, true, undefined],
+    [
+      'all that the answer to many has',
+      { body: { reachableUsers: list, reachableUsersMap: {}, totalRandomSampleUserCount: 4, reachableRandomSampleUserCount: 4 } },
+      undefined,
+      true,
+    ],
+  ] as [string, Answered, boolean | undefined, boolean | undefined][]) {
+    test(`${what}: ${one} for one, ${many} for each of a list`, async () => {
+      network.answer(() => answered)
+      const agentId = `agent: ${what}`
+      assert.deepEqual(await reachable(carrier, list.slice(0, 1), HOUR_MS, agentId), [one])
+      assert.deepEqual(await reachable(carrier, list, -1, agentId), Array(4).fill(many))
+    })
+  }
+})
+
+describe('very many numbers', async () => {
+  const network = await startNetwork()
+  const carrier = connect(network.settings)
+  const sizes: number[] = []
+  network.answer(({ method, body }) => {
+    if (method === 'GET') return { body: {} }
+    const { users } = JSON.parse(body) as { users: string[] }
+    sizes.push(users.length)
+    return { body: { reachableUsers: users.filter((user) => user.endsWith('7')) } }
+  })
+
+  test('are asked for in lists of 10,000, and 100,000 answers are remembered at the most, of which the oldest are forgotten', async () => {
+    const first = '+48500100999'
+    assert.deepEqual(await reachable(carrier, [first]), [true])
+    const others = Array.from({ length: 99_999 }, (_, index) => `+48600${String(index).padStart(6, '0')}`)
+    const answers = await reachable(carrier, others)
+    assert.ok(answers.every((answer, index) => answer === (index % 10 === 7)))
+    const asked = sizes.splice(0).sort((a, b) => a - b)
+    assert.deepEqual(asked, [9_999, ...Array(9).fill(10_000)])
+    await reachable(carrier, [first, ...others])
+    assert.equal(network.asked.length, 11)
+
+    await reachable(carrier, ['+48500100998'])
+    await reachable(carrier, [first])
+    assert.equal(network.asked.length, 13)
+    await reachable(carrier, others)
+    assert.ok(sizes.length <= 1)
   })
 })

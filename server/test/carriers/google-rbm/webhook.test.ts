@@ -118,6 +118,50 @@ describe('an event whose signature is right is kept, whatever its kind', () => {
     assert.deepEqual([file.kind, file.url, file.mimeType, file.name], ['sent-file', 'https://example.com/f', 'image/png', 'f.png'])
   })
 
+  test('a place that is none', async () => {
+    for (const location of [
+      'null',
+      '"x"',
+      '[]',
+      '7',
+      '{"latitude":1e999}',
+      '{"latitude":-1e999,"longitude":0}',
+      '{"latitude":90.1}',
+      '{"latitude":-91,"longitude":0}',
+      '{"longitude":180.1}',
+      '{"longitude":-181}',
+      '{"latitude":"52","longitude":13}',
+      '{"latitude":null,"longitude":13}',
+    ]) {
+      const { eventId, ...fields } = userEvent({})
+      // By hand, since JSON.stringify writes no number that is too large for one.
+      const event = `{"eventId":"${eventId}","location":${location},${JSON.stringify(fields).slice(1)}`
+      assert.equal((await deliver(event)).status, 200)
+      assert.equal((await keptEvents()).find((one) => one.eventId === eventId)?.kind, 'unknown', location)
+    }
+    const corner = await kept(userEvent({ location: { latitude: -90, longitude: 180 } }))
+    assert.deepEqual([corner.kind, corner.latitude, corner.longitude], ['shared-location', -90, 180])
+  })
+
+  test('receipts for one message that have no id of their own are one each', async () => {
+    const sent = { messageId: randomUUID(), eventId: undefined }
+    const [read, delivered] = [userEvent({ ...sent, eventType: 'READ' }), userEvent({ ...sent, eventType: 'DELIVERED' })]
+    for (const event of [read, delivered, read]) assert.equal((await deliver(event)).status, 200)
+    const events = (await keptEvents()).filter((one) => one.messageId === sent.messageId)
+    assert.equal(events.length, 2)
+    assert.deepEqual(new Set(events.map(({ kind }) => kind)), new Set(['delivered', 'read']))
+  })
+
+  test('one of 300 KB', async () => {
+    const text = 'x'.repeat(300_000)
+    assert.equal((await kept(userEvent({ text }))).text, text)
+  })
+
+  test('a launch state of any length, which is cut to 100 characters of which the last may be half of one', async () => {
+    const launch = await kept(userEvent({ newLaunchState: `${'x'.repeat(99)}📦📦` }))
+    assert.deepEqual([launch.kind, launch.state], ['agent-launch', `${'x'.repeat(99)}\ufffd`])
+  })
+
   test('the launch of an agent, which is about no phone', async () => {
     const { senderPhoneNumber, ...event } = userEvent({ oldLaunchState: 'PENDING', newLaunchState: 'LAUNCHED' })
     const launch = await kept(event)
