@@ -1,3 +1,4 @@
+import { bareAgentId } from './agents.ts'
 import { readSetting, type Store, writeSetting } from './state/store.ts'
 
 type Setting = { min: number; max: number; default?: number } | { oneOf: readonly string[] }
@@ -21,6 +22,7 @@ const FAULTS = {
   'webhooks.late': { ms: MS },
   'webhooks.reordered': { withinMs: MS },
   'webhooks.wrongSignature': {},
+  'webhooks.revokeFailed': {},
   'smpp.bindRefused': { status: { min: 1, max: 0xffff, default: 0x0d } },
   'smpp.throttled': {},
   'smpp.queueFull': {},
@@ -45,6 +47,10 @@ type Armed = { count?: number; rate?: number } & Record<string, number | string 
 export type Faults = {
   /** Its settings, where it is this one's turn to go wrong; that uses up one of its `count`. */
   strikes: <Name extends FaultName>(name: Name) => SettingsOf<Name> | undefined
+  /** The same in pieces, for a fault that takes several cases: whether it begins here, whether it is still wanted, and its end. */
+  drawn: <Name extends FaultName>(name: Name) => SettingsOf<Name> | undefined
+  armed: <Name extends FaultName>(name: Name) => SettingsOf<Name> | undefined
+  useUp: (name: FaultName) => void
   /** A number from 0 to 1 of the seeded generator. */
   random: () => number
   isLaunched: (agentId: string) => boolean
@@ -55,6 +61,8 @@ export type Faults = {
 }
 
 const FAULTS_BY_NAME = new Map<string, Record<string, Setting>>(Object.entries(FAULTS))
+const PARTS = new Set(Object.keys(FAULTS).map((name) => name.split('.')[0] ?? ''))
+const MOST_CASES = 1_000_000_000
 
 type State = { seed: number; notLaunched: string[]; armed: Map<string, Armed> }
 
@@ -74,17 +82,31 @@ export function createFaults(store: Store): Faults {
   }
   const keep = () => writeSetting(store, 'faults', JSON.stringify(describe(state)))
 
+  function armed<Name extends FaultName>(name: Name): SettingsOf<Name> | undefined {
+    return state.armed.get(name) as SettingsOf<Name> | undefined
+  }
+  function drawn<Name extends FaultName>(name: Name): SettingsOf<Name> | undefined {
+    const rate = state.armed.get(name)?.rate
+    return rate === undefined || random() < rate ? armed(name) : undefined
+  }
+  /** One of its `count`; a rate is never used up. */
+  function useUp(name: FaultName): void {
+    const fault = state.armed.get(name)
+    if (fault?.count === undefined) return
+    if (fault.count <= 1) state.armed.delete(name)
+    else state.armed.set(name, { ...fault, count: fault.count - 1 })
+    keep()
+  }
+
   return {
-    strikes: <Name extends FaultName>(name: Name) => {
-      const fault = state.armed.get(name)
-      if (fault === undefined) return undefined
-      if (fault.rate !== undefined) return random() < fault.rate ? (fault as unknown as SettingsOf<Name>) : undefined
-      const left = (fault.count ?? 0) - 1
-      if (left <= 0) state.armed.delete(name)
-      else state.armed.set(name, { ...fault, count: left })
-      keep()
-      return fault as unknown as SettingsOf<Name>
+    strikes: (name) => {
+      const fault = drawn(name)
+      if (fault !== undefined) useUp(name)
+      return fault
     },
+    drawn,
+    armed,
+    useUp,
     random: () => random(),
     isLaunched: (agentId) => !state.notLaunched.includes(agentId),
     describe: () => describe(state),
@@ -126,6 +148,7 @@ function parsePart(state: State, part: string, value: unknown): string | undefin
     return undefined
   }
   if (part === 'agents') return parseAgents(state, value)
+  if (!PARTS.has(part)) return `${part} is no part of the faults; there are seed, agents, ${[...PARTS].join(', ')}.`
   if (!isObject(value)) return `${part} must be an object.`
   for (const [key, fault] of Object.entries(value)) {
     const parsed = parseFault(`${part}.${key}`, fault)
@@ -140,7 +163,7 @@ function parseAgents(state: State, value: unknown): string | undefined {
   const agents = value.notLaunched ?? []
   const areNames = Array.isArray(agents) && agents.every((agent) => typeof agent === 'string')
   if (!areNames) return 'agents.notLaunched must be a list of agent ids.'
-  state.notLaunched = agents
+  state.notLaunched = agents.map(bareAgentId)
   return undefined
 }
 
@@ -165,7 +188,7 @@ function parseFault(name: string, input: unknown): Armed | string | undefined {
 
 function chanceProblem(count: unknown, rate: unknown): string | undefined {
   if ((count === undefined) === (rate === undefined)) return ' must have either count or rate.'
-  if (count !== undefined) return isWholeNumber(count, 0, 1_000_000_000) ? undefined : '.count must be a whole number.'
+  if (count !== undefined) return isWholeNumber(count, 0, MOST_CASES) ? undefined : `.count must be a whole number from 0 to ${MOST_CASES}.`
   return typeof rate === 'number' && rate >= 0 && rate <= 1 ? undefined : '.rate must be a number from 0 to 1.'
 }
 

@@ -27,8 +27,8 @@ async function run(options: NonNullable<ReturnType<typeof parseOptions>>): Promi
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
-  // The package that reads SMPP may throw where nobody can catch it; a network doesn't end because of one of its callers.
-  process.on('uncaughtException', (error) => console.error(error))
+  // An exception that nobody catches ends the process with its stack, as Node does by itself. Its turn is not committed then: half of
+  // one would be worse than none.
   if (options.stopWithStdin) process.stdin.on('end', end).on('error', end).resume()
   process.stdout.write(`${JSON.stringify({ ready: true, ...where })}\n`)
 }

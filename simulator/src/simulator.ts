@@ -48,7 +48,7 @@ function assemble(store: Store, options: Options, tokenUri: () => string) {
   const webhooks = createWebhooks(store, ledger, identity, faults)
   const outbox = createOutbox(store, ledger)
   const receipt = createReceipts(ledger, faults, outbox)
-  const steps = createSteps(store, ledger, options.delayMs, { tell: webhooks.owe, receipt })
+  const steps = createSteps(store, ledger, options.delayMs, { faults, tell: webhooks.owe, receipt })
   const tokens = createTokens(store, identity, faults, tokenUri)
   const rbm = createRbmRoutes({ store, ledger, steps, faults }, tokens)
   const control = createControlRoutes({ acting: { store, steps, tell: webhooks.owe, writeSms: outbox.writeSms }, ledger, faults, webhooks })
@@ -68,7 +68,7 @@ async function stop(store: Store, { webhooks, outbox, steps, http, smpp }: Parts
   outbox.stop()
   const closed = new Promise<void>((resolve) => http.close(() => resolve()))
   // What was taken is committed and answered; whoever is silent is cut off.
-  await store.committed().catch(() => {})
+  await store.committed()
   await new Promise(setImmediate)
   http.closeAllConnections()
   await Promise.all([closed, smpp.stop(), webhooks.stop()])
@@ -78,6 +78,7 @@ async function stop(store: Store, { webhooks, outbox, steps, http, smpp }: Parts
 /** Listens where it did last time, so that what was configured with it goes on working; on another port where that one is taken. */
 async function listen(store: Store, server: Server, host: string, name: string, wanted: number | undefined): Promise<number> {
   const last = Number(readSetting(store, name) ?? 0)
+  let isFallback = false
   try {
     await listenOn(server, host, wanted ?? last)
   } catch (error) {
@@ -85,9 +86,11 @@ async function listen(store: Store, server: Server, host: string, name: string, 
     if (wanted !== undefined || !taken)
       throw new StartError(`The simulator can't listen on ${host}:${wanted ?? last}: ${(error as Error).message}.`)
     await listenOn(server, host, 0)
+    isFallback = true
   }
   const { port } = server.address() as { port: number }
-  writeSetting(store, name, String(port))
+  // The first one stays remembered: whoever holds it now may be gone the next time.
+  if (!isFallback) writeSetting(store, name, String(port))
   return port
 }
 

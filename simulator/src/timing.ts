@@ -1,6 +1,13 @@
 // Timers reach 24 days; looking once a minute whether it is time costs nothing.
 const LONGEST_MS = 60_000
 
+const FIRST_WAIT_MS = 500
+
+/** How long to wait after so many tries in vain: half a second, then twice as long each time. */
+export function waitMsAfter(tries: number, longestMs: number): number {
+  return Math.min(FIRST_WAIT_MS * 2 ** Math.min(tries, 20), longestMs)
+}
+
 export type Alarm = {
   /** Rings at this time, or earlier where it was set to an earlier one. */
   at: (time: number) => void

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { test } from 'node:test'
-import { AGENT, requestToken, startTestSimulator } from './support/simulator.ts'
+import { AGENT, createDataDir, requestToken, startTestSimulator } from './support/simulator.ts'
 
 const simulator = await startTestSimulator({ delayMs: 3_600_000 })
 const { call, sendMessage, faults } = simulator
@@ -58,7 +60,9 @@ test('the token endpoint is slow, refuses, or gives a token that ends at once', 
 })
 
 test('an agent that is not launched reaches nobody', async () => {
-  await faults({ agents: { notLaunched: [AGENT] } })
+  await faults({ agents: { notLaunched: [`${AGENT}@rbm.goog`] } })
+  const batch = await call('POST', '/v1/users:batchGet', { users: ['+48500300110'], agentId: `${AGENT}@rbm.goog` })
+  assert.equal(batch.status, 403)
   assert.equal((await sendOne()).body.error.status, 'PERMISSION_DENIED')
   assert.equal((await call('GET', `/v1/phones/+48500300110/capabilities?requestId=${randomUUID()}&agentId=${AGENT}`)).status, 404)
   assert.deepEqual((await call('DELETE', '/simulator/faults')).body, {})
@@ -90,6 +94,8 @@ test('an object of faults with a mistake in it changes nothing and says where it
     [{ api: { dropAfter: { count: 1, ms: 1 } } }, /has no setting ms/],
     [{ smpp: { receiptSpelling: { count: 1, spelling: 'bad' } } }, /one of capital-text/],
     [{ seed: -1 }, /seed must be/],
+    [{ network: {} }, /network is no part of the faults/],
+    [{ api: { dropAfter: { count: -1 } } }, /count must be a whole number from 0 to 1000000000/],
     [{ agents: { notLaunched: 'x' } }, /list of agent ids/],
   ]
   for (const [input, message] of cases) {
@@ -98,4 +104,19 @@ test('an object of faults with a mistake in it changes nothing and says where it
     assert.match(body.error.message, message)
   }
   assert.deepEqual((await call('GET', '/simulator/faults')).body, { seed: 1 })
+})
+
+test('a port that was taken once is used again when it is free', async () => {
+  const dataDir = createDataDir()
+  const first = await startTestSimulator({ dataDir })
+  await first.stop()
+  const other = createServer().listen(Number(new URL(first.url).port), '127.0.0.1')
+  await once(other, 'listening')
+  const second = await startTestSimulator({ dataDir })
+  assert.notEqual(second.url, first.url)
+  assert.equal(second.carriers.simulator.address, second.url)
+  await second.stop()
+  await new Promise((resolve) => other.close(resolve))
+  const third = await startTestSimulator({ dataDir })
+  assert.equal(third.url, first.url)
 })

@@ -66,6 +66,22 @@ test('a phone writes a text, STOP, unsubscribes and shares where it is', async (
   assert.deepEqual(location, { latitude: 50.06, longitude: 19.94 })
 })
 
+test('a phone types, subscribes and sends a file', async () => {
+  const phone = '+48500200401'
+  await act(phone, 'typing', { agentId: `${AGENT}@rbm.goog` })
+  await from(phone, (data) => data.eventType === 'IS_TYPING' && data.agentId === `${AGENT}@rbm.goog`)
+  const { body } = await act(phone, 'subscribe', { agentId: AGENT })
+  assert.deepEqual([body.events[0].eventType, body.events[1].text], ['SUBSCRIBE', 'START'])
+  await act(phone, 'send-file', { agentId: AGENT, url: 'https://example.com/a.png', mimeType: 'image/png', fileName: 'a.png' })
+  const { userFile } = await from(phone, (data) => data.userFile)
+  assert.deepEqual(userFile.payload, {
+    mimeType: 'image/png',
+    fileSizeBytes: 1024,
+    fileUri: 'https://example.com/a.png',
+    fileName: 'a.png',
+  })
+})
+
 test('a wrong call says what is wrong with it', async () => {
   assert.equal((await act('+48500200301', 'dance', {})).status, 404)
   assert.match((await act('+48500200301', 'reply', { agentId: AGENT })).body.error.message, /text is required/)

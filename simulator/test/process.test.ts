@@ -1,41 +1,15 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
-import { after, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { test } from 'node:test'
 import { parseOptions, StartError } from '../src/options.ts'
 import { connectEsme } from './support/esme.ts'
-import { createClient, createDataDir, requestToken } from './support/simulator.ts'
+import { PROGRAM, spawnSimulator, startProcess } from './support/process.ts'
+import { createDataDir, requestToken } from './support/simulator.ts'
 import { until } from './support/until.ts'
 import { startWebhook } from './support/webhook.ts'
 
-const PROGRAM = fileURLToPath(new URL('../bin/herald-simulator.js', import.meta.url))
 const text = { contentMessage: { text: 'Hello' } }
-
-function spawnSimulator(args: string[]) {
-  const child: ChildProcess = spawn(process.execPath, [PROGRAM, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
-  const output = { stdout: '', stderr: '' }
-  child.stdout?.on('data', (chunk) => {
-    output.stdout += chunk
-  })
-  child.stderr?.on('data', (chunk) => {
-    output.stderr += chunk
-  })
-  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
-  after(() => child.kill('SIGKILL'))
-  return { child, output, ended }
-}
-
-async function startProcess(args: string[]) {
-  const started = spawnSimulator(args)
-  const line = await until('it is ready', () => {
-    if (started.child.exitCode !== null) throw new Error(started.output.stderr)
-    return started.output.stdout.includes('\n') && started.output.stdout
-  })
-  const ready: { ready: true; url: string; smppPort: number; carriersFile: string } = JSON.parse(line as string)
-  return { ...started, ready, client: await createClient(ready.url, ready.carriersFile) }
-}
 
 test('after kill -9 in the middle it goes on where it was: no receipt lost, none of the accepted ones doubled', async () => {
   const dataDir = createDataDir()

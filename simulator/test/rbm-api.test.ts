@@ -66,6 +66,20 @@ describe('POST agentMessages', () => {
     assert.deepEqual(message.agentMessage, text)
   })
 
+  test('answers with each key once, whatever the caller wrote into those that are not its own', async () => {
+    const messageId = randomUUID()
+    const body = JSON.stringify({ name: 'x', sendTime: 'y', ...text })
+    const path = `/v1/phones/+48500100116/agentMessages?messageId=${messageId}&agentId=${AGENT}`
+    const headers = { authorization: `Bearer ${simulator.token}`, 'content-type': 'application/json' }
+    const answer = await (await fetch(`${url}${path}`, { method: 'POST', headers, body })).text()
+    assert.equal(answer.match(/"(name|sendTime)":/g)?.length, 2)
+    assert.deepEqual((await simulator.phone('+48500100116'))[0].agentMessage, text)
+    const refused = async (bytes: Buffer, more: Record<string, string> = {}) =>
+      (await fetch(`${url}${path}`, { method: 'POST', headers: { ...headers, ...more }, body: new Uint8Array(bytes) })).status
+    assert.equal(await refused(Buffer.from('{"contentMessage":{"text":"\xff"}}', 'latin1')), 400)
+    assert.equal(await refused(Buffer.from(body), { 'content-encoding': 'gzip' }), 415)
+  })
+
   test('takes the number with its plus encoded, and the agent with its full name', async () => {
     const { status } = await sendMessage('%2B48500100111', randomUUID(), text, `${AGENT}@rbm.goog`)
     assert.equal(status, 200)

@@ -49,6 +49,33 @@ test('the connection drops after so many submits were taken and none answered; t
   await until('the receipts come', () => esme.received.filter((pdu) => pdu.source_addr === '48500500111').length === 3)
 })
 
+test('submits go unanswered for each session by itself, and no longer than the fault is there', async () => {
+  const first = await connectEsme(simulator.carriers)
+  const second = await connectEsme(simulator.carriers)
+  await first.bind('transmitter')
+  await second.bind('transmitter')
+  await faults({ dropUnanswered: { count: 1, submits: 2 } })
+  const taken = async () => (await simulator.phone('+48500500119')).length
+  const submit = (from: typeof first) => from.submit({ destination_addr: '48500500119', registered_delivery: 0 })
+  void submit(first)
+  await until('one is taken', async () => (await taken()) === 1)
+  void submit(second)
+  await until('two are taken', async () => (await taken()) === 2)
+  assert.deepEqual([first.state.closed, second.state.closed], [false, false])
+  const { body } = await simulator.call('GET', '/simulator/faults')
+  assert.equal(body.smpp.dropUnanswered.count, 1)
+  void submit(first)
+  await until('the first is cut', () => first.state.closed)
+  assert.equal((await submit(second)).command_status, 0)
+
+  await faults({ dropUnanswered: { count: 1, submits: 2 } })
+  void submit(second)
+  await until('another is taken', async () => (await taken()) === 5)
+  await simulator.call('DELETE', '/simulator/faults')
+  assert.equal((await submit(second)).command_status, 0)
+  second.session.destroy()
+})
+
 test('a receipt comes twice, or never', async () => {
   await faults({ receiptDuplicated: { count: 1 } })
   const twice = await idOf()

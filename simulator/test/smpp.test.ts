@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { describe, test } from 'node:test'
 import { createSmppServer } from '../src/smpp/server.ts'
+import { timeOf } from '../src/smpp/times.ts'
 import { connectEsme, textOf } from './support/esme.ts'
-import { startTestSimulator } from './support/simulator.ts'
+import { createDataDir, startTestSimulator } from './support/simulator.ts'
 import { until } from './support/until.ts'
 
 const simulator = await startTestSimulator()
@@ -79,6 +80,8 @@ describe('a submit', () => {
       (await part(udh(8, 2, 1), 'another ')).message_id,
       (await part(udh(7, 3, 3), 'three')).message_id,
     ]
+    // 256 + 7: its lower octet is that of the first.
+    await part(Buffer.from([6, 8, 4, 1, 7, 3, 1]), 'of two octets')
     await esme.submit({
       destination_addr: phone,
       sar_msg_ref_num: 9,
@@ -86,13 +89,14 @@ describe('a submit', () => {
       sar_segment_seqnum: 1,
       short_message: 'by TLV',
     })
-    await until('all are delivered', async () => (await simulator.phone(`+${phone}`))[2]?.deliveredAt)
+    await until('all are delivered', async () => (await simulator.phone(`+${phone}`))[3]?.deliveredAt)
     const shown = await simulator.phone(`+${phone}`)
     assert.deepEqual(
       shown.map(({ text, parts, totalParts, deliveredAt }) => [text, parts, totalParts, deliveredAt !== null]),
       [
         ['one two three', 3, 3, true],
         ['another ', 1, 2, false],
+        ['of two octets', 1, 3, false],
         ['by TLV', 1, 1, true],
       ],
     )
@@ -112,22 +116,26 @@ describe('a submit', () => {
       { destination_addr: '48500400113', registered_delivery: 0 },
       { destination_addr: '48500400113', registered_delivery: 2 },
       { destination_addr: '48500400208', registered_delivery: 2 },
+      { destination_addr: '48500400208', registered_delivery: 3 },
+      { destination_addr: '48500400113', registered_delivery: 3 },
       { destination_addr: '48500400113', registered_delivery: 0x11 },
     ]
     const ids: string[] = []
     for (const each of fields) ids.push((await esme.submit(each)).message_id ?? '')
-    await until('the last is told of', () => esme.received.filter((pdu) => pdu.receipted_message_id === ids[3]).length === 2)
+    await until('the last is told of', () => esme.received.filter((pdu) => pdu.receipted_message_id === ids[5]).length === 2)
     const told = esme.received.filter((pdu) => ids.includes(pdu.receipted_message_id ?? ''))
     assert.deepEqual(
       told.map((pdu) => [ids.indexOf(pdu.receipted_message_id ?? ''), pdu.esm_class, pdu.message_state]),
       [
         [2, 4, 5],
-        [3, 0x20, 1],
-        [3, 4, 2],
+        [4, 4, 2],
+        [5, 0x20, 1],
+        [5, 4, 2],
       ],
     )
   })
 
+  const sar = { sar_msg_ref_num: 1, sar_total_segments: 2, sar_segment_seqnum: 1 }
   const refused: [string, Record<string, unknown>, number][] = [
     ['a name of 12 characters', { source_addr: 'HeraldHerald' }, 0x0a],
     ['a name without a letter', { source_addr: '12345' }, 0x0a],
@@ -153,6 +161,22 @@ describe('a submit', () => {
     ['a part that is not one of its parts', { esm_class: 0x40, short_message: Buffer.from([5, 0, 3, 1, 2, 3, 0x41]) }, 0x43],
     ['a coding that is none', { data_coding: 5, short_message: Buffer.from('Hello') }, 0x45],
     ['a validity that has passed', { validity_period: '200101000000000+' }, 0x62],
+    ['a validity on a day that isn’t there', { validity_period: '990230000000000+' }, 0x62],
+    ['a validity that is too short', { validity_period: '0000000100000R' }, 0x62],
+    ['a time of delivery that is none', { schedule_delivery_time: 'tomorrow-morning' }, 0x61],
+    ['a time of delivery that has passed', { schedule_delivery_time: '200101000000000+' }, 0x61],
+    ['a header beyond its message', { esm_class: 0x40, short_message: Buffer.from([200, 0, 3, 1, 2, 1]) }, 0x43],
+    ['an element beyond its header', { esm_class: 0x40, short_message: Buffer.from([5, 0, 9, 1, 2, 1, 0x41]) }, 0x43],
+    ['a reference of a wrong length', { esm_class: 0x40, short_message: Buffer.from([4, 0, 2, 1, 2, 0x41]) }, 0x43],
+    ['half a UCS-2 letter', { data_coding: 8, short_message: Buffer.from([0, 0x41, 0]) }, 0x01],
+    ['the type of a receipt', { esm_class: 0x04 }, 0x43],
+    ['short_message and message_payload', { message_payload: 'Hello' }, 0x01],
+    ['a part by TLV that is too long for one', { ...sar, short_message: '', message_payload: Buffer.alloc(161, 0x41) }, 0x01],
+    [
+      'a part by its header in message_payload that is too long for one',
+      { esm_class: 0x40, data_coding: 4, short_message: '', message_payload: Buffer.from([5, 0, 3, 1, 2, 1, ...Buffer.alloc(135)]) },
+      0x01,
+    ],
   ]
   for (const [name, fields, status] of refused) {
     test(`with ${name} is refused`, async () => assert.equal((await esme.submit(fields)).command_status, status))
@@ -171,6 +195,7 @@ describe('a submit', () => {
       { esm_class: 0x40, data_coding: 8, short_message: Buffer.concat([Buffer.from([5, 0, 3, 1, 2, 1]), Buffer.alloc(134, 0x41)]) },
     ],
     ['a validity to come', { validity_period: '000000010000000R' }],
+    ['a part by TLV that just fits', { ...sar, short_message: '', message_payload: Buffer.alloc(160, 0x41) }],
   ]
   for (const [name, fields] of taken) {
     test(`with ${name} is taken`, async () =>
@@ -190,10 +215,23 @@ test('a command that it doesn’t do is answered with INVCMDID', async () => {
 })
 
 describe('receipts', () => {
-  test('are repeated until they are answered with 0', async () => {
-    const other = await connectEsme(carriers, [0x64])
+  test('that a session had not answered when it ended go to the next one', async () => {
+    const silent = await connectEsme(carriers, 'never')
     esme.session.destroy()
     await until('the first is gone', () => esme.state.closed)
+    await silent.bind()
+    const { message_id: id = '' } = await silent.submit({ destination_addr: '48500400132' })
+    await silent.receipt(id)
+    silent.session.destroy()
+    const next = await connectEsme(carriers)
+    await next.bind('receiver')
+    await next.receipt(id)
+    next.session.destroy()
+    await until('it is gone', () => next.state.closed)
+  })
+
+  test('are repeated until they are answered with 0', async () => {
+    const other = await connectEsme(carriers, [0x64])
     await other.bind()
     const { message_id: id = '' } = await other.submit({ destination_addr: '48500400130' })
     await until('it has come twice', () => other.received.filter((pdu) => pdu.receipted_message_id === id).length === 2)
@@ -223,7 +261,68 @@ test('an SMS that a phone writes comes as a deliver_sm', async () => {
   await simulator.call('POST', '/simulator/phones/+48500400140/reply', { number: '4850', text: 'Żółw' })
   const pdu = await until('it comes', () => next.received[0])
   assert.deepEqual([pdu.esm_class, pdu.source_addr, pdu.destination_addr, textOf(pdu)], [0, '48500400140', '4850', 'Żółw'])
+  // 35 emoji are 70 units of UCS-2; one more would not go into one SMS.
+  const emoji = '😀'.repeat(35)
+  await simulator.call('POST', '/simulator/phones/+48500400140/reply', { number: '4850', text: emoji })
+  assert.equal(textOf(await until('it comes', () => next.received[1])), emoji)
+  const { status, body } = await simulator.call('POST', '/simulator/phones/+48500400140/reply', { number: '4850', text: `${emoji}x` })
+  assert.deepEqual([status, body.error.message], [400, 'An SMS that a phone writes here may have 70 UTF-16 units.'])
   next.session.destroy()
+  await until('it is gone', () => next.state.closed)
+})
+
+test('an SMS with a time of delivery is delivered then', async () => {
+  const next = await connectEsme(carriers)
+  await next.bind('transmitter')
+  // To the tenth of a second, which is what the format has.
+  const at = Math.ceil(Date.now() / 100) * 100 + 200
+  const schedule = `${new Date(at).toISOString().replace(/\D/g, '').slice(2, 15)}00+`
+  await next.submit({ destination_addr: '48500400150', schedule_delivery_time: schedule, registered_delivery: 0 })
+  const deliveredAt = await until('it is delivered', async () => (await simulator.phone('+48500400150'))[0].deliveredAt)
+  assert.ok(Date.parse(deliveredAt as string) >= at)
+  next.session.destroy()
+})
+
+test('times are read to the quarter of an hour from UTC', () => {
+  assert.equal(timeOf('270301120000000+'), Date.UTC(2027, 2, 1, 12))
+  assert.equal(timeOf('270301120000508+'), Date.UTC(2027, 2, 1, 10, 0, 0, 500))
+  assert.equal(timeOf('270301120000004-'), Date.UTC(2027, 2, 1, 13))
+  assert.ok(Math.abs((timeOf('000000010203000R') ?? 0) - Date.now() - 3_723_000) < 5000)
+  for (const wrong of ['', '270301', '270230120000000+', '270301240000000+', '270301120000049+', '000000010000001R']) {
+    assert.equal(timeOf(wrong), undefined)
+  }
+})
+
+test('a session whose answers nobody reads is not read either, until they are', async () => {
+  const idle: any = { leave: () => {} }
+  const { server, stop } = createSmppServer({ identity: idle, faults: idle, outbox: idle, onSubmit: () => {} })
+  const sockets: Socket[] = []
+  server.on('connection', (socket) => sockets.push(socket))
+  // A socket of this kind holds 200 KB in the system; one over TCP holds megabytes.
+  const path = `${createDataDir()}/smpp`
+  await new Promise<void>((resolve) => server.listen(path, resolve))
+  const client = connect(path)
+  const asked = 60_000
+  const enquiries = Buffer.alloc(asked * 16)
+  for (let index = 0; index < asked; index++) {
+    enquiries.writeUInt32BE(16, index * 16)
+    enquiries.writeUInt32BE(0x15, index * 16 + 4)
+    enquiries.writeUInt32BE(index + 1, index * 16 + 12)
+  }
+  client.write(enquiries)
+  const progress: number[] = []
+  await until('it stops reading', () => {
+    progress.push(sockets[0]?.bytesRead ?? 0)
+    return (progress.at(-1) ?? 0) > 0 && progress.at(-1) === progress.at(-20)
+  })
+  assert.ok((progress.at(-1) ?? 0) < (asked * 16) / 2, `${progress.at(-1)} bytes were read`)
+  let received = 0
+  client.on('data', (chunk) => {
+    received += chunk.length
+  })
+  await until('all are answered', () => received === asked * 16)
+  client.destroy()
+  await stop()
 })
 
 test('the SMSC asks whether the other side is there, and ends a session that does not answer', async () => {

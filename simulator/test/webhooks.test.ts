@@ -185,3 +185,30 @@ describe('faults of webhooks', () => {
     assert.notDeepEqual(order, ids)
   })
 })
+
+test('no two events have the same number, also where nothing is owed in between', async () => {
+  const numbers = () => webhook.received.map(({ body, data }) => [body.message.messageId, data.eventId ?? data.messageId])
+  for (let round = 0; round < 3; round++) {
+    const messageId = randomUUID()
+    await sendMessage('+48500100101', messageId, text)
+    await until('it is told', () => about(messageId).length === 1)
+    await until('nothing is owed', async () => (await call('GET', '/simulator/counts')).body.owed.webhooks === 0)
+  }
+  const eventsOf = Map.groupBy(numbers(), ([number]) => number)
+  for (const events of eventsOf.values()) assert.equal(new Set(events.map(([, event]) => event)).size, 1)
+})
+
+test('a launch is told with its own attributes, and an expiry as one that failed where the faults say so', async () => {
+  const launch = await call('POST', `/simulator/agents/${AGENT}/launch`, { state: 'REJECTED' })
+  assert.equal(launch.status, 200)
+  const { body, data } = await until('it is told', () => webhook.received.find((each) => each.data.newLaunchState))
+  assert.deepEqual(
+    [data.newLaunchState, data.agentId, body.message.attributes.type],
+    ['REJECTED', `${AGENT}@rbm.goog`, 'agent_launch_event'],
+  )
+  assert.equal((await call('POST', `/simulator/agents/${AGENT}/launch`, { state: 'GONE' })).status, 400)
+  await simulator.faults({ webhooks: { revokeFailed: { count: 1 } } })
+  const messageId = randomUUID()
+  await sendMessage('+48500100204', messageId, { ...text, ttl: '0.02s' })
+  assert.equal((await until('it expires', () => about(messageId)[0])).data.eventType, 'TTL_EXPIRATION_REVOKE_FAILED')
+})

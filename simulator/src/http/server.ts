@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type Answer, type Drop, refusal } from './answers.ts'
 
@@ -23,6 +24,10 @@ export function createHttpServer(handle: Handler): Server {
         send(response, { ...refusal('INVALID_ARGUMENT', 'The request is too large.', [], 413), headers: { connection: 'close' } })
         return
       }
+      if (request.headers['content-encoding'] !== undefined) {
+        send(response, refusal('INVALID_ARGUMENT', 'A body must come as it is, without a content-encoding.', [], 415))
+        return
+      }
       const url = request.url ?? '/'
       const end = url.indexOf('?')
       const path = end === -1 ? url : url.slice(0, end)
@@ -34,18 +39,11 @@ export function createHttpServer(handle: Handler): Server {
   return server
 }
 
+/** What a handler throws ends the process: its turn may be written by half. */
 function answer(handle: Handler, call: Call, response: ServerResponse): void {
-  const fail = (error: unknown) => {
-    console.error(error)
-    send(response, refusal('INTERNAL', 'The simulator failed.'))
-  }
-  try {
-    const result = handle(call)
-    if (result instanceof Promise) result.then((outcome) => send(response, outcome)).catch(fail)
-    else send(response, result)
-  } catch (error) {
-    fail(error)
-  }
+  const result = handle(call)
+  if (result instanceof Promise) void result.then((outcome) => send(response, outcome))
+  else send(response, result)
 }
 
 function send(response: ServerResponse, outcome: Answer | Drop): void {
@@ -83,10 +81,13 @@ function readBody(request: IncomingMessage, done: (body: Buffer | undefined) => 
   })
 }
 
+/** The text of a body; empty where it is no UTF-8, so that it is no JSON either. */
+export const textOf = (body: Buffer): string => (isUtf8(body) ? body.toString('utf8') : '')
+
 /** The JSON of a body; undefined where there is none in it. */
-export function parseJson(body: string): unknown {
+export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(body)
+    return JSON.parse(text)
   } catch {
     return undefined
   }

@@ -1,7 +1,7 @@
 import { type Answer, invalidField, ok, refusal } from '../http/answers.ts'
-import { between, type Check, record, text } from '../rbm/checks.ts'
+import { between, type Check, choice, record, text, webAddress } from '../rbm/checks.ts'
 import type { Store } from '../state/store.ts'
-import { locationEvent, type RbmEvent, subscriptionEvent, tapEvent, textEvent } from '../webhooks/events.ts'
+import { fileEvent, launchEvent, locationEvent, type RbmEvent, tapEvent, textEvent, userEvent } from '../webhooks/events.ts'
 import type { Message } from './messages.ts'
 import type { Steps } from './steps.ts'
 import { findSuggestion, suggestionsOf } from './suggestions.ts'
@@ -19,9 +19,15 @@ type Action = { check: Check; act: (acting: Acting, phone: string, body: Body) =
 
 const UNLIMITED = Number.POSITIVE_INFINITY
 const id = text(UNLIMITED)
-// One SMS, whatever its letters.
-const shortText = text(70)
-const number = text(15, { pattern: /^\d+$/, says: 'digits' })
+// One SMS, whatever its letters: UCS-2 counts UTF-16 units, so that an emoji is two.
+const LONGEST_SMS_UNITS = 70
+const number = text(15, { test: (value) => /^\d+$/.test(value), says: 'digits' })
+
+const file = {
+  url: webAddress,
+  mimeType: text(UNLIMITED, { test: (value) => /^[\w.+-]+\/[\w.+-]+$/.test(value), says: 'a media type' }),
+  fileName: text(255),
+}
 
 const button: Check = (value, path, violations) => {
   if (Number.isInteger(value) && (value as number) >= 0) return
@@ -41,7 +47,10 @@ export const ACTIONS = new Map<string, Action>([
       act: (acting, phone, body) => reply(acting, phone, { ...body, text: 'STOP' }),
     },
   ],
+  ['typing', { check: record({ agentId: id }, { required: ['agentId'] }), act: type }],
+  ['subscribe', { check: record({ agentId: id }, { required: ['agentId'] }), act: subscribe }],
   ['unsubscribe', { check: record({ agentId: id }, { required: ['agentId'] }), act: unsubscribe }],
+  ['send-file', { check: record({ agentId: id, ...file }, { required: ['agentId', ...Object.keys(file)] }), act: sendFile }],
   [
     'share-location',
     {
@@ -94,9 +103,9 @@ function read(acting: Acting, phone: string, body: Body): Answer {
 
 function reply(acting: Acting, phone: string, body: Body): Answer {
   if (typeof body.agentId === 'string') return tellAll(acting, [textEvent({ agentId: body.agentId, phone }, body.text as string)])
-  const violations: { field: string; description: string }[] = []
-  shortText(body.text, 'text', violations)
-  if (violations.length > 0) return invalidField('text', 'An SMS that a phone writes here may have 70 characters.')
+  if ((body.text as string).length > LONGEST_SMS_UNITS) {
+    return invalidField('text', `An SMS that a phone writes here may have ${LONGEST_SMS_UNITS} UTF-16 units.`)
+  }
   acting.writeSms(phone, body.number as string, body.text as string)
   return ok({ sms: { number: body.number, text: body.text } })
 }
@@ -114,15 +123,41 @@ function tap(acting: Acting, phone: string, body: Body): Answer {
   return tellAll(acting, [tapEvent(message, suggestion)])
 }
 
+const whoActs = (phone: string, body: Body) => ({ agentId: body.agentId as string, phone })
+
+function type(acting: Acting, phone: string, body: Body): Answer {
+  return tellAll(acting, [userEvent(whoActs(phone, body), 'IS_TYPING')])
+}
+
 /** The phone sends both, the event and the word. */
 function unsubscribe(acting: Acting, phone: string, body: Body): Answer {
-  const who = { agentId: body.agentId as string, phone }
-  return tellAll(acting, [subscriptionEvent(who, 'UNSUBSCRIBE'), textEvent(who, 'STOP')])
+  const who = whoActs(phone, body)
+  return tellAll(acting, [userEvent(who, 'UNSUBSCRIBE'), textEvent(who, 'STOP')])
+}
+
+function subscribe(acting: Acting, phone: string, body: Body): Answer {
+  const who = whoActs(phone, body)
+  return tellAll(acting, [userEvent(who, 'SUBSCRIBE'), textEvent(who, 'START')])
+}
+
+/** Nobody looks at the address, so its size is made up. */
+function sendFile(acting: Acting, phone: string, body: Body): Answer {
+  const { url, mimeType, fileName } = body as Record<string, string>
+  const payload = { mimeType: mimeType ?? '', fileSizeBytes: 1024, fileUri: url ?? '', fileName: fileName ?? '' }
+  return tellAll(acting, [fileEvent(whoActs(phone, body), payload)])
 }
 
 function shareLocation(acting: Acting, phone: string, body: Body): Answer {
   const location = { latitude: body.latitude as number, longitude: body.longitude as number }
-  return tellAll(acting, [locationEvent({ agentId: body.agentId as string, phone }, location)])
+  return tellAll(acting, [locationEvent(whoActs(phone, body), location)])
+}
+
+const LAUNCH_STATES = ['PENDING', 'LAUNCHED', 'REJECTED', 'SUSPENDED', 'UNLAUNCHED']
+export const launchBody = record({ state: choice(...LAUNCH_STATES) }, { required: ['state'] })
+
+/** Tells that the launch of an agent came to this state. It changes nothing: what an agent may is set by the faults. */
+export function launch(acting: Acting, agentId: string, state: string): Answer {
+  return tellAll(acting, [launchEvent(agentId, state)])
 }
 
 const noSuchMessage = (phone: string): Answer => refusal('NOT_FOUND', `${phone} was sent no RCS message with this id.`)

@@ -20,6 +20,9 @@ export type Message = {
   failed_at: number | null
 }
 
+/** Of an SMS in several parts: which of them it is. */
+export type Part = { reference: number; total: number; number: number }
+
 export function messageById(store: Store, id: number): Message | undefined {
   return store.get<Message>('select * from messages where id = ?', id)
 }

@@ -1,14 +1,17 @@
+import { bareAgentId } from '../agents.ts'
 import type { Faults } from '../faults.ts'
 import { type Answer, type FieldViolation, invalidField, ok, refusal } from '../http/answers.ts'
-import { type Call, decodePart, type Handler, isJson, parseJson } from '../http/server.ts'
+import { type Call, decodePart, type Handler, isJson, parseJson, textOf } from '../http/server.ts'
+import type { Check } from '../rbm/checks.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
-import { ACTIONS, type Acting } from './actions.ts'
+import { ACTIONS, type Acting, launch, launchBody } from './actions.ts'
 import { isPhone } from './behaviours.ts'
 import { type Ledger, readLedger } from './ledger.ts'
 import { listPhones, viewPhone } from './view.ts'
 
 type Deps = { acting: Acting; ledger: Ledger; faults: Faults; webhooks: Webhooks }
 
+const MOST_IN_A_PAGE = 10_000
 const NO_SUCH_PATH = refusal('NOT_FOUND', 'There is nothing here; simulator/README.md lists the paths.')
 
 /** Everything under /simulator/: for tests and pages, not a part of any network. */
@@ -34,13 +37,15 @@ function route(deps: Deps, call: Call): Answer | Promise<Answer> {
     case 'GET counts':
       return ok({ ...deps.ledger.counts(), owed: owed(deps) })
     case 'GET ledger':
-      return ledger(deps, call)
+      return withPage(call, (page) => ledger(deps, page))
     case 'GET phones':
-      return phones(deps, call)
+      return withPage(call, (page) => phones(deps, call, page), true)
     case 'GET phones/part':
-      return withPhone(phone, (number) => viewOf(deps, number, call))
+      return withPhone(phone, (number) => withPage(call, ({ after, limit }) => ok(viewPhone(deps.acting.store, number, after, limit))))
     case 'POST phones/part/action':
       return withPhone(phone, (number) => act(deps, number, action ?? '', call))
+    case 'POST agents/part/action':
+      return action === 'launch' && phone ? launchAgent(deps, phone, call) : NO_SUCH_PATH
     case 'GET webhook':
       return ok({ url: deps.webhooks.url() ?? null })
     case 'PUT webhook':
@@ -71,6 +76,17 @@ function owed({ acting: { store } }: Deps) {
   }
 }
 
+type Page = { after: number; limit: number }
+
+/** `after` and `limit` of a list; the refusal where one of them is wrong. Numbers of phones are no sequence numbers, so they are not read. */
+function withPage(call: Call, then: (page: Page) => Answer, afterIsPhone = false): Answer {
+  const after = afterIsPhone ? 0 : wholeNumber(call, 'after', 0, Number.MAX_SAFE_INTEGER)
+  const limit = wholeNumber(call, 'limit', 1000, MOST_IN_A_PAGE)
+  if (after === undefined) return invalidField('after', 'after must be a sequence number.')
+  if (limit === undefined || limit === 0) return invalidField('limit', `limit must be a whole number from 1 to ${MOST_IN_A_PAGE}.`)
+  return then({ after, limit })
+}
+
 /** Undefined where the parameter is something else than a whole number up to `max`. */
 function wholeNumber(call: Call, name: string, otherwise: number, max: number): number | undefined {
   const value = call.query.get(name)
@@ -78,42 +94,38 @@ function wholeNumber(call: Call, name: string, otherwise: number, max: number): 
   return /^\d{1,15}$/.test(value) && Number(value) <= max ? Number(value) : undefined
 }
 
-function ledger({ acting: { store } }: Deps, call: Call): Answer {
-  const after = wholeNumber(call, 'after', 0, Number.MAX_SAFE_INTEGER)
-  const limit = wholeNumber(call, 'limit', 1000, 10_000)
-  if (after === undefined) return invalidField('after', 'after must be a sequence number.')
-  if (limit === undefined || limit === 0) return invalidField('limit', 'limit must be a whole number from 1 to 10000.')
+function ledger({ acting: { store } }: Deps, { after, limit }: Page): Answer {
   const entries = readLedger(store, after, limit)
   return ok({ entries, next: entries.at(-1)?.seq ?? after })
 }
 
-function phones({ acting: { store } }: Deps, call: Call): Answer {
-  const limit = wholeNumber(call, 'limit', 1000, 10_000)
-  if (limit === undefined || limit === 0) return invalidField('limit', 'limit must be a whole number from 1 to 10000.')
+function phones({ acting: { store } }: Deps, call: Call, { limit }: Page): Answer {
   const numbers = listPhones(store, call.query.get('after') ?? '', limit)
   return ok({ phones: numbers, next: numbers.length === limit ? (numbers.at(-1) ?? null) : null })
-}
-
-function viewOf({ acting: { store } }: Deps, phone: string, call: Call): Answer {
-  const after = wholeNumber(call, 'after', 0, Number.MAX_SAFE_INTEGER)
-  const limit = wholeNumber(call, 'limit', 1000, 10_000)
-  if (after === undefined) return invalidField('after', 'after must be a sequence number.')
-  if (limit === undefined || limit === 0) return invalidField('limit', 'limit must be a whole number from 1 to 10000.')
-  return ok(viewPhone(store, phone, after, limit))
 }
 
 function act({ acting }: Deps, phone: string, name: string, call: Call): Answer {
   const action = ACTIONS.get(name)
   if (action === undefined) return refusal('NOT_FOUND', `A phone can ${[...ACTIONS.keys()].join(', ')}, not ${name}.`)
-  const body = parseJson(call.body.toString('utf8')) as Record<string, unknown> | undefined
+  return withBody(call, action.check, (body) => action.act(acting, phone, body))
+}
+
+function launchAgent({ acting }: Deps, agentId: string, call: Call): Answer {
+  return withBody(call, launchBody, ({ state }) => launch(acting, bareAgentId(agentId), state as string))
+}
+
+function withBody(call: Call, check: Check, then: (body: Record<string, unknown>) => Answer): Answer {
+  const body = parseJson(textOf(call.body)) as Record<string, unknown>
   const violations: FieldViolation[] = []
-  action.check(body, '', violations)
+  check(body, '', violations)
   if (violations.length > 0) return refusal('INVALID_ARGUMENT', violations[0]?.description ?? '', violations)
-  return action.act(acting, phone, body ?? {})
+  // A null is a field that isn't there.
+  const fields = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null))
+  return then(typeof fields.agentId === 'string' ? { ...fields, agentId: bareAgentId(fields.agentId) } : fields)
 }
 
 async function setWebhook({ webhooks }: Deps, call: Call): Promise<Answer> {
-  const body = parseJson(call.body.toString('utf8'))
+  const body = parseJson(textOf(call.body))
   const fields = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
   const { url, ...more } = fields
   const isWeb = typeof url === 'string' && URL.canParse(url) && ['http:', 'https:'].includes(new URL(url).protocol)
@@ -123,6 +135,6 @@ async function setWebhook({ webhooks }: Deps, call: Call): Promise<Answer> {
 }
 
 function setFaults({ faults }: Deps, call: Call): Answer {
-  const problem = faults.replace(parseJson(call.body.toString('utf8')))
+  const problem = faults.replace(parseJson(textOf(call.body)))
   return problem === undefined ? ok(faults.describe()) : refusal('INVALID_ARGUMENT', problem)
 }

@@ -1,3 +1,4 @@
+import type { Faults } from '../faults.ts'
 import type { Store } from '../state/store.ts'
 import { type Alarm, createAlarm } from '../timing.ts'
 import { aboutMessage, expiryEvent, type RbmEvent, receiptEvent, tapEvent, textEvent } from '../webhooks/events.ts'
@@ -16,7 +17,7 @@ const STEPS_IN_A_TURN = 500
 
 export type Steps = {
   /** What follows by itself on the acceptance of a message. */
-  begin: (message: { id: number; phone: string; channel: 'rcs' | 'sms'; expiresAt: number | null }) => void
+  begin: (message: { id: number; phone: string; channel: 'rcs' | 'sms'; expiresAt: number | null; scheduledAt?: number | null }) => void
   /** The phone gets it, now. */
   deliver: (message: Message) => void
   read: (message: Message) => void
@@ -25,6 +26,7 @@ export type Steps = {
 }
 
 type Tellers = {
+  faults: Faults
   tell: (event: RbmEvent) => void
   /** Owes the receipt of an SMS. */
   receipt: (message: Message, end: SmsEnd) => void
@@ -38,8 +40,8 @@ export function createSteps(store: Store, ledger: Ledger, delayMs: number, telle
   const alarm = createAlarm(() => takeDue(stepper))
   const stepper: Stepper = { ...tellers, store, ledger, delayMs, alarm, lastId }
   return {
-    begin: ({ id, phone, channel, expiresAt }) => {
-      const deliversAt = Date.now() + delayMs
+    begin: ({ id, phone, channel, expiresAt, scheduledAt }) => {
+      const deliversAt = Math.max(Date.now() + delayMs, scheduledAt ?? 0)
       const inTime = behaviourOf(phone).delivers && (expiresAt === null || expiresAt > deliversAt)
       if (channel === 'sms' || inTime) add(stepper, 'deliver', id, deliversAt)
       else if (expiresAt !== null) add(stepper, 'expire', id, expiresAt)
@@ -68,14 +70,7 @@ function takeDue(stepper: Stepper): void {
   const last = due.at(-1)
   // They are the first ones of the table, so one statement takes them all away, before the next steps are added.
   if (last !== undefined) store.run('delete from steps where (due_at, id) <= (?, ?)', last.due_at, last.step)
-  for (const message of due) {
-    try {
-      take(stepper, message.kind, message)
-    } catch (error) {
-      // It is given up; the others of its turn are not.
-      console.error(error)
-    }
-  }
+  for (const message of due) take(stepper, message.kind, message)
   const next = store.get<{ due_at: number }>('select due_at from steps order by due_at, id limit 1')
   if (next !== undefined) alarm.at(next.due_at)
 }
@@ -133,7 +128,9 @@ function answerOf(message: Message): RbmEvent | undefined {
 function expire(stepper: Stepper, message: Message): void {
   mark(stepper.store, message.id, 'expired_at')
   note(stepper, 'expired', message)
-  stepper.tell(expiryEvent(message))
+  stepper.tell(
+    expiryEvent(message, stepper.faults.strikes('webhooks.revokeFailed') ? 'TTL_EXPIRATION_REVOKE_FAILED' : 'TTL_EXPIRATION_REVOKED'),
+  )
 }
 
 const ENDS = { DELIVRD: 'delivered_at', UNDELIV: 'failed_at', EXPIRED: 'expired_at' } as const

@@ -1,9 +1,8 @@
 import type { Store } from '../state/store.ts'
-import type { Message } from './messages.ts'
+import type { Message, Part } from './messages.ts'
 
 const time = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
-type Part = { reference: number; total: number; number: number }
 type Sms = { key: string; rows: (Message | undefined)[] }
 
 /** The numbers that have received anything, in order, after the given one. One look into the index for each, however much it received. */

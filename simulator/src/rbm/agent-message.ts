@@ -22,7 +22,10 @@ const openUrlAction = record(
   },
   { required: ['url'] },
 )
-const dialAction = record({ phoneNumber: text(Infinity, { pattern: /^[\d+*#]+$/, says: 'a phone number' }) }, { required: ['phoneNumber'] })
+const dialAction = record(
+  { phoneNumber: text(Infinity, { test: (value) => /^[\d+*#]+$/.test(value), says: 'a phone number' }) },
+  { required: ['phoneNumber'] },
+)
 const latLong = record({ latitude: between(-90, 90), longitude: between(-180, 180) }, { required: ['latitude', 'longitude'] })
 const viewLocationAction = record({ latLong, label: text(Infinity), query: text(Infinity) }, { one: ['latLong', 'query'] })
 const createCalendarEventAction = record(
@@ -127,7 +130,7 @@ const contentMessage = record(
   { one: ['text', ...FILES, 'richCard'] },
 )
 
-const ttl = text(Infinity, { pattern: /^\d{1,12}(\.\d{1,9})?s$/, says: 'a duration in seconds, such as "3600s"' })
+const ttl = text(Infinity, { test: (value) => /^\d{1,12}(\.\d{1,9})?s$/.test(value), says: 'a duration in seconds, such as "3600s"' })
 
 const agentMessage = record(
   {

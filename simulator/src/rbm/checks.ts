@@ -15,30 +15,38 @@ export function codePoints(text: string): number {
   return count
 }
 
-export function text(max: number, rule?: { pattern: RegExp; says: string }): Check {
+export function text(max: number, rule?: { test: (value: string) => boolean; says: string }): Check {
   return (value, path, violations) => {
     if (typeof value !== 'string') violate(violations, path, `Invalid value at '${path}' (TYPE_STRING).`)
     else if (!value.isWellFormed()) violate(violations, path, `${path} is not valid UTF-8.`)
     else if (value === '') violate(violations, path, `${path} must not be empty.`)
     // A string has at most as many code points as units, so most need no counting.
     else if (value.length > max && codePoints(value) > max) violate(violations, path, `${path} must not be longer than ${max} characters.`)
-    else if (rule !== undefined && !rule.pattern.test(value)) violate(violations, path, `${path} must be ${rule.says}.`)
+    else if (rule !== undefined && !rule.test(value)) violate(violations, path, `${path} must be ${rule.says}.`)
   }
 }
 
 // The characters of RFC 3986 and nothing else; a percent sign only before two hexadecimal digits.
-const URI = /^[a-z][a-z0-9+.-]*:(?:[\w\-.~:/?#[\]@!$&'()*+,;=]|%[0-9a-f]{2})+$/i
-const WEB_ADDRESS = /^https?:\/\/(?:[\w\-.~:/?#[\]@!$&'()*+,;=]|%[0-9a-f]{2})+$/i
-export const uri = (max: number): Check => text(max, { pattern: URI, says: 'a URI as in RFC 3986' })
-export const webAddress: Check = text(Number.POSITIVE_INFINITY, { pattern: WEB_ADDRESS, says: 'an http or https URL' })
+const URI = /^(?!https?:)[a-z][a-z0-9+.-]*:(?:[\w\-.~:/?#[\]@!$&'()*+,;=]|%[0-9a-f]{2})+$/i
+// The same with a host: URL would take https:///x for the host x.
+const WEB_ADDRESS = /^https?:\/\/(?![/?#:@])(?:[\w\-.~:/?#[\]@!$&'()*+,;=]|%[0-9a-f]{2})+$/i
+const isWebAddress = (value: string): boolean => WEB_ADDRESS.test(value) && URL.canParse(value)
+const isUri = (value: string): boolean => isWebAddress(value) || (URI.test(value) && URL.canParse(value))
+export const uri = (max: number): Check => text(max, { test: isUri, says: 'a URI as in RFC 3986' })
+export const webAddress: Check = text(Number.POSITIVE_INFINITY, { test: isWebAddress, says: 'an http or https URL' })
 
-const TIMESTAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/
+const TIMESTAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 /** The milliseconds of an RFC 3339 timestamp; undefined where it is none. */
 export function timestampMs(value: unknown): number | undefined {
   const match = typeof value === 'string' ? TIMESTAMP.exec(value) : null
-  if (match === null) return undefined
+  if (match === null || !exists(match[1] ?? '')) return undefined
   const ms = Date.parse(`${match[1]}${(match[2] ?? '').slice(0, 4)}${match[3]}`)
   return Number.isNaN(ms) ? undefined : ms
+}
+/** Date takes 30 February for 2 March, and 24:00 for the next day. */
+function exists(time: string): boolean {
+  const ms = Date.parse(`${time}Z`)
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(time)
 }
 export const timestamp: Check = (value, path, violations) => {
   if (timestampMs(value) === undefined)

@@ -1,6 +1,6 @@
 import type { Faults } from '../faults.ts'
 import { type Answer, invalidField, ok, refusal } from '../http/answers.ts'
-import { parseJson } from '../http/server.ts'
+import { parseJson, textOf } from '../http/server.ts'
 import { behaviourOf } from '../phones/behaviours.ts'
 import type { Ledger } from '../phones/ledger.ts'
 import { addMessage, countAttempt, isSettled, mark, rcsMessage } from '../phones/messages.ts'
@@ -25,15 +25,22 @@ export function sendMessage(rbm: Rbm, { phone, agentId }: Target, messageId: str
     return answer
   }
   if (!isUuid(messageId)) return refuse(invalidField('messageId', 'messageId must be a UUID as in RFC 4122.'))
-  const json = body.toString('utf8')
+  const json = textOf(body)
   const message = parseJson(json) as AgentMessage | undefined
   if (message === undefined) return refuse(refusal('INVALID_ARGUMENT', 'Invalid JSON payload received.'))
   const violations = checkAgentMessage(message, body.length)
   if (violations.length > 0) return refuse(refusal('INVALID_ARGUMENT', violations[0]?.description ?? '', violations))
   const refused = refusalOf(rbm, phone, agentId, messageId)
   if (refused !== undefined) return refuse(refused)
-  accept(rbm, { phone, agentId }, messageId, expiryOf(message), json)
-  return echo(json, phone, messageId)
+  const own = withoutOutputs(message, json)
+  accept(rbm, { phone, agentId }, messageId, expiryOf(message), own)
+  return echo(own, phone, messageId)
+}
+
+/** Without the fields that Google only ever writes. Hardly anybody sends them, so hardly ever is it written anew. */
+function withoutOutputs(message: AgentMessage, json: string): string {
+  if (!Object.hasOwn(message, 'name') && !Object.hasOwn(message, 'sendTime')) return json
+  return JSON.stringify({ ...message, name: undefined, sendTime: undefined })
 }
 
 function accept(

@@ -1,5 +1,6 @@
+import { bareAgentId } from '../agents.ts'
 import { type Answer, type FieldViolation, invalidField, ok, refusal } from '../http/answers.ts'
-import { parseJson } from '../http/server.ts'
+import { parseJson, textOf } from '../http/server.ts'
 import { hasRcs, isPhone } from '../phones/behaviours.ts'
 import { addMessage, countAttempt } from '../phones/messages.ts'
 import { choice, isThere, list, record, text } from './checks.ts'
@@ -37,12 +38,15 @@ const agentEvent = record(
 /** Its id is used up for messages too: Google counts both as one. */
 export function sendEvent({ store, ledger }: Rbm, { phone, agentId }: Target, eventId: string | null, body: Buffer): Answer {
   if (!isUuid(eventId)) return invalidField('eventId', 'eventId must be a UUID as in RFC 4122.')
-  const event = parseJson(body.toString('utf8')) as Record<string, unknown> | undefined
-  if (event === undefined) return refusal('INVALID_ARGUMENT', 'Invalid JSON payload received.')
+  const input = parseJson(textOf(body)) as Record<string, unknown> | undefined
+  if (input === undefined) return refusal('INVALID_ARGUMENT', 'Invalid JSON payload received.')
   const violations: FieldViolation[] = []
-  agentEvent(event, '', violations)
+  agentEvent(input, '', violations)
   if (violations.length > 0) return refusal('INVALID_ARGUMENT', violations[0]?.description ?? '', violations)
   if (!hasRcs(phone)) return refusal('NOT_FOUND', 'The phone number is not reachable by RCS.')
+  // Of the caller's name and sendTime nobody takes notice.
+  const { eventType, messageId } = input
+  const event = { eventType, ...(isThere(input, 'messageId') && { messageId }) }
   const added = {
     channel: 'rcs-event',
     phone,
@@ -90,12 +94,12 @@ export function createBatchGet(rbm: Rbm): (agentInQuery: string | null, body: Bu
 }
 
 function batchGet(rbm: Rbm, agentInQuery: string | null, body: Buffer): Answer {
-  const request = parseJson(body.toString('utf8')) as { users: string[]; agentId?: string } | undefined
+  const request = parseJson(textOf(body)) as { users: string[]; agentId?: string } | undefined
   if (request === undefined) return refusal('INVALID_ARGUMENT', 'Invalid JSON payload received.')
   const violations: FieldViolation[] = []
   batch(request, '', violations)
   if (violations.length > 0) return refusal('INVALID_ARGUMENT', violations[0]?.description ?? '', violations)
-  const agentId = request.agentId ?? agentInQuery
+  const agentId = typeof request.agentId === 'string' ? bareAgentId(request.agentId) : agentInQuery
   if (!agentId) return refusal('PERMISSION_DENIED', 'The agent could not be found for this project.')
   if (!rbm.faults.isLaunched(agentId)) return refusal('PERMISSION_DENIED', 'The agent is not launched.')
   const reachableUsers = request.users.filter(hasRcs)

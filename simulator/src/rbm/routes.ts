@@ -1,3 +1,4 @@
+import { bareAgentId } from '../agents.ts'
 import type { Faults } from '../faults.ts'
 import { type Answer, type Drop, invalidField, refusal } from '../http/answers.ts'
 import { type Call, decodePart, type Handler, isJson } from '../http/server.ts'
@@ -63,7 +64,7 @@ export function createRbmRoutes(rbm: Rbm, tokens: Tokens): Handler {
 /** Without what Google puts behind an agent's name. */
 function agentOf(call: Call): string | null {
   const agentId = call.query.get('agentId')
-  return agentId ? agentId.replace(/@rbm\.goog$/, '') : null
+  return agentId ? bareAgentId(agentId) : null
 }
 
 function faultOf({ faults, ledger }: Rbm, call: Call): Answer | Drop | undefined {

@@ -2,13 +2,13 @@ import type { Session } from 'smpp'
 import type { Ledger } from '../phones/ledger.ts'
 import { createOwed, type Owed } from '../state/owed.ts'
 import type { Store } from '../state/store.ts'
+import { waitMsAfter } from '../timing.ts'
 import { corked } from './corked.ts'
 
 type Row = { id: number; tries: number; phone: string; message_id: string; pdu: string }
 
 const IN_FLIGHT_FOR_A_SESSION = 64
 const ANSWER_WITHIN_MS = 10_000
-const FIRST_WAIT_MS = 500
 const LONGEST_WAIT_MS = 60_000
 
 export type Outbox = {
@@ -127,6 +127,5 @@ function accepted({ owed, ledger }: Desk, row: Row): void {
 }
 
 function again({ owed }: Desk, row: Row): void {
-  const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(row.tries, 20), LONGEST_WAIT_MS)
-  owed.again(row.id, Date.now() + waitMs)
+  owed.again(row.id, Date.now() + waitMsAfter(row.tries, LONGEST_WAIT_MS))
 }

@@ -6,9 +6,12 @@ import { corked } from './corked.ts'
 import type { Outbox } from './outbox.ts'
 import { smpp } from './package.ts'
 import { STATUS } from './status.ts'
+import { readSubmission, type Submission } from './submission.ts'
 
 const BIND_WITHIN_MS = 30_000
 const ENQUIRE_EVERY_MS = 30_000
+// Answers that the other side has not read. More than the 64 KiB after which a socket tells that it has room again.
+const MOST_UNREAD_BYTES = 262_144
 
 type Bound = 'transmitter' | 'receiver' | 'transceiver'
 const BINDS = new Map<string, Bound>([
@@ -19,8 +22,14 @@ const BINDS = new Map<string, Bound>([
 // What an SMSC knows and this one doesn't do.
 const UNSUPPORTED = new Set(['query_sm', 'cancel_sm', 'replace_sm', 'submit_multi', 'data_sm', 'broadcast_sm'])
 
-/** Takes a submit_sm and answers it, or does not. */
-export type OnSubmit = (pdu: Pdu, answer: (status: number, messageId?: string) => void, drop: () => void) => void
+/** A session as those see it who take its submits. */
+export type Line = {
+  /** Submits that were taken and are not to be answered. */
+  unanswered: number
+  drop: () => void
+}
+/** Takes a submit_sm and answers it, or does not. `submission`: what it says, or the command_status that refuses it. */
+export type OnSubmit = (pdu: Pdu, submission: Submission | number, line: Line, answer: (status: number, messageId?: string) => void) => void
 
 type Smsc = { identity: Identity; faults: Faults; outbox: Outbox; onSubmit: OnSubmit; enquireEveryMs?: number }
 
@@ -45,6 +54,14 @@ export function createSmppServer(smsc: Smsc): SmppServer {
 
 function serve(session: Session, smsc: Smsc): void {
   let bound: Bound | undefined
+  const line: Line = {
+    unanswered: 0,
+    drop: () => {
+      // What was answered before goes out.
+      session.socket.uncork()
+      session.destroy()
+    },
+  }
   const patience = setTimeout(() => session.destroy(), BIND_WITHIN_MS)
   const enquiring = enquire(session, smsc.enquireEveryMs ?? ENQUIRE_EVERY_MS)
 
@@ -56,14 +73,12 @@ function serve(session: Session, smsc: Smsc): void {
     clearInterval(enquiring)
     smsc.outbox.leave(session)
   })
-  // The package calls this from the reading of a socket: an exception would end the process.
   session.on('pdu', (pdu: Pdu) => {
-    try {
-      receive(pdu)
-    } catch (error) {
-      console.error(error)
-      session.destroy()
-    }
+    receive(pdu)
+    // Whoever reads no answers is not read either: its answers would take all memory.
+    if (session.socket.writableLength <= MOST_UNREAD_BYTES) return
+    session.pause()
+    session.socket.once('drain', () => session.resume())
   })
 
   function receive(pdu: Pdu): void {
@@ -92,19 +107,24 @@ function serve(session: Session, smsc: Smsc): void {
       reply(session, pdu, STATUS.INVBNDSTS)
       return
     }
-    smsc.onSubmit(
-      pdu,
-      (status, messageId) => {
-        reply(session, pdu, status, { message_id: messageId })
-        // A PDU that is cut short means that the two sides don't agree where the next one begins.
-        if (status === STATUS.INVCMDLEN) session.close()
-      },
-      () => {
-        // What was answered before goes out.
-        session.socket.uncork()
-        session.destroy()
-      },
-    )
+    const submission = read(session, pdu)
+    if (submission === undefined) return
+    smsc.onSubmit(pdu, submission, line, (status, messageId) => {
+      reply(session, pdu, status, { message_id: messageId })
+      // A PDU that is cut short means that the two sides don't agree where the next one begins.
+      if (status === STATUS.INVCMDLEN) session.close()
+    })
+  }
+}
+
+/** What the other side wrote may at worst end its session; from here on an exception would be a fault of ours and end the process. */
+function read(session: Session, pdu: Pdu): Submission | number | undefined {
+  try {
+    return readSubmission(pdu)
+  } catch (error) {
+    console.error(error)
+    session.destroy()
+    return undefined
   }
 }
 

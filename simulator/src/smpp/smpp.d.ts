@@ -3,7 +3,7 @@ declare module 'smpp' {
   import type { EventEmitter } from 'node:events'
   import type { Server as NetServer, Socket } from 'node:net'
 
-  export type Message = { message: string | Buffer; udh?: Buffer[]; octets?: number }
+  export type Message = { message: string | Buffer; udh?: Buffer[]; octets?: number; headerIsBroken?: boolean }
 
   /** What came over the line. A field that the sender left out at the end is undefined. */
   export type Pdu = {
@@ -21,7 +21,8 @@ declare module 'smpp' {
     dest_addr_npi?: number
     destination_addr?: string
     esm_class?: number
-    validity_period?: Date | string
+    schedule_delivery_time?: string
+    validity_period?: string
     registered_delivery?: number
     data_coding?: number
     short_message?: Message
@@ -39,6 +40,9 @@ declare module 'smpp' {
   export type Session = EventEmitter & {
     socket: Socket
     send: (pdu: Pdu) => boolean
+    /** Reads no more, until `resume`. */
+    pause: () => void
+    resume: () => void
     deliver_sm: Send
     enquire_link: Send
     submit_sm: Send
@@ -60,7 +64,15 @@ declare module 'smpp' {
     createServer: (listener: (session: Session) => void) => NetServer
     connect: (options: { host: string; port: number }, listener?: () => void) => Session
     PDU: { commandLength: (stream: Socket) => number | false }
-    commands: { submit_sm: { params: { short_message: { type: FieldType; filter: Filter } } } }
+    commands: {
+      submit_sm: {
+        params: {
+          short_message: { type: FieldType; filter: Filter }
+          schedule_delivery_time: { filter: Filter }
+          validity_period: { filter: Filter }
+        }
+      }
+    }
     tlvs: { message_payload: { filter: Filter } }
   }
   // biome-ignore lint/style/noDefaultExport: the package is an object, and most of its names are put into it by a loop.

@@ -19,5 +19,6 @@ export const STATUS = {
   INVDSTTON: 0x50,
   INVDSTNPI: 0x51,
   THROTTLED: 0x58,
+  INVSCHED: 0x61,
   INVEXPIRY: 0x62,
 } as const

@@ -1,7 +1,7 @@
 import type { Message, Pdu } from 'smpp'
+import type { Part } from '../phones/messages.ts'
 import { STATUS } from './status.ts'
-
-export type Part = { reference: number; total: number; number: number }
+import { timeOf } from './times.ts'
 
 /** A submit_sm that is right. */
 export type Submission = {
@@ -10,6 +10,8 @@ export type Submission = {
   text: string
   part: Part | undefined
   expiresAt: number | null
+  /** When the sender wants it delivered, where it is not at once. */
+  scheduledAt: number | null
   registered: number
   /** What the receipt turns round. */
   addresses: { source: Address; destination: Address }
@@ -20,6 +22,12 @@ const LONGEST_SHORT_MESSAGE = 254
 const LONGEST_ADDRESS = 20
 const TON_ALPHANUMERIC = 5
 const UDH_PRESENT = 0x40
+// Receipts and acknowledgements, which go the other way.
+const MESSAGE_TYPE_BITS = 0x3c
+const UCS2 = 8
+// The elements of a header that number the parts of a message.
+const ONE_OCTET_REFERENCE = 0x00
+const TWO_OCTET_REFERENCE = 0x08
 // What goes over the air in one SMS.
 const AIR_OCTETS = 140
 const AIR_SEPTETS = 160
@@ -36,14 +44,15 @@ export function readSubmission(pdu: Pdu): Submission | number {
   if (shortMessage === undefined) return STATUS.INVCMDLEN
   const source = address(pdu.source_addr, pdu.source_addr_ton, pdu.source_addr_npi)
   const destination = address(pdu.destination_addr, pdu.dest_addr_ton, pdu.dest_addr_npi)
-  const wrong = sourceProblem(source) ?? destinationProblem(destination) ?? lengthProblem(pdu)
+  const body = bodyOf(shortMessage, pdu.message_payload)
+  const wrong = sourceProblem(source) ?? destinationProblem(destination) ?? headerProblem(esmClass, body) ?? lengthProblem(pdu, body)
   if (wrong !== undefined) return wrong
   if (!KNOWN_CODINGS.has(dataCoding)) return STATUS.SUBMITFAIL
-  const body = bodyOf(shortMessage, pdu.message_payload)
-  if ((esmClass & UDH_PRESENT) !== 0 && body.udh === undefined) return STATUS.INVESMCLASS
   const part = partOf(pdu, body)
   if (part === 'wrong') return STATUS.INVESMCLASS
-  const expiresAt = expiryOf(pdu.validity_period)
+  const scheduledAt = futureTime(pdu.schedule_delivery_time)
+  if (scheduledAt === undefined) return STATUS.INVSCHED
+  const expiresAt = futureTime(pdu.validity_period)
   if (expiresAt === undefined) return STATUS.INVEXPIRY
   return {
     phone: `+${destination.addr}`,
@@ -51,6 +60,7 @@ export function readSubmission(pdu: Pdu): Submission | number {
     text: typeof body.message === 'string' ? body.message : body.message.toString('hex'),
     part,
     expiresAt,
+    scheduledAt,
     registered: pdu.registered_delivery ?? 0,
     addresses: { source, destination },
   }
@@ -73,29 +83,38 @@ function destinationProblem({ addr, ton, npi }: Address): number | undefined {
   return /^[1-9]\d{6,14}$/.test(addr) ? undefined : STATUS.INVDSTADR
 }
 
-function lengthProblem({ short_message, message_payload, data_coding = 0, esm_class = 0 }: Pdu): number | undefined {
-  const octets = short_message?.octets ?? 0
-  const payload = message_payload?.octets ?? 0
-  if (octets > LONGEST_SHORT_MESSAGE || (octets > 0 && payload > 0)) return STATUS.INVMSGLEN
-  if (octets === 0 || (esm_class & UDH_PRESENT) === 0) return undefined
-  // A part that has its header already goes out as it is, so it must fit. GSM letters come one in an octet and go seven bits each.
-  const header = headerOctets(short_message)
-  const packed = data_coding === 0 || data_coding === 1
+function headerProblem(esmClass: number, body: Message): number | undefined {
+  const lacksHeader = (esmClass & UDH_PRESENT) !== 0 && body.udh === undefined
+  return (esmClass & MESSAGE_TYPE_BITS) !== 0 || lacksHeader || body.udh?.some(isWrongElement) ? STATUS.INVESMCLASS : undefined
+}
+
+/** An element that numbers parts and hasn't the length that it must have. Each is its type, its length and that many octets. */
+const isWrongElement = (element: Buffer): boolean =>
+  (element[0] === ONE_OCTET_REFERENCE && element.length !== 5) || (element[0] === TWO_OCTET_REFERENCE && element.length !== 6)
+
+function lengthProblem(pdu: Pdu, body: Message): number | undefined {
+  const { short_message: short, message_payload: payload, data_coding: dataCoding = 0 } = pdu
+  if ((short?.octets ?? 0) > LONGEST_SHORT_MESSAGE || (short?.octets && payload?.octets)) return STATUS.INVMSGLEN
+  const octets = body.octets ?? 0
+  const header = headerOctets(body)
+  if (dataCoding === UCS2 && (octets - header) % 2 !== 0) return STATUS.INVMSGLEN
+  if (header === 0 && pdu.sar_msg_ref_num === undefined) return undefined
+  // A part goes out as it is, so it must fit. GSM letters come one in an octet and go seven bits each.
+  const packed = dataCoding === 0 || dataCoding === 1
   const fits = packed ? Math.ceil((header * 8) / 7) + (octets - header) <= AIR_SEPTETS : octets <= AIR_OCTETS
   return fits ? undefined : STATUS.INVMSGLEN
 }
 
-const headerOctets = (message: Message | undefined): number =>
-  message?.udh === undefined ? 0 : 1 + message.udh.reduce((sum, element) => sum + element.length, 0)
+const headerOctets = ({ udh }: Message): number => (udh === undefined ? 0 : 1 + udh.reduce((sum, element) => sum + element.length, 0))
 
 /** By the header of the message, with a reference of one octet or two, or by the three TLVs. */
 function partOf(pdu: Pdu, body: Message): Part | undefined | 'wrong' {
   let part: Part | undefined
   for (const element of body.udh ?? []) {
-    if (element[0] === 0x00 && element.length === 5) {
+    if (element[0] === ONE_OCTET_REFERENCE) {
       part = { reference: element.readUInt8(2), total: element.readUInt8(3), number: element.readUInt8(4) }
     }
-    if (element[0] === 0x08 && element.length === 6) {
+    if (element[0] === TWO_OCTET_REFERENCE) {
       part = { reference: element.readUInt16BE(2), total: element.readUInt8(4), number: element.readUInt8(5) }
     }
   }
@@ -106,9 +125,9 @@ function partOf(pdu: Pdu, body: Message): Part | undefined | 'wrong' {
   return part
 }
 
-/** Undefined where it can't be read or has passed. */
-function expiryOf(validity: Date | string | undefined): number | null | undefined {
-  if (validity === undefined || validity === '') return null
-  const at = validity instanceof Date ? validity.getTime() : Number.NaN
-  return at > Date.now() ? at : undefined
+/** Null where there is none; undefined where it can't be read or has passed. */
+function futureTime(text: string | undefined): number | null | undefined {
+  if (text === undefined || text === '') return null
+  const at = timeOf(text)
+  return at !== undefined && at > Date.now() ? at : undefined
 }

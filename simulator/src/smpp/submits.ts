@@ -6,9 +6,9 @@ import type { SmsEnd, Steps } from '../phones/steps.ts'
 import { readSetting, type Store, writeSetting } from '../state/store.ts'
 import type { Outbox } from './outbox.ts'
 import { type ReceiptNotes, receiptPdu, wantsIntermediate, wantsReceipt } from './receipts.ts'
-import type { OnSubmit } from './server.ts'
+import type { Line, OnSubmit } from './server.ts'
 import { STATUS } from './status.ts'
-import { readSubmission, type Submission } from './submission.ts'
+import type { Submission } from './submission.ts'
 
 // Long enough for a receipt to overtake the answer.
 const OVERTAKEN_MS = 100
@@ -36,8 +36,6 @@ type Counter = {
   steps: Steps
   outbox: Outbox
   lastNumber: number
-  /** Submits that are still to be taken without an answer. */
-  toSwallow: number
 }
 
 export function createSubmits(parts: Pick<Counter, 'store' | 'ledger' | 'faults' | 'steps' | 'outbox'>): OnSubmit {
@@ -46,33 +44,38 @@ export function createSubmits(parts: Pick<Counter, 'store' | 'ledger' | 'faults'
   const base = Number(readSetting(store, 'smpp-ids') ?? randomInt(1_000_000_000, 2_000_000_000))
   writeSetting(store, 'smpp-ids', String(base))
   const lastNumber = base + (store.get<{ id: number | null }>('select max(id) as id from messages')?.id ?? 0)
-  const counter: Counter = { ...parts, lastNumber, toSwallow: 0 }
+  const counter: Counter = { ...parts, lastNumber }
 
-  return (pdu, answer, drop) => {
-    const submission = readSubmission(pdu)
-    const refused = refusalOf(counter, submission)
-    const failed = () => answer(STATUS.SYSERR)
-    if (refused !== undefined || typeof submission === 'number') {
-      const status = refused ?? STATUS.SYSERR
+  return (pdu, submission, line, answer) => {
+    const outcome = outcomeOf(counter, submission)
+    if (typeof outcome === 'number') {
       const phone = `+${pdu.destination_addr ?? ''}`
-      parts.ledger.write({ kind: 'sms-refused', channel: 'sms', phone, messageId: '', origin: pdu.source_addr ?? '', detail: { status } })
-      store.committed().then(() => answer(status), failed)
+      parts.ledger.write({
+        kind: 'sms-refused',
+        channel: 'sms',
+        phone,
+        messageId: '',
+        origin: pdu.source_addr ?? '',
+        detail: { status: outcome },
+      })
+      void store.committed().then(() => answer(outcome))
       return
     }
-    const { messageId, overtaken } = take(counter, submission)
-    const swallowed = swallows(counter)
-    store.committed().then(() => {
-      if (swallowed?.cuts) drop()
+    const { messageId, overtaken } = take(counter, outcome)
+    const swallowed = swallows(parts.faults, line)
+    void store.committed().then(() => {
+      if (swallowed?.cuts) line.drop()
       else if (swallowed === undefined && overtaken) setTimeout(answer, OVERTAKEN_MS, STATUS.OK, messageId)
       else if (swallowed === undefined) answer(STATUS.OK, messageId)
-    }, failed)
+    })
   }
 }
 
-function refusalOf({ faults }: Counter, submission: Submission | number): number | undefined {
+/** The submission, or the command_status that refuses it. */
+function outcomeOf({ faults }: Counter, submission: Submission | number): Submission | number {
   if (faults.strikes('smpp.throttled')) return STATUS.THROTTLED
   if (faults.strikes('smpp.queueFull')) return STATUS.MSGQFUL
-  return faults.strikes('smpp.refused')?.status ?? (typeof submission === 'number' ? submission : undefined)
+  return faults.strikes('smpp.refused')?.status ?? submission
 }
 
 /** Writes it down, with what follows on it. `overtaken`: its receipt is to come before its answer. */
@@ -80,7 +83,7 @@ function take(counter: Counter, submission: Submission): { messageId: string; ov
   const { store, ledger, faults, steps } = counter
   const number = ++counter.lastNumber
   const messageId = faults.strikes('smpp.hexInAnswer') ? number.toString(16).toUpperCase() : String(number)
-  const { phone, sender, text, part, expiresAt, registered, addresses } = submission
+  const { phone, sender, text, part, expiresAt, scheduledAt, registered, addresses } = submission
   const notes: ReceiptNotes = { number, registered, addresses }
   const id = addMessage(store, {
     channel: 'sms',
@@ -97,7 +100,7 @@ function take(counter: Counter, submission: Submission): { messageId: string; ov
   tellOnTheWay(counter, id, registered)
   const early = faults.strikes('smpp.receiptBeforeAnswer') && messageById(store, id)
   if (early) steps.deliver(early)
-  else steps.begin({ id, phone, channel: 'sms', expiresAt })
+  else steps.begin({ id, phone, channel: 'sms', expiresAt, scheduledAt })
   return { messageId, overtaken: early !== undefined }
 }
 
@@ -108,10 +111,15 @@ function tellOnTheWay({ store, faults, outbox }: Counter, id: number, registered
   outbox.owe(about, receiptPdu(message, 'ENROUTE', faults))
 }
 
-/** Whether the answer is kept back, and whether the connection is then cut. */
-function swallows(counter: Counter): { cuts: boolean } | undefined {
-  if (counter.toSwallow === 0) counter.toSwallow = counter.faults.strikes('smpp.dropUnanswered')?.submits ?? 0
-  if (counter.toSwallow === 0) return undefined
-  counter.toSwallow--
-  return { cuts: counter.toSwallow === 0 }
+/** Whether the answer is kept back, and whether the connection is then cut; only that uses the fault up. */
+function swallows(faults: Faults, line: Line): { cuts: boolean } | undefined {
+  const fault = line.unanswered > 0 ? faults.armed('smpp.dropUnanswered') : faults.drawn('smpp.dropUnanswered')
+  if (fault === undefined) {
+    line.unanswered = 0
+    return undefined
+  }
+  line.unanswered++
+  const cuts = line.unanswered >= fault.submits
+  if (cuts) faults.useUp('smpp.dropUnanswered')
+  return { cuts }
 }

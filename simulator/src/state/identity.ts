@@ -1,6 +1,7 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { StartError } from '../options.ts'
 import { readSetting, type Store, writeSetting } from './store.ts'
 
 /** What the other side signs in with. Made once, so that a Herald that was configured yesterday still works today. */
@@ -58,13 +59,21 @@ export function writeCarriersFile(dataDir: string, identity: Identity, at: { url
     },
     'simulator-sms': { type: 'smpp', host: at.smppHost, port: at.smppPort, systemId: identity.systemId, password: identity.smppPassword },
   }
+  try {
+    replaceFile(path, `${JSON.stringify(carriers, null, 2)}\n`)
+  } catch (error) {
+    throw new StartError(`The simulator can't write ${path}: ${(error as Error).message}.`)
+  }
+  return path
+}
+
+function replaceFile(path: string, text: string): void {
   const file = openSync(`${path}.new`, 'w', 0o600)
   try {
-    writeSync(file, `${JSON.stringify(carriers, null, 2)}\n`)
+    writeFileSync(file, text)
     fsyncSync(file)
   } finally {
     closeSync(file)
   }
   renameSync(`${path}.new`, path)
-  return path
 }

@@ -3,7 +3,6 @@ import type { Store } from './store.ts'
 
 const ROWS_AT_ONCE = 256
 const MOST_IN_MEMORY = 1000
-const WAIT_AFTER_FAILURE_MS = 500
 
 /** The rows of a table of debts, on their way to whoever pays them: each is handed out once, when it is due and on disk. */
 export type Owed<Row> = {
@@ -42,16 +41,10 @@ export function createOwed<Row extends { id: number }>(store: Store, table: 'web
   function keep(rows: Row[]): void {
     for (const { id } of rows) taken.add(id)
     if (written.push(...rows) > rows.length) return
-    store.committed().then(
-      () => {
-        ready = ready.concat(written.splice(0))
-        pump()
-      },
-      () => {
-        for (const { id } of written.splice(0)) taken.delete(id)
-        alarm.at(Date.now() + WAIT_AFTER_FAILURE_MS)
-      },
-    )
+    void store.committed().then(() => {
+      ready = ready.concat(written.splice(0))
+      pump()
+    })
   }
 
   /** Reads rows again that are taken, but no more than are being paid just now, since nothing is ready when it looks. */

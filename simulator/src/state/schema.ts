@@ -43,8 +43,9 @@ create table if not exists steps (
   primary key (due_at, id)
 ) without rowid;
 
+-- The number of a webhook goes out with it, so no number is ever used twice.
 create table if not exists webhooks (
-  id integer primary key,
+  id integer primary key autoincrement,
   due_at integer not null,
   tries integer not null default 0,
   created_at integer not null,
@@ -57,7 +58,7 @@ create table if not exists webhooks (
 create index if not exists webhooks_by_due on webhooks (due_at, id);
 
 create table if not exists deliver_sm (
-  id integer primary key,
+  id integer primary key autoincrement,
   due_at integer not null,
   tries integer not null default 0,
   phone text not null,

@@ -7,13 +7,16 @@ import { SCHEMA } from './schema.ts'
 /**
  * The one database. Statements run at once, in a transaction that all work of one turn of the event loop shares; `committed` tells when
  * it is safe. A commit of its own for each request would halve the rate.
+ *
+ * What can't be written ends the process: memory is ahead of the database then, and a restart is what brings them together. Nothing of
+ * such a turn was answered, and the database forgets it.
  */
 export type Store = {
   /** A statement that changes something. */
   run: (sql: string, ...values: SQLInputValue[]) => { changes: number; id: number }
   get: <Row>(sql: string, ...values: SQLInputValue[]) => Row | undefined
   all: <Row>(sql: string, ...values: SQLInputValue[]) => Row[]
-  /** Resolves once everything that was written so far is committed; fails where it could not be. */
+  /** Resolves once everything that was written so far is committed. */
   committed: () => Promise<void>
   /** What is to be written just before each commit; `begin` has one follow where nothing else is written. */
   beforeCommit: (write: () => void) => void
@@ -22,6 +25,8 @@ export type Store = {
 }
 
 const BUSY = 5
+// What the disk or the machine does to us, by SQLite's numbers: out of memory, read-only, I/O error, corrupt, full, can't open, no database.
+const NOT_OUR_FAULT = new Set([7, 8, 10, 11, 13, 14, 26])
 
 export function openStore(dataDir: string): Store {
   const db = openExclusively(dataDir)
@@ -42,8 +47,6 @@ export function openStore(dataDir: string): Store {
     if (commit !== undefined) return
     db.exec('begin')
     commit = Promise.withResolvers()
-    // Somebody may wait for it or not; a failure is told to those who do.
-    commit.promise.catch(() => {})
     setImmediate(finish)
   }
 
@@ -53,21 +56,22 @@ export function openStore(dataDir: string): Store {
     try {
       for (const write of writers) write()
       db.exec('commit')
-      commit = undefined
-      ending.resolve()
     } catch (error) {
-      commit = undefined
-      if (db.isTransaction) db.exec('rollback')
-      console.error(`The state could not be written: ${error instanceof Error ? error.message : error}`)
-      ending.reject(error)
+      endWhereNotWritten(dataDir, error)
     }
+    commit = undefined
+    ending.resolve()
   }
 
   return {
     run: (sql, ...values) => {
       begin()
-      const { changes, lastInsertRowid } = prepared(sql).run(...values)
-      return { changes: Number(changes), id: Number(lastInsertRowid) }
+      try {
+        const { changes, lastInsertRowid } = prepared(sql).run(...values)
+        return { changes: Number(changes), id: Number(lastInsertRowid) }
+      } catch (error) {
+        endWhereNotWritten(dataDir, error)
+      }
     },
     get: <Row>(sql: string, ...values: SQLInputValue[]) => prepared(sql).get(...values) as Row | undefined,
     all: <Row>(sql: string, ...values: SQLInputValue[]) => prepared(sql).all(...values) as Row[],
@@ -81,6 +85,13 @@ export function openStore(dataDir: string): Store {
       db.close()
     },
   }
+}
+
+/** Ends the process with a sentence where the disk failed; an error of ours goes on as it is, and ends it with its stack. */
+function endWhereNotWritten(dataDir: string, error: unknown): never {
+  if (!NOT_OUR_FAULT.has(((error as { errcode?: number }).errcode ?? 0) & 0xff)) throw error
+  console.error(`The state in ${dataDir} can't be written, so the simulator ends: ${(error as Error).message}.`)
+  process.exit(1)
 }
 
 /** The lock goes with the process, however that ends. A predecessor that is just ending gets half a second to do so. */
@@ -103,7 +114,7 @@ function openExclusively(dataDir: string): DatabaseSync {
     return db
   } catch (error) {
     if ((error as { errcode?: number }).errcode === BUSY) throw new StartError(`Another simulator runs in ${dataDir} already.`)
-    throw new StartError(`The state in ${dataDir} can't be read: ${error instanceof Error ? error.message : error}.`)
+    throw new StartError(`The state in ${dataDir} can't be opened: ${error instanceof Error ? error.message : error}.`)
   }
 }
 

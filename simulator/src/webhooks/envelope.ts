@@ -1,4 +1,6 @@
 import { createHmac } from 'node:crypto'
+import { fullAgentId } from '../agents.ts'
+import { LAUNCH_EVENT } from './events.ts'
 
 export type WebhookRow = {
   id: number
@@ -22,9 +24,10 @@ export function sign(data: string, clientToken: string): string {
  */
 export function envelope(row: WebhookRow): string {
   const data = Buffer.from(row.data, 'utf8').toString('base64')
-  const businessId = JSON.stringify(`${row.origin}@rbm.goog`)
+  const businessId = JSON.stringify(fullAgentId(row.origin))
   const publishTime = new Date(row.created_at).toISOString()
-  const attributes = `{"business_id":${businessId},"product":"RBM","project_number":"1"}`
+  const launch = row.event === LAUNCH_EVENT ? ',"type":"agent_launch_event","event_type":"AGENT_LAUNCH"' : ''
+  const attributes = `{"business_id":${businessId},"product":"RBM","project_number":"1"${launch}}`
   const ids = `"messageId":"${row.id}","message_id":"${row.id}"`
   const times = `"publishTime":"${publishTime}","publish_time":"${publishTime}"`
   return `{"message":{"data":"${data}","attributes":${attributes},${ids},${times}},"subscription":"projects/simulator/subscriptions/rbm-webhook"}`

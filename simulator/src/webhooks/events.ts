@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { fullAgentId } from '../agents.ts'
 import type { Message } from '../phones/messages.ts'
 import type { Suggestion } from '../phones/suggestions.ts'
 
@@ -14,9 +15,6 @@ export type RbmEvent = {
 
 type Who = { agentId: string; phone: string }
 
-// Google's events carry the agent's full name, though requests have only what stands before the @.
-const fullAgentId = (agentId: string): string => `${agentId}@rbm.goog`
-
 function fromUser({ agentId, phone }: Who) {
   return { senderPhoneNumber: phone, agentId: fullAgentId(agentId), sendTime: new Date().toISOString() }
 }
@@ -30,15 +28,15 @@ export function receiptEvent(message: Message, eventType: 'DELIVERED' | 'READ'):
 }
 
 /** Of the platform, not of the user: the number has another name in it. */
-export function expiryEvent(message: Message): RbmEvent {
-  const eventType = 'TTL_EXPIRATION_REVOKED'
+export function expiryEvent(message: Message, eventType: 'TTL_EXPIRATION_REVOKED' | 'TTL_EXPIRATION_REVOKE_FAILED'): RbmEvent {
   const { phone, origin: agentId, message_id: messageId } = message
   const sendTime = new Date().toISOString()
   const data = { phoneNumber: phone, agentId: fullAgentId(agentId), eventType, eventId: randomUUID(), messageId, sendTime }
   return { agentId, phone, messageId, name: eventType, data }
 }
 
-export function subscriptionEvent(who: Who, eventType: 'UNSUBSCRIBE' | 'SUBSCRIBE'): RbmEvent {
+/** What a user did that is about no message. */
+export function userEvent(who: Who, eventType: 'UNSUBSCRIBE' | 'SUBSCRIBE' | 'IS_TYPING'): RbmEvent {
   return { ...who, messageId: '', name: eventType, data: { ...fromUser(who), eventType, eventId: randomUUID() } }
 }
 
@@ -48,6 +46,21 @@ export function textEvent(who: Who, text: string): RbmEvent {
 
 export function locationEvent(who: Who, location: { latitude: number; longitude: number }): RbmEvent {
   return { ...who, messageId: '', name: 'location', data: { ...fromUser(who), messageId: randomUUID(), location } }
+}
+
+export type UserFile = { mimeType: string; fileSizeBytes: number; fileUri: string; fileName: string }
+
+export function fileEvent(who: Who, payload: UserFile): RbmEvent {
+  return { ...who, messageId: '', name: 'file', data: { ...fromUser(who), messageId: randomUUID(), userFile: { payload } } }
+}
+
+export const LAUNCH_EVENT = 'agent launch'
+
+/** Of no phone: that the agent's launch came to another state. */
+export function launchEvent(agentId: string, newLaunchState: string): RbmEvent {
+  const eventId = randomUUID()
+  const data = { eventId, agentId: fullAgentId(agentId), newLaunchState, sendTime: new Date().toISOString() }
+  return { agentId, phone: '', messageId: '', name: LAUNCH_EVENT, data }
 }
 
 /** A tapped reply is a message with its text; a tapped action is an event without one. Neither says which message it belonged to. */

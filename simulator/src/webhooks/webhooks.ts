@@ -4,12 +4,12 @@ import type { Ledger } from '../phones/ledger.ts'
 import type { Identity } from '../state/identity.ts'
 import { createOwed, type Owed } from '../state/owed.ts'
 import { readSetting, type Store, writeSetting } from '../state/store.ts'
+import { waitMsAfter } from '../timing.ts'
 import { envelope, sign, type WebhookRow } from './envelope.ts'
 import type { RbmEvent } from './events.ts'
 import { type Answer, createPoster, type Poster } from './poster.ts'
 
 const CONCURRENCY = 64
-const FIRST_WAIT_MS = 500
 const LONGEST_WAIT_MS = 600_000
 const GIVE_UP_AFTER_MS = 7 * 86_400_000
 
@@ -107,7 +107,7 @@ async function post(sender: Sender, row: WebhookRow, poster: Poster): Promise<vo
   if (status === 200) settle(sender, row, 'webhook-accepted')
   else if (Date.now() - row.created_at > GIVE_UP_AFTER_MS) settle(sender, row, 'webhook-dropped')
   else {
-    const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(row.tries, 20), LONGEST_WAIT_MS) * (0.75 + Math.random() / 2)
+    const waitMs = waitMsAfter(row.tries, LONGEST_WAIT_MS) * (0.75 + Math.random() / 2)
     owed.again(row.id, Math.round(Date.now() + waitMs))
   }
 }

@@ -6,7 +6,7 @@ import { until } from './until.ts'
 export type Esme = Awaited<ReturnType<typeof connectEsme>>
 
 /** One who sends SMS: the client of the package `smpp`. `answers`: the command_status that deliver_sm gets, one after the other, then 0. */
-export async function connectEsme(carriers: Carriers, answers: number[] = []) {
+export async function connectEsme(carriers: Carriers, answers: number[] | 'never' = []) {
   const { host, port, systemId, password } = carriers['simulator-sms']
   const session: Session = smpp.connect({ host, port })
   const received: Pdu[] = []
@@ -17,7 +17,7 @@ export async function connectEsme(carriers: Carriers, answers: number[] = []) {
   })
   session.on('deliver_sm', (pdu: Pdu) => {
     received.push(pdu)
-    session.send(pdu.response({ command_status: answers.shift() ?? 0 }))
+    if (answers !== 'never') session.send(pdu.response({ command_status: answers.shift() ?? 0 }))
   })
   session.on('enquire_link', (pdu: Pdu) => session.send(pdu.response()))
   after(() => session.destroy())
