@@ -100,6 +100,15 @@ test('a mistake is a sentence and exit code 1', async () => {
   assert.equal(output.stdout, '')
 })
 
+test('where the thread that posts webhooks dies, it ends with a sentence and exit code 1', async () => {
+  const fall = `import { isMainThread } from 'node:worker_threads'
+    if (!isMainThread) setImmediate(() => { throw new Error('fallen') })`
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(fall)}` }
+  const { output, ended } = spawnSimulator(['--data-dir', createDataDir()], undefined, env)
+  assert.equal(await ended, 1)
+  assert.match(output.stderr, /^The thread that posts webhooks died, so the simulator ends: Error: fallen\n/)
+})
+
 test('options are read strictly', () => {
   assert.deepEqual(parseOptions(['--data-dir', 'x', '--port', '0']), {
     dataDir: 'x',

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomUUID } from 'node:crypto'
-import { describe, test } from 'node:test'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, describe, test } from 'node:test'
 import { AGENT, startTestSimulator } from './support/simulator.ts'
 import { until } from './support/until.ts'
 import { startWebhook } from './support/webhook.ts'
@@ -184,6 +186,57 @@ describe('faults of webhooks', () => {
       .filter((id) => ids.includes(id))
     assert.notDeepEqual(order, ids)
   })
+})
+
+/** Answers the challenge and nothing else. */
+async function startSilentWebhook() {
+  let received = 0
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const { secret } = JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    if (secret === undefined) received++
+    else response.end(secret)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const close = () => {
+    server.close()
+    server.closeAllConnections()
+  }
+  after(close)
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received: () => received, close }
+}
+
+test('64 are under way to an address that is silent; the others wait for it or its successor, and challenges do not', async () => {
+  const one = await startTestSimulator()
+  const silent = await startSilentWebhook()
+  const successor = await startWebhook()
+  const put = (url: string) => one.call('PUT', '/simulator/webhook', { url })
+  await put(silent.url)
+  const ids = Array.from({ length: 100 }, () => randomUUID())
+  for (const id of ids) await one.sendMessage('+48500100101', id, text)
+  await until('it has what it gets', () => silent.received() === 64)
+  assert.equal((await put(silent.url)).status, 200)
+  assert.equal(silent.received(), 64)
+  assert.equal((await one.call('GET', '/simulator/counts')).body.owed.webhooks, 100)
+  await put(successor.url)
+  silent.close()
+  await until('the successor has all', () => successor.received.length === ids.length)
+  await until('nothing is owed', async () => (await one.call('GET', '/simulator/counts')).body.owed.webhooks === 0)
+  assert.deepEqual(new Set(successor.data().map(({ messageId }) => messageId)), new Set(ids))
+  const tries = (await one.ledger()).filter(({ kind }) => kind === 'webhook-accepted').map(({ detail }) => detail.tries)
+  assert.deepEqual([tries.filter((each) => each === 1).length, tries.filter((each) => each === 2).length], [36, 64])
+})
+
+test('stopping does not wait for an address that is silent', async () => {
+  const one = await startTestSimulator()
+  const silent = await startSilentWebhook()
+  await one.call('PUT', '/simulator/webhook', { url: silent.url })
+  await one.sendMessage('+48500100101', randomUUID(), text)
+  await until('it is under way', () => silent.received() === 1)
+  const startedAt = performance.now()
+  await one.stop()
+  assert.ok(performance.now() - startedAt < 2000)
 })
 
 test('no two events have the same number, also where nothing is owed in between', async () => {

@@ -13,6 +13,9 @@ export type WebhookRow = {
   data: string
 }
 
+/** What the envelope is made of. */
+export type PostedRow = Pick<WebhookRow, 'id' | 'created_at' | 'origin' | 'event' | 'data'>
+
 /** The signature is over the decoded data, not over the body. */
 export function sign(data: string, clientToken: string): string {
   return createHmac('sha512', clientToken).update(data, 'utf8').digest('base64')
@@ -22,7 +25,7 @@ export function sign(data: string, clientToken: string): string {
  * What is posted: the same for each try, so that the other side can tell a repetition. Put together by hand, since of all its values only
  * the agent's name can hold what JSON must escape.
  */
-export function envelope(row: WebhookRow): string {
+export function envelope(row: PostedRow): string {
   const data = Buffer.from(row.data, 'utf8').toString('base64')
   const businessId = JSON.stringify(fullAgentId(row.origin))
   const publishTime = new Date(row.created_at).toISOString()

@@ -5,11 +5,13 @@ import type { Identity } from '../state/identity.ts'
 import { createOwed, type Owed } from '../state/owed.ts'
 import { readSetting, type Store, writeSetting } from '../state/store.ts'
 import { waitMsAfter } from '../timing.ts'
-import { envelope, sign, type WebhookRow } from './envelope.ts'
+import type { WebhookRow } from './envelope.ts'
 import type { RbmEvent } from './events.ts'
-import { type Answer, createPoster, type Poster } from './poster.ts'
+import type { Answer, Signed } from './poster.ts'
+import { type PosterThread, startPosterThread } from './poster-thread.ts'
 
-const CONCURRENCY = 64
+// Enough that the thread never waits for more while results are on their way to us; it has 64 of them under way.
+const MOST_HANDED_OVER = 256
 const LONGEST_WAIT_MS = 600_000
 const GIVE_UP_AFTER_MS = 7 * 86_400_000
 
@@ -29,20 +31,26 @@ type Sender = {
   identity: Identity
   faults: Faults
   owed: Owed<WebhookRow>
-  target: { url: string; poster: Poster } | undefined
+  thread: PosterThread
+  /** What the thread has, by id. */
+  handedOver: Map<number, WebhookRow>
+  url: string | undefined
   stopped: boolean
-  posting: number
 }
 
 /** Posts what is owed, oldest first, until it is answered with 200. Everything owed is a row, so that a restart goes on with it. */
 export function createWebhooks(store: Store, ledger: Ledger, identity: Identity, faults: Faults): Webhooks {
   const owed = createOwed<WebhookRow>(store, 'webhooks', () => pump(sender))
   const url = readSetting(store, 'webhook')
-  const target = url === undefined ? undefined : { url, poster: createPoster(url, CONCURRENCY) }
-  const sender: Sender = { store, ledger, identity, faults, owed, target, stopped: true, posting: 0 }
+  const thread = startPosterThread((rows) => {
+    for (const { id, status } of rows) hear(sender, id, status)
+    pump(sender)
+  })
+  if (url !== undefined) thread.aim(url)
+  const sender: Sender = { store, ledger, identity, faults, owed, thread, handedOver: new Map(), url, stopped: true }
   return {
     owe: (event) => owe(sender, event),
-    url: () => sender.target?.url,
+    url: () => sender.url,
     register: (to) => register(sender, to),
     start: () => {
       sender.stopped = false
@@ -51,7 +59,7 @@ export function createWebhooks(store: Store, ledger: Ledger, identity: Identity,
     stop: async () => {
       sender.stopped = true
       owed.stop()
-      await sender.target?.poster.close()
+      await thread.stop()
     },
   }
 }
@@ -85,30 +93,30 @@ function add(sender: Sender, { agentId, phone, messageId, name, data }: RbmEvent
   sender.owed.add({ id, ...row }, now + waitMs)
 }
 
-function pump(sender: Sender): void {
-  const { stopped, target, owed } = sender
-  if (stopped || target === undefined) return
-  while (sender.posting < CONCURRENCY) {
+function pump({ stopped, url, owed, handedOver, faults, identity, thread }: Sender): void {
+  if (stopped || url === undefined) return
+  const rows: Signed[] = []
+  while (handedOver.size < MOST_HANDED_OVER) {
     const row = owed.next()
     if (row === undefined) break
-    sender.posting++
-    void post(sender, row, target.poster).finally(() => {
-      sender.posting--
-      pump(sender)
-    })
+    handedOver.set(row.id, row)
+    const { id, created_at, origin, event, data } = row
+    const key = faults.strikes('webhooks.wrongSignature') ? randomUUID() : identity.webhookToken
+    rows.push({ row: { id, created_at, origin, event, data }, key })
   }
+  if (rows.length > 0) thread.post(rows)
 }
 
-async function post(sender: Sender, row: WebhookRow, poster: Poster): Promise<void> {
-  const { faults, identity, owed } = sender
-  const key = faults.strikes('webhooks.wrongSignature') ? randomUUID() : identity.webhookToken
-  const { status } = await poster.post(envelope(row), sign(row.data, key))
-  if (sender.stopped) return
+function hear(sender: Sender, id: number, status: number): void {
+  const { owed, handedOver } = sender
+  const row = handedOver.get(id)
+  if (row === undefined) return
+  handedOver.delete(id)
   if (status === 200) settle(sender, row, 'webhook-accepted')
   else if (Date.now() - row.created_at > GIVE_UP_AFTER_MS) settle(sender, row, 'webhook-dropped')
   else {
     const waitMs = waitMsAfter(row.tries, LONGEST_WAIT_MS) * (0.75 + Math.random() / 2)
-    owed.again(row.id, Math.round(Date.now() + waitMs))
+    owed.again(id, Math.round(Date.now() + waitMs))
   }
 }
 
@@ -119,16 +127,13 @@ function settle({ ledger, owed }: Sender, row: WebhookRow, kind: 'webhook-accept
 }
 
 async function register(sender: Sender, to: string): Promise<string | undefined> {
-  const { store, identity, owed } = sender
+  const { store, identity, owed, thread } = sender
   const secret = randomUUID()
-  const poster = createPoster(to, CONCURRENCY)
-  const problem = challengeProblem(await poster.post(JSON.stringify({ clientToken: identity.webhookToken, secret })), secret)
-  if (problem !== undefined || sender.stopped) {
-    await poster.close()
-    return problem
-  }
-  sender.target?.poster.retire()
-  sender.target = { url: to, poster }
+  const answer = await thread.challenge(to, JSON.stringify({ clientToken: identity.webhookToken, secret }))
+  const problem = challengeProblem(answer, secret)
+  if (problem !== undefined || sender.stopped) return problem
+  thread.aim(to)
+  sender.url = to
   writeSetting(store, 'webhook', to)
   owed.hurry()
   await store.committed()

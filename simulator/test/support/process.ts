@@ -7,10 +7,10 @@ import { until } from './until.ts'
 export const PROGRAM = fileURLToPath(new URL('../../bin/herald-simulator.js', import.meta.url))
 
 /** `fileBlocks`: no file of it may grow beyond so many blocks of 512 bytes, as on a disk that is full. */
-export function spawnSimulator(args: string[], fileBlocks?: number) {
+export function spawnSimulator(args: string[], fileBlocks?: number, env: Record<string, string> = {}) {
   const limit = fileBlocks === undefined ? '' : `ulimit -f ${fileBlocks}; `
   const command = ['-c', `${limit}exec "$0" "$@"`, process.execPath, PROGRAM, ...args]
-  const child: ChildProcess = spawn('/bin/sh', command, { stdio: ['pipe', 'pipe', 'pipe'] })
+  const child: ChildProcess = spawn('/bin/sh', command, { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, ...env } })
   const output = { stdout: '', stderr: '' }
   child.stdout?.on('data', (chunk) => {
     output.stdout += chunk
