@@ -6,6 +6,7 @@ import { HOST_EXPECTED, isHost } from '../config.ts'
 import { OperatorError, type Violation } from '../errors.ts'
 import { createSchemaCompiler } from '../validation.ts'
 import type { GoogleRbmSettings } from './google-rbm/settings.ts'
+import { isObject } from './json.ts'
 import type { SmppSettings } from './smpp/settings.ts'
 
 export type CarrierSettings = { rcs: GoogleRbmSettings[]; sms: SmppSettings | undefined }
@@ -130,10 +131,6 @@ function readJson(path: string): unknown {
     const position = /at position (\d+)/.exec((error as Error).message)?.[1]
     return `is not valid JSON${position === undefined ? '' : `: it breaks at character ${Number(position) + 1}`}`
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function wrong(path: string, problems: string[]): OperatorError {

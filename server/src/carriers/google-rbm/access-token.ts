@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
+import { fieldsOf } from '../json.ts'
 import type { Answer, Http } from './http.ts'
-import { fieldsOf } from './json.ts'
 
 /** The fields that we use of a service account's key file, as Google's console gives it out. */
 export type ServiceAccount = { client_email: string; private_key: string; private_key_id?: string; token_uri: string }

@@ -1,6 +1,6 @@
 import type { Outcome, Refusal } from '../carrier.ts'
+import { fieldsOf, isObject } from '../json.ts'
 import type { Answer } from './http.ts'
-import { fieldsOf, isObject } from './json.ts'
 
 // What the network's answers mean.
 
@@ -18,7 +18,7 @@ const REQUEST_TIMEOUT = 408
 export type Verdict =
   | Extract<Outcome, { is: 'sent' }>
   | (Extract<Outcome, { is: 'refused' }> & { status: number })
-  /** Its `afterMs` is for the back-off to say. */
+  /** After how long is for the circuit to say. */
   | { is: 'again'; detail: string }
   | { is: 'unknown'; detail: string }
 

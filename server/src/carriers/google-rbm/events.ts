@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { normalisePhoneNumber } from '../../phone-numbers.ts'
 import { parseTimestamp } from '../../time.ts'
 import type { CarrierEvent, CarrierEventKind } from '../carrier.ts'
+import { fieldsOf, isObject, parseJson } from '../json.ts'
 import { storableText } from '../storable-text.ts'
-import { fieldsOf, isObject, parseJson } from './json.ts'
 import { readPostback } from './postback.ts'
 
 // The network's events: UserMessage, UserEvent, ServerEvent and AgentLaunchEvent in Google's documents. Fields that we don't know are
@@ -14,23 +14,23 @@ type Fields = Record<string, unknown>
 
 export function eventOf(carrier: string, data: Buffer, postbackKey: Buffer): CarrierEvent {
   const fields = fieldsOf(parseJson(data))
-  const kind = kindOf(fields, postbackKey)
+  const phone = phoneOf(fields)
   return {
     carrier,
     eventId: idOf(fields) ?? createHash('sha256').update(data).digest('hex'),
     occurredAt: parseTimestamp(textOf(fields.sendTime)) ?? new Date(),
-    phone: phoneOf(fields) ?? '',
-    ...kind,
+    phone: phone ?? '',
+    ...kindOf(fields, phone, postbackKey),
   }
 }
 
-function kindOf(fields: Fields, postbackKey: Buffer): CarrierEventKind {
+function kindOf(fields: Fields, phone: string | undefined, postbackKey: Buffer): CarrierEventKind {
   const agentId = agentIdOf(fields)
   if (agentId === undefined) return unknown('an event without an agent')
   if (typeof fields.newLaunchState === 'string') {
     return { kind: 'agent-launch', agentId, state: storableText(fields.newLaunchState.slice(0, 100)) }
   }
-  if (phoneOf(fields) === undefined) return unknown('an event without a phone number')
+  if (phone === undefined) return unknown('an event without a phone number')
   if (fields.suggestionResponse !== undefined) return tapOf(agentId, fieldsOf(fields.suggestionResponse), postbackKey)
   if (fields.eventType !== undefined) return receiptOf(agentId, fields)
   return messageOf(agentId, fields)

@@ -1,6 +1,6 @@
 import { type Dispatcher, Pool } from 'undici'
 import packageJson from '../../../package.json' with { type: 'json' }
-import { parseJson } from './json.ts'
+import { parseJson } from '../json.ts'
 
 export type Request = { method: 'GET' | 'POST' | 'DELETE'; path: string; headers?: Record<string, string>; body?: string }
 /** `body` is undefined where it was not JSON, as a proxy's error page is not. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Reach } from '../carrier.ts'
+import { fieldsOf, isObject } from '../json.ts'
 import { isRefusal } from './answers.ts'
 import type { Answer, Request } from './http.ts'
-import { fieldsOf, isObject } from './json.ts'
 
 // Whether numbers can be reached by RCS. The network's own answer is up to hours old: phones check in every one to four hours.
 

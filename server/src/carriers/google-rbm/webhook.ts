@@ -2,8 +2,8 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import type { OnEvents } from '../carrier.ts'
+import { fieldsOf } from '../json.ts'
 import { eventOf } from './events.ts'
-import { fieldsOf } from './json.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
 export type WebhookOptions = {
