@@ -6,6 +6,7 @@ import { type Carriers, openCarriers } from './carriers/carriers.ts'
 import type { CarrierSettings } from './carriers/settings.ts'
 import type { Config } from './config.ts'
 import { type Database, openDatabase } from './db/database.ts'
+import type { Pool } from './db/pool.ts'
 import { installationSecret } from './db/secrets.ts'
 import { createEventKeeper } from './delivery/carrier-events.ts'
 import { OperatorError } from './errors.ts'
@@ -34,6 +35,8 @@ export type ServiceOptions = {
   roles?: readonly Role[]
   /** Which networks there are. Asked once the database is open: of two services on one directory, the second learns that first. */
   findCarriers?: () => Promise<CarrierSettings>
+  /** What has to be there before anybody is let in: whoever finds /readyz willing finds it done. */
+  beforeListening?: (pool: Pool) => Promise<void>
   timeouts?: Timeouts
 }
 
@@ -64,6 +67,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
     let carriers: Carriers | undefined
     // First of all: nobody new is let in while the rest is closed.
     closers.unshift(() => Promise.all([closeApp(app), carriers?.close()]))
+    await options.beforeListening?.(database.pool)
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
     if (roles.includes('delivery')) carriers = openCarriers(settings, { postbackKey, onEvents, logger })
     return { url, database, stop: () => closeAll(closers) }

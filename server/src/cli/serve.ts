@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import type { Logger } from 'pino'
 import type { CarrierSettings } from '../carriers/settings.ts'
 import type { Config } from '../config.ts'
+import type { Pool } from '../db/pool.ts'
 import { createLogger } from '../http/log.ts'
 import { ROLES, type Role } from '../roles.ts'
 import type { Service } from '../service.ts'
@@ -33,7 +34,11 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
   const { startService } = await import('../service.ts')
   const { makeDemoAccount } = await import('./demo.ts')
   const { findCarriers, simulator } = await chooseNetwork(config, logger, roles)
-  const service = await startService(config, logger, { roles, findCarriers }).catch(async (error: unknown) => {
+  let isNew = false
+  async function beforeListening(pool: Pool): Promise<void> {
+    isNew = config.databaseUrl === undefined && (await makeDemoAccount(pool, config.dataDir))
+  }
+  const service = await startService(config, logger, { roles, findCarriers, beforeListening }).catch(async (error: unknown) => {
     await simulator()?.stop()
     throw error
   })
@@ -43,7 +48,6 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
   }
   try {
     await simulator()?.tellWhere(reachableHere(service.url))
-    const isNew = config.databaseUrl === undefined && (await makeDemoAccount(service.database.pool, config.dataDir))
     greet(config, { url: reachableHere(service.url), roles, isNew, simulator: simulator() })
     return { ...service, stop }
   } catch (error) {

@@ -44,12 +44,16 @@ describe('herald serve', { concurrency: 2 }, () => {
 
   test('the first start makes a demo account that works; its credentials are in files of the owner alone and are not printed', async () => {
     const dataDir = await createDataDir()
-    const first = await startHerald({ HERALD_DATA_DIR: dataDir })
+    const port = await freePort()
+    const starting = startHerald({ HERALD_DATA_DIR: dataDir, HERALD_PORT: `${port}` })
+    await until('it says that it can serve', () => isReady(port))
+    // As soon as that: a script that waits for it goes on with these.
     const demo = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8'))
     const header = readFileSync(join(dataDir, 'demo.header'), 'utf8')
     assert.equal(header, `Authorization: ${demo.authorization}\n`)
     for (const file of ['demo.json', 'demo.header']) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600)
 
+    const first = await starting
     const { body } = await call(`${first.url}/v1/agents`, { authorization: demo.authorization })
     assert.deepEqual(
       body.items.map((agent: { billingType: string }) => agent.billingType),
@@ -198,4 +202,19 @@ async function hangingRequest(url: string, pool: Pool) {
       blocker.release()
     },
   }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+function isReady(port: number): Promise<boolean> {
+  return fetch(`http://127.0.0.1:${port}/readyz`).then(
+    ({ ok }) => ok,
+    () => false,
+  )
 }
