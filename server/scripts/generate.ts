@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { buildApp } from '../src/app.ts'
 import { loadConfig } from '../src/config.ts'
 import { createPool } from '../src/db/pool.ts'
+import { FAILURES } from '../src/delivery/failures.ts'
 import { ERRORS } from '../src/errors.ts'
 import { createLogger } from '../src/http/log.ts'
 
@@ -17,6 +18,7 @@ export async function generateFiles(): Promise<Record<string, string>> {
 
 function errorsPage(): string {
   const rows = Object.entries(ERRORS).map(([code, { status, when }]) => `| ${status} | \`${code}\` | ${when} |`)
+  const failures = Object.entries(FAILURES).map(([reason, description]) => `| \`${reason}\` | ${description} |`)
   return `# Errors
 
 Every failed request is answered with this body, whatever failed. Made from \`server/src/errors.ts\` by \`npm run generate\`.
@@ -40,6 +42,14 @@ ${rows.join('\n')}
 
 The checks come in this order: credentials (401), limits (429), module (403), path and method (404, 405), the request itself (400, 413, 415),
 what it names (404), conflicts (409). Retry 429, 503 and other 5xx with growing delay; the rest stays as it is until the request is mended.
+
+## Failures
+
+A message that was accepted and then failed says why in \`failure\`: the reason is one of these, and the description adds what the network said.
+
+| reason | description |
+|---|---|
+${failures.join('\n')}
 `
 }
 

@@ -15,6 +15,7 @@ const repository = fileURLToPath(new URL('../../', import.meta.url))
 const START = 'npm ci && npm start'
 const TEST = 'npm ci && npm test'
 const READY_PATIENCE_MS = 180_000
+const READ_PATIENCE_MS = 15_000
 const STOP_PATIENCE_MS = 10_000
 
 type User = { name: string; uid?: number; gid?: number }
@@ -84,8 +85,8 @@ async function proveStart(clone: string, home: string, user: User, firstRequest:
   const ended = exitCode(child)
   try {
     await untilReady(child)
-    const answer = await readFirstRequest(firstRequest, clone, home, user)
-    if (!answer.includes('"demo-single"')) throw new Error(`the first request answered ${answer}`)
+    const answer = await sendFirstMessage(firstRequest, clone, home, user)
+    await untilRead(answer, clone)
     await stopByCtrlC(child, ended)
   } catch (error) {
     process.kill(-(child.pid as number), 'SIGKILL')
@@ -107,13 +108,32 @@ async function untilReady(child: ChildProcess): Promise<void> {
 }
 
 /** With curl where there is one; it is part of no promise, so without it the same request is made from here. */
-async function readFirstRequest(command: string, clone: string, home: string, user: User): Promise<string> {
+async function sendFirstMessage(command: string, clone: string, home: string, user: User): Promise<string> {
   const options = { cwd: clone, env: { PATH: process.env.PATH, HOME: home }, uid: user.uid, gid: user.gid }
   try {
     return execFileSync('sh', ['-c', `${command} --silent --fail`], options).toString('utf8')
   } catch {
-    const authorization = readFileSync(join(clone, 'data/demo.header'), 'utf8').replace('Authorization: ', '').trim()
-    return await (await fetch(command.split(' ').at(-1) as string, { headers: { authorization } })).text()
+    const [, url, body] = /(http\S+) -d '([^']*)'/.exec(command) as unknown as [string, string, string]
+    const headers = { ...demoAuthorization(clone), 'Content-Type': 'application/json', 'Idempotency-Key': 'first' }
+    return await (await fetch(url, { method: 'POST', headers, body })).text()
+  }
+}
+
+function demoAuthorization(clone: string): { Authorization: string } {
+  return { Authorization: readFileSync(join(clone, 'data/demo.header'), 'utf8').replace('Authorization: ', '').trim() }
+}
+
+/** The simulated phone gets the message and reads it. */
+async function untilRead(answer: string, clone: string): Promise<void> {
+  const { messageId } = JSON.parse(answer) as { messageId?: string }
+  if (messageId === undefined) throw new Error(`the first message was answered with ${answer}`)
+  const giveUpAt = Date.now() + READ_PATIENCE_MS
+  for (;;) {
+    const response = await fetch(`http://127.0.0.1:8080/v1/messages/${messageId}`, { headers: demoAuthorization(clone) })
+    const { status } = (await response.json()) as { status?: string }
+    if (status === 'READ') return
+    if (Date.now() > giveUpAt) throw new Error(`the first message is ${status}`)
+    await sleep(1_000)
   }
 }
 

@@ -20,6 +20,8 @@ import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
 import { createServer, type Timeouts } from './http/server.ts'
 import { checkQueryFirst } from './http/validation.ts'
+import { messageRoutes } from './messages/routes.ts'
+import { MESSAGES_TAG } from './messages/schemas.ts'
 import { ROLES, type Role } from './roles.ts'
 import { NoQuery } from './schemas.ts'
 import { templateRoutes } from './templates/routes.ts'
@@ -63,7 +65,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   answerUnknownRoutes(app)
   acceptJsonOnly(app)
   checkQueryFirst(app)
-  await describeApi(app, { version: packageJson.version, tags: [AGENTS_TAG, TEMPLATES_TAG] })
+  await describeApi(app, { version: packageJson.version, tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG] })
 
   serveHealth(app, pool, () => stopping)
   serveDocs(app)
@@ -95,4 +97,5 @@ async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool): Pr
   for (const schema of CONTENT_SCHEMAS) v1.addSchema(schema)
   await v1.register(agentRoutes, { pool })
   await v1.register(templateRoutes, { pool })
+  await v1.register(messageRoutes, { pool })
 }

@@ -8,7 +8,9 @@ import type { Config } from './config.ts'
 import { type Database, openDatabase } from './db/database.ts'
 import type { Pool } from './db/pool.ts'
 import { installationSecret } from './db/secrets.ts'
-import { createEventKeeper } from './delivery/carrier-events.ts'
+import { type Delivery, startDelivery } from './delivery/delivery.ts'
+import { createDeliveryMetrics } from './delivery/metrics.ts'
+import { createEventTaker } from './delivery/receipts.ts'
 import { OperatorError } from './errors.ts'
 import { answerErrors, newRequestId } from './http/error-answers.ts'
 import { serveMetrics } from './http/metrics.ts'
@@ -53,7 +55,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
   try {
     const settings = await findCarriers()
     const postbackKey = await installationSecret(database.pool, 'postback')
-    const onEvents = createEventKeeper(database.pool)
+    const onEvents = createEventTaker(database.pool)
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
     const app = await buildApp(config, database.pool, logger, { ...options, webhook })
     if (config.metricsAddress !== undefined) {
@@ -64,12 +66,16 @@ export async function startService(config: Config, logger: Logger, options: Serv
       closers.unshift(() => metricsServer.close())
       await listen(metricsServer, config.metricsAddress, 'HERALD_METRICS_ADDRESS')
     }
-    let carriers: Carriers | undefined
+    let stopDelivery = async () => {}
     // First of all: nobody new is let in while the rest is closed.
-    closers.unshift(() => Promise.all([closeApp(app), carriers?.close()]))
+    closers.unshift(() => Promise.all([closeApp(app), stopDelivery()]))
     await options.beforeListening?.(database.pool)
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
-    if (roles.includes('delivery')) carriers = openCarriers(settings, { postbackKey, onEvents, logger })
+    if (roles.includes('delivery')) {
+      const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
+      const delivery = startDelivery({ pool: database.pool, carriers, logger, metrics: createDeliveryMetrics(app.metrics.registry) })
+      stopDelivery = () => endDelivery(delivery, carriers)
+    }
     return { url, database, stop: () => closeAll(closers) }
   } catch (error) {
     await closeAll(closers)
@@ -79,6 +85,11 @@ export async function startService(config: Config, logger: Logger, options: Serv
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host.startsWith('127.')
+}
+
+/** Nothing more is taken up; calls under way end, or are ended, and what came of them is written down. */
+async function endDelivery(delivery: Delivery, carriers: Carriers): Promise<void> {
+  await Promise.all([delivery.stop(), carriers.close()])
 }
 
 async function closeAll(closers: (() => Promise<unknown>)[]): Promise<void> {

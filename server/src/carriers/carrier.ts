@@ -26,7 +26,8 @@ export type Outcome =
   | { is: 'again'; afterMs: number; detail: string }
   /** It may have happened: the answer was lost. By RCS it is safe to repeat, since our id is the network's; an SMS is never repeated. */
   | { is: 'unknown'; afterMs: number; detail: string }
-  /** It was not sent, since by this machine's clock it has expired. Whether it has is for the database to say. */
+  /** It was not sent, since by this machine's clock it has expired; whether it has is for the database to say. Of an SMS only: RCS messages
+   *  carry their expiry to the network. */
   | { is: 'expired' }
 
 export type RevokeOutcome =
@@ -61,6 +62,7 @@ export type RcsCarrier = {
   concurrency: number
   /** How many messages the network takes; for whoever paces them. */
   messagesPerSecond: number | undefined
+  messagesPerSecondPerAgent: number | undefined
   /** For how long messages of this agent would only be told to come again, at the least: they need not be claimed meanwhile. */
   pausedForMs: (agentId: string) => number
   /** Gets what the first message would have to wait for, and says in the log whether the network can be used. */

@@ -35,6 +35,7 @@ const GoogleRbm = Type.Object(
     webhookToken: Type.String({ minLength: 16, maxLength: 1000 }),
     connections: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
     messagesPerSecond: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000 })),
+    messagesPerSecondPerAgent: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000 })),
   },
   { additionalProperties: false, rules: googleRules },
 )
@@ -104,14 +105,15 @@ function keyFileProblems(path: string, name: string, keyFile: unknown): string[]
 }
 
 function googleSettings(path: string, name: string, entry: Static<typeof GoogleRbm>): GoogleRbmSettings {
-  const { region, address, serviceAccount, serviceAccountFile, webhookToken, connections = DEFAULT_CONNECTIONS, messagesPerSecond } = entry
+  const { region, address, serviceAccount, serviceAccountFile, webhookToken, connections = DEFAULT_CONNECTIONS } = entry
   return {
     name,
     address: address ?? `https://${region === undefined ? '' : `${region}-`}${GOOGLE}`,
     serviceAccount: serviceAccount ?? (readJson(resolve(dirname(path), serviceAccountFile as string)) as Static<typeof ServiceAccountKey>),
     webhookToken,
     connections,
-    messagesPerSecond,
+    messagesPerSecond: entry.messagesPerSecond,
+    messagesPerSecondPerAgent: entry.messagesPerSecondPerAgent,
   }
 }
 

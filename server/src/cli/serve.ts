@@ -13,6 +13,12 @@ import type { Simulator } from './simulator.ts'
 // npm passes a terminal's Ctrl-C on to a service that has got it already: two signals within this time are one.
 const SAME_SIGNAL_MS = 1_000
 const STOP_DEADLINE_MS = 9_500
+// As in the README; the agent is the demo account's.
+const DEMO_MESSAGE = {
+  agentId: 'demo-single',
+  recipient: '+48500100200',
+  message: { inline: { type: 'MESSAGE', content: 'Hello' } },
+}
 
 export const serveCommand = new Command('serve')
   .description('run the service')
@@ -88,8 +94,9 @@ function greet(config: Config, { url, roles, isNew, simulator }: Greeting): void
   }
   if (isNew) {
     lines.push(
-      `A demo account is set up; its credentials are in ${shownPath(join(config.dataDir, 'demo.json'))}. A first request:`,
-      `  curl -H @${shownPath(join(config.dataDir, 'demo.header'))} ${url}/v1/agents`,
+      `A demo account is set up; its credentials are in ${shownPath(join(config.dataDir, 'demo.json'))}. A first message:`,
+      `  curl -H @${shownPath(join(config.dataDir, 'demo.header'))} -H 'Content-Type: application/json' -H 'Idempotency-Key: first' \\`,
+      `    ${url}/v1/messages -d '${JSON.stringify(DEMO_MESSAGE)}'`,
     )
   }
   console.error(lines.join('\n'))

@@ -4,9 +4,9 @@ import { isUnavailable, Overloaded } from './pool.ts'
  * Makes one call for many callers. Items that arrive while a batch runs are gathered and go out together as the next one: under load
  * the batches grow by themselves, and a lone item waits for nothing. There is no timer to tune.
  *
- * `run` gets the items in the order of arrival and returns one result for each, in the same order. When it throws, every caller of
- * that batch gets the error, and the next batch starts afresh; but where the database is out of reach, all who wait are told so at
- * once, instead of batch after batch running into the same time-out.
+ * `run` gets the items in the order of arrival and returns one result for each, in the same order. When it throws, each item of the batch
+ * is run alone: what is wrong with one must not fail its neighbours. But where the database is out of reach, all who wait are told so
+ * at once, instead of batch after batch running into the same time-out.
  */
 export function createBatcher<Item, Result>(
   run: (items: Item[]) => Promise<Result[]>,
@@ -25,9 +25,15 @@ export function createBatcher<Item, Result>(
         resolve(results[index] as Result)
       })
     } catch (error) {
-      const failed = isUnavailable(error) ? [...batch, ...waiting.splice(0)] : batch
-      for (const { reject } of failed) reject(error)
+      await failBatch(batch, error)
     }
+  }
+
+  async function failBatch(batch: Waiting[], error: unknown): Promise<void> {
+    if (isUnavailable(error)) {
+      for (const { reject } of [...batch, ...waiting.splice(0)]) reject(error)
+    } else if (batch.length === 1) batch[0]?.reject(error)
+    else for (const alone of batch) await runBatch([alone])
   }
 
   async function drain(): Promise<void> {

@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
 import { joinEmbeddedServer } from './embedded/server.ts'
 import { ensureSchema } from './migrate.ts'
+import { ensurePartitions } from './partitions.ts'
 import { checkServer, createPool, isUnavailable, type Pool } from './pool.ts'
 
 export type Database = { pool: Pool; close: () => Promise<void> }
@@ -38,6 +39,7 @@ export async function openDatabase(config: Config, options: Options): Promise<Da
     // A command sets up an empty database, but leaves the upgrade of one that nodes may be working on to `migrate` and `serve`; the
     // embedded one has no other nodes.
     if (options.role !== 'migration') await ensureSchema(pool, options.role === 'service' || embedded !== undefined)
+    if (options.role === 'service') await ensurePartitions(pool)
     return database
   } catch (error) {
     await database.close()

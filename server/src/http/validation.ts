@@ -15,8 +15,7 @@ export function buildValidator(sharedSchemas: Record<string, object>): FastifySc
       const value = readText(schema, httpPart, data)
       const violations = check(value)
       if (violations.length === 0) return { value }
-      const code = httpPart === 'body' ? codeFor(schema, violations) : 'RCS_INVALID_REQUEST'
-      return { error: new ApiError(code, { details: mostTelling(violations) }) }
+      return { error: new ApiError(codeFor(schema, httpPart, violations), { details: mostTelling(violations) }) }
     }
   }
 }
@@ -38,9 +37,16 @@ function mostTelling(violations: Violation[]): Violation[] {
 }
 
 /** Parts of a body whose faults have a code of their own. Where several are at fault, the first of these is the code. */
-const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [['message', 'RCS_INVALID_MESSAGE']]
+const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [
+  ['message', 'RCS_INVALID_MESSAGE'],
+  ['recipient', 'RCS_INVALID_RECIPIENT'],
+  ['recipients', 'RCS_INVALID_RECIPIENT'],
+]
 
-function codeFor(schema: TSchema, violations: Violation[]): ErrorCode {
+function codeFor(schema: TSchema, httpPart: string | undefined, violations: Violation[]): ErrorCode {
+  // The one header that the API asks for, beside those that the guard judges.
+  if (httpPart === 'headers') return 'RCS_IDEMPOTENCY_KEY_REQUIRED'
+  if (httpPart !== 'body') return 'RCS_INVALID_REQUEST'
   const fields = new Set(violations.map(({ path }) => path.split('/')[1]))
   // Only of bodies that have such a part: elsewhere it is a field that nobody knows.
   return CODES_BY_FIELD.find(([field]) => fields.has(field) && field in propertiesOf(schema))?.[1] ?? 'RCS_INVALID_REQUEST'

@@ -64,7 +64,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     const { id, createdAt, updatedAt, ...fields } = template
     const checked = await call(`${first.url}/v1/templates/check`, { method: 'POST', authorization: demo.authorization, body: fields })
     assert.deepEqual([checked.status, checked.body.valid], [200, true])
-    assert.match(first.output.stderr, new RegExp(`curl -H @\\S+demo\\.header ${first.url}/v1/agents`))
+    assert.match(first.output.stderr, new RegExp(`curl -H @\\S+demo\\.header .*\\s+${first.url}/v1/messages -d`))
     assert.ok(!`${first.output.stdout}${first.output.stderr}`.includes(demo.secret))
     assert.ok(!`${first.output.stdout}${first.output.stderr}`.includes(demo.integrationKey))
     first.child.kill('SIGTERM')

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { joinEmbeddedServer } from '../../src/db/embedded/server.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { databaseUrl, TEMPLATE } from './database.ts'
 
@@ -31,6 +32,7 @@ export async function globalSetup(): Promise<void> {
   await admin.end()
   const pool = createPool({ connectionString: databaseUrl(TEMPLATE) }, () => {})
   await migrate(pool)
+  await ensurePartitions(pool)
   await pool.end()
 }
 

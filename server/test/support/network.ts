@@ -53,7 +53,15 @@ export async function startNetwork(connections = 10): Promise<TestNetwork> {
     token_uri: `${address}/token`,
   }
   return {
-    settings: { name: 'network', address, serviceAccount, webhookToken: 'w'.repeat(16), connections, messagesPerSecond: undefined },
+    settings: {
+      name: 'network',
+      address,
+      serviceAccount,
+      webhookToken: 'w'.repeat(16),
+      connections,
+      messagesPerSecond: undefined,
+      messagesPerSecondPerAgent: undefined,
+    },
     asked,
     tokens,
     answer: (next) => {

@@ -19,6 +19,7 @@ export function createGoogleRbm(settings: GoogleRbmSettings, options: { postback
     longestCallMs: LONGEST_CALL_MS,
     concurrency: settings.connections,
     messagesPerSecond: settings.messagesPerSecond,
+    messagesPerSecondPerAgent: settings.messagesPerSecondPerAgent,
     pausedForMs: calls.pausedForMs,
     connect: async () => {
       try {
@@ -29,8 +30,7 @@ export function createGoogleRbm(settings: GoogleRbmSettings, options: { postback
       }
     },
     send: async (message) => {
-      const { messageId, agentId, recipient, expiresAt } = message
-      if (expiresAt.getTime() <= Date.now()) return { is: 'expired' }
+      const { messageId, agentId, recipient } = message
       const body = JSON.stringify(agentMessage(message, (buttonId) => writePostback(postbackKey, { messageId, buttonId })))
       if (Buffer.byteLength(body) > MESSAGE_MAX_BYTES) {
         return { is: 'refused', reason: 'REJECTED', detail: `the message is over ${MESSAGE_MAX_BYTES} bytes as JSON` }

@@ -9,5 +9,7 @@ export type GoogleRbmSettings = {
   webhookToken: string
   /** How many requests are made at once. */
   connections: number
+  /** Of all agents together, and of each. */
   messagesPerSecond: number | undefined
+  messagesPerSecondPerAgent: number | undefined
 }

@@ -286,16 +286,13 @@ test('each button type arrives as the network has it', async () => {
   })
 })
 
-test('a message that lives for 15 days is taken by a network whose clock is some seconds behind, and one that has expired is not sent', async () => {
+test('a message that lives for 15 days is taken by a network whose clock is some seconds behind', async () => {
   const content = { type: 'MESSAGE', content: 'Hello' } as const
   const message = { messageId: randomUUID(), agentId: 'a', recipient: '+48500109810', content, traffic: 'TRANSACTION' } as const
   const inFifteenDays = new Date(Date.now() + 15 * 86_400_000 + 5_000)
   assert.equal((await carrier.send({ ...message, expiresAt: inFifteenDays })).is, 'sent')
   const [{ agentMessage }] = (await simulator.ask(`phones/${message.recipient}`)).messages
   assert.ok(inFifteenDays.getTime() - Date.parse(agentMessage.expireTime) < 120_000)
-  const outcome = await carrier.send({ ...message, recipient: '+48500109710', expiresAt: new Date(Date.now() - 1) })
-  assert.deepEqual(outcome, { is: 'expired' })
-  assert.equal((await simulator.ask('phones/+48500109710')).messages.length, 0)
 })
 
 test('a message of over 250,000 bytes is refused before it is sent', async () => {

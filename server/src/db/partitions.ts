@@ -1,0 +1,39 @@
+import { type Pool, transaction } from './pool.ts'
+
+const PARTITIONED = ['messages', 'message_events']
+const MONTHS_AHEAD = 3
+// Any number that nothing else in this database locks: "hrlp" in ASCII.
+const PARTITION_LOCK = 0x68726c70
+const LOCK_PATIENCE = '2s'
+
+/**
+ * Makes the partitions of this month and the next ones, where they are missing. Of two that come at once, the second waits and finds
+ * nothing to do. A partition is made on its own and attached, which lets others go on writing; `fillfactor` leaves room on a page for the
+ * changes of a message's status, which then touch no index.
+ */
+export async function ensurePartitions(pool: Pool): Promise<void> {
+  const { rows } = await pool.query<Missing>(MISSING, [PARTITIONED, MONTHS_AHEAD])
+  if (rows.length === 0) return
+  await transaction(pool, async (tx) => {
+    await tx.query('select pg_advisory_xact_lock($1)', [PARTITION_LOCK])
+    // Attaching waits for statements under way, and new ones wait behind it.
+    await tx.query(`set local lock_timeout = '${LOCK_PATIENCE}'`)
+    const missing = await tx.query<Missing>(MISSING, [PARTITIONED, MONTHS_AHEAD])
+    for (const { parent, name, from, to } of missing.rows) {
+      await tx.query(`create table ${name} (like ${parent} including all) with (fillfactor = 70)`)
+      await tx.query(`alter table ${parent} attach partition ${name} for values from ('${from}') to ('${to}')`)
+    }
+  })
+}
+
+type Missing = { parent: string; name: string; from: string; to: string }
+
+const MISSING = `
+  select parent, name, uuid_v7_from(month at time zone 'UTC') as from, uuid_v7_from((month + interval '1 month') at time zone 'UTC') as to
+  from unnest($1::text[]) as parent,
+    generate_series(date_trunc('month', now() at time zone 'UTC'), date_trunc('month', now() at time zone 'UTC') + $2 * interval '1 month',
+                    interval '1 month') as month,
+    lateral (select format('%s_%s', parent, to_char(month, 'YYYY_MM')) as name) as named
+  -- Not to_regclass(), which remembers from before the wait for the lock that there was none.
+  where not exists (select from pg_tables where schemaname = current_schema() and tablename = name)
+  order by name`

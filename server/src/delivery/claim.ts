@@ -1,0 +1,170 @@
+import type { RcsCarrier } from '../carriers/carrier.ts'
+import type { MessageContent } from '../content/content.ts'
+import type { Executor } from '../db/pool.ts'
+import { PRIORITIES } from '../messages/states.ts'
+
+/** What a worker took up: it alone may ask it of the network and write down what came of it, until its lease ends. */
+export type Entry = {
+  messageId: string
+  accountId: number
+  agentId: string
+  task: 'send' | 'revoke'
+  /** This one included. */
+  attempts: number
+  lease: string
+  /** Until its turn, where the carrier or the agent has a rate. */
+  waitMs: number
+  /** By the database's clock: this machine's may be off. Past already where the task is to revoke. */
+  expiresInMs: number
+}
+
+export type ClaimRequest = {
+  carrier: Pick<RcsCarrier, 'name' | 'messagesPerSecond' | 'messagesPerSecondPerAgent'>
+  /** How many calls the worker can make now. */
+  free: number
+  lease: string
+  leaseMs: number
+  /** Agents whose messages the network would only turn away. */
+  pausedAgents: string[]
+  /** The calls that the worker makes now, by account. */
+  calls: ReadonlyMap<number, number>
+}
+
+export type Claim = {
+  entries: Entry[]
+  /** Another worker is claiming at this moment. */
+  isBusy: boolean
+  /** Some are due and had to stay: for a turn to come, or since their account makes its share of the calls. */
+  isHeldBack: boolean
+}
+
+/** Turns are given out this far ahead, and waited for: a rate is kept to the message, and a claim serves many of them. */
+export const TURNS_AHEAD_MS = 100
+
+/**
+ * All lanes, with the time the first entry of each is due: one look into the index for each lane, however long it is. Measured: 2 ms
+ * where 1,000 lanes hold a million entries.
+ */
+export const LANES = `
+  lane as (
+    (select account_id, agent_id, priority, due_at from queue order by account_id, agent_id, priority, due_at limit 1)
+    union all
+    select next.*
+    from lane, lateral (
+      select account_id, agent_id, priority, due_at from queue q
+      where (q.account_id, q.agent_id, q.priority) > (lane.account_id, lane.agent_id, lane.priority)
+      order by account_id, agent_id, priority, due_at limit 1
+    ) as next
+  )`
+
+/**
+ * Takes up what is due, in one statement: transactional before campaign, and of each kind one of every account before the second of any.
+ * So a million entries of one account put another's single one off by no more than the batch that is being sent.
+ *
+ * An account gets at most half of the calls that are free, counting those it makes already: while one account's calls hang, there is
+ * always room for the others.
+ *
+ * Claims of one carrier come one after the other (the lock on its pace), which is what makes its rate hold across all workers. One that
+ * finds the lock taken returns at once. One that got it just after another has let it go still sees the queue as it was before: the
+ * entries that the other took are no longer due, and are not taken again.
+ *
+ * Only small columns: a worker that is stopped while it reads the answer must not hold the lock until its buffers are empty.
+ */
+const CLAIM = `
+  with recursive turn as materialized (
+    select greatest(free_at, now()) as starts_at from carrier_paces where carrier = $1 for update skip locked
+  ), ${LANES}, open_lane as materialized (
+    select l.account_id, l.agent_id, l.priority, count(*) over () as lanes
+    from lane l
+    join agents a on a.agent_id = l.agent_id and a.carrier = $1
+    join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id
+    where exists (select from turn) and l.due_at <= now() and l.agent_id <> all ($5) and (s.active or l.priority = ${PRIORITIES.revoke})
+  ), agent_turn as materialized (
+    select agent_id, greatest(free_at, now()) as starts_at
+    from agents where $9::float8 is not null and agent_id in (select agent_id from open_lane)
+    order by agent_id for no key update
+  ), candidate as materialized (
+    -- Not more of a lane than can be needed; and what has run out is not looked behind, or a million of them would be looked at each time.
+    select c.*, row_number() over (partition by c.account_id order by c.priority, c.due_at) as account_turn
+    from open_lane l, lateral (
+      select message_id, account_id, agent_id, priority, due_at, task, expires_at
+      from queue q
+      where q.account_id = l.account_id and q.agent_id = l.agent_id and q.priority = l.priority and q.due_at <= now()
+      order by q.due_at limit ceil(2.0 * $2::int / l.lanes)::int
+    ) as c
+    where c.task = 'revoke' or c.expires_at > now()
+  ), fair as (
+    select c.*, row_number() over (partition by c.agent_id order by c.priority, c.account_turn, c.due_at) as agent_turn
+    from candidate c left join unnest($6::int[], $7::int[]) as busy (account_id, calls) using (account_id)
+    where c.account_turn <= ($2::int - coalesce(busy.calls, 0) + 1) / 2
+  ), ordered as (
+    select f.*, t.starts_at + (f.agent_turn - 1) * (interval '1 second' / $9::float8) as agent_at,
+      row_number() over (order by f.priority, f.account_turn, f.due_at) as carrier_turn
+    from fair f left join agent_turn t using (agent_id)
+    where $9 is null or t.starts_at + (f.agent_turn - 1) * (interval '1 second' / $9) <= now() + $10 * interval '1 millisecond'
+  ), picked as materialized (
+    select o.message_id, coalesce(greatest(o.agent_at, c.carrier_at), now()) as at
+    from ordered o, turn, lateral (select turn.starts_at + (o.carrier_turn - 1) * (interval '1 second' / $8::float8) as carrier_at) as c
+    where o.carrier_turn <= $2 and ($8 is null or c.carrier_at <= now() + $10 * interval '1 millisecond')
+  ), taken as materialized (
+    -- Waits for nobody: others lock entries in an order of their own.
+    select q.message_id, p.at from queue q join picked p using (message_id) where q.due_at <= now() for update of q skip locked
+  ), claimed as (
+    update queue q set due_at = now() + $4 * interval '1 millisecond', lease = $3, attempts = q.attempts + 1
+    from taken p
+    where q.message_id = p.message_id
+    returning q.message_id, q.account_id, q.agent_id, q.task, q.attempts, q.expires_at, p.at
+  ), paced as (
+    update carrier_paces c set free_at = turn.starts_at + n.claimed * (interval '1 second' / $8)
+    from turn, (select count(*) as claimed from claimed) as n
+    where c.carrier = $1 and $8 is not null and n.claimed > 0
+  ), paced_agents as (
+    update agents a set free_at = t.starts_at + n.claimed * (interval '1 second' / $9)
+    from agent_turn t, (select agent_id, count(*) as claimed from claimed group by agent_id) as n
+    where a.agent_id = t.agent_id and n.agent_id = t.agent_id
+  )
+  select not exists (select from turn) as "isBusy", (select count(*) from candidate) > (select count(*) from claimed) as "isHeldBack",
+    message_id as "messageId", account_id as "accountId", agent_id as "agentId", task, attempts,
+    round(extract(epoch from at - now()) * 1000)::int as "waitMs", round(extract(epoch from expires_at - now()) * 1000)::float8 as "expiresInMs"
+  from (values (1)) as always left join claimed on true`
+
+export async function claim(db: Executor, request: ClaimRequest): Promise<Claim> {
+  const { carrier, free, lease, leaseMs, pausedAgents, calls } = request
+  const { rows } = await db.query<Omit<Entry, 'lease'> & { messageId: string | null; isBusy: boolean; isHeldBack: boolean }>({
+    name: 'claim',
+    text: CLAIM,
+    values: [
+      carrier.name,
+      free,
+      lease,
+      leaseMs,
+      pausedAgents,
+      [...calls.keys()],
+      [...calls.values()],
+      carrier.messagesPerSecond ?? null,
+      carrier.messagesPerSecondPerAgent ?? null,
+      TURNS_AHEAD_MS,
+    ],
+  })
+  const entries = rows.flatMap(({ isBusy, isHeldBack, ...entry }) => (entry.messageId === null ? [] : [{ ...entry, lease }]))
+  return { entries, isBusy: rows[0]?.isBusy ?? false, isHeldBack: rows[0]?.isHeldBack ?? false }
+}
+
+/** Without its row a carrier has no turns. */
+export async function ensurePace(db: Executor, carrier: string): Promise<void> {
+  await db.query('insert into carrier_paces (carrier) values ($1) on conflict do nothing', [carrier])
+}
+
+export type Claimed = { messageId: string; recipient: string; content: MessageContent; expiresAt: Date }
+
+/** What is to be sent. Contents may be large, so they are read outside of the claim, which others wait for. */
+export async function readClaimed(db: Executor, entries: Entry[]): Promise<Map<string, Claimed>> {
+  const { rows } = await db.query<Claimed>({
+    name: 'read-claimed',
+    text: `select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.expires_at as "expiresAt"
+           from messages m left join contents c on c.id = m.content_id
+           where m.id = any ($1::uuid[])`,
+    values: [entries.map(({ messageId }) => messageId)],
+  })
+  return new Map(rows.map((row) => [row.messageId, row]))
+}

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { RcsCarrier } from '../carriers/carrier.ts'
+import type { Pool } from '../db/pool.ts'
+import { createCallCount } from './call-count.ts'
+import { type Claimed, claim, type Entry, ensurePace, readClaimed, TURNS_AHEAD_MS } from './claim.ts'
+import { createErrand, LATEST_BEGIN_MS } from './errands.ts'
+import type { DeliveryMetrics } from './metrics.ts'
+import { repeat } from './repeat.ts'
+import { createResultWriter } from './result-writer.ts'
+
+export type Dispatcher = {
+  /** Something may be due. */
+  wake: () => void
+  /** Takes nothing more up, and returns when what is under way has been written down. */
+  stop: () => Promise<void>
+}
+
+export type DispatcherOptions = { pool: Pool; carrier: RcsCarrier; logger: Logger; metrics: DeliveryMetrics }
+
+// The safety net, should nobody be woken: a retry that another worker has put off, a lease that ended.
+const POLL_MS = 1_000
+const CLAIM_AGAIN_MS = 5
+// For a busy process, and for writing the result down.
+const LEASE_MARGIN_MS = 2_000
+
+/** Hands the queue's entries to one carrier, as many at once as that makes calls, and writes down what came of them. */
+export function createDispatcher({ pool, carrier, logger, metrics }: DispatcherOptions): Dispatcher {
+  // So that no other worker takes an entry up while its call can still be under way.
+  const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
+  const calls = createCallCount()
+  const write = createResultWriter(pool, logger.child({ carrier: carrier.name }))
+  const stopping = new AbortController()
+  const errand = createErrand({ carrier, metrics, logger, stopping: stopping.signal })
+  const underWay = new Set<Promise<void>>()
+  const agents = new Set<string>()
+  let endedSinceClaim = 0
+
+  async function round(): Promise<number> {
+    const free = carrier.concurrency - calls.total()
+    if (free === 0) return POLL_MS
+    endedSinceClaim = 0
+    const claimedAt = performance.now()
+    const { entries, isBusy, isHeldBack } = await claim(pool, {
+      carrier,
+      free,
+      lease: randomUUID(),
+      leaseMs,
+      pausedAgents: [...agents].filter((agentId) => carrier.pausedForMs(agentId) > 0),
+      calls: calls.byAccount,
+    })
+    if (entries.length > 0) await begin(entries, claimedAt)
+    if (isBusy) return CLAIM_AGAIN_MS
+    return entries.length > 0 || isHeldBack ? TURNS_AHEAD_MS / 2 : POLL_MS
+  }
+
+  async function begin(entries: Entry[], claimedAt: number): Promise<void> {
+    const messages = await readClaimed(pool, entries)
+    for (const entry of entries) {
+      agents.add(entry.agentId)
+      calls.begin(entry.accountId)
+      const work = handle(entry, messages.get(entry.messageId), claimedAt).finally(() => underWay.delete(work))
+      underWay.add(work)
+    }
+  }
+
+  /** Not every call that ends makes room worth a claim: one for a single entry costs nearly as much as one for many. */
+  function end({ accountId }: Entry): void {
+    calls.end(accountId)
+    endedSinceClaim += 1
+    if (endedSinceClaim >= carrier.concurrency / 8 || calls.total() === 0) loop.wake()
+  }
+
+  async function handle(entry: Entry, message: Claimed | undefined, claimedAt: number): Promise<void> {
+    const verdict = await errand(entry, message, claimedAt)
+    end(entry)
+    if (verdict === undefined) return
+    const { messageId, lease } = entry
+    const hasCounted = await write({ messageId, lease, ...verdict }, claimedAt + leaseMs)
+    if (!hasCounted) metrics.countRefused(carrier.name)
+    else if (verdict.is === 'again' && verdict.afterMs < POLL_MS) setTimeout(loop.wake, verdict.afterMs).unref()
+  }
+
+  const loop = repeat(`dispatch to ${carrier.name}`, logger, round, { before: () => ensurePace(pool, carrier.name) })
+  return {
+    wake: loop.wake,
+    stop: async () => {
+      stopping.abort()
+      await loop.stop()
+      await Promise.all(underWay)
+    },
+  }
+}

@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Outcome, RcsCarrier, RevokeOutcome } from '../carriers/carrier.ts'
+import { backOffMs } from './back-off.ts'
+import type { Claimed, Entry } from './claim.ts'
+import type { DeliveryMetrics } from './metrics.ts'
+import type { Verdict } from './results.ts'
+
+/** An entry that waited longer than this since it was claimed is not begun any more: its call might outlast its lease. */
+export const LATEST_BEGIN_MS = 2_000
+// After this many tries, some four minutes, a message that ran out is left to the network, which knows its expiry too.
+const MOST_REVOKE_ATTEMPTS = 10
+
+type Options = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logger; stopping: AbortSignal }
+
+/**
+ * Asks of the network what an entry says, and tells what the answer means for the queue. Undefined where nothing was asked, and nothing is
+ * to be written: another worker may have the entry by now, or the message has run out. `claimedAt`: by performance.now(). Never throws.
+ */
+export type Errand = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<Verdict | undefined>
+
+export function createErrand({ carrier, metrics, logger, stopping }: Options): Errand {
+  async function ask({ messageId, agentId, task, attempts }: Entry, message: Claimed): Promise<Verdict> {
+    if (task === 'revoke') {
+      const outcome = await carrier.revoke({ messageId, agentId, recipient: message.recipient })
+      metrics.count(carrier.name, task, outcome.is)
+      return revokeVerdict(outcome, attempts)
+    }
+    const outcome = await carrier.send({ ...message, agentId, traffic: 'TRANSACTION' })
+    metrics.count(carrier.name, task, outcome.is)
+    return sendVerdict(outcome, attempts)
+  }
+
+  return async (entry, message, claimedAt) => {
+    if (entry.waitMs > 0) await sleep(entry.waitMs, undefined, { signal: stopping }).catch(() => {})
+    if (stopping.aborted) return { is: 'again', afterMs: 0, detail: 'the service was stopped' }
+    // Its month has been dropped.
+    if (message === undefined) return { is: 'revoke-refused', detail: 'the message is no longer here' }
+    // By a clock that goes on while this process stands still, and that nobody sets.
+    const heldForMs = performance.now() - claimedAt
+    if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return undefined
+    return await ask(entry, message).catch((error: unknown): Verdict => {
+      // A fault of ours, which one message has and others need not have: they go on.
+      logger.error({ carrier: carrier.name, err: error }, 'a message could not be handed over, and is tried again')
+      return { is: 'again', afterMs: backOffMs(entry.attempts, 0), detail: 'a fault of the service' }
+    })
+  }
+}
+
+function sendVerdict(outcome: Outcome, attempts: number): Verdict {
+  switch (outcome.is) {
+    case 'sent':
+      return { is: 'sent' }
+    case 'refused':
+      return { is: 'failed', reason: outcome.reason, detail: outcome.detail }
+    case 'expired':
+      // By this machine's clock. The database's will say so in its time.
+      return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'it has expired by the clock of the machine that sends' }
+    default:
+      // Where the answer was lost, too: our id is the network's, which ignores what it has.
+      return { is: 'again', afterMs: backOffMs(attempts, outcome.afterMs), detail: outcome.detail }
+  }
+}
+
+function revokeVerdict(outcome: RevokeOutcome, attempts: number): Verdict {
+  if (outcome.is === 'asked') return { is: 'revoke-asked', detail: '' }
+  if (outcome.is === 'too-late') return { is: 'revoke-refused', detail: 'the network no longer has it, or never had it' }
+  if (outcome.is === 'refused' || attempts >= MOST_REVOKE_ATTEMPTS) return { is: 'revoke-refused', detail: outcome.detail }
+  return { is: 'again', afterMs: backOffMs(attempts, outcome.afterMs), detail: outcome.detail }
+}

@@ -1,0 +1,79 @@
+import type { Executor } from '../db/pool.ts'
+import { mayBecome } from '../messages/states.ts'
+import { FAILURES, type Failure } from './failures.ts'
+
+/** What came of a claimed entry. `detail`: the network's own words, where it had any. */
+export type Verdict =
+  | { is: 'sent' }
+  /** For good. */
+  | { is: 'failed'; reason: Failure; detail: string }
+  | { is: 'again'; afterMs: number; detail: string }
+  /** There is nothing left to do about taking the message back. */
+  | { is: 'revoke-asked' | 'revoke-refused'; detail: string }
+
+export type Result = { messageId: string; lease: string } & Verdict
+
+// Of a message that is tried for two days, the timeline keeps as many as tell the story.
+const ATTEMPTS_NOTED = 10
+
+/**
+ * Writes results down, in one statement, and returns the ids of those that counted: only who still holds the lease may write. A worker
+ * that was stopped past its lease, whose entries others have taken up or which are gone from the queue, changes nothing.
+ *
+ * What was sent, but has run out meanwhile, leaves the queue and stays as it is: at its expiry it is taken back like any other.
+ */
+export async function recordResults(db: Executor, results: Result[]): Promise<Set<string>> {
+  const { rows } = await db.query<{ messageId: string }>({ name: 'record-results', text: RECORD, values: valuesOf(results) })
+  return new Set(rows.map(({ messageId }) => messageId))
+}
+
+function valuesOf(results: Result[]): unknown[] {
+  return [
+    results.map(({ messageId }) => messageId),
+    results.map(({ lease }) => lease),
+    results.map(({ is }) => is),
+    results.map((result) => (result.is === 'failed' ? result.reason : null)),
+    results.map((result) => (result.is === 'failed' ? describeFailure(result.reason, result.detail) : null)),
+    results.map((result) => ('detail' in result ? result.detail : null)),
+    results.map((result) => (result.is === 'again' ? Math.round(result.afterMs) : null)),
+  ]
+}
+
+function describeFailure(reason: Failure, detail: string): string {
+  return detail === '' ? FAILURES[reason] : `${FAILURES[reason]} The network said: ${detail}`
+}
+
+const RECORD = `
+  with held as materialized (
+    select r.*, q.account_id, q.attempts
+    from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[])
+      as r (message_id, lease, verdict, reason, description, detail, after_ms)
+    join queue q on q.message_id = r.message_id and q.lease = r.lease
+    order by q.message_id
+    for update of q
+  ), put_off as (
+    update queue q set lease = null, due_at = now() + h.after_ms * interval '1 millisecond'
+    from held h where q.message_id = h.message_id and h.verdict = 'again'
+  ), ended as (
+    delete from queue q using held h where q.message_id = h.message_id and h.verdict <> 'again'
+  ), moved as (
+    update messages m set
+      status = case h.verdict when 'sent' then 'SENT' else 'FAILED' end,
+      sent_at = case h.verdict when 'sent' then greatest(now(), m.accepted_at) end,
+      failed_at = case h.verdict when 'failed' then greatest(now(), m.accepted_at) end,
+      failure_reason = h.reason,
+      failure_description = h.description
+    from held h
+    where m.id = h.message_id and m.expires_at > clock_timestamp()
+      and (h.verdict = 'sent' and ${mayBecome('SENT', 'm.status')} or h.verdict = 'failed' and ${mayBecome('FAILED', 'm.status')})
+    returning m.id, m.status, coalesce(m.sent_at, m.failed_at) as at
+  ), settled as (
+    delete from expiries e using moved where e.message_id = moved.id and moved.status = 'FAILED'
+  ), noted as (
+    insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
+    select h.message_id, h.account_id, case h.verdict when 'again' then 'attempt-failed' else h.verdict end, coalesce(moved.at, now()), h.reason, h.detail
+    from held h left join moved on moved.id = h.message_id
+    where case h.verdict when 'again' then h.attempts <= ${ATTEMPTS_NOTED} when 'sent' then moved.id is not null when 'failed' then moved.id is not null else true end
+    on conflict do nothing
+  )
+  select message_id as "messageId" from held`

@@ -1,0 +1,54 @@
+import pg from 'pg'
+import type { Logger } from 'pino'
+import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
+import { QUEUE_CHANNEL } from '../messages/states.ts'
+import { repeat } from './repeat.ts'
+
+// A connection that has died in silence is noticed within this time. Until then the workers look for themselves, once a second.
+const CHECK_EVERY_MS = 5_000
+
+/** Calls `onWake` whenever a message was queued, on whichever node; again after any gap, since one may have been queued in it. */
+export function listenForWork(pool: Pool, onWake: () => void, logger: Logger): { stop: () => Promise<void> } {
+  let client: pg.Client | undefined
+  async function check(): Promise<number> {
+    if (client === undefined) {
+      client = await connect(pool, onWake, () => {
+        client = undefined
+      })
+      onWake()
+    }
+    await client.query({ text: 'select 1', ...BEFORE_EVERY_REQUEST })
+    return CHECK_EVERY_MS
+  }
+  function onFailure(): void {
+    drop(client)
+    client = undefined
+  }
+  const loop = repeat('listen for work', logger, check, { onFailure })
+  return {
+    stop: async () => {
+      await loop.stop()
+      drop(client)
+    },
+  }
+}
+
+async function connect(pool: Pool, onWake: () => void, onLost: () => void): Promise<pg.Client> {
+  const client = new pg.Client(pool.options)
+  client.on('error', onLost)
+  client.on('end', onLost)
+  client.on('notification', onWake)
+  try {
+    await client.connect()
+    await client.query({ text: `listen ${QUEUE_CHANNEL}`, ...BEFORE_EVERY_REQUEST })
+    return client
+  } catch (error) {
+    drop(client)
+    throw error
+  }
+}
+
+/** Without waiting: a connection that hangs would not say goodbye either. */
+function drop(client: pg.Client | undefined): void {
+  void client?.end().catch(() => {})
+}
