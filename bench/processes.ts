@@ -17,7 +17,7 @@ export async function startPeer(file: string): Promise<Peer> {
 export type SimulatorProcess = { url: string; carriersFile: string; child: ChildProcess; stop: () => Promise<void> }
 
 export async function startSimulator(): Promise<SimulatorProcess> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'herald-bench-'))
+  const dataDir = temporaryDirectory()
   const program = fileURLToPath(new URL('../simulator/bin/herald-simulator.js', import.meta.url))
   const child = fork(program, ['--data-dir', dataDir, '--delay-ms', '0'], { silent: true })
   const [chunk] = await once(child.stdout as NodeJS.ReadableStream, 'data')
@@ -26,6 +26,50 @@ export async function startSimulator(): Promise<SimulatorProcess> {
     rmSync(dataDir, { recursive: true })
   }
   return { ...JSON.parse(String(chunk)), child, stop }
+}
+
+export type HeraldProcess = { url: string; dataDir: string; databaseUrl: string; child: ChildProcess; stop: () => Promise<void> }
+
+/** `herald serve` with an embedded database of its own, unless it is given one, and with limits that nobody reaches. */
+export async function startHerald(args: string[], env: Record<string, string> = {}): Promise<HeraldProcess> {
+  const dataDir = temporaryDirectory()
+  const limits = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
+  const child = fork(fileURLToPath(new URL('../server/bin/herald.js', import.meta.url)), ['serve', ...args], {
+    env: { PATH: process.env.PATH, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0', HERALD_LOG_LEVEL: 'warn', ...limits, ...env },
+    silent: true,
+  })
+  child.stdout?.pipe(process.stderr)
+  let greeting = ''
+  for await (const chunk of child.stderr as NodeJS.ReadableStream) {
+    greeting += chunk
+    if (greeting.includes('ready at')) break
+  }
+  const url = /ready at (\S+);/.exec(greeting)?.[1]
+  if (url === undefined) throw new Error(greeting)
+  const socketDir = readSocketDir(dataDir)
+  const databaseUrl = `postgres://herald@localhost/herald?host=${encodeURIComponent(socketDir)}`
+  return { url, dataDir, databaseUrl, child, stop: () => stopHerald(child, dataDir) }
+}
+
+/** In order, so that its PostgreSQL stops too. */
+async function stopHerald(child: ChildProcess, dataDir: string): Promise<void> {
+  const ended = once(child, 'exit')
+  child.kill('SIGTERM')
+  await ended
+  rmSync(dataDir, { recursive: true, force: true })
+}
+
+/** Where the embedded server listens: the fifth line of its lock file. */
+function readSocketDir(dataDir: string): string {
+  try {
+    return readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[4] ?? ''
+  } catch {
+    return ''
+  }
+}
+
+export function temporaryDirectory(): string {
+  return mkdtempSync(join(tmpdir(), 'herald-bench-'))
 }
 
 async function end(child: ChildProcess): Promise<void> {

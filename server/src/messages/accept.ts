@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { templateReferences } from '../content/references.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { ensurePartitions } from '../db/partitions.ts'
@@ -74,11 +75,16 @@ function missingTemplates({ message }: Submission, missing: Set<number>): ApiErr
 
 /** Where the database's clock has gone beyond the partitions that there are, they are made. */
 async function acceptAll(pool: Pool, batch: Submission[]): Promise<Verdict[]> {
-  return await acceptBatch(pool, batch).catch(async (error: Error) => {
-    if (!/^no partition of relation/.test(error.message)) throw error
+  return await acceptBatch(pool, batch).catch(async (error: unknown) => {
+    if (!isMissingPartition(error)) throw error
     await ensurePartitions(pool)
     return await acceptBatch(pool, batch)
   })
+}
+
+/** The code of a check that fails, but of no check that has a name. */
+function isMissingPartition(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '23514' && error.constraint === undefined
 }
 
 /**

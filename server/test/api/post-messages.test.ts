@@ -1,0 +1,383 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createAgent } from '../../src/agents/agents.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { countRows, NOTHING, newKey, ONE_MESSAGE, RECIPIENT, startMessageService, UUID_V7 } from '../support/messages.ts'
+import { type Answer, call, createCaller } from '../support/service.ts'
+import { sending, TEXT } from '../support/templates.ts'
+
+const database = await createTestDatabase()
+const { pool } = database
+const { url, newCaller, log } = await startMessageService(database)
+
+// One whose requests are all refused.
+const refused = await newCaller()
+
+const HOUR_MS = 3_600_000
+const inHours = (hours: number) => new Date(Date.now() + hours * HOUR_MS).toISOString()
+
+/** The whole body of an error. */
+function assertRefused(
+  { status, body }: Answer,
+  expected: { status: number; code: string; details?: [path: string, reason: string][] },
+): void {
+  assert.deepEqual(body, {
+    statusCode: expected.status,
+    code: expected.code,
+    message: expected.code,
+    requestId: body.requestId,
+    ...(expected.details && { details: expected.details.map(([path, reason]) => ({ path, reason })) }),
+  })
+  assert.equal(status, expected.status)
+}
+
+const NO_AGENT = { status: 404, code: 'RCS_AGENT_NOT_FOUND', details: [['/agentId', 'names no active agent of this account']] } as const
+const NO_TEMPLATE = {
+  status: 404,
+  code: 'RCS_TEMPLATE_NOT_FOUND',
+  details: [['/message/templateId', 'names no template of this account']],
+} as const
+const NOT_APPROVED = {
+  status: 400,
+  code: 'RCS_TEMPLATE_NOT_APPROVED',
+  details: [['/message/templateId', 'names a template that is not APPROVED']],
+} as const
+const EXPIRES_PAST = { status: 400, code: 'RCS_INVALID_REQUEST', details: [['/expiresAt', 'must be in the future']] } as const
+const EXPIRES_LATE = { status: 400, code: 'RCS_INVALID_REQUEST', details: [['/expiresAt', 'must be at most 15 days ahead']] } as const
+const MUST_BE_BASIC = { status: 400, code: 'RCS_INVALID_MESSAGE', details: [['/basic', 'must be true, as the template has it']] } as const
+const MUST_NOT_BE_BASIC = {
+  status: 400,
+  code: 'RCS_INVALID_MESSAGE',
+  details: [['/basic', 'must be false or absent, as the template has it']],
+} as const
+
+type Refusal = Parameters<typeof assertRefused>[1]
+const refusal = (expected: unknown) => expected as Refusal
+
+/** What the message says, wherever it is kept. */
+async function contentOf(messageId: string): Promise<unknown> {
+  const { rows } = await pool.query(
+    `select coalesce(m.content, c.message) as content from messages m left join contents c on c.id = m.content_id where m.id = $1`,
+    [messageId],
+  )
+  return rows[0].content
+}
+
+describe('POST /messages', () => {
+  test('is protected', async () => {
+    const headers = { 'Idempotency-Key': 'k' }
+    assert.equal((await call(`${url}/v1/messages`, { method: 'POST', headers, body: '{"cut off' })).status, 401)
+    const { authorization, accountId } = await createCaller(pool, ['sms'])
+    const answer = await call(`${url}/v1/messages`, { method: 'POST', authorization, headers, body: '{"cut off' })
+    assertRefused(answer, { status: 403, code: 'RCS_MODULE_NOT_AVAILABLE' })
+    assert.deepEqual(await countRows(pool, accountId), NOTHING)
+  })
+
+  test('answers 202 with the id and where to follow it, once message, queue entry, expiry and key are stored', async () => {
+    const { accountId, agentId, send, request } = await newCaller()
+    const { status, headers, body } = await send('first', request())
+    assert.equal(status, 202)
+    assert.match(body.messageId, UUID_V7)
+    assert.deepEqual(body, { messageId: body.messageId })
+    assert.equal(headers.get('location'), `/v1/messages/${body.messageId}`)
+    assert.equal(headers.get('idempotent-replayed'), null)
+    assert.match(headers.get('ratelimit-policy') as string, /^"messages"/)
+    assert.deepEqual(await countRows(pool, accountId), ONE_MESSAGE)
+    const { rows } = await pool.query(
+      `select q.account_id, q.agent_id, q.task, q.priority, q.attempts, q.lease, q.due_at <= now() as is_due,
+         q.expires_at = m.expires_at and e.expires_at = m.expires_at as is_same_expiry, m.expires_at - m.accepted_at = '48 hours' as is_default
+       from messages m join queue q on q.message_id = m.id join expiries e on e.message_id = m.id where m.id = $1`,
+      [body.messageId],
+    )
+    assert.deepEqual(rows, [
+      {
+        account_id: accountId,
+        agent_id: agentId,
+        task: 'send',
+        priority: 0,
+        attempts: 0,
+        lease: null,
+        is_due: true,
+        is_same_expiry: true,
+        is_default: true,
+      },
+    ])
+  })
+
+  test('keeps every field as it was sent', async () => {
+    const { agentId, accepted, read } = await newCaller()
+    const inline = { buttons: [{ text: 'Open', url: 'https://example.com', id: 'a', type: 'url' }], content: 'Zażółć 😀', type: 'MESSAGE' }
+    const expiresAt = inHours(1)
+    const messageId = await accepted({ clientReferenceId: 'order-1001', expiresAt, basic: false, message: { inline } })
+    assert.equal(JSON.stringify(await contentOf(messageId)), JSON.stringify(inline), 'in the same order too')
+    const { acceptedAt, ...body } = (await read(messageId)).body
+    const expected = { messageId, clientReferenceId: 'order-1001', agentId, recipient: RECIPIENT, status: 'ACCEPTED', basic: false }
+    assert.deepEqual(body, { ...expected, test: false, expiresAt })
+  })
+
+  test('takes a null for absent, at any depth', async () => {
+    const { request, send, read } = await newCaller()
+    const message = { templateId: null, inline: { ...TEXT, buttons: null, data: null } }
+    const { status, body } = await send(newKey(), request({ clientReferenceId: null, expiresAt: null, basic: null, message }))
+    assert.equal(status, 202)
+    assert.deepEqual(await contentOf(body.messageId), TEXT)
+    assert.equal('clientReferenceId' in (await read(body.messageId)).body, false)
+  })
+
+  test('takes a recipient with + or as bare digits, however it is set apart, and keeps + and digits', async () => {
+    const { accepted, read } = await newCaller()
+    for (const recipient of ['+48500100200', '48500100200', '+48 500 100 200', '48 (500) 100-200', '+48.500.100.200']) {
+      assert.equal((await read(await accepted({ recipient }))).body.recipient, RECIPIENT, recipient)
+    }
+  })
+
+  for (const recipient of [
+    '',
+    '+',
+    '123',
+    '0048500100200',
+    '+0500100200',
+    '500100200x',
+    'tel:+48500100200',
+    '++48500100200',
+    '+999500100200',
+    '+150010020',
+    '+150010020000',
+    '+49111111111111111',
+    '+81111111111111111111',
+    '+٤٨٥٠٠١٠٠٢٠٠',
+    '1'.repeat(5_000),
+    '+48500100200\n',
+    '+48500100200\0',
+  ]) {
+    test(`refuses the recipient ${JSON.stringify(recipient.slice(0, 40))}, and stores nothing`, async () => {
+      const { accountId, request, send } = refused
+      const { status, body } = await send('k', request({ recipient }))
+      assert.deepEqual([status, body.code, body.details?.[0]?.path], [400, 'RCS_INVALID_RECIPIENT', '/recipient'])
+      assert.deepEqual(await countRows(pool, accountId), NOTHING)
+    })
+  }
+
+  const unknown = 'is not known here; is it misspelt?'
+  const notOne = 'must have exactly one of templateId and inline'
+  const zoned = 'must be a time with its zone, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00'
+  const invalid: [fields: Record<string, unknown>, code: string, details: [string, string][]][] = [
+    [{ agentId: undefined }, 'RCS_INVALID_REQUEST', [['/agentId', 'is required']]],
+    [{ agentId: '' }, 'RCS_INVALID_REQUEST', [['/agentId', 'must not be empty']]],
+    [{ agentId: 'x'.repeat(201) }, 'RCS_INVALID_REQUEST', [['/agentId', 'must have at most 200 characters']]],
+    [{ agentId: 'a\0' }, 'RCS_INVALID_REQUEST', [['/agentId', 'must not contain the character NUL']]],
+    [{ smsFalback: {} }, 'RCS_INVALID_REQUEST', [['/smsFalback', unknown]]],
+    [{ test: true }, 'RCS_INVALID_REQUEST', [['/test', unknown]]],
+    [{ recipients: [RECIPIENT] }, 'RCS_INVALID_REQUEST', [['/recipients', unknown]]],
+    [{ basic: 'true' }, 'RCS_INVALID_REQUEST', [['/basic', 'must be true or false']]],
+    [{ clientReferenceId: 5 }, 'RCS_INVALID_REQUEST', [['/clientReferenceId', 'must be a text']]],
+    [{ clientReferenceId: '😀'.repeat(256) }, 'RCS_INVALID_REQUEST', [['/clientReferenceId', 'must have at most 255 characters']]],
+    [{ expiresAt: '2027-01-31T08:00:00' }, 'RCS_INVALID_REQUEST', [['/expiresAt', zoned]]],
+    [{ expiresAt: '2027-02-30T08:00:00Z' }, 'RCS_INVALID_REQUEST', [['/expiresAt', zoned]]],
+    [{ expiresAt: 1_800_000_000 }, 'RCS_INVALID_REQUEST', [['/expiresAt', 'must be a text']]],
+    [{ expiresAt: 'infinity' }, 'RCS_INVALID_REQUEST', [['/expiresAt', zoned]]],
+    [{ expiresAt: '2020-01-01T00:00:00Z' }, 'RCS_INVALID_REQUEST', [['/expiresAt', 'must be in the future']]],
+    [{ expiresAt: '9999-12-31T23:59:59Z' }, 'RCS_INVALID_REQUEST', [['/expiresAt', 'must be at most 15 days ahead']]],
+    [{ recipient: undefined }, 'RCS_INVALID_RECIPIENT', [['/recipient', 'is required']]],
+    [{ recipient: 48500100200 }, 'RCS_INVALID_RECIPIENT', [['/recipient', 'must be a text']]],
+    [{ message: undefined }, 'RCS_INVALID_MESSAGE', [['/message', 'is required']]],
+    [{ message: 'Hello' }, 'RCS_INVALID_MESSAGE', [['/message', 'must be an object']]],
+    [{ message: {} }, 'RCS_INVALID_MESSAGE', [['/message', notOne]]],
+    [{ message: { templateId: null, inline: null } }, 'RCS_INVALID_MESSAGE', [['/message', notOne]]],
+    [{ message: { templateId: 1, inline: TEXT } }, 'RCS_INVALID_MESSAGE', [['/message', notOne]]],
+    [{ message: { templateId: '1' } }, 'RCS_INVALID_MESSAGE', [['/message/templateId', 'must be a whole number']]],
+    [{ message: { templateId: 1.5 } }, 'RCS_INVALID_MESSAGE', [['/message/templateId', 'must be a whole number']]],
+    [{ message: { templateId: 0 } }, 'RCS_INVALID_MESSAGE', [['/message/templateId', 'must be at least 1']]],
+    [{ message: { inline: TEXT, text: 'x' } }, 'RCS_INVALID_MESSAGE', [['/message/text', unknown]]],
+    [{ message: { inline: { type: 'MESSAGE' } } }, 'RCS_INVALID_MESSAGE', [['/message/inline/content', 'is required']]],
+    [
+      { basic: true, message: { inline: { type: 'MESSAGE', content: `${'ą'.repeat(80)}a` } } },
+      'RCS_INVALID_MESSAGE',
+      [['/message/inline/content', 'has 161 bytes in UTF-8; Basic mode allows 160']],
+    ],
+    [
+      { expiresAt: 'soon', recipient: 'me', smsFalback: 1, message: { inline: TEXT, templateId: 1 } },
+      'RCS_INVALID_MESSAGE',
+      [
+        ['/smsFalback', unknown],
+        ['/expiresAt', zoned],
+        ['/message', notOne],
+        ['/recipient', 'must be an international phone number, such as +48500100200'],
+      ],
+    ],
+  ]
+  for (const [fields, code, details] of invalid) {
+    test(`refuses ${JSON.stringify(fields).slice(0, 100)} with ${code}, and stores nothing`, async () => {
+      const { accountId, request, send } = refused
+      assertRefused(await send('k', request(fields)), { status: 400, code, details })
+      assert.deepEqual(await countRows(pool, accountId), NOTHING)
+    })
+  }
+
+  test('refuses a query parameter, a body that is no object and one that is no JSON', async () => {
+    const { request, ask, send } = await newCaller()
+    const withQuery = await ask('POST', '/messages?dryRun=true', request(), { 'Idempotency-Key': 'k' })
+    assertRefused(withQuery, { status: 400, code: 'RCS_INVALID_REQUEST', details: [['/dryRun', unknown]] })
+    assertRefused(await send('k', []), { status: 400, code: 'RCS_INVALID_REQUEST', details: [['', 'must be an object']] })
+    assert.equal((await send('k', '{"cut off')).body.code, 'RCS_INVALID_REQUEST')
+  })
+
+  test('takes a clientReferenceId of 255 code points, and an empty one', async () => {
+    const { accepted, read } = await newCaller()
+    for (const clientReferenceId of ['x'.repeat(255), '😀'.repeat(255), '']) {
+      assert.equal((await read(await accepted({ clientReferenceId }))).body.clientReferenceId, clientReferenceId)
+    }
+  })
+
+  test('takes an expiresAt up to 15 days ahead, in any zone, and keeps it to the millisecond', async () => {
+    const { request, send, accepted, read } = await newCaller()
+    const almost = inHours(15 * 24 - 0.01)
+    assert.equal((await read(await accepted({ expiresAt: almost }))).body.expiresAt, almost)
+    assertRefused(await send(newKey(), request({ expiresAt: inHours(15 * 24 + 0.01) })), refusal(EXPIRES_LATE))
+    assertRefused(await send(newKey(), request({ expiresAt: new Date(Date.now() - 1).toISOString() })), refusal(EXPIRES_PAST))
+    const time = inHours(24)
+    for (const [offset, hours] of [
+      ['+01:00', 1],
+      ['-0330', -3.5],
+      ['+14', 14],
+      ['+20:00', 20],
+      ['-23:30', -23.5],
+    ] as const) {
+      const expiresAt = new Date(Date.parse(time) + hours * HOUR_MS).toISOString().replace('Z', offset)
+      const { status, body } = await send(newKey(), request({ expiresAt }))
+      assert.equal(status, 202, expiresAt)
+      assert.equal((await read(body.messageId)).body.expiresAt, time, expiresAt)
+    }
+  })
+
+  test('takes a Basic text of 160 bytes', async () => {
+    const { accepted, read } = await newCaller()
+    const messageId = await accepted({ basic: true, message: { inline: { type: 'MESSAGE', content: 'ą'.repeat(80) } } })
+    assert.equal((await read(messageId)).body.basic, true)
+  })
+
+  test('takes a body of 256 KiB and keeps all that it says; one byte more is 413', async () => {
+    const { accountId, request, send } = await newCaller()
+    const buttons = (card: number) =>
+      ['a', 'b', 'c', 'd'].map((name) => ({ id: `${name}${card}`, type: 'quick_reply', text: 'Yes', payload: '€'.repeat(2048) }))
+    const cards = Array.from({ length: 10 }, (_, index) => ({ title: `Card ${index}`, buttons: buttons(index) }))
+    const inline = { type: 'CAROUSEL', data: { cards } }
+    const json = JSON.stringify(request({ message: { inline } }))
+    const padded = (bytes: number) => json + ' '.repeat(bytes - Buffer.byteLength(json))
+    assert.equal((await send('k', padded(262_145))).status, 413)
+    assert.deepEqual(await countRows(pool, accountId), NOTHING)
+    const { status, body } = await send('k', padded(262_144))
+    assert.equal(status, 202)
+    assert.deepEqual(await contentOf(body.messageId), inline)
+  })
+
+  test('an agent that is unknown, inactive, not assigned or of another account is the same 404', async () => {
+    const { accountId, agentId, request, send, ask } = await newCaller()
+    const { agentId: foreign } = await newCaller()
+    await createAgent(pool, { agentId: 'unassigned', name: 'unassigned', billingType: 'single', carrier: 'simulator' })
+    await ask('PATCH', `/agents/${agentId}`, { active: false })
+    for (const id of [agentId, foreign, 'unassigned', 'nobody', 'ą😀', "' or 1=1", agentId.toUpperCase(), `${agentId} `]) {
+      assertRefused(await send('k', request({ agentId: id })), refusal(NO_AGENT))
+    }
+    assert.deepEqual(await countRows(pool, accountId), NOTHING)
+  })
+
+  test('a template that is missing or of another account is the same 404; one that is not approved is a 400', async () => {
+    const { accountId, request, send, template } = await newCaller()
+    const stranger = await newCaller()
+    const theirs = [
+      await stranger.template(),
+      await stranger.template(TEXT, { status: 'DRAFT' }),
+      await stranger.template(TEXT, { basic: true }),
+    ]
+    for (const templateId of [...theirs, 2 ** 31, Number.MAX_SAFE_INTEGER]) {
+      assertRefused(await send('k', request({ message: { templateId } })), refusal(NO_TEMPLATE))
+    }
+    const templateId = await template(TEXT, { status: 'DRAFT' })
+    assertRefused(await send('k', request({ message: { templateId } })), refusal(NOT_APPROVED))
+    assert.deepEqual(await countRows(pool, accountId), NOTHING)
+  })
+
+  test('basic must be equal in template and request, both ways', async () => {
+    const { request, send, template } = await newCaller()
+    const plain = { templateId: await template() }
+    const basic = { templateId: await template(TEXT, { basic: true }) }
+    for (const fields of [{}, { basic: false }]) {
+      assert.equal((await send(newKey(), request({ ...fields, message: plain }))).status, 202)
+      assertRefused(await send(newKey(), request({ ...fields, message: basic })), refusal(MUST_BE_BASIC))
+    }
+    assert.equal((await send(newKey(), request({ basic: true, message: basic }))).status, 202)
+    assertRefused(await send(newKey(), request({ basic: true, message: plain })), refusal(MUST_NOT_BE_BASIC))
+  })
+
+  test('a message keeps the content that its template had when it was accepted', async () => {
+    const { accepted, ask, template } = await newCaller()
+    const templateId = await template({ type: 'MESSAGE', content: 'one' })
+    const first = await accepted({ message: { templateId } })
+    const changed = { name: 'Template', basic: false, status: 'APPROVED', message: { type: 'MESSAGE', content: 'two' } }
+    assert.equal((await ask('PUT', `/templates/${templateId}`, changed)).status, 200)
+    const second = await accepted({ message: { templateId } })
+    assert.equal((await ask('DELETE', `/templates/${templateId}`)).status, 204)
+    assert.deepEqual(await contentOf(first), { type: 'MESSAGE', content: 'one' })
+    assert.deepEqual(await contentOf(second), { type: 'MESSAGE', content: 'two' })
+  })
+
+  test('a change of a template or an agent counts for the very next request', async () => {
+    const { agentId, request, send, ask, template } = await newCaller()
+    const templateId = await template()
+    const change = (status: string) => ask('PUT', `/templates/${templateId}`, { name: 'X', basic: false, status, message: TEXT })
+    for (let round = 0; round < 5; round += 1) {
+      await change('DRAFT')
+      assertRefused(await send(newKey(), request({ message: { templateId } })), refusal(NOT_APPROVED))
+      await change('APPROVED')
+      assert.equal((await send(newKey(), request({ message: { templateId } }))).status, 202)
+    }
+    await ask('PATCH', `/agents/${agentId}`, { active: false })
+    assertRefused(await send(newKey(), request()), refusal(NO_AGENT))
+  })
+
+  test('buttons that send templates which are not there are named in a 404, wherever they stand', async () => {
+    const { accountId, request, send, template } = await newCaller()
+    const own = await template(TEXT, { status: 'DRAFT' })
+    const foreign = await (await newCaller()).template()
+    const reason = 'names no template of this account'
+    const code = 'RCS_TEMPLATE_NOT_FOUND'
+    const inline = sending(foreign, own, 2 ** 53 - 1, foreign)
+    const details: [string, string][] = [0, 2, 3].map((place) => [`/message/inline/buttons/${place}/templateId`, reason])
+    assertRefused(await send('k', request({ message: { inline } })), { status: 404, code, details })
+    const cards = [{ title: 'A' }, { title: 'B', buttons: sending(foreign).buttons }]
+    const carousel = { type: 'CAROUSEL', data: { cards } }
+    const path = '/message/inline/data/cards/1/buttons/0/templateId'
+    assertRefused(await send('k', request({ message: { inline: carousel } })), { status: 404, code, details: [[path, reason]] })
+    assert.deepEqual(await countRows(pool, accountId), NOTHING)
+    assert.equal((await send('k', request({ message: { inline: sending(own, own) } }))).status, 202)
+  })
+
+  test('of several faults, every 400 comes before the first 404, and every 404 before a 409', async () => {
+    const { request, send, template } = await newCaller()
+    const missing = { agentId: 'nobody' }
+    const draft = { message: { templateId: await template(TEXT, { status: 'DRAFT' }) } }
+    const basic = { message: { templateId: await template(TEXT, { basic: true }) } }
+    const past = { expiresAt: '2020-01-01T00:00:00Z' }
+    assert.equal((await send('used', request())).status, 202)
+    const inOrder: [Record<string, unknown>, unknown][] = [
+      [{ ...missing, ...past, ...draft }, EXPIRES_PAST],
+      [{ ...missing, ...draft, basic: true }, NOT_APPROVED],
+      [{ ...missing, ...basic }, MUST_BE_BASIC],
+      [{ ...past, message: { templateId: 2 ** 40 } }, EXPIRES_PAST],
+      [{ ...missing, message: { templateId: 2 ** 40 } }, NO_AGENT],
+      [{ message: { templateId: 2 ** 40 } }, NO_TEMPLATE],
+      [missing, NO_AGENT],
+    ]
+    for (const key of ['used', 'new']) {
+      for (const [fields, expected] of inOrder) assertRefused(await send(key, request(fields)), refusal(expected))
+    }
+  })
+
+  test('neither texts nor numbers nor keys of messages reach the log', async () => {
+    const { request, send } = await newCaller()
+    await send('a-key-that-is-nobodys-business', request({ clientReferenceId: 'order-1001' }))
+    assert.match(log(), /POST/)
+    assert.doesNotMatch(log(), /Hello|Zażółć|500100200|order-1001|nobodys-business/)
+  })
+})

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict'
+import { createHook } from 'node:async_hooks'
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { after, describe, test } from 'node:test'
+import fc from 'fast-check'
+import { createPool } from '../../src/db/pool.ts'
+import { ApiError } from '../../src/errors.ts'
+import { type Accepted, createAcceptor, type Submission } from '../../src/messages/accept.ts'
+import { requestHash } from '../../src/messages/request-hash.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { countRows, type MessageCaller, newKey, RECIPIENT, startMessageService } from '../support/messages.ts'
+import { createAssignedAgent, createCaller } from '../support/service.ts'
+import { sending, TEXT } from '../support/templates.ts'
+
+const seed = Date.now() % 2 ** 31
+const database = await createTestDatabase()
+const { pool } = database
+
+async function newSender() {
+  const { accountId } = await createCaller(pool)
+  const agentId = await createAssignedAgent(pool, accountId)
+  const submission = (key: string, fields: Partial<Submission> = {}): Submission => {
+    const body = { agentId, message: { inline: { type: 'MESSAGE', content: 'Hello' } } as Submission['message'], ...fields }
+    return { accountId, recipients: [RECIPIENT], test: false, idempotency: { key, hash: requestHash(body) }, ...body }
+  }
+  return { accountId, submission }
+}
+
+/** What a caller of the acceptor is told: the id, or the code of the error. */
+function told(result: PromiseSettledResult<Accepted>): string {
+  if (result.status === 'fulfilled') return result.value.messageIds[0] as string
+  return result.reason instanceof ApiError ? result.reason.code : 'FAULT'
+}
+
+describe('requests that share a statement', () => {
+  test('a faulty one harms none of its neighbours, whether the rules refuse it or the database itself', async () => {
+    const { accountId, submission } = await newSender()
+    const accept = createAcceptor(pool)
+    const faulty: [fields: Partial<Submission>, answer: string][] = [
+      [{ agentId: 'nobody' }, 'RCS_AGENT_NOT_FOUND'],
+      [{ message: { templateId: 2 ** 40 } }, 'RCS_TEMPLATE_NOT_FOUND'],
+      [{ expiresAt: '2020-01-01T00:00:00Z' }, 'RCS_INVALID_REQUEST'],
+      // No request gets this far with it.
+      [{ recipients: ['nonsense'] }, 'FAULT'],
+    ]
+    for (const [index, [fields, answer]] of faulty.entries()) {
+      const batch = Array.from({ length: 9 }, (_, place) => submission(`k${index}-${place}`, place === 4 ? fields : {}))
+      const answers = (await Promise.allSettled(batch.map(accept))).map(told)
+      assert.equal(answers[4], answer)
+      const ids = answers.toSpliced(4, 1)
+      assert.equal(new Set(ids).size, 8)
+      const { rows } = await pool.query('select count(*) from messages where id = any ($1::uuid[])', [ids])
+      assert.deepEqual(rows, [{ count: 8 }], answer)
+    }
+    assert.deepEqual(await countRows(pool, accountId), { messages: 32, queue: 32, expiries: 32, keys: 32 })
+  })
+
+  test('each gets what it asked for: recipients, contents and agents are never mixed up', async () => {
+    const senders = await Promise.all(Array.from({ length: 3 }, newSender))
+    const accept = createAcceptor(pool)
+    const asked = Array.from({ length: 60 }, (_, index) => {
+      const { submission } = senders[index % 3] as (typeof senders)[number]
+      const message: Submission['message'] = { inline: { type: 'MESSAGE', content: `text ${index}` } }
+      const recipients = Array.from({ length: 1 + (index % 5) }, (__, place) => `+48500${String(index * 10 + place).padStart(6, '0')}`)
+      // Several recipients is what test messages have.
+      if (recipients.length === 1) return submission(`k${index}`, { message, recipients, clientReferenceId: `r${index}` })
+      const { idempotency, ...test } = submission('', { message, recipients, test: true, basic: index % 2 === 0 })
+      return test
+    })
+    const accepted = await Promise.all(asked.map(accept))
+    for (const [index, { messageIds, replayed }] of accepted.entries()) {
+      const { accountId, agentId, recipients, test: isTest, basic = false, clientReferenceId = null, message } = asked[index] as Submission
+      assert.equal(replayed, false)
+      const { rows } = await pool.query(
+        `select account_id as "accountId", agent_id as "agentId", recipient, test, basic, client_reference_id as "clientReferenceId", content
+         from messages m join unnest($1::uuid[]) with ordinality as asked (id, place) using (id) order by place`,
+        [messageIds],
+      )
+      const content = message.inline
+      assert.deepEqual(
+        rows,
+        recipients.map((recipient) => ({ accountId, agentId, recipient, test: isTest, basic, clientReferenceId, content })),
+      )
+    }
+  })
+
+  test(`whatever keys and contents come in whatever batches at two nodes, a key makes one message (fast-check, seed ${seed})`, async () => {
+    const { submission, accountId } = await newSender()
+    const otherPool = createPool({ connectionString: database.url }, () => {})
+    const nodes = [createAcceptor(pool), createAcceptor(otherPool)]
+    const request = fc.record({ node: fc.nat(1), key: fc.nat(3), content: fc.nat(2), isFaulty: fc.boolean(), waits: fc.boolean() })
+    let round = 0
+    let made = 0
+    const property = fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 40 }), async (requests) => {
+      round += 1
+      const results: Promise<PromiseSettledResult<Accepted>[]>[] = []
+      for (const { node, key, content, isFaulty, waits } of requests) {
+        const message: Submission['message'] = { inline: { type: 'MESSAGE', content: `text ${content}` } }
+        const asked = submission(`${round}-${key}`, { message, ...(isFaulty && { agentId: 'nobody' }) })
+        results.push(Promise.allSettled([(nodes[node] as (typeof nodes)[number])(asked)]))
+        // What comes later may be in another batch.
+        if (waits) await new Promise(setImmediate)
+      }
+      const answers = (await Promise.all(results)).flat().map((result, index) => ({ ...(requests[index] as Request), result }))
+      for (const ofKey of Map.groupBy(answers, ({ key }) => key).values()) made += assertOneMade(ofKey)
+    })
+    try {
+      await fc.assert(property, { numRuns: 40, seed })
+    } finally {
+      await otherPool.end()
+    }
+    assert.deepEqual(await countRows(pool, accountId), { messages: made, queue: made, expiries: made, keys: made })
+  })
+})
+
+type Request = { content: number; isFaulty: boolean; key: number }
+
+/** Of the requests with one key: says how many messages they made, which is one where any was right. */
+function assertOneMade(answers: (Request & { result: PromiseSettledResult<Accepted> })[]): number {
+  const right = answers.filter(({ isFaulty }) => !isFaulty)
+  const winners = right.filter(({ result }) => result.status === 'fulfilled')
+  const losers = right.filter(({ result }) => result.status === 'rejected')
+  const made = winners.filter(({ result }) => result.status === 'fulfilled' && !result.value.replayed)
+  const expected = right.length === 0 ? 0 : 1
+  assert.equal(made.length, expected, 'one made it')
+  assert.equal(new Set(winners.map(({ content }) => content)).size, expected, 'one content won')
+  assert.equal(new Set(winners.map(({ result }) => told(result))).size, expected, 'all who sent it have the same id')
+  assert.ok(losers.every(({ content, result }) => content !== made[0]?.content && told(result) === 'RCS_IDEMPOTENCY_CONFLICT'))
+  assert.ok(answers.every(({ isFaulty, result }) => !isFaulty || told(result) === 'RCS_AGENT_NOT_FOUND'))
+  return made.length
+}
+
+/** A way to the database that counts what has to be waited for: every Sync and every simple query is a round trip. */
+async function countingDatabase(databaseUrl: string) {
+  const target = new URL(databaseUrl)
+  const socketDir = target.searchParams.get('host')
+  let roundTrips = 0
+  const server = createServer((client) => {
+    const port = Number(target.port || 5432)
+    const upstream = socketDir ? connect(`${socketDir}/.s.PGSQL.${port}`) : connect(port, target.hostname)
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      from.on('error', () => {})
+      from.on('close', () => to.destroy())
+      from.pipe(to)
+    }
+    const read = frameReader()
+    client.on('data', (chunk: Buffer) => {
+      roundTrips += read(chunk).filter((type) => type === 'S' || type === 'Q').length
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  after(() => server.close())
+  const url = new URL(target)
+  url.hostname = '127.0.0.1'
+  url.port = String((server.address() as { port: number }).port)
+  url.searchParams.delete('host')
+  return { url: url.href, roundTrips: () => roundTrips }
+}
+
+/** The types of the messages that a client of PostgreSQL sends. The first has none. */
+function frameReader(): (chunk: Buffer) => string[] {
+  let unread = Buffer.alloc(0)
+  let typeLength = 0
+  return (chunk) => {
+    unread = Buffer.concat([unread, chunk])
+    const types: string[] = []
+    while (unread.length >= typeLength + 4 && unread.length >= typeLength + unread.readUInt32BE(typeLength)) {
+      types.push(unread.toString('latin1', 0, typeLength))
+      unread = unread.subarray(typeLength + unread.readUInt32BE(typeLength))
+      typeLength = 1
+    }
+    return types
+  }
+}
+
+/** Counts every name that this process looks up, and every connection or datagram that it begins, whatever library does it. */
+function watchNetwork() {
+  const outgoing = new Set(['TCPCONNECTWRAP', 'PIPECONNECTWRAP', 'GETADDRINFOREQWRAP', 'QUERYWRAP', 'UDPSENDWRAP'])
+  let calls = 0
+  const hook = createHook({
+    init: (_id, type) => {
+      if (outgoing.has(type)) calls += 1
+    },
+  }).enable()
+  return { calls: () => calls, stop: () => hook.disable() }
+}
+
+const media = (path: string) => `https://media.example.com/${path}`
+
+async function contentsOf({ template }: MessageCaller): Promise<Record<string, unknown>[]> {
+  const [one, two] = [await template(), await template()]
+  const cards = Array.from({ length: 10 }, (_, index) => ({ title: 'Card', imageUrl: media(`${index}.jpg`) }))
+  const withButtons = cards.map((card, index) => ({ ...card, buttons: [{ ...sending(one).buttons[0], id: `b${index}` }] }))
+  return [
+    { inline: TEXT },
+    { templateId: one },
+    { inline: sending(one, two) },
+    { inline: { type: 'AUDIO', data: { audioUrl: media('a.mp3') } } },
+    { inline: { type: 'VIDEO', content: 'Text', data: { videoUrl: media('a.mp4'), thumbnailUrl: media('a.jpg') } } },
+    { inline: { type: 'FILE', data: { fileUrl: media('a.pdf'), thumbnailUrl: media('a.jpg') } } },
+    { inline: { type: 'CARD', data: { title: 'Card', imageUrl: media('a.jpg') } } },
+    { inline: { type: 'CAROUSEL', data: { cards: withButtons } } },
+    { inline: { type: 'CONTACT', data: { name: 'Shop', phoneNumbers: [RECIPIENT], url: 'https://example.com' } } },
+    { inline: { type: 'LOCATION', data: { latitude: 52.2, longitude: 21 } } },
+  ]
+}
+
+describe('what accepting costs', () => {
+  for (const [limits, allowed] of Object.entries({ memory: 2, database: 3 })) {
+    test(`${allowed} round trips to the database with limits in ${limits}, and no network call, whatever the content`, async () => {
+      const counting = await countingDatabase(database.url)
+      const service = await startMessageService(
+        { url: counting.url, pool },
+        { HERALD_LIMITS: limits, HERALD_LIMIT_MESSAGES_PER_SECOND: '1000' },
+      )
+      const caller = await service.newCaller()
+      const { send, sendTest, request } = caller
+      const contents = await contentsOf(caller)
+      await send(newKey(), request())
+
+      const network = watchNetwork()
+      const { recipient, ...unaddressed } = request()
+      const requests = [
+        ...contents.map((message) => () => send(newKey(), request({ message }))),
+        () => send('replayed', request()),
+        () => send('replayed', request()),
+        () => send('replayed', request({ basic: true })),
+        () => send(newKey(), request({ message: { inline: sending(2 ** 40) } })),
+        () => sendTest({ ...unaddressed, recipients: [1, 2, 3, 4, 5].map((digit) => `+4850010020${digit}`) }),
+      ]
+      const statuses: number[] = []
+      for (const each of requests) {
+        const before = counting.roundTrips()
+        statuses.push((await each()).status)
+        assert.equal(counting.roundTrips() - before, allowed)
+      }
+      assert.deepEqual(statuses, [...contents.map(() => 202), 202, 202, 409, 404, 202])
+      assert.equal(network.calls(), 0)
+
+      // It would have been noticed.
+      await once(connect(Number(new URL(service.url).port), '127.0.0.1').end(), 'close')
+      assert.equal(network.calls(), 1)
+      network.stop()
+    })
+  }
+})
