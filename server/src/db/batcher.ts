@@ -33,7 +33,15 @@ export function createBatcher<Item, Result>(
     if (isUnavailable(error)) {
       for (const { reject } of [...batch, ...waiting.splice(0)]) reject(error)
     } else if (batch.length === 1) batch[0]?.reject(error)
-    else for (const alone of batch) await runBatch([alone])
+    else await runEachAlone(batch)
+  }
+
+  /** Those whose turn has not come wait with the others meanwhile, to be told with them should the database go away. */
+  async function runEachAlone(batch: Waiting[]): Promise<void> {
+    const [first, ...rest] = batch as [Waiting, ...Waiting[]]
+    waiting.unshift(...rest)
+    await runBatch([first])
+    for (const one of rest) if (waiting[0] === one) await runBatch(waiting.splice(0, 1))
   }
 
   async function drain(): Promise<void> {

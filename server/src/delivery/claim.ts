@@ -103,29 +103,29 @@ const CLAIM = `
     from fair f left join agent_turn t using (agent_id)
     where $9 is null or t.starts_at + (f.agent_turn - 1) * (interval '1 second' / $9) <= now() + $10 * interval '1 millisecond'
   ), picked as materialized (
-    select o.message_id, coalesce(greatest(o.agent_at, c.carrier_at), now()) as at
+    select o.message_id, o.agent_at, c.carrier_at
     from ordered o, turn, lateral (select turn.starts_at + (o.carrier_turn - 1) * (interval '1 second' / $8::float8) as carrier_at) as c
     where o.carrier_turn <= $2 and ($8 is null or c.carrier_at <= now() + $10 * interval '1 millisecond')
   ), taken as materialized (
     -- Waits for nobody: others lock entries in an order of their own.
-    select q.message_id, p.at from queue q join picked p using (message_id) where q.due_at <= now() for update of q skip locked
+    select p.* from queue q join picked p using (message_id) where q.due_at <= now() for update of q skip locked
   ), claimed as (
     update queue q set due_at = now() + $4 * interval '1 millisecond', lease = $3, attempts = q.attempts + 1
     from taken p
     where q.message_id = p.message_id
-    returning q.message_id, q.account_id, q.agent_id, q.task, q.attempts, q.expires_at, p.at
+    returning q.message_id, q.account_id, q.agent_id, q.task, q.attempts, q.expires_at, p.agent_at, p.carrier_at
   ), paced as (
-    update carrier_paces c set free_at = turn.starts_at + n.claimed * (interval '1 second' / $8)
-    from turn, (select count(*) as claimed from claimed) as n
-    where c.carrier = $1 and $8 is not null and n.claimed > 0
+    update carrier_paces c set free_at = last.at + interval '1 second' / $8
+    from (select max(carrier_at) as at from claimed) as last
+    where c.carrier = $1 and last.at is not null
   ), paced_agents as (
-    update agents a set free_at = t.starts_at + n.claimed * (interval '1 second' / $9)
-    from agent_turn t, (select agent_id, count(*) as claimed from claimed group by agent_id) as n
-    where a.agent_id = t.agent_id and n.agent_id = t.agent_id
+    update agents a set free_at = last.at + interval '1 second' / $9
+    from (select agent_id, max(agent_at) as at from claimed group by agent_id) as last
+    where a.agent_id = last.agent_id and last.at is not null
   )
   select not exists (select from turn) as "isBusy", (select count(*) from candidate) > (select count(*) from claimed) as "isHeldBack",
     message_id as "messageId", account_id as "accountId", agent_id as "agentId", task, attempts,
-    round(extract(epoch from at - now()) * 1000)::int as "waitMs", round(extract(epoch from expires_at - now()) * 1000)::float8 as "expiresInMs"
+    coalesce(round(extract(epoch from greatest(agent_at, carrier_at) - now()) * 1000)::int, 0) as "waitMs", round(extract(epoch from expires_at - now()) * 1000)::float8 as "expiresInMs"
   from (values (1)) as always left join claimed on true`
 
 export async function claim(db: Executor, request: ClaimRequest): Promise<Claim> {

@@ -1,3 +1,4 @@
+import { byMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { LANES } from './claim.ts'
@@ -10,30 +11,47 @@ const MOST_AT_ONCE = 1_000
  * is to try again, the next round takes it. Returns whether there may be more.
  */
 export async function failInactive(db: Executor): Promise<{ failed: number; mayBeMore: boolean }> {
-  const { rowCount } = await db.query({ name: 'fail-inactive', text: FAIL_INACTIVE, values: [MOST_AT_ONCE, FAILURES.AGENT_INACTIVE] })
-  return { failed: rowCount ?? 0, mayBeMore: (rowCount ?? 0) >= MOST_AT_ONCE }
+  const { rows } = await db.query<{ messageId: string }>({ name: 'find-inactive', text: FIND, values: [MOST_AT_ONCE] })
+  let failed = 0
+  for (const [messages, ofMonth] of byMonth(rows, ({ messageId }) => messageId)) {
+    const ids = ofMonth.map(({ messageId }) => messageId)
+    const { rowCount } = await db.query({ name: `fail-inactive ${messages}`, text: fail(messages), values: [ids, FAILURES.AGENT_INACTIVE] })
+    failed += rowCount ?? 0
+  }
+  return { failed, mayBeMore: failed > 0 && rows.length >= MOST_AT_ONCE }
 }
 
-const FAIL_INACTIVE = `
-  with recursive ${LANES}, closed_lane as materialized (
-    select l.* from lane l
-    join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id
-    where not s.active and l.priority <> ${PRIORITIES.revoke}
-  ), taken as materialized (
-    select q.message_id, q.account_id
-    from closed_lane l, lateral (
-      select message_id, account_id from queue q
-      where q.account_id = l.account_id and q.agent_id = l.agent_id and q.priority = l.priority and (q.lease is null or q.due_at <= now())
-      order by due_at limit $1
-      for update skip locked
-    ) as q
-  ), ended as (
-    delete from queue q using taken where q.message_id = taken.message_id
+const NOT_UNDER_WAY = '(q.lease is null or q.due_at <= now()) and q.expires_at > now()'
+
+const FIND = `
+  with recursive ${LANES}
+  select q.message_id as "messageId"
+  from lane l join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id, lateral (
+    select message_id from queue q
+    where q.account_id = l.account_id and q.agent_id = l.agent_id and q.priority = l.priority and ${NOT_UNDER_WAY}
+    order by due_at limit $1
+  ) as q
+  where not s.active and l.priority <> ${PRIORITIES.revoke}
+  limit $1`
+
+/** One that was tried, and whose answer was lost, may be with the network: it is taken back. */
+const fail = (messages: string) => `
+  with taken as materialized (
+    select q.message_id
+    from unnest($1::uuid[]) as ids (message_id) join queue q using (message_id)
+    join agent_assignments s on s.account_id = q.account_id and s.agent_id = q.agent_id and not s.active
+    where q.task = 'send' and ${NOT_UNDER_WAY}
+    for update of q skip locked
   ), failed as (
-    update messages m set status = 'FAILED', failed_at = greatest(now(), m.accepted_at), failure_reason = 'AGENT_INACTIVE', failure_description = $2
+    update ${messages} m set status = 'FAILED', failed_at = greatest(now(), m.accepted_at), failure_reason = 'AGENT_INACTIVE', failure_description = $2
     from taken
     where m.id = taken.message_id and ${mayBecome('FAILED', 'm.status')} and m.expires_at > clock_timestamp()
     returning m.id, m.account_id, m.failed_at
+  ), dropped as (
+    delete from queue q using failed where q.message_id = failed.id and q.attempts = 0
+  ), turned as (
+    update queue q set task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = now(), attempts = 0, lease = null
+    from failed where q.message_id = failed.id and q.attempts > 0
   ), settled as (
     delete from expiries e using failed where e.message_id = failed.id
   ), noted as (
@@ -41,4 +59,4 @@ const FAIL_INACTIVE = `
     select id, account_id, 'failed', failed_at, 'AGENT_INACTIVE' from failed
     on conflict do nothing
   )
-  select message_id from taken`
+  select id from failed`

@@ -1,10 +1,10 @@
 import type { CarrierEvent, OnEvents } from '../carriers/carrier.ts'
 import { createBatcher } from '../db/batcher.ts'
+import { byMonth, isMissingTable } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { mayBecome } from '../messages/states.ts'
 
 const MOST_AT_ONCE = 500
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** Takes in what carriers report. Returns once it is committed, so that a carrier is told only then that its event has arrived. */
 export function createEventTaker(pool: Pool): OnEvents {
@@ -20,10 +20,26 @@ export function createEventTaker(pool: Pool): OnEvents {
   }
 }
 
+/** Receipts move their messages; the rest is kept. Each month has its statement, and most batches are of one. */
+async function takeEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
+  const receipts = events.filter(isReceipt)
+  for (const [messages, ofMonth] of byMonth(receipts, ({ messageId }) => messageId)) await takeReceipts(db, messages, ofMonth)
+  const others = events.filter((event) => !isReceipt(event))
+  if (others.length > 0) await keepEvents(db, others)
+}
+
+type Receipt = Extract<CarrierEvent, { kind: 'delivered' | 'read' | 'expired' | 'expiry-failed' }>
+const RECEIPTS: readonly string[] = ['delivered', 'read', 'expired', 'expiry-failed'] satisfies Receipt['kind'][]
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** A tap is about a message too, but it is kept, for those who answer it. */
+function isReceipt(event: CarrierEvent): event is Receipt {
+  return RECEIPTS.includes(event.kind) && UUID.test((event as Receipt).messageId)
+}
+
 /**
- * Moves messages by their receipts, in one statement, and keeps what is about none: those that come from another carrier than the message
- * went to or from another phone, those of messages that are not here, and all that people write and tap. Kept events have a key, so that
- * one that is repeated is kept once.
+ * Moves messages by their receipts, and keeps those that are about none: of another carrier than the message went to, of another phone, or
+ * of a message that is not here.
  *
  * Receipts come first, twice, late and out of order. Messages only move forward, and of equal moves the first counts. One that comes
  * after the message has failed or run out changes nothing, and stands in its timeline. Where a phone has a message whose sending is
@@ -32,45 +48,61 @@ export function createEventTaker(pool: Pool): OnEvents {
  * The carrier's clock may be off, so its times are fitted between what was known before and now: a message is never delivered before it
  * was sent.
  */
-async function takeEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
+async function takeReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<void> {
+  try {
+    const values = [...columnsOf(receipts), receipts.map(({ messageId }) => messageId)]
+    await db.query({ name: `take-receipts ${messages}`, text: take(messages), values })
+  } catch (error) {
+    if (!isMissingTable(error)) throw error
+    await keepEvents(db, receipts)
+  }
+}
+
+/** One that is kept already, or comes twice in the same batch, is left as it is: the first report counts. */
+async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
   await db.query({
-    name: 'take-carrier-events',
-    text: TAKE,
-    values: [
-      events.map(({ carrier }) => carrier),
-      events.map(({ eventId }) => eventId),
-      events.map(({ kind }) => kind),
-      events.map(({ phone }) => phone),
-      events.map(({ occurredAt }) => occurredAt),
-      events.map((event) => JSON.stringify(event)),
-      events.map(messageOf),
-    ],
+    name: 'keep-carrier-events',
+    text: `
+      insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event)
+      select carrier, event_id, kind, phone, occurred_at, event::json
+      from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz(3)[], $6::text[])
+        as e (carrier, event_id, kind, phone, occurred_at, event)
+      on conflict do nothing`,
+    values: columnsOf(events),
   })
 }
 
-/** Of a tap, the message is what it is about, but not what it changes: it is kept for those who answer it. */
-function messageOf(event: CarrierEvent): string | null {
-  const isReceipt = event.kind === 'delivered' || event.kind === 'read' || event.kind === 'expired' || event.kind === 'expiry-failed'
-  return isReceipt && UUID.test(event.messageId) ? event.messageId : null
+function columnsOf(events: CarrierEvent[]): unknown[][] {
+  return [
+    events.map(({ carrier }) => carrier),
+    events.map(({ eventId }) => eventId),
+    events.map(({ kind }) => kind),
+    events.map(({ phone }) => phone),
+    events.map(({ occurredAt }) => occurredAt),
+    events.map((event) => JSON.stringify(event)),
+  ]
 }
 
-const TAKE = `
+// What a later step needs of an earlier one is carried along in its rows, or looked up as a set ("not in"): joining two of them would
+// compare each row with each, 250,000 times for 500 receipts.
+const take = (messages: string) => `
   with event as materialized (
     select *
     from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz(3)[], $6::text[], $7::uuid[])
       as e (carrier, event_id, kind, phone, occurred_at, event, message_id)
   ), receipt as materialized (
     select message_id, carrier, phone,
-      min(occurred_at) filter (where kind = 'delivered') as delivered_at, min(occurred_at) filter (where kind = 'read') as read_at
-    from event where message_id is not null
+      min(occurred_at) filter (where kind = 'delivered') as delivered_at, min(occurred_at) filter (where kind = 'read') as read_at,
+      min(occurred_at) filter (where kind = 'expired') as revoked_at, min(occurred_at) filter (where kind = 'expiry-failed') as revoke_failed_at
+    from event
     group by message_id, carrier, phone
   ), queued as materialized (
-    select q.message_id from queue q join receipt using (message_id) order by q.message_id for update of q
+    select q.message_id from receipt join queue q using (message_id) order by q.message_id for update of q
   ), known as materialized (
-    select m.id, m.account_id, m.status, m.sent_at is not null as was_sent, r.carrier, r.phone, r.delivered_at, r.read_at, at.sent, at.delivered,
+    select m.id, m.account_id, m.status, m.sent_at is not null as was_sent, r.*, at.sent, at.delivered,
       greatest(at.delivered, least(r.read_at, now())) as read
     from receipt r
-    join messages m on m.id = r.message_id and m.recipient = r.phone
+    join ${messages} m on m.id = r.message_id and m.recipient = r.phone
     join agents a on a.agent_id = m.agent_id and a.carrier = r.carrier,
     lateral (select least(coalesce(r.delivered_at, r.read_at), now()) as first) as reported,
     lateral (select coalesce(m.sent_at, greatest(reported.first, m.accepted_at)) as sent) as sending,
@@ -78,7 +110,7 @@ const TAKE = `
     where (select count(*) from queued) >= 0 -- Its locks come first.
     order by m.id for no key update of m
   ), moved as (
-    update messages m set
+    update ${messages} m set
       status = case when k.read_at is null then 'DELIVERED' else 'READ' end,
       sent_at = k.sent,
       delivered_at = k.delivered,
@@ -87,29 +119,27 @@ const TAKE = `
     where m.id = k.id and (m.status = 'DELIVERED' or m.expires_at > clock_timestamp()) and (
       k.read_at is not null and ${mayBecome('READ', 'm.status')}
       or k.delivered_at is not null and k.read_at is null and ${mayBecome('DELIVERED', 'm.status')})
-    returning m.id
+    returning m.id, m.account_id, k.status as was, k.was_sent, m.sent_at, m.delivered_at, m.read_at
   ), unqueued as (
     delete from queue q using moved where q.message_id = moved.id
   ), settled as (
     delete from expiries e using moved where e.message_id = moved.id
   ), noted as (
     insert into message_events (message_id, account_id, kind, occurred_at)
-    select k.id, k.account_id, step.kind, step.at
-    from known k left join moved on moved.id = k.id, lateral (
-      select 'sent' as kind, k.sent as at where moved.id is not null and not k.was_sent
-      union all select 'delivered', k.delivered where moved.id is not null and ${mayBecome('DELIVERED', 'k.status')}
-      union all select 'read', k.read where moved.id is not null and k.read_at is not null
-      union all select 'delivered-late', k.delivered_at where moved.id is null and k.status not in ('DELIVERED', 'READ')
-      union all select 'read-late', k.read_at where moved.id is null and k.status not in ('DELIVERED', 'READ')
-    ) as step
-    where step.at is not null
+    select id, account_id, 'sent', sent_at from moved where not was_sent
+    union all select id, account_id, 'delivered', delivered_at from moved where ${mayBecome('DELIVERED', 'was')}
+    union all select id, account_id, 'read', read_at from moved where read_at is not null
     union all
-    select k.id, k.account_id, case event.kind when 'expired' then 'revoked' else 'revoke-failed' end, event.occurred_at
-    from event join known k on k.id = event.message_id and k.carrier = event.carrier and k.phone = event.phone
-    where event.kind in ('expired', 'expiry-failed')
+    select id, account_id, step.kind, step.at
+    from known k, lateral (
+      values ('delivered-late', k.delivered_at), ('read-late', k.read_at)
+    ) as step (kind, at)
+    where step.at is not null and k.status not in ('DELIVERED', 'READ') and k.id not in (select id from moved)
+    union all select id, account_id, 'revoked', revoked_at from known where revoked_at is not null
+    union all select id, account_id, 'revoke-failed', revoke_failed_at from known where revoke_failed_at is not null
     on conflict do nothing
   )
   insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event)
   select carrier, event_id, kind, phone, occurred_at, event::json from event
-  where not exists (select from known k where k.id = event.message_id and k.carrier = event.carrier and k.phone = event.phone)
+  where (message_id, carrier, phone) not in (select message_id, carrier, phone from known)
   on conflict do nothing`

@@ -1,3 +1,4 @@
+import { byMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { mayBecome } from '../messages/states.ts'
 import { FAILURES, type Failure } from './failures.ts'
@@ -17,14 +18,22 @@ export type Result = { messageId: string; lease: string } & Verdict
 const ATTEMPTS_NOTED = 10
 
 /**
- * Writes results down, in one statement, and returns the ids of those that counted: only who still holds the lease may write. A worker
- * that was stopped past its lease, whose entries others have taken up or which are gone from the queue, changes nothing.
+ * Writes results down, those of a month in one statement, and returns the ids of those that counted: only who still holds the lease may
+ * write. A worker that was stopped past its lease, whose entries others have taken up or which are gone from the queue, changes nothing.
  *
  * What was sent, but has run out meanwhile, leaves the queue and stays as it is: at its expiry it is taken back like any other.
  */
 export async function recordResults(db: Executor, results: Result[]): Promise<Set<string>> {
-  const { rows } = await db.query<{ messageId: string }>({ name: 'record-results', text: RECORD, values: valuesOf(results) })
-  return new Set(rows.map(({ messageId }) => messageId))
+  const counted = new Set<string>()
+  for (const [messages, ofMonth] of byMonth(results, ({ messageId }) => messageId)) {
+    const { rows } = await db.query<{ messageId: string }>({
+      name: `record-results ${messages}`,
+      text: record(messages),
+      values: valuesOf(ofMonth),
+    })
+    for (const { messageId } of rows) counted.add(messageId)
+  }
+  return counted
 }
 
 function valuesOf(results: Result[]): unknown[] {
@@ -43,7 +52,7 @@ function describeFailure(reason: Failure, detail: string): string {
   return detail === '' ? FAILURES[reason] : `${FAILURES[reason]} The network said: ${detail}`
 }
 
-const RECORD = `
+const record = (messages: string) => `
   with held as materialized (
     select r.*, q.account_id, q.attempts
     from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[])
@@ -57,7 +66,7 @@ const RECORD = `
   ), ended as (
     delete from queue q using held h where q.message_id = h.message_id and h.verdict <> 'again'
   ), moved as (
-    update messages m set
+    update ${messages} m set
       status = case h.verdict when 'sent' then 'SENT' else 'FAILED' end,
       sent_at = case h.verdict when 'sent' then greatest(now(), m.accepted_at) end,
       failed_at = case h.verdict when 'failed' then greatest(now(), m.accepted_at) end,
@@ -66,14 +75,16 @@ const RECORD = `
     from held h
     where m.id = h.message_id and m.expires_at > clock_timestamp()
       and (h.verdict = 'sent' and ${mayBecome('SENT', 'm.status')} or h.verdict = 'failed' and ${mayBecome('FAILED', 'm.status')})
-    returning m.id, m.status, coalesce(m.sent_at, m.failed_at) as at
+    returning m.id, m.account_id, h.verdict, coalesce(m.failed_at, m.sent_at) as at, h.reason, h.detail
   ), settled as (
-    delete from expiries e using moved where e.message_id = moved.id and moved.status = 'FAILED'
+    delete from expiries e using moved where e.message_id = moved.id and moved.verdict = 'failed'
   ), noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
-    select h.message_id, h.account_id, case h.verdict when 'again' then 'attempt-failed' else h.verdict end, coalesce(moved.at, now()), h.reason, h.detail
-    from held h left join moved on moved.id = h.message_id
-    where case h.verdict when 'again' then h.attempts <= ${ATTEMPTS_NOTED} when 'sent' then moved.id is not null when 'failed' then moved.id is not null else true end
+    select id, account_id, verdict, at, reason, detail from moved
+    union all
+    select message_id, account_id, 'attempt-failed', now(), null, detail from held where verdict = 'again' and attempts <= ${ATTEMPTS_NOTED}
+    union all
+    select message_id, account_id, verdict, now(), null, detail from held where verdict in ('revoke-asked', 'revoke-refused')
     on conflict do nothing
   )
   select message_id as "messageId" from held`

@@ -14,6 +14,7 @@ export function listenForWork(pool: Pool, onWake: () => void, logger: Logger): {
     if (client === undefined) {
       client = await connect(pool, onWake, () => {
         client = undefined
+        loop.wake()
       })
       onWake()
     }

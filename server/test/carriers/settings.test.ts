@@ -42,7 +42,8 @@ function problems(carriers: unknown): string {
 
 describe('the carriers’ file', () => {
   test('names an RBM carrier by its region, and an SMPP carrier', () => {
-    assert.deepEqual(read({ google: { ...google, messagesPerSecond: 100 }, smsc: { ...smpp, window: 20, tls: true } }), {
+    const rates = { messagesPerSecond: 100, messagesPerSecondPerAgent: 20 }
+    assert.deepEqual(read({ google: { ...google, ...rates }, smsc: { ...smpp, window: 20, tls: true } }), {
       rcs: [
         {
           name: 'google',
@@ -50,7 +51,7 @@ describe('the carriers’ file', () => {
           serviceAccount,
           webhookToken: 'a-token-of-16-characters',
           connections: 64,
-          messagesPerSecond: 100,
+          ...rates,
         },
       ],
       sms: { name: 'smsc', ...smpp, window: 20, tls: true },

@@ -35,20 +35,54 @@ describe('the batcher', () => {
     assert.deepEqual(batches, [[1, 2], [3, 4, 5], [6]])
   })
 
-  test('a batch that fails fails its own callers and nobody else', async () => {
+  test('of a batch that fails for its data, each item is run alone: only the callers of the bad ones are told', async () => {
+    const runs: string[][] = []
     const run = createBatcher<string, string>(
       async (items) => {
-        if (items.includes('bad')) throw new Error('refused')
-        return items
+        runs.push(items)
+        if (items.includes('bad')) throw new Error(`refused with ${items.length}`)
+        return items.map((item) => `${item}!`)
       },
-      { maxItems: 2 },
+      { maxItems: 3 },
     )
-    const outcomes = await Promise.allSettled([run('bad'), run('beside'), run('good')])
+    const outcomes = await Promise.allSettled(['before', 'bad', 'after', 'next'].map(run))
     assert.deepEqual(
-      outcomes.map(({ status }) => status),
-      ['rejected', 'rejected', 'fulfilled'],
+      outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.message)),
+      ['before!', 'refused with 1', 'after!', 'next!'],
     )
-    assert.equal(await run('later'), 'later')
+    assert.deepEqual(runs, [['before', 'bad', 'after'], ['before'], ['bad'], ['after'], ['next']])
+    assert.equal(await run('later'), 'later!')
+  })
+
+  test('a lone item that fails is not run a second time', async () => {
+    let runs = 0
+    const run = createBatcher<string, string>(
+      async () => {
+        runs += 1
+        throw new Error('refused')
+      },
+      { maxItems: 3 },
+    )
+    await assert.rejects(run('bad'), /^Error: refused$/)
+    assert.equal(runs, 1)
+  })
+
+  test('a database that goes out of reach while items are run alone is told to all of them at once', async () => {
+    const gone = Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })
+    const runs: string[][] = []
+    const run = createBatcher<string, string>(
+      async (items) => {
+        runs.push(items)
+        throw items.length > 1 ? new Error('refused') : gone
+      },
+      { maxItems: 4 },
+    )
+    const outcomes = await Promise.allSettled(['one', 'two', 'three', 'four', 'five'].map(run))
+    assert.deepEqual(
+      outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason),
+      [gone, gone, gone, gone, gone],
+    )
+    assert.deepEqual(runs, [['one', 'two', 'three', 'four'], ['one']], 'each would wait for the same time-out')
   })
 
   test('whatever the timing, every item is run once and answered with its own result', async () => {

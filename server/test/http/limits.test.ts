@@ -41,7 +41,7 @@ for (const store of ['memory', 'database']) {
       answers.push(...(await times(15, () => statusOf(`${url}/v1/nowhere`, 'POST', authorization))))
       assert.deepEqual([...new Set(answers)], [200, 404])
       assert.equal(await statusOf(`${url}/v1/agents`, 'GET', authorization), 429)
-      assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 404, 'POST /messages has a limit of its own')
+      assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 400, 'POST /messages has a limit of its own')
     })
 
     test('of 36 to 80 POST /messages within a second exactly 35 pass, and 35 more a second later', async () => {
@@ -52,7 +52,7 @@ for (const store of ['memory', 'database']) {
         const retryAfter = answers.flatMap(({ headers }) => headers.get('retry-after') ?? [])
         assert.deepEqual([...new Set(retryAfter)], ['1'])
         await until('the window has passed', () => performance.now() > endedAt + 1_000)
-        assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 404)
+        assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 400)
       }
     })
 

@@ -1,0 +1,282 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { beforeEach, describe, type TestContext, test } from 'node:test'
+import { createAgent } from '../../src/agents/agents.ts'
+import { createPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
+import { type ClaimRequest, claim, ensurePace } from '../../src/delivery/claim.ts'
+import { expireDue } from '../../src/delivery/expiry.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { callerAt } from '../support/messages.ts'
+import { startNetwork } from '../support/network.ts'
+import { startTestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import {
+  CARRIER,
+  type CarrierOptions,
+  createCarrier,
+  createSender,
+  NO_LIMITS,
+  queueMessage,
+  queueMessages,
+  type Seen,
+  type Sender,
+  startWorker,
+} from './support.ts'
+
+const { url, pool } = await createTestDatabase()
+await ensurePace(pool, CARRIER)
+const [one, two, three] = [await createSender(pool), await createSender(pool), await createSender(pool)]
+const BACKLOG = 20_000
+
+const NO_RATE = { name: CARRIER, messagesPerSecond: undefined, messagesPerSecondPerAgent: undefined }
+
+async function claimNow(fields: Partial<ClaimRequest> = {}, db: Executor = pool) {
+  const nothing = { carrier: NO_RATE, free: 10, lease: randomUUID(), leaseMs: 60_000, pausedAgents: [], calls: new Map() }
+  return await claim(db, { ...nothing, ...fields })
+}
+
+/** How many were claimed, by account, in the order of `senders`. */
+async function sharesOf(senders: Sender[], fields: Partial<ClaimRequest> = {}): Promise<number[]> {
+  const { entries } = await claimNow(fields)
+  return senders.map(({ accountId }) => entries.filter((entry) => entry.accountId === accountId).length)
+}
+
+beforeEach(async () => {
+  await pool.query('truncate queue, expiries, messages')
+})
+
+describe('a claim takes', () => {
+  test('one of every account before the second of any', async () => {
+    await queueMessages(pool, one, { count: 100, dueInMs: -1_000 })
+    await queueMessages(pool, two, { count: 2 })
+    await queueMessages(pool, three)
+    assert.deepEqual(await sharesOf([one, two, three], { free: 3 }), [1, 1, 1])
+    assert.deepEqual(await sharesOf([one, two, three], { free: 4 }), [2, 1, 0])
+  })
+
+  test('of an account, the one that is due first, whichever of its agents it is for', async () => {
+    const late = await queueMessage(pool, one)
+    const other = await createSender(pool)
+    const otherAgent = { accountId: one.accountId, agentId: other.agentId }
+    await pool.query('insert into agent_assignments (account_id, agent_id) values ($1, $2)', [one.accountId, other.agentId])
+    const early = await queueMessage(pool, otherAgent, { dueInMs: -1_000 })
+    assert.deepEqual(
+      (await claimNow({ free: 1 })).entries.map(({ messageId }) => messageId),
+      [early],
+    )
+    assert.deepEqual(
+      (await claimNow({ free: 1 })).entries.map(({ messageId }) => messageId),
+      [late],
+    )
+  })
+
+  test('what a caller sent by itself before what is to be taken back, and that before a campaign, whenever they are due', async () => {
+    const campaign = await queueMessage(pool, one, { priority: 2, dueInMs: -3_000 })
+    const revoke = await queueMessage(pool, two, { dueInMs: -2_000, expiresInMs: -1_000, attempts: 1 })
+    await expireDue(pool)
+    const transactional = await queueMessage(pool, three)
+    const order: string[] = []
+    for (let turn = 0; turn < 3; turn += 1) order.push(...(await claimNow({ free: 1 })).entries.map(({ messageId }) => messageId))
+    assert.deepEqual(order, [transactional, revoke, campaign])
+  })
+
+  test('of one account at most half of the free calls, those that it makes already included', async () => {
+    await queueMessages(pool, one, { count: 100 })
+    assert.deepEqual(await sharesOf([one]), [5])
+    assert.deepEqual(await sharesOf([one], { calls: new Map([[one.accountId, 4]]) }), [3])
+    const { entries, isHeldBack } = await claimNow({ calls: new Map([[one.accountId, 10]]) })
+    assert.deepEqual([entries.length, isHeldBack], [0, true])
+    await queueMessages(pool, two, { count: 100 })
+    assert.deepEqual(await sharesOf([one, two], { calls: new Map([[one.accountId, 10]]) }), [0, 5])
+  })
+
+  test('nothing of agents that are paused, of agents of another carrier, or whose expiry has passed', async () => {
+    await queueMessage(pool, one)
+    assert.deepEqual((await claimNow({ pausedAgents: [one.agentId] })).entries, [])
+    assert.deepEqual((await claimNow({ carrier: { ...NO_RATE, name: 'unheard-of' } })).entries, [])
+
+    await createAgent(pool, { agentId: 'elsewhere', name: 'elsewhere', billingType: 'single', carrier: 'another' })
+    await pool.query('insert into agent_assignments (account_id, agent_id) values ($1, $2)', [two.accountId, 'elsewhere'])
+    const elsewhere = await queueMessage(pool, { accountId: two.accountId, agentId: 'elsewhere' })
+    await queueMessage(pool, two, { expiresInMs: -1 })
+    assert.deepEqual(await sharesOf([one, two]), [1, 0])
+
+    await ensurePace(pool, 'another')
+    const { entries } = await claimNow({ carrier: { ...NO_RATE, name: 'another' } })
+    assert.deepEqual(
+      entries.map(({ messageId }) => messageId),
+      [elsewhere],
+    )
+  })
+
+  test('what is due and not yet, and no entry twice before its lease ends', async () => {
+    const due = await queueMessage(pool, one)
+    await queueMessage(pool, one, { dueInMs: 60_000 })
+    const lease = randomUUID()
+    const { entries } = await claimNow({ lease })
+    const { expiresInMs, ...entry } = entries[0] as (typeof entries)[number]
+    const expected = { messageId: due, accountId: one.accountId, agentId: one.agentId, task: 'send', attempts: 1, lease, waitMs: 0 }
+    assert.deepEqual([entries.length, entry], [1, expected])
+    assert.ok(expiresInMs > 3_590_000 && expiresInMs <= 3_600_000, `${expiresInMs}`)
+    assert.deepEqual((await claimNow()).entries, [])
+    await pool.query('update queue set due_at = now() where message_id = $1', [due])
+    assert.deepEqual(
+      (await claimNow()).entries.map(({ messageId, attempts }) => ({ messageId, attempts })),
+      [{ messageId: due, attempts: 2 }],
+    )
+  })
+})
+
+test('two workers that claim at once never take the same entry, and take all in the end', async () => {
+  for (const sender of [one, two, three]) await queueMessages(pool, sender, { count: 400 })
+  const other = createPool({ connectionString: url }, () => {})
+  const taken: string[] = []
+  let wasBusy = false
+  async function work(db: Pool): Promise<void> {
+    for (let isOver = false; !isOver; ) {
+      const { entries, isBusy } = await claimNow({ free: 20 }, db)
+      wasBusy ||= isBusy
+      taken.push(...entries.map(({ messageId }) => messageId))
+      isOver = entries.length === 0 && !isBusy
+    }
+  }
+  await Promise.all([work(pool), work(other), work(pool)])
+  await other.end()
+  assert.deepEqual([taken.length, new Set(taken).size], [1_200, 1_200])
+  assert.ok(wasBusy, 'they never met')
+})
+
+/** How many entries the connection has looked at, by way of any index or none. */
+async function lookedAt(tx: Executor): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>(
+    `select sum(pg_stat_get_xact_tuples_returned(relation::regclass))::int as count
+     from unnest(array['queue', 'queue_pkey', 'queue_lanes']) as relation`,
+  )
+  return rows[0]?.count ?? Number.NaN
+}
+
+test(`an idle claim looks at a handful of rows, though ${BACKLOG} are waiting for their time`, async () => {
+  for (const sender of [one, two]) await queueMessages(pool, sender, { count: BACKLOG / 2, dueInMs: 3_600_000 })
+  const looked = await transaction(pool, async (tx) => {
+    const before = await lookedAt(tx)
+    const { entries } = await claimNow({ free: 64 }, tx)
+    assert.deepEqual(entries, [])
+    return (await lookedAt(tx)) - before
+  })
+  assert.ok(looked > 0 && looked < 20, `${looked} rows`)
+})
+
+describe('a rate holds across two workers, and is used up:', () => {
+  const RATE = 20
+  const COUNT = 24
+
+  /** The most that were seen within any second. */
+  function mostInASecond(times: number[]): number {
+    return Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 1_000).length))
+  }
+
+  /** The times at which the network saw each message. Where this process stood still meanwhile, they would tell nothing: it is tried again. */
+  async function timesOfSending(t: TestContext, options: CarrierOptions, senders: Sender[]): Promise<Map<string, number[]>> {
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      await pool.query(`update carrier_paces set free_at = '-infinity'`)
+      await pool.query(`update agents set free_at = '-infinity'`)
+      for (const sender of senders) await queueMessages(pool, sender, { count: COUNT / senders.length })
+      const stalls = monitorEventLoopDelay({ resolution: 5 })
+      stalls.enable()
+      const [left, right] = [createCarrier(options), createCarrier(options)]
+      const workers = [startWorker(t, url, left), startWorker(t, url, right)]
+      await until('all are sent', () => left.seen.length + right.seen.length === COUNT)
+      await Promise.all(workers.map(({ stop }) => stop()))
+      assert.ok(left.seen.length > 0 && right.seen.length > 0, 'both had a part in it')
+      if (stalls.max / 1e6 < 500 / RATE) return timesByAgent([...left.seen, ...right.seen])
+    }
+    return assert.fail('the machine is too busy to measure')
+  }
+
+  function timesByAgent(seen: Seen[]): Map<string, number[]> {
+    const groups = Map.groupBy(seen, ({ agentId }) => agentId)
+    return new Map([...groups].map(([agentId, group]) => [agentId, group.map(({ at }) => at)]))
+  }
+
+  function check(t: TestContext, times: number[], rate: number): void {
+    const sorted = times.toSorted((a, b) => a - b)
+    const tookMs = (sorted.at(-1) as number) - (sorted[0] as number)
+    t.diagnostic(`${times.length} in ${Math.round(tookMs)} ms, ${mostInASecond(sorted)} in the busiest second, at ${rate} a second`)
+    assert.ok(mostInASecond(sorted) <= rate + 1, `${mostInASecond(sorted)} in a second`)
+    assert.ok(tookMs < ((times.length - 1) / rate) * 1_000 + 300, `${tookMs} ms`)
+  }
+
+  test('a carrier’s', async (t) => {
+    const byAgent = await timesOfSending(t, { messagesPerSecond: RATE }, [one, two])
+    check(t, [...byAgent.values()].flat(), RATE)
+  })
+
+  test('an agent’s', async (t) => {
+    const byAgent = await timesOfSending(t, { messagesPerSecondPerAgent: RATE / 2 }, [one, two])
+    for (const times of byAgent.values()) check(t, times, RATE / 2)
+  })
+
+  test('both at once', async (t) => {
+    const rates = { messagesPerSecond: RATE, messagesPerSecondPerAgent: RATE / 2 }
+    const byAgent = await timesOfSending(t, rates, [one, two, three])
+    for (const times of byAgent.values()) assert.ok(mostInASecond(times) <= RATE / 2 + 1)
+    check(t, [...byAgent.values()].flat(), RATE)
+  })
+})
+
+// With a database of its own: its workers would take what the tests above are about.
+const busy = await createTestDatabase()
+const network = await startNetwork(10)
+const service = await startTestService(
+  { HERALD_DATABASE_URL: busy.url, ...NO_LIMITS },
+  { findCarriers: async () => ({ rcs: [{ ...network.settings, name: CARRIER }], sms: undefined }) },
+)
+
+describe('in a service', async () => {
+  const [crowd, single] = [await createSender(busy.pool), await createSender(busy.pool)]
+
+  /** How long after its request another account's message is at the network. */
+  async function delayMs(): Promise<number> {
+    const caller = callerAt(service.url, single)
+    const before = performance.now()
+    const messageId = await caller.accepted()
+    await until('it is at the network', () => network.asked.some(({ path }) => path.includes(messageId)))
+    return performance.now() - before
+  }
+
+  test(`a backlog of ${BACKLOG} messages of one account delays another’s single one by far less than a second`, async (t) => {
+    network.answer(async (asked) => {
+      await new Promise((resolve) => setTimeout(resolve, 10))
+      return { body: { name: asked.path } }
+    })
+    await queueMessages(busy.pool, crowd, { count: BACKLOG })
+    await until('the backlog is being sent', () => network.asked.length > 50)
+    const delays = [await delayMs(), await delayMs(), await delayMs()]
+    t.diagnostic(`${delays.map(Math.round).join(', ')} ms behind ${BACKLOG}`)
+    assert.ok(Math.max(...delays) < 500, `${delays}`)
+    const { rows } = await busy.pool.query<{ count: number }>('select count(*) from queue')
+    assert.ok((rows[0]?.count ?? 0) > BACKLOG / 2, 'there was still a backlog')
+  })
+
+  test('while all calls of one account hang, another’s message goes out within a second', async (t) => {
+    await busy.pool.query('delete from queue where lease is null')
+    await until('nothing is under way', async () => (await busy.pool.query('select from queue where lease is not null')).rowCount === 0)
+    let hanging = 0
+    const { promise: over, resolve: end } = Promise.withResolvers<void>()
+    network.answer(async (asked) => {
+      if (asked.path.includes(`agentId=${crowd.agentId}`)) {
+        hanging += 1
+        await over
+      }
+      return { body: { name: asked.path } }
+    })
+    await queueMessages(busy.pool, crowd, { count: 100 })
+    await until('as many hang as may', () => hanging === 5)
+    const delays = [await delayMs(), await delayMs()]
+    t.diagnostic(`${delays.map(Math.round).join(', ')} ms beside ${hanging} calls that hang`)
+    assert.ok(Math.max(...delays) < 1_000, `${delays}`)
+    assert.equal(hanging, 5)
+    end()
+  })
+})

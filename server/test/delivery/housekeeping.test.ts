@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { keepHouse } from '../../src/delivery/housekeeping.ts'
+import { createTestDatabase } from '../support/database.ts'
+
+const { pool } = await createTestDatabase()
+
+async function left(table: string, column: string): Promise<string[]> {
+  const { rows } = await pool.query<{ name: string }>(`select ${column} as name from ${table} order by 1`)
+  return rows.map(({ name }) => name)
+}
+
+describe('housekeeping', () => {
+  test('forgets idempotency keys that are older than seven days, all of them in one go, and keeps the younger ones', async () => {
+    await pool.query(
+      `insert into idempotency_keys (account_id, endpoint, key, request_hash, message_id, created_at)
+       select 1, 'messages', key, sha256('x'), uuid_v7(), now() - age::interval
+       from (values ('just-young', '6 days 23:59'), ('just-old', '7 days 00:01'), ('new', '0')) as k (key, age)
+       union all select 1, 'messages', 'old-' || n, sha256('x'), uuid_v7(), now() - interval '8 days' from generate_series(1, 5001) as n`,
+    )
+    await keepHouse(pool)
+    assert.deepEqual(await left('idempotency_keys', 'key'), ['just-young', 'new'])
+  })
+
+  test('forgets events that nothing took up for thirty days, and keeps the younger ones', async () => {
+    await pool.query(
+      `insert into carrier_events (carrier, event_id, kind, phone, occurred_at, received_at, event)
+       select 'simulator', id, 'delivered', '', now() - interval '90 days', now() - age::interval, '{}'
+       from (values ('just-young', '29 days 23:59'), ('just-old', '30 days 00:01'), ('new', '0')) as e (id, age)`,
+    )
+    await keepHouse(pool)
+    assert.deepEqual(await left('carrier_events', 'event_id'), ['just-young', 'new'])
+  })
+
+  test('makes the partitions of this month and of the three to come, where they are missing; twice at once, too', async () => {
+    const partitions = `select inhrelid::regclass::text as name from pg_inherits where inhparent in ('messages'::regclass, 'message_events'::regclass)`
+    const before = (await pool.query<{ name: string }>(`${partitions} order by 1`)).rows.map(({ name }) => name)
+    assert.equal(before.length, 8)
+    for (const name of before.slice(-2)) await pool.query(`drop table ${name}`)
+    await Promise.all([keepHouse(pool), keepHouse(pool)])
+    const after = (await pool.query<{ name: string }>(`${partitions} order by 1`)).rows.map(({ name }) => name)
+    assert.deepEqual(after, before)
+  })
+})

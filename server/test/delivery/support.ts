@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import { Registry } from 'prom-client'
+import type { CarrierEvent, Outcome, RcsCarrier, RcsMessage, RevokeOutcome } from '../../src/carriers/carrier.ts'
+import { createPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
+import { createDispatcher, type Dispatcher } from '../../src/delivery/dispatcher.ts'
+import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
+import { createLogger } from '../../src/http/log.ts'
+import { createAssignedAgent, createCaller, type TestCaller } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+// What tests of the delivery engine share: messages as accepting leaves them, and a network that does what a test wants.
+
+export const CARRIER = 'simulator'
+export const logger = createLogger('silent')
+
+/** As settings of a service: tests send more than a caller may. */
+export const NO_LIMITS = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '100000', HERALD_LIMIT_OTHERS_PER_MINUTE: '100000' }
+
+export type Sender = TestCaller & { agentId: string }
+
+/** An account with an agent of its own. */
+export async function createSender(pool: Pool): Promise<Sender> {
+  const caller = await createCaller(pool)
+  return { ...caller, agentId: await createAssignedAgent(pool, caller.accountId) }
+}
+
+type Queued = { count?: number; priority?: number; recipient?: string; expiresInMs?: number; dueInMs?: number; attempts?: number }
+
+/** Messages as they are once accepted, and their ids in the order they are due: a millisecond apart, up to `dueInMs` from now. */
+export async function queueMessages(pool: Pool, { accountId, agentId }: Pick<Sender, 'accountId' | 'agentId'>, queued: Queued = {}) {
+  const { count = 1, priority = 0, recipient = '+48500100200', expiresInMs = 3_600_000, dueInMs = 0, attempts = 0 } = queued
+  const { rows } = await pool.query<{ id: string }>(
+    `with made as materialized (
+       select uuid_v7() as id, now() + ($7 + n - $1::int) * interval '1 millisecond' as due_at from generate_series(1, $1::int) as n
+     ), written as (
+       insert into messages (id, account_id, agent_id, recipient, basic, test, content, accepted_at, expires_at)
+       select id, $2, $3, $5, false, false, '{"type":"MESSAGE","content":"Hi"}', now() - interval '1 day', now() + $6 * interval '1 millisecond' from made
+     ), queued as (
+       insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at, attempts)
+       select id, $2, $3, 'send', $4, due_at, now() + $6 * interval '1 millisecond', $8 from made
+     ), expiring as (
+       insert into expiries (message_id, expires_at) select id, now() + $6 * interval '1 millisecond' from made
+     )
+     select id from made order by due_at`,
+    [count, accountId, agentId, priority, recipient, expiresInMs, dueInMs, attempts],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** As `queueMessages`, one of them. */
+export async function queueMessage(pool: Pool, sender: Pick<Sender, 'accountId' | 'agentId'>, queued: Queued = {}): Promise<string> {
+  return (await queueMessages(pool, sender, { ...queued, count: 1 }))[0] as string
+}
+
+export type Seen = { task: 'send' | 'revoke'; messageId: string; agentId: string; at: number }
+
+export type TestCarrier = RcsCarrier & {
+  /** All that was asked of it, in order. `at`: by performance.now(). */
+  seen: Seen[]
+}
+
+export type CarrierOptions = Partial<Omit<RcsCarrier, 'send' | 'revoke'>> & {
+  onSend?: (message: RcsMessage) => Promise<Outcome> | Outcome
+  onRevoke?: (message: { messageId: string }) => Promise<RevokeOutcome> | RevokeOutcome
+}
+
+export function sent({ messageId }: { messageId: string }): Outcome {
+  return { is: 'sent', carrierMessageId: messageId }
+}
+
+/** The outside world: takes whatever it is given, unless a test has it do otherwise. */
+export function createCarrier({ onSend = sent, onRevoke = () => ({ is: 'asked' }), ...options }: CarrierOptions = {}): TestCarrier {
+  const seen: Seen[] = []
+  function note(task: Seen['task'], { messageId, agentId }: { messageId: string; agentId: string }): void {
+    seen.push({ task, messageId, agentId, at: performance.now() })
+  }
+  return {
+    name: CARRIER,
+    longestCallMs: 1_000,
+    concurrency: 10,
+    messagesPerSecond: undefined,
+    messagesPerSecondPerAgent: undefined,
+    pausedForMs: () => 0,
+    connect: async () => {},
+    reach: async () => [],
+    close: async () => {},
+    ...options,
+    seen,
+    send: async (message) => {
+      note('send', message)
+      return await onSend(message)
+    },
+    revoke: async (message) => {
+      note('revoke', message)
+      return await onRevoke(message)
+    },
+  }
+}
+
+/** A worker as a process has one, with connections of its own; stopped when the test ends. */
+export function startWorker(t: TestContext, databaseUrl: string, carrier: RcsCarrier): Dispatcher & { pool: Pool; registry: Registry } {
+  const pool = createPool({ connectionString: databaseUrl }, () => {})
+  const registry = new Registry()
+  const dispatcher = createDispatcher({ pool, carrier, logger, metrics: createDeliveryMetrics(registry) })
+  let stopped: Promise<void> | undefined
+  function stop(): Promise<void> {
+    stopped ??= dispatcher.stop()
+    return stopped
+  }
+  t.after(async () => {
+    await stop()
+    await pool.end()
+  })
+  return { ...dispatcher, stop, pool, registry }
+}
+
+/** All that is stored about a message, but for the time at which it was written down. */
+export async function readAll(pool: Pool, messageId: string) {
+  const { rows } = await pool.query(
+    `select to_jsonb(m) as message, (select to_jsonb(q) from queue q where q.message_id = m.id) as queue,
+       (select to_jsonb(e) from expiries e where e.message_id = m.id) as expiry,
+       (select coalesce(jsonb_agg(to_jsonb(v) order by recorded_at, occurred_at, kind), '[]') from message_events v where v.message_id = m.id) as events
+     from messages m where m.id = $1`,
+    [messageId],
+  )
+  return rows[0] as { message: any; queue: any; expiry: any; events: any[] }
+}
+
+export async function statusOf(pool: Pool, messageId: string): Promise<string> {
+  return (await readAll(pool, messageId)).message.status
+}
+
+/** The kinds of its timeline, in the order they were written down. */
+export async function kindsOf(pool: Pool, messageId: string): Promise<string[]> {
+  return (await readAll(pool, messageId)).events.map(({ kind }) => kind)
+}
+
+type Receipt = {
+  messageId: string
+  kind?: 'delivered' | 'read' | 'expired' | 'expiry-failed'
+  phone?: string
+  carrier?: string
+  eventId?: string
+}
+
+/** What the network tells about a message; `agoMs` by its clock. */
+export function receipt({ agoMs = 0, ...fields }: Receipt & { agoMs?: number }): CarrierEvent {
+  const { messageId, kind = 'delivered', phone = '+48500100200', carrier = CARRIER, eventId = randomUUID() } = fields
+  return { carrier, eventId, kind, phone, messageId, agentId: 'agent', occurredAt: new Date(Date.now() - agoMs) }
+}
+
+/** Starts `work` while another transaction has done `change` and not committed it yet; commits that once `work` waits for it. */
+export async function whileOthersCommit<T>(pool: Pool, change: (tx: Executor) => Promise<unknown>, work: () => Promise<T>): Promise<T> {
+  let working: Promise<T> | undefined
+  await transaction(pool, async (tx) => {
+    await change(tx)
+    working = work()
+    await until('it waits', async () => {
+      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      return (await pool.query(waiting)).rowCount
+    })
+  })
+  return await (working as Promise<T>)
+}
