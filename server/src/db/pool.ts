@@ -7,10 +7,11 @@ export type Pool = pg.Pool
 
 export type ConnectionOptions = { connectionString: string } | { host: string; port: number; user: string; database: string }
 
-// A statement that takes longer than this is a fault: no request waits on it for ever. The client's own limit is a little longer, so
-// that the server's answer comes first where the server still lives, and a dead connection is noticed where it does not.
-const STATEMENT_TIMEOUT_MS = 10_000
-const DEAD_CONNECTION_TIMEOUT_MS = 11_000
+// A statement that takes longer than this is a fault: callers are answered within 5 s, whatever the database does. The client's own limit
+// is a little longer, so that the server's answer comes first where the server still lives, and a dead connection is noticed where it
+// does not.
+const STATEMENT_TIMEOUT_MS = 3_500
+const DEAD_CONNECTION_TIMEOUT_MS = 4_000
 const CONNECT_TIMEOUT_MS = 2_000
 
 /**

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type MessageCaller, newKey } from '../../test/support/messages.ts'
+import type { HeraldProcess } from '../../test/support/process.ts'
+import {
+  assertDeliveredOnce,
+  createRandom,
+  inParallel,
+  isFull,
+  kill,
+  nextRecipient,
+  say,
+  sendReceiptsTo,
+  setScene,
+  startNode,
+  untilDelivered,
+} from './support.ts'
+
+const ROUNDS = isFull ? 200 : 5
+const REQUESTS = 16
+// So that a round has requests in several batches: some committed and answered, some committed, some on their way, some not yet there.
+const SPREAD_MS = 8
+
+type Sent = { key: string; body: Record<string, unknown>; messageId?: string }
+
+const random = createRandom()
+const scene = await setScene()
+const { env, pool, simulator } = scene
+const worker = await startNode(env, 'delivery')
+await sendReceiptsTo(simulator, worker.url)
+const first = await startNode(env, 'api')
+// Callers find it where it was.
+const port = new URL(first.url).port
+const caller = scene.callerAt(first.url)
+
+/** Sends at once; the process is killed the instant that so many were answered. Returns what was sent, with the ids that were answered. */
+async function sendAndKill(api: HeraldProcess, answersBeforeTheKill: number): Promise<Sent[]> {
+  const all: Sent[] = Array.from({ length: REQUESTS }, () => ({ key: newKey(), body: caller.request({ recipient: nextRecipient() }) }))
+  let answers = 0
+  async function send(one: Sent): Promise<void> {
+    await sleep(random() * SPREAD_MS)
+    try {
+      const { status, body } = await caller.send(one.key, one.body)
+      assert.equal(status, 202)
+      one.messageId = body.messageId
+      answers += 1
+      if (answers === answersBeforeTheKill) api.child.kill('SIGKILL')
+    } catch (error) {
+      if (error instanceof assert.AssertionError) throw error
+    }
+  }
+  await Promise.all(all.map(send))
+  await kill(api)
+  return all
+}
+
+/** Says whether it had been accepted the first time, unknown to its caller. */
+async function retry(at: MessageCaller, one: Sent): Promise<boolean> {
+  const { status, body, headers } = await at.send(one.key, one.body)
+  assert.equal(status, 202)
+  one.messageId = body.messageId
+  return headers.get('Idempotent-Replayed') === 'true'
+}
+
+test(`kill -9 of the API right after an answer, ${ROUNDS} rounds: every answered message is delivered, every retry finds its first try`, async () => {
+  let api = first
+  const all: Sent[] = []
+  const counts = { answered: 0, cutOff: 0, cutOffAfterCommit: 0 }
+  for (let round = 1; round <= ROUNDS; round++) {
+    const sent = await sendAndKill(api, 1 + Math.floor((random() * REQUESTS) / 2))
+    all.push(...sent)
+    api = await startNode({ ...env, HERALD_PORT: port }, 'api')
+    const cutOff = sent.filter(({ messageId }) => messageId === undefined)
+    counts.answered += sent.length - cutOff.length
+    counts.cutOff += cutOff.length
+    await inParallel(cutOff, REQUESTS, async (one) => {
+      if (await retry(caller, one)) counts.cutOffAfterCommit += 1
+    })
+    if (round % 20 === 0 || round === ROUNDS) {
+      const { answered, ...unanswered } = counts
+      say(`${round} kills: ${answered} answered, ${unanswered.cutOff} cut off, of those ${unanswered.cutOffAfterCommit} after their commit`)
+    }
+  }
+  const waitedMs = await untilDelivered(pool, 60_000)
+  say(`all delivered ${Math.round(waitedMs)} ms after the last kill was mended`)
+  const ids = all.map(({ messageId }) => messageId as string)
+  await inParallel(all, REQUESTS, async (one) => {
+    const { messageId } = one
+    assert.ok(await retry(caller, one), 'a key that was accepted is not replayed')
+    assert.equal(one.messageId, messageId)
+  })
+  const { repeated } = await assertDeliveredOnce(scene, caller, ids)
+  say(`${ids.length} keys, ${ids.length} messages, each delivered once; the network was handed ${repeated} again`)
+})

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { rmSync, writeFileSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import type { Pool } from '../../src/db/pool.ts'
+import { createTestDatabase } from '../../test/support/database.ts'
+import { callerAt, type MessageCaller } from '../../test/support/messages.ts'
+import { type HeraldProcess, startHerald } from '../../test/support/process.ts'
+import { createAssignedAgent, createCaller } from '../../test/support/service.ts'
+import { startSimulator, type TestSimulator } from '../../test/support/simulator.ts'
+import { until } from '../../test/support/until.ts'
+
+// The short run shows in a minute that the proofs work; HERALD_PROOF=full is as long as the promises are.
+export const isFull = process.env.HERALD_PROOF === 'full'
+
+const startedAt = performance.now()
+
+/** For the person who waits. */
+export function say(sentence: string): void {
+  console.error(`${seconds(performance.now() - startedAt).padStart(7)}  ${sentence}`)
+}
+
+export function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`
+}
+
+/** From 0 up to 1, ever the same for a seed (mulberry32). The seed is said, and HERALD_PROOF_SEED repeats it. */
+export function createRandom(): () => number {
+  let state = Number(process.env.HERALD_PROOF_SEED ?? randomInt(2 ** 32))
+  say(`seed ${state}`)
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const NO_LIMITS = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
+
+/** The settings of a service that sends through this simulator, `connections` calls at once. Requests are not logged. */
+export async function settingsFor(simulator: TestSimulator, connections = 64): Promise<Record<string, string>> {
+  const { name, ...settings } = simulator.rcs
+  const dir = await mkdtemp(join(tmpdir(), 'herald-proof-'))
+  after(() => rmSync(dir, { recursive: true, force: true }))
+  const file = join(dir, 'carriers.json')
+  writeFileSync(file, JSON.stringify({ [name]: { type: 'google-rbm', ...settings, connections } }), { mode: 0o600 })
+  return { ...NO_LIMITS, HERALD_CARRIERS: file, HERALD_LOG_LEVEL: 'warn' }
+}
+
+export type Scene = {
+  pool: Pool
+  simulator: TestSimulator
+  env: Record<string, string>
+  /** The same caller at each node. */
+  callerAt: (url: string) => MessageCaller
+}
+
+/** A database, a network and a caller; `env` is for whatever processes a proof wants. */
+export async function setScene(connections?: number): Promise<Scene> {
+  const { url, pool } = await createTestDatabase()
+  const simulator = await startSimulator()
+  const caller = await createCaller(pool)
+  const agentId = await createAssignedAgent(pool, caller.accountId)
+  const env = { ...(await settingsFor(simulator, connections)), HERALD_DATABASE_URL: url }
+  return { pool, simulator, env, callerAt: (nodeUrl) => callerAt(nodeUrl, { ...caller, agentId }) }
+}
+
+export type Role = 'api' | 'delivery'
+
+export function startNode(env: Record<string, string>, role: Role): Promise<HeraldProcess> {
+  return startHerald(env, undefined, ['serve', '--only', role])
+}
+
+export async function kill({ child, ended }: HeraldProcess): Promise<void> {
+  child.kill('SIGKILL')
+  await ended
+}
+
+/** Receipts go there from now on, and those that are owed come at once. */
+export async function sendReceiptsTo({ ask, rcs }: TestSimulator, url: string): Promise<void> {
+  await ask('webhook', { url: `${url}/carriers/${rcs.name}/webhook` }, 'PUT')
+}
+
+let numbers = 0
+/** Ever another number. Of a hundred messages one is delivered and never read, the others are read. */
+export function nextRecipient(): string {
+  numbers += 1
+  return `+4850${String(Math.floor(numbers / 90)).padStart(5, '0')}${numbers % 90 === 0 ? '01' : (numbers % 90) + 10}`
+}
+
+/** All of them, at most so many at once. */
+export async function inParallel<T>(items: Iterable<T>, width: number, work: (item: T) => Promise<void>): Promise<void> {
+  const rest = items[Symbol.iterator]()
+  async function next(): Promise<void> {
+    for (let item = rest.next(); !item.done; item = rest.next()) await work(item.value)
+  }
+  await Promise.all(Array.from({ length: width }, next))
+}
+
+/** What the network did with each message: how often it took it, took it again, and put it onto a phone. */
+export async function readLedger({ ask }: TestSimulator): Promise<Map<string, Record<string, number>>> {
+  const byMessage = new Map<string, Record<string, number>>()
+  for (let after = 0; ; ) {
+    const { entries, next } = await ask(`ledger?after=${after}&limit=10000`)
+    for (const { messageId, kind } of entries) {
+      const kinds = byMessage.get(messageId) ?? {}
+      kinds[kind] = (kinds[kind] ?? 0) + 1
+      byMessage.set(messageId, kinds)
+    }
+    if (next === after) return byMessage
+    after = next
+  }
+}
+
+/** Leases of the killed are over: what they held is due, and first of all. */
+export async function endLeases(pool: Pool): Promise<number> {
+  const { rowCount } = await pool.query(`update queue set due_at = now() - interval '1 minute' where lease is not null and due_at > now()`)
+  return rowCount ?? 0
+}
+
+/** How many are not yet where they will end, the phone that delivers and never reads included. */
+export async function countUnsettled(pool: Pool): Promise<number> {
+  const { rows } = await pool.query(
+    `select count(*) from (
+       select message_id from queue
+       union
+       select id from messages where status not in ('READ', 'FAILED') and not (status = 'DELIVERED' and recipient like '%01')
+     ) as unsettled`,
+  )
+  return rows[0].count
+}
+
+/** Waits until every message is where it ends; returns how long that took. */
+export async function untilDelivered(pool: Pool, patienceMs: number): Promise<number> {
+  const from = performance.now()
+  await until('all messages are delivered', async () => (await countUnsettled(pool)) === 0, patienceMs)
+  return performance.now() - from
+}
+
+/**
+ * Exactly these messages exist, no others: in the database, and each taken once and delivered once by the network. Everyone's state is read
+ * through the API. Returns how many the network was handed again, which it ignores.
+ */
+export async function assertDeliveredOnce({ pool, simulator }: Pick<Scene, 'pool' | 'simulator'>, caller: MessageCaller, ids: string[]) {
+  const expected = new Set(ids)
+  assert.equal(expected.size, ids.length, 'two keys have the same message')
+  const { rows } = await pool.query<{ id: string }>('select id from messages')
+  assert.deepEqual(new Set(rows.map(({ id }) => id)), expected, 'the database holds other messages than were answered')
+  const ledger = await readLedger(simulator)
+  assert.deepEqual(new Set(ledger.keys()), expected, 'the network got other messages than were answered')
+  let repeated = 0
+  for (const [id, { accepted, delivered, repeated: again = 0 }] of ledger) {
+    assert.deepEqual({ id, accepted, delivered }, { id, accepted: 1, delivered: 1 })
+    repeated += again
+  }
+  await inParallel(ids, 20, async (id) => {
+    const { status, body } = await caller.read(id)
+    const isRead = !body.recipient?.endsWith('01')
+    assert.deepEqual({ id, status, is: body.status }, { id, status: 200, is: isRead ? 'READ' : 'DELIVERED' })
+  })
+  await assertTimelines(pool)
+  return { repeated }
+}
+
+/** Every step once, in every timeline. */
+async function assertTimelines(pool: Pool): Promise<void> {
+  const { rows } = await pool.query(
+    `select e.message_id, e.kind, count(*) from message_events e
+     where e.kind in ('sent', 'delivered', 'read', 'failed', 'expired') group by 1, 2 having count(*) > 1
+     union all
+     select m.id, 'no ' || kind, 0 from messages m, unnest(array['sent', 'delivered']) as kind
+     where m.status in ('DELIVERED', 'READ') and not exists (select from message_events e where e.message_id = m.id and e.kind = kind)`,
+  )
+  assert.deepEqual(rows, [])
+}
