@@ -22,6 +22,8 @@ export type Outcome =
   | { is: 'sent'; carrierMessageId: string }
   /** Not now and not later. */
   | { is: 'refused'; reason: Refusal; detail: string }
+  /** Nothing was asked: the network is given time to recover. */
+  | { is: 'not-asked'; afterMs: number }
   /** It did not happen. */
   | { is: 'again'; afterMs: number; detail: string }
   /** It may have happened: the answer was lost. By RCS it is safe to repeat, since our id is the network's; an SMS is never repeated. */
@@ -35,7 +37,7 @@ export type RevokeOutcome =
   | { is: 'asked' }
   /** It is delivered, or expired, or was never there. */
   | { is: 'too-late' }
-  | Extract<Outcome, { is: 'refused' | 'again' | 'unknown' }>
+  | Extract<Outcome, { is: 'refused' | 'not-asked' | 'again' | 'unknown' }>
 
 /** What a message is for. Networks allow each only from agents that are launched for it, and some of them only at certain hours. */
 export type Traffic = 'AUTHENTICATION' | 'TRANSACTION' | 'PROMOTION' | 'SERVICEREQUEST' | 'ACKNOWLEDGEMENT'

@@ -17,7 +17,7 @@ export async function ensurePartitions(pool: Pool): Promise<void> {
   if (rows.length === 0) return
   await transaction(pool, async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1)', [PARTITION_LOCK])
-    // Attaching waits for statements under way, and new ones wait behind it.
+    // Attaching waits for whoever changes the table itself, and for nobody else.
     await tx.query(`set local lock_timeout = '${LOCK_PATIENCE}'`)
     const missing = await tx.query<Missing>(MISSING, [PARTITIONED, MONTHS_AHEAD])
     for (const { parent, name, from, to } of missing.rows) {
@@ -54,7 +54,7 @@ function messagesTable(id: string): string {
   return `messages_${at.getUTCFullYear()}_${String(at.getUTCMonth() + 1).padStart(2, '0')}`
 }
 
-/** There is no such table. */
-export function isMissingTable(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '42P01'
+/** The month's table is not there: it has been dropped, or never was. */
+export function isMissingMonth(error: unknown, messages: string): boolean {
+  return error instanceof pg.DatabaseError && error.code === '42P01' && error.message.includes(messages)
 }

@@ -1,5 +1,6 @@
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import type { MessageContent } from '../content/content.ts'
+import { byMonth, isMissingMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { PRIORITIES } from '../messages/states.ts'
 
@@ -41,6 +42,9 @@ export type Claim = {
 /** Turns are given out this far ahead, and waited for: a rate is kept to the message, and a claim serves many of them. */
 export const TURNS_AHEAD_MS = 100
 
+// Further ahead than the slowest rate, one a second, puts it, it is of a clock that was set back since, and means nothing.
+const NEXT_TURN = `case when free_at > now() + interval '2 seconds' then now() else greatest(free_at, now()) end`
+
 /**
  * All lanes, with the time the first entry of each is due: one look into the index for each lane, however long it is. Measured: 2 ms
  * where 1,000 lanes hold a million entries.
@@ -58,8 +62,9 @@ export const LANES = `
   )`
 
 /**
- * Takes up what is due, in one statement: transactional before campaign, and of each kind one of every account before the second of any.
- * So a million entries of one account put another's single one off by no more than the batch that is being sent.
+ * Takes up what is due, in one statement: transactional before campaign; of each kind one of every account before the second of any, and of
+ * an account one of every agent; where turns are few, the account that waited longest first. So a million entries of one account put
+ * another's single one off by no more than the batch that is being sent.
  *
  * An account gets at most half of the calls that are free, counting those it makes already: while one account's calls hang, there is
  * always room for the others.
@@ -72,20 +77,23 @@ export const LANES = `
  */
 const CLAIM = `
   with recursive turn as materialized (
-    select greatest(free_at, now()) as starts_at from carrier_paces where carrier = $1 for update skip locked
+    select ${NEXT_TURN} as starts_at from carrier_paces where carrier = $1 for update skip locked
   ), ${LANES}, open_lane as materialized (
-    select l.account_id, l.agent_id, l.priority, count(*) over () as lanes
+    select l.account_id, l.agent_id, l.priority, max(s.served_at) over (partition by l.account_id) as served_at, count(*) over () as lanes
     from lane l
     join agents a on a.agent_id = l.agent_id and a.carrier = $1
     join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id
     where exists (select from turn) and l.due_at <= now() and l.agent_id <> all ($5) and (s.active or l.priority = ${PRIORITIES.revoke})
-  ), agent_turn as materialized (
-    select agent_id, greatest(free_at, now()) as starts_at
-    from agents where $9::float8 is not null and agent_id in (select agent_id from open_lane)
-    order by agent_id for no key update
+  ), agent_turns as materialized (
+    select agent_id, starts_at, 1 + floor(extract(epoch from now() + $10 * interval '1 millisecond' - starts_at) * $9::float8) as turns
+    from (
+      select agent_id, ${NEXT_TURN} as starts_at
+      from agents where $9::float8 is not null and agent_id in (select agent_id from open_lane)
+      order by agent_id for no key update
+    ) as a
   ), candidate as materialized (
     -- Not more of a lane than can be needed; and what has run out is not looked behind, or a million of them would be looked at each time.
-    select c.*, row_number() over (partition by c.account_id order by c.priority, c.due_at) as account_turn
+    select c.*, l.served_at, row_number() over (partition by c.account_id, c.agent_id order by c.priority, c.due_at) as lane_turn
     from open_lane l, lateral (
       select message_id, account_id, agent_id, priority, due_at, task, expires_at
       from queue q
@@ -93,27 +101,34 @@ const CLAIM = `
       order by q.due_at limit ceil(2.0 * $2::int / l.lanes)::int
     ) as c
     where c.task = 'revoke' or c.expires_at > now()
-  ), fair as (
-    select c.*, row_number() over (partition by c.agent_id order by c.priority, c.account_turn, c.due_at) as agent_turn
-    from candidate c left join unnest($6::int[], $7::int[]) as busy (account_id, calls) using (account_id)
-    where c.account_turn <= ($2::int - coalesce(busy.calls, 0) + 1) / 2
+  ), of_agent as (
+    select c.*, row_number() over (partition by c.agent_id order by c.priority, c.lane_turn, c.served_at, c.due_at) as agent_turn
+    from candidate c
+  ), of_account as (
+    select o.*, row_number() over (partition by o.account_id order by o.priority, o.lane_turn, o.due_at) as account_turn
+    from of_agent o left join agent_turns t using (agent_id)
+    where $9 is null or o.agent_turn <= t.turns
   ), ordered as (
-    select f.*, t.starts_at + (f.agent_turn - 1) * (interval '1 second' / $9::float8) as agent_at,
-      row_number() over (order by f.priority, f.account_turn, f.due_at) as carrier_turn
-    from fair f left join agent_turn t using (agent_id)
-    where $9 is null or t.starts_at + (f.agent_turn - 1) * (interval '1 second' / $9) <= now() + $10 * interval '1 millisecond'
+    select o.*, row_number() over (order by o.priority, o.account_turn, o.served_at, o.due_at) as carrier_turn
+    from of_account o left join unnest($6::int[], $7::int[]) as busy (account_id, calls) using (account_id)
+    where o.account_turn <= ($2::int - coalesce(busy.calls, 0) + 1) / 2
   ), picked as materialized (
-    select o.message_id, o.agent_at, c.carrier_at
-    from ordered o, turn, lateral (select turn.starts_at + (o.carrier_turn - 1) * (interval '1 second' / $8::float8) as carrier_at) as c
+    select o.message_id, c.carrier_at,
+      t.starts_at + (row_number() over (partition by o.agent_id order by o.carrier_turn) - 1) * (interval '1 second' / $9) as agent_at
+    from ordered o left join agent_turns t using (agent_id), turn,
+    lateral (select turn.starts_at + (o.carrier_turn - 1) * (interval '1 second' / $8::float8) as carrier_at) as c
     where o.carrier_turn <= $2 and ($8 is null or c.carrier_at <= now() + $10 * interval '1 millisecond')
   ), taken as materialized (
     -- Waits for nobody: others lock entries in an order of their own.
     select p.* from queue q join picked p using (message_id) where q.due_at <= now() for update of q skip locked
   ), claimed as (
-    update queue q set due_at = now() + $4 * interval '1 millisecond', lease = $3, attempts = q.attempts + 1
+    update queue q set due_at = now() + $4 * interval '1 millisecond', lease = $3, attempts = q.attempts + 1, claimed = true
     from taken p
     where q.message_id = p.message_id
     returning q.message_id, q.account_id, q.agent_id, q.task, q.attempts, q.expires_at, p.agent_at, p.carrier_at
+  ), served as (
+    update agent_assignments s set served_at = now()
+    from (select distinct account_id, agent_id from claimed) as c where s.account_id = c.account_id and s.agent_id = c.agent_id
   ), paced as (
     update carrier_paces c set free_at = last.at + interval '1 second' / $8
     from (select max(carrier_at) as at from claimed) as last
@@ -159,12 +174,26 @@ export type Claimed = { messageId: string; recipient: string; content: MessageCo
 
 /** What is to be sent. Contents may be large, so they are read outside of the claim, which others wait for. */
 export async function readClaimed(db: Executor, entries: Entry[]): Promise<Map<string, Claimed>> {
-  const { rows } = await db.query<Claimed>({
-    name: 'read-claimed',
-    text: `select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.expires_at as "expiresAt"
-           from messages m left join contents c on c.id = m.content_id
-           where m.id = any ($1::uuid[])`,
-    values: [entries.map(({ messageId }) => messageId)],
-  })
-  return new Map(rows.map((row) => [row.messageId, row]))
+  const found = new Map<string, Claimed>()
+  for (const [messages, ofMonth] of byMonth(entries, ({ messageId }) => messageId)) {
+    const rows = await readMonth(db, messages, ofMonth)
+    for (const row of rows) found.set(row.messageId, row)
+  }
+  return found
+}
+
+async function readMonth(db: Executor, messages: string, entries: Entry[]): Promise<Claimed[]> {
+  try {
+    const { rows } = await db.query<Claimed>({
+      name: `read-claimed ${messages}`,
+      text: `select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.expires_at as "expiresAt"
+             from ${messages} m left join contents c on c.id = m.content_id
+             where m.id = any ($1::uuid[])`,
+      values: [entries.map(({ messageId }) => messageId)],
+    })
+    return rows
+  } catch (error) {
+    if (isMissingMonth(error, messages)) return []
+    throw error
+  }
 }

@@ -8,6 +8,8 @@ import { createErrand, LATEST_BEGIN_MS } from './errands.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { repeat } from './repeat.ts'
 import { createResultWriter } from './result-writer.ts'
+import type { Verdict } from './results.ts'
+import { createUnderWay } from './under-way.ts'
 
 export type Dispatcher = {
   /** Something may be due. */
@@ -32,7 +34,7 @@ export function createDispatcher({ pool, carrier, logger, metrics }: DispatcherO
   const write = createResultWriter(pool, logger.child({ carrier: carrier.name }))
   const stopping = new AbortController()
   const errand = createErrand({ carrier, metrics, logger, stopping: stopping.signal })
-  const underWay = new Set<Promise<void>>()
+  const underWay = createUnderWay()
   const agents = new Set<string>()
   let endedSinceClaim = 0
 
@@ -55,12 +57,13 @@ export function createDispatcher({ pool, carrier, logger, metrics }: DispatcherO
   }
 
   async function begin(entries: Entry[], claimedAt: number): Promise<void> {
-    const messages = await readClaimed(pool, entries)
-    for (const entry of entries) {
-      agents.add(entry.agentId)
-      calls.begin(entry.accountId)
-      const work = handle(entry, messages.get(entry.messageId), claimedAt).finally(() => underWay.delete(work))
-      underWay.add(work)
+    for (const { agentId } of entries) agents.add(agentId)
+    try {
+      const messages = await readClaimed(pool, entries)
+      for (const entry of entries) underWay.add(handle(entry, messages.get(entry.messageId), claimedAt))
+    } catch (error) {
+      for (const entry of entries) underWay.add(settle(entry, { is: 'put-back', afterMs: 0 }, claimedAt))
+      throw error
     }
   }
 
@@ -72,13 +75,16 @@ export function createDispatcher({ pool, carrier, logger, metrics }: DispatcherO
   }
 
   async function handle(entry: Entry, message: Claimed | undefined, claimedAt: number): Promise<void> {
+    calls.begin(entry.accountId)
     const verdict = await errand(entry, message, claimedAt)
     end(entry)
-    if (verdict === undefined) return
-    const { messageId, lease } = entry
+    await settle(entry, verdict, claimedAt)
+  }
+
+  async function settle({ messageId, lease }: Entry, verdict: Verdict, claimedAt: number): Promise<void> {
     const hasCounted = await write({ messageId, lease, ...verdict }, claimedAt + leaseMs)
     if (!hasCounted) metrics.countRefused(carrier.name)
-    else if (verdict.is === 'again' && verdict.afterMs < POLL_MS) setTimeout(loop.wake, verdict.afterMs).unref()
+    else if ('afterMs' in verdict && verdict.afterMs < POLL_MS) setTimeout(loop.wake, verdict.afterMs).unref()
   }
 
   const loop = repeat(`dispatch to ${carrier.name}`, logger, round, { before: () => ensurePace(pool, carrier.name) })
@@ -87,7 +93,7 @@ export function createDispatcher({ pool, carrier, logger, metrics }: DispatcherO
     stop: async () => {
       stopping.abort()
       await loop.stop()
-      await Promise.all(underWay)
+      await underWay.ended()
     },
   }
 }

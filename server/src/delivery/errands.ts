@@ -8,37 +8,36 @@ import type { Verdict } from './results.ts'
 
 /** An entry that waited longer than this since it was claimed is not begun any more: its call might outlast its lease. */
 export const LATEST_BEGIN_MS = 2_000
-// After this many tries, some four minutes, a message that ran out is left to the network, which knows its expiry too.
+// After this many tries, in some two minutes, a message that ran out is left to the network, which knows its expiry too.
 const MOST_REVOKE_ATTEMPTS = 10
 
 type Options = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logger; stopping: AbortSignal }
 
-/**
- * Asks of the network what an entry says, and tells what the answer means for the queue. Undefined where nothing was asked, and nothing is
- * to be written: another worker may have the entry by now, or the message has run out. `claimedAt`: by performance.now(). Never throws.
- */
-export type Errand = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<Verdict | undefined>
+/** Asks of the network what an entry says, and tells what the answer means for the queue. `claimedAt`: by performance.now(). Never throws. */
+export type Errand = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<Verdict>
 
 export function createErrand({ carrier, metrics, logger, stopping }: Options): Errand {
   async function ask({ messageId, agentId, task, attempts }: Entry, message: Claimed): Promise<Verdict> {
     if (task === 'revoke') {
       const outcome = await carrier.revoke({ messageId, agentId, recipient: message.recipient })
+      if (outcome.is === 'not-asked') return { is: 'put-back', afterMs: outcome.afterMs }
       metrics.count(carrier.name, task, outcome.is)
       return revokeVerdict(outcome, attempts)
     }
     const outcome = await carrier.send({ ...message, agentId, traffic: 'TRANSACTION' })
+    if (outcome.is === 'not-asked') return { is: 'put-back', afterMs: outcome.afterMs }
     metrics.count(carrier.name, task, outcome.is)
     return sendVerdict(outcome, attempts)
   }
 
   return async (entry, message, claimedAt) => {
     if (entry.waitMs > 0) await sleep(entry.waitMs, undefined, { signal: stopping }).catch(() => {})
-    if (stopping.aborted) return { is: 'again', afterMs: 0, detail: 'the service was stopped' }
+    if (stopping.aborted) return { is: 'put-back', afterMs: 0 }
     // Its month has been dropped.
     if (message === undefined) return { is: 'revoke-refused', detail: 'the message is no longer here' }
-    // By a clock that goes on while this process stands still, and that nobody sets.
+    // By a clock that goes on while this process stands still, and that nobody sets. Put back by whoever still holds the lease, and only then.
     const heldForMs = performance.now() - claimedAt
-    if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return undefined
+    if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return { is: 'put-back', afterMs: 0 }
     return await ask(entry, message).catch((error: unknown): Verdict => {
       // A fault of ours, which one message has and others need not have: they go on.
       logger.error({ carrier: carrier.name, err: error }, 'a message could not be handed over, and is tried again')
@@ -47,7 +46,7 @@ export function createErrand({ carrier, metrics, logger, stopping }: Options): E
   }
 }
 
-function sendVerdict(outcome: Outcome, attempts: number): Verdict {
+function sendVerdict(outcome: Exclude<Outcome, { is: 'not-asked' }>, attempts: number): Verdict {
   switch (outcome.is) {
     case 'sent':
       return { is: 'sent' }
@@ -62,7 +61,7 @@ function sendVerdict(outcome: Outcome, attempts: number): Verdict {
   }
 }
 
-function revokeVerdict(outcome: RevokeOutcome, attempts: number): Verdict {
+function revokeVerdict(outcome: Exclude<RevokeOutcome, { is: 'not-asked' }>, attempts: number): Verdict {
   if (outcome.is === 'asked') return { is: 'revoke-asked', detail: '' }
   if (outcome.is === 'too-late') return { is: 'revoke-refused', detail: 'the network no longer has it, or never had it' }
   if (outcome.is === 'refused' || attempts >= MOST_REVOKE_ATTEMPTS) return { is: 'revoke-refused', detail: outcome.detail }

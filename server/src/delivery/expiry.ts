@@ -1,5 +1,5 @@
-import { byMonth } from '../db/partitions.ts'
-import type { Executor } from '../db/pool.ts'
+import { byMonth, isMissingMonth } from '../db/partitions.ts'
+import { type Pool, transaction } from '../db/pool.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 
 const MOST_AT_ONCE = 1_000
@@ -10,8 +10,8 @@ const EXPIRY_LOCK = 0x68726c65
  * Marks what has run out, by the database's clock, and has it taken back at the network where the network may have it. Returns how many were
  * marked, and whether there may be more.
  */
-export async function expireDue(db: Executor): Promise<{ expired: number; mayBeMore: boolean }> {
-  const { rows } = await db.query<{ messageId: string }>({
+export async function expireDue(pool: Pool): Promise<{ expired: number; mayBeMore: boolean }> {
+  const { rows } = await pool.query<{ messageId: string }>({
     name: 'find-expired',
     text: 'select message_id as "messageId" from expiries where expires_at <= now() order by expires_at limit $1',
     values: [MOST_AT_ONCE],
@@ -19,33 +19,53 @@ export async function expireDue(db: Executor): Promise<{ expired: number; mayBeM
   let expired = 0
   for (const [messages, ofMonth] of byMonth(rows, ({ messageId }) => messageId)) {
     const ids = ofMonth.map(({ messageId }) => messageId)
-    const { rowCount } = await db.query({ name: `expire ${messages}`, text: expire(messages), values: [ids] })
-    expired += rowCount ?? 0
+    expired += await expireMonth(pool, messages, ids).catch(async (error: unknown) => {
+      if (!isMissingMonth(error, messages)) throw error
+      // The month has been dropped, with all its messages: nothing is left to do about them.
+      await pool.query('delete from expiries where message_id = any ($1::uuid[])', [ids])
+      return 0
+    })
   }
   // None, though some were found: another worker has them.
   return { expired, mayBeMore: expired > 0 && rows.length === MOST_AT_ONCE }
 }
 
 /**
- * A message that was never taken up is just not sent. One whose call is under way is taken back when the call has surely ended, and its
- * result no longer counts. A receipt that came in time has taken its message out of `expiries` in its own transaction; one that comes at
- * this moment waits for the message's lock, and finds it expired. One worker at a time: another would find the same ones.
+ * The queue's entries are locked first, and then, by a statement that sees what was committed meanwhile, the messages. One worker at a time:
+ * another would find the same ones.
+ */
+async function expireMonth(pool: Pool, messages: string, ids: string[]): Promise<number> {
+  return await transaction(pool, async (tx) => {
+    const { rows: turn } = await tx.query<{ mine: boolean }>(`select pg_try_advisory_xact_lock(${EXPIRY_LOCK}) as mine`)
+    if (!turn[0]?.mine) return 0
+    const { rows } = await tx.query<{ messageId: string; attempts: number }>({
+      name: 'lock-queue',
+      text: `select message_id as "messageId", attempts from queue where message_id = any ($1::uuid[]) order by message_id for update`,
+      values: [ids],
+    })
+    const attempts = new Map(rows.map((row) => [row.messageId, row.attempts]))
+    const values = [ids, ids.map((id) => attempts.get(id) ?? null)]
+    const { rowCount } = await tx.query({ name: `expire ${messages}`, text: expire(messages), values })
+    return rowCount ?? 0
+  })
+}
+
+/**
+ * A message that was never tried is just not sent. One whose call is under way is taken back when the call has surely ended, and its
+ * result no longer counts. One without an entry is at the network. A receipt that came in time has taken its message out of `expiries`
+ * in its own transaction; one that comes at this moment waits for the message's lock, and finds it expired.
  */
 const expire = (messages: string) => `
-  with due as materialized (
-    select message_id from unnest($1::uuid[]) as message_id where (select pg_try_advisory_xact_lock(${EXPIRY_LOCK}))
-  ), queued as materialized (
-    select q.message_id from due join queue q using (message_id) order by q.message_id for update of q
-  ), locked as materialized (
-    select m.id from due join ${messages} m on m.id = due.message_id
-    where (select count(*) from queued) >= 0 -- Its locks come first.
+  with locked as materialized (
+    select m.id, m.status, due.attempts
+    from unnest($1::uuid[], $2::int[]) as due (message_id, attempts) join ${messages} m on m.id = due.message_id
     order by m.id for no key update of m
   ), expired as (
     update ${messages} m set status = 'EXPIRED'
-    from locked where m.id = locked.id and ${mayBecome('EXPIRED', 'm.status')} and m.expires_at <= now()
-    returning m.id, m.account_id, m.agent_id, m.expires_at
+    from locked l where m.id = l.id and ${mayBecome('EXPIRED', 'l.status')} and m.expires_at <= now()
+    returning m.id, m.account_id, m.agent_id, m.expires_at, l.attempts
   ), dropped as (
-    delete from queue q using expired where q.message_id = expired.id and q.attempts = 0
+    delete from queue q using expired where q.message_id = expired.id and expired.attempts = 0
   ), turned as (
     update queue q set
       task = 'revoke',
@@ -54,13 +74,12 @@ const expire = (messages: string) => `
       due_at = case when q.lease is null then now() else greatest(q.due_at, now()) end,
       attempts = 0,
       lease = null
-    from expired where q.message_id = expired.id and q.attempts > 0
+    from expired where q.message_id = expired.id and expired.attempts > 0
   ), revoking as (
     insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
-    select id, account_id, agent_id, 'revoke', ${PRIORITIES.revoke}, now(), expires_at
-    from expired where id not in (select message_id from queued)
+    select id, account_id, agent_id, 'revoke', ${PRIORITIES.revoke}, now(), expires_at from expired where attempts is null
   ), settled as (
-    delete from expiries e using due where e.message_id = due.message_id and e.expires_at <= now()
+    delete from expiries e using unnest($1::uuid[]) as due (message_id) where e.message_id = due.message_id
   ), noted as (
     insert into message_events (message_id, account_id, kind, occurred_at)
     select id, account_id, 'expired', expires_at from expired

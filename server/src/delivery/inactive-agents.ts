@@ -37,7 +37,7 @@ const FIND = `
 /** One that was tried, and whose answer was lost, may be with the network: it is taken back. */
 const fail = (messages: string) => `
   with taken as materialized (
-    select q.message_id
+    select q.message_id, q.attempts
     from unnest($1::uuid[]) as ids (message_id) join queue q using (message_id)
     join agent_assignments s on s.account_id = q.account_id and s.agent_id = q.agent_id and not s.active
     where q.task = 'send' and ${NOT_UNDER_WAY}
@@ -46,12 +46,12 @@ const fail = (messages: string) => `
     update ${messages} m set status = 'FAILED', failed_at = greatest(now(), m.accepted_at), failure_reason = 'AGENT_INACTIVE', failure_description = $2
     from taken
     where m.id = taken.message_id and ${mayBecome('FAILED', 'm.status')} and m.expires_at > clock_timestamp()
-    returning m.id, m.account_id, m.failed_at
+    returning m.id, m.account_id, m.failed_at, taken.attempts
   ), dropped as (
-    delete from queue q using failed where q.message_id = failed.id and q.attempts = 0
+    delete from queue q using failed where q.message_id = failed.id and failed.attempts = 0
   ), turned as (
     update queue q set task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = now(), attempts = 0, lease = null
-    from failed where q.message_id = failed.id and q.attempts > 0
+    from failed where q.message_id = failed.id and failed.attempts > 0
   ), settled as (
     delete from expiries e using failed where e.message_id = failed.id
   ), noted as (

@@ -1,6 +1,6 @@
 import type { CarrierEvent, OnEvents } from '../carriers/carrier.ts'
 import { createBatcher } from '../db/batcher.ts'
-import { byMonth, isMissingTable } from '../db/partitions.ts'
+import { byMonth, isMissingMonth } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { mayBecome } from '../messages/states.ts'
 
@@ -53,7 +53,7 @@ async function takeReceipts(db: Executor, messages: string, receipts: Receipt[])
     const values = [...columnsOf(receipts), receipts.map(({ messageId }) => messageId)]
     await db.query({ name: `take-receipts ${messages}`, text: take(messages), values })
   } catch (error) {
-    if (!isMissingTable(error)) throw error
+    if (!isMissingMonth(error, messages)) throw error
     await keepEvents(db, receipts)
   }
 }
@@ -67,6 +67,7 @@ async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
       select carrier, event_id, kind, phone, occurred_at, event::json
       from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz(3)[], $6::text[])
         as e (carrier, event_id, kind, phone, occurred_at, event)
+      order by carrier, event_id
       on conflict do nothing`,
     values: columnsOf(events),
   })
@@ -98,27 +99,30 @@ const take = (messages: string) => `
     group by message_id, carrier, phone
   ), queued as materialized (
     select q.message_id from receipt join queue q using (message_id) order by q.message_id for update of q
+  ), ready as materialized (
+    -- A step of its own, so that those locks come first; and a statement that locks must not ask a step again when it has waited.
+    select receipt.* from receipt, (select count(*) from queued) as locks
   ), known as materialized (
-    select m.id, m.account_id, m.status, m.sent_at is not null as was_sent, r.*, at.sent, at.delivered,
+    select m.id, m.account_id, m.status, m.expires_at, m.sent_at is not null as was_sent, r.*, at.sent, at.delivered,
       greatest(at.delivered, least(r.read_at, now())) as read
-    from receipt r
+    from ready r
     join ${messages} m on m.id = r.message_id and m.recipient = r.phone
     join agents a on a.agent_id = m.agent_id and a.carrier = r.carrier,
     lateral (select least(coalesce(r.delivered_at, r.read_at), now()) as first) as reported,
     lateral (select coalesce(m.sent_at, greatest(reported.first, m.accepted_at)) as sent) as sending,
     lateral (select sending.sent, coalesce(m.delivered_at, greatest(reported.first, sending.sent)) as delivered) as at
-    where (select count(*) from queued) >= 0 -- Its locks come first.
     order by m.id for no key update of m
   ), moved as (
+    -- Judged by what was read under the lock.
     update ${messages} m set
       status = case when k.read_at is null then 'DELIVERED' else 'READ' end,
       sent_at = k.sent,
       delivered_at = k.delivered,
       read_at = case when k.read_at is not null then k.read end
     from known k
-    where m.id = k.id and (m.status = 'DELIVERED' or m.expires_at > clock_timestamp()) and (
-      k.read_at is not null and ${mayBecome('READ', 'm.status')}
-      or k.delivered_at is not null and k.read_at is null and ${mayBecome('DELIVERED', 'm.status')})
+    where m.id = k.id and (k.status = 'DELIVERED' or k.expires_at > clock_timestamp()) and (
+      k.read_at is not null and ${mayBecome('READ', 'k.status')}
+      or k.delivered_at is not null and k.read_at is null and ${mayBecome('DELIVERED', 'k.status')})
     returning m.id, m.account_id, k.status as was, k.was_sent, m.sent_at, m.delivered_at, m.read_at
   ), unqueued as (
     delete from queue q using moved where q.message_id = moved.id
@@ -142,4 +146,5 @@ const take = (messages: string) => `
   insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event)
   select carrier, event_id, kind, phone, occurred_at, event::json from event
   where (message_id, carrier, phone) not in (select message_id, carrier, phone from known)
+  order by carrier, event_id
   on conflict do nothing`

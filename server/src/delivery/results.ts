@@ -1,4 +1,4 @@
-import { byMonth } from '../db/partitions.ts'
+import { byMonth, isMissingMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { mayBecome } from '../messages/states.ts'
 import { FAILURES, type Failure } from './failures.ts'
@@ -9,6 +9,8 @@ export type Verdict =
   /** For good. */
   | { is: 'failed'; reason: Failure; detail: string }
   | { is: 'again'; afterMs: number; detail: string }
+  /** Nothing was asked of the network. */
+  | { is: 'put-back'; afterMs: number }
   /** There is nothing left to do about taking the message back. */
   | { is: 'revoke-asked' | 'revoke-refused'; detail: string }
 
@@ -26,14 +28,22 @@ const ATTEMPTS_NOTED = 10
 export async function recordResults(db: Executor, results: Result[]): Promise<Set<string>> {
   const counted = new Set<string>()
   for (const [messages, ofMonth] of byMonth(results, ({ messageId }) => messageId)) {
-    const { rows } = await db.query<{ messageId: string }>({
-      name: `record-results ${messages}`,
-      text: record(messages),
-      values: valuesOf(ofMonth),
-    })
-    for (const { messageId } of rows) counted.add(messageId)
+    for (const { messageId } of await recordMonth(db, messages, ofMonth)) counted.add(messageId)
   }
   return counted
+}
+
+async function recordMonth(db: Executor, messages: string, results: Result[]): Promise<{ messageId: string }[]> {
+  try {
+    const query = { name: `record-results ${messages}`, text: record(messages), values: valuesOf(results) }
+    return (await db.query<{ messageId: string }>(query)).rows
+  } catch (error) {
+    if (!isMissingMonth(error, messages)) throw error
+    // The month has been dropped, with all its messages: nothing is left to do about them.
+    const ids = results.map(({ messageId }) => messageId)
+    const gone = 'delete from queue where message_id = any ($1::uuid[]) returning message_id as "messageId"'
+    return (await db.query<{ messageId: string }>(gone, [ids])).rows
+  }
 }
 
 function valuesOf(results: Result[]): unknown[] {
@@ -44,7 +54,7 @@ function valuesOf(results: Result[]): unknown[] {
     results.map((result) => (result.is === 'failed' ? result.reason : null)),
     results.map((result) => (result.is === 'failed' ? describeFailure(result.reason, result.detail) : null)),
     results.map((result) => ('detail' in result ? result.detail : null)),
-    results.map((result) => (result.is === 'again' ? Math.round(result.afterMs) : null)),
+    results.map((result) => ('afterMs' in result ? Math.round(result.afterMs) : null)),
   ]
 }
 
@@ -61,10 +71,13 @@ const record = (messages: string) => `
     order by q.message_id
     for update of q
   ), put_off as (
-    update queue q set lease = null, due_at = now() + h.after_ms * interval '1 millisecond'
-    from held h where q.message_id = h.message_id and h.verdict = 'again'
+    update queue q set
+      lease = null,
+      due_at = now() + h.after_ms * interval '1 millisecond',
+      attempts = q.attempts - case h.verdict when 'put-back' then 1 else 0 end
+    from held h where q.message_id = h.message_id and h.verdict in ('again', 'put-back')
   ), ended as (
-    delete from queue q using held h where q.message_id = h.message_id and h.verdict <> 'again'
+    delete from queue q using held h where q.message_id = h.message_id and h.verdict not in ('again', 'put-back')
   ), moved as (
     update ${messages} m set
       status = case h.verdict when 'sent' then 'SENT' else 'FAILED' end,

@@ -11,13 +11,11 @@ const CHECK_EVERY_MS = 5_000
 export function listenForWork(pool: Pool, onWake: () => void, logger: Logger): { stop: () => Promise<void> } {
   let client: pg.Client | undefined
   async function check(): Promise<number> {
-    if (client === undefined) {
-      client = await connect(pool, onWake, () => {
-        client = undefined
-        loop.wake()
-      })
-      onWake()
-    }
+    client ??= await connect(pool, onWake, (lost) => {
+      if (lost !== client) return
+      client = undefined
+      loop.wake()
+    })
     await client.query({ text: 'select 1', ...BEFORE_EVERY_REQUEST })
     return CHECK_EVERY_MS
   }
@@ -34,14 +32,14 @@ export function listenForWork(pool: Pool, onWake: () => void, logger: Logger): {
   }
 }
 
-async function connect(pool: Pool, onWake: () => void, onLost: () => void): Promise<pg.Client> {
+async function connect(pool: Pool, onWake: () => void, onLost: (client: pg.Client) => void): Promise<pg.Client> {
   const client = new pg.Client(pool.options)
-  client.on('error', onLost)
-  client.on('end', onLost)
+  for (const event of ['error', 'end'] as const) client.on(event, () => onLost(client))
   client.on('notification', onWake)
   try {
     await client.connect()
     await client.query({ text: `listen ${QUEUE_CHANNEL}`, ...BEFORE_EVERY_REQUEST })
+    onWake()
     return client
   } catch (error) {
     drop(client)

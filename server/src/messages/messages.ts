@@ -36,7 +36,8 @@ const READ = `
   lateral (
     select case
       when ${mayBecome('EXPIRED', 'm.status')} and m.expires_at <= now() - interval '1 second' then 'EXPIRED'
-      when m.status = 'ACCEPTED' and q.attempts > 0 then 'SENDING'
+      -- Without an entry, its call ended after it had run out.
+      when m.status = 'ACCEPTED' and coalesce(q.claimed, true) then 'SENDING'
       else m.status
     end as status
   ) as now

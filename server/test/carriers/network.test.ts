@@ -202,7 +202,7 @@ describe('by SMS', () => {
     const outcomes = await Promise.all(
       phones.map((recipient) => sms.submit({ sender: 'Shop', recipient, encoding: 'GSM7', text: 'Hi', expiresAt })),
     )
-    const count = { sent: 0, unknown: 0, again: 0, refused: 0, expired: 0 }
+    const count = { sent: 0, unknown: 0, 'not-asked': 0, again: 0, refused: 0, expired: 0 }
     for (const [index, phone] of phones.entries()) {
       const { is } = outcomes[index] as Outcome
       count[is] += 1

@@ -6,6 +6,7 @@ import { installationSecret } from '../../src/db/secrets.ts'
 import { backOffMs } from '../../src/delivery/back-off.ts'
 import type { Entry } from '../../src/delivery/claim.ts'
 import { createErrand, LATEST_BEGIN_MS } from '../../src/delivery/errands.ts'
+import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -96,6 +97,23 @@ describe('what could not be sent is tried again', () => {
   })
 })
 
+test('what the network was not asked waits as long as the carrier says, with no attempt counted or noted; running out, it is not taken back', async (t) => {
+  const messageId = await queueMessage(pool, one)
+  startWorker(t, url, createCarrier({ onSend: () => ({ is: 'not-asked', afterMs: 90_000 }) }))
+  const { queue, events } = await until('it is put back', async () => {
+    const all = await readAll(pool, messageId)
+    return all.queue?.claimed && all.queue.lease === null ? all : undefined
+  })
+  assert.deepEqual([queue.attempts, events], [0, []])
+  const inMs = Date.parse(queue.due_at) - Date.now()
+  assert.ok(inMs > 80_000 && inMs < 91_000, `${inMs}`)
+  for (const table of ['messages', 'expiries']) {
+    await pool.query(`update ${table} set expires_at = now() where ${table === 'messages' ? 'id' : 'message_id'} = $1`, [messageId])
+  }
+  await expireDue(pool)
+  assert.deepEqual([(await readAll(pool, messageId)).queue, await statusOf(pool, messageId)], [null, 'EXPIRED'])
+})
+
 describe('a call is not made', () => {
   const carrier = createCarrier()
   const stopping = new AbortController()
@@ -108,12 +126,12 @@ describe('a call is not made', () => {
   }
 
   for (const task of ['send', 'revoke'] as const) {
-    test(`that would begin so late that it could outlast its lease, and nothing is written: ${task}`, async () => {
+    test(`that would begin so late that it could outlast its lease: it is put back, if it is still ours: ${task}`, async () => {
       carrier.seen.splice(0)
       const late = performance.now() - LATEST_BEGIN_MS - 1
-      assert.equal(await errand(entry({ task }), message, late), undefined)
+      assert.deepEqual(await errand(entry({ task }), message, late), { is: 'put-back', afterMs: 0 })
       assert.equal(carrier.seen.length, 0)
-      assert.notEqual(await errand(entry({ task }), message, performance.now() - LATEST_BEGIN_MS / 2), undefined)
+      assert.notEqual((await errand(entry({ task }), message, performance.now() - LATEST_BEGIN_MS / 2)).is, 'put-back')
       assert.deepEqual(
         carrier.seen.map((seen) => seen.task),
         [task],
@@ -123,7 +141,7 @@ describe('a call is not made', () => {
 
   test('for a message that ran out since it was claimed; taking one back has no such limit', async () => {
     carrier.seen.splice(0)
-    assert.equal(await errand(entry({ expiresInMs: 100 }), message, performance.now() - 101), undefined)
+    assert.deepEqual(await errand(entry({ expiresInMs: 100 }), message, performance.now() - 101), { is: 'put-back', afterMs: 0 })
     assert.deepEqual(carrier.seen, [])
     const verdict = await errand(entry({ expiresInMs: -60_000, task: 'revoke' }), message, performance.now())
     assert.deepEqual(verdict, { is: 'revoke-asked', detail: '' })
@@ -207,9 +225,20 @@ test('a result that comes after the receipt is refused and counted', async (t) =
   assert.equal(await statusOf(pool, messageId), 'DELIVERED')
 })
 
-test('of a message whose month has been dropped, nothing is asked, and its entry goes', async (t) => {
+test('what was claimed and could not be read goes out as soon as the database answers, not at the end of its lease', async (t) => {
   const messageId = await queueMessage(pool, one)
-  await pool.query('delete from messages where id = $1', [messageId])
+  const contents = 'alter table contents rename to'
+  await pool.query(`${contents} contents_away`)
+  startWorker(t, url, createCarrier())
+  await until('it was claimed', async () => (await queueRows())[0]?.lease !== null)
+  await pool.query('alter table contents_away rename to contents')
+  await until('it is sent', async () => (await statusOf(pool, messageId)) === 'SENT', 5_000)
+})
+
+test('of a message whose month has been dropped, nothing is asked, and its entry goes', async (t) => {
+  const dropped = '00000000-0000-7000-8000-000000000001'
+  await queueMessage(pool, one)
+  await pool.query('update queue set message_id = $1', [dropped])
   const carrier = createCarrier()
   startWorker(t, url, carrier)
   await until('the entry is gone', async () => (await queueRows()).length === 0)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, type TestContext, test } from 'node:test'
 import { Registry } from 'prom-client'
 import type { RcsCarrier } from '../../src/carriers/carrier.ts'
@@ -7,6 +8,7 @@ import { installationSecret } from '../../src/db/secrets.ts'
 import { startDelivery } from '../../src/delivery/delivery.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
+import { recordResults } from '../../src/delivery/results.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startSimulator } from '../support/simulator.ts'
 import { until } from '../support/until.ts'
@@ -54,7 +56,7 @@ function deliver(t: TestContext, carrier: RcsCarrier): void {
   t.after(() => delivery.stop())
 }
 
-test('never before its time, and within two seconds after it, though 20,000 messages wait to be sent and 2,000 run out at once', async (t) => {
+test('never before its time, and within two seconds after it, though 20,000 messages wait to be sent and 3,000 run out at once', async (t) => {
   await queueMessages(pool, crowd, { count: 20_000 })
   const slow = async (message: { messageId: string }) => {
     await new Promise((resolve) => setTimeout(resolve, 10))
@@ -62,7 +64,7 @@ test('never before its time, and within two seconds after it, though 20,000 mess
   }
   const carrier = createCarrier({ concurrency: 8, onSend: slow })
   deliver(t, carrier)
-  const ids = await queueMessages(pool, sender, { count: 2_000, expiresInMs: 2_000, dueInMs: 60_000 })
+  const ids = await queueMessages(pool, sender, { count: 3_000, expiresInMs: 2_000, dueInMs: 60_000 })
   await until('none of them is left to expire', async () => {
     return (await pool.query(`select from expiries where expires_at < now() + interval '1 minute' limit 1`)).rowCount === 0
   })
@@ -193,6 +195,40 @@ test('what runs out while its result is being written is marked and taken back o
     const { message, queue, expiry } = await readAll(pool, messageId)
     assert.deepEqual([message.status, queue.task, expiry], ['EXPIRED', 'revoke', null], `after waiting for ${table}`)
   }
+})
+
+test('what is claimed at the moment it runs out is taken back, and its result refused', async () => {
+  const messageId = await queueMessage(pool, sender)
+  const lease = randomUUID()
+  await runOut(messageId)
+  // A claim that began before, and commits while the expiry waits for the entry.
+  const claimed = 'update queue set lease = $2, attempts = 1, claimed = true where message_id = $1'
+  await whileOthersCommit(
+    pool,
+    (tx) => tx.query(claimed, [messageId, lease]),
+    () => expireDue(pool),
+  )
+  const { message, queue, expiry } = await readAll(pool, messageId)
+  assert.deepEqual([message.status, queue.task, queue.lease, expiry], ['EXPIRED', 'revoke', null, null])
+  assert.equal((await recordResults(pool, [{ messageId, lease, is: 'sent' }])).size, 0)
+})
+
+test('of a month that has been dropped, nothing is left, and what else ran out is marked', async () => {
+  const messageId = await queueMessage(pool, sender, { expiresInMs: -1 })
+  const dropped = '00000000-0000-7000-8000-000000000001'
+  await pool.query(`insert into expiries values ($1, now() - interval '1 hour')`, [dropped])
+  await expireDue(pool)
+  assert.equal(await statusOf(pool, messageId), 'EXPIRED')
+  assert.equal((await pool.query('select from expiries')).rowCount, 0)
+})
+
+test('the plan stays good where statistics know of nothing that has run out', async () => {
+  await pool.query('analyze expiries')
+  await queueMessages(pool, sender, { count: 20_000, expiresInMs: -1 })
+  const startedAt = performance.now()
+  assert.equal((await expireDue(pool)).expired, 1_000)
+  const tookMs = performance.now() - startedAt
+  assert.ok(tookMs < 2_000, `${tookMs} ms`)
 })
 
 test('two that mark at once mark each message once', async () => {

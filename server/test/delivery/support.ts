@@ -37,8 +37,8 @@ export async function queueMessages(pool: Pool, { accountId, agentId }: Pick<Sen
        insert into messages (id, account_id, agent_id, recipient, basic, test, content, accepted_at, expires_at)
        select id, $2, $3, $5, false, false, '{"type":"MESSAGE","content":"Hi"}', now() - interval '1 day', now() + $6 * interval '1 millisecond' from made
      ), queued as (
-       insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at, attempts)
-       select id, $2, $3, 'send', $4, due_at, now() + $6 * interval '1 millisecond', $8 from made
+       insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at, attempts, claimed)
+       select id, $2, $3, 'send', $4, due_at, now() + $6 * interval '1 millisecond', $8, $8 > 0 from made
      ), expiring as (
        insert into expiries (message_id, expires_at) select id, now() + $6 * interval '1 millisecond' from made
      )

@@ -9,7 +9,7 @@ import { ApiError } from '../../src/errors.ts'
 import { type Accepted, createAcceptor, type Submission } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { countRows, type MessageCaller, newKey, RECIPIENT, startMessageService } from '../support/messages.ts'
+import { countRows, type MessageCaller, newKey, ONE_MESSAGE, RECIPIENT, startMessageService } from '../support/messages.ts'
 import { createAssignedAgent, createCaller } from '../support/service.ts'
 import { sending, TEXT } from '../support/templates.ts'
 
@@ -54,6 +54,15 @@ describe('requests that share a statement', () => {
       assert.deepEqual(rows, [{ count: 8 }], answer)
     }
     assert.deepEqual(await countRows(pool, accountId), { messages: 32, queue: 32, expiries: 32, keys: 32 })
+  })
+
+  test('of two accounts that use the same key, each has its own message', async () => {
+    const [one, two] = [await newSender(), await newSender()]
+    const accept = createAcceptor(pool)
+    const answers = (await Promise.allSettled([one, two, one, two].map(({ submission }) => accept(submission('same'))))).map(told)
+    assert.deepEqual([answers[2], answers[3]], [answers[0], answers[1]])
+    assert.notEqual(answers[0], answers[1])
+    for (const { accountId } of [one, two]) assert.deepEqual(await countRows(pool, accountId), ONE_MESSAGE)
   })
 
   test('each gets what it asked for: recipients, contents and agents are never mixed up', async () => {

@@ -8,7 +8,10 @@ import type { GoogleRbmSettings } from './settings.ts'
 // Requests to the network: with a token, within a time, and not while it asks to be left alone.
 
 /** The verdict on an answer, or on there being none. */
-export type Attempt = Extract<Verdict, { is: 'sent' | 'refused' }> | (Extract<Verdict, { is: 'again' | 'unknown' }> & { afterMs: number })
+export type Attempt =
+  | Extract<Verdict, { is: 'sent' | 'refused' }>
+  | { is: 'not-asked'; afterMs: number }
+  | (Extract<Verdict, { is: 'again' | 'unknown' }> & { afterMs: number })
 
 export type Calls = {
   /** Something is to happen at the network. Never throws: whatever goes wrong is an outcome. */
@@ -32,13 +35,14 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
   const tokenHttp = createHttp(new URL(serviceAccount.token_uri).origin, 1)
   const tokens = createAccessTokens(serviceAccount, tokenHttp)
   // Sending and looking up have limits of their own, and so has every agent.
-  const circuitOf = createCircuits(logger)
+  let isClosing = false
+  const circuitOf = createCircuits(logger, () => isClosing)
   const noteDenial = createDenialLog(logger)
 
   return {
     attempt: async (request, { messageId, agentId }, isOurs) => {
       const way = circuitOf('messages', agentId).enter()
-      if (way.is === 'closed') return { is: 'again', afterMs: way.waitMs, detail: 'the network is given time to recover' }
+      if (way.is === 'closed') return { is: 'not-asked', afterMs: way.waitMs }
       const { pass } = way
       try {
         const answer = await authorised(http, tokens, request)
@@ -71,6 +75,7 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
     pausedForMs: (agentId) => circuitOf('messages', agentId).closedForMs(),
     authorise: () => tokens.renew(),
     close: async () => {
+      isClosing = true
       await Promise.all([http.close(), tokenHttp.close()])
     },
   }
@@ -100,13 +105,15 @@ async function renewInTime(tokens: AccessTokens): Promise<string> {
   }
 }
 
-function createCircuits(logger: Logger): (kind: 'messages' | 'look-ups', agentId: string) => Circuit {
+/** Calls that we end ourselves say nothing about the network. */
+function createCircuits(logger: Logger, isClosing: () => boolean): (kind: 'messages' | 'look-ups', agentId: string) => Circuit {
   const circuits = new Map<string, Circuit>()
   return (kind, agentId) => {
     const key = `${kind} ${agentId}`
     let circuit = circuits.get(key)
     if (circuit === undefined) {
       circuit = createCircuit((pauseMs) => {
+        if (isClosing()) return
         if (pauseMs > 0) logger.warn({ agentId, pauseMs: Math.round(pauseMs) }, `the network fails: ${kind} pause`)
         else logger.info({ agentId }, `the network answers again: ${kind} go on`)
       })

@@ -17,6 +17,8 @@ export type Pass = {
 
 const FAILURES_TO_CLOSE = 5
 const FIRST_MS = 500
+// While one request is ahead to see, which most often is answered by then.
+const PROBE_MS = 250
 const LONGEST_MS = 60_000
 // A network that asks for more than this is asked again all the same.
 const LONGEST_ASKED_FOR_MS = 3_600_000
@@ -46,7 +48,7 @@ export function createCircuit(onChange: (pauseMs: number) => void, now = () => p
     onChange(0)
   }
 
-  function closedForMs(): number {
+  function pauseLeftMs(): number {
     return Math.max(0, closedUntil - now())
   }
 
@@ -64,18 +66,18 @@ export function createCircuit(onChange: (pauseMs: number) => void, now = () => p
           failures += 1
           if (retryAfterMs > 0 || isProbing || failures >= FAILURES_TO_CLOSE) close(Math.max(retryAfterMs, growing(closings)))
         }
-        return Math.max(retryAfterMs, closedForMs(), growing(0))
+        return Math.max(retryAfterMs, pauseLeftMs(), growing(0))
       },
     }
   }
 
   return {
-    closedForMs,
+    closedForMs: () => (isProbing ? PROBE_MS : pauseLeftMs()),
     enter: () => {
       if (closedUntil === 0) return { is: 'open', pass: createPass() }
       // Spread out, so that not all come back at the moment it opens, while one is sent ahead.
-      if (closedForMs() > 0) return { is: 'closed', waitMs: closedForMs() + growing(0) }
-      if (isProbing) return { is: 'closed', waitMs: growing(closings) }
+      if (pauseLeftMs() > 0) return { is: 'closed', waitMs: pauseLeftMs() + growing(0) }
+      if (isProbing) return { is: 'closed', waitMs: growing(0) }
       isProbing = true
       return { is: 'open', pass: createPass() }
     },

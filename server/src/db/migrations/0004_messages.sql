@@ -3,7 +3,7 @@
 -- the kind is left to do, so that both stay as small as the work under way, however much history there is.
 --
 -- Whoever locks rows of several of them does so in the order queue, messages, expiries, and of each in the order of the ids: two
--- statements that need the same rows wait for each other, but never in a circle.
+-- statements that need the same rows wait for each other, but never in a circle. Who skips what is locked may take it in any order.
 --
 -- None of them has foreign keys: a check is a query and a lock for every row, and what they would point to is never deleted.
 
@@ -26,7 +26,7 @@ create table messages (
   account_id integer not null,
   agent_id text not null,
   recipient text not null check (recipient ~ '^\+[0-9]{5,15}$'),
-  -- SENDING is not among them: a message is that while it is ACCEPTED and its queue entry has been taken up once.
+  -- SENDING is not among them: a message is that while it is ACCEPTED and its queue entry has been taken up.
   status text not null default 'ACCEPTED' check (status in ('ACCEPTED', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'EXPIRED')),
   basic boolean not null,
   test boolean not null,
@@ -75,8 +75,11 @@ create table queue (
   priority smallint not null,
   due_at timestamptz not null,
   expires_at timestamptz(3) not null,
+  -- Calls to the network that were made, or may have been.
   attempts integer not null default 0,
-  lease uuid
+  lease uuid,
+  -- Whether it was ever taken up, be it in vain.
+  claimed boolean not null default false
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 create index queue_lanes on queue (account_id, agent_id, priority, due_at);
 
@@ -93,6 +96,8 @@ create table carrier_paces (
   free_at timestamptz not null default '-infinity'
 );
 alter table agents add column free_at timestamptz not null default '-infinity';
+-- When an account last had a turn: where there are fewer turns than accounts, the one that waited longest is next.
+alter table agent_assignments add column served_at timestamptz not null default '-infinity';
 
 -- Which requests were accepted under which key. The row is written with what it made, or not at all.
 create table idempotency_keys (

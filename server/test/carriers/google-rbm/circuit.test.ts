@@ -143,8 +143,9 @@ describe('when its time is over', () => {
     fail(5)
     waitOut()
     const ahead = pass()
-    for (let index = 0; index < 3; index += 1) assertWithin(closedWaitMs(), 500, 1_000)
-    assert.equal(circuit.closedForMs(), 0)
+    // Shortly, since it most often is back by then; however long the pauses have become.
+    for (let index = 0; index < 3; index += 1) assertWithin(closedWaitMs(), 250, 500)
+    assert.equal(circuit.closedForMs(), 250)
     ahead.succeeded()
     for (let index = 0; index < 3; index += 1) pass()
   })

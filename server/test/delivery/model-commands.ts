@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { activateAgent, changeAgent } from '../../src/agents/agents.ts'
+import { claim, type Entry, readClaimed } from '../../src/delivery/claim.ts'
+import { expireDue } from '../../src/delivery/expiry.ts'
+import { failInactive } from '../../src/delivery/inactive-agents.ts'
+import { type Result, recordResults, type Verdict } from '../../src/delivery/results.ts'
+import type { Accepted, Submission } from '../../src/messages/accept.ts'
+import { requestHash } from '../../src/messages/request-hash.ts'
+import { MOVES } from '../../src/messages/states.ts'
+import { TEXT } from '../support/templates.ts'
+import { readRows } from './model-checks.ts'
+import type { Answer, Receipt } from './model-network.ts'
+import { type Caller, type Held, type Known, LEASE_MS, pick, type World } from './model-world.ts'
+
+/**
+ * One step. It does something to the real thing, and returns what the model has to say about it, which counts only where nothing else ran at
+ * the same time.
+ */
+export type Step = (world: World) => Promise<() => void | Promise<void>>
+
+export function accept(n: number, node: number, what: 'new' | 'twice at once' | 'again' | 'other body'): Step {
+  return async (world) => {
+    const caller = pick(world.callers, n)
+    const used = what === 'again' || what === 'other body' ? pick(world.keys, n) : undefined
+    const { key, phone } = used ?? { key: world.newName(), phone: `+48500${world.newName()}` }
+    const submission = request(used?.caller ?? caller, key, phone, what === 'other body')
+    const nodes = what === 'twice at once' ? world.accept : [pick(world.accept, node)]
+    const answers = await Promise.all(nodes.map((submit) => submit(submission).catch((error: { code: string }) => error.code)))
+    const accepted = answers.filter((answer): answer is Accepted => typeof answer === 'object')
+    const messageId = accepted[0]?.messageIds[0]
+    if (used === undefined && messageId !== undefined) {
+      world.keys.push({ key, caller, phone, messageId })
+      world.known.set(messageId, newlyAccepted(messageId, caller, phone))
+    }
+    return () => {
+      if (!submission.isActive && what !== 'again') return assert.deepEqual(new Set(answers), new Set(['RCS_AGENT_NOT_FOUND']))
+      if (what === 'other body') return assert.deepEqual(answers, ['RCS_IDEMPOTENCY_CONFLICT'])
+      assert.equal(accepted.length, nodes.length, `accepted: ${answers}`)
+      assert.deepEqual(new Set(accepted.flatMap(({ messageIds }) => messageIds)), new Set([used?.messageId ?? messageId]))
+      assert.equal(accepted.filter(({ replayed }) => !replayed).length, used === undefined ? 1 : 0, 'one answer is not a replay')
+    }
+  }
+}
+
+function request(caller: Caller, key: string, phone: string, isOther: boolean): Submission & { isActive: boolean } {
+  const { accountId, agentId, isActive } = caller
+  const idempotency = { key, hash: requestHash({ phone, isOther }) }
+  return { accountId, agentId, message: { inline: TEXT as never }, recipients: [phone], test: false, idempotency, isActive }
+}
+
+function newlyAccepted(id: string, caller: Caller, phone: string): Known {
+  const state = { status: 'ACCEPTED', isQueued: true, lease: undefined, isLeased: false, ranOut: 'no' } as const
+  return { id, caller, phone, ...state, seen: undefined, stored: '' }
+}
+
+export function takeUp(workerIndex: number, free: number): Step {
+  return async (world) => {
+    const { carrier } = world.network
+    const claimedAt = performance.now()
+    const options = { free, lease: randomUUID(), leaseMs: LEASE_MS, pausedAgents: [], calls: new Map() }
+    const { entries } = await claim(world.pool, { carrier, ...options })
+    pick(world.workers, workerIndex).held.push(...entries.map((entry) => ({ entry, claimedAt })))
+    for (const { messageId, task } of entries) if (task === 'send') world.takenUp.add(messageId)
+    return () => {
+      for (const entry of entries) judgeClaimed(world, entry)
+    }
+  }
+}
+
+function judgeClaimed({ known, takenUp }: World, { messageId, task, lease }: Entry): void {
+  const one = known.get(messageId) as Known
+  assert.ok(!one.isLeased, 'nobody takes up what another holds')
+  if (task === 'revoke')
+    assert.ok(/EXPIRED|FAILED/.test(one.status) && takenUp.has(messageId), 'only what may have been sent is taken back')
+  else assert.deepEqual([one.status, one.ranOut, one.caller.isActive], ['ACCEPTED', 'no', true], 'only what is to be sent is taken up')
+  one.lease = lease
+  one.isLeased = true
+}
+
+/** Asks the network, for the first ones that the worker holds and has not asked yet. */
+export function callNetwork(workerIndex: number, count: number, answer: Answer): Step {
+  return async ({ pool, network, workers, errand }) => {
+    const waiting = pick(workers, workerIndex)
+      .held.filter(({ asked }) => asked === undefined)
+      .slice(0, count)
+    const messages = await readClaimed(
+      pool,
+      waiting.map(({ entry }) => entry),
+    )
+    network.answerWith(answer)
+    for (const held of waiting) {
+      held.asked = { verdict: await errand(held.entry, messages.get(held.entry.messageId), held.claimedAt) }
+    }
+    return () => {
+      for (const held of waiting) judgeAsked(held, answer, network.ledger.has(held.entry.messageId))
+    }
+  }
+}
+
+function judgeAsked({ entry, claimedAt, asked }: Held, answer: Answer, isKept: boolean): void {
+  const is = asked?.verdict.is
+  if (performance.now() - claimedAt > LEASE_MS) assert.equal(is, 'put-back', 'nobody begins a call after the lease')
+  else if (answer === 'not asked') assert.equal(is, 'put-back')
+  else if (entry.task === 'revoke') assert.match(is ?? '', /revoke|again/)
+  else if (answer === 'taken' || (answer === 'refused' && isKept)) assert.deepEqual([is, isKept], ['sent', true])
+  else assert.equal(is, answer === 'refused' ? 'failed' : 'again', 'only what the network has refused is given up')
+}
+
+/** Writes down what the worker has heard, in one statement. What others have taken up since, or what has moved on, must not change at all. */
+export function writeResults(workerIndex: number, count: number): Step {
+  return async (world) => {
+    const worker = pick(world.workers, workerIndex)
+    const done = worker.held.filter(({ asked }) => asked !== undefined).slice(0, count)
+    worker.held = worker.held.filter((held) => !done.includes(held))
+    const results = done.flatMap(({ entry: { messageId, lease }, asked }) => (asked ? [{ messageId, lease, ...asked.verdict }] : []))
+    const stale = results.filter(({ messageId, lease }) => world.known.get(messageId)?.lease !== lease).map(({ messageId }) => messageId)
+    const before = await readRows(world, stale)
+    const counted = await recordResults(world.pool, results)
+    return async () => {
+      const fresh = results.filter(({ messageId, lease }) => world.known.get(messageId)?.lease === lease)
+      assert.deepEqual(counted, new Set(fresh.map(({ messageId }) => messageId)), 'who holds the lease, and nobody else, has written')
+      const untouched = stale.filter((id) => !counted.has(id))
+      const after = await readRows(world, untouched)
+      for (const id of untouched) assert.deepEqual(after.get(id), before.get(id), 'a result without the lease changes nothing')
+      for (const result of fresh) judgeWritten(result, world.known.get(result.messageId) as Known)
+    }
+  }
+}
+
+function judgeWritten({ is }: Result, one: Known): void {
+  one.lease = undefined
+  one.isLeased = false
+  if (is === 'again' || is === 'put-back') return
+  one.isQueued = false
+  if (one.ranOut !== 'no') return
+  const becomes: Partial<Record<Verdict['is'], 'SENT' | 'FAILED'>> = { sent: 'SENT', failed: 'FAILED' }
+  one.status = becomes[is] ?? one.status
+}
+
+export function crash(workerIndex: number): Step {
+  return async ({ workers }) => {
+    pick(workers, workerIndex).held = []
+    return () => {}
+  }
+}
+
+/** Half a minute later, by the data and by the clock that a worker measures its lease with: all leases have ended, all retries are due. */
+export function passTime(): Step {
+  return async ({ pool, workers, known }) => {
+    await pool.query('update queue set due_at = least(due_at, now())')
+    for (const held of workers.flatMap((worker) => worker.held)) held.claimedAt -= LEASE_MS
+    return () => {
+      for (const one of known.values()) one.isLeased = false
+    }
+  }
+}
+
+export type ReceiptPick = Receipt & { n: number }
+
+export function receive(picks: ReceiptPick[], node: number): Step {
+  return async ({ pool, network, takeEvents, known }) => {
+    const kept = [...network.ledger.values()]
+    if (kept.length === 0) return () => {}
+    const events = picks.map(({ n, ...receipt }) => ({
+      messageId: pick(kept, n).messageId,
+      receipt,
+      event: network.receipt(pick(kept, n), receipt),
+    }))
+    await pick(takeEvents, node)(events.map(({ event }) => event))
+    return async () => {
+      const own = events.filter(({ receipt }) => receipt.stray === 'no')
+      for (const kind of ['read', 'delivered'] as const) {
+        for (const { messageId } of own.filter(({ receipt }) => receipt.kind === kind)) judgeReceipt(kind, known.get(messageId) as Known)
+      }
+      const strays = events.filter(({ receipt }) => receipt.stray !== 'no').map(({ event }) => event.eventId)
+      const { rows } = await pool.query('select count(*) as kept from carrier_events where event_id = any ($1)', [strays])
+      assert.equal(rows[0]?.kept, new Set(strays).size, 'what is about no message is kept, once')
+    }
+  }
+}
+
+function judgeReceipt(kind: 'delivered' | 'read', one: Known): void {
+  const becomes = kind === 'read' ? 'READ' : 'DELIVERED'
+  const moves: readonly string[] = MOVES[becomes]
+  if (!moves.includes(one.status) || (one.ranOut !== 'no' && one.status !== 'DELIVERED')) return
+  Object.assign(one, { status: becomes, isQueued: false, lease: undefined, isLeased: false })
+}
+
+const RUN_OUT = `
+  with queued as (update queue set expires_at = now() - $2 * interval '1 second' where message_id = any ($1)),
+    expiring as (update expiries set expires_at = now() - $2 * interval '1 second' where message_id = any ($1))
+  update messages set expires_at = now() - $2 * interval '1 second' where id = any ($1)`
+
+/** Their time is over: since two seconds, at this moment, or in a hundredth of a second, which is while the next steps run. */
+const SINCE_S = { long: 2, just: 0, soon: -0.01 } as const
+
+export function runOut(numbers: number[], when: keyof typeof SINCE_S): Step {
+  return async ({ pool, known }) => {
+    const all = [...known.values()]
+    const ones = numbers.map((n) => pick(all, n)).filter((one) => one.ranOut === 'no')
+    await pool.query({ name: 'model-run-out', text: RUN_OUT, values: [ones.map(({ id }) => id), SINCE_S[when]] })
+    for (const one of ones) one.ranOut = when === 'long' ? 'long' : 'just'
+    return () => {}
+  }
+}
+
+export function expire(): Step {
+  return async ({ pool, known }) => {
+    const { expired } = await expireDue(pool)
+    return () => {
+      const moves: readonly string[] = MOVES.EXPIRED
+      const due = [...known.values()].filter(({ ranOut, status }) => ranOut !== 'no' && moves.includes(status))
+      assert.equal(expired, due.length, 'all that has run out is marked')
+      for (const one of due) Object.assign(one, { status: 'EXPIRED', isQueued: false, lease: undefined })
+    }
+  }
+}
+
+export function setActive(n: number, isActive: boolean): Step {
+  return async ({ pool, callers }) => {
+    const caller = pick(callers, n)
+    if (isActive) await activateAgent(pool, caller.agentId, caller.accountId)
+    else await changeAgent(pool, caller.accountId, caller.agentId, { active: false })
+    caller.isActive = isActive
+    return () => {}
+  }
+}
+
+export function giveUpInactive(): Step {
+  return async ({ pool, known }) => {
+    await failInactive(pool)
+    return () => {
+      for (const one of known.values()) {
+        if (one.caller.isActive || !one.isQueued || one.isLeased || one.ranOut !== 'no') continue
+        Object.assign(one, { status: 'FAILED', isQueued: false, lease: undefined })
+      }
+    }
+  }
+}
