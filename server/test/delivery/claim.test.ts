@@ -27,7 +27,7 @@ import {
 const { url, pool } = await createTestDatabase()
 await ensurePace(pool, CARRIER)
 const [one, two, three] = [await createSender(pool), await createSender(pool), await createSender(pool)]
-const BACKLOG = 20_000
+const BACKLOG = 5_000
 
 const NO_RATE = { name: CARRIER, messagesPerSecond: undefined, messagesPerSecondPerAgent: undefined }
 

@@ -30,7 +30,7 @@ const seed = Number(process.env.HERALD_MODEL_SEED ?? Date.now() % 2 ** 31)
 const runs = Number(process.env.HERALD_MODEL_RUNS ?? 30)
 // A busy machine makes fewer runs, unless somebody asked for a number of them. Not by fast-check's own limits: they would leave the run
 // that is under way to the next test.
-const longestMs = process.env.HERALD_MODEL_RUNS === undefined ? 3_500 : Number.POSITIVE_INFINITY
+const longestMs = process.env.HERALD_MODEL_RUNS === undefined ? 2_000 : Number.POSITIVE_INFINITY
 
 const database = await createTestDatabase()
 // Nobody pulls the plug of the database here, and waiting for the disk at every step would take most of the time.

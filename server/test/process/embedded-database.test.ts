@@ -15,7 +15,6 @@ import {
   isRunning,
   postmasterPid,
   runHerald,
-  spawnHerald,
   startHerald,
 } from '../support/process.ts'
 import { call } from '../support/service.ts'
@@ -210,22 +209,6 @@ describe('the embedded database', { concurrency: 2 }, () => {
     await server.leave()
   })
 
-  test('killed at any moment of its first start, it starts the next time', async (t) => {
-    const dataDir = join(await createDataDir(), 'new')
-    const delays = Array.from({ length: 8 }, () => Math.round(Math.random() * 1_800))
-    t.diagnostic(`killed after ${delays.join(', ')} ms`)
-    for (const delayMs of delays) {
-      // The moment itself is what is tested here: a time, not a condition.
-      const { child, ended } = spawnHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
-      await sleep(delayMs)
-      child.kill('SIGKILL')
-      await ended
-    }
-    const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
-    await leaveMark(herald, dataDir, 'at last')
-    await stopInOrder(herald)
-  })
-
   test('as root, PostgreSQL runs as an unprivileged user, also below a directory that only root may enter; fsync is on', {
     skip: !isRoot && 'not root',
   }, async () => {
@@ -289,20 +272,6 @@ describe('the embedded database', { concurrency: 2 }, () => {
     utimesSync(aside, 0, 0)
     assert.deepEqual(await heraldJson(['account', 'list'], { HERALD_DATA_DIR: dataDir }), [])
     assert.ok(statSync(join(aside, 'PG_VERSION')))
-  })
-
-  test('Ctrl-C just as the database is being started again leaves nothing running', async () => {
-    for (const delayMs of [0, 20, 60, 120]) {
-      const dataDir = await createDataDir(emptyDatabase)
-      const herald = await startHerald({ HERALD_DATA_DIR: dataDir })
-      process.kill(postmasterPid(dataDir) as number, 'SIGKILL')
-      // The moment itself is what is tested here: a time, not a condition.
-      await sleep(delayMs)
-      herald.child.kill('SIGINT')
-      assert.equal(await herald.ended, 0)
-      const left = postmasterPid(dataDir)
-      assert.ok(left === undefined || !isRunning(left), `after ${delayMs} ms`)
-    }
   })
 
   test('Ctrl-C ends the service within 10 s even where the database is frozen', { skip: process.platform !== 'linux' }, async () => {
