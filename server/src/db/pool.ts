@@ -19,7 +19,7 @@ const CONNECT_TIMEOUT_MS = 2_000
  * empty then from end to end, and go on so while it grows, until statistics are taken anew: with a queue of a million entries that had
  * been empty a minute before, writing one result took as long as reading them all.
  */
-const FIND_BY_INDEX = 'set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off'
+const FIND_BY_INDEX = 'set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off'
 
 const OLDEST_POSTGRES = 15
 const NEWEST_TESTED_POSTGRES = 18

@@ -8,15 +8,7 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { joinEmbeddedServer } from '../../src/db/embedded/server.ts'
-import {
-  createDataDir,
-  type HeraldProcess,
-  heraldJson,
-  isRunning,
-  postmasterPid,
-  runHerald,
-  startHerald,
-} from '../support/process.ts'
+import { createDataDir, type HeraldProcess, heraldJson, isRunning, postmasterPid, runHerald, startHerald } from '../support/process.ts'
 import { call } from '../support/service.ts'
 import { until } from '../support/until.ts'
 

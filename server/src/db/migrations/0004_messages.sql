@@ -25,7 +25,7 @@ create table messages (
   id uuid primary key,
   account_id integer not null,
   agent_id text not null,
-  recipient text not null check (recipient ~ '^\+[0-9]{5,15}$'),
+  recipient text not null check (length(recipient) between 6 and 16 and recipient ~ '^\+[0-9]*$'),
   -- SENDING is not among them: a message is that while it is ACCEPTED and its queue entry has been taken up.
   status text not null default 'ACCEPTED' check (status in ('ACCEPTED', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'EXPIRED')),
   basic boolean not null,
@@ -103,7 +103,8 @@ alter table agent_assignments add column served_at timestamptz not null default 
 create table idempotency_keys (
   account_id integer not null,
   endpoint text not null check (endpoint in ('messages', 'campaigns')),
-  key text collate "C" not null check (key ~ '^[ -~]{1,255}$'),
+  -- Not {1,255} in the pattern, which took 80 µs for each.
+  key text collate "C" not null check (length(key) between 1 and 255 and key ~ '^[ -~]*$'),
   request_hash bytea not null check (octet_length(request_hash) = 32),
   message_id uuid not null,
   created_at timestamptz(3) not null default now(),
