@@ -37,6 +37,16 @@ function poster({ url, dataDir }: HeraldProcess) {
   return { post, close: () => pool.destroy() }
 }
 
+/** So many posts, and the wait until all that were ever posted are through. */
+function untilDone(post: () => Promise<void>, areThrough: (posted: number) => Promise<boolean>) {
+  let posted = 0
+  function call(): Promise<void> {
+    posted += 1
+    return post()
+  }
+  return { count: COUNT, concurrency: CONNECTIONS, call, isDone: () => areThrough(posted) }
+}
+
 async function yardstick(): Promise<Figure> {
   const peer = await startPeer('rbm-peer.ts')
   const pool = new Pool(`http://127.0.0.1:${peer.port}`, { connections: CONNECTIONS })
@@ -69,17 +79,11 @@ async function handOver(): Promise<Figure> {
   writeFileSync(carriersFile, carriersAt(`http://127.0.0.1:${peer.port}`, simulator.carriersFile))
   await simulator.stop()
   const delivery = await startHerald(['--only', 'delivery'], { HERALD_DATABASE_URL: api.databaseUrl, HERALD_CARRIERS: carriersFile })
-  let posted = 0
-  const work = {
-    count: COUNT,
-    concurrency: CONNECTIONS,
-    call: () => {
-      posted += 1
-      return post()
-    },
-    isDone: async () => (await sentBy(delivery)) >= posted,
-  }
-  const figure = await measureAll('accepted and handed over', delivery.child, work)
+  const figure = await measureAll(
+    'accepted and handed over',
+    delivery.child,
+    untilDone(post, async (posted) => (await sentBy(delivery)) >= posted),
+  )
   for (const { stop } of [{ stop: close }, delivery, peer, api]) await stop()
   return figure
 }
@@ -104,20 +108,11 @@ async function wholePipeline(): Promise<Figure> {
   const body = JSON.stringify({ url: `${herald.url}/carriers/simulator/webhook` })
   await fetch(`${simulator.url}/simulator/webhook`, { method: 'PUT', headers, body })
   const { post, close } = poster(herald)
-  let posted = 0
-  const work = {
-    count: COUNT,
-    concurrency: CONNECTIONS,
-    call: () => {
-      posted += 1
-      return post()
-    },
-    isDone: async () => {
-      const counts = (await (await fetch(`${simulator.url}/simulator/counts`)).json()) as Record<string, number>
-      return (counts['webhook-accepted'] ?? 0) >= 2 * posted
-    },
+  async function haveReceipts(posted: number): Promise<boolean> {
+    const counts = (await (await fetch(`${simulator.url}/simulator/counts`)).json()) as Record<string, number>
+    return (counts['webhook-accepted'] ?? 0) >= 2 * posted
   }
-  const figure = await measureAll('accepted, handed over, both receipts stored', herald.child, work)
+  const figure = await measureAll('accepted, handed over, both receipts stored', herald.child, untilDone(post, haveReceipts))
   for (const { stop } of [{ stop: close }, herald, simulator]) await stop()
   return figure
 }
