@@ -16,8 +16,8 @@ const CONNECT_TIMEOUT_MS = 2_000
 
 /**
  * Every statement of ours finds the few rows it needs by an index. PostgreSQL, which plans a prepared one once, would read a table that is
- * empty then from end to end, and go on so while it grows, until statistics are taken anew: with a queue of a million entries that had
- * been empty a minute before, writing one result took as long as reading them all.
+ * empty then from end to end, and go on so while it grows, until statistics are taken anew. Measured in one minute from an empty
+ * database: 720 messages accepted in a second without the last of these settings and with a costly check, 2,790 without both faults.
  */
 const FIND_BY_INDEX = 'set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off'
 

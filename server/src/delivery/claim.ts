@@ -46,8 +46,8 @@ export const TURNS_AHEAD_MS = 100
 const NEXT_TURN = `case when free_at > now() + interval '2 seconds' then now() else greatest(free_at, now()) end`
 
 /**
- * All lanes, with the time the first entry of each is due: one look into the index for each lane, however long it is. Measured: 2 ms
- * where 1,000 lanes hold a million entries.
+ * All lanes, with the time the first entry of each is due: one look into the index for each lane, however long it is. Measured: 4.5 ms
+ * for 314 lanes that hold a million entries, on a busy machine.
  */
 export const LANES = `
   lane as (
