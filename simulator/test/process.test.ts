@@ -36,6 +36,8 @@ test('after kill -9 in the middle it goes on where it was: no receipt lost, none
   first.child.kill('SIGKILL')
   await first.ended
 
+  // A post that was under way would otherwise be accepted only now, and nobody be left to be told.
+  await until('the webhook has answered all that was sent before', webhook.isAlone)
   webhook.status = 200
   const second = await startProcess(['--data-dir', dataDir, '--delay-ms', '100'])
   assert.deepEqual(second.ready, first.ready)

@@ -127,14 +127,15 @@ describe('the largest bodies that the limits admit', () => {
   }
   for (const [name, message] of Object.entries(bodies)) {
     test(`${name} is judged, and its facts told, in under 5 ms`, (t) => {
-      const times = Array.from({ length: 31 }, () => {
-        const startedAt = performance.now()
+      let fastest = Number.POSITIVE_INFINITY
+      for (let tries = 0; tries < 31 && fastest >= 5; tries += 1) {
+        const before = process.threadCpuUsage()
         check({ message })
         contentFacts(message, false, '/message')
-        return performance.now() - startedAt
-      }).sort((a, b) => a - b)
-      const [fastest = 0, median = 0] = [times[0], times[15]]
-      t.diagnostic(`${Buffer.byteLength(JSON.stringify(message))} bytes: fastest ${fastest.toFixed(2)} ms, median ${median.toFixed(2)} ms`)
+        const { user, system } = process.threadCpuUsage(before)
+        fastest = Math.min(fastest, (user + system) / 1_000)
+      }
+      t.diagnostic(`${Buffer.byteLength(JSON.stringify(message))} bytes in ${fastest.toFixed(2)} ms`)
       // What it costs, not what the neighbours on the machine cost.
       assert.ok(fastest < 5)
     })

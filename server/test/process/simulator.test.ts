@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
-import { createDataDir, runHerald, spawnHerald, startHerald } from '../support/process.ts'
+import { createDataDir, type HeraldProcess, runHerald, startHerald, startLastingHerald } from '../support/process.ts'
 import { call } from '../support/service.ts'
 import { startSimulator } from '../support/simulator.ts'
 import { until } from '../support/until.ts'
@@ -83,43 +83,46 @@ describe('where no carrier is configured, herald serve brings a simulated networ
     assert.throws(() => statSync(join(dataDir, 'data', 'simulator')))
   })
 
-  test('and only to a process that delivers', async () => {
+  describe('and only to a process that delivers', { concurrency: 1 }, async () => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
-    const dataDir = await createDataDir()
-    const api = spawnHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
-    const url = await until('it listens', () => /ready at (\S+);/.exec(api.output.stderr)?.[1])
-    assert.equal((await call(`${url}/v1/agents`)).status, 401)
-    assert.doesNotMatch(api.output.stderr, /simulated network/)
-    api.child.kill('SIGINT')
-    const delivery = spawnHerald(['serve', '--only', 'delivery'], { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
-    const deliveryUrl = await until('it listens', () => /ready at (\S+);/.exec(delivery.output.stderr)?.[1])
-    assert.equal((await call(`${deliveryUrl}/v1/agents`)).status, 404)
-    assert.equal((await call(`${deliveryUrl}/healthz`)).status, 200)
-    simulatorUrl(delivery.output)
-    delivery.child.kill('SIGINT')
-    assert.equal(await api.ended, 0)
-    assert.equal(await delivery.ended, 0)
-  })
+    const env = { HERALD_DATABASE_URL, HERALD_DATA_DIR: await createDataDir(), HERALD_PORT: '0' }
+    let starting: Promise<HeraldProcess> | undefined
+    function startedDelivery(): Promise<HeraldProcess> {
+      starting ??= startLastingHerald(env, ['serve', '--only', 'delivery'])
+      return starting
+    }
 
-  test('one in each data directory: a second service there, and a file in its place, are told in a sentence', async () => {
-    const { url: HERALD_DATABASE_URL } = await createTestDatabase()
-    const dataDir = await createDataDir()
-    const env = { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' }
-    const first = await startHerald(env, [], ['serve', '--only', 'delivery'])
-    assert.match(first.output.stderr, /^Herald is ready at http:\/\/127\.0\.0\.1:\d+; Ctrl-C stops it\.\n/)
-    const second = await runHerald(['serve'], env)
-    assert.equal(second.code, 1)
-    assert.match(
-      second.stderr,
-      /^The simulated network did not start: Another simulator runs in .*\nIt needs a HERALD_DATA_DIR of its own; /,
-    )
-    assert.ok(await isUp(simulatorUrl(first.output)))
+    test('which has no API; one that has the API alone has no network', async () => {
+      const delivery = await startedDelivery()
+      assert.match(delivery.output.stderr, /^Herald is ready at http:\/\/127\.0\.0\.1:\d+; Ctrl-C stops it\.\n/)
+      assert.equal((await call(`${delivery.url}/v1/agents`)).status, 404)
+      assert.equal((await call(`${delivery.url}/healthz`)).status, 200)
+      assert.ok(await isUp(simulatorUrl(delivery.output)))
+      const api = await startHerald(env)
+      assert.equal((await call(`${api.url}/v1/agents`)).status, 401)
+      assert.doesNotMatch(api.output.stderr, /simulated network/)
+      api.child.kill('SIGINT')
+      assert.equal(await api.ended, 0)
+    })
 
-    const blocked = await createDataDir()
-    writeFileSync(join(blocked, 'simulator'), '')
-    const third = await runHerald(['serve'], { ...env, HERALD_DATA_DIR: blocked })
-    assert.equal(third.code, 1)
-    assert.match(third.stderr, /^The simulated network can't keep its data in .*: .*\.\n$/)
+    test('one in each data directory: a second service there, and a file in its place, are told in a sentence', async () => {
+      const delivery = await startedDelivery()
+      const second = await runHerald(['serve'], env)
+      assert.equal(second.code, 1)
+      assert.match(
+        second.stderr,
+        /^The simulated network did not start: Another simulator runs in .*\nIt needs a HERALD_DATA_DIR of its own; /,
+      )
+      assert.ok(await isUp(simulatorUrl(delivery.output)))
+      delivery.child.kill('SIGINT')
+      assert.equal(await delivery.ended, 0)
+
+      const blocked = await createDataDir()
+      writeFileSync(join(blocked, 'simulator'), '')
+      const third = await runHerald(['serve'], { ...env, HERALD_DATA_DIR: blocked })
+      assert.equal(third.code, 1)
+      assert.match(third.stderr, /^The simulated network can't keep its data in .*: .*\.\n$/)
+    })
   })
 
   test('a carriers’ file with a mistake stops the start with a sentence, before anything is made', async () => {

@@ -1,12 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import pg from 'pg'
-import { joinEmbeddedServer } from '../../src/db/embedded/server.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { databaseUrl, TEMPLATE } from './database.ts'
+import { startPostgres } from './postgres.ts'
 
 let stopServer: (() => Promise<void>) | undefined
 
@@ -16,14 +13,9 @@ let stopServer: (() => Promise<void>) | undefined
  */
 export async function globalSetup(): Promise<void> {
   if (process.env.HERALD_TEST_DATABASE_URL === undefined) {
-    const dataDir = mkdtempSync(join(tmpdir(), 'herald-test-'))
-    const server = await joinEmbeddedServer(dataDir, false, (sentence) => console.error(sentence))
-    const { host } = server.connection as { host: string }
-    process.env.HERALD_TEST_DATABASE_URL = `postgres://herald@localhost/herald?host=${encodeURIComponent(host)}`
-    stopServer = async () => {
-      await server.leave()
-      rmSync(dataDir, { recursive: true })
-    }
+    const server = await startPostgres()
+    process.env.HERALD_TEST_DATABASE_URL = server.url
+    stopServer = server.stop
   }
   const admin = new pg.Client(process.env.HERALD_TEST_DATABASE_URL)
   await admin.connect()

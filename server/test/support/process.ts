@@ -16,6 +16,7 @@ const running = new Map<ChildProcess, string>()
 function killServicesBelow(dataDir: string): void {
   for (const [child, dir] of running) if (dir.startsWith(dataDir)) child.kill('SIGKILL')
 }
+after(() => killServicesBelow(''))
 
 export function spawnHerald(args: string[], env: Env, cwd = tmpdir(), wrapper: string[] = []) {
   const [program = '', ...rest] = [...wrapper, process.execPath, HERALD, ...args]
@@ -63,21 +64,44 @@ export type HeraldProcess = {
 const SERVE = ['serve', '--only', 'api']
 
 /**
- * `herald serve` as a process of its own, on a free port; killed when the test file ends, should it still run. `wrapper`: a program that
+ * `herald serve` as a process of its own, on a free port; killed when the test ends, should it still run. `wrapper`: a program that
  * runs it in its own way.
  */
 export async function startHerald(env: Env, wrapper?: string[], args = SERVE): Promise<HeraldProcess> {
   const started = spawnHerald(args, { HERALD_PORT: '0', ...env }, undefined, wrapper)
+  after(() => started.child.kill('SIGKILL'))
+  return await untilReady(started)
+}
+
+/** One that outlives the test which starts it, for the next; killed when the test file ends. */
+export async function startLastingHerald(env: Env, args = SERVE): Promise<HeraldProcess> {
+  return await untilReady(spawnHerald(args, { HERALD_PORT: '0', ...env }))
+}
+
+// A start takes 2 s; on a machine that others use too it may take a long while, and how long is not what any test is about.
+export const START_PATIENCE_MS = 60_000
+
+async function untilReady(started: ReturnType<typeof spawnHerald>): Promise<HeraldProcess> {
   let exited = false
   void started.ended.then(() => {
     exited = true
   })
-  after(() => started.child.kill('SIGKILL'))
-  const url = await until('herald says where it listens', () => {
-    if (exited) throw new Error(`herald exited: ${started.output.stderr}`)
-    return /ready at (\S+);/.exec(started.output.stderr)?.[1]
-  })
-  return { ...started, url }
+  try {
+    const url = await until(
+      'herald says where it listens',
+      () => {
+        if (exited) throw new Error(`herald exited: ${started.output.stderr}`)
+        return /ready at (\S+);/.exec(started.output.stderr)?.[1]
+      },
+      START_PATIENCE_MS,
+    )
+    return { ...started, url }
+  } catch (error) {
+    // Otherwise it would be in the way of the next test on its directory.
+    started.child.kill('SIGKILL')
+    await started.ended
+    throw error
+  }
 }
 
 /**

@@ -156,7 +156,7 @@ const agentMessage = record(
         violations.push({ field: 'ttl', description: 'A message may have expireTime or ttl, not both.' })
         return
       }
-      const aheadMs = lifetimeMs(message)
+      const aheadMs = lifetimeMs(message, Date.now())
       if (aheadMs === undefined) return
       const field = isThere(message, 'ttl') ? 'ttl' : 'expireTime'
       if (aheadMs <= 0) violations.push({ field, description: `${field} must be in the future.` })
@@ -171,16 +171,17 @@ export type AgentMessage = {
   ttl?: string
 }
 
-function lifetimeMs(message: Record<string, unknown>): number | undefined {
+function lifetimeMs(message: Record<string, unknown>, now: number): number | undefined {
   if (isThere(message, 'ttl')) return Number.parseFloat(message.ttl as string) * 1000
   const expiresAt = timestampMs(message.expireTime)
-  return expiresAt === undefined ? undefined : expiresAt - Date.now()
+  return expiresAt === undefined ? undefined : expiresAt - now
 }
 
 /** When it expires, in milliseconds since 1970; null where it never does. */
 export function expiryOf(message: AgentMessage): number | null {
-  const aheadMs = lifetimeMs(message)
-  return aheadMs === undefined ? null : Math.round(Date.now() + aheadMs)
+  const now = Date.now()
+  const aheadMs = lifetimeMs(message, now)
+  return aheadMs === undefined ? null : Math.round(now + aheadMs)
 }
 
 /** What is wrong with a message; nothing where Google would take it. */

@@ -16,6 +16,8 @@ export async function startWebhook() {
     data: () => received.map(({ data }) => data),
     /** What was answered with 200. */
     accepted: () => received.filter(({ status }) => status === 200).map(({ data }) => data),
+    /** Whether all that was sent here is answered, and whoever sent it is gone. */
+    isAlone: () => new Promise<boolean>((resolve) => server.getConnections((_error, count) => resolve(count === 0))),
   }
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
