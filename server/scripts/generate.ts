@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { buildApp } from '../src/app.ts'
 import { loadConfig } from '../src/config.ts'
 import { createPool } from '../src/db/pool.ts'
-import { FAILURES } from '../src/delivery/failures.ts'
+import { FAILURES, FALLBACK_TRIGGERS, NOT_NEEDED_REASONS, SKIP_REASONS, SMS_FAILURES } from '../src/delivery/failures.ts'
 import { ERRORS } from '../src/errors.ts'
 import { createLogger } from '../src/http/log.ts'
 
@@ -19,6 +19,9 @@ export async function generateFiles(): Promise<Record<string, string>> {
 function errorsPage(): string {
   const rows = Object.entries(ERRORS).map(([code, { status, when }]) => `| ${status} | \`${code}\` | ${when} |`)
   const failures = Object.entries(FAILURES).map(([reason, description]) => `| \`${reason}\` | ${description} |`)
+  const fallbacks = Object.entries(FALLBACK_REASONS).flatMap(([statuses, reasons]) =>
+    Object.entries(reasons).map(([reason, description]) => `| ${statuses} | \`${reason}\` | ${description} |`),
+  )
   return `# Errors
 
 Every failed request is answered with this body, whatever failed. Made from \`server/src/errors.ts\` by \`npm run generate\`.
@@ -50,7 +53,22 @@ A message that was accepted and then failed says why in \`failure\`: the reason 
 | reason | description |
 |---|---|
 ${failures.join('\n')}
+
+## SMS fallbacks
+
+\`smsFallback\` of a message has a \`reason\`, too:
+
+| status | reason | description |
+|---|---|---|
+${fallbacks.join('\n')}
 `
+}
+
+const FALLBACK_REASONS = {
+  '`SCHEDULED`, `SENT`, `DELIVERED`': FALLBACK_TRIGGERS,
+  '`NOT_NEEDED`': NOT_NEEDED_REASONS,
+  '`SKIPPED`': SKIP_REASONS,
+  '`FAILED`': SMS_FAILURES,
 }
 
 if (import.meta.main) {

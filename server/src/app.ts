@@ -18,8 +18,9 @@ import { logRequest } from './http/log.ts'
 import { createMetrics, type Metrics, serveMetrics } from './http/metrics.ts'
 import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
-import { createServer, type Timeouts } from './http/server.ts'
+import { createServer, listeningUrl, type Timeouts } from './http/server.ts'
 import { checkQueryFirst } from './http/validation.ts'
+import { linkRoutes } from './links/routes.ts'
 import { messageRoutes } from './messages/routes.ts'
 import { MESSAGES_TAG } from './messages/schemas.ts'
 import { ROLES, type Role } from './roles.ts'
@@ -71,7 +72,9 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   serveDocs(app)
   if (config.metricsAddress === undefined) serveMetrics(app, metrics)
   if (webhook !== undefined) await app.register(googleRbmWebhook, webhook)
-  if (roles.includes('api')) await app.register((v1) => addApiRoutes(v1, config, pool), { prefix: '/v1' })
+  if (roles.includes('api')) await app.register(linkRoutes, { pool })
+  if (roles.includes('api'))
+    await app.register((v1) => addApiRoutes(v1, config, pool, () => config.publicUrl ?? listeningUrl(app)), { prefix: '/v1' })
   await app.ready()
   return {
     fastify: app,
@@ -82,7 +85,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   }
 }
 
-async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool): Promise<void> {
+async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool, publicUrl: () => string): Promise<void> {
   let limiter = createMemoryLimiter()
   if (config.limits.store === 'database') {
     const shared = createDatabaseLimiter(pool)
@@ -97,5 +100,5 @@ async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool): Pr
   for (const schema of CONTENT_SCHEMAS) v1.addSchema(schema)
   await v1.register(agentRoutes, { pool })
   await v1.register(templateRoutes, { pool })
-  await v1.register(messageRoutes, { pool })
+  await v1.register(messageRoutes, { pool, publicUrl })
 }

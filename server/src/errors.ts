@@ -9,6 +9,7 @@ export const ERRORS = {
     status: 400,
     when: 'A number can’t be an international phone number; or a test message has none, one twice, or more than five.',
   },
+  RCS_INVALID_SMS_FALLBACK: { status: 400, when: '`smsFallback` or `smsFallbackAfterExpiry` breaks a rule.' },
   RCS_TEMPLATE_NOT_APPROVED: { status: 400, when: 'The template is a draft; only `APPROVED` ones can be sent.' },
   RCS_IDEMPOTENCY_KEY_REQUIRED: {
     status: 400,

@@ -2,8 +2,11 @@ import { Command } from 'commander'
 import packageJson from '../package.json' with { type: 'json' }
 import { accountCommand } from './cli/account.ts'
 import { agentCommand } from './cli/agent.ts'
+import { autoReplyCommand } from './cli/auto-reply.ts'
+import { groupCommand } from './cli/group.ts'
 import { keyCommand } from './cli/key.ts'
 import { migrateCommand } from './cli/migrate.ts'
+import { optOutCommand } from './cli/opt-out.ts'
 import { serveCommand } from './cli/serve.ts'
 import { OperatorError } from './errors.ts'
 
@@ -15,6 +18,9 @@ const program = new Command('herald')
   .addCommand(accountCommand)
   .addCommand(keyCommand)
   .addCommand(agentCommand)
+  .addCommand(groupCommand)
+  .addCommand(autoReplyCommand)
+  .addCommand(optOutCommand)
 
 try {
   await program.parseAsync()

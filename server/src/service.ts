@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net'
 import { fastify } from 'fastify'
 import type { Logger } from 'pino'
 import { type App, buildApp } from './app.ts'
@@ -15,7 +14,7 @@ import { OperatorError } from './errors.ts'
 import { answerErrors, newRequestId } from './http/error-answers.ts'
 import { serveMetrics } from './http/metrics.ts'
 import { answerUnknownRoutes } from './http/routes.ts'
-import type { Timeouts } from './http/server.ts'
+import { listeningUrl, type Timeouts } from './http/server.ts'
 import { ROLES, type Role } from './roles.ts'
 
 export type Service = {
@@ -73,7 +72,13 @@ export async function startService(config: Config, logger: Logger, options: Serv
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
     if (roles.includes('delivery')) {
       const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
-      const delivery = startDelivery({ pool: database.pool, carriers, logger, metrics: createDeliveryMetrics(app.metrics.registry) })
+      const delivery = startDelivery({
+        pool: database.pool,
+        carriers,
+        logger,
+        metrics: createDeliveryMetrics(app.metrics.registry),
+        links: { key: await installationSecret(database.pool, 'links'), publicUrl: config.publicUrl ?? url },
+      })
       stopDelivery = () => endDelivery(delivery, carriers)
     }
     return { url, database, stop: () => closeAll(closers) }
@@ -111,9 +116,7 @@ async function listen(server: App['fastify'], { host, port }: { host: string; po
     }
     throw new OperatorError(`Can't listen on ${host} port ${port}: ${reasons[code ?? ''] ?? code} (${variables}).`)
   }
-  const address = server.server.address() as AddressInfo
-  const shownHost = address.family === 'IPv6' ? `[${address.address}]` : address.address
-  return `${server.initialConfig.https ? 'https' : 'http'}://${shownHost}:${address.port}`
+  return listeningUrl(server)
 }
 
 async function closeApp({ fastify: server, drain }: App): Promise<void> {

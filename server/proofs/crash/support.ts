@@ -41,13 +41,15 @@ export function createRandom(): () => number {
 
 const NO_LIMITS = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
 
-/** The settings of a service that sends through this simulator, `connections` calls at once. Requests are not logged. */
+/** The settings of a service that sends through this simulator, RCS with `connections` calls at once. Requests are not logged. */
 export async function settingsFor(simulator: TestSimulator, connections = 64): Promise<Record<string, string>> {
   const { name, ...settings } = simulator.rcs
+  const { name: smsName, ...sms } = simulator.sms
   const dir = await mkdtemp(join(tmpdir(), 'herald-proof-'))
   after(() => rmSync(dir, { recursive: true, force: true }))
   const file = join(dir, 'carriers.json')
-  writeFileSync(file, JSON.stringify({ [name]: { type: 'google-rbm', ...settings, connections } }), { mode: 0o600 })
+  const carriers = { [name]: { type: 'google-rbm', ...settings, connections }, [smsName]: { type: 'smpp', ...sms } }
+  writeFileSync(file, JSON.stringify(carriers), { mode: 0o600 })
   return { ...NO_LIMITS, HERALD_CARRIERS: file, HERALD_LOG_LEVEL: 'warn' }
 }
 
@@ -102,16 +104,25 @@ export async function inParallel<T>(items: Iterable<T>, width: number, work: (it
 }
 
 /** What the network did with each message: how often it took it, took it again, and put it onto a phone. */
-export async function readLedger({ ask }: TestSimulator): Promise<Map<string, Record<string, number>>> {
+export async function readLedger(simulator: TestSimulator): Promise<Map<string, Record<string, number>>> {
   const byMessage = new Map<string, Record<string, number>>()
+  for (const { messageId, kind } of await readEntries(simulator)) {
+    const kinds = byMessage.get(messageId) ?? {}
+    kinds[kind] = (kinds[kind] ?? 0) + 1
+    byMessage.set(messageId, kinds)
+  }
+  return byMessage
+}
+
+type LedgerEntry = { kind: string; phone: string; messageId: string; detail?: Record<string, unknown> }
+
+/** All that happened at the network, in order. */
+export async function readEntries({ ask }: TestSimulator): Promise<LedgerEntry[]> {
+  const all: LedgerEntry[] = []
   for (let after = 0; ; ) {
     const { entries, next } = await ask(`ledger?after=${after}&limit=10000`)
-    for (const { messageId, kind } of entries) {
-      const kinds = byMessage.get(messageId) ?? {}
-      kinds[kind] = (kinds[kind] ?? 0) + 1
-      byMessage.set(messageId, kinds)
-    }
-    if (next === after) return byMessage
+    all.push(...entries)
+    if (next === after) return all
     after = next
   }
 }
@@ -120,6 +131,15 @@ export async function readLedger({ ask }: TestSimulator): Promise<Map<string, Re
 export async function endLeases(pool: Pool): Promise<number> {
   const { rowCount } = await pool.query(`update queue set due_at = now() - interval '1 minute' where lease is not null and due_at > now()`)
   return rowCount ?? 0
+}
+
+/** As `endLeases`, of SMS. Returns the messages whose SMS the network was asked to take, or was about to be. */
+export async function endSmsLeases(pool: Pool): Promise<string[]> {
+  const { rows } = await pool.query<{ messageId: string; submitting: boolean }>(
+    `update sms_queue set due_at = now() - interval '1 minute' where lease is not null and due_at > now()
+     returning message_id as "messageId", submitting`,
+  )
+  return rows.filter(({ submitting }) => submitting).map(({ messageId }) => messageId)
 }
 
 /** How many are not yet where they will end, the phone that delivers and never reads included. */

@@ -4,9 +4,13 @@ import { OperatorError } from '../errors.ts'
 export const MODULES = ['rcs', 'sms'] as const
 export type Module = (typeof MODULES)[number]
 
-export type Account = { accountId: number; name: string; modules: Module[] }
+/** `quarantineHours`: who had an SMS from the account within this time gets no other one, where the sender of a message asks for that. */
+export type Account = { accountId: number; name: string; modules: Module[]; quarantineHours: number }
 
-const ACCOUNT = 'id as "accountId", name, modules'
+// A year, which is as much as the column takes.
+export const MAX_QUARANTINE_HOURS = 8_760
+
+const ACCOUNT = 'id as "accountId", name, modules, quarantine_hours as "quarantineHours"'
 
 export async function createAccount(db: Executor, name: string, modules: readonly Module[]): Promise<Account> {
   const { rows } = await db.query<Account>(`insert into accounts (name, modules) values ($1, $2) returning ${ACCOUNT}`, [name, modules])
@@ -21,6 +25,20 @@ export async function listAccounts(db: Executor): Promise<Account[]> {
 export async function setModules(db: Executor, accountId: number, modules: readonly Module[]): Promise<Account> {
   const { rows } = await db.query<Account>(`update accounts set modules = $2 where id = $1 returning ${ACCOUNT}`, [accountId, modules])
   return rows[0] ?? noSuchAccount(accountId)
+}
+
+export async function setQuarantine(db: Executor, accountId: number, hours: number): Promise<Account> {
+  const { rows } = await db.query<Account>(`update accounts set quarantine_hours = $2 where id = $1 returning ${ACCOUNT}`, [
+    accountId,
+    hours,
+  ])
+  return rows[0] ?? noSuchAccount(accountId)
+}
+
+/** Tells an operator who named one that is not there. */
+export async function requireAccount(db: Executor, accountId: number): Promise<void> {
+  const { rowCount } = await db.query('select from accounts where id = $1', [accountId])
+  if (rowCount === 0) noSuchAccount(accountId)
 }
 
 export function noSuchAccount(accountId: number): never {

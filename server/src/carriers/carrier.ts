@@ -119,7 +119,8 @@ export type CarrierEventKind =
   | { kind: 'wrote'; agentId?: string; number?: string; text: string }
   | { kind: 'shared-location'; agentId: string; latitude: number; longitude: number }
   | { kind: 'sent-file'; agentId: string; url: string; mimeType: string; name: string | undefined }
-  | { kind: 'subscribed' | 'unsubscribed' | 'typing'; agentId: string }
+  | { kind: 'subscribed' | 'unsubscribed'; agentId: string }
+  | { kind: 'typing'; agentId: string }
   | { kind: 'agent-launch'; agentId: string; state: string }
   /**
    * `carrierMessageIds`: the id as it came and, since some networks write it in hexadecimal in one place and in decimal in the other, as it

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { type Pool, transaction } from './pool.ts'
 
-const PARTITIONED = ['messages', 'message_events']
+const PARTITIONED = ['messages', 'message_events', 'sms_fallbacks', 'recipient_actions']
 const MONTHS_AHEAD = 3
 // Any number that nothing else in this database locks: "hrlp" in ASCII.
 const PARTITION_LOCK = 0x68726c70
@@ -31,9 +31,14 @@ type Missing = { parent: string; name: string; from: string; to: string }
 
 const MISSING = `
   select parent, name, uuid_v7_from(month at time zone 'UTC') as from, uuid_v7_from((month + interval '1 month') at time zone 'UTC') as to
-  from unnest($1::text[]) as parent,
-    generate_series(date_trunc('month', now() at time zone 'UTC'), date_trunc('month', now() at time zone 'UTC') + $2 * interval '1 month',
-                    interval '1 month') as month,
+  from unnest($1::text[]) as parent, (
+    select generate_series(date_trunc('month', now() at time zone 'UTC'), date_trunc('month', now() at time zone 'UTC') + $2 * interval '1 month',
+                           interval '1 month')
+    union
+    -- Every month that has messages, so that a kind of rows that a newer version brings is there for older messages too.
+    select to_timestamp(right(tablename, 7), 'YYYY_MM')::timestamp from pg_tables
+    where schemaname = current_schema() and tablename ~ '^messages_\\d{4}_\\d{2}$'
+  ) as months (month),
     lateral (select format('%s_%s', parent, to_char(month, 'YYYY_MM')) as name) as named
   -- Not to_regclass(), which remembers from before the wait for the lock that there was none.
   where not exists (select from pg_tables where schemaname = current_schema() and tablename = name)
@@ -46,6 +51,11 @@ const MISSING = `
  */
 export function byMonth<Item>(items: Item[], idOf: (item: Item) => string): Map<string, Item[]> {
   return Map.groupBy(items, (item) => messagesTable(idOf(item)))
+}
+
+/** The SMS fallbacks of a month's messages. */
+export function fallbacksTable(messages: string): string {
+  return messages.replace('messages', 'sms_fallbacks')
 }
 
 /** The first 48 bits of an id are its time. One that is not of ours names a table that is not there. */

@@ -1,4 +1,4 @@
-import type { RcsCarrier } from '../carriers/carrier.ts'
+import type { RcsCarrier, Traffic } from '../carriers/carrier.ts'
 import type { MessageContent } from '../content/content.ts'
 import { byMonth, isMissingMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
@@ -42,8 +42,10 @@ export type Claim = {
 /** Turns are given out this far ahead, and waited for: a rate is kept to the message, and a claim serves many of them. */
 export const TURNS_AHEAD_MS = 100
 
-// Further ahead than the slowest rate, one a second, puts it, it is of a clock that was set back since, and means nothing.
-const NEXT_TURN = `case when free_at > now() + interval '2 seconds' then now() else greatest(free_at, now()) end`
+/** When the next turn is free. Further ahead than the slowest rate, one a second, puts it, it is of a clock that was set back since, and means nothing. */
+export const nextTurn = (mostSecondsAhead: number) =>
+  `case when free_at > now() + interval '${mostSecondsAhead} seconds' then now() else greatest(free_at, now()) end`
+const NEXT_TURN = nextTurn(2)
 
 /**
  * All lanes, with the time the first entry of each is due: one look into the index for each lane, however long it is. Measured: 4.5 ms
@@ -170,7 +172,15 @@ export async function ensurePace(db: Executor, carrier: string): Promise<void> {
   await db.query('insert into carrier_paces (carrier) values ($1) on conflict do nothing', [carrier])
 }
 
-export type Claimed = { messageId: string; recipient: string; content: MessageContent; expiresAt: Date }
+export type Claimed = {
+  messageId: string
+  recipient: string
+  content: MessageContent
+  traffic: Traffic
+  expiresAt: Date
+  /** And it is of a kind that is then not sent. */
+  isOptedOut: boolean
+}
 
 /** What is to be sent. Contents may be large, so they are read outside of the claim, which others wait for. */
 export async function readClaimed(db: Executor, entries: Entry[]): Promise<Map<string, Claimed>> {
@@ -186,8 +196,13 @@ async function readMonth(db: Executor, messages: string, entries: Entry[]): Prom
   try {
     const { rows } = await db.query<Claimed>({
       name: `read-claimed ${messages}`,
-      text: `select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.expires_at as "expiresAt"
+      text: `select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
+               coalesce(o.opted_out, false) as "isOptedOut"
              from ${messages} m left join contents c on c.id = m.content_id
+             left join lateral (
+               select opted_out from opt_outs o
+               where m.traffic = 'PROMOTION' and o.account_id = m.account_id and o.agent_id = m.agent_id and o.phone = m.recipient
+             ) as o on true
              where m.id = any ($1::uuid[])`,
       values: [entries.map(({ messageId }) => messageId)],
     })

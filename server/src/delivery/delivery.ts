@@ -1,39 +1,52 @@
 import type { Logger } from 'pino'
 import type { Carriers } from '../carriers/carriers.ts'
 import type { Executor, Pool } from '../db/pool.ts'
+import { REPLIES_WAIT } from '../messages/states.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { expireDue } from './expiry.ts'
 import { keepHouse } from './housekeeping.ts'
 import { failInactive } from './inactive-agents.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { repeat } from './repeat.ts'
+import { takeUpReplies } from './replies.ts'
+import { createSmsDispatcher } from './sms/dispatcher.ts'
+import type { Links } from './sms/submit.ts'
 import { listenForWork } from './wake.ts'
 
 export type Delivery = { stop: () => Promise<void> }
 
-export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics }
+export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics; links: Links }
 
 const EXPIRY_EVERY_MS = 500
 const INACTIVE_EVERY_MS = 1_000
+const REPLIES_EVERY_MS = 1_000
 const HOUSEKEEPING_EVERY_MS = 3_600_000
 
 /** Everything that moves messages by itself. As many processes as one likes run it side by side. */
-export function startDelivery({ pool, carriers, logger, metrics }: DeliveryOptions): Delivery {
-  const dispatchers = [...carriers.rcs.values()].map((carrier) => createDispatcher({ pool, carrier, logger, metrics }))
-  function wake(): void {
-    for (const dispatcher of dispatchers) dispatcher.wake()
+export function startDelivery({ pool, carriers, logger, metrics, links }: DeliveryOptions): Delivery {
+  const sms = createSmsDispatcher({ pool, carrier: carriers.sms, links, logger, metrics })
+  const dispatchers = [...carriers.rcs.values()].map((carrier) => createDispatcher({ pool, carrier, logger, metrics, onFailed: sms.wake }))
+  function wake(word?: string): void {
+    if (word !== REPLIES_WAIT) for (const dispatcher of dispatchers) dispatcher.wake()
+    if (word !== '') replies.wake()
   }
 
   async function expire(): Promise<number> {
     const { expired, mayBeMore } = await expireDue(pool)
     metrics.countExpired(expired)
-    if (expired > 0) wake()
+    if (expired > 0) for (const dispatcher of [...dispatchers, sms]) dispatcher.wake()
     return mayBeMore ? 0 : EXPIRY_EVERY_MS
   }
 
   async function giveUpInactive(): Promise<number> {
-    const { mayBeMore } = await failInactive(pool)
+    const { failed, mayBeMore } = await failInactive(pool)
+    if (failed > 0) sms.wake()
     return mayBeMore ? 0 : INACTIVE_EVERY_MS
+  }
+
+  async function takeUp(): Promise<number> {
+    const { mayBeMore } = await takeUpReplies(pool, logger)
+    return mayBeMore ? 0 : REPLIES_EVERY_MS
   }
 
   async function house(): Promise<number> {
@@ -42,7 +55,9 @@ export function startDelivery({ pool, carriers, logger, metrics }: DeliveryOptio
   }
 
   void warnOfUnknownCarriers(pool, carriers, logger).catch(() => {})
+  const replies = repeat('take up replies', logger, takeUp)
   const loops = [
+    replies,
     listenForWork(pool, wake, logger),
     repeat('expire messages', logger, expire),
     repeat('give up messages of inactive agents', logger, giveUpInactive),
@@ -50,7 +65,7 @@ export function startDelivery({ pool, carriers, logger, metrics }: DeliveryOptio
   ]
   return {
     stop: async () => {
-      await Promise.all([...loops, ...dispatchers].map(({ stop }) => stop()))
+      await Promise.all([...loops, ...dispatchers, sms].map(({ stop }) => stop()))
     },
   }
 }

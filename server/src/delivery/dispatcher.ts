@@ -8,7 +8,7 @@ import { createErrand, LATEST_BEGIN_MS } from './errands.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { repeat } from './repeat.ts'
 import { createResultWriter } from './result-writer.ts'
-import type { Verdict } from './results.ts'
+import { type Result, recordEach, type Verdict } from './results.ts'
 import { createUnderWay } from './under-way.ts'
 
 export type Dispatcher = {
@@ -18,7 +18,14 @@ export type Dispatcher = {
   stop: () => Promise<void>
 }
 
-export type DispatcherOptions = { pool: Pool; carrier: RcsCarrier; logger: Logger; metrics: DeliveryMetrics }
+export type DispatcherOptions = {
+  pool: Pool
+  carrier: RcsCarrier
+  logger: Logger
+  metrics: DeliveryMetrics
+  /** A message was given up: an SMS may be due instead. */
+  onFailed?: () => void
+}
 
 // The safety net, should nobody be woken: a retry that another worker has put off, a lease that ended.
 const POLL_MS = 1_000
@@ -27,12 +34,13 @@ const CLAIM_AGAIN_MS = 5
 const LEASE_MARGIN_MS = 2_000
 
 /** Hands the queue's entries to one carrier, as many at once as that makes calls, and writes down what came of them. */
-export function createDispatcher({ pool, carrier, logger, metrics }: DispatcherOptions): Dispatcher {
+export function createDispatcher({ pool, carrier, logger, metrics, onFailed = () => {} }: DispatcherOptions): Dispatcher {
   // So that no other worker takes an entry up while its call can still be under way.
   const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
   const calls = createCallCount()
-  const write = createResultWriter(pool, logger.child({ carrier: carrier.name }))
   const stopping = new AbortController()
+  const log = logger.child({ carrier: carrier.name })
+  const write = createResultWriter((results: Result[]) => recordEach(pool, results), log, stopping.signal)
   const errand = createErrand({ carrier, metrics, logger, stopping: stopping.signal })
   const underWay = createUnderWay()
   const agents = new Set<string>()
@@ -43,14 +51,9 @@ export function createDispatcher({ pool, carrier, logger, metrics }: DispatcherO
     if (free === 0) return POLL_MS
     endedSinceClaim = 0
     const claimedAt = performance.now()
-    const { entries, isBusy, isHeldBack } = await claim(pool, {
-      carrier,
-      free,
-      lease: randomUUID(),
-      leaseMs,
-      pausedAgents: [...agents].filter((agentId) => carrier.pausedForMs(agentId) > 0),
-      calls: calls.byAccount,
-    })
+    const pausedAgents = [...agents].filter((agentId) => carrier.pausedForMs(agentId) > 0)
+    const request = { carrier, free, lease: randomUUID(), leaseMs, pausedAgents, calls: calls.byAccount }
+    const { entries, isBusy, isHeldBack } = await claim(pool, request)
     if (entries.length > 0) await begin(entries, claimedAt)
     if (isBusy) return CLAIM_AGAIN_MS
     return entries.length > 0 || isHeldBack ? TURNS_AHEAD_MS / 2 : POLL_MS
@@ -84,6 +87,7 @@ export function createDispatcher({ pool, carrier, logger, metrics }: DispatcherO
   async function settle({ messageId, lease }: Entry, verdict: Verdict, claimedAt: number): Promise<void> {
     const hasCounted = await write({ messageId, lease, ...verdict }, claimedAt + leaseMs)
     if (!hasCounted) metrics.countRefused(carrier.name)
+    else if (verdict.is === 'failed') onFailed()
     else if ('afterMs' in verdict && verdict.afterMs < POLL_MS) setTimeout(loop.wake, verdict.afterMs).unref()
   }
 

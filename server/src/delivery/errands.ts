@@ -24,7 +24,9 @@ export function createErrand({ carrier, metrics, logger, stopping }: Options): E
       metrics.count(carrier.name, task, outcome.is)
       return revokeVerdict(outcome, attempts)
     }
-    const outcome = await carrier.send({ ...message, agentId, traffic: 'TRANSACTION' })
+    const { isOptedOut, ...sent } = message
+    if (isOptedOut) return { is: 'failed', reason: 'OPTED_OUT', detail: '' }
+    const outcome = await carrier.send({ ...sent, agentId })
     if (outcome.is === 'not-asked') return { is: 'put-back', afterMs: outcome.afterMs }
     metrics.count(carrier.name, task, outcome.is)
     return sendVerdict(outcome, attempts)

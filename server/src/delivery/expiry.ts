@@ -1,6 +1,7 @@
-import { byMonth, isMissingMonth } from '../db/partitions.ts'
+import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
+import { settleExpired } from './sms/schedule.ts'
 
 const MOST_AT_ONCE = 1_000
 // Any number that nothing else in this database locks: "hrle" in ASCII.
@@ -45,10 +46,14 @@ async function expireMonth(pool: Pool, messages: string, ids: string[]): Promise
     })
     const attempts = new Map(rows.map((row) => [row.messageId, row.attempts]))
     const values = [ids, ids.map((id) => attempts.get(id) ?? null)]
-    const { rowCount } = await tx.query({ name: `expire ${messages}`, text: expire(messages), values })
-    return rowCount ?? 0
+    const { rows: expired } = await tx.query<Expired>({ name: `expire ${messages}`, text: expire(messages), values })
+    const fallingBack = expired.filter(({ fallsBack }) => fallsBack)
+    if (fallingBack.length > 0) await settleExpired(tx, messages, fallbacksTable(messages), fallingBack)
+    return expired.length
   })
 }
+
+type Expired = { id: string; wasTried: boolean; fallsBack: boolean }
 
 /**
  * A message that was never tried is just not sent. One whose call is under way is taken back when the call has surely ended, and its
@@ -85,4 +90,5 @@ const expire = (messages: string) => `
     select id, account_id, 'expired', expires_at from expired
     on conflict do nothing
   )
-  select id from expired`
+  select expired.id, coalesce(expired.attempts, 1) > 0 as "wasTried", f.message_id is not null as "fallsBack"
+  from expired left join ${fallbacksTable(messages)} f on f.message_id = expired.id`

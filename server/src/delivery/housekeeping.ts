@@ -4,12 +4,22 @@ import type { Executor, Pool } from '../db/pool.ts'
 const MOST_AT_ONCE = 5_000
 const KEYS_KEPT_DAYS = 7
 const EVENTS_KEPT_DAYS = 30
+const SMS_RECEIPTS_KEPT_HOURS = 1
+const SMS_PARTS_KEPT_DAYS = 14
+const SMS_CONTACTS_KEPT_DAYS = 400
+const LINKS_KEPT_DAYS = 180
 
 /** Removes what nobody can ask for any more, and makes the partitions of the months to come. */
 export async function keepHouse(pool: Pool): Promise<void> {
   await ensurePartitions(pool)
-  await sweep(pool, FORGET_KEYS)
-  await sweep(pool, FORGET_EVENTS)
+  await sweep(pool, forget('idempotency_keys', 'created_at', `${KEYS_KEPT_DAYS} days`))
+  // Receipts of messages that were never here, and what has been taken up: carriers repeat theirs for seven days.
+  await sweep(pool, forget('carrier_events', 'received_at', `${EVENTS_KEPT_DAYS} days`))
+  await sweep(pool, forget('sms_receipts', 'received_at', `${SMS_RECEIPTS_KEPT_HOURS} hours`))
+  await sweep(pool, forget('sms_parts', 'submitted_at', `${SMS_PARTS_KEPT_DAYS} days`))
+  await sweep(pool, forget('sms_contacts', 'sent_at', `${SMS_CONTACTS_KEPT_DAYS} days`))
+  await sweep(pool, forget('auto_reply_turns', 'replied_at', '1 day'))
+  await sweep(pool, forget('short_links', 'created_at', `${LINKS_KEPT_DAYS} days`))
 }
 
 /** In portions, each a transaction: whoever needs the same rows waits for one portion at the most. */
@@ -20,13 +30,7 @@ async function sweep(db: Executor, statement: string): Promise<void> {
   }
 }
 
-const FORGET_KEYS = `
-  delete from idempotency_keys where ctid = any (array(
-    select ctid from idempotency_keys where created_at < now() - interval '${KEYS_KEPT_DAYS} days' order by created_at limit $1
-    for update skip locked))`
-
-/** Receipts of messages that were never here, and what nothing has taken up: carriers repeat theirs for seven days. */
-const FORGET_EVENTS = `
-  delete from carrier_events where ctid = any (array(
-    select ctid from carrier_events where received_at < now() - interval '${EVENTS_KEPT_DAYS} days' order by received_at limit $1
+const forget = (table: string, column: string, age: string) => `
+  delete from ${table} where ctid = any (array(
+    select ctid from ${table} where ${column} < now() - interval '${age}' order by ${column} limit $1
     for update skip locked))`

@@ -1,8 +1,9 @@
-import { byMonth } from '../db/partitions.ts'
+import { byMonth, fallbacksTable } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { LANES } from './claim.ts'
 import { FAILURES } from './failures.ts'
+import { scheduleFailed } from './sms/schedule.ts'
 
 const MOST_AT_ONCE = 1_000
 
@@ -46,7 +47,7 @@ const fail = (messages: string) => `
     update ${messages} m set status = 'FAILED', failed_at = greatest(now(), m.accepted_at), failure_reason = 'AGENT_INACTIVE', failure_description = $2
     from taken
     where m.id = taken.message_id and ${mayBecome('FAILED', 'm.status')} and m.expires_at > clock_timestamp()
-    returning m.id, m.account_id, m.failed_at, taken.attempts
+    returning m.id, m.account_id, m.recipient, m.traffic, m.failed_at, taken.attempts, taken.attempts > 0 as awaits_revocation
   ), dropped as (
     delete from queue q using failed where q.message_id = failed.id and failed.attempts = 0
   ), turned as (
@@ -54,7 +55,7 @@ const fail = (messages: string) => `
     from failed where q.message_id = failed.id and failed.attempts > 0
   ), settled as (
     delete from expiries e using failed where e.message_id = failed.id
-  ), noted as (
+  ), ${scheduleFailed(fallbacksTable(messages), 'failed')}, noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason)
     select id, account_id, 'failed', failed_at, 'AGENT_INACTIVE' from failed
     on conflict do nothing

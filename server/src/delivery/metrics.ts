@@ -2,7 +2,7 @@ import { Counter, type Registry } from 'prom-client'
 
 export type DeliveryMetrics = {
   /** A call to a network, and what came of it. */
-  count: (carrier: string, task: 'send' | 'revoke', outcome: string) => void
+  count: (carrier: string, task: 'send' | 'revoke' | 'sms', outcome: string) => void
   /** A result that came after its lease: others have, or had, the message. */
   countRefused: (carrier: string) => void
   countExpired: (messages: number) => void

@@ -2,7 +2,10 @@ import type { CarrierEvent, OnEvents } from '../carriers/carrier.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { byMonth, isMissingMonth } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
-import { mayBecome } from '../messages/states.ts'
+import { mayBecome, QUEUE_CHANNEL, REPLIES_WAIT } from '../messages/states.ts'
+import { REPLY_KINDS } from './replies.ts'
+import { type SmsReceipt, takeSmsReceipts } from './sms/receipts.ts'
+import { releaseTold } from './sms/schedule.ts'
 
 const MOST_AT_ONCE = 500
 
@@ -21,11 +24,13 @@ export function createEventTaker(pool: Pool): OnEvents {
 }
 
 /** Receipts move their messages; the rest is kept. Each month has its statement, and most batches are of one. */
-async function takeEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
+async function takeEvents(pool: Pool, events: CarrierEvent[]): Promise<void> {
   const receipts = events.filter(isReceipt)
-  for (const [messages, ofMonth] of byMonth(receipts, ({ messageId }) => messageId)) await takeReceipts(db, messages, ofMonth)
-  const others = events.filter((event) => !isReceipt(event))
-  if (others.length > 0) await keepEvents(db, others)
+  for (const [messages, ofMonth] of byMonth(receipts, ({ messageId }) => messageId)) await takeReceipts(pool, messages, ofMonth)
+  const ofSms = events.filter(isSmsReceipt)
+  if (ofSms.length > 0) await takeSmsReceipts(pool, ofSms)
+  const others = events.filter((event) => !isReceipt(event) && !isSmsReceipt(event))
+  if (others.length > 0) await keepEvents(pool, others)
 }
 
 type Receipt = Extract<CarrierEvent, { kind: 'delivered' | 'read' | 'expired' | 'expiry-failed' }>
@@ -35,6 +40,10 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** A tap is about a message too, but it is kept, for those who answer it. */
 function isReceipt(event: CarrierEvent): event is Receipt {
   return RECEIPTS.includes(event.kind) && UUID.test((event as Receipt).messageId)
+}
+
+function isSmsReceipt(event: CarrierEvent): event is SmsReceipt {
+  return event.kind === 'sms-delivered' || event.kind === 'sms-failed' || event.kind === 'sms-underway'
 }
 
 /**
@@ -52,24 +61,34 @@ async function takeReceipts(db: Executor, messages: string, receipts: Receipt[])
   try {
     const values = [...columnsOf(receipts), receipts.map(({ messageId }) => messageId)]
     await db.query({ name: `take-receipts ${messages}`, text: take(messages), values })
+    const revoked = receipts.filter(({ kind }) => kind === 'expired')
+    if (revoked.length > 0)
+      await releaseTold(
+        db,
+        revoked.map(({ messageId }) => messageId),
+      )
   } catch (error) {
     if (!isMissingMonth(error, messages)) throw error
     await keepEvents(db, receipts)
   }
 }
 
-/** One that is kept already, or comes twice in the same batch, is left as it is: the first report counts. */
+/** One that is kept already, or comes twice in the same batch, is left as it is: the first report counts. What people did is taken up from here. */
 async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
   await db.query({
     name: 'keep-carrier-events',
     text: `
-      insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event)
-      select carrier, event_id, kind, phone, occurred_at, event::json
-      from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz(3)[], $6::text[])
-        as e (carrier, event_id, kind, phone, occurred_at, event)
-      order by carrier, event_id
-      on conflict do nothing`,
-    values: columnsOf(events),
+      with kept as (
+        insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event, take_up_at)
+        select carrier, event_id, kind, phone, occurred_at, event::json, case when kind = any ($7::text[]) then now() end
+        from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz(3)[], $6::text[])
+          as e (carrier, event_id, kind, phone, occurred_at, event)
+        order by carrier, event_id
+        on conflict do nothing
+        returning take_up_at
+      )
+      select pg_notify('${QUEUE_CHANNEL}', '${REPLIES_WAIT}') from (select from kept where take_up_at is not null limit 1) as any_to_take_up`,
+    values: [...columnsOf(events), REPLY_KINDS],
   })
 }
 

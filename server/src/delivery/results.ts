@@ -1,7 +1,8 @@
-import { byMonth, isMissingMonth } from '../db/partitions.ts'
+import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { mayBecome } from '../messages/states.ts'
 import { FAILURES, type Failure } from './failures.ts'
+import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
 
 /** What came of a claimed entry. `detail`: the network's own words, where it had any. */
 export type Verdict =
@@ -31,6 +32,12 @@ export async function recordResults(db: Executor, results: Result[]): Promise<Se
     for (const { messageId } of await recordMonth(db, messages, ofMonth)) counted.add(messageId)
   }
   return counted
+}
+
+/** Says for each whether it counted. */
+export async function recordEach(db: Executor, results: Result[]): Promise<boolean[]> {
+  const counted = await recordResults(db, results)
+  return results.map(({ messageId }) => counted.has(messageId))
 }
 
 async function recordMonth(db: Executor, messages: string, results: Result[]): Promise<{ messageId: string }[]> {
@@ -88,10 +95,13 @@ const record = (messages: string) => `
     from held h
     where m.id = h.message_id and m.expires_at > clock_timestamp()
       and (h.verdict = 'sent' and ${mayBecome('SENT', 'm.status')} or h.verdict = 'failed' and ${mayBecome('FAILED', 'm.status')})
-    returning m.id, m.account_id, h.verdict, coalesce(m.failed_at, m.sent_at) as at, h.reason, h.detail
+    returning m.id, m.account_id, m.recipient, m.traffic, h.verdict, m.failed_at, coalesce(m.failed_at, m.sent_at) as at, h.reason, h.detail,
+      false as awaits_revocation
   ), settled as (
     delete from expiries e using moved where e.message_id = moved.id and moved.verdict = 'failed'
-  ), noted as (
+  ), ${scheduleFailed(fallbacksTable(messages), 'moved')}, revoking as (
+    select message_id from held where verdict = 'revoke-asked'
+  ), ${releaseRevoked('revoking', REVOCATION_GRACE_SECONDS.taken)}, noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
     select id, account_id, verdict, at, reason, detail from moved
     union all

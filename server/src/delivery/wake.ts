@@ -7,8 +7,11 @@ import { repeat } from './repeat.ts'
 // A connection that has died in silence is noticed within this time. Until then the workers look for themselves, once a second.
 const CHECK_EVERY_MS = 5_000
 
-/** Calls `onWake` whenever a message was queued, on whichever node; again after any gap, since one may have been queued in it. */
-export function listenForWork(pool: Pool, onWake: () => void, logger: Logger): { stop: () => Promise<void> } {
+/**
+ * Calls `onWake` whenever a message was queued or somebody answered, on whichever node, with the word that says which; and with none after
+ * any gap, since anything may have happened in it.
+ */
+export function listenForWork(pool: Pool, onWake: (word?: string) => void, logger: Logger): { stop: () => Promise<void> } {
   let client: pg.Client | undefined
   async function check(): Promise<number> {
     client ??= await connect(pool, onWake, (lost) => {
@@ -32,10 +35,10 @@ export function listenForWork(pool: Pool, onWake: () => void, logger: Logger): {
   }
 }
 
-async function connect(pool: Pool, onWake: () => void, onLost: (client: pg.Client) => void): Promise<pg.Client> {
+async function connect(pool: Pool, onWake: (word?: string) => void, onLost: (client: pg.Client) => void): Promise<pg.Client> {
   const client = new pg.Client(pool.options)
   for (const event of ['error', 'end'] as const) client.on(event, () => onLost(client))
-  client.on('notification', onWake)
+  client.on('notification', ({ payload }) => onWake(payload ?? ''))
   try {
     await client.connect()
     await client.query({ text: `listen ${QUEUE_CHANNEL}`, ...BEFORE_EVERY_REQUEST })

@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { type FastifyInstance, fastify, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
@@ -62,4 +62,10 @@ function routableUrl(sent: string): string {
   } catch {
     return [path.replaceAll('%', '%25'), ...query].join('?')
   }
+}
+
+/** Where it listens, such as http://127.0.0.1:8080. */
+export function listeningUrl({ server, initialConfig }: FastifyInstance): string {
+  const { family, address, port } = server.address() as AddressInfo
+  return `${initialConfig.https ? 'https' : 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }

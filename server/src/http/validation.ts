@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifySchemaCompiler } from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { createSchemaCompiler } from '../validation.ts'
@@ -22,11 +22,16 @@ export function buildValidator(sharedSchemas: Record<string, object>): FastifySc
 
 /** Fastify would not look at the query of a request whose body is wrong, and a parameter that nobody knows would go unnamed. */
 export function checkQueryFirst(app: FastifyInstance): void {
-  app.addHook('preValidation', async (request) => {
-    const check = request.getValidationFunction('querystring') as ((query: unknown) => { error?: ApiError }) | undefined
-    const error = check?.(request.query).error
-    if (error !== undefined) throw error
+  // After what a route asks before it looks at the request at all, such as for a module.
+  app.addHook('onRoute', (route) => {
+    route.preValidation = [route.preValidation ?? [], checkQuery].flat()
   })
+}
+
+async function checkQuery(request: FastifyRequest): Promise<void> {
+  const check = request.getValidationFunction('querystring') as ((query: unknown) => { error?: ApiError }) | undefined
+  const error = check?.(request.query).error
+  if (error !== undefined) throw error
 }
 
 /** Where not all can be named, what is wrong with a list as a whole comes before what is wrong with each of its items. */
@@ -41,6 +46,8 @@ const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [
   ['message', 'RCS_INVALID_MESSAGE'],
   ['recipient', 'RCS_INVALID_RECIPIENT'],
   ['recipients', 'RCS_INVALID_RECIPIENT'],
+  ['smsFallback', 'RCS_INVALID_SMS_FALLBACK'],
+  ['smsFallbackAfterExpiry', 'RCS_INVALID_SMS_FALLBACK'],
 ]
 
 function codeFor(schema: TSchema, httpPart: string | undefined, violations: Violation[]): ErrorCode {

@@ -2,18 +2,20 @@ import pg from 'pg'
 import { templateReferences } from '../content/references.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { ensurePartitions } from '../db/partitions.ts'
-import type { Pool } from '../db/pool.ts'
+import type { Executor, Pool } from '../db/pool.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { parseTimestamp } from '../time.ts'
 import type { MessageRequest } from './schemas.ts'
+import type { Fallback } from './sms-fallback.ts'
 import { PRIORITIES, QUEUE_CHANNEL } from './states.ts'
 
 /** A request that is right in itself. Whether what it names is there, and whether it was accepted before, is for the database to say. */
-export type Submission = Omit<MessageRequest, 'recipient'> & {
+export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'smsFallbackAfterExpiry'> & {
   accountId: number
   /** As `+` and digits; each gets a message of its own. */
   recipients: string[]
   test: boolean
+  fallback?: Fallback | undefined
   /** Test messages go without. */
   idempotency?: { key: string; hash: Buffer }
 }
@@ -23,7 +25,7 @@ export type Accepted = { messageIds: string[]; replayed: boolean }
 /** For each request one, or one for each of its recipients, in their order. */
 type Row = {
   n: number
-  outcome: 'accepted' | 'replayed' | 'conflict' | 'missing-targets' | keyof typeof FAULTS
+  outcome: 'accepted' | 'replayed' | 'conflict' | 'missing-targets' | 'sms-text' | keyof typeof FAULTS
   /** Of what was accepted, now or before. */
   messageId: string
   /** Templates that buttons send and the account does not have. */
@@ -58,10 +60,21 @@ export function createAcceptor(pool: Pool): (submission: Submission) => Promise<
     const { outcome, messageIds, missingTargets } = await submit(submission)
     if (outcome === 'accepted' || outcome === 'replayed') return { messageIds, replayed: outcome === 'replayed' }
     if (outcome === 'conflict') throw conflict()
+    if (outcome === 'sms-text') throw new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] })
     if (outcome === 'missing-targets') throw missingTemplates(submission, new Set(missingTargets?.map(Number)))
     const { code, path, reason } = FAULTS[outcome]
     throw new ApiError(code, { details: [{ path, reason }] })
   }
+}
+
+/** Whether this very request was accepted under this key. */
+export async function wasAccepted(db: Executor, accountId: number, key: string, hash: Buffer): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'was-accepted',
+    text: `select from idempotency_keys where account_id = $1 and endpoint = 'messages' and key = $2 and request_hash = $3`,
+    values: [accountId, key, hash],
+  })
+  return rowCount === 1
 }
 
 function conflict(): ApiError {
@@ -119,6 +132,7 @@ function valuesOf(batch: Submission[]): unknown[] {
     batch.map(({ message }) => (message.inline === undefined ? null : JSON.stringify(message.inline))),
     // As a time: PostgreSQL knows no offset from 16 hours on, which ISO 8601 has.
     batch.map(({ expiresAt }) => (expiresAt === undefined ? null : parseTimestamp(expiresAt))),
+    batch.map(({ fallback }) => (fallback === undefined ? null : JSON.stringify(fallback))),
     // Lists of lists, which the driver would take for tables.
     batch.map(({ recipients }) => `{${recipients.join()}}`),
     batch.map(
@@ -136,15 +150,16 @@ const ACCEPT = `
   with request as materialized (
     select *
     from unnest($1::int[], $2::text[], $3::bytea[], $4::text[], $5::bool[], $6::bool[], $7::text[], $8::bigint[], $9::text[], $10::timestamptz(3)[],
-                $11::text[], $12::text[])
+                $11::json[], $12::text[], $13::text[])
       with ordinality
-      as r (account_id, key, hash, agent_id, basic, test, client_reference_id, template_id, content, expires_at, recipients, targets, n)
+      as r (account_id, key, hash, agent_id, basic, test, client_reference_id, template_id, content, expires_at, fallback, recipients, targets, n)
   ), judged as materialized (
     select r.*, t.content_id, used.message_id as used_id, missing.ids as missing_targets, uuid_v7() as new_id,
       case
         when used.request_hash = r.hash then 'replayed'
         when r.expires_at <= now() then 'expires-past'
         when r.expires_at > now() + interval '${LONGEST_LIFE_DAYS} days' then 'expires-late'
+        when json_array_length(r.fallback -> 'violations') > 0 then 'sms-text'
         when t.status <> 'APPROVED' then 'not-approved'
         when c.basic and not r.basic then 'template-basic'
         when not c.basic and r.basic then 'request-basic'
@@ -181,6 +196,13 @@ const ACCEPT = `
       coalesce(expires_at, now() + interval '${DEFAULT_LIFE_HOURS} hours')
     from made
     returning id, account_id, agent_id, expires_at
+  ), falling_back as (
+    insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
+      after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
+    select id, account_id, fallback -> 'plan', (fallback ->> 'segments')::smallint, (fallback ->> 'delaySeconds')::int,
+      (fallback ->> 'notBefore')::timestamptz, (fallback ->> 'afterExpiry')::bool, (fallback ->> 'afterExpiryDelaySeconds')::int,
+      (fallback ->> 'afterExpiryNotBefore')::timestamptz
+    from made where fallback is not null
   ), queued as (
     insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
     select id, account_id, agent_id, 'send', ${PRIORITIES.transactional}, now(), expires_at from written

@@ -1,6 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
-import { mayBecome, type Status } from './states.ts'
+import { type FallbackStatus, mayBecome, type Status } from './states.ts'
 
 export type Message = {
   messageId: string
@@ -18,6 +18,16 @@ export type Message = {
   expiredAt?: Date
   expiresAt: Date
   failure?: { reason: string; description: string }
+  triggeredBy?: string
+  smsFallback?: {
+    status: FallbackStatus
+    reason?: string
+    campaign?: string
+    dueAt?: Date
+    sentAt?: Date
+    deliveredAt?: Date
+    segments: number
+  }
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -30,9 +40,20 @@ const READ = `
   select m.id as "messageId", m.client_reference_id as "clientReferenceId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
     m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
     case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
-    m.failure_reason as "failureReason", m.failure_description as "failureDescription"
+    m.failure_reason as "failureReason", m.failure_description as "failureDescription", m.triggered_by as "triggeredBy",
+    coalesce(needless.status, f.status) as "smsStatus", coalesce(needless.reason, f.reason) as "smsReason",
+    f.plan ->> 'campaign' as "smsCampaign", case when coalesce(needless.status, f.status) <> 'NOT_NEEDED' then f.due_at end as "smsDueAt", f.sent_at as "smsSentAt",
+    f.delivered_at as "smsDeliveredAt", f.segments as "smsSegments"
   from messages m
-  left join queue q on q.message_id = m.id,
+  left join queue q on q.message_id = m.id
+  left join sms_fallbacks f on f.message_id = m.id
+  left join sms_queue s on s.message_id = m.id and s.copy = 0
+  left join lateral (
+    -- Where the RCS message was delivered, late perhaps, before anything of the SMS was sent.
+    select 'NOT_NEEDED' as status, 'RCS_DELIVERED' as reason
+    where f.status in ('WAITING', 'SCHEDULED') and not coalesce(s.submitting or s.segments_sent > 0, false) and (m.delivered_at is not null or exists (
+      select from message_events e where e.message_id = m.id and e.kind in ('delivered-late', 'read-late')))
+  ) as needless on true,
   lateral (
     select case
       when ${mayBecome('EXPIRED', 'm.status')} and m.expires_at <= now() - interval '1 second' then 'EXPIRED'
@@ -48,7 +69,31 @@ export async function readMessage(db: Executor, accountId: number, messageId: st
     ? await db.query<Record<string, unknown>>({ name: 'read-message', text: READ, values: [messageId, accountId] })
     : { rows: [] }
   if (rows[0] === undefined) throw new ApiError('RCS_MESSAGE_NOT_FOUND')
-  const { failureReason: reason, failureDescription: description, ...fields } = rows[0]
-  const present = Object.entries(fields).filter(([, value]) => value !== null)
-  return { ...Object.fromEntries(present), ...(reason !== null && { failure: { reason, description } }) } as Message
+  const {
+    failureReason,
+    failureDescription,
+    smsStatus,
+    smsReason,
+    smsCampaign,
+    smsDueAt,
+    smsSentAt,
+    smsDeliveredAt,
+    smsSegments,
+    ...fields
+  } = rows[0]
+  const failure = { reason: failureReason, description: failureDescription }
+  const smsFallback = present({
+    status: smsStatus,
+    reason: smsReason,
+    campaign: smsCampaign,
+    dueAt: smsDueAt,
+    sentAt: smsSentAt,
+    deliveredAt: smsDeliveredAt,
+    segments: smsSegments,
+  })
+  return { ...present(fields), ...(failureReason !== null && { failure }), ...(smsStatus !== null && { smsFallback }) } as Message
+}
+
+function present(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 }

@@ -7,7 +7,8 @@ import type { Violation } from '../errors.ts'
 import { errorResponses } from '../http/error-answers.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { NoQuery, OutgoingTime, refTo } from '../schemas.ts'
-import { STATUSES } from './states.ts'
+import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from './sms-fallback.ts'
+import { FALLBACK_STATUSES, STATUSES } from './states.ts'
 
 export const MESSAGES_TAG = { name: 'Messages', description: 'One message to one recipient, and what became of it.' }
 
@@ -45,7 +46,9 @@ const common = {
   message: Said,
 }
 
-const OPTIONS = { additionalProperties: false, rules: basicMode }
+function messageRules(request: Record<string, unknown>): Violation[] {
+  return [...basicMode(request), ...afterExpiryRules(request)]
+}
 
 function basicMode({ basic, message }: Record<string, unknown>): Violation[] {
   const { inline } = fieldsOf(message)
@@ -59,7 +62,15 @@ const EXAMPLE = {
   message: { inline: { type: 'MESSAGE', content: 'Your parcel is on its way.' } },
 }
 
-export const MessageRequest = Type.Object({ ...common, recipient: PhoneNumber }, { ...OPTIONS, examples: [EXAMPLE] })
+export const MessageRequest = Type.Object(
+  {
+    ...common,
+    recipient: PhoneNumber,
+    smsFallback: Type.Optional(SmsFallback),
+    smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
+  },
+  { additionalProperties: false, rules: messageRules, examples: [EXAMPLE] },
+)
 export type MessageRequest = Static<typeof MessageRequest>
 
 const { recipient, ...unaddressed } = EXAMPLE
@@ -74,7 +85,7 @@ export const TestMessageRequest = Type.Object(
       rules: noNumberTwice,
     }),
   },
-  { ...OPTIONS, examples: [{ ...unaddressed, recipients: [recipient, '+48500100201'] }] },
+  { additionalProperties: false, rules: basicMode, examples: [{ ...unaddressed, recipients: [recipient, '+48500100201'] }] },
 )
 
 /** However they are written. */
@@ -102,6 +113,22 @@ const AcceptedTestMessages = Type.Object(
 
 const at = (description: string) => Type.Optional(Type.Unsafe<Date>({ ...OutgoingTime, description }))
 
+const FallbackState = Type.Object(
+  {
+    status: Type.Enum([...FALLBACK_STATUSES], {
+      description:
+        'WAITING for the outcome of the RCS message; SCHEDULED; SENT; DELIVERED; FAILED; NOT_NEEDED, since the RCS message was delivered; SKIPPED, since a rule held it back.',
+    }),
+    reason: Type.Optional(Type.String({ description: 'Why it is sent, or is not; docs/errors.md lists the reasons.' })),
+    campaign: Type.Optional(Type.String({ description: 'The label that the request gave it.' })),
+    dueAt: at('When it is to be sent.'),
+    sentAt: at('When the network had taken it.'),
+    deliveredAt: at('When the phone had all of it.'),
+    segments: Type.Integer({ description: 'How many SMS the text takes.' }),
+  },
+  { additionalProperties: false },
+)
+
 export const Message = Type.Object(
   {
     messageId: MessageId,
@@ -126,6 +153,8 @@ export const Message = Type.Object(
         { additionalProperties: false },
       ),
     ),
+    triggeredBy: Type.Optional(Type.String({ description: 'The message whose recipient asked for this one, by tapping or writing.' })),
+    smsFallback: Type.Optional(FallbackState),
   },
   { $id: 'Message', additionalProperties: false },
 )
@@ -166,7 +195,7 @@ export const OPERATIONS = {
           'Idempotent-Replayed': { type: 'string', description: '`true` where the message had been accepted before.' },
         },
       },
-      ...errorResponses('RCS_IDEMPOTENCY_KEY_REQUIRED', 'RCS_IDEMPOTENCY_CONFLICT', ...BODY_ERRORS),
+      ...errorResponses('RCS_IDEMPOTENCY_KEY_REQUIRED', 'RCS_IDEMPOTENCY_CONFLICT', 'RCS_INVALID_SMS_FALLBACK', ...BODY_ERRORS),
     },
   },
   sendTest: {

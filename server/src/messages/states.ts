@@ -15,7 +15,11 @@ export const MOVES = {
 
 /** As a condition on a stored status. */
 export function mayBecome(status: keyof typeof MOVES, column: string): string {
-  return `${column} in (${MOVES[status].map((from) => `'${from}'`).join(', ')})`
+  return isOneOf(MOVES[status], column)
+}
+
+function isOneOf(statuses: readonly string[], column: string): string {
+  return `${column} in (${statuses.map((status) => `'${status}'`).join(', ')})`
 }
 
 /**
@@ -24,5 +28,24 @@ export function mayBecome(status: keyof typeof MOVES, column: string): string {
  */
 export const PRIORITIES = { transactional: 0, revoke: 1, campaign: 2 } as const
 
-/** Where those who hand messages to the networks are woken up. */
+/** Where those who hand messages to the networks are woken up; and, with this word, those who take up what people answered. */
 export const QUEUE_CHANNEL = 'herald_queue'
+export const REPLIES_WAIT = 'replies'
+
+/** What becomes of the SMS that a message falls back to. */
+export const FALLBACK_STATUSES = ['WAITING', 'SCHEDULED', 'SENT', 'DELIVERED', 'FAILED', 'NOT_NEEDED', 'SKIPPED'] as const
+export type FallbackStatus = (typeof FALLBACK_STATUSES)[number]
+
+/** Where the RCS message is delivered before the SMS is scheduled, nothing is stored: it is WAITING, and shown as NOT_NEEDED. */
+export const FALLBACK_MOVES = {
+  SCHEDULED: ['WAITING'],
+  SENT: ['SCHEDULED'],
+  DELIVERED: ['SENT'],
+  FAILED: ['SCHEDULED', 'SENT'],
+  NOT_NEEDED: ['SCHEDULED'],
+  SKIPPED: ['WAITING', 'SCHEDULED'],
+} as const satisfies Partial<Record<FallbackStatus, readonly FallbackStatus[]>>
+
+export function fallbackMayBecome(status: keyof typeof FALLBACK_MOVES, column: string): string {
+  return isOneOf(FALLBACK_MOVES[status], column)
+}

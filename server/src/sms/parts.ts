@@ -19,9 +19,13 @@ export type SmsSize = {
   parts: number
 }
 
-/** How a text would be sent, without splitting it. An empty text is one SMS. */
-export function measureText(text: string): SmsSize {
-  const septets = countSeptets(text)
+/**
+ * How a text would be sent, without splitting it. An empty text is one SMS. Without a wanted encoding it is GSM-7 where the text fits that.
+ * Whoever wants GSM-7 knows that the text fits: one that does not is a mistake of ours, not of a caller.
+ */
+export function measureText(text: string, wanted?: SmsEncoding): SmsSize {
+  const septets = wanted === 'UCS2' ? undefined : countSeptets(text)
+  if (wanted === 'GSM7' && septets === undefined) throw new RangeError("a text with characters that GSM-7 lacks can't be sent in it")
   const encoding = septets === undefined ? 'UCS2' : 'GSM7'
   const units = septets ?? text.length
   if (units <= LIMITS[encoding].single) return { encoding, units, parts: 1 }
@@ -40,8 +44,8 @@ export type TextPart = {
  * Splits a text into what goes into an SMS each. The reference (0 to 255) ties the parts together at the phone: it should differ between
  * texts that are on their way to one phone at once. A text of over 255 parts can't be sent: whoever takes texts from outside measures first.
  */
-export function splitText(text: string, reference: number): TextPart[] {
-  const { encoding, parts: total } = measureText(text)
+export function splitText(text: string, reference: number, wanted?: SmsEncoding): TextPart[] {
+  const { encoding, parts: total } = measureText(text, wanted)
   if (total > MAX_PARTS) throw new RangeError(`a text of ${total} parts can't be sent: ${MAX_PARTS} are the most`)
   if (total === 1) return [{ encoding, text }]
   const parts: TextPart[] = []

@@ -30,7 +30,7 @@ describe('herald', { concurrency: 2 }, () => {
 
   test('from nothing to an answered request: account, key, agent, and back', async () => {
     const { accountId, ...account } = await heraldJson(['account', 'create', 'Żabka & Söhne'], env)
-    assert.deepEqual(account, { name: 'Żabka & Söhne', modules: ['rcs', 'sms'] })
+    assert.deepEqual(account, { name: 'Żabka & Söhne', modules: ['rcs', 'sms'], quarantineHours: 24 })
     const { integrationKey, secret } = await heraldJson(['key', 'create', `${accountId}`], env)
     const agent = await heraldJson(['agent', 'create', 'shop@rbm.example', '--name', 'shop', '--billing-type', 'basic'], env)
     assert.deepEqual(agent, { agentId: 'shop@rbm.example', name: 'shop', billingType: 'basic', carrier: 'simulator' })
@@ -59,6 +59,7 @@ describe('herald', { concurrency: 2 }, () => {
       accountId,
       name: 'Żabka & Söhne',
       modules: ['sms'],
+      quarantineHours: 24,
     })
     assert.equal((await get(`Bearer ${integrationKey}:${rotated.secret}`)).status, 403)
 
@@ -123,6 +124,7 @@ describe('herald', { concurrency: 2 }, () => {
       'account create',
       'account list',
       'account modules',
+      'account quarantine',
       'key',
       'key create',
       'key rotate',
@@ -133,6 +135,14 @@ describe('herald', { concurrency: 2 }, () => {
       'agent assign',
       'agent activate',
       'agent list',
+      'auto-reply',
+      'auto-reply add',
+      'auto-reply list',
+      'auto-reply remove',
+      'opt-out',
+      'opt-out list',
+      'opt-out add',
+      'opt-out remove',
     ]
     for (const command of commands) {
       const { code, stdout } = await runHerald([...command.split(' ').filter(Boolean), '--help'], {})
@@ -143,7 +153,7 @@ describe('herald', { concurrency: 2 }, () => {
 
   test('without --json it speaks to people', async () => {
     const { stdout } = await runHerald(['account', 'create', 'Words'], env)
-    assert.match(stdout, /^Account \d+ \(Words\) has the modules rcs, sms\.\n$/)
-    assert.match((await runHerald(['account', 'list'], env)).stdout, /^ID +NAME +MODULES\n/)
+    assert.match(stdout, /^Account \d+ \(Words\) has the modules rcs, sms and a quarantine of 24 h\.\n$/)
+    assert.match((await runHerald(['account', 'list'], env)).stdout, /^ID +NAME +MODULES +QUARANTINE\n/)
   })
 })

@@ -85,7 +85,7 @@ describe('a claim takes', () => {
   test('of an account, the one that is due first, whichever of its agents it is for', async () => {
     const late = await queueMessage(pool, one)
     const otherAgent = await anotherAgent()
-    const early = await queueMessage(pool, otherAgent, { dueInMs: -1_000 })
+    const early = await queueMessage(pool, otherAgent, { dueInMs: -60_000 })
     assert.deepEqual(
       (await claimNow({ free: 1 })).entries.map(({ messageId }) => messageId),
       [early],

@@ -119,7 +119,9 @@ describe('a call is not made', () => {
   const stopping = new AbortController()
   const metrics = createDeliveryMetrics(new Registry())
   const errand = createErrand({ carrier, metrics, logger, stopping: stopping.signal })
-  const message = { messageId: 'm', recipient: '+48500100200', content: { type: 'MESSAGE', content: 'Hi' } as const, expiresAt: new Date() }
+  const content = { type: 'MESSAGE', content: 'Hi' } as const
+  const traffic = 'TRANSACTION' as const
+  const message = { messageId: 'm', recipient: '+48500100200', content, traffic, expiresAt: new Date(), isOptedOut: false }
   function entry(fields: Partial<Entry> = {}): Entry {
     const common = { messageId: 'm', accountId: 1, agentId: 'agent', task: 'send', attempts: 1, lease: 'l', waitMs: 0 } as const
     return { ...common, expiresInMs: 60_000, ...fields }

@@ -108,10 +108,12 @@ describe('a message to a number that ends in', { concurrency: 10 }, () => {
   })
 })
 
-test('what people write and tap is kept for those who answer it', async () => {
-  const kept = await until('all of it has come', async () => {
-    const { rows } = await pool.query<{ phone: string; kind: string }>('select phone, kind from carrier_events order by phone')
-    return rows.length >= 3 ? rows : undefined
+test('what people write and tap is taken up, once, and kept so that its repetition counts nothing', async () => {
+  const kept = await until('all of it has come, and is taken up', async () => {
+    const { rows } = await pool.query<{ phone: string; kind: string; taken: boolean }>(
+      'select phone, kind, take_up_at is null as taken from carrier_events order by phone',
+    )
+    return rows.length >= 3 && rows.every(({ taken }) => taken) ? rows : undefined
   })
   assert.deepEqual(
     kept.map(({ phone, kind }) => [phone.slice(-2), kind]),
@@ -119,6 +121,15 @@ test('what people write and tap is kept for those who answer it', async () => {
       ['06', 'wrote'],
       ['07', 'tapped'],
       ['09', 'wrote'],
+    ],
+  )
+  const { rows } = await pool.query('select recipient, kind from recipient_actions order by recipient')
+  assert.deepEqual(
+    rows.map(({ recipient, kind }) => [recipient.slice(-2), kind]),
+    [
+      ['06', 'wrote'],
+      ['07', 'tapped'],
+      ['09', 'opted-out'],
     ],
   )
 })

@@ -52,7 +52,8 @@ async function sentAndExpired(): Promise<string> {
 /** Everything that moves messages, as a process has it. */
 function deliver(t: TestContext, carrier: RcsCarrier): void {
   const carriers = { rcs: new Map([[carrier.name, carrier]]), sms: undefined, close: async () => {} }
-  const delivery = startDelivery({ pool, carriers, logger, metrics: createDeliveryMetrics(new Registry()) })
+  const links = { key: Buffer.alloc(32), publicUrl: 'http://localhost' }
+  const delivery = startDelivery({ pool, carriers, logger, metrics: createDeliveryMetrics(new Registry()), links })
   t.after(() => delivery.stop())
 }
 

@@ -13,10 +13,12 @@ describe(`the parts of an SMS (fast-check, seed ${seed})`, () => {
       ['', 'GSM7', 0, 1],
       ['a'.repeat(160), 'GSM7', 160, 1],
       ['a'.repeat(161), 'GSM7', 161, 2],
+      ['a'.repeat(153), 'GSM7', 153, 1],
       ['a'.repeat(306), 'GSM7', 306, 2],
       ['a'.repeat(307), 'GSM7', 307, 3],
       ['€'.repeat(80), 'GSM7', 160, 1],
       ['€'.repeat(81), 'GSM7', 162, 2],
+      ['ł'.repeat(67), 'UCS2', 67, 1],
       ['ł'.repeat(70), 'UCS2', 70, 1],
       ['ł'.repeat(71), 'UCS2', 71, 2],
       ['ł'.repeat(134), 'UCS2', 134, 2],
@@ -28,6 +30,25 @@ describe(`the parts of an SMS (fast-check, seed ${seed})`, () => {
       assert.deepEqual(measureText(text), { encoding, units, parts }, `${text.slice(0, 4)}… of ${text.length}`)
       assert.equal(splitText(text, 0).length, parts)
     }
+  })
+
+  test('are in the encoding that is wanted, and counted in it', () => {
+    assert.deepEqual(measureText('€'.repeat(70), 'UCS2'), { encoding: 'UCS2', units: 70, parts: 1 })
+    assert.deepEqual(measureText('a'.repeat(135), 'UCS2'), { encoding: 'UCS2', units: 135, parts: 3 })
+    assert.deepEqual(
+      splitText('a'.repeat(135), 9, 'UCS2').map(({ encoding, text, concatenation }) => [encoding, text.length, concatenation?.total]),
+      [67, 67, 1].map((length) => ['UCS2', length, 3]),
+    )
+    for (const text of ['', 'a'.repeat(161), '€'.repeat(81)]) {
+      assert.deepEqual(measureText(text, 'GSM7'), measureText(text))
+      assert.deepEqual(splitText(text, 9, 'GSM7'), splitText(text, 9))
+    }
+  })
+
+  test('are never in GSM-7 where the text does not fit it: whoever wants that has made a mistake', () => {
+    assert.throws(() => measureText('aą', 'GSM7'), RangeError)
+    assert.throws(() => splitText('aą', 0, 'GSM7'), RangeError)
+    assert.throws(() => splitText('\u001b', 0, 'GSM7'), RangeError)
   })
 
   test('never cut an escaped character or a surrogate pair in two', () => {

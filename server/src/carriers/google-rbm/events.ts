@@ -60,11 +60,10 @@ function receiptOf(agentId: string, { eventType, messageId }: Fields): CarrierEv
 }
 
 function tapOf(agentId: string, { postbackData, text }: Fields, postbackKey: Buffer): CarrierEventKind {
-  const label = typeof text === 'string' ? storableText(text) : undefined
   const postback = readPostback(postbackKey, textOf(postbackData))
-  if (postback !== undefined) return { kind: 'tapped', agentId, ...postback, text: label }
-  // Of a message that another system sent for the same agent. What a suggested reply says is written all the same.
-  return label === undefined ? unknown('a tap on a button that is not ours') : { kind: 'wrote', agentId, text: label }
+  // Forged, or of a message that another system sent for the same agent. Not even its text counts as written: nobody knows what it answers.
+  if (postback === undefined) return unknown('a tap on a button that is not ours')
+  return { kind: 'tapped', agentId, ...postback, text: typeof text === 'string' ? storableText(text) : undefined }
 }
 
 function messageOf(agentId: string, { text, location, userFile }: Fields): CarrierEventKind {

@@ -33,7 +33,9 @@ export async function googleRbmWebhook(app: FastifyInstance, { carriers, postbac
       return await reply.type('text/plain; charset=utf-8').header('X-Content-Type-Options', 'nosniff').send(secret)
     }
     const data = signedData(body, request, token)
-    await onEvents([eventOf(carrier, data, postbackKey)])
+    const event = eventOf(carrier, data, postbackKey)
+    if (event.kind === 'unknown') request.log.warn({ carrier, reason: event.description }, 'an event that changes nothing')
+    await onEvents([event])
     return await reply.code(200).send()
   })
 }

@@ -70,10 +70,15 @@ export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDepe
     longestCallMs: timings.waitMs + timings.answerMs + 2 * timings.tickMs + 1_000,
     concurrency: carrier.window,
     messagesPerSecond: settings.messagesPerSecond,
-    pausedForMs: () => remainingMs(carrier.throttled, performance.now()),
+    pausedForMs: () => pausedForMs(carrier),
     submit: (part) => submit(carrier, part),
     close: () => close(carrier),
   }
+}
+
+/** While there is no connection, what is handed over would wait here, and be lost with this process. */
+function pausedForMs({ throttled, boundAtMs, timings }: Carrier): number {
+  return Math.max(remainingMs(throttled, performance.now()), boundAtMs === undefined ? timings.tickMs : 0)
 }
 
 function submit(carrier: Carrier, part: SmsPart): Promise<Outcome> {

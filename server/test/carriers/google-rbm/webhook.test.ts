@@ -100,14 +100,22 @@ describe('an event whose signature is right is kept, whatever its kind', () => {
     assert.deepEqual(await kept(action), { ...tap, eventId: action.eventId })
   })
 
-  test('a tap whose postback is forged is no tap', async () => {
+  test('a tap whose postback is forged is nothing that we know, not even a text, and is told in the log', async () => {
     const real = writePostback(postbackKey, { messageId, buttonId: 'yes' })
     const others = [real.replace(':yes:', ':no:'), writePostback(Buffer.alloc(32), { messageId, buttonId: 'yes' }), 'yes', '', `${real}x`]
+    const description = 'a tap on a button that is not ours'
     for (const postbackData of others) {
-      const reply = await kept(userEvent({ suggestionResponse: { postbackData, text: 'Yes' } }))
-      assert.deepEqual([reply.kind, reply.text, reply.buttonId], ['wrote', 'Yes', undefined])
-      assert.equal((await kept(userEvent({ suggestionResponse: { postbackData } }))).kind, 'unknown')
+      for (const suggestionResponse of [{ postbackData, text: 'CANARY' }, { postbackData }]) {
+        const event = userEvent({ suggestionResponse })
+        assert.deepEqual(await kept(event), { ...common, eventId: event.eventId, kind: 'unknown', description })
+      }
     }
+    const warnings = service
+      .log()
+      .split('\n')
+      .filter((line) => line.includes(description))
+    assert.equal(warnings.length, 2 * others.length)
+    assert.ok(warnings.every((line) => line.includes('"level":"warn"') && line.includes('"carrier":"network"')))
   })
 
   test('a place and a file', async () => {

@@ -123,6 +123,8 @@ describe('an SMS network that turns messages away for now', () => {
         session.on('submit_sm', (pdu: any) => session.send(pdu.response({ command_status: answers[asked++], message_id: 'x' })))
       })
       const carrier = startCarrier(port, { timings: { throttleFirstMs: 10_000 } })
+      assert.ok(carrier.pausedForMs() > 0, 'it is not bound yet')
+      await pauseIsOver(carrier)
       for (const [index, answer] of answers.entries()) {
         assert.equal(carrier.pausedForMs(), 0, `not after ${index}`)
         assert.equal((await carrier.submit(part())).is, answer === 0 ? 'sent' : 'again')

@@ -1,0 +1,168 @@
+import type { Logger } from 'pino'
+import type { CarrierEvent } from '../carriers/carrier.ts'
+import type { Button } from '../content/buttons.ts'
+import { buttonsOf } from '../content/rules.ts'
+import { type Executor, isUnavailable, type Pool, transaction } from '../db/pool.ts'
+import { sendTemplate } from '../messages/send-template.ts'
+import { type Action, recordAction } from '../replies/actions.ts'
+import { type Addressee, accountsOf, findAddressee, findTapped, type Origin } from '../replies/attribution.ts'
+import { readAutoReplies, takeReplyTurn } from '../replies/auto-replies.ts'
+import { recordOptOut } from '../replies/opt-outs.ts'
+import { matchingKeyword, meaningOf } from '../replies/words.ts'
+
+type ReplyKind = 'tapped' | 'wrote' | 'shared-location' | 'sent-file' | 'subscribed' | 'unsubscribed'
+type Reply = Extract<CarrierEvent, { kind: ReplyKind }>
+
+/** What people do, and what is taken up here: all else that networks tell is a receipt, or of no consequence. */
+export const REPLY_KINDS: readonly string[] = [
+  'tapped',
+  'wrote',
+  'shared-location',
+  'sent-file',
+  'subscribed',
+  'unsubscribed',
+] satisfies ReplyKind[]
+
+const MOST_AT_ONCE = 100
+const AT_A_TIME = 4
+
+/**
+ * Takes up what people did: attributes it, and answers where that is asked for. Each event is a transaction of its own, in which it is
+ * marked as taken up: a crash loses neither it nor its answer, and repeats none. Returns whether there may be more.
+ */
+export async function takeUpReplies(pool: Pool, logger: Logger): Promise<{ mayBeMore: boolean }> {
+  const { rows } = await pool.query<EventKey>({
+    name: 'find-replies',
+    text: `select carrier, event_id as "eventId" from carrier_events where take_up_at <= now() order by take_up_at limit $1`,
+    values: [MOST_AT_ONCE],
+  })
+  const waiting = rows.values()
+  async function work(): Promise<void> {
+    for (const key of waiting) await takeUp(pool, logger, key)
+  }
+  const worked = await Promise.allSettled(Array.from({ length: AT_A_TIME }, work))
+  for (const result of worked) if (result.status === 'rejected') throw result.reason
+  return { mayBeMore: rows.length === MOST_AT_ONCE }
+}
+
+type EventKey = { carrier: string; eventId: string }
+
+async function takeUp(pool: Pool, logger: Logger, { carrier, eventId }: EventKey): Promise<void> {
+  try {
+    await transaction(pool, async (tx) => {
+      const { rows } = await tx.query<{ event: Reply; occurredAt: Date }>({
+        name: 'take-reply',
+        text: `update carrier_events e set take_up_at = null
+               from (select ctid from carrier_events where carrier = $1 and event_id = $2 and take_up_at <= now() for update skip locked) as mine
+               where e.ctid = mine.ctid
+               returning e.event, e.occurred_at as "occurredAt"`,
+        values: [carrier, eventId],
+      })
+      if (rows[0] !== undefined) await answer(tx, logger, { ...rows[0].event, occurredAt: rows[0].occurredAt })
+    })
+  } catch (error) {
+    if (isUnavailable(error)) throw error
+    // A fault of ours, which one event has and others need not have.
+    logger.error({ carrier, err: error }, 'what a recipient did could not be taken up, and is tried again in a minute')
+    await pool.query(`update carrier_events set take_up_at = now() + interval '1 minute' where carrier = $1 and event_id = $2`, [
+      carrier,
+      eventId,
+    ])
+  }
+}
+
+async function answer(tx: Executor, logger: Logger, reply: Reply): Promise<void> {
+  const { carrier, kind } = reply
+  function ignore(reason: string): void {
+    logger.warn({ carrier, kind, reason }, 'what a recipient did changes nothing')
+  }
+  switch (reply.kind) {
+    case 'tapped':
+      return await tapped(tx, reply, ignore)
+    case 'subscribed':
+    case 'unsubscribed':
+      return await changeOptOut(tx, reply, reply.kind === 'unsubscribed', 'unsubscribe', ignore)
+    case 'wrote': {
+      const meaning = meaningOf(reply.text)
+      if (meaning !== undefined) return await changeOptOut(tx, reply, meaning === 'stop', 'word', ignore)
+      return await wrote(tx, reply, ignore)
+    }
+    default: {
+      const addressee = await findAddressee(tx, originOf(reply))
+      if (addressee === undefined) return ignore('it is for no account')
+      await recordAction(tx, actionOf(reply, addressee))
+    }
+  }
+}
+
+type Ignore = (reason: string) => void
+
+/** Only what the signed postback says counts, and only from the phone that the message went to. */
+async function tapped(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>, ignore: Ignore): Promise<void> {
+  const message = await findTapped(tx, originOf(reply), reply.messageId)
+  if (message === undefined) return ignore('the button is of no message to this phone by this agent')
+  const button = buttonsOf(message.content)
+    .map(({ button: any }) => any as Button)
+    .find(({ id }) => id === reply.buttonId)
+  const action = { ...actionOf(reply, message), buttonId: reply.buttonId, text: button?.text ?? reply.text }
+  if (button?.type === 'url') await recordAction(tx, { ...action, kind: 'clicked', url: button.url })
+  else await recordAction(tx, { ...action, kind: 'tapped', ...(button?.type === 'quick_reply' && { payload: button.payload }) })
+  if (button?.type === 'trigger_template') await send(tx, { ...message, recipient: reply.phone, templateId: button.templateId }, ignore)
+}
+
+async function wrote(tx: Executor, reply: Extract<Reply, { kind: 'wrote' }>, ignore: Ignore): Promise<void> {
+  const addressee = await findAddressee(tx, originOf(reply))
+  if (addressee === undefined) return ignore('it is for no account')
+  await recordAction(tx, { ...actionOf(reply, addressee), text: reply.text })
+  // Automatic replies are RCS messages, for those who write by RCS.
+  if (reply.agentId === undefined) return
+  const found = matchingKeyword(reply.text, await readAutoReplies(tx, addressee.accountId, addressee.agentId))
+  if (found === undefined || !(await takeReplyTurn(tx, addressee.accountId, reply.phone))) return
+  await send(tx, { ...addressee, recipient: reply.phone, templateId: found.templateId }, ignore)
+}
+
+async function send(tx: Executor, wanted: Addressee & { recipient: string; templateId: number }, ignore: Ignore): Promise<void> {
+  const { accountId, agentId, recipient, templateId, messageId: triggeredBy, test } = wanted
+  const sent = await sendTemplate(tx, { accountId, agentId, recipient, templateId, triggeredBy, test })
+  if ('why' in sent) ignore(`its template is not sent: ${sent.why}`)
+}
+
+/**
+ * Where it can't be told whose message somebody answers, and several accounts send by the agent, they get no more from any of them: they
+ * know the agent only.
+ */
+async function changeOptOut(tx: Executor, reply: Reply, optedOut: boolean, source: 'word' | 'unsubscribe', ignore: Ignore): Promise<void> {
+  const origin = originOf(reply)
+  const addressee = await findAddressee(tx, origin)
+  const { agentId } = addressee ?? origin
+  if (agentId === undefined) return ignore('it is for no account')
+  const accounts = addressee === undefined ? await accountsOf(tx, reply.carrier, agentId) : [addressee.accountId]
+  if (accounts.length === 0) ignore('it is for no account')
+  for (const accountId of accounts) {
+    const hasChanged = await recordOptOut(tx, { accountId, agentId, phone: reply.phone, optedOut, source, at: reply.occurredAt })
+    if (!hasChanged) continue
+    const action = actionOf(reply, { accountId, agentId, messageId: addressee?.messageId, test: false })
+    await recordAction(tx, { ...action, kind: optedOut ? 'opted-out' : 'opted-in', ...(reply.kind === 'wrote' && { text: reply.text }) })
+  }
+}
+
+function originOf(reply: Reply): Origin {
+  const { carrier, phone, agentId, occurredAt } = reply
+  return { carrier, phone, agentId, occurredAt, number: 'number' in reply ? reply.number : undefined }
+}
+
+function actionOf(reply: Reply, { accountId, agentId, messageId }: Addressee): Action {
+  const { phone: recipient, occurredAt } = reply
+  const channel = reply.agentId === undefined ? 'sms' : 'rcs'
+  const common = { accountId, agentId, recipient, messageId, channel, occurredAt } as const
+  switch (reply.kind) {
+    case 'shared-location':
+      return { ...common, kind: reply.kind, latitude: reply.latitude, longitude: reply.longitude }
+    case 'sent-file':
+      return { ...common, kind: reply.kind, url: reply.url, text: reply.name, payload: reply.mimeType }
+    case 'tapped':
+      return { ...common, kind: 'tapped' }
+    default:
+      return { ...common, kind: 'wrote' }
+  }
+}

@@ -1,0 +1,129 @@
+import type { CarrierEvent } from '../../carriers/carrier.ts'
+import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
+import { type Executor, type Pool, transaction } from '../../db/pool.ts'
+import { fallbackMayBecome } from '../../messages/states.ts'
+
+export type SmsReceipt = Extract<CarrierEvent, { kind: 'sms-delivered' | 'sms-failed' | 'sms-underway' }>
+
+// Any number that nothing else in this database locks: "hrls" in ASCII.
+const RECEIPTS_LOCK = 0x68726c73
+
+/**
+ * A receipt and the answer to its submit are written by two who don't see each other's work before it is committed, and each looks for the
+ * other's. So they take turns: whoever comes second finds what the first has left. A batch of 500 takes some 20 ms, and there are few
+ * batches.
+ */
+export async function holdReceipts(tx: Executor): Promise<void> {
+  await tx.query('select pg_advisory_xact_lock($1)', [RECEIPTS_LOCK])
+}
+
+/** Those that say how it ended move their SMS, now or as soon as its submit is answered. That it is under way is no news. */
+export async function takeSmsReceipts(pool: Pool, receipts: SmsReceipt[]): Promise<void> {
+  const final = receipts.filter(({ kind, phone }) => kind !== 'sms-underway' && phone !== '')
+  if (final.length === 0) return
+  await transaction(pool, async (tx) => {
+    await holdReceipts(tx)
+    await keepReceipts(tx, final)
+    await applyReceipts(tx, { eventIds: final.map(({ eventId }) => eventId) })
+  })
+}
+
+/** One row for each reading of the id: which is meant shows by which one there is. */
+async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void> {
+  const readings = receipts.flatMap((receipt) =>
+    receipt.carrierMessageIds.map((carrierMessageId, reading) => ({ ...receipt, carrierMessageId, reading })),
+  )
+  await tx.query({
+    name: 'keep-sms-receipts',
+    text: `
+      insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
+      select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::timestamptz[])
+      on conflict do nothing`,
+    values: [
+      readings.map(({ carrier }) => carrier),
+      readings.map(({ carrierMessageId }) => carrierMessageId),
+      readings.map(({ phone }) => phone),
+      readings.map(({ eventId }) => eventId),
+      readings.map(({ reading }) => reading),
+      readings.map(({ kind }) => (kind === 'sms-delivered' ? 'delivered' : 'failed')),
+      readings.map(({ detail }) => detail),
+      readings.map(({ occurredAt }) => occurredAt),
+    ],
+  })
+}
+
+/** Applies what is kept: to the parts that these receipts are of, or of what came before the answers to these messages' submits. */
+export async function applyReceipts(
+  tx: Executor,
+  { eventIds = [], messageIds = [] }: { eventIds?: string[]; messageIds?: string[] },
+): Promise<void> {
+  const { rows } = await tx.query<{ messageId: string }>({ name: 'apply-sms-receipts', text: APPLY, values: [eventIds, messageIds] })
+  const moved = [...new Set([...rows.map(({ messageId }) => messageId), ...messageIds])]
+  for (const [messages, ofMonth] of byMonth(moved, (messageId) => messageId)) await settleMonth(tx, fallbacksTable(messages), ofMonth)
+}
+
+// A network uses ids again after a while: what came long before a submit is not of that.
+const EARLY_SECONDS = 120
+
+const APPLY = `
+  with candidate as materialized (
+    select r.*, p.message_id, p.copy, p.part, p.submitted_at
+    from unnest($1::text[]) as ids (event_id) join sms_receipts r using (event_id)
+    join sms_parts p on p.carrier_message_id = r.carrier_message_id and p.carrier = r.carrier and p.recipient = r.recipient and p.state = 'sent'
+    union all
+    select r.*, p.message_id, p.copy, p.part, p.submitted_at
+    from unnest($2::uuid[]) as ids (message_id) join sms_parts p using (message_id)
+    join sms_receipts r on r.carrier_message_id = p.carrier_message_id and r.carrier = p.carrier and r.recipient = p.recipient
+    where p.state = 'sent' and r.received_at > now() - interval '${EARLY_SECONDS} seconds'
+  ), reading as materialized (
+    select distinct on (carrier, event_id) * from candidate order by carrier, event_id, reading, submitted_at desc
+  ), receipt as materialized (
+    -- Of several, the first report counts.
+    select distinct on (message_id, copy, part) * from reading order by message_id, copy, part, received_at, event_id
+  ), applied as (
+    update sms_parts p set state = r.state, detail = r.detail, occurred_at = least(r.occurred_at, now())
+    from receipt r where p.message_id = r.message_id and p.copy = r.copy and p.part = r.part
+    returning p.message_id
+  ), taken as (
+    delete from sms_receipts s using reading r where s.carrier = r.carrier and s.event_id = r.event_id
+  )
+  select distinct message_id as "messageId" from applied`
+
+async function settleMonth(tx: Executor, fallbacks: string, messageIds: string[]): Promise<void> {
+  await tx.query('savepoint receipts')
+  try {
+    await tx.query({ name: `settle-sms ${fallbacks}`, text: settle(fallbacks), values: [messageIds] })
+  } catch (error) {
+    if (!isMissingMonth(error, fallbacks)) throw error
+    // The month has been dropped, with all its messages.
+    await tx.query('rollback to savepoint receipts')
+  }
+}
+
+/** An SMS is delivered when all its parts are, and has failed when one has. Parts of what has ended are forgotten, and those of copies. */
+const settle = (fallbacks: string) => `
+  with part as materialized (
+    select p.message_id, count(*) filter (where p.state = 'delivered') as delivered, count(*) filter (where p.state = 'failed') as failed,
+      max(p.occurred_at) as at, min(p.detail) filter (where p.state = 'failed') as detail
+    from unnest($1::uuid[]) as ids (message_id) join sms_parts p using (message_id)
+    where p.copy = 0
+    group by p.message_id
+  ), ended as (
+    update ${fallbacks} f set
+      status = case when p.failed > 0 then 'FAILED' else 'DELIVERED' end,
+      reason = case when p.failed > 0 then 'UNDELIVERABLE' else f.reason end,
+      delivered_at = case when p.failed = 0 then greatest(p.at, f.sent_at) end,
+      failed_at = case when p.failed > 0 then greatest(p.at, f.sent_at) end,
+      detail = p.detail
+    from part p
+    where f.message_id = p.message_id and ${fallbackMayBecome('DELIVERED', 'f.status')} and (p.failed > 0 or p.delivered = f.segments)
+    returning f.message_id, f.account_id, f.status, f.reason, coalesce(f.delivered_at, f.failed_at) as at, f.detail
+  ), forgotten as (
+    delete from sms_parts p using ended e where p.message_id = e.message_id and p.copy = 0
+  ), forgotten_copies as (
+    delete from sms_parts p using unnest($1::uuid[]) as ids (message_id)
+    where p.message_id = ids.message_id and p.copy > 0 and p.state <> 'sent'
+  )
+  insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
+  select message_id, account_id, 'sms-' || lower(status), at, reason, detail from ended
+  on conflict do nothing`

@@ -1,0 +1,162 @@
+import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
+import { type Executor, type Pool, transaction } from '../../db/pool.ts'
+import { fallbackMayBecome } from '../../messages/states.ts'
+import { type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
+import { applyReceipts, holdReceipts } from './receipts.ts'
+
+/** What came of an SMS that was claimed. `detail`: the network's own words, where it had any. */
+export type SmsVerdict =
+  /** `segments`: how many there were, should a link have got longer since the text was counted. */
+  | { is: 'sent'; segments: number }
+  | { is: 'failed'; reason: SmsFailure; detail: string }
+  | { is: 'skipped'; reason: SkipReason }
+  | { is: 'not-needed' }
+  /** Its message has been dropped. */
+  | { is: 'gone' }
+  | { is: 'again'; afterMs: number; detail: string }
+  /** Nothing was asked of the network. */
+  | { is: 'put-back'; afterMs: number }
+
+/** A part that the network took, numbered from 1. */
+export type SubmittedPart = { part: number; carrierMessageId: string }
+
+export type SmsResult = { messageId: string; copy: number; lease: string; parts: SubmittedPart[] } & SmsVerdict
+
+/**
+ * Writes results down, and returns for each whether it counted: only who holds the lease may write. All of a batch in one transaction: the
+ * queue, the parts that receipts will be of, the fallbacks, and the copies that go out now. Receipts that were quicker than the answer to
+ * their submit are applied at once.
+ */
+export async function recordSmsResults(pool: Pool, carrier: string, results: SmsResult[]): Promise<boolean[]> {
+  return await transaction(pool, async (tx) => {
+    await holdReceipts(tx)
+    const held = new Set(await settleQueue(tx, carrier, results))
+    const counted = results.filter(({ messageId, copy }) => held.has(`${messageId} ${copy}`))
+    const ended = counted.filter(({ copy, is }) => copy === 0 && is in STATUSES)
+    for (const [messages, ofMonth] of byMonth(ended, ({ messageId }) => messageId)) await endMonth(tx, messages, ofMonth)
+    const submitted = counted.filter(({ parts }) => parts.length > 0)
+    if (submitted.length > 0) await applyReceipts(tx, { messageIds: submitted.map(({ messageId }) => messageId) })
+    return results.map(({ messageId, copy }) => held.has(`${messageId} ${copy}`))
+  })
+}
+
+/** Those that its lease still holds. */
+async function settleQueue(tx: Executor, carrier: string, results: SmsResult[]): Promise<string[]> {
+  const parts = results.flatMap(({ messageId, copy, lease, parts: submitted }) =>
+    submitted.map((part) => ({ messageId, copy, lease, ...part })),
+  )
+  const { rows } = await tx.query<{ entry: string }>({
+    name: 'settle-sms-queue',
+    text: SETTLE_QUEUE,
+    values: [
+      results.map(({ messageId }) => messageId),
+      results.map(({ copy }) => copy),
+      results.map(({ lease }) => lease),
+      results.map((result) => ('afterMs' in result ? Math.round(result.afterMs) : null)),
+      results.map(({ is }) => (is === 'put-back' ? 1 : 0)),
+      results.map(({ parts: submitted }) => submitted.length),
+      parts.map(({ messageId }) => messageId),
+      parts.map(({ copy }) => copy),
+      parts.map(({ lease }) => lease),
+      parts.map(({ part }) => part),
+      parts.map(({ carrierMessageId }) => carrierMessageId),
+      carrier,
+    ],
+  })
+  return rows.map(({ entry }) => entry)
+}
+
+const SETTLE_QUEUE = `
+  with held as materialized (
+    select r.*, q.recipient
+    from unnest($1::uuid[], $2::smallint[], $3::uuid[], $4::int[], $5::int[], $6::int[])
+      as r (message_id, copy, lease, after_ms, not_asked, parts)
+    join sms_queue q on q.message_id = r.message_id and q.copy = r.copy and q.lease = r.lease
+    order by q.message_id, q.copy
+    for update of q
+  ), put_off as (
+    update sms_queue q set
+      lease = null,
+      submitting = false,
+      due_at = now() + h.after_ms * interval '1 millisecond',
+      segments_sent = q.segments_sent + h.parts,
+      attempts = q.attempts - h.not_asked
+    from held h where q.message_id = h.message_id and q.copy = h.copy and h.after_ms is not null
+  ), ended as (
+    delete from sms_queue q using held h where q.message_id = h.message_id and q.copy = h.copy and h.after_ms is null
+  ), submitted as (
+    insert into sms_parts (message_id, copy, part, carrier, carrier_message_id, recipient)
+    select p.message_id, p.copy, p.part, $12, p.carrier_message_id, q.recipient
+    from unnest($7::uuid[], $8::smallint[], $9::uuid[], $10::smallint[], $11::text[]) as p (message_id, copy, lease, part, carrier_message_id)
+    join sms_queue q on q.message_id = p.message_id and q.copy = p.copy and q.lease = p.lease
+  )
+  select message_id || ' ' || copy as entry from held`
+
+/** How results that end a fallback are stored. */
+const STATUSES: Record<string, string> = { sent: 'SENT', failed: 'FAILED', skipped: 'SKIPPED', 'not-needed': 'NOT_NEEDED' }
+
+async function endMonth(tx: Executor, messages: string, results: SmsResult[]): Promise<void> {
+  await tx.query('savepoint month')
+  try {
+    await tx.query({
+      name: `end-sms ${messages}`,
+      text: end(messages, fallbacksTable(messages)),
+      values: [
+        results.map(({ messageId }) => messageId),
+        results.map(({ is }) => STATUSES[is]),
+        results.map((result) => (result.is === 'not-needed' ? 'RCS_DELIVERED' : 'reason' in result ? result.reason : null)),
+        results.map((result) => (result.is === 'failed' ? describeFailure(result) : null)),
+        results.map((result) => (result.is === 'sent' ? result.segments : null)),
+      ],
+    })
+  } catch (error) {
+    if (!isMissingMonth(error, fallbacksTable(messages)) && !isMissingMonth(error, messages)) throw error
+    // The month has been dropped, with all its messages.
+    await tx.query('rollback to savepoint month')
+  }
+}
+
+function describeFailure({ reason, detail }: { reason: SmsFailure; detail: string }): string {
+  return detail === '' ? SMS_FAILURES[reason] : `${SMS_FAILURES[reason]} The network said: ${detail}`
+}
+
+const MOVES = (['SENT', 'FAILED', 'SKIPPED', 'NOT_NEEDED'] as const)
+  .map((status) => `r.status = '${status}' and ${fallbackMayBecome(status, 'f.status')}`)
+  .join(' or ')
+
+/** Copies are not of the recipient, who has it already. Of several to one person by one sender, the last counts for later replies. */
+const end = (messages: string, fallbacks: string) => `
+  with result as (
+    select * from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[]) as r (message_id, status, reason, detail, segments)
+  ), ended as (
+    update ${fallbacks} f set
+      status = r.status,
+      reason = coalesce(r.reason, f.reason),
+      sent_at = case r.status when 'SENT' then now() end,
+      failed_at = case r.status when 'FAILED' then now() end,
+      detail = r.detail,
+      segments = coalesce(r.segments, f.segments)
+    from result r
+    where f.message_id = r.message_id and (${MOVES})
+    returning f.message_id, f.account_id, f.status, f.reason, f.plan, f.segments, f.detail
+  ), known as materialized (
+    -- Those that the phone has, or may have: all of it or the beginning.
+    select e.*, m.recipient, m.agent_id
+    from ended e join ${messages} m on m.id = e.message_id
+    left join lateral (select part from sms_parts p where p.message_id = e.message_id and p.copy = 0 limit 1) as begun on true
+    where e.status = 'SENT' or e.reason = 'OUTCOME_UNKNOWN' or begun.part is not null
+  ), contacted as (
+    insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, sent_at)
+    select distinct on (account_id, recipient, plan ->> 'sender') account_id, recipient, plan ->> 'sender', agent_id, message_id, now()
+    from known order by account_id, recipient, plan ->> 'sender', message_id desc
+    on conflict (account_id, recipient, sender) do update
+    set agent_id = excluded.agent_id, message_id = excluded.message_id, sent_at = greatest(c.sent_at, excluded.sent_at)
+  ), copied as (
+    insert into sms_queue (message_id, copy, account_id, recipient, priority, planned_at, due_at, expires_at, segments)
+    select k.message_id, copy.place, k.account_id, copy.number, 0, now(), now(), now() + interval '48 hours', k.segments
+    from known k, json_array_elements_text(k.plan -> 'copies') with ordinality as copy (number, place)
+    where k.status = 'SENT' and copy.number <> k.recipient
+  )
+  insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
+  select message_id, account_id, 'sms-' || replace(lower(status), '_', '-'), now(), reason, detail from ended
+  on conflict do nothing`

@@ -1,0 +1,108 @@
+import type { Executor } from '../../db/pool.ts'
+import { fallbackMayBecome, PRIORITIES } from '../../messages/states.ts'
+
+// When an SMS is sent instead. A fallback is scheduled in the transaction that ends its message, by whoever ends it, and only from WAITING:
+// of a failure, an expiry and a network that refuses, all at once, one ends the message and schedules the SMS.
+
+/** The network has a longer time to deliver an SMS than a caller waits for one. */
+const LIFE_HOURS = 48
+
+/**
+ * After an expiry, how long the outcome of the revocation is awaited: a phone that gets the message at the last moment need not get the
+ * SMS too. Where the network says that it has revoked the message, no longer. Where it took the request to revoke it, which some do without
+ * a word on whether it worked, for as long as a receipt is on its way. Where it says nothing, or that it no longer has it, for longer.
+ */
+export const REVOCATION_GRACE_SECONDS = { taken: 5, silent: 30 }
+
+const QUEUE = 'sms_queue (message_id, copy, account_id, recipient, priority, planned_at, awaits_revocation, due_at, expires_at, segments)'
+const PRIORITY = `case traffic when 'PROMOTION' then ${PRIORITIES.campaign} else ${PRIORITIES.transactional} end`
+const QUEUED = `
+  select message_id, 0, account_id, recipient, ${PRIORITY}, due_at, awaits_revocation,
+    case when awaits_revocation then greatest(due_at, now() + interval '${REVOCATION_GRACE_SECONDS.silent} seconds') else due_at end,
+    greatest(due_at, now()) + interval '${LIFE_HOURS} hours', segments`
+
+/**
+ * Steps of a statement that has failed messages: schedules the SMS of those that have one. `failed` names a step with `id`, `recipient`,
+ * `traffic`, `failed_at` and `awaits_revocation`: whether the network may have it all the same, and is asked to forget it.
+ */
+export const scheduleFailed = (fallbacks: string, failed: string) => `
+  sms_scheduled as (
+    update ${fallbacks} f set
+      status = 'SCHEDULED',
+      reason = 'RCS_FAILED',
+      due_at = greatest(failed.failed_at + f.delay_seconds * interval '1 second', f.not_before)
+    from ${failed} as failed
+    where f.message_id = failed.id and failed.failed_at is not null and ${fallbackMayBecome('SCHEDULED', 'f.status')}
+    returning f.message_id, f.account_id, f.due_at, f.segments, failed.recipient, failed.traffic, failed.awaits_revocation
+  ), sms_queued as (
+    insert into ${QUEUE} ${QUEUED} from sms_scheduled
+  ), sms_noted as (
+    insert into message_events (message_id, account_id, kind, occurred_at, reason)
+    select message_id, account_id, 'sms-scheduled', now(), 'RCS_FAILED' from sms_scheduled
+    on conflict do nothing
+  )`
+
+/** Of messages that have expired in this transaction. Those that the network never had have nothing to be revoked. */
+export async function settleExpired(
+  tx: Executor,
+  messages: string,
+  fallbacks: string,
+  expired: { id: string; wasTried: boolean }[],
+): Promise<void> {
+  await tx.query({
+    name: `settle-expired ${fallbacks}`,
+    text: settle(messages, fallbacks),
+    values: [expired.map(({ id }) => id), expired.map(({ wasTried }) => wasTried)],
+  })
+}
+
+const settle = (messages: string, fallbacks: string) => `
+  with expired as materialized (
+    select m.id, m.recipient, m.traffic, m.expires_at, e.was_tried and told.kind is null as awaits_revocation
+    from unnest($1::uuid[], $2::bool[]) as e (id, was_tried) join ${messages} m on m.id = e.id
+    -- The network's word may have come before the mark. Not "exists", for which all events may be read into memory.
+    left join lateral (select kind from message_events v where v.message_id = m.id and v.kind = 'revoked' limit 1) as told on true
+  ), settled as (
+    update ${fallbacks} f set
+      status = case when f.after_expiry then 'SCHEDULED' else 'SKIPPED' end,
+      reason = case when f.after_expiry then 'RCS_EXPIRED' else 'EXPIRED' end,
+      due_at = case when f.after_expiry then
+        greatest(e.expires_at + f.after_expiry_delay_seconds * interval '1 second', f.after_expiry_not_before) end
+    from expired e
+    where f.message_id = e.id and ${fallbackMayBecome('SCHEDULED', 'f.status')}
+    returning f.message_id, f.account_id, f.status, f.reason, f.due_at, f.segments, e.recipient, e.traffic, e.awaits_revocation
+  ), sms_queued as (
+    insert into ${QUEUE} ${QUEUED} from settled where status = 'SCHEDULED'
+  )
+  insert into message_events (message_id, account_id, kind, occurred_at, reason)
+  select message_id, account_id, case status when 'SCHEDULED' then 'sms-scheduled' else 'sms-skipped' end, now(), reason from settled
+  on conflict do nothing`
+
+/**
+ * SMS of messages that the network says it has revoked wait no longer. A statement of its own, after the one that has written the word down:
+ * whoever marks the message as expired sees either that word, or is seen here.
+ */
+export async function releaseTold(db: Executor, messageIds: string[]): Promise<void> {
+  await db.query({ name: 'release-told', text: RELEASE_TOLD, values: [messageIds] })
+}
+
+/**
+ * Steps of a statement that has learned what came of revocations: SMS that wait for that need not wait for the rest of the grace. `told`
+ * names a step with `message_id`. Entries that somebody holds are left as they are: at the worst they wait for the whole of it.
+ */
+export const releaseRevoked = (told: string, graceSeconds: number) => `
+  sms_awaiting as materialized (
+    select s.message_id, s.copy from ${told} as told join sms_queue s on s.message_id = told.message_id
+    where s.awaits_revocation and s.lease is null
+    for update of s skip locked
+  ), sms_released as (
+    update sms_queue s set due_at = least(s.due_at, greatest(s.planned_at, now() + interval '${graceSeconds} seconds'))
+    from sms_awaiting a where s.message_id = a.message_id and s.copy = a.copy
+  )`
+
+// What was told of another phone or network is not among a message's events, and counts for nothing.
+const RELEASE_TOLD = `
+  with told as materialized (
+    select v.message_id from unnest($1::uuid[]) as ids (message_id) join message_events v using (message_id) where v.kind = 'revoked'
+  ), ${releaseRevoked('told', 0)}
+  select`

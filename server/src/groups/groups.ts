@@ -1,0 +1,34 @@
+import pg from 'pg'
+import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
+import type { Executor } from '../db/pool.ts'
+
+/** `number` is what callers name as a segment. */
+export type Group = { number: number; name: string | null; members: number; createdAt: Date; updatedAt: Date }
+
+export const MAX_GROUP_NUMBER = 2 ** 31 - 1
+export const MAX_GROUP_NAME_CHARACTERS = 200
+
+const GROUP = 'number, name, members, created_at as "createdAt", updated_at as "updatedAt"'
+const FOREIGN_KEY_VIOLATION = '23503'
+
+/** Makes the group; of one that there is, notes that it changed, and renames it where a name is given. */
+export async function createGroup(db: Executor, group: { accountId: number; number: number; name?: string | undefined }): Promise<Group> {
+  try {
+    const { rows } = await db.query<Group>(
+      `insert into groups (account_id, number, name) values ($1, $2, $3)
+       on conflict (account_id, number) do update set name = coalesce(excluded.name, groups.name), updated_at = now()
+       returning ${GROUP}`,
+      [group.accountId, group.number, group.name],
+    )
+    return rows[0] as Group
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && error.code === FOREIGN_KEY_VIOLATION) noSuchAccount(group.accountId)
+    throw error
+  }
+}
+
+/** By number. */
+export async function listGroups(db: Executor, accountId: number): Promise<Group[]> {
+  await requireAccount(db, accountId)
+  return (await db.query<Group>(`select ${GROUP} from groups where account_id = $1 order by number`, [accountId])).rows
+}

@@ -1,0 +1,114 @@
+import { OperatorError } from '../errors.ts'
+import { normaliseQuickly } from './phones.ts'
+
+// What a line of a group's file says of a person, written as a line for COPY.
+
+export const MAX_COLUMNS = 100
+const MAX_NAME_CHARACTERS = 200
+const MAX_CONSENT = 2 ** 31 - 1
+const SHOWN_CHARACTERS = 40
+// Files have few different lists of consents; those beyond, or longer, are read each time.
+const REMEMBERED_CONSENTS = 1_000
+const REMEMBERED_CHARACTERS = 100
+
+const YES_NO = new Map(Object.entries({ true: 't', 1: 't', yes: 't', false: 'f', 0: 'f', no: 'f', '': 'f' }))
+const STATUSES = new Map(Object.entries({ active: 't', inactive: 'f', '': 't' }))
+
+/** Where in a record each thing stands; attributes with their names as JSON. */
+export type Columns = {
+  count: number
+  phone: number
+  consents: number | undefined
+  controlGroup: number | undefined
+  status: number | undefined
+  attributes: { index: number; key: string }[]
+}
+
+/** Throws a sentence for the operator where the file can't be read by this header. */
+export function readHeader(header: string[]): Columns {
+  const names = header.map((name) => name.trim())
+  if (names.length > MAX_COLUMNS) throw new OperatorError(`The header has ${names.length} columns; at most ${MAX_COLUMNS} are allowed.`)
+  const indexes = new Map<string, number>()
+  names.forEach((name, index) => {
+    const key = name.toLowerCase()
+    if (name === '') throw new OperatorError(`Column ${index + 1} of the header has no name.`)
+    if (name.includes('\0') || [...name].length > MAX_NAME_CHARACTERS) {
+      throw new OperatorError(`The name of column ${index + 1} is longer than ${MAX_NAME_CHARACTERS} characters, or has a null character.`)
+    }
+    if (indexes.has(key)) throw new OperatorError(`The header has two columns of the name ${shown(name)}.`)
+    indexes.set(key, index)
+  })
+  const phone = indexes.get('phone')
+  if (phone === undefined) throw new OperatorError('The header has no column "phone"; the first line of the file must name the columns.')
+  const known = { phone, consents: indexes.get('consents'), controlGroup: indexes.get('controlgroup'), status: indexes.get('status') }
+  const attributes = names
+    .map((name, index) => ({ index, key: `${JSON.stringify(name)}:` }))
+    .filter(({ index }) => !Object.values(known).includes(index))
+  return { count: names.length, ...known, attributes }
+}
+
+/** A line for COPY, without its number; or what is wrong. Of the line, a reason repeats no more than 40 characters. */
+export function readMember(fields: string[], columns: Columns): { row: string } | { problem: string } {
+  if (fields.length !== columns.count) return { problem: `it has ${fieldCount(fields.length)}, and the header has ${columns.count}` }
+  const written = (fields[columns.phone] as string).trim()
+  const phone = normaliseQuickly(written)
+  if (phone === undefined) {
+    return { problem: written === '' ? 'it has no phone number' : `${shown(written)} is not a possible international phone number` }
+  }
+  const consents = readConsents(fieldAt(fields, columns.consents))
+  if (consents === undefined) return wrong('consents', fieldAt(fields, columns.consents), 'whole numbers separated by ";"')
+  const controlGroup = YES_NO.get(fieldAt(fields, columns.controlGroup).toLowerCase())
+  if (controlGroup === undefined) return wrong('controlGroup', fieldAt(fields, columns.controlGroup), 'true or false')
+  const active = STATUSES.get(fieldAt(fields, columns.status).toLowerCase())
+  if (active === undefined) return wrong('status', fieldAt(fields, columns.status), 'active or inactive')
+  const attributes = readAttributes(fields, columns)
+  if (attributes === undefined) return { problem: 'it has a null character' }
+  return { row: `${phone}\t${consents}\t${controlGroup}\t${active}\t${attributes}` }
+}
+
+function fieldAt(fields: string[], index: number | undefined): string {
+  return index === undefined ? '' : (fields[index] as string).trim()
+}
+
+function fieldCount(count: number): string {
+  return count === 1 ? '1 field' : `${count} fields`
+}
+
+function wrong(column: string, value: string, expected: string): { problem: string } {
+  return { problem: `${column} is ${shown(value)}, and must be ${expected}` }
+}
+
+/** A copy: a part of a text keeps all of it in memory, which here would be a block of the file for each rejected line. */
+function shown(text: string): string {
+  const characters = [...text.slice(0, 2 * SHOWN_CHARACTERS)].slice(0, SHOWN_CHARACTERS).join('')
+  return `"${Buffer.from(characters.replace(/\p{C}/gu, '\uFFFD')).toString()}"`
+}
+
+const consentsByText = new Map<string, string>()
+
+/** As PostgreSQL writes an array; undefined where it is no list of consents. */
+function readConsents(text: string): string | undefined {
+  if (text === '') return '{}'
+  const remembered = consentsByText.get(text)
+  if (remembered !== undefined) return remembered
+  const consents = text.split(';').map((consent) => consent.trim())
+  if (!consents.every((consent) => /^\d{1,10}$/.test(consent) && Number(consent) <= MAX_CONSENT)) return undefined
+  const array = `{${[...new Set(consents.map(Number))]}}`
+  if (consentsByText.size < REMEMBERED_CONSENTS && text.length <= REMEMBERED_CHARACTERS)
+    consentsByText.set(Buffer.from(text).toString(), array)
+  return array
+}
+
+/** What is empty is left out. `\N` is null, for COPY, which takes a backslash only doubled; JSON has escaped all else that COPY minds. */
+function readAttributes(fields: string[], { attributes }: Columns): string | undefined {
+  let json = ''
+  for (const { index, key } of attributes) {
+    const value = fields[index] as string
+    if (value !== '') json += `${json === '' ? '{' : ','}${key}${JSON.stringify(value)}`
+  }
+  if (json === '') return '\\N'
+  if (!json.includes('\\')) return `${json}}`
+  // The database could store it, and could not read it.
+  if (attributes.some(({ index }) => fields[index]?.includes('\0'))) return undefined
+  return `${json.replaceAll('\\', '\\\\')}}`
+}

@@ -1,0 +1,61 @@
+import type { Executor } from '../db/pool.ts'
+
+/** `copy`: 0 for the recipient's SMS, else the place of the test number that it was sent to. */
+export type ShortLink = {
+  code: string
+  accountId: number
+  messageId: string
+  copy: number
+  agentId: string
+  recipient: string
+  url: string
+}
+
+/**
+ * Made before the SMS that says them is sent; made again, with the same codes, when its sending is tried again, which changes nothing. In
+ * the order of the codes, so that two at once never wait for each other in a circle.
+ */
+export async function createLinks(db: Executor, links: ShortLink[]): Promise<void> {
+  await db.query({
+    name: 'create-short-links',
+    text: `
+      insert into short_links (code, account_id, message_id, copy, agent_id, recipient, url)
+      select * from unnest($1::text[], $2::int[], $3::uuid[], $4::smallint[], $5::text[], $6::text[], $7::text[])
+        as l (code, account_id, message_id, copy, agent_id, recipient, url)
+      order by code collate "C"
+      on conflict do nothing`,
+    values: [
+      links.map(({ code }) => code),
+      links.map(({ accountId }) => accountId),
+      links.map(({ messageId }) => messageId),
+      links.map(({ copy }) => copy),
+      links.map(({ agentId }) => agentId),
+      links.map(({ recipient }) => recipient),
+      links.map(({ url }) => url),
+    ],
+  })
+}
+
+/**
+ * Where a link leads; undefined where there is none. A person's first visit is the click; of two at once, the second waits for the first
+ * and finds that it is not the first. Clicks in an SMS to a test number are kept, and no action of anybody's. Robots are only counted: one
+ * that makes a preview comes before the person, and says nothing about them.
+ */
+export async function visitLink(db: Executor, code: string, isRobot: boolean): Promise<string | undefined> {
+  const { rows } = await db.query<{ url: string }>({
+    name: 'visit-short-link',
+    text: `
+      with previewed as (
+        update short_links set previews = previews + 1 where code = $1 and $2::boolean
+      ), clicked as (
+        update short_links set clicked_at = now() where code = $1 and not $2::boolean and clicked_at is null
+        returning account_id, agent_id, recipient, message_id, copy, url, clicked_at
+      ), acted as (
+        insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, url, occurred_at)
+        select account_id, agent_id, recipient, message_id, 'clicked', 'sms', url, clicked_at from clicked where copy = 0
+      )
+      select url from short_links where code = $1`,
+    values: [code, isRobot],
+  })
+  return rows[0]?.url
+}

@@ -1,0 +1,66 @@
+import type { Executor } from '../db/pool.ts'
+import { DEFAULT_LIFE_HOURS } from './accept.ts'
+import { PRIORITIES, QUEUE_CHANNEL } from './states.ts'
+
+/** A template that somebody asked for, by tapping or writing. */
+export type RequestedTemplate = {
+  accountId: number
+  agentId: string
+  recipient: string
+  templateId: number
+  /** The message that they answered, where it is known. */
+  triggeredBy: string | undefined
+  /** As that was. */
+  test: boolean
+}
+
+/** A phone that taps by itself, and a template whose button sends it again, would never end. */
+const MOST_IN_A_MINUTE = 10
+// Any number that nothing else in this database locks together with another: "hrlt" in ASCII.
+const TEMPLATES_LOCK = 0x68726c74
+
+export type NotSent = 'no-agent' | 'no-template' | 'not-approved' | 'too-many'
+
+/** Accepts it as a message of its own, in the caller's transaction. Returns its id, or why there is none. */
+export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Promise<{ messageId: string } | { why: NotSent }> {
+  const { accountId, agentId, recipient, templateId, triggeredBy, test } = wanted
+  // One after the other for each number, or several at once would each count those before them only.
+  await db.query('select pg_advisory_xact_lock($1, hashtext($2))', [TEMPLATES_LOCK, `${accountId} ${recipient}`])
+  const { rows } = await db.query<{ messageId: string | null; why: NotSent | null }>({
+    name: 'send-template',
+    text: SEND,
+    values: [accountId, agentId, recipient, templateId, triggeredBy ?? null, test],
+  })
+  const [{ messageId, why } = { messageId: null, why: null }] = rows
+  return messageId === null ? { why: why ?? 'no-template' } : { messageId }
+}
+
+const SEND = `
+  with judged as materialized (
+    select t.content_id, c.basic,
+      case
+        when a.agent_id is null then 'no-agent'
+        when t.id is null then 'no-template'
+        when t.status <> 'APPROVED' then 'not-approved'
+        when lately.count >= ${MOST_IN_A_MINUTE} then 'too-many'
+      end as why
+    from (values (1)) as always
+    left join agent_assignments a on a.account_id = $1 and a.agent_id = $2 and a.active
+    left join templates t on t.account_id = $1 and t.id = $4
+    left join contents c on c.id = t.content_id
+    cross join lateral (
+      select count(*) as count from messages m
+      where m.recipient = $3 and m.id >= uuid_v7_from(now() - interval '1 minute') and m.account_id = $1 and m.traffic = 'SERVICEREQUEST'
+    ) as lately
+  ), written as (
+    insert into messages (id, account_id, agent_id, recipient, basic, test, content_id, expires_at, traffic, triggered_by)
+    select uuid_v7(), $1, $2, $3, basic, $6, content_id, now() + interval '${DEFAULT_LIFE_HOURS} hours', 'SERVICEREQUEST', $5 from judged where why is null
+    returning id, account_id, agent_id, expires_at
+  ), queued as (
+    insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
+    select id, account_id, agent_id, 'send', ${PRIORITIES.transactional}, now(), expires_at from written
+  ), expiring as (
+    insert into expiries (message_id, expires_at) select id, expires_at from written
+  )
+  select written.id as "messageId", judged.why, pg_notify('${QUEUE_CHANNEL}', '')
+  from judged left join written on true`

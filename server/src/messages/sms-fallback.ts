@@ -1,0 +1,195 @@
+import { type Static, Type } from 'typebox'
+import { PhoneNumber } from '../content/fields.ts'
+import { fieldsOf } from '../content/unchecked.ts'
+import type { Violation } from '../errors.ts'
+import { CODE_LENGTH, shortLink } from '../links/codes.ts'
+import { normalisePhoneNumber } from '../phone-numbers.ts'
+import { composeText, encodingFor, strangersIn } from '../sms/compose.ts'
+import { measureText } from '../sms/parts.ts'
+import { parseTimestamp } from '../time.ts'
+
+// The SMS that goes out where RCS does not reach somebody: what a caller may ask for, and what is kept of it.
+
+const LONGEST_DELAY_SECONDS = 604_800
+const MAX_SEGMENTS = 10
+const MAX_CONSENTS = 100
+
+const flag = (description: string) => Type.Optional(Type.Boolean({ default: false, description }))
+const SendTime = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
+const Delay = (description: string) => Type.Optional(Type.Integer({ minimum: 0, maximum: LONGEST_DELAY_SECONDS, description }))
+
+const PlanParams = Type.Object(
+  {
+    sender: Type.String({
+      pattern: '^(?:[0-9]{3,15}|(?=.*[A-Za-z])[A-Za-z0-9 ._-]{1,11})$',
+      description: '1 to 11 letters (A to Z, a to z), digits, spaces, `.`, `-` or `_` with at least one letter; or 3 to 15 digits',
+      examples: ['MyShop'],
+    }),
+    mode: Type.Optional(
+      Type.Enum(['AUTO', 'GSM7', 'UNICODE'], {
+        default: 'AUTO',
+        description: 'AUTO: GSM-7 where the text fits it, else UCS-2. GSM7: a text that does not fit it is an error.',
+      }),
+    ),
+    campaign: Type.Optional(Type.String({ maxLength: 100, description: 'A label; it comes back with the message.' })),
+    smsShipmentType: Type.Optional(Type.Literal(1)),
+    sendTime: SendTime('The SMS is not sent before.'),
+    testNumbers: Type.Optional(
+      Type.Array(PhoneNumber, { maxItems: 5, description: 'With `useTestNumbers`, each gets a copy of the SMS.' }),
+    ),
+    controlGroup: flag('Recipients who are marked as control group get no SMS.'),
+    quarantine: flag('Recipients who had an SMS from the account within its quarantine time (24 hours by default) get none.'),
+    useTestNumbers: flag('Whether `testNumbers` get a copy.'),
+    consentIDS: Type.Optional(
+      Type.Array(Type.Integer({ minimum: -(2 ** 31), maximum: 2 ** 31 - 1 }), {
+        maxItems: MAX_CONSENTS,
+        description: 'Only recipients who hold all of them get the SMS.',
+      }),
+    ),
+    ignoreStatus: flag('Recipients who are marked as inactive get the SMS too. Those who opted out never do.'),
+    delay: Delay('Seconds from the failure of the RCS message to the SMS.'),
+  },
+  { additionalProperties: false },
+)
+
+const Variant = Type.Object(
+  {
+    content: Type.String({ minLength: 1, maxLength: 1530, description: 'The text.' }),
+    multipart: flag(`Whether the text may take several SMS, up to ${MAX_SEGMENTS}.`),
+    diacriticalSigns: flag('Whether letters that GSM-7 lacks keep their signs; else `ą` is sent as `a`.'),
+    urlShortening: flag('Whether http(s) links are sent as short links of this service, whose clicks are counted.'),
+    abTestDivision: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'With one variant it has no effect.' })),
+  },
+  { additionalProperties: false },
+)
+
+export const SmsFallback = Type.Object(
+  { planParams: PlanParams, smsMessagesPlan: Type.Array(Variant, { minItems: 1, maxItems: 1 }) },
+  {
+    additionalProperties: false,
+    description: 'An SMS that is sent where the RCS message fails for good.',
+    examples: [
+      {
+        planParams: { sender: 'MyShop', smsShipmentType: 1 },
+        smsMessagesPlan: [{ content: 'Your parcel is on its way.' }],
+      },
+    ],
+  },
+)
+
+export const SmsFallbackAfterExpiry = Type.Object(
+  {
+    sendTime: SendTime('Later than `expiresAt`.'),
+    delay: Delay('Seconds from the expiry to the SMS.'),
+  },
+  {
+    additionalProperties: false,
+    minProperties: 1,
+    description: 'The SMS is sent where the RCS message expires, too: at the later of the two. Goes with `smsFallback` and `expiresAt`.',
+  },
+)
+
+type AfterExpiry = Static<typeof SmsFallbackAfterExpiry>
+
+/** Of a request, which may be wrong in any way. */
+export function afterExpiryRules({ smsFallback, smsFallbackAfterExpiry: after, expiresAt }: Record<string, unknown>): Violation[] {
+  if (after === undefined) return []
+  const path = '/smsFallbackAfterExpiry'
+  const [sending, expiring] = [fieldsOf(after).sendTime, expiresAt].map((time) =>
+    typeof time === 'string' ? parseTimestamp(time) : undefined,
+  )
+  return [
+    ...(smsFallback === undefined ? [{ path, reason: 'goes with smsFallback, which says what is sent' }] : []),
+    ...(expiresAt === undefined ? [{ path, reason: 'goes with expiresAt, which says when the message expires' }] : []),
+    ...(sending !== undefined && expiring !== undefined && sending <= expiring
+      ? [{ path: `${path}/sendTime`, reason: 'must be later than expiresAt' }]
+      : []),
+  ]
+}
+
+/** What is kept of a caller's plan to send the SMS by, with every default filled in. */
+export type SmsPlan = {
+  sender: string
+  mode: 'AUTO' | 'GSM7' | 'UNICODE'
+  content: string
+  diacriticalSigns: boolean
+  urlShortening: boolean
+  campaign?: string
+  /** Who gets a copy: `+` and digits, each once. */
+  copies: string[]
+  controlGroup: boolean
+  quarantine: boolean
+  consentIds: number[]
+  ignoreStatus: boolean
+}
+
+/** A fallback as it is stored with its message. */
+export type Fallback = {
+  plan: SmsPlan
+  /** How many SMS the text takes. */
+  segments: number
+  /** What is wrong with the text. Judged with what the database holds: a request that was accepted before is answered as it was then. */
+  violations: Violation[]
+  delaySeconds: number
+  notBefore: Date | undefined
+  afterExpiry: boolean
+  afterExpiryDelaySeconds: number | undefined
+  afterExpiryNotBefore: Date | undefined
+}
+
+/** `publicUrl`: where short links begin. */
+export function fallbackOf(fallback: Static<typeof SmsFallback>, after: AfterExpiry | undefined, publicUrl: string): Fallback {
+  const { planParams, smsMessagesPlan } = fallback
+  const variant = smsMessagesPlan[0] as Static<typeof Variant>
+  const { sender, mode = 'AUTO', campaign, controlGroup = false, quarantine = false, ignoreStatus = false } = planParams
+  const { content, diacriticalSigns = false, urlShortening = false } = variant
+  const copies = planParams.useTestNumbers ? (planParams.testNumbers ?? []).map((number) => normalisePhoneNumber(number) as string) : []
+  return {
+    plan: {
+      sender,
+      mode,
+      content,
+      diacriticalSigns,
+      urlShortening,
+      ...(campaign !== undefined && { campaign }),
+      copies: [...new Set(copies)],
+      controlGroup,
+      quarantine,
+      consentIds: [...new Set(planParams.consentIDS)],
+      ignoreStatus,
+    },
+    ...measured(mode, variant, publicUrl),
+    delaySeconds: planParams.delay ?? 0,
+    notBefore: timeOf(planParams.sendTime),
+    afterExpiry: after !== undefined,
+    afterExpiryDelaySeconds: after?.delay,
+    afterExpiryNotBefore: timeOf(after?.sendTime),
+  }
+}
+
+function timeOf(text: string | undefined): Date | undefined {
+  return text === undefined ? undefined : parseTimestamp(text)
+}
+
+/** As the text is sent: short links all have one length. Not for the schema, since it depends on where they begin. */
+function measured(
+  mode: SmsPlan['mode'],
+  variant: Static<typeof Variant>,
+  publicUrl: string,
+): { segments: number; violations: Violation[] } {
+  const text = composeText(variant, () => shortLink(publicUrl, 'x'.repeat(CODE_LENGTH)))
+  const encoding = encodingFor(mode, text)
+  if (encoding === undefined) {
+    const strangers = strangersIn(text).map((character) => `"${character}"`)
+    return unfit(0, `has ${strangers.join(', ')}, which GSM-7 lacks; mode AUTO or UNICODE sends it all the same`)
+  }
+  const { parts } = measureText(text, encoding)
+  const { multipart = false } = variant
+  if (parts <= (multipart ? MAX_SEGMENTS : 1)) return { segments: parts, violations: [] }
+  const takes = `takes ${parts} SMS in ${encoding === 'GSM7' ? 'GSM-7' : 'UCS-2'}`
+  return unfit(parts, multipart ? `${takes}; ${MAX_SEGMENTS} are the most` : `${takes}; with multipart it may take up to ${MAX_SEGMENTS}`)
+}
+
+function unfit(segments: number, reason: string) {
+  return { segments, violations: [{ path: '/smsFallback/smsMessagesPlan/0/content', reason }] }
+}

@@ -1,0 +1,42 @@
+import type { Executor } from '../db/pool.ts'
+
+/** What a recipient did, for the reports and events of the account that it concerns. */
+export type Action = {
+  accountId: number
+  agentId: string
+  recipient: string
+  messageId: string | undefined
+  kind: 'clicked' | 'tapped' | 'wrote' | 'shared-location' | 'sent-file' | 'opted-out' | 'opted-in'
+  channel: 'rcs' | 'sms'
+  occurredAt: Date
+  buttonId?: string | undefined
+  text?: string | undefined
+  payload?: string | undefined
+  url?: string | undefined
+  latitude?: number
+  longitude?: number
+}
+
+/** Its time by the network's clock, but never in the future. */
+export async function recordAction(db: Executor, action: Action): Promise<void> {
+  await db.query({
+    name: 'record-action',
+    text: `insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, occurred_at, button_id, text, payload, url, latitude, longitude)
+           values ($1, $2, $3, $4, $5, $6, least($7::timestamptz, now()), $8, $9, $10, $11, $12, $13)`,
+    values: [
+      action.accountId,
+      action.agentId,
+      action.recipient,
+      action.messageId,
+      action.kind,
+      action.channel,
+      action.occurredAt,
+      action.buttonId,
+      action.text,
+      action.payload,
+      action.url,
+      action.latitude,
+      action.longitude,
+    ],
+  })
+}

@@ -1,0 +1,96 @@
+import { requireAccount } from '../accounts/accounts.ts'
+import type { Executor } from '../db/pool.ts'
+import { OperatorError } from '../errors.ts'
+import { notAssigned, withAssignedAgent } from './agents.ts'
+import { folded } from './words.ts'
+
+export type NewAutoReply = { accountId: number; agentId: string; keyword: string; templateId: number }
+export type AutoReply = NewAutoReply & { autoReplyId: number; createdAt: Date }
+
+/** As incoming texts are held against them. */
+export type KeywordReply = { id: number; keyword: string; templateId: number }
+
+const AUTO_REPLY = `id as "autoReplyId", account_id as "accountId", agent_id as "agentId", keyword, template_id as "templateId", created_at as "createdAt"`
+const MAX_KEYWORD_LENGTH = 100
+
+/** The keyword is kept as it is compared. Of two with the same one at once, the second is told about the first. */
+export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<AutoReply> {
+  const { accountId, agentId, templateId } = reply
+  const keyword = folded(reply.keyword)
+  if (keyword === '' || [...keyword].length > MAX_KEYWORD_LENGTH) {
+    throw new OperatorError(`A keyword needs a letter or a digit, and has at most ${MAX_KEYWORD_LENGTH} characters.`)
+  }
+  const { rows } = await withAssignedAgent(accountId, agentId, () =>
+    db.query<AutoReply>(
+      `insert into auto_replies (account_id, agent_id, keyword, template_id)
+       select account_id, $2, $3, id from templates where account_id = $1 and id = $4 and status = 'APPROVED'
+       on conflict (account_id, agent_id, keyword) do nothing
+       returning ${AUTO_REPLY}`,
+      [accountId, agentId, keyword, templateId],
+    ),
+  )
+  if (rows[0] !== undefined) return rows[0]
+  await explainRefusal(db, { ...reply, keyword })
+  // What stood in the way has gone meanwhile.
+  return await addAutoReply(db, reply)
+}
+
+async function explainRefusal(db: Executor, { accountId, agentId, keyword, templateId }: NewAutoReply): Promise<void> {
+  const { rows } = await db.query<{ assigned: boolean; status: string | null; taken: number | null }>(
+    `select exists (select from agent_assignments where account_id = $1 and agent_id = $2) as assigned,
+       (select status from templates where account_id = $1 and id = $4) as status,
+       (select id from auto_replies where account_id = $1 and agent_id = $2 and keyword = $3) as taken`,
+    [accountId, agentId, keyword, templateId],
+  )
+  const { assigned, status, taken } = rows[0] as { assigned: boolean; status: string | null; taken: number | null }
+  if (!assigned) throw notAssigned(accountId, agentId)
+  if (status === null) throw new OperatorError(`Account ${accountId} has no template ${templateId}.`)
+  if (status !== 'APPROVED') throw new OperatorError(`The template ${templateId} is not approved; only an approved one can be sent.`)
+  if (taken !== null) throw new OperatorError(`The automatic reply ${taken} has the keyword "${keyword}" already; remove that one first.`)
+}
+
+/** Of one account, or of all. */
+export async function listAutoReplies(db: Executor, accountId?: number): Promise<AutoReply[]> {
+  if (accountId !== undefined) {
+    await requireAccount(db, accountId)
+  }
+  const { rows } = await db.query<AutoReply>(
+    `select ${AUTO_REPLY} from auto_replies where $1::int is null or account_id = $1 order by account_id, agent_id, keyword`,
+    [accountId ?? null],
+  )
+  return rows
+}
+
+export async function removeAutoReply(db: Executor, autoReplyId: number): Promise<AutoReply> {
+  const { rows } = await db.query<AutoReply>(`delete from auto_replies where id = $1 returning ${AUTO_REPLY}`, [autoReplyId])
+  if (rows[0] === undefined) {
+    throw new OperatorError(`There is no automatic reply ${autoReplyId}; "herald auto-reply list" shows those there are.`)
+  }
+  return rows[0]
+}
+
+/** For whoever takes up what was written to this agent. A template may have become a draft since: that is for the sending to see. */
+export async function readAutoReplies(db: Executor, accountId: number, agentId: string): Promise<KeywordReply[]> {
+  const { rows } = await db.query<KeywordReply>({
+    name: 'read-auto-replies',
+    text: `select id, keyword, template_id as "templateId" from auto_replies where account_id = $1 and agent_id = $2 order by id`,
+    values: [accountId, agentId],
+  })
+  return rows
+}
+
+/**
+ * Whether this number may be answered by itself now: true at most once in any minute, so that two robots never talk for ever. Of many at
+ * once one gets it, since the others wait for its row and then find it taken. The time is the one after that wait, not that of the
+ * transaction's begin. A transaction that is rolled back gives the turn back.
+ */
+export async function takeReplyTurn(db: Executor, accountId: number, phone: string): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'take-reply-turn',
+    text: `insert into auto_reply_turns as t (account_id, phone, replied_at) values ($1, $2, clock_timestamp())
+           on conflict (account_id, phone) do update set replied_at = clock_timestamp()
+           where t.replied_at <= clock_timestamp() - interval '1 minute'`,
+    values: [accountId, phone],
+  })
+  return rowCount === 1
+}

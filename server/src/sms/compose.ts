@@ -1,0 +1,86 @@
+import { withoutDiacritics } from './diacritics.ts'
+import { countSeptets } from './gsm7.ts'
+import type { SmsEncoding } from './parts.ts'
+
+// A link goes on until what nobody has in one: white space, angle brackets, a double quote, an emoji (written right behind a link, it would
+// otherwise become part of the host's name), a character that can't be seen; or a comma or semicolon before the next link. It does not
+// begin within a word, where the scheme would be another. Each step looks at most nine characters ahead, and no step is ever taken back, so
+// that the time is linear in the text.
+const LINK = /(?<![a-z0-9])https?:\/\/(?:(?![,;]https?:\/\/)[^\s<>"\p{Cc}\p{Cf}\p{Extended_Pictographic}\p{Regional_Indicator}])+/giu
+// Ends a sentence or a quotation rather than the link. Of what is not ASCII that is all punctuation: ”, », …, the full stop of Chinese.
+const TRAILING = /[.,;:!?'"[\p{P}--\p{ASCII}]]/v
+const OPENING = new Map([
+  [')', '('],
+  [']', '['],
+  ['}', '{'],
+])
+const MAX_LINK_LENGTH = 2048
+
+/** The http and https links of a text, as a reader sees them, in the order in which they stand there. */
+export function linksIn(content: string): string[] {
+  return findLinks(content).map(({ link }) => link)
+}
+
+export type SmsText = { content: string; diacriticalSigns?: boolean; urlShortening?: boolean }
+
+/**
+ * The text as it is sent. `shortLink` is asked for each link, by its index among those of `linksIn`; one that stands there twice is two.
+ * Links that stay, stay to the letter: without its marks a link would lead elsewhere.
+ */
+export function composeText(
+  { content, diacriticalSigns = false, urlShortening = false }: SmsText,
+  shortLink: (index: number) => string,
+): string {
+  const written = (prose: string) => (diacriticalSigns ? prose : withoutDiacritics(prose))
+  let text = ''
+  let from = 0
+  for (const [index, { at, link }] of findLinks(content).entries()) {
+    text += written(content.slice(from, at)) + (urlShortening ? shortLink(index) : link)
+    from = at + link.length
+  }
+  return text + written(content.slice(from))
+}
+
+function findLinks(content: string): { at: number; link: string }[] {
+  return Array.from(content.matchAll(LINK), ({ 0: run, index: at }) => ({ at, link: withoutTrailing(run) })).filter(
+    ({ link }) => link.length <= MAX_LINK_LENGTH && URL.canParse(link),
+  )
+}
+
+/** Without the punctuation after the link, and without a closing bracket that was opened before it. */
+function withoutTrailing(run: string): string {
+  const counts = new Map<string, number>()
+  const count = (character: string) => counts.get(character) ?? 0
+  for (const character of run) counts.set(character, count(character) + 1)
+  let end = run.length
+  for (; end > 0; end -= 1) {
+    const last = run.charAt(end - 1)
+    const opening = OPENING.get(last)
+    const isUnbalanced = opening !== undefined && count(last) > count(opening)
+    if (!isUnbalanced && !TRAILING.test(last)) break
+    counts.set(last, count(last) - 1)
+  }
+  return run.slice(0, end)
+}
+
+export type SmsMode = 'AUTO' | 'GSM7' | 'UNICODE'
+
+/** What a text is sent in; undefined where the mode is GSM-7 and the text does not fit it. */
+export function encodingFor(mode: SmsMode, text: string): SmsEncoding | undefined {
+  if (mode === 'UNICODE') return 'UCS2'
+  if (countSeptets(text) !== undefined) return 'GSM7'
+  return mode === 'AUTO' ? 'UCS2' : undefined
+}
+
+// Enough to find them in the text; an error that names them all could be longer than the text.
+const MAX_STRANGERS = 5
+
+/** The first few characters of a text that GSM-7 lacks, each once: for the error that tells so. */
+export function strangersIn(text: string): string[] {
+  const strangers = new Set<string>()
+  for (const character of text) {
+    if (countSeptets(character) === undefined) strangers.add(character)
+    if (strangers.size === MAX_STRANGERS) break
+  }
+  return [...strangers]
+}

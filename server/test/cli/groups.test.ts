@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { progressLine } from '../../src/cli/group.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { heraldJson, runHerald } from '../support/process.ts'
+import { createCaller } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const env = { HERALD_DATABASE_URL }
+const { accountId } = await createCaller(pool)
+const account = `${accountId}`
+const directory = mkdtempSync(join(tmpdir(), 'herald-groups-'))
+after(() => rmSync(directory, { recursive: true }))
+
+function file(name: string, content: string): string {
+  const path = join(directory, name)
+  writeFileSync(path, content)
+  return path
+}
+
+/** The command with a small heap and a pipe as its standard input. */
+function spawnImport(account: string, env: Record<string, string>) {
+  const herald = fileURLToPath(new URL('../../bin/herald.js', import.meta.url))
+  const child = spawn(process.execPath, ['--max-old-space-size=32', herald, 'group', 'import', account, '9', '-', '--json'], {
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
+    stdio: 'pipe',
+  })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.on('data', (chunk) => {
+    output.stdout += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    output.stderr += chunk
+  })
+  return { child, output }
+}
+
+describe('herald group', { concurrency: 2 }, () => {
+  test('import says what it did, as JSON and in words, and list shows the group', async () => {
+    const path = file('people.csv', 'phone,city\n+48500100201,X\n+48500100202,Y\n+48500100201,Z\n12,X\n')
+    const rejected = [{ line: 5, reason: '"12" is not a possible international phone number' }]
+    assert.deepEqual(await heraldJson(['group', 'import', account, '7', path, '--name', 'People'], env), {
+      group: 7,
+      imported: 2,
+      unchanged: 0,
+      repeated: 1,
+      rejectedLines: 1,
+      rejected,
+    })
+    const again = await runHerald(['group', 'import', account, '7', path], env)
+    assert.deepEqual(again, {
+      code: 0,
+      stderr: '',
+      stdout: [
+        '2 recipients of the file are in group 7 now; 2 of them were so before.',
+        '1 line has a number that stands again further down; the last one counts.',
+        '1 line was rejected:',
+        '  line 5: "12" is not a possible international phone number',
+        '',
+      ].join('\n'),
+    })
+    const [group] = await heraldJson(['group', 'list', account], env)
+    assert.deepEqual([group.number, group.name, group.members], [7, 'People', 2])
+    assert.match((await runHerald(['group', 'list', account], env)).stdout, /^GROUP +NAME +MEMBERS +CREATED +UPDATED\n7 +People +2 +20/)
+  })
+
+  test('where nothing can be imported, it ends with 1 and says why', async () => {
+    const path = file('wrong.csv', `phone\n${'x\n'.repeat(30)}`)
+    const { code, stdout } = await runHerald(['group', 'import', account, '8', path], env)
+    assert.equal(code, 1)
+    const lines = stdout.split('\n')
+    assert.deepEqual(lines.slice(0, 3), [
+      'Nothing was imported.',
+      '30 lines were rejected:',
+      '  line 2: "x" is not a possible international phone number',
+    ])
+    assert.equal(lines.at(-2), '  and more; --json lists the first 30.')
+  })
+
+  const mistakes: [string[], RegExp][] = [
+    [['import', '999', '1', file('fine.csv', 'phone\n+48500100200\n')], /^There is no account 999; "herald account list" shows those/],
+    [['import', account, '1', join(directory, 'none.csv')], /^There is no file .*none\.csv\.\n$/],
+    [['import', account, '1', directory], /is a directory, not a file\.\n$/],
+    [['import', account, '2147483648', 'x.csv'], /A group is a whole number from 1 to 2147483647/],
+  ]
+  for (const [args, sentence] of mistakes) {
+    test(`${args.join(' ').replace(directory, '')}: a clear sentence, and not zero`, async () => {
+      const { code, stdout, stderr } = await runHerald(['group', ...args], env)
+      assert.deepEqual([code, stdout], [1, ''])
+      assert.match(stderr, sentence)
+      assert.doesNotMatch(stderr, /\n\s+at /, 'no stack')
+    })
+  }
+
+  test('100,000 rows of 300 bytes from a pipe go through a heap of 32 MB; killed in the middle, nothing has changed', async () => {
+    const note = 'n'.repeat(280)
+    const lines = (from: number) => Array.from({ length: 1_000 }, (_, index) => `+48${500_000_000 + from + index},${note}\n`).join('')
+    const killed = spawnImport(account, env)
+    killed.child.stdin.on('error', () => {})
+    killed.child.stdin.write(`phone,note\n${lines(0)}${lines(1_000)}${lines(2_000)}${lines(3_000)}`)
+    await until('a portion is in the database', async () => {
+      const { rows } = await pool.query(`select from pg_stat_activity where datname = current_database() and query like 'copy arrivals%'`)
+      return rows.length > 0
+    })
+    killed.child.kill('SIGKILL')
+    await once(killed.child, 'close')
+    assert.deepEqual((await pool.query('select from group_members where group_number = 9')).rows, [])
+
+    const { child, output } = spawnImport(account, env)
+    child.stdin.write('phone,note\n')
+    for (let from = 0; from < 100_000; from += 1_000) if (!child.stdin.write(lines(from))) await once(child.stdin, 'drain')
+    child.stdin.end()
+    const [code] = await once(child, 'close')
+    assert.equal(code, 0, output.stderr)
+    assert.equal(JSON.parse(output.stdout).imported, 100_000)
+    const { rows } = await pool.query(`select count(*) as members from group_members where group_number = 9 and attributes->>'note' = $1`, [
+      note,
+    ])
+    assert.deepEqual(rows, [{ members: 100_000 }])
+  })
+
+  test('Ctrl-C ends an import that waits for its input', async () => {
+    const quiet = await createTestDatabase()
+    const { accountId } = await createCaller(quiet.pool)
+    const { child, output } = spawnImport(`${accountId}`, { HERALD_DATABASE_URL: quiet.url })
+    child.stdin.write('phone\n+48500100200\n')
+    await until('it has a temporary table', async () => {
+      const { rows } = await quiet.pool.query(`select from pg_class where relname = 'arrivals'`)
+      return rows.length > 0
+    })
+    child.kill('SIGINT')
+    assert.deepEqual(await once(child, 'close'), [130, null], output.stderr)
+  })
+})
+
+test('progress has rows, rate, and percent where the size is known', () => {
+  const reading = { phase: 'reading' as const, rows: 123_456, bytes: 420 }
+  assert.equal(progressLine(reading, { elapsedMs: 2_000, bytes: 1_000 }), '123,456 rows read, 61,728 a second, 42 %')
+  assert.equal(progressLine(reading, { elapsedMs: 2_000, bytes: undefined }), '123,456 rows read, 61,728 a second')
+  assert.match(progressLine({ ...reading, phase: 'writing' }, { elapsedMs: 1, bytes: 1 }), /^123,456 rows read, now/)
+})

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after } from 'node:test'
+import { assignAgent } from '../../../src/agents/agents.ts'
+import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
+import { createPool, type Pool } from '../../../src/db/pool.ts'
+import { createEventTaker } from '../../../src/delivery/receipts.ts'
+import { takeUpReplies } from '../../../src/delivery/replies.ts'
+import { createLogger } from '../../../src/http/log.ts'
+import { createTemplate } from '../../../src/templates/templates.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { CARRIER, createSender, type Sender } from '../support.ts'
+
+// A database with two nodes on it, and what people do, as networks tell it.
+
+export const { url, pool } = await createTestDatabase()
+export const otherNode = createPool({ connectionString: url }, () => {})
+after(() => otherNode.end())
+// Messages of up to 31 days ago, whichever day it is: a database that is new has this month's partition and later ones.
+await pool.query(`do $$ declare month timestamp; begin
+  for n in 1..2 loop
+    month := date_trunc('month', now() at time zone 'UTC') - n * interval '1 month';
+    execute format('create table messages_%s partition of messages for values from (%L) to (%L)', to_char(month, 'YYYY_MM'),
+      uuid_v7_from(month at time zone 'UTC'), uuid_v7_from((month + interval '1 month') at time zone 'UTC'));
+  end loop; end $$`)
+
+export const PHONE = '+48500100299'
+export const ELSEWHERE = 'elsewhere'
+
+let log = ''
+export const logger = createLogger('info', {
+  write: (line) => {
+    log += line
+  },
+})
+
+/** The lines that `work` makes a node write. */
+export async function logged(work: () => Promise<unknown>): Promise<any[]> {
+  log = ''
+  await work()
+  assert.doesNotMatch(log, /48500|CANARY/, 'no number and no text is logged')
+  return log
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+}
+
+export type Happened = { agoMs?: number; phone?: string; carrier?: string; eventId?: string }
+
+/** Somebody did this to the sender's agent. */
+export function did({ agentId }: { agentId: string }, what: Record<string, unknown>, happened: Happened = {}): CarrierEvent {
+  const { agoMs = 0, phone = PHONE, carrier = CARRIER, eventId = randomUUID() } = happened
+  return { carrier, eventId, phone, agentId, occurredAt: new Date(Date.now() - agoMs), ...what } as unknown as CarrierEvent
+}
+
+export function wrote(sender: { agentId: string }, text: string, happened?: Happened): CarrierEvent {
+  return did(sender, { kind: 'wrote', text }, happened)
+}
+
+export function tapped(sender: { agentId: string }, messageId: string, buttonId: string, happened?: Happened): CarrierEvent {
+  return did(sender, { kind: 'tapped', messageId, buttonId, text: undefined }, happened)
+}
+
+export function wroteSms(number: string, text: string): CarrierEvent {
+  const { agentId, ...event } = did({ agentId: '' }, { kind: 'wrote', number, text }) as CarrierEvent & { agentId?: string }
+  return event as CarrierEvent
+}
+
+/** The node is told, and takes it up. */
+export async function tell(events: CarrierEvent[], node: Pool = pool): Promise<void> {
+  await createEventTaker(node)(events)
+  await takeUpReplies(node, logger)
+}
+
+/** Two nodes are told at the same moment, and take it up twice each. */
+export async function tellBoth(events: CarrierEvent[]): Promise<void> {
+  await Promise.all([pool, otherNode].map((node) => createEventTaker(node)(events)))
+  await Promise.all([pool, otherNode, pool, otherNode].map((node) => takeUpReplies(node, logger)))
+}
+
+export const TEXT = { type: 'MESSAGE', content: 'Hello' }
+export const MINUTE_MS = 60_000
+export const DAY_MS = 86_400_000
+
+/** `agoMs`: when it was accepted; `sentAgoMs`: when the network had it, undefined where it refused it. */
+export type Made = { content?: object; test?: boolean; agoMs?: number; sentAgoMs?: number | undefined }
+
+/** A message as it is once it was sent. */
+export async function sentMessage({ accountId, agentId }: { accountId: number; agentId: string }, made: Made = {}): Promise<string> {
+  const { content = TEXT, test: isTest = false, agoMs = MINUTE_MS } = made
+  const sentAgoMs = 'sentAgoMs' in made ? made.sentAgoMs : agoMs
+  const acceptedAt = Date.now() - agoMs
+  const id = `${acceptedAt.toString(16).padStart(12, '0')}7${randomUUID().replaceAll('-', '').slice(13)}`
+  const { rows } = await pool.query<{ id: string }>(
+    `insert into messages (id, account_id, agent_id, recipient, basic, test, content, accepted_at, expires_at, status, sent_at,
+                           failed_at, failure_reason, failure_description)
+     select $1, $2, $3, $4, false, $5, $6, $7, $7::timestamptz + interval '60 days', case when $8::timestamptz is null then 'FAILED' else 'SENT' end, $8,
+       failed.at, case when failed.at is not null then 'REJECTED' end, case when failed.at is not null then 'No.' end
+     from (select case when $8::timestamptz is null then $7::timestamptz end as at) as failed
+     returning id`,
+    [
+      id,
+      accountId,
+      agentId,
+      PHONE,
+      isTest,
+      content,
+      new Date(acceptedAt),
+      sentAgoMs === undefined ? null : new Date(Date.now() - sentAgoMs),
+    ],
+  )
+  return (rows[0] as { id: string }).id
+}
+
+/** What the account knows of what people did, oldest first, without what is not there. */
+export async function actionsOf({ accountId }: { accountId: number }): Promise<any[]> {
+  const { rows } = await pool.query(
+    `select json_strip_nulls(to_json(a)) as action from (
+       select kind, channel, agent_id as "agentId", message_id as "messageId", button_id as "buttonId", text, payload, url, latitude, longitude
+       from recipient_actions where account_id = $1 and recipient = $2 order by occurred_at, id
+     ) as a`,
+    [accountId, PHONE],
+  )
+  return rows.map(({ action }) => action)
+}
+
+export async function messagesOf({ accountId }: { accountId: number }): Promise<any[]> {
+  const { rows } = await pool.query(
+    `select m.id, m.agent_id as "agentId", m.traffic, m.triggered_by as "triggeredBy", m.test, coalesce(m.content, c.message) as content, q.task
+     from messages m left join contents c on c.id = m.content_id left join queue q on q.message_id = m.id
+     where m.account_id = $1 and m.traffic = 'SERVICEREQUEST' and m.recipient = $2 order by m.id`,
+    [accountId, PHONE],
+  )
+  return rows
+}
+
+/** All that anything said here could change. */
+export async function everything(): Promise<unknown> {
+  const tables = ['messages', 'message_events', 'queue', 'sms_queue', 'recipient_actions', 'opt_outs', 'auto_reply_turns']
+  const all = tables.map((table) => `(select coalesce(json_agg(t order by t::text), '[]') from ${table} t) as ${table}`)
+  return (await pool.query(`select ${all.join()}`)).rows[0]
+}
+
+export async function template({ accountId }: Sender, message: object = TEXT): Promise<number> {
+  const input = { name: 'Template', basic: false, status: 'APPROVED', message } as Parameters<typeof createTemplate>[2]
+  return (await createTemplate(pool, accountId, input)).id
+}
+
+export function triggering(templateId: number, id = 'more') {
+  return { ...TEXT, buttons: [{ id, type: 'trigger_template', text: 'More', templateId }] }
+}
+
+/** Connections that wait for what another holds. */
+export const WAITING = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+
+/** Another account with the same agent. */
+export async function partnerOf({ agentId }: Sender): Promise<Sender> {
+  const partner = await createSender(pool)
+  await assignAgent(pool, agentId, partner.accountId)
+  return { ...partner, agentId }
+}

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { transaction } from '../../src/db/pool.ts'
+import { addAutoReply, listAutoReplies, readAutoReplies, removeAutoReply, takeReplyTurn } from '../../src/replies/auto-replies.ts'
+import { matchingKeyword } from '../../src/replies/words.ts'
+import { createTemplate, type TemplateStatus } from '../../src/templates/templates.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createAssignedAgent, createCaller } from '../support/service.ts'
+
+const { pool } = await createTestDatabase()
+
+async function newTemplate(accountId: number, status: TemplateStatus = 'APPROVED'): Promise<number> {
+  const { id } = await createTemplate(pool, accountId, { name: 'T', basic: false, status, message: { type: 'MESSAGE', content: 'Hello' } })
+  return id
+}
+
+async function newAccount() {
+  const { accountId } = await createCaller(pool)
+  return { accountId, agentId: await createAssignedAgent(pool, accountId), templateId: await newTemplate(accountId) }
+}
+
+describe('an automatic reply', () => {
+  test('is kept under its keyword as that is compared, and read for its agent', async () => {
+    const account = await newAccount()
+    const { autoReplyId, createdAt, ...reply } = await addAutoReply(pool, { ...account, keyword: ' Godziny, OTWARCIA? ' })
+    assert.deepEqual(reply, { ...account, keyword: 'godziny otwarcia' })
+    const replies = await readAutoReplies(pool, account.accountId, account.agentId)
+    assert.deepEqual(replies, [{ id: autoReplyId, keyword: 'godziny otwarcia', templateId: account.templateId }])
+    assert.equal(matchingKeyword('Jakie są godziny otwarcia?', replies)?.templateId, account.templateId)
+    const otherAgent = await createAssignedAgent(pool, account.accountId)
+    assert.deepEqual(await readAutoReplies(pool, account.accountId, otherAgent), [])
+    const other = await newAccount()
+    assert.deepEqual(await readAutoReplies(pool, other.accountId, account.agentId), [])
+    assert.deepEqual(await listAutoReplies(pool, account.accountId), [{ autoReplyId, createdAt, ...reply }])
+    assert.deepEqual(await listAutoReplies(pool, other.accountId), [])
+    assert.ok((await listAutoReplies(pool)).some((listed) => listed.autoReplyId === autoReplyId))
+  })
+
+  test('is the only one of its keyword and agent, however it is written and however many add it at once', async () => {
+    const account = await newAccount()
+    const spellings = ['Łódź', 'lodz', 'LODZ!', 'łódź', 'Lódź', ' lodz', 'łodz', 'LÓDŹ']
+    const tries = await Promise.allSettled(spellings.map((keyword) => addAutoReply(pool, { ...account, keyword })))
+    assert.equal(tries.filter(({ status }) => status === 'fulfilled').length, 1)
+    const [{ autoReplyId } = { autoReplyId: 0 }] = await listAutoReplies(pool, account.accountId)
+    const message = `The automatic reply ${autoReplyId} has the keyword "lodz" already; remove that one first.`
+    for (const tried of tries) if (tried.status === 'rejected') assert.equal(tried.reason.message, message)
+    await addAutoReply(pool, { ...account, agentId: await createAssignedAgent(pool, account.accountId), keyword: 'lodz' })
+    assert.equal((await removeAutoReply(pool, autoReplyId)).keyword, 'lodz')
+    await addAutoReply(pool, { ...account, keyword: 'lodz' })
+  })
+
+  test('that can’t be is refused in a sentence, and leaves nothing behind', async () => {
+    const account = await newAccount()
+    const { accountId, agentId } = account
+    const other = await newAccount()
+    const draft = await newTemplate(accountId, 'DRAFT')
+    const good = { ...account, keyword: 'hours' }
+    const notAssigned = (agent: string, id: number) =>
+      `The agent ${agent} is not assigned to account ${id}, or one of the two does not exist; see "herald agent list" and "herald account list".`
+    const keywordRule = 'A keyword needs a letter or a digit, and has at most 100 characters.'
+    const mistakes: [typeof good, string][] = [
+      [{ ...good, agentId: 'nobody' }, notAssigned('nobody', accountId)],
+      [{ ...good, agentId: other.agentId }, notAssigned(other.agentId, accountId)],
+      [{ ...good, accountId: 999_999 }, notAssigned(agentId, 999_999)],
+      [{ ...good, templateId: other.templateId }, `Account ${accountId} has no template ${other.templateId}.`],
+      [{ ...good, templateId: 999_999 }, `Account ${accountId} has no template 999999.`],
+      [{ ...good, templateId: draft }, `The template ${draft} is not approved; only an approved one can be sent.`],
+      [{ ...good, keyword: '?!' }, keywordRule],
+      [{ ...good, keyword: 'x'.repeat(101) }, keywordRule],
+      [{ ...good, keyword: 'ß'.repeat(51) }, keywordRule],
+    ]
+    for (const [reply, message] of mistakes) await assert.rejects(addAutoReply(pool, reply), { message })
+    assert.deepEqual(await listAutoReplies(pool, accountId), [])
+    await addAutoReply(pool, { ...good, keyword: 'ß'.repeat(50) })
+  })
+
+  test('that is not there can’t be removed, and an account that is not there not listed', async () => {
+    await assert.rejects(removeAutoReply(pool, 999_999), {
+      message: 'There is no automatic reply 999999; "herald auto-reply list" shows those there are.',
+    })
+    await assert.rejects(listAutoReplies(pool, 999_999), {
+      message: 'There is no account 999999; "herald account list" shows those there are.',
+    })
+  })
+})
+
+describe('a number is answered by itself', () => {
+  const PHONE = '+48500100200'
+  const tries = async (accountId: number) =>
+    (await Promise.all(Array.from({ length: 20 }, () => takeReplyTurn(pool, accountId, PHONE)))).filter(Boolean).length
+  const backdate = (accountId: number, seconds: number) =>
+    pool.query(`update auto_reply_turns set replied_at = clock_timestamp() - $2 * interval '1 second' where account_id = $1`, [
+      accountId,
+      seconds,
+    ])
+
+  test('once in a minute, however many ask at once', async () => {
+    assert.equal(await tries(1), 1)
+    assert.equal(await tries(1), 0)
+    await backdate(1, 50)
+    assert.equal(await tries(1), 0)
+    await backdate(1, 60)
+    assert.equal(await tries(1), 1)
+    assert.equal(await tries(1), 0)
+  })
+
+  test('once in a minute for each account, and each number', async () => {
+    assert.equal(await takeReplyTurn(pool, 2, PHONE), true)
+    assert.equal(await takeReplyTurn(pool, 3, PHONE), true)
+    assert.equal(await takeReplyTurn(pool, 2, '+48500100201'), true)
+    assert.equal(await takeReplyTurn(pool, 2, PHONE), false)
+  })
+
+  test('by another, where the one whose turn it was could not finish', async () => {
+    const rolledBack = transaction(pool, async (tx) => {
+      assert.equal(await takeReplyTurn(tx, 4, PHONE), true)
+      throw new Error('rolled back')
+    })
+    await assert.rejects(rolledBack, /rolled back/)
+    assert.equal(await tries(4), 1)
+  })
+
+  test('a minute after the answer, not after the beginning of the transaction that gave it', async () => {
+    await transaction(pool, async (tx) => {
+      await tx.query('select pg_sleep(0.05)')
+      await takeReplyTurn(tx, 5, PHONE)
+      const { rows } = await tx.query(
+        "select replied_at > now() + interval '40 milliseconds' as late from auto_reply_turns where account_id = 5",
+      )
+      assert.equal(rows[0].late, true)
+    })
+  })
+})
