@@ -3,6 +3,8 @@ import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { createAuthenticator } from './accounts/authenticate.ts'
 import { AGENTS_TAG, agentRoutes } from './agents/routes.ts'
+import { campaignRoutes } from './campaigns/routes.ts'
+import { CAMPAIGNS_TAG } from './campaigns/schemas.ts'
 import { googleRbmWebhook, type WebhookOptions } from './carriers/google-rbm/webhook.ts'
 import type { Config } from './config.ts'
 import { CONTENT_SCHEMAS } from './content/content.ts'
@@ -66,15 +68,14 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   answerUnknownRoutes(app)
   acceptJsonOnly(app)
   checkQueryFirst(app)
-  await describeApi(app, { version: packageJson.version, tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG] })
+  await describeApi(app, { version: packageJson.version, tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG] })
 
   serveHealth(app, pool, () => stopping)
   serveDocs(app)
   if (config.metricsAddress === undefined) serveMetrics(app, metrics)
   if (webhook !== undefined) await app.register(googleRbmWebhook, webhook)
   if (roles.includes('api')) await app.register(linkRoutes, { pool })
-  if (roles.includes('api'))
-    await app.register((v1) => addApiRoutes(v1, config, pool, () => config.publicUrl ?? listeningUrl(app)), { prefix: '/v1' })
+  if (roles.includes('api')) await app.register((v1) => addApiRoutes(v1, config, pool, () => shortLinksAt(config, app)), { prefix: '/v1' })
   await app.ready()
   return {
     fastify: app,
@@ -85,7 +86,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   }
 }
 
-async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool, publicUrl: () => string): Promise<void> {
+async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool, publicUrl: () => string | undefined): Promise<void> {
   let limiter = createMemoryLimiter()
   if (config.limits.store === 'database') {
     const shared = createDatabaseLimiter(pool)
@@ -101,4 +102,10 @@ async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool, pub
   await v1.register(agentRoutes, { pool })
   await v1.register(templateRoutes, { pool })
   await v1.register(messageRoutes, { pool, publicUrl })
+  await v1.register(campaignRoutes, { pool, publicUrl })
+}
+
+/** With real networks nobody could follow a link to where this process happens to listen. */
+function shortLinksAt({ publicUrl, carriersFile }: Config, app: FastifyInstance): string | undefined {
+  return publicUrl ?? (carriersFile === undefined ? listeningUrl(app) : undefined)
 }

@@ -75,6 +75,16 @@ function url(...protocols: string[]): Parser<string> {
   }
 }
 
+/** Where paths can be added to: a host, and perhaps a path. As ASCII, since it goes into SMS. */
+const publicAddress: Parser<string> = (value) => {
+  const parsed = URL.parse(value)
+  const isBare = parsed !== null && parsed.search === '' && parsed.hash === '' && parsed.username === '' && parsed.password === ''
+  if (!isBare || !/^https?:$/.test(parsed.protocol) || /[?#]/.test(value)) {
+    throw new Expected('an address such as https://go.example.com, with no query, fragment or credentials')
+  }
+  return parsed.href.replace(/\/+$/, '')
+}
+
 const file: Parser<Buffer> = (value) => {
   try {
     return readFileSync(value)
@@ -146,7 +156,7 @@ export function loadConfig(env: Environment): Config {
     tls: cert !== undefined && key !== undefined ? { cert, key } : undefined,
     trustProxy: read('HERALD_TRUST_PROXY', networks, []),
     metricsAddress: read('HERALD_METRICS_ADDRESS', hostAndPort, undefined),
-    publicUrl: read('HERALD_PUBLIC_URL', url('http:', 'https:'), undefined),
+    publicUrl: read('HERALD_PUBLIC_URL', publicAddress, undefined),
     carriersFile: read('HERALD_CARRIERS', filePath, undefined),
     simulatorDelayMs: read('HERALD_SIMULATOR_DELAY_MS', integer(0, 3_600_000), 500),
     webhookAllowPrivate: read('HERALD_WEBHOOK_ALLOW_PRIVATE', boolean, false),

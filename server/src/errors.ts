@@ -24,6 +24,8 @@ export const ERRORS = {
     when: 'The template, or one that a button sends, does not exist or belongs to another account.',
   },
   RCS_MESSAGE_NOT_FOUND: { status: 404, when: 'The message does not exist, or belongs to another account.' },
+  RCS_CAMPAIGN_NOT_FOUND: { status: 404, when: 'The campaign does not exist, or belongs to another account.' },
+  RCS_SEGMENT_NOT_FOUND: { status: 404, when: 'A group does not exist, or belongs to another account.' },
   RCS_ROUTE_NOT_FOUND: { status: 404, when: 'There is no such path.' },
   RCS_METHOD_NOT_ALLOWED: { status: 405, when: 'The path exists, but not for this method; the header Allow lists those it has.' },
   RCS_REQUEST_TIMEOUT: { status: 408, when: 'The request did not arrive completely in time.' },

@@ -3,6 +3,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { accountCommand } from './cli/account.ts'
 import { agentCommand } from './cli/agent.ts'
 import { autoReplyCommand } from './cli/auto-reply.ts'
+import { campaignCommand } from './cli/campaign.ts'
 import { groupCommand } from './cli/group.ts'
 import { keyCommand } from './cli/key.ts'
 import { migrateCommand } from './cli/migrate.ts'
@@ -18,6 +19,7 @@ const program = new Command('herald')
   .addCommand(accountCommand)
   .addCommand(keyCommand)
   .addCommand(agentCommand)
+  .addCommand(campaignCommand)
   .addCommand(groupCommand)
   .addCommand(autoReplyCommand)
   .addCommand(optOutCommand)

@@ -9,6 +9,10 @@ export function isRealDate(text: string): boolean {
   return utcMidnight(text) !== undefined
 }
 
+// An offset can lead out of the years that a text, and PostgreSQL, can name.
+const FIRST_MS = Date.UTC(100, 0, 1)
+const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
 /** The time that a text with a zone names, to the millisecond; undefined where it names none, or leaves the zone open. */
 export function parseTimestamp(text: string): Date | undefined {
   const [whole, date = '', hours, minutes, seconds = '0', fraction = '', sign, offsetHours = '0', offsetMinutes = '0'] =
@@ -17,7 +21,8 @@ export function parseTimestamp(text: string): Date | undefined {
   if (whole === undefined || midnight === undefined) return undefined
   const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * (sign === '-' ? -1 : 1)
   const minutesOfDay = Number(hours) * 60 + Number(minutes) - offset
-  return new Date(midnight + minutesOfDay * 60_000 + Number(seconds) * 1_000 + Number(fraction.slice(0, 3).padEnd(3, '0')))
+  const time = midnight + minutesOfDay * 60_000 + Number(seconds) * 1_000 + Number(fraction.slice(0, 3).padEnd(3, '0'))
+  return time < FIRST_MS || time > LAST_MS ? undefined : new Date(time)
 }
 
 function utcMidnight(date: string): number | undefined {

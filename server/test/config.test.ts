@@ -68,7 +68,14 @@ describe('the settings', () => {
       'HERALD_TRUST_PROXY must be addresses or networks separated by commas, such as 10.0.0.0/8,192.168.1.7.',
     ],
     ['HERALD_METRICS_ADDRESS', '9464', 'HERALD_METRICS_ADDRESS must be an address with a port, such as 127.0.0.1:9464.'],
-    ['HERALD_PUBLIC_URL', 'ftp://x', 'HERALD_PUBLIC_URL must be an address that begins with http:// or https://.'],
+    ...['ftp://x', 'x', 'https://x/?q=1', 'https://x/?', 'https://x/#a', 'https://u:p@x'].map(
+      (value) =>
+        [
+          'HERALD_PUBLIC_URL',
+          value,
+          'HERALD_PUBLIC_URL must be an address such as https://go.example.com, with no query, fragment or credentials.',
+        ] as [string, string, string],
+    ),
     ['HERALD_CARRIERS', '/nowhere.json', 'HERALD_CARRIERS must be the path of a file that can be read.'],
     ['HERALD_SIMULATOR_DELAY_MS', 'fast', 'HERALD_SIMULATOR_DELAY_MS must be a whole number from 0 to 3600000.'],
     ['HERALD_WEBHOOK_ALLOW_PRIVATE', 'yes', 'HERALD_WEBHOOK_ALLOW_PRIVATE must be one of true, false.'],

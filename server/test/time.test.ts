@@ -23,6 +23,8 @@ test('a timestamp names one moment, whatever its zone', () => {
 test('what leaves the zone open, or names no moment, is no timestamp', () => {
   for (const text of [
     '2026-01-31T08:00:00',
+    '9999-12-31T23:59:59-14:00',
+    '0100-01-01T00:00:00+01:00',
     '2026-01-31',
     '2026-02-29T08:00:00Z',
     '2026-13-01T08:00:00Z',

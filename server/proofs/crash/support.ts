@@ -114,7 +114,7 @@ export async function readLedger(simulator: TestSimulator): Promise<Map<string, 
   return byMessage
 }
 
-type LedgerEntry = { kind: string; phone: string; messageId: string; detail?: Record<string, unknown> }
+type LedgerEntry = { kind: string; at: string; phone: string; messageId: string; detail?: Record<string, unknown> }
 
 /** All that happened at the network, in order. */
 export async function readEntries({ ask }: TestSimulator): Promise<LedgerEntry[]> {
@@ -133,11 +133,25 @@ export async function endLeases(pool: Pool): Promise<number> {
   return rowCount ?? 0
 }
 
+/** Nobody holds anything; whoever is alive must have nothing under way. The full run waits until all leases have ended by themselves. */
+export async function untilLeasesEnd(pool: Pool): Promise<void> {
+  // A claim that its killed worker had begun may be committed after that is dead: so this looks again and again.
+  await until(
+    'no lease runs',
+    async () => {
+      if (!isFull) await endLeases(pool)
+      const { rowCount } = await pool.query('select from queue where lease is not null and due_at > now() limit 1')
+      return rowCount === 0
+    },
+    60_000,
+  )
+}
+
 /** As `endLeases`, of SMS. Returns the messages whose SMS the network was asked to take, or was about to be. */
 export async function endSmsLeases(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ messageId: string; submitting: boolean }>(
     `update sms_queue set due_at = now() - interval '1 minute' where lease is not null and due_at > now()
-     returning message_id as "messageId", submitting`,
+     returning message_id as "messageId", submitted_under is not null as submitting`,
   )
   return rows.filter(({ submitting }) => submitting).map(({ messageId }) => messageId)
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { createAccount, MODULES } from '../accounts/accounts.ts'
 import { type Credentials, createKey } from '../accounts/keys.ts'
 import { assignAgent, BILLING_TYPES, createAgent } from '../agents/agents.ts'
-import { type Pool, transaction } from '../db/pool.ts'
+import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { writePrivateFile } from '../files.ts'
 import { createTemplate, type TemplateInput } from '../templates/templates.ts'
 
@@ -25,6 +25,7 @@ export async function makeDemoAccount(pool: Pool, dataDir: string): Promise<bool
       await assignAgent(tx, agentId, accountId)
     }
     await createTemplate(tx, accountId, DEMO_TEMPLATE)
+    for (const [number, { name, phones }] of DEMO_GROUPS.entries()) await makeGroup(tx, accountId, number + 1, name, phones)
     writeCredentials(dataDir, accountId, await createKey(tx, accountId))
     return true
   })
@@ -45,6 +46,22 @@ const DEMO_TEMPLATE: TemplateInput = {
       { id: 'call', type: 'call', text: 'Call us', phoneNumber: '+48500100200' },
     ],
   },
+}
+
+// Each ending stands for what a phone of the simulated network does: simulator/README.md lists them.
+const ENDINGS = ['00', '01', '02', '03', '04', '05', '06', '07', '08', '09']
+const DEMO_GROUPS = [
+  { name: 'One of each kind of phone', phones: ENDINGS.map((ending) => `+485001001${ending}`) },
+  { name: 'A hundred and twenty', phones: Array.from({ length: 120 }, (_, index) => `+4850020${String(index).padStart(4, '0')}`) },
+]
+
+async function makeGroup(db: Executor, accountId: number, number: number, name: string, phones: string[]): Promise<void> {
+  await db.query('insert into groups (account_id, number, name) values ($1, $2, $3)', [accountId, number, name])
+  await db.query('insert into group_members (account_id, group_number, phone) select $1, $2, phone from unnest($3::text[]) as phone', [
+    accountId,
+    number,
+    phones,
+  ])
 }
 
 /** As JSON for programs, and as a header line for `curl -H @file`, which keeps the secret out of the shell's history and the process list. */

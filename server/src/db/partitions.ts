@@ -64,7 +64,8 @@ function messagesTable(id: string): string {
   return `messages_${at.getUTCFullYear()}_${String(at.getUTCMonth() + 1).padStart(2, '0')}`
 }
 
-/** The month's table is not there: it has been dropped, or never was. */
+/** A table of the month is not there: the month has been dropped, or never was. */
 export function isMissingMonth(error: unknown, messages: string): boolean {
-  return error instanceof pg.DatabaseError && error.code === '42P01' && error.message.includes(messages)
+  const names = [messages, fallbacksTable(messages)]
+  return error instanceof pg.DatabaseError && error.code === '42P01' && names.some((name) => error.message.includes(`"${name}"`))
 }

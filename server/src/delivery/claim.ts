@@ -2,7 +2,7 @@ import type { RcsCarrier, Traffic } from '../carriers/carrier.ts'
 import type { MessageContent } from '../content/content.ts'
 import { byMonth, isMissingMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
-import { PRIORITIES } from '../messages/states.ts'
+import { NO_CAMPAIGN, PRIORITIES } from '../messages/states.ts'
 
 /** What a worker took up: it alone may ask it of the network and write down what came of it, until its lease ends. */
 export type Entry = {
@@ -53,13 +53,13 @@ const NEXT_TURN = nextTurn(2)
  */
 export const LANES = `
   lane as (
-    (select account_id, agent_id, priority, due_at from queue order by account_id, agent_id, priority, due_at limit 1)
+    (select account_id, agent_id, priority, campaign_id, due_at from queue order by account_id, agent_id, priority, campaign_id, due_at limit 1)
     union all
     select next.*
     from lane, lateral (
-      select account_id, agent_id, priority, due_at from queue q
-      where (q.account_id, q.agent_id, q.priority) > (lane.account_id, lane.agent_id, lane.priority)
-      order by account_id, agent_id, priority, due_at limit 1
+      select account_id, agent_id, priority, campaign_id, due_at from queue q
+      where (q.account_id, q.agent_id, q.priority, q.campaign_id) > (lane.account_id, lane.agent_id, lane.priority, lane.campaign_id)
+      order by account_id, agent_id, priority, campaign_id, due_at limit 1
     ) as next
   )`
 
@@ -81,11 +81,14 @@ const CLAIM = `
   with recursive turn as materialized (
     select ${NEXT_TURN} as starts_at from carrier_paces where carrier = $1 for update skip locked
   ), ${LANES}, open_lane as materialized (
-    select l.account_id, l.agent_id, l.priority, max(s.served_at) over (partition by l.account_id) as served_at, count(*) over () as lanes
+    select l.account_id, l.agent_id, l.priority, l.campaign_id, max(s.served_at) over (partition by l.account_id) as served_at, count(*) over () as lanes
     from lane l
     join agents a on a.agent_id = l.agent_id and a.carrier = $1
     join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id
-    where exists (select from turn) and l.due_at <= now() and l.agent_id <> all ($5) and (s.active or l.priority = ${PRIORITIES.revoke})
+    left join campaigns c on c.id = l.campaign_id
+    where exists (select from turn) and l.due_at <= now() and l.agent_id <> all ($5)
+      -- A message is taken back whatever has become of its agent and its campaign.
+      and (l.priority = ${PRIORITIES.revoke} or s.active and (l.campaign_id = '${NO_CAMPAIGN}' or c.status = 'RUNNING'))
   ), agent_turns as materialized (
     select agent_id, starts_at, 1 + floor(extract(epoch from now() + $10 * interval '1 millisecond' - starts_at) * $9::float8) as turns
     from (
@@ -99,7 +102,8 @@ const CLAIM = `
     from open_lane l, lateral (
       select message_id, account_id, agent_id, priority, due_at, task, expires_at
       from queue q
-      where q.account_id = l.account_id and q.agent_id = l.agent_id and q.priority = l.priority and q.due_at <= now()
+      where q.account_id = l.account_id and q.agent_id = l.agent_id and q.priority = l.priority and q.campaign_id = l.campaign_id
+        and q.due_at <= now()
       order by q.due_at limit ceil(2.0 * $2::int / l.lanes)::int
     ) as c
     where c.task = 'revoke' or c.expires_at > now()
@@ -122,12 +126,15 @@ const CLAIM = `
     where o.carrier_turn <= $2 and ($8 is null or c.carrier_at <= now() + $10 * interval '1 millisecond')
   ), taken as materialized (
     -- Waits for nobody: others lock entries in an order of their own.
-    select p.* from queue q join picked p using (message_id) where q.due_at <= now() for update of q skip locked
-  ), claimed as (
+    select p.* from picked p, lateral (
+      select from queue q where q.message_id = p.message_id and q.due_at <= now() for update skip locked
+    ) as mine
+  ), updated as (
     update queue q set due_at = now() + $4 * interval '1 millisecond', lease = $3, attempts = q.attempts + 1, claimed = true
-    from taken p
-    where q.message_id = p.message_id
-    returning q.message_id, q.account_id, q.agent_id, q.task, q.attempts, q.expires_at, p.agent_at, p.carrier_at
+    where q.message_id = any (array(select message_id from taken))
+    returning q.message_id, q.account_id, q.agent_id, q.task, q.attempts, q.expires_at
+  ), claimed as materialized (
+    select u.*, t.agent_at, t.carrier_at from updated u join taken t using (message_id)
   ), served as (
     update agent_assignments s set served_at = now()
     from (select distinct account_id, agent_id from claimed) as c where s.account_id = c.account_id and s.agent_id = c.agent_id

@@ -1,6 +1,7 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
+import { countMoves } from './campaigns/counts.ts'
 import { settleExpired } from './sms/schedule.ts'
 
 const MOST_AT_ONCE = 1_000
@@ -68,9 +69,9 @@ const expire = (messages: string) => `
   ), expired as (
     update ${messages} m set status = 'EXPIRED'
     from locked l where m.id = l.id and ${mayBecome('EXPIRED', 'l.status')} and m.expires_at <= now()
-    returning m.id, m.account_id, m.agent_id, m.expires_at, l.attempts
+    returning m.id, m.account_id, m.agent_id, m.campaign_id, m.expires_at, l.attempts, l.status as was, 'EXPIRED' as became
   ), dropped as (
-    delete from queue q using expired where q.message_id = expired.id and expired.attempts = 0
+    delete from queue where message_id = any (array(select id from expired where attempts = 0))
   ), turned as (
     update queue q set
       task = 'revoke',
@@ -79,12 +80,12 @@ const expire = (messages: string) => `
       due_at = case when q.lease is null then now() else greatest(q.due_at, now()) end,
       attempts = 0,
       lease = null
-    from expired where q.message_id = expired.id and expired.attempts > 0
+    where q.message_id = any (array(select id from expired where attempts > 0))
   ), revoking as (
     insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
     select id, account_id, agent_id, 'revoke', ${PRIORITIES.revoke}, now(), expires_at from expired where attempts is null
-  ), settled as (
-    delete from expiries e using unnest($1::uuid[]) as due (message_id) where e.message_id = due.message_id
+  ), ${countMoves('expired')}, settled as (
+    delete from expiries where message_id = any ($1::uuid[])
   ), noted as (
     insert into message_events (message_id, account_id, kind, occurred_at)
     select id, account_id, 'expired', expires_at from expired

@@ -4,6 +4,7 @@ import { REFUSALS } from '../carriers/carrier.ts'
 export const FAILURES = {
   ...REFUSALS,
   AGENT_INACTIVE: 'The agent was deactivated before the message was sent.',
+  CAMPAIGN_CANCELLED: 'The campaign was cancelled before the message was sent.',
   OPTED_OUT: 'The recipient wants no more messages of campaigns from this agent.',
 } as const satisfies Record<string, string>
 export type Failure = keyof typeof FAILURES

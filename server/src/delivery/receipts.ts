@@ -3,6 +3,7 @@ import { createBatcher } from '../db/batcher.ts'
 import { byMonth, isMissingMonth } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { mayBecome, QUEUE_CHANNEL, REPLIES_WAIT } from '../messages/states.ts'
+import { countMoves } from './campaigns/counts.ts'
 import { REPLY_KINDS } from './replies.ts'
 import { type SmsReceipt, takeSmsReceipts } from './sms/receipts.ts'
 import { releaseTold } from './sms/schedule.ts'
@@ -117,7 +118,9 @@ const take = (messages: string) => `
     from event
     group by message_id, carrier, phone
   ), queued as materialized (
-    select q.message_id from receipt join queue q using (message_id) order by q.message_id for update of q
+    select q.message_id from (select distinct message_id from receipt order by message_id) as r, lateral (
+      select message_id from queue q where q.message_id = r.message_id for update
+    ) as q
   ), ready as materialized (
     -- A step of its own, so that those locks come first; and a statement that locks must not ask a step again when it has waited.
     select receipt.* from receipt, (select count(*) from queued) as locks
@@ -142,12 +145,12 @@ const take = (messages: string) => `
     where m.id = k.id and (k.status = 'DELIVERED' or k.expires_at > clock_timestamp()) and (
       k.read_at is not null and ${mayBecome('READ', 'k.status')}
       or k.delivered_at is not null and k.read_at is null and ${mayBecome('DELIVERED', 'k.status')})
-    returning m.id, m.account_id, k.status as was, k.was_sent, m.sent_at, m.delivered_at, m.read_at
+    returning m.id, m.account_id, m.campaign_id, k.status as was, m.status as became, k.was_sent, m.sent_at, m.delivered_at, m.read_at
   ), unqueued as (
-    delete from queue q using moved where q.message_id = moved.id
+    delete from queue where message_id = any (array(select id from moved))
   ), settled as (
-    delete from expiries e using moved where e.message_id = moved.id
-  ), noted as (
+    delete from expiries where message_id = any (array(select id from moved))
+  ), ${countMoves('moved')}, noted as (
     insert into message_events (message_id, account_id, kind, occurred_at)
     select id, account_id, 'sent', sent_at from moved where not was_sent
     union all select id, account_id, 'delivered', delivered_at from moved where ${mayBecome('DELIVERED', 'was')}

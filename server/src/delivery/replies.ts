@@ -2,10 +2,10 @@ import type { Logger } from 'pino'
 import type { CarrierEvent } from '../carriers/carrier.ts'
 import type { Button } from '../content/buttons.ts'
 import { buttonsOf } from '../content/rules.ts'
-import { type Executor, isUnavailable, type Pool, transaction } from '../db/pool.ts'
+import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../db/pool.ts'
 import { sendTemplate } from '../messages/send-template.ts'
 import { type Action, recordAction } from '../replies/actions.ts'
-import { type Addressee, accountsOf, findAddressee, findTapped, type Origin } from '../replies/attribution.ts'
+import { type Addressee, findAddressee, findConcerned, findTapped, type Origin } from '../replies/attribution.ts'
 import { readAutoReplies, takeReplyTurn } from '../replies/auto-replies.ts'
 import { recordOptOut } from '../replies/opt-outs.ts'
 import { matchingKeyword, meaningOf } from '../replies/words.ts'
@@ -61,15 +61,17 @@ async function takeUp(pool: Pool, logger: Logger, { carrier, eventId }: EventKey
       if (rows[0] !== undefined) await answer(tx, logger, { ...rows[0].event, occurredAt: rows[0].occurredAt })
     })
   } catch (error) {
-    if (isUnavailable(error)) throw error
-    // A fault of ours, which one event has and others need not have.
-    logger.error({ carrier, err: error }, 'what a recipient did could not be taken up, and is tried again in a minute')
-    await pool.query(`update carrier_events set take_up_at = now() + interval '1 minute' where carrier = $1 and event_id = $2`, [
-      carrier,
-      eventId,
-    ])
+    if (isUnavailable(error) && !isTimedOut(error)) throw error
+    // A fault that one event has and others need not have.
+    logger.error({ carrier, err: error }, 'what a recipient did could not be taken up, and is tried again later')
+    await pool.query(PUT_OFF, [carrier, eventId])
   }
 }
+
+// Not where another has taken it up meanwhile. The longer it has failed, the longer until the next try: a minute at first, an hour at the most.
+const PUT_OFF = `
+  update carrier_events set take_up_at = now() + least(greatest(now() - received_at, interval '1 minute'), interval '1 hour')
+  where carrier = $1 and event_id = $2 and take_up_at is not null`
 
 async function answer(tx: Executor, logger: Logger, reply: Reply): Promise<void> {
   const { carrier, kind } = reply
@@ -127,21 +129,13 @@ async function send(tx: Executor, wanted: Addressee & { recipient: string; templ
   if ('why' in sent) ignore(`its template is not sent: ${sent.why}`)
 }
 
-/**
- * Where it can't be told whose message somebody answers, and several accounts send by the agent, they get no more from any of them: they
- * know the agent only.
- */
 async function changeOptOut(tx: Executor, reply: Reply, optedOut: boolean, source: 'word' | 'unsubscribe', ignore: Ignore): Promise<void> {
-  const origin = originOf(reply)
-  const addressee = await findAddressee(tx, origin)
-  const { agentId } = addressee ?? origin
-  if (agentId === undefined) return ignore('it is for no account')
-  const accounts = addressee === undefined ? await accountsOf(tx, reply.carrier, agentId) : [addressee.accountId]
-  if (accounts.length === 0) ignore('it is for no account')
-  for (const accountId of accounts) {
+  const concerned = await findConcerned(tx, originOf(reply))
+  if (concerned.length === 0) ignore('it is for no account')
+  for (const { accountId, agentId, messageId } of concerned) {
     const hasChanged = await recordOptOut(tx, { accountId, agentId, phone: reply.phone, optedOut, source, at: reply.occurredAt })
     if (!hasChanged) continue
-    const action = actionOf(reply, { accountId, agentId, messageId: addressee?.messageId, test: false })
+    const action = actionOf(reply, { accountId, agentId, messageId, test: false })
     await recordAction(tx, { ...action, kind: optedOut ? 'opted-out' : 'opted-in', ...(reply.kind === 'wrote' && { text: reply.text }) })
   }
 }

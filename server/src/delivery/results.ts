@@ -1,6 +1,7 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { mayBecome } from '../messages/states.ts'
+import { countMoves } from './campaigns/counts.ts'
 import { FAILURES, type Failure } from './failures.ts'
 import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
 
@@ -72,19 +73,21 @@ function describeFailure(reason: Failure, detail: string): string {
 const record = (messages: string) => `
   with held as materialized (
     select r.*, q.account_id, q.attempts
-    from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[])
-      as r (message_id, lease, verdict, reason, description, detail, after_ms)
-    join queue q on q.message_id = r.message_id and q.lease = r.lease
-    order by q.message_id
-    for update of q
+    from (
+      select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[])
+        as r (message_id, lease, verdict, reason, description, detail, after_ms)
+      order by message_id
+    ) as r, lateral (
+      select account_id, attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
+    ) as q
   ), put_off as (
     update queue q set
       lease = null,
-      due_at = now() + h.after_ms * interval '1 millisecond',
-      attempts = q.attempts - case h.verdict when 'put-back' then 1 else 0 end
-    from held h where q.message_id = h.message_id and h.verdict in ('again', 'put-back')
+      due_at = now() + (select h.after_ms from held h where h.message_id = q.message_id) * interval '1 millisecond',
+      attempts = q.attempts - (select case h.verdict when 'put-back' then 1 else 0 end from held h where h.message_id = q.message_id)
+    where q.message_id = any (array(select message_id from held where verdict in ('again', 'put-back')))
   ), ended as (
-    delete from queue q using held h where q.message_id = h.message_id and h.verdict not in ('again', 'put-back')
+    delete from queue where message_id = any (array(select message_id from held where verdict not in ('again', 'put-back')))
   ), moved as (
     update ${messages} m set
       status = case h.verdict when 'sent' then 'SENT' else 'FAILED' end,
@@ -96,10 +99,10 @@ const record = (messages: string) => `
     where m.id = h.message_id and m.expires_at > clock_timestamp()
       and (h.verdict = 'sent' and ${mayBecome('SENT', 'm.status')} or h.verdict = 'failed' and ${mayBecome('FAILED', 'm.status')})
     returning m.id, m.account_id, m.recipient, m.traffic, h.verdict, m.failed_at, coalesce(m.failed_at, m.sent_at) as at, h.reason, h.detail,
-      false as awaits_revocation
+      false as awaits_revocation, m.campaign_id, 'ACCEPTED' as was, m.status as became
   ), settled as (
-    delete from expiries e using moved where e.message_id = moved.id and moved.verdict = 'failed'
-  ), ${scheduleFailed(fallbacksTable(messages), 'moved')}, revoking as (
+    delete from expiries where message_id = any (array(select id from moved where verdict = 'failed'))
+  ), ${scheduleFailed(fallbacksTable(messages), 'moved')}, ${countMoves('moved')}, revoking as (
     select message_id from held where verdict = 'revoke-asked'
   ), ${releaseRevoked('revoking', REVOCATION_GRACE_SECONDS.taken)}, noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)

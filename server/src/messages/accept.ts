@@ -61,29 +61,31 @@ export function createAcceptor(pool: Pool): (submission: Submission) => Promise<
     if (outcome === 'accepted' || outcome === 'replayed') return { messageIds, replayed: outcome === 'replayed' }
     if (outcome === 'conflict') throw conflict()
     if (outcome === 'sms-text') throw new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] })
-    if (outcome === 'missing-targets') throw missingTemplates(submission, new Set(missingTargets?.map(Number)))
+    if (outcome === 'missing-targets') throw missingTemplates(submission.message.inline, new Set(missingTargets?.map(Number)))
     const { code, path, reason } = FAULTS[outcome]
     throw new ApiError(code, { details: [{ path, reason }] })
   }
 }
 
+export type Endpoint = 'messages' | 'campaigns'
+
 /** Whether this very request was accepted under this key. */
-export async function wasAccepted(db: Executor, accountId: number, key: string, hash: Buffer): Promise<boolean> {
+export async function wasAccepted(db: Executor, accountId: number, endpoint: Endpoint, key: string, hash: Buffer): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'was-accepted',
-    text: `select from idempotency_keys where account_id = $1 and endpoint = 'messages' and key = $2 and request_hash = $3`,
-    values: [accountId, key, hash],
+    text: `select from idempotency_keys where account_id = $1 and endpoint = $2 and key = $3 and request_hash = $4`,
+    values: [accountId, endpoint, key, hash],
   })
   return rowCount === 1
 }
 
-function conflict(): ApiError {
+export function conflict(): ApiError {
   const reason = 'The Idempotency-Key was used before, with another body.'
   return new ApiError('RCS_IDEMPOTENCY_CONFLICT', { details: [{ path: '', reason }] })
 }
 
-function missingTemplates({ message }: Submission, missing: Set<number>): ApiError {
-  const details = templateReferences(message.inline, '/message/inline')
+export function missingTemplates(inline: unknown, missing: Set<number>): ApiError {
+  const details = templateReferences(inline, '/message/inline')
     .filter(({ templateId }) => missing.has(templateId))
     .map(({ path }) => ({ path, reason: 'names no template of this account' }))
   return new ApiError('RCS_TEMPLATE_NOT_FOUND', { details })
@@ -99,7 +101,7 @@ async function acceptAll(pool: Pool, batch: Submission[]): Promise<Verdict[]> {
 }
 
 /** The code of a check that fails, but of no check that has a name. */
-function isMissingPartition(error: unknown): boolean {
+export function isMissingPartition(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '23514' && error.constraint === undefined
 }
 

@@ -5,6 +5,7 @@ import { type FallbackStatus, mayBecome, type Status } from './states.ts'
 export type Message = {
   messageId: string
   clientReferenceId?: string
+  campaignId?: string
   agentId: string
   recipient: string
   status: Status
@@ -30,14 +31,14 @@ export type Message = {
   }
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
  * A message that has run out is EXPIRED, whether or not it was marked so yet: marking a million of them takes a while. The second is for
  * receipts that were judged in time and are being committed; from then on nothing but the mark can follow.
  */
 const READ = `
-  select m.id as "messageId", m.client_reference_id as "clientReferenceId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
+  select m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId", m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
     m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
     case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
     m.failure_reason as "failureReason", m.failure_description as "failureDescription", m.triggered_by as "triggeredBy",
@@ -45,13 +46,14 @@ const READ = `
     f.plan ->> 'campaign' as "smsCampaign", case when coalesce(needless.status, f.status) <> 'NOT_NEEDED' then f.due_at end as "smsDueAt", f.sent_at as "smsSentAt",
     f.delivered_at as "smsDeliveredAt", f.segments as "smsSegments"
   from messages m
+  left join campaigns campaign on campaign.id = m.campaign_id
   left join queue q on q.message_id = m.id
   left join sms_fallbacks f on f.message_id = m.id
   left join sms_queue s on s.message_id = m.id and s.copy = 0
   left join lateral (
     -- Where the RCS message was delivered, late perhaps, before anything of the SMS was sent.
     select 'NOT_NEEDED' as status, 'RCS_DELIVERED' as reason
-    where f.status in ('WAITING', 'SCHEDULED') and not coalesce(s.submitting or s.segments_sent > 0, false) and (m.delivered_at is not null or exists (
+    where f.status in ('WAITING', 'SCHEDULED') and s.submitted_under is null and coalesce(s.segments_sent, 0) = 0 and (m.delivered_at is not null or exists (
       select from message_events e where e.message_id = m.id and e.kind in ('delivered-late', 'read-late')))
   ) as needless on true,
   lateral (

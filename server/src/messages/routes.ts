@@ -5,30 +5,37 @@ import type { Pool } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { callerOf } from '../http/guard.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
-import { createAcceptor, wasAccepted } from './accept.ts'
+import { createAcceptor, type Endpoint, wasAccepted } from './accept.ts'
 import { readMessage } from './messages.ts'
 import { requestHash } from './request-hash.ts'
 import { Message, OPERATIONS } from './schemas.ts'
 import { fallbackOf } from './sms-fallback.ts'
 
-export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: () => string }> = async (app, { pool, publicUrl }) => {
+export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: () => string | undefined }> = async (
+  app,
+  { pool, publicUrl },
+) => {
   app.addSchema(Message)
   const accept = createAcceptor(pool)
 
-  app.post('/messages', { schema: OPERATIONS.send, preValidation: (request) => checkSmsModule(pool, request) }, async (request, reply) => {
-    const { recipient, smsFallback, smsFallbackAfterExpiry, ...body } = request.body
-    const { messageIds, replayed } = await accept({
-      ...body,
-      accountId: callerOf(request).accountId,
-      recipients: [normalised(recipient)],
-      test: false,
-      fallback: smsFallback && fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl()),
-      idempotency: { key: idempotencyKey(request), hash: requestHash(request.body) },
-    })
-    if (replayed) reply.header('Idempotent-Replayed', 'true')
-    const messageId = messageIds[0] as string
-    return await reply.code(202).header('Location', `/v1/messages/${messageId}`).send({ messageId })
-  })
+  app.post(
+    '/messages',
+    { schema: OPERATIONS.send, preValidation: (request) => checkSmsModule(pool, 'messages', request) },
+    async (request, reply) => {
+      const { recipient, smsFallback, smsFallbackAfterExpiry, ...body } = request.body
+      const { messageIds, replayed } = await accept({
+        ...body,
+        accountId: callerOf(request).accountId,
+        recipients: [normalised(recipient)],
+        test: false,
+        fallback: smsFallback && fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl()),
+        idempotency: { key: idempotencyKey(request), hash: requestHash(request.body) },
+      })
+      if (replayed) reply.header('Idempotent-Replayed', 'true')
+      const messageId = messageIds[0] as string
+      return await reply.code(202).header('Location', `/v1/messages/${messageId}`).send({ messageId })
+    },
+  )
 
   app.post('/messages/test', { schema: OPERATIONS.sendTest }, async (request, reply) => {
     const { recipients: numbers, ...body } = request.body
@@ -44,11 +51,11 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
 }
 
 /** Before the body is judged; but what was accepted while the account had the module is answered as it was then. */
-async function checkSmsModule(pool: Pool, request: FastifyRequest): Promise<void> {
+export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
   const { accountId, modules } = callerOf(request)
   if (modules.includes('sms') || fieldsOf(request.body).smsFallback === undefined) return
   const [key, second] = keysOf(request)
-  if (key !== undefined && second === undefined && (await wasAccepted(pool, accountId, key, requestHash(request.body)))) return
+  if (key !== undefined && second === undefined && (await wasAccepted(pool, accountId, endpoint, key, requestHash(request.body)))) return
   const details = [{ path: '/smsFallback', reason: 'needs the module sms, which the account does not have' }]
   throw new ApiError('RCS_MODULE_NOT_AVAILABLE', { details })
 }
@@ -58,7 +65,7 @@ function keysOf({ raw }: FastifyRequest): string[] {
   return raw.headersDistinct['idempotency-key'] ?? []
 }
 
-function idempotencyKey(request: FastifyRequest): string {
+export function idempotencyKey(request: FastifyRequest): string {
   const [key = '', second] = keysOf(request)
   if (second === undefined) return key
   throw new ApiError('RCS_IDEMPOTENCY_KEY_REQUIRED', { details: [{ path: '/idempotency-key', reason: 'must be there once' }] })

@@ -26,7 +26,7 @@ function exactlyOneSource({ templateId, inline }: Record<string, unknown>): Viol
   return (templateId === undefined) === (inline === undefined) ? fault('must have exactly one of templateId and inline') : []
 }
 
-const common = {
+export const COMMON = {
   clientReferenceId: Type.Optional(
     Type.String({ maxLength: 255, description: 'A reference of your own; it comes back with the message.' }),
   ),
@@ -50,12 +50,12 @@ function messageRules(request: Record<string, unknown>): Violation[] {
   return [...basicMode(request), ...afterExpiryRules(request)]
 }
 
-function basicMode({ basic, message }: Record<string, unknown>): Violation[] {
+export function basicMode({ basic, message }: Record<string, unknown>): Violation[] {
   const { inline } = fieldsOf(message)
   return basic === true && inline !== undefined ? basicRules(inline, '/message/inline') : []
 }
 
-const EXAMPLE = {
+export const EXAMPLE = {
   clientReferenceId: 'order-1001',
   agentId: 'demo-single',
   recipient: '+48500100200',
@@ -64,7 +64,7 @@ const EXAMPLE = {
 
 export const MessageRequest = Type.Object(
   {
-    ...common,
+    ...COMMON,
     recipient: PhoneNumber,
     smsFallback: Type.Optional(SmsFallback),
     smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
@@ -77,7 +77,7 @@ const { recipient, ...unaddressed } = EXAMPLE
 
 export const TestMessageRequest = Type.Object(
   {
-    ...common,
+    ...COMMON,
     recipients: Type.Array(PhoneNumber, {
       minItems: 1,
       maxItems: MAX_TEST_RECIPIENTS,
@@ -133,6 +133,7 @@ export const Message = Type.Object(
   {
     messageId: MessageId,
     clientReferenceId: Type.Optional(Type.String()),
+    campaignId: Type.Optional(Type.String({ description: 'Where it is of a campaign.' })),
     agentId: Type.String(),
     recipient: Type.String({ description: '`+` and digits.' }),
     status: Type.Enum([...STATUSES], {
@@ -160,7 +161,7 @@ export const Message = Type.Object(
 )
 
 // The header's pattern is its own description in an error: "must be …".
-const IdempotencyHeaders = Type.Object({
+export const IdempotencyHeaders = Type.Object({
   'idempotency-key': Type.String({
     pattern: '^[ -~]{1,255}$',
     description: '1 to 255 printable ASCII characters, new for every message; the same ones again only to try the same request again',
@@ -168,7 +169,7 @@ const IdempotencyHeaders = Type.Object({
 })
 
 const tags = [MESSAGES_TAG.name]
-const BODY_ERRORS = [
+export const BODY_ERRORS = [
   'RCS_INVALID_MESSAGE',
   'RCS_INVALID_RECIPIENT',
   'RCS_TEMPLATE_NOT_APPROVED',

@@ -33,7 +33,7 @@ const PlanParams = Type.Object(
     ),
     campaign: Type.Optional(Type.String({ maxLength: 100, description: 'A label; it comes back with the message.' })),
     smsShipmentType: Type.Optional(Type.Literal(1)),
-    sendTime: SendTime('The SMS is not sent before.'),
+    sendTime: SendTime('After a failure, the SMS is not sent before.'),
     testNumbers: Type.Optional(
       Type.Array(PhoneNumber, { maxItems: 5, description: 'With `useTestNumbers`, each gets a copy of the SMS.' }),
     ),
@@ -137,8 +137,8 @@ export type Fallback = {
   afterExpiryNotBefore: Date | undefined
 }
 
-/** `publicUrl`: where short links begin. */
-export function fallbackOf(fallback: Static<typeof SmsFallback>, after: AfterExpiry | undefined, publicUrl: string): Fallback {
+/** `publicUrl`: where short links begin; undefined where the operator has not said. */
+export function fallbackOf(fallback: Static<typeof SmsFallback>, after: AfterExpiry | undefined, publicUrl: string | undefined): Fallback {
   const { planParams, smsMessagesPlan } = fallback
   const variant = smsMessagesPlan[0] as Static<typeof Variant>
   const { sender, mode = 'AUTO', campaign, controlGroup = false, quarantine = false, ignoreStatus = false } = planParams
@@ -172,11 +172,11 @@ function timeOf(text: string | undefined): Date | undefined {
 }
 
 /** As the text is sent: short links all have one length. Not for the schema, since it depends on where they begin. */
-function measured(
-  mode: SmsPlan['mode'],
-  variant: Static<typeof Variant>,
-  publicUrl: string,
-): { segments: number; violations: Violation[] } {
+function measured(mode: SmsPlan['mode'], variant: Static<typeof Variant>, publicUrl = ''): { segments: number; violations: Violation[] } {
+  if (variant.urlShortening && publicUrl === '') {
+    const reason = 'needs short links, for which the operator has to set HERALD_PUBLIC_URL'
+    return { segments: 0, violations: [{ path: '/smsFallback/smsMessagesPlan/0/urlShortening', reason }] }
+  }
   const text = composeText(variant, () => shortLink(publicUrl, 'x'.repeat(CODE_LENGTH)))
   const encoding = encodingFor(mode, text)
   if (encoding === undefined) {

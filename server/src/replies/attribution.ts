@@ -54,8 +54,30 @@ async function findBySms(db: Executor, phone: string, number: string): Promise<A
   return rows[0]
 }
 
+/**
+ * Whose messages somebody wants no more, or again. By RCS it is the account that they answer; where that can't be told, and several send by
+ * the agent, all of them: people know the agent only. By SMS they know the number only: so it is all agents by which the account that they
+ * answer has written from it.
+ */
+export async function findConcerned(db: Executor, origin: Origin): Promise<Addressee[]> {
+  const { carrier, phone, agentId, number } = origin
+  const addressee = await findAddressee(db, origin)
+  if (addressee !== undefined && agentId === undefined) {
+    const { rows } = await db.query<Addressee>({
+      name: 'agents-of-number',
+      text: `select distinct on (agent_id) account_id as "accountId", agent_id as "agentId", message_id as "messageId", false as test from sms_contacts
+             where account_id = $1 and recipient = $2 and sender = $3 order by agent_id, sent_at desc`,
+      values: [addressee.accountId, phone, number],
+    })
+    return rows
+  }
+  if (addressee !== undefined) return [addressee]
+  const accounts = agentId === undefined ? [] : await accountsOf(db, carrier, agentId)
+  return accounts.map((accountId) => ({ accountId, agentId: agentId as string, messageId: undefined, test: false }))
+}
+
 /** All accounts that send by this agent. */
-export async function accountsOf(db: Executor, carrier: string, agentId: string): Promise<number[]> {
+async function accountsOf(db: Executor, carrier: string, agentId: string): Promise<number[]> {
   const { rows } = await db.query<{ accountId: number }>({
     name: 'accounts-of-agent',
     text: `select s.account_id as "accountId" from agent_assignments s join agents a on a.agent_id = s.agent_id

@@ -2,7 +2,7 @@ import { requireAccount } from '../accounts/accounts.ts'
 import type { Executor } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 import { notAssigned, withAssignedAgent } from './agents.ts'
-import { folded } from './words.ts'
+import { folded, meaningOf } from './words.ts'
 
 export type NewAutoReply = { accountId: number; agentId: string; keyword: string; templateId: number }
 export type AutoReply = NewAutoReply & { autoReplyId: number; createdAt: Date }
@@ -19,6 +19,9 @@ export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<A
   const keyword = folded(reply.keyword)
   if (keyword === '' || [...keyword].length > MAX_KEYWORD_LENGTH) {
     throw new OperatorError(`A keyword needs a letter or a digit, and has at most ${MAX_KEYWORD_LENGTH} characters.`)
+  }
+  if (meaningOf(keyword) !== undefined) {
+    throw new OperatorError(`"${keyword}" opts people out or in, and is not answered; take another keyword.`)
   }
   const { rows } = await withAssignedAgent(accountId, agentId, () =>
     db.query<AutoReply>(

@@ -39,8 +39,8 @@ create table sms_fallbacks (
   constraint sms_fallbacks_failed check ((failed_at is not null) = (status = 'FAILED'))
 ) partition by range (message_id);
 
--- SMS that are to be sent: to the recipient (copy 0), and to test numbers (1 to 5). An SMS is never submitted twice: from `submitting` on,
--- until a result is written, nobody knows whether the network has it, and if none comes, nobody tries again.
+-- SMS that are to be sent: to the recipient (copy 0), and to test numbers (1 to 5). An SMS is never submitted twice: from
+-- `submitted_under` on, until a result is written, nobody knows whether the network has it, and if none comes, nobody tries again.
 create table sms_queue (
   message_id uuid not null,
   copy smallint not null,
@@ -55,13 +55,15 @@ create table sms_queue (
   segments smallint not null,
   -- How many of them the network has.
   segments_sent smallint not null default 0,
-  submitting boolean not null default false,
+  -- The lease under which it is being submitted.
+  submitted_under uuid,
   lease uuid,
   attempts integer not null default 0,
   primary key (message_id, copy)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 create index sms_queue_lanes on sms_queue (account_id, priority, due_at);
-create index on sms_queue (account_id, recipient);
+-- Whether somebody has an SMS under way: only of those, or all that wait for one number would be looked through for each.
+create index on sms_queue (account_id, recipient) where lease is not null;
 
 -- Parts that the network has, for as long as receipts of them matter.
 create table sms_parts (
@@ -98,15 +100,17 @@ create table sms_receipts (
 create index on sms_receipts (carrier_message_id);
 create index on sms_receipts (received_at);
 
--- Who had an SMS of which account, by which sender, and when the last one was: for the quarantine, and to know whom a reply is for.
+-- Who had an SMS of which account and agent, by which sender, and when the last one was: for the quarantine, and to know whom a reply is for.
 create table sms_contacts (
   account_id integer not null,
   recipient text not null,
   sender text not null,
   agent_id text not null,
   message_id uuid not null,
+  -- To a test number: it can be answered, and counts for no quarantine.
+  is_copy boolean not null,
   sent_at timestamptz(3) not null,
-  primary key (account_id, recipient, sender)
+  primary key (account_id, recipient, sender, agent_id, is_copy)
 );
 create index on sms_contacts (recipient, sender, sent_at);
 create index on sms_contacts (sent_at);

@@ -36,6 +36,8 @@ export type SmsClaimRequest = {
   marginMs: number
   /** The network takes nothing now: only what is not to be submitted is taken up. */
   isPaused: boolean
+  /** Leases of claims that failed, perhaps after they had been committed: nothing was submitted under them. */
+  abandoned: string[]
 }
 
 export type SmsClaim = {
@@ -53,9 +55,10 @@ export type SmsClaim = {
  * when it has ended.
  */
 export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<SmsClaim> {
-  const { carrier, free, lease, partMs, marginMs, isPaused } = request
+  const { carrier, free, lease, partMs, marginMs, isPaused, abandoned } = request
   return await transaction(pool, async (tx) => {
     if (!(await holdPace(tx, carrier.name))) return { entries: [], isBusy: true, isHeldBack: false }
+    if (abandoned.length > 0) await tx.query({ name: 'return-abandoned-sms', text: RETURN_ABANDONED, values: [abandoned] })
     const { rows } = await tx.query<Omit<SmsEntry, 'lease'> & { messageId: string | null; isHeldBack: boolean }>({
       name: 'claim-sms',
       text: CLAIM,
@@ -65,6 +68,11 @@ export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Sm
     return { entries, isBusy: false, isHeldBack: rows[0]?.isHeldBack ?? false }
   })
 }
+
+// After the wait for the pace, so that the claim in question has ended, whichever way.
+const RETURN_ABANDONED = `
+  update sms_queue set lease = null, submitted_under = null, due_at = now(), attempts = attempts - 1
+  where lease = any ($1::uuid[]) and (submitted_under is null or submitted_under = lease)`
 
 async function holdPace(tx: Executor, carrier: string): Promise<boolean> {
   const { rowCount } = await tx.query({
@@ -81,13 +89,15 @@ const LONGEST_SMS_SECONDS = 15
 // An entry's rules, where they let it through, and the parts that it has left. In the order in which a caller would want to be told.
 const JUDGEMENT = `
   case
-    when q.submitting then 'lost'
+    when q.submitted_under is not null then 'lost'
     when f.message_id is null or m.id is null then 'gone'
+    when late_receipt.kind is not null and q.copy = 0 and q.segments_sent = 0 then 'not-needed'
     when q.expires_at <= now() then 'late'
     -- Whoever has had the beginning gets the rest.
-    when q.copy > 0 or q.segments_sent > 0 then 'go'
-    when late_receipt.kind is not null then 'not-needed'
+    when q.segments_sent > 0 then 'go'
     when o.opted_out then 'OPTED_OUT'
+    when q.copy > 0 then 'go'
+    when campaign.status = 'CANCELLED' then 'CANCELLED'
     when (f.plan ->> 'controlGroup')::bool and r.control_group then 'CONTROL_GROUP'
     when not (f.plan ->> 'ignoreStatus')::bool and not r.active then 'INACTIVE'
     when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'CONSENT'
@@ -97,33 +107,32 @@ const JUDGEMENT = `
 
 const CLAIM = `
   with recursive lane as (
-    (select account_id, priority, due_at from sms_queue order by account_id, priority, due_at limit 1)
+    (select account_id, priority, campaign_id, due_at from sms_queue order by account_id, priority, campaign_id, due_at limit 1)
     union all
     select next.*
     from lane, lateral (
-      select account_id, priority, due_at from sms_queue q
-      where (q.account_id, q.priority) > (lane.account_id, lane.priority)
-      order by account_id, priority, due_at limit 1
+      select account_id, priority, campaign_id, due_at from sms_queue q
+      where (q.account_id, q.priority, q.campaign_id) > (lane.account_id, lane.priority, lane.campaign_id)
+      order by account_id, priority, campaign_id, due_at limit 1
     ) as next
   ), candidate as materialized (
     select c.*, row_number() over (partition by c.account_id order by c.priority, c.due_at) as account_turn,
       row_number() over (partition by c.account_id, c.recipient order by c.priority, c.due_at) as person_turn
-    from lane l, lateral (
+    from lane l left join campaigns p on p.id = l.campaign_id and p.status = 'PAUSED', lateral (
       select message_id, copy, account_id, recipient, priority, due_at
-      from sms_queue q left join lateral (
-        select true as is_there from sms_queue o
-        where o.account_id = q.account_id and o.recipient = q.recipient and o.lease is not null and o.due_at > now() limit 1
-      ) as under_way on true
-      where q.account_id = l.account_id and q.priority = l.priority and q.due_at <= now() and under_way.is_there is null
+      from sms_queue q
+      where q.account_id = l.account_id and q.priority = l.priority and q.campaign_id = l.campaign_id and q.due_at <= now() and not exists (
+        select from sms_queue o where o.account_id = q.account_id and o.recipient = q.recipient and o.lease is not null and o.due_at > now()
+      )
       order by q.due_at limit $2
     ) as c
-    where l.due_at <= now()
+    where l.due_at <= now() and p.id is null
   ), picked as materialized (
     select * from candidate where person_turn = 1 order by priority, account_turn, due_at limit $2
   ), taken as materialized (
-    select q.*, p.account_turn from picked p join sms_queue q on q.message_id = p.message_id and q.copy = p.copy
-    where q.due_at <= now()
-    for update of q skip locked
+    select q.*, p.account_turn from picked p, lateral (
+      select * from sms_queue q where q.message_id = p.message_id and q.copy = p.copy and q.due_at <= now() for update skip locked
+    ) as q
   ), judged as materialized (
     select q.*, f.plan, m.agent_id, ${JUDGEMENT} as judgement, q.segments - q.segments_sent as parts
     from taken q
@@ -138,34 +147,36 @@ const CLAIM = `
       left join unnest(p.consents) as consent on true
       where g.account_id = q.account_id
     ) as r on true
+    left join campaigns campaign on campaign.id = q.campaign_id
     left join opt_outs o on o.account_id = q.account_id and o.agent_id = m.agent_id and o.phone = q.recipient
     left join lateral (
       select kind from message_events e where e.message_id = q.message_id and e.kind in ('delivered-late', 'read-late') limit 1
     ) as late_receipt on true
-    left join lateral (select max(c.sent_at) as sent_at from sms_contacts c where c.account_id = q.account_id and c.recipient = q.recipient) as last_sms on true
+    left join lateral (
+      select max(c.sent_at) as sent_at from sms_contacts c where c.account_id = q.account_id and c.recipient = q.recipient and not c.is_copy
+    ) as last_sms on true
   ), turned as materialized (
     select j.*, ${nextTurn(LONGEST_SMS_SECONDS)} + coalesce(sum(parts) filter (where judgement = 'go') over (
       order by j.priority, j.account_turn, j.due_at, j.message_id, j.copy rows between unbounded preceding and 1 preceding
     ), 0) * (interval '1 second' / $6::float8) as turn_at
     from judged j, carrier_paces p where p.carrier = $1
-  ), claimed as (
+  ), claimed as materialized (
+    select * from turned where judgement <> 'go' or not $8 and ($6 is null or turn_at <= now() + $7 * interval '1 millisecond')
+  ), updated as (
     update sms_queue q set
       lease = $3,
-      due_at = now() + ($4 * greatest(t.parts, 1) + $5) * interval '1 millisecond',
-      submitting = q.submitting or t.judgement = 'go',
+      due_at = now() + ($4 * greatest(q.segments - q.segments_sent, 1) + $5) * interval '1 millisecond',
+      -- One that is lost stays so, whoever finds that out and dies over it.
+      submitted_under = case when (q.message_id, q.copy) in (select message_id, copy from claimed where judgement = 'go') then $3 else q.submitted_under end,
       attempts = q.attempts + 1
-    from turned t
-    where q.message_id = t.message_id and q.copy = t.copy
-      and (t.judgement <> 'go' or not $8 and ($6 is null or t.turn_at <= now() + $7 * interval '1 millisecond'))
-    returning q.message_id, q.copy, q.account_id, t.agent_id, q.recipient, t.plan, q.segments, q.segments_sent, q.attempts, q.expires_at,
-      t.judgement, t.parts, t.turn_at
+    where q.message_id = any (array(select message_id from claimed)) and (q.message_id, q.copy) in (select message_id, copy from claimed)
   ), paced as (
     update carrier_paces p set free_at = last.at
     from (select max(turn_at + parts * (interval '1 second' / $6)) filter (where judgement = 'go') as at from claimed) as last
     where p.carrier = $1 and last.at is not null
   )
   select message_id as "messageId", copy, account_id as "accountId", agent_id as "agentId", recipient, plan, segments,
-    segments_sent as "segmentsSent", attempts, expires_at as "expiresAt", judgement,
+    segments_sent as "segmentsSent", attempts + 1 as attempts, expires_at as "expiresAt", judgement,
     coalesce(round(extract(epoch from turn_at - now()) * 1000)::int, 0) as "waitMs",
     (select count(*) from candidate) > (select count(*) from claimed) as "isHeldBack"
   from (values (1)) as always left join claimed on true`

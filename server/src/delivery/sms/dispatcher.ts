@@ -37,6 +37,7 @@ export function createSmsDispatcher({ pool, carrier, links, logger, metrics }: S
   const log = logger.child({ carrier: name })
   const write = createResultWriter((results: SmsResult[]) => recordSmsResults(pool, name, results), log, stopping.signal)
   const underWay = createUnderWay()
+  const abandoned = new Set<string>()
   let submitting = 0
   let endedSinceClaim = 0
 
@@ -46,11 +47,15 @@ export function createSmsDispatcher({ pool, carrier, links, logger, metrics }: S
     const pauseMs = pausedForMs()
     const claimedAt = performance.now()
     const times = { partMs: longestCallMs, marginMs: MARGIN_MS, isPaused: pauseMs > 0 }
-    const request = { carrier: { name, messagesPerSecond }, free, lease: randomUUID(), ...times }
+    const lease = randomUUID()
+    const request = { carrier: { name, messagesPerSecond }, free, lease, ...times, abandoned: [...abandoned] }
     endedSinceClaim = 0
+    abandoned.add(lease)
     const { entries, isBusy, isHeldBack } = await claimSms(pool, request)
-    for (const entry of entries) underWay.add(handle(entry, claimedAt))
+    abandoned.delete(lease)
     if (isBusy) return CLAIM_AGAIN_MS
+    for (const returned of request.abandoned) abandoned.delete(returned)
+    for (const entry of entries) underWay.add(handle(entry, claimedAt))
     if (pauseMs > 0) return Math.min(pauseMs, POLL_MS)
     return entries.length > 0 || isHeldBack ? TURNS_AHEAD_MS / 2 : POLL_MS
   }

@@ -59,7 +59,7 @@ export async function applyReceipts(
 ): Promise<void> {
   const { rows } = await tx.query<{ messageId: string }>({ name: 'apply-sms-receipts', text: APPLY, values: [eventIds, messageIds] })
   const moved = [...new Set([...rows.map(({ messageId }) => messageId), ...messageIds])]
-  for (const [messages, ofMonth] of byMonth(moved, (messageId) => messageId)) await settleMonth(tx, fallbacksTable(messages), ofMonth)
+  for (const [messages, ofMonth] of byMonth(moved, (messageId) => messageId)) await settleMonth(tx, messages, ofMonth)
 }
 
 // A network uses ids again after a while: what came long before a submit is not of that.
@@ -89,12 +89,13 @@ const APPLY = `
   )
   select distinct message_id as "messageId" from applied`
 
-async function settleMonth(tx: Executor, fallbacks: string, messageIds: string[]): Promise<void> {
+async function settleMonth(tx: Executor, messages: string, messageIds: string[]): Promise<void> {
+  const fallbacks = fallbacksTable(messages)
   await tx.query('savepoint receipts')
   try {
     await tx.query({ name: `settle-sms ${fallbacks}`, text: settle(fallbacks), values: [messageIds] })
   } catch (error) {
-    if (!isMissingMonth(error, fallbacks)) throw error
+    if (!isMissingMonth(error, messages)) throw error
     // The month has been dropped, with all its messages.
     await tx.query('rollback to savepoint receipts')
   }

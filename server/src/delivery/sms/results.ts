@@ -1,8 +1,9 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
-import { fallbackMayBecome } from '../../messages/states.ts'
+import { fallbackMayBecome, PRIORITIES } from '../../messages/states.ts'
 import { type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
 import { applyReceipts, holdReceipts } from './receipts.ts'
+import { LIFE_HOURS } from './schedule.ts'
 
 /** What came of an SMS that was claimed. `detail`: the network's own words, where it had any. */
 export type SmsVerdict =
@@ -34,6 +35,10 @@ export async function recordSmsResults(pool: Pool, carrier: string, results: Sms
     const counted = results.filter(({ messageId, copy }) => held.has(`${messageId} ${copy}`))
     const ended = counted.filter(({ copy, is }) => copy === 0 && is in STATUSES)
     for (const [messages, ofMonth] of byMonth(ended, ({ messageId }) => messageId)) await endMonth(tx, messages, ofMonth)
+    await noteCopies(
+      tx,
+      counted.filter(({ copy, parts }) => copy > 0 && parts.length > 0),
+    )
     const submitted = counted.filter(({ parts }) => parts.length > 0)
     if (submitted.length > 0) await applyReceipts(tx, { messageIds: submitted.map(({ messageId }) => messageId) })
     return results.map(({ messageId, copy }) => held.has(`${messageId} ${copy}`))
@@ -69,26 +74,31 @@ async function settleQueue(tx: Executor, carrier: string, results: SmsResult[]):
 const SETTLE_QUEUE = `
   with held as materialized (
     select r.*, q.recipient
-    from unnest($1::uuid[], $2::smallint[], $3::uuid[], $4::int[], $5::int[], $6::int[])
-      as r (message_id, copy, lease, after_ms, not_asked, parts)
-    join sms_queue q on q.message_id = r.message_id and q.copy = r.copy and q.lease = r.lease
-    order by q.message_id, q.copy
-    for update of q
+    from (
+      select * from unnest($1::uuid[], $2::smallint[], $3::uuid[], $4::int[], $5::int[], $6::int[])
+        as r (message_id, copy, lease, after_ms, not_asked, parts)
+      order by message_id, copy
+    ) as r, lateral (
+      select recipient from sms_queue q where q.message_id = r.message_id and q.copy = r.copy and q.lease = r.lease for update
+    ) as q
   ), put_off as (
     update sms_queue q set
       lease = null,
-      submitting = false,
-      due_at = now() + h.after_ms * interval '1 millisecond',
-      segments_sent = q.segments_sent + h.parts,
-      attempts = q.attempts - h.not_asked
-    from held h where q.message_id = h.message_id and q.copy = h.copy and h.after_ms is not null
+      submitted_under = null,
+      due_at = now() + (select h.after_ms from held h where h.message_id = q.message_id and h.copy = q.copy) * interval '1 millisecond',
+      segments_sent = q.segments_sent + (select h.parts from held h where h.message_id = q.message_id and h.copy = q.copy),
+      attempts = q.attempts - (select h.not_asked from held h where h.message_id = q.message_id and h.copy = q.copy)
+    where q.message_id = any (array(select message_id from held where after_ms is not null))
+      and (q.message_id, q.copy) in (select message_id, copy from held where after_ms is not null)
   ), ended as (
-    delete from sms_queue q using held h where q.message_id = h.message_id and q.copy = h.copy and h.after_ms is null
+    delete from sms_queue q
+    where q.message_id = any (array(select message_id from held where after_ms is null))
+      and (q.message_id, q.copy) in (select message_id, copy from held where after_ms is null)
   ), submitted as (
     insert into sms_parts (message_id, copy, part, carrier, carrier_message_id, recipient)
-    select p.message_id, p.copy, p.part, $12, p.carrier_message_id, q.recipient
+    select p.message_id, p.copy, p.part, $12, p.carrier_message_id, h.recipient
     from unnest($7::uuid[], $8::smallint[], $9::uuid[], $10::smallint[], $11::text[]) as p (message_id, copy, lease, part, carrier_message_id)
-    join sms_queue q on q.message_id = p.message_id and q.copy = p.copy and q.lease = p.lease
+    join held h on h.message_id = p.message_id and h.copy = p.copy and h.lease = p.lease
   )
   select message_id || ' ' || copy as entry from held`
 
@@ -110,7 +120,7 @@ async function endMonth(tx: Executor, messages: string, results: SmsResult[]): P
       ],
     })
   } catch (error) {
-    if (!isMissingMonth(error, fallbacksTable(messages)) && !isMissingMonth(error, messages)) throw error
+    if (!isMissingMonth(error, messages)) throw error
     // The month has been dropped, with all its messages.
     await tx.query('rollback to savepoint month')
   }
@@ -124,7 +134,33 @@ const MOVES = (['SENT', 'FAILED', 'SKIPPED', 'NOT_NEEDED'] as const)
   .map((status) => `r.status = '${status}' and ${fallbackMayBecome(status, 'f.status')}`)
   .join(' or ')
 
-/** Copies are not of the recipient, who has it already. Of several to one person by one sender, the last counts for later replies. */
+/** Remembers who had an SMS, for replies and the quarantine. `known` names a step; of several by one sender to one person, the last counts. */
+const contact = (known: string, isCopy: boolean) => `
+    insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, is_copy, sent_at)
+    select distinct on (account_id, recipient, plan ->> 'sender', agent_id) account_id, recipient, plan ->> 'sender', agent_id, message_id, ${isCopy}, now()
+    from ${known} order by account_id, recipient, plan ->> 'sender', agent_id, message_id desc
+    on conflict (account_id, recipient, sender, agent_id, is_copy) do update
+    set message_id = excluded.message_id, sent_at = greatest(c.sent_at, excluded.sent_at)`
+
+/** Who has a copy may answer it, to get no more of them above all. */
+async function noteCopies(tx: Executor, copies: SmsResult[]): Promise<void> {
+  if (copies.length === 0) return
+  await tx.query({
+    name: 'note-sms-copies',
+    text: `
+      with known as materialized (
+        select f.account_id, p.recipient, f.plan, m.agent_id, m.id as message_id
+        from unnest($1::uuid[], $2::smallint[]) as r (message_id, copy)
+        cross join lateral (select recipient from sms_parts p where p.message_id = r.message_id and p.copy = r.copy limit 1) as p
+        join sms_fallbacks f on f.message_id = r.message_id
+        join messages m on m.id = r.message_id
+      )
+      ${contact('known', true)}`,
+    values: [copies.map(({ messageId }) => messageId), copies.map(({ copy }) => copy)],
+  })
+}
+
+/** Copies are not for the recipient, who has it already; they wait for all that is not a copy. */
 const end = (messages: string, fallbacks: string) => `
   with result as (
     select * from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[]) as r (message_id, status, reason, detail, segments)
@@ -146,14 +182,10 @@ const end = (messages: string, fallbacks: string) => `
     left join lateral (select part from sms_parts p where p.message_id = e.message_id and p.copy = 0 limit 1) as begun on true
     where e.status = 'SENT' or e.reason = 'OUTCOME_UNKNOWN' or begun.part is not null
   ), contacted as (
-    insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, sent_at)
-    select distinct on (account_id, recipient, plan ->> 'sender') account_id, recipient, plan ->> 'sender', agent_id, message_id, now()
-    from known order by account_id, recipient, plan ->> 'sender', message_id desc
-    on conflict (account_id, recipient, sender) do update
-    set agent_id = excluded.agent_id, message_id = excluded.message_id, sent_at = greatest(c.sent_at, excluded.sent_at)
+    ${contact('known', false)}
   ), copied as (
     insert into sms_queue (message_id, copy, account_id, recipient, priority, planned_at, due_at, expires_at, segments)
-    select k.message_id, copy.place, k.account_id, copy.number, 0, now(), now(), now() + interval '48 hours', k.segments
+    select k.message_id, copy.place, k.account_id, copy.number, ${PRIORITIES.campaign}, now(), now(), now() + interval '${LIFE_HOURS} hours', k.segments
     from known k, json_array_elements_text(k.plan -> 'copies') with ordinality as copy (number, place)
     where k.status = 'SENT' and copy.number <> k.recipient
   )

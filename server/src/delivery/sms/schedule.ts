@@ -1,11 +1,11 @@
 import type { Executor } from '../../db/pool.ts'
-import { fallbackMayBecome, PRIORITIES } from '../../messages/states.ts'
+import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 
 // When an SMS is sent instead. A fallback is scheduled in the transaction that ends its message, by whoever ends it, and only from WAITING:
 // of a failure, an expiry and a network that refuses, all at once, one ends the message and schedules the SMS.
 
 /** The network has a longer time to deliver an SMS than a caller waits for one. */
-const LIFE_HOURS = 48
+export const LIFE_HOURS = 48
 
 /**
  * After an expiry, how long the outcome of the revocation is awaited: a phone that gets the message at the last moment need not get the
@@ -14,16 +14,17 @@ const LIFE_HOURS = 48
  */
 export const REVOCATION_GRACE_SECONDS = { taken: 5, silent: 30 }
 
-const QUEUE = 'sms_queue (message_id, copy, account_id, recipient, priority, planned_at, awaits_revocation, due_at, expires_at, segments)'
+const QUEUE =
+  'sms_queue (message_id, copy, account_id, recipient, priority, campaign_id, planned_at, awaits_revocation, due_at, expires_at, segments)'
 const PRIORITY = `case traffic when 'PROMOTION' then ${PRIORITIES.campaign} else ${PRIORITIES.transactional} end`
 const QUEUED = `
-  select message_id, 0, account_id, recipient, ${PRIORITY}, due_at, awaits_revocation,
+  select message_id, 0, account_id, recipient, ${PRIORITY}, coalesce(campaign_id, '${NO_CAMPAIGN}'), due_at, awaits_revocation,
     case when awaits_revocation then greatest(due_at, now() + interval '${REVOCATION_GRACE_SECONDS.silent} seconds') else due_at end,
     greatest(due_at, now()) + interval '${LIFE_HOURS} hours', segments`
 
 /**
  * Steps of a statement that has failed messages: schedules the SMS of those that have one. `failed` names a step with `id`, `recipient`,
- * `traffic`, `failed_at` and `awaits_revocation`: whether the network may have it all the same, and is asked to forget it.
+ * `traffic`, `campaign_id`, `failed_at` and `awaits_revocation`: whether the network may have it all the same, and is asked to forget it.
  */
 export const scheduleFailed = (fallbacks: string, failed: string) => `
   sms_scheduled as (
@@ -33,7 +34,7 @@ export const scheduleFailed = (fallbacks: string, failed: string) => `
       due_at = greatest(failed.failed_at + f.delay_seconds * interval '1 second', f.not_before)
     from ${failed} as failed
     where f.message_id = failed.id and failed.failed_at is not null and ${fallbackMayBecome('SCHEDULED', 'f.status')}
-    returning f.message_id, f.account_id, f.due_at, f.segments, failed.recipient, failed.traffic, failed.awaits_revocation
+    returning f.message_id, f.account_id, f.due_at, f.segments, failed.recipient, failed.traffic, failed.campaign_id, failed.awaits_revocation
   ), sms_queued as (
     insert into ${QUEUE} ${QUEUED} from sms_scheduled
   ), sms_noted as (
@@ -58,7 +59,7 @@ export async function settleExpired(
 
 const settle = (messages: string, fallbacks: string) => `
   with expired as materialized (
-    select m.id, m.recipient, m.traffic, m.expires_at, e.was_tried and told.kind is null as awaits_revocation
+    select m.id, m.recipient, m.traffic, m.campaign_id, m.expires_at, e.was_tried and told.kind is null as awaits_revocation
     from unnest($1::uuid[], $2::bool[]) as e (id, was_tried) join ${messages} m on m.id = e.id
     -- The network's word may have come before the mark. Not "exists", for which all events may be read into memory.
     left join lateral (select kind from message_events v where v.message_id = m.id and v.kind = 'revoked' limit 1) as told on true
@@ -70,7 +71,7 @@ const settle = (messages: string, fallbacks: string) => `
         greatest(e.expires_at + f.after_expiry_delay_seconds * interval '1 second', f.after_expiry_not_before) end
     from expired e
     where f.message_id = e.id and ${fallbackMayBecome('SCHEDULED', 'f.status')}
-    returning f.message_id, f.account_id, f.status, f.reason, f.due_at, f.segments, e.recipient, e.traffic, e.awaits_revocation
+    returning f.message_id, f.account_id, f.status, f.reason, f.due_at, f.segments, e.recipient, e.traffic, e.campaign_id, e.awaits_revocation
   ), sms_queued as (
     insert into ${QUEUE} ${QUEUED} from settled where status = 'SCHEDULED'
   )
@@ -92,12 +93,14 @@ export async function releaseTold(db: Executor, messageIds: string[]): Promise<v
  */
 export const releaseRevoked = (told: string, graceSeconds: number) => `
   sms_awaiting as materialized (
-    select s.message_id, s.copy from ${told} as told join sms_queue s on s.message_id = told.message_id
-    where s.awaits_revocation and s.lease is null
-    for update of s skip locked
+    select s.message_id from ${told} as told, lateral (
+      select message_id from sms_queue s
+      where s.message_id = told.message_id and s.copy = 0 and s.awaits_revocation and s.lease is null
+      for update skip locked
+    ) as s
   ), sms_released as (
     update sms_queue s set due_at = least(s.due_at, greatest(s.planned_at, now() + interval '${graceSeconds} seconds'))
-    from sms_awaiting a where s.message_id = a.message_id and s.copy = a.copy
+    where s.copy = 0 and s.message_id = any (array(select message_id from sms_awaiting))
   )`
 
 // What was told of another phone or network is not among a message's events, and counts for nothing.

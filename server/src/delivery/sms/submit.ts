@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { SmsCarrier } from '../../carriers/carrier.ts'
+import type { Outcome, SmsCarrier, SmsPart } from '../../carriers/carrier.ts'
 import { type Executor, isUnavailable } from '../../db/pool.ts'
 import { shortCode, shortLink } from '../../links/codes.ts'
 import { createLinks } from '../../links/links.ts'
@@ -30,29 +30,34 @@ type Options = {
 export type Submit = (entry: SmsEntry, claimedAt: number, endBy: number) => Promise<Submitted>
 
 export function createSubmitter({ pool, carrier, links, metrics, logger, stopping }: Options): Submit {
-  /** Adds to `parts` what the network has taken: however this ends, that is known. */
-  async function submitParts(
-    sms: SmsCarrier,
-    entry: SmsEntry,
-    texts: TextPart[],
-    claimedAt: number,
-    endBy: number,
-    parts: SubmittedPart[],
-  ) {
+  /** Part after part, until one is not taken. What the network has is known however this ends. */
+  async function submitParts(sms: SmsCarrier, entry: SmsEntry, texts: TextPart[], times: Times): Promise<Submitted> {
+    const parts: SubmittedPart[] = []
     for (const [index, text] of texts.entries()) {
       if (index < entry.segmentsSent) continue
-      if (!(await waitForTurn(sms, entry, claimedAt, endBy, parts.length))) return { is: 'put-back', afterMs: 0 } as const
-      const outcome = await sms.submit({ ...text, sender: entry.plan.sender, recipient: entry.recipient, expiresAt: entry.expiresAt })
+      if (!(await waitForTurn(sms, entry, times, parts.length))) return { is: 'put-back', afterMs: 0, parts }
+      const outcome = await submitPart(sms, { ...text, sender: entry.plan.sender, recipient: entry.recipient, expiresAt: entry.expiresAt })
       metrics.count(sms.name, 'sms', outcome.is)
-      if (outcome.is !== 'sent') return verdictOf(outcome, entry)
+      if (outcome.is !== 'sent') return { ...verdictOf(outcome, entry), parts }
       parts.push({ part: index + 1, carrierMessageId: outcome.carrierMessageId })
     }
-    return { is: 'sent', segments: texts.length } as const
+    return { is: 'sent', segments: texts.length, parts }
+  }
+
+  async function submitPart(sms: SmsCarrier, part: SmsPart): Promise<Outcome> {
+    try {
+      return await sms.submit(part)
+    } catch (error) {
+      // A fault of ours, at a moment when the network may have it.
+      logger.error({ carrier: sms.name, err: error }, 'an SMS could not be submitted, and is not tried again')
+      return { is: 'unknown', afterMs: 0, detail: 'a fault of the service' }
+    }
   }
 
   /** Nothing is submitted by a worker that stood still, or stops. By a clock that nobody sets. */
-  async function waitForTurn(sms: SmsCarrier, { waitMs }: SmsEntry, claimedAt: number, endBy: number, done: number): Promise<boolean> {
-    const turnAt = sms.messagesPerSecond === undefined ? 0 : claimedAt + waitMs + (done * 1_000) / sms.messagesPerSecond
+  async function waitForTurn(sms: SmsCarrier, { waitMs }: SmsEntry, times: Times, done: number): Promise<boolean> {
+    const { claimedAt, begunAt, endBy } = times
+    const turnAt = sms.messagesPerSecond === undefined ? 0 : begunAt + waitMs + (done * 1_000) / sms.messagesPerSecond
     const left = turnAt - performance.now()
     if (left > 0) await sleep(left, undefined, { signal: stopping }).catch(() => {})
     if (stopping.aborted) return false
@@ -65,17 +70,18 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
     const judged = judgedVerdict(entry)
     if (judged !== undefined) return { ...judged, parts: [] }
     if (carrier === undefined) return { is: 'failed', reason: 'NO_SMS_NETWORK', detail: '', parts: [] }
-    const parts: SubmittedPart[] = []
+    const times = { claimedAt, begunAt: performance.now(), endBy }
     try {
-      const texts = await writtenParts(pool, links, entry)
-      return { ...(await submitParts(carrier, entry, texts, claimedAt, endBy, parts)), parts }
+      return await submitParts(carrier, entry, await writtenParts(pool, links, entry), times)
     } catch (error) {
-      if (!isUnavailable(error)) logger.error({ carrier: carrier.name, err: error }, 'an SMS could not be submitted, and is tried again')
-      // Nothing throws once a part has been handed over: what the network answers, and that it does not, is an outcome.
-      return { is: 'again', afterMs: backOffMs(entry.attempts, 0), detail: 'a fault of the service', parts }
+      if (!isUnavailable(error)) logger.error({ carrier: carrier.name, err: error }, 'an SMS could not be written, and is tried again')
+      return { is: 'again', afterMs: backOffMs(entry.attempts, 0), detail: 'a fault of the service', parts: [] }
     }
   }
 }
+
+/** By performance.now(). */
+type Times = { claimedAt: number; begunAt: number; endBy: number }
 
 /** What needs no submit. */
 function judgedVerdict({ judgement }: SmsEntry): SmsVerdict | undefined {
@@ -94,7 +100,7 @@ function judgedVerdict({ judgement }: SmsEntry): SmsVerdict | undefined {
   }
 }
 
-function verdictOf(outcome: Exclude<Awaited<ReturnType<SmsCarrier['submit']>>, { is: 'sent' }>, { attempts }: SmsEntry): SmsVerdict {
+function verdictOf(outcome: Exclude<Outcome, { is: 'sent' }>, { attempts }: SmsEntry): SmsVerdict {
   switch (outcome.is) {
     case 'refused':
       return { is: 'failed', reason: outcome.reason, detail: outcome.detail }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { addAutoReply } from '../../../src/replies/auto-replies.ts'
+import { createAssignedAgent } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { createCarrier, createSender, queueMessage, readAll, type Sender, startWorker } from '../support.ts'
 import {
@@ -149,7 +150,7 @@ describe('a text is for the account whose message it answers:', () => {
 async function smsContact({ accountId, agentId }: Sender, number: string, minutesAgo: number): Promise<string> {
   const messageId = randomUUID()
   const contact = [accountId, PHONE, number, agentId, messageId, minutesAgo]
-  await pool.query(`insert into sms_contacts values ($1, $2, $3, $4, $5, now() - $6 * interval '1 minute')`, contact)
+  await pool.query(`insert into sms_contacts values ($1, $2, $3, $4, $5, false, now() - $6 * interval '1 minute')`, contact)
   return messageId
 }
 
@@ -163,6 +164,20 @@ describe('one who opts out', () => {
   }
   const isOut = async ({ accountId, agentId }: Sender) => (await outOf()).get(`${accountId} ${agentId}`)
   const kindsOf = async (sender: Sender) => (await actionsOf(sender)).map(({ kind }) => kind)
+
+  test('by SMS does so for every agent by which the account has written from that number, and for no other account', async () => {
+    const [one, stranger] = [await createSender(pool), await createSender(pool)]
+    const two = { ...one, agentId: await createAssignedAgent(pool, one.accountId) }
+    const elsewhere = { ...one, agentId: await createAssignedAgent(pool, one.accountId) }
+    await smsContact(stranger, '48732000077', 9)
+    await smsContact(one, '48732000077', 8)
+    await smsContact(two, '48732000077', 7)
+    await smsContact(elsewhere, '48732000078', 1)
+    await tell([wroteSms('48732000077', 'STOP')])
+    assert.deepEqual(await Promise.all([one, two, elsewhere, stranger].map(isOut)), [true, true, undefined, undefined])
+    await tell([wroteSms('48732000077', 'START')])
+    assert.deepEqual(await Promise.all([one, two].map(isOut)), [false, false])
+  })
 
   test('by event and word together does so once, and is in again by both together once', async () => {
     const sender = await createSender(pool)
@@ -279,12 +294,12 @@ describe('an automatic reply', () => {
   })
 
   test('answers no word that opts out or in, no SMS, and nothing for another account', async () => {
-    const sender = await withKeyword('stop')
+    const sender = await withKeyword('help')
     const partner = await partnerOf(sender)
     await smsContact(sender, '48732000004', 1)
-    await tell([wrote(sender, 'STOP'), wroteSms('48732000004', 'please stop it')])
+    await tell([wrote(sender, 'STOP'), wroteSms('48732000004', 'please help me')])
     await sentMessage(partner, { agoMs: 0 })
-    await tell([wrote(sender, 'please stop it')])
+    await tell([wrote(sender, 'please help me')])
     assert.deepEqual([await messagesOf(sender), await messagesOf(partner)], [[], []])
     assert.deepEqual(new Set((await actionsOf(sender)).map(({ kind }) => kind)), new Set(['opted-out', 'wrote']))
   })

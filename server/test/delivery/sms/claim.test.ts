@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
 import { before, beforeEach, describe, test } from 'node:test'
-import type { Pool } from '../../../src/db/pool.ts'
 import { ensurePace } from '../../../src/delivery/claim.ts'
 import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import type { SmsEntry } from '../../../src/delivery/sms/claim.ts'
-import { recordSmsResults } from '../../../src/delivery/sms/results.ts'
 import { recordOptOut } from '../../../src/replies/opt-outs.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { joinGroup } from '../../support/groups.ts'
@@ -16,6 +14,7 @@ import {
   fateOf,
   LONG_TEXT,
   nextPhone,
+  putBack,
   readSms,
   recordSent,
   refusedMessage,
@@ -41,14 +40,6 @@ beforeEach(async () => {
   await pool.query(`update carrier_paces set free_at = '-infinity'`)
   sender = await createSender(pool)
 })
-
-function putBack(db: Pool, entries: SmsEntry[]): Promise<boolean[]> {
-  return recordSmsResults(
-    db,
-    SMS_CARRIER,
-    entries.map(({ messageId, copy, lease }) => ({ messageId, copy, lease, is: 'put-back', afterMs: 0, parts: [] })),
-  )
-}
 
 function countByAccount(entries: SmsEntry[]): Map<number, number> {
   return new Map([...Map.groupBy(entries, ({ accountId }) => accountId)].map(([accountId, { length }]) => [accountId, length]))
@@ -169,7 +160,7 @@ describe('an SMS that is due is judged', () => {
   /** In the control group, inactive, one consent of two, an SMS 23 hours ago: all that a rule can go by, but for the opt-out. */
   async function holdAgainst({ accountId, agentId }: Sender, phone: string): Promise<void> {
     await joinGroup(pool, accountId, phone, { consents: [7], controlGroup: true, active: false })
-    const contacted = `insert into sms_contacts values ($1, $2, 'MyShop', $3, uuid_v7(), now() - interval '23 hours')`
+    const contacted = `insert into sms_contacts values ($1, $2, 'MyShop', $3, uuid_v7(), false, now() - interval '23 hours')`
     await pool.query(contacted, [accountId, phone, agentId])
   }
 
@@ -186,12 +177,15 @@ describe('an SMS that is due is judged', () => {
     await recordOptOut(pool, { accountId, agentId, phone, optedOut: true, source: 'operator' })
     await holdAgainst(sender, phone)
     await take([receipt({ messageId, phone })])
-    await pool.query(`update sms_queue set submitting = true, expires_at = now() - interval '1 second' where message_id = $1`, [messageId])
+    await pool.query(
+      `update sms_queue set submitted_under = gen_random_uuid(), expires_at = now() - interval '1 second' where message_id = $1`,
+      [messageId],
+    )
 
     const steps: [judgement: string, outOfTheWay: () => Promise<unknown>][] = [
       ['lost', async () => {}],
-      ['late', () => pool.query(`update sms_queue set expires_at = now() + interval '1 hour' where message_id = $1`, [messageId])],
       ['not-needed', () => pool.query(`delete from message_events where message_id = $1 and kind = 'delivered-late'`, [messageId])],
+      ['late', () => pool.query(`update sms_queue set expires_at = now() + interval '1 hour' where message_id = $1`, [messageId])],
       ['OPTED_OUT', () => recordOptOut(pool, { accountId, agentId, phone, optedOut: false, source: 'operator' })],
       ['CONTROL_GROUP', () => pool.query('update group_members set control_group = false where account_id = $1', [accountId])],
       ['INACTIVE', () => pool.query('update group_members set active = true where account_id = $1', [accountId])],
@@ -238,7 +232,10 @@ describe('an SMS that is due is judged', () => {
   test('to be gone where its message was dropped, unless somebody has submitted it', async () => {
     const messageId = await refusedMessage(pool, sender)
     await pool.query('delete from messages where id = $1', [messageId])
-    await pool.query(`update sms_queue set submitting = true, expires_at = now() where message_id = $1`, [messageId])
+    await pool.query(
+      `update sms_queue set submitted_under = gen_random_uuid(), expires_at = now() - interval '1 second' where message_id = $1`,
+      [messageId],
+    )
     assert.equal(await judge(messageId), 'lost')
     assert.equal(await judge(messageId), 'gone')
   })
@@ -250,7 +247,7 @@ describe('an SMS that is due is judged', () => {
     await take([receipt({ messageId, phone })])
     await pool.query('update sms_queue set segments_sent = 1 where message_id = $1', [messageId])
     assert.equal(await judge(messageId), 'go')
-    await pool.query('update sms_queue set expires_at = now() where message_id = $1', [messageId])
+    await pool.query(`update sms_queue set expires_at = now() - interval '1 second' where message_id = $1`, [messageId])
     assert.equal(await judge(messageId), 'late')
   })
 })
@@ -267,7 +264,7 @@ test('what is not submitted says why: SKIPPED, NOT_NEEDED or FAILED, with the re
   ]
   const gone = await refusedMessage(pool, sender)
   await take([receipt({ messageId: needless, phone: phones[1], kind: 'read' })])
-  await pool.query(`update sms_queue set expires_at = now() where message_id = $1`, [late])
+  await pool.query(`update sms_queue set expires_at = now() - interval '1 second' where message_id = $1`, [late])
   await recordOptOut(pool, { accountId, agentId, phone: phones[3], optedOut: true, source: 'word' })
   await pool.query('delete from messages where id = $1', [gone])
   const carrier = createSmsCarrier()

@@ -279,7 +279,7 @@ test('a worker that is told to stop between two parts leaves the rest to another
   await until('it stops', () => stopping !== undefined)
   await stopping
   const { queue } = await readSms(pool, messageId)
-  assert.deepEqual([queue.lease, queue.submitting, queue.segments_sent], [null, false, 1])
+  assert.deepEqual([queue.lease, queue.submitted_under, queue.segments_sent], [null, null, 1])
   const second = createSmsCarrier()
   await untilSettled(startSmsWorker(t, url, second).wake)
   assert.equal([...first.seen, ...second.seen].map(({ text }) => text).join(''), LONG_TEXT)

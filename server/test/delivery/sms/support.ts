@@ -97,10 +97,12 @@ export async function refusedMessage(pool: Pool, sender: Pick<Sender, 'accountId
   return (await refusedMessages(pool, sender, accepted))[0] as string
 }
 
+type Taking = { free?: number; messagesPerSecond?: number | undefined; abandoned?: string[] }
+
 /** As a worker takes SMS up, and then nothing: whoever calls this is that worker. */
-export async function takeSms(pool: Pool, { free = 1_000, messagesPerSecond = undefined as number | undefined } = {}): Promise<SmsEntry[]> {
+export async function takeSms(pool: Pool, { free = 1_000, messagesPerSecond, abandoned = [] }: Taking = {}): Promise<SmsEntry[]> {
   const carrier = { name: SMS_CARRIER, messagesPerSecond }
-  return (await claimSms(pool, { carrier, free, lease: randomUUID(), partMs: 1_000, marginMs: 60_000, isPaused: false })).entries
+  return (await claimSms(pool, { carrier, free, lease: randomUUID(), partMs: 1_000, marginMs: 60_000, isPaused: false, abandoned })).entries
 }
 
 /** The entry of one message, taken up with all that is due. */
@@ -222,4 +224,12 @@ export function smsReceipt({
   eventId = randomUUID(),
 }: SmsReceiptFields) {
   return { carrier, eventId, kind, phone, carrierMessageIds: ids, detail, occurredAt: new Date() } satisfies CarrierEvent
+}
+
+export function putBack(db: Pool, entries: SmsEntry[]): Promise<boolean[]> {
+  return recordSmsResults(
+    db,
+    SMS_CARRIER,
+    entries.map(({ messageId, copy, lease }) => ({ messageId, copy, lease, is: 'put-back', afterMs: 0, parts: [] })),
+  )
 }

@@ -1,0 +1,153 @@
+import { templateReferences } from '../content/references.ts'
+import type { Executor } from '../db/pool.ts'
+import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
+import { conflict, missingTemplates } from '../messages/accept.ts'
+import type { Fallback } from '../messages/sms-fallback.ts'
+import { parseTimestamp } from '../time.ts'
+import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
+
+/** A request that is right in itself. */
+export type CampaignSubmission = Omit<CampaignRequest, 'smsFallback' | 'smsFallbackAfterExpiry'> & {
+  accountId: number
+  fallback: Fallback | undefined
+  idempotency: { key: string; hash: Buffer }
+}
+
+type Row = {
+  outcome: 'accepted' | 'replayed' | 'conflict' | 'missing-targets' | 'missing-groups' | 'sms-text' | keyof typeof FAULTS
+  campaignId: string
+  missingTargets: string[] | null
+  missingGroups: number[] | null
+}
+
+/** What is wrong in the light of the clock and of what the database holds. In the order in which they are answered: every 400 before the first 404. */
+const FAULTS = {
+  'scheduled-past': { code: 'RCS_INVALID_REQUEST', path: '/scheduledAt', reason: 'must not be over a minute in the past' },
+  'scheduled-late': { code: 'RCS_INVALID_REQUEST', path: '/scheduledAt', reason: 'must be at most a year ahead' },
+  'expires-past': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: 'must be in the future' },
+  'expires-late': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: `must be at most ${LONGEST_LIFE_DAYS} days after the start` },
+  'sms-early': {
+    code: 'RCS_INVALID_SMS_FALLBACK',
+    path: '/smsFallback/planParams/sendTime',
+    reason: 'must be later than scheduledAt, which is now where it is absent',
+  },
+  'not-approved': { code: 'RCS_TEMPLATE_NOT_APPROVED', path: '/message/templateId', reason: 'names a template that is not APPROVED' },
+  'template-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be true, as the template has it' },
+  'request-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be false or absent, as the template has it' },
+  'no-agent': { code: 'RCS_AGENT_NOT_FOUND', path: '/agentId', reason: 'names no active agent of this account' },
+  'no-template': { code: 'RCS_TEMPLATE_NOT_FOUND', path: '/message/templateId', reason: 'names no template of this account' },
+} as const satisfies Record<string, Violation & { code: ErrorCode }>
+
+/** Returns once it is committed; or throws what the caller is to be told. */
+export async function acceptCampaign(db: Executor, submission: CampaignSubmission): Promise<{ campaignId: string; replayed: boolean }> {
+  const { rows } = await db.query<Row>({ name: 'accept-campaign', text: ACCEPT, values: valuesOf(submission) })
+  const { outcome, campaignId, missingTargets, missingGroups } = rows[0] as Row
+  if (outcome === 'accepted' || outcome === 'replayed') return { campaignId, replayed: outcome === 'replayed' }
+  if (outcome === 'conflict') throw conflict()
+  if (outcome === 'sms-text') throw new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] })
+  if (outcome === 'missing-targets') throw missingTemplates(submission.message.inline, new Set(missingTargets?.map(Number)))
+  if (outcome === 'missing-groups') throw noSuchGroups(submission, new Set(missingGroups))
+  const { code, path, reason } = FAULTS[outcome]
+  throw new ApiError(code, { details: [{ path, reason }] })
+}
+
+function noSuchGroups({ segmentIds }: CampaignSubmission, missing: Set<number>): ApiError {
+  const details = segmentIds.flatMap((group, index) =>
+    missing.has(group) ? [{ path: `/segmentIds/${index}`, reason: 'names no group of this account' }] : [],
+  )
+  return new ApiError('RCS_SEGMENT_NOT_FOUND', { details })
+}
+
+function valuesOf(submission: CampaignSubmission): unknown[] {
+  const {
+    accountId,
+    idempotency,
+    agentId,
+    name,
+    clientReferenceId,
+    basic = false,
+    message,
+    segmentIds,
+    scheduledAt,
+    expiresAt,
+    fallback,
+  } = submission
+  return [
+    accountId,
+    idempotency.key,
+    idempotency.hash,
+    agentId,
+    name,
+    clientReferenceId ?? null,
+    basic,
+    message.templateId ?? null,
+    message.inline === undefined ? null : JSON.stringify(message.inline),
+    segmentIds,
+    scheduledAt === undefined ? null : parseTimestamp(scheduledAt),
+    expiresAt === undefined ? null : parseTimestamp(expiresAt),
+    fallback === undefined ? null : JSON.stringify(fallback),
+    templateReferences(message.inline, '').map(({ templateId }) => templateId),
+  ]
+}
+
+/**
+ * One statement, as with a message: the key answers for itself before anything that can have changed since, and of equal keys at once the
+ * later waits for the earlier to commit and then gets its row. The content is that of this moment: a template's is never changed, only
+ * replaced by another, and inline content gets a row of its own.
+ */
+const ACCEPT = `
+  with request as materialized (
+    select coalesce($11::timestamptz(3), now())::timestamptz(3) as scheduled_at, $12::timestamptz(3) as expires_at, $13::json as fallback, uuid_v7() as new_id
+  ), judged as materialized (
+    select r.*, t.content_id, used.message_id as used_id, missing_target.ids as missing_targets, missing_group.numbers as missing_groups,
+      case
+        when used.request_hash = $3 then 'replayed'
+        when r.scheduled_at < now() - interval '1 minute' then 'scheduled-past'
+        when r.scheduled_at > now() + interval '1 year' then 'scheduled-late'
+        when r.expires_at <= now() then 'expires-past'
+        when r.expires_at > greatest(r.scheduled_at, now()) + interval '${LONGEST_LIFE_DAYS} days' then 'expires-late'
+        when (r.fallback ->> 'notBefore')::timestamptz <= r.scheduled_at then 'sms-early'
+        when json_array_length(r.fallback -> 'violations') > 0 then 'sms-text'
+        when t.status <> 'APPROVED' then 'not-approved'
+        when c.basic and not $7::bool then 'template-basic'
+        when not c.basic and $7::bool then 'request-basic'
+        when a.agent_id is null then 'no-agent'
+        when $8::bigint is not null and t.id is null then 'no-template'
+        when missing_target.ids is not null then 'missing-targets'
+        when missing_group.numbers is not null then 'missing-groups'
+        when used.message_id is not null then 'conflict'
+      end as outcome
+    from request r
+    left join idempotency_keys used on used.account_id = $1 and used.endpoint = 'campaigns' and used.key = $2
+    left join agent_assignments a on a.account_id = $1 and a.agent_id = $4 and a.active
+    left join templates t on t.account_id = $1 and t.id = $8
+    left join contents c on c.id = t.content_id,
+    lateral (
+      select array_agg(target) as ids from unnest($14::bigint[]) as target
+      where not exists (select from templates x where x.account_id = $1 and x.id = target)
+    ) as missing_target,
+    lateral (
+      select array_agg(number) as numbers from unnest($10::int[]) as number
+      where not exists (select from groups g where g.account_id = $1 and g.number = number.number)
+    ) as missing_group
+  ), keyed as (
+    insert into idempotency_keys as k (account_id, endpoint, key, request_hash, message_id)
+    select $1, 'campaigns', $2, $3, new_id from judged where outcome is null
+    on conflict (account_id, endpoint, key) do update set message_id = k.message_id
+    returning k.request_hash, k.message_id
+  ), mine as materialized (
+    select j.* from judged j join keyed k on k.message_id = j.new_id
+  ), content as (
+    insert into contents (account_id, basic, message) select $1, $7, $9::json from mine where content_id is null
+    returning id
+  ), made as (
+    insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, scheduled_at, expires_at)
+    select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at from mine
+    returning id
+  )
+  select outcome, used_id as "campaignId", missing_targets as "missingTargets", missing_groups as "missingGroups" from judged where outcome is not null
+  union all
+  select 'accepted', id, null, null from made
+  union all
+  select case when k.request_hash = $3 then 'replayed' else 'conflict' end, k.message_id, null, null
+  from keyed k join judged j on k.message_id <> j.new_id`

@@ -1,0 +1,97 @@
+import { requireAccount } from '../accounts/accounts.ts'
+import type { Executor } from '../db/pool.ts'
+import { ApiError, OperatorError } from '../errors.ts'
+import { UUID } from '../messages/messages.ts'
+import type { Campaign } from './schemas.ts'
+import { CAMPAIGN_MOVES, type CampaignStatus, campaignMayBecome } from './states.ts'
+
+const COUNTED = ['ACCEPTED', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'EXPIRED'] as const
+
+// Counts and their changes are read in one statement, so that a fold in between neither loses nor doubles any.
+const READ = `
+  select c.id as "campaignId", c.client_reference_id as "clientReferenceId", c.name, c.agent_id as "agentId", c.group_numbers as "segmentIds",
+    c.retry_of as "retryOf", c.status, c.basic, c.created_at as "createdAt", c.scheduled_at as "scheduledAt", c.started_at as "startedAt",
+    c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt", c.recipients,
+    (
+      select coalesce(json_object_agg(status, count), '{}') from (
+        select status, sum(count)::bigint as count from (
+          select status, count from campaign_counts n where n.campaign_id = c.id
+          union all
+          select status, change from campaign_changes n where n.campaign_id = c.id
+        ) as parts group by status
+      ) as counted
+    ) as counts
+  from campaigns c`
+
+type Row = Record<string, unknown> & { counts: Record<string, number> }
+
+function toCampaign({ counts, ...row }: Row): Campaign {
+  const present = Object.entries(row).filter(([, value]) => value !== null)
+  return { ...Object.fromEntries(present), counts: Object.fromEntries(COUNTED.map((status) => [status, counts[status] ?? 0])) } as Campaign
+}
+
+export async function readCampaign(db: Executor, accountId: number, id: string): Promise<Campaign> {
+  const { rows } = UUID.test(id)
+    ? await db.query<Row>({ name: 'read-campaign', text: `${READ} where c.account_id = $1 and c.id = $2`, values: [accountId, id] })
+    : { rows: [] }
+  if (rows[0] === undefined) throw new ApiError('RCS_CAMPAIGN_NOT_FOUND')
+  return toCampaign(rows[0])
+}
+
+/** For operators: the newest first. */
+export async function listCampaigns(db: Executor, accountId: number, limit: number): Promise<Campaign[]> {
+  const { rows } = await db.query<Row>(`${READ} where c.account_id = $1 order by c.id desc limit $2`, [accountId, limit])
+  if (rows.length === 0) await requireAccount(db, accountId)
+  return rows.map(toCampaign)
+}
+
+/** For operators, who know no accounts. */
+export async function findCampaign(db: Executor, id: string): Promise<Campaign> {
+  const { rows } = UUID.test(id) ? await db.query<Row>(`${READ} where c.id = $1`, [id]) : { rows: [] }
+  return rows[0] === undefined ? noSuchCampaign(id) : toCampaign(rows[0])
+}
+
+export function noSuchCampaign(id: string): never {
+  throw new OperatorError(`There is no campaign ${id}; "herald campaign list ACCOUNT_ID" shows those there are.`)
+}
+
+/**
+ * Pauses, resumes or cancels, in one statement with the guard of the moves. Whoever hands messages over looks at the status in every claim,
+ * so that it counts for all but what is under way at this moment. To do what is done already is fine.
+ */
+export async function moveCampaign(db: Executor, id: string, to: Exclude<keyof typeof CAMPAIGN_MOVES, 'COMPLETED'>): Promise<Campaign> {
+  const from = to === 'RUNNING' ? `c.status = 'PAUSED'` : campaignMayBecome(to, 'c.status')
+  if (UUID.test(id)) {
+    await db.query(
+      `update campaigns c set status = $2, cancelled_at = case when $2 = 'CANCELLED' then greatest(now(), c.created_at) end where c.id = $1 and ${from}`,
+      [id, to],
+    )
+  }
+  const campaign = await findCampaign(db, id)
+  if (campaign.status === to) return campaign
+  throw new OperatorError(refusal(campaign.status, to, id))
+}
+
+const VERBS = { RUNNING: 'resumed', PAUSED: 'paused', CANCELLED: 'cancelled' } as const
+
+function refusal(status: CampaignStatus, to: keyof typeof VERBS, id: string): string {
+  const possible = to === 'RUNNING' ? ['PAUSED'] : CAMPAIGN_MOVES[to]
+  return `The campaign ${id} is ${status}, and only one that is ${possible.join(' or ')} can be ${VERBS[to]}.`
+}
+
+/** A new campaign to exactly those whose message failed, with what the first said. It starts now, and lives as long as the first was to. */
+export async function retryCampaign(db: Executor, id: string): Promise<Campaign> {
+  const { campaignId, status } = await findCampaign(db, id)
+  if (status !== 'COMPLETED' && status !== 'CANCELLED') {
+    throw new OperatorError(`The campaign ${id} is ${status}; retry it once it is COMPLETED or CANCELLED.`)
+  }
+  const { rows } = await db.query<{ id: string }>(
+    `insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, retry_of, basic, content_id, fallback, scheduled_at, expires_at)
+     select uuid_v7(), account_id, agent_id, name, client_reference_id, '{}', id, basic, content_id, fallback, now(), now() + (expires_at - scheduled_at)
+     from campaigns where id = $1 and (status = 'COMPLETED' or withdrawn_at is not null)
+     returning id`,
+    [campaignId],
+  )
+  if (rows[0] === undefined) throw new OperatorError(`The campaign ${id} is still being withdrawn; retry it in a moment.`)
+  return await findCampaign(db, rows[0].id)
+}

@@ -1,0 +1,155 @@
+import { type Static, Type } from 'typebox'
+import { fieldsOf } from '../content/unchecked.ts'
+import type { Violation } from '../errors.ts'
+import { errorResponses } from '../http/error-answers.ts'
+import { BODY_ERRORS, basicMode, COMMON, EXAMPLE, IdempotencyHeaders } from '../messages/schemas.ts'
+import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from '../messages/sms-fallback.ts'
+import { NoQuery, OutgoingTime, refTo } from '../schemas.ts'
+import { parseTimestamp } from '../time.ts'
+import { CAMPAIGN_STATUSES } from './states.ts'
+
+export const CAMPAIGNS_TAG = { name: 'Campaigns', description: 'One content to everybody in some groups.' }
+
+export const MAX_GROUPS = 100
+const MAX_GROUP = 2 ** 31 - 1
+export const LONGEST_LIFE_DAYS = 15
+
+const CAMPAIGN_EXAMPLE = {
+  clientReferenceId: 'spring-2027',
+  name: 'Spring sale',
+  agentId: EXAMPLE.agentId,
+  segmentIds: [1, 2],
+  message: { inline: { type: 'MESSAGE', content: 'Everything for the garden, a fifth off until Sunday.' } },
+}
+
+export const CampaignRequest = Type.Object(
+  {
+    ...COMMON,
+    name: Type.String({ minLength: 1, maxLength: 200, description: 'What people call it.' }),
+    segmentIds: Type.Array(Type.Integer({ minimum: 1, maximum: MAX_GROUP }), {
+      minItems: 1,
+      maxItems: MAX_GROUPS,
+      description: 'The numbers of the groups whose people get it. Who is in several gets one message.',
+      rules: noGroupTwice,
+    }),
+    scheduledAt: Type.Optional(
+      Type.String({ format: 'timestamp', description: 'When it starts: at most a year ahead. Without it, or up to a minute ago: now.' }),
+    ),
+    expiresAt: Type.Optional(
+      Type.String({
+        format: 'timestamp',
+        description:
+          'Until when its messages may be delivered: later than `scheduledAt`, by at most 15 days. Without it, 48 hours from its start.',
+      }),
+    ),
+    smsFallback: Type.Optional(SmsFallback),
+    smsFallbackAfterExpiry: Type.Optional(SmsFallbackAfterExpiry),
+  },
+  { additionalProperties: false, rules: campaignRules, examples: [CAMPAIGN_EXAMPLE] },
+)
+export type CampaignRequest = Static<typeof CampaignRequest>
+
+function noGroupTwice(groups: unknown[]): Violation[] {
+  if (groups.length > MAX_GROUPS) return []
+  return groups.flatMap((group, index) => {
+    const first = groups.indexOf(group)
+    return first < index ? [{ path: `/${index}`, reason: `is the same group as /segmentIds/${first}` }] : []
+  })
+}
+
+/** What can be said without a clock. */
+function campaignRules(request: Record<string, unknown>): Violation[] {
+  return [...basicMode(request), ...afterExpiryRules(request), ...timeRules(request)]
+}
+
+const DAY_MS = 86_400_000
+
+function timeRules({ scheduledAt, expiresAt, smsFallback }: Record<string, unknown>): Violation[] {
+  const sendTime = fieldsOf(fieldsOf(smsFallback).planParams).sendTime
+  const [start, end, sms] = [scheduledAt, expiresAt, sendTime].map((time) =>
+    typeof time === 'string' ? parseTimestamp(time)?.getTime() : undefined,
+  )
+  if (start === undefined) return []
+  return [
+    ...(end !== undefined && end <= start ? [{ path: '/expiresAt', reason: 'must be later than scheduledAt' }] : []),
+    ...(end !== undefined && end > start + LONGEST_LIFE_DAYS * DAY_MS
+      ? [{ path: '/expiresAt', reason: `must be at most ${LONGEST_LIFE_DAYS} days after scheduledAt` }]
+      : []),
+    ...(sms !== undefined && sms <= start ? [{ path: '/smsFallback/planParams/sendTime', reason: 'must be later than scheduledAt' }] : []),
+  ]
+}
+
+const CampaignId = Type.String({ format: 'uuid', examples: ['0198c0de-0000-7000-8000-000000000002'] })
+const at = (description: string) => Type.Optional(Type.Unsafe<Date>({ ...OutgoingTime, description }))
+const count = (description: string) => Type.Integer({ description })
+
+export const Campaign = Type.Object(
+  {
+    campaignId: CampaignId,
+    clientReferenceId: Type.Optional(Type.String()),
+    name: Type.String(),
+    agentId: Type.String(),
+    segmentIds: Type.Array(Type.Integer(), { description: 'Empty where it repeats another one for those whose message failed.' }),
+    retryOf: Type.Optional(Type.String({ description: 'The campaign that it repeats.' })),
+    status: Type.Enum([...CAMPAIGN_STATUSES], { description: 'COMPLETED: every message has been handed over, or has its outcome.' }),
+    basic: Type.Boolean(),
+    createdAt: OutgoingTime,
+    scheduledAt: OutgoingTime,
+    startedAt: at('When it started.'),
+    completedAt: at('When the last message had been handed over.'),
+    cancelledAt: at('When the operator ended it.'),
+    expiresAt: at('Until when its messages may be delivered; without it, 48 hours from its start.'),
+    recipients: Type.Integer({ description: 'How many messages it has; grows while it starts.' }),
+    counts: Type.Object(
+      {
+        ACCEPTED: count('Waiting, or being handed over.'),
+        SENT: count('With the network.'),
+        DELIVERED: count('On the phone.'),
+        READ: count('Seen.'),
+        FAILED: count('Given up.'),
+        EXPIRED: count('Ran out undelivered.'),
+      },
+      { additionalProperties: false, description: 'How many of its messages are in which status now.' },
+    ),
+  },
+  { $id: 'Campaign', additionalProperties: false },
+)
+export type Campaign = Static<typeof Campaign>
+
+const tags = [CAMPAIGNS_TAG.name]
+
+export const OPERATIONS = {
+  create: {
+    operationId: 'createCampaign',
+    tags,
+    summary: 'Send one content to everybody in some groups',
+    querystring: NoQuery,
+    headers: IdempotencyHeaders,
+    body: CampaignRequest,
+    response: {
+      202: {
+        ...Type.Object({ campaignId: CampaignId }, { additionalProperties: false }),
+        description: 'It is stored, and will start. The same answer comes for the same request under the same key, for at least 7 days.',
+        headers: {
+          Location: { type: 'string', description: 'Where to follow it.' },
+          'Idempotent-Replayed': { type: 'string', description: '`true` where the campaign had been accepted before.' },
+        },
+      },
+      ...errorResponses(
+        'RCS_IDEMPOTENCY_KEY_REQUIRED',
+        'RCS_IDEMPOTENCY_CONFLICT',
+        'RCS_INVALID_SMS_FALLBACK',
+        'RCS_SEGMENT_NOT_FOUND',
+        ...BODY_ERRORS.filter((code) => code !== 'RCS_INVALID_RECIPIENT'),
+      ),
+    },
+  },
+  read: {
+    operationId: 'readCampaign',
+    tags,
+    summary: 'Read how far a campaign is',
+    params: Type.Object({ id: Type.String() }, { additionalProperties: false }),
+    querystring: NoQuery,
+    response: { 200: refTo(Campaign, { description: 'The campaign.' }), ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') },
+  },
+}

@@ -1,0 +1,40 @@
+import { campaignMayBecome } from '../../campaigns/states.ts'
+import type { Executor } from '../../db/pool.ts'
+
+const MOST_AT_ONCE = 100
+
+/** Starts campaigns whose time has come: also those whose time came while nobody was there. Returns how many. */
+export async function startDue(db: Executor): Promise<number> {
+  const { rowCount } = await db.query({ name: 'start-campaigns', text: START, values: [MOST_AT_ONCE] })
+  return rowCount ?? 0
+}
+
+const START = `
+  update campaigns c set status = 'RUNNING', started_at = greatest(now(), c.scheduled_at)
+  from (
+    select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() order by scheduled_at limit $1 for update skip locked
+  ) as due
+  where c.id = due.id and c.status = 'SCHEDULED'`
+
+/**
+ * Completes campaigns of which nothing waits to be handed over any more. From the moment when all messages are made their number that is
+ * ACCEPTED only falls, so that none is left once it is 0.
+ */
+export async function completeDone(db: Executor): Promise<number> {
+  const { rowCount } = await db.query({ name: 'complete-campaigns', text: COMPLETE })
+  return rowCount ?? 0
+}
+
+const COMPLETE = `
+  update campaigns c set status = 'COMPLETED', completed_at = now()
+  from (
+    select r.id from campaigns r, lateral (
+      select coalesce(sum(count), 0) as waiting from (
+        select count from campaign_counts n where n.campaign_id = r.id and n.status = 'ACCEPTED'
+        union all
+        select change from campaign_changes n where n.campaign_id = r.id and n.status = 'ACCEPTED'
+      ) as parts
+    ) as left_over
+    where r.status = 'RUNNING' and r.made_at is not null and left_over.waiting = 0
+  ) as done
+  where c.id = done.id and ${campaignMayBecome('COMPLETED', 'c.status')}`

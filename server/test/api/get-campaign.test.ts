@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { moveCampaign, retryCampaign } from '../../src/campaigns/campaigns.ts'
+import { foldCounts } from '../../src/delivery/campaigns/counts.ts'
+import { completeDone, startDue } from '../../src/delivery/campaigns/course.ts'
+import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
+import { ensurePace } from '../../src/delivery/claim.ts'
+import { createEventTaker } from '../../src/delivery/receipts.ts'
+import { recordResults } from '../../src/delivery/results.ts'
+import { makeAll, phone, startCampaignService } from '../campaigns/support.ts'
+import { claimMessages } from '../delivery/sms/support.ts'
+import { CARRIER, receipt } from '../delivery/support.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { smsFallback } from '../support/messages.ts'
+import { call } from '../support/service.ts'
+
+const database = await createTestDatabase()
+const { pool } = database
+const { url, newCaller } = await startCampaignService(database)
+await ensurePace(pool, CARRIER)
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const NONE = { ACCEPTED: 0, SENT: 0, DELIVERED: 0, READ: 0, FAILED: 0, EXPIRED: 0 }
+const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
+
+/** Takes up all that waits, and has the network take or refuse it, by recipient. */
+async function handOver(isTaken: (recipient: string) => boolean = () => true): Promise<void> {
+  const claimed = await claimMessages(pool)
+  const ids = claimed.map(({ messageId }) => messageId)
+  const { rows } = await pool.query<{ id: string; recipient: string }>('select id, recipient from messages where id = any ($1)', [ids])
+  const recipients = new Map(rows.map(({ id, recipient }) => [id, recipient]))
+  await recordResults(
+    pool,
+    claimed.map(({ messageId, lease }) =>
+      isTaken(recipients.get(messageId) as string)
+        ? { messageId, lease, is: 'sent' }
+        : { messageId, lease, is: 'failed', reason: 'NOT_REACHABLE', detail: '' },
+    ),
+  )
+}
+
+/** A campaign of two people that was just accepted, and its body. */
+async function fresh(fields: Record<string, unknown> = {}) {
+  const caller = await newCaller()
+  const campaignId = await caller.created(fields)
+  const { status, body } = await caller.readCampaign(campaignId)
+  assert.equal(status, 200)
+  return { ...caller, campaignId, body, read: async () => (await caller.readCampaign(campaignId)).body }
+}
+
+describe('GET /campaigns/{id}', () => {
+  test('is protected', async () => {
+    const { campaignId } = await fresh({ scheduledAt: inHours(1) })
+    assert.equal((await call(`${url}/v1/campaigns/${campaignId}`)).status, 401)
+  })
+
+  test('one that waits for its time has no field of what has not happened, nor those that were not given', async () => {
+    const scheduledAt = inHours(1)
+    const { body, agentId, campaignId } = await fresh({ scheduledAt })
+    const { createdAt } = body
+    assert.match(createdAt, TIME)
+    const expected = {
+      campaignId,
+      name: 'Spring sale',
+      agentId,
+      segmentIds: [1],
+      status: 'SCHEDULED',
+      basic: false,
+      createdAt,
+      scheduledAt,
+    }
+    assert.deepEqual(body, { ...expected, recipients: 0, counts: NONE })
+  })
+
+  test('one without a time is scheduled for the moment it was accepted', async () => {
+    const { body, campaignId } = await fresh()
+    assert.equal(body.scheduledAt, body.createdAt)
+    await moveCampaign(pool, campaignId, 'CANCELLED')
+  })
+
+  test('everything that was given comes back: times in UTC, groups in their order, and nothing of the SMS', async () => {
+    const start = inHours(2)
+    const local = new Date(Date.parse(start) + 3_600_000).toISOString().replace('Z', '+01:00')
+    const { body } = await fresh({
+      clientReferenceId: 'spring-2027',
+      name: 'Zażółć 😀',
+      scheduledAt: local,
+      expiresAt: inHours(20).replace('Z', '+00:00'),
+      basic: true,
+      smsFallback: smsFallback(),
+    })
+    const { clientReferenceId, name, scheduledAt, basic } = body
+    assert.deepEqual([clientReferenceId, name, scheduledAt, basic], ['spring-2027', 'Zażółć 😀', start, true])
+    assert.match(body.expiresAt, TIME)
+    const names = ['campaignId', 'clientReferenceId', 'name', 'agentId', 'segmentIds', 'status', 'basic', 'createdAt', 'scheduledAt']
+    assert.deepEqual(new Set(Object.keys(body)), new Set([...names, 'expiresAt', 'recipients', 'counts']))
+  })
+
+  test('from start to end: RUNNING, PAUSED, COMPLETED, with the times and the counts of each moment', async () => {
+    const { campaignId, body, read, accountId } = await fresh()
+    await startDue(pool)
+    const { startedAt } = await read()
+    assert.ok(startedAt >= body.scheduledAt)
+    const running = { ...body, status: 'RUNNING', startedAt }
+    assert.deepEqual(await read(), running)
+
+    await makeAll(pool)
+    const made = { ...running, recipients: 2, counts: { ...NONE, ACCEPTED: 2 } }
+    assert.deepEqual(await read(), made)
+    await moveCampaign(pool, campaignId, 'PAUSED')
+    assert.deepEqual(await read(), { ...made, status: 'PAUSED' })
+    await moveCampaign(pool, campaignId, 'RUNNING')
+    assert.deepEqual(await read(), made)
+
+    await handOver((recipient) => recipient === phone(0))
+    assert.deepEqual(await read(), { ...made, counts: { ...NONE, SENT: 1, FAILED: 1 } })
+    await completeDone(pool)
+    const { completedAt } = await read()
+    assert.ok(completedAt >= startedAt)
+    const completed = { ...made, status: 'COMPLETED', completedAt }
+    assert.deepEqual(await read(), { ...completed, counts: { ...NONE, SENT: 1, FAILED: 1 } })
+
+    const { rows } = await pool.query(`select id from messages where account_id = $1 and status = 'SENT'`, [accountId])
+    await createEventTaker(pool)([receipt({ messageId: rows[0].id, kind: 'read', phone: phone(0) })])
+    assert.deepEqual(await read(), { ...completed, counts: { ...NONE, READ: 1, FAILED: 1 } })
+    await foldCounts(pool)
+    assert.deepEqual(await read(), { ...completed, counts: { ...NONE, READ: 1, FAILED: 1 } })
+  })
+
+  test('one that was cancelled says when; before its start it has no messages, after it they fail as they are withdrawn', async () => {
+    const early = await fresh({ scheduledAt: inHours(1) })
+    await moveCampaign(pool, early.campaignId, 'CANCELLED')
+    const { cancelledAt } = await early.read()
+    assert.ok(cancelledAt >= early.body.createdAt)
+    assert.deepEqual(await early.read(), { ...early.body, status: 'CANCELLED', cancelledAt })
+
+    const late = await fresh()
+    await makeAll(pool)
+    const made = await late.read()
+    await moveCampaign(pool, late.campaignId, 'CANCELLED')
+    await withdrawCancelled(pool)
+    const ended = await late.read()
+    assert.deepEqual(ended, { ...made, status: 'CANCELLED', cancelledAt: ended.cancelledAt, counts: { ...NONE, FAILED: 2 } })
+  })
+
+  test('a repetition says of which it is one, and names no groups', async () => {
+    const { campaignId, body, readCampaign } = await fresh({ clientReferenceId: 'spring', expiresAt: inHours(3) })
+    await makeAll(pool)
+    await handOver(() => false)
+    await completeDone(pool)
+    const { campaignId: repeated } = await retryCampaign(pool, campaignId)
+    const again = (await readCampaign(repeated)).body
+    const { createdAt, scheduledAt, expiresAt } = again
+    assert.deepEqual(again, {
+      ...body,
+      campaignId: repeated,
+      segmentIds: [],
+      retryOf: campaignId,
+      createdAt,
+      scheduledAt,
+      expiresAt,
+    })
+    await moveCampaign(pool, repeated, 'CANCELLED')
+  })
+
+  test('its messages name it, and carry its reference', async () => {
+    const { campaignId, accountId, agentId, ask } = await fresh({ clientReferenceId: 'spring-2027' })
+    await makeAll(pool)
+    const { rows } = await pool.query<{ id: string }>('select id from messages where account_id = $1 order by recipient', [accountId])
+    const { body } = await ask('GET', `/messages/${rows[0]?.id}`)
+    const { messageId, acceptedAt, expiresAt } = body
+    assert.deepEqual(body, {
+      messageId,
+      clientReferenceId: 'spring-2027',
+      campaignId,
+      agentId,
+      recipient: phone(0),
+      status: 'ACCEPTED',
+      basic: false,
+      test: false,
+      acceptedAt,
+      expiresAt,
+    })
+    const { startedAt } = (await ask('GET', `/campaigns/${campaignId}`)).body
+    assert.equal(Date.parse(expiresAt) - Date.parse(startedAt), 48 * 3_600_000)
+  })
+
+  test('what is not there, or another account’s, is the same 404', async () => {
+    const { campaignId } = await fresh({ scheduledAt: inHours(1) })
+    const { readCampaign } = await newCaller()
+    for (const id of [campaignId, randomUUID(), campaignId.slice(1), `${campaignId}0`, '1', 'ą', "1' or 1=1"]) {
+      const { status, body } = await readCampaign(id)
+      const code = 'RCS_CAMPAIGN_NOT_FOUND'
+      assert.deepEqual([status, body], [404, { statusCode: 404, code, message: code, requestId: body.requestId }], id)
+    }
+  })
+
+  test('a query parameter is refused, and other methods are a 405', async () => {
+    const { ask, campaignId } = await fresh({ scheduledAt: inHours(1) })
+    assert.equal((await ask('GET', `/campaigns/${campaignId}?verbose=1`)).status, 400)
+    const { status, headers } = await ask('DELETE', `/campaigns/${campaignId}`)
+    assert.deepEqual([status, headers.get('allow')?.includes('GET')], [405, true])
+  })
+})

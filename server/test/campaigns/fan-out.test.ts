@@ -1,0 +1,316 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { afterEach, describe, test } from 'node:test'
+import fc from 'fast-check'
+import { findCampaign, moveCampaign, retryCampaign } from '../../src/campaigns/campaigns.ts'
+import { createPool, type Executor, transaction } from '../../src/db/pool.ts'
+import { startDue } from '../../src/delivery/campaigns/course.ts'
+import { fanOut } from '../../src/delivery/campaigns/fan-out.ts'
+import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
+import { createTemplate, deleteTemplate, replaceTemplate } from '../../src/templates/templates.ts'
+import { createSender } from '../delivery/support.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+import { acceptedCampaign, assertCountersEqualRows, fillGroup, fillGroups, makeAll, phone, phones, recipientsOf } from './support.ts'
+
+const { url, pool } = await createTestDatabase()
+const seed = randomInt(2 ** 31)
+
+/** A campaign to these groups, of an account of its own. */
+async function campaignTo(groups: string[][]) {
+  const sender = await createSender(pool)
+  await fillGroups(pool, sender.accountId, new Map(groups.map((members, index) => [index + 1, members])))
+  const campaignId = await acceptedCampaign(pool, sender, { segmentIds: groups.map((_, index) => index + 1) })
+  return { ...sender, campaignId }
+}
+
+function union(groups: string[][]): string[] {
+  return [...new Set(groups.flat())].sort()
+}
+
+/** Everybody has one message, which waits to be sent and to expire; and it is counted. */
+async function assertMade(campaignId: string, expected: string[]): Promise<void> {
+  const recipients = await recipientsOf(pool, campaignId)
+  const [reached, wanted] = [new Set(recipients), new Set(expected)]
+  // Not the lists themselves: to show how two of thousands differ takes a minute.
+  const wrong = {
+    twice: recipients.length - reached.size,
+    missing: [...wanted.difference(reached)],
+    extra: [...reached.difference(wanted)],
+  }
+  assert.deepEqual({ ...wrong, missing: wrong.missing.slice(0, 3), extra: wrong.extra.slice(0, 3) }, { twice: 0, missing: [], extra: [] })
+  const { rows } = await pool.query(
+    `select count(*) as messages, count(q.message_id) as queued, count(e.message_id) as expiring,
+       count(*) filter (where q.campaign_id = m.campaign_id and q.priority = 2 and m.traffic = 'PROMOTION' and q.expires_at = m.expires_at) as fitting
+     from messages m left join queue q on q.message_id = m.id left join expiries e on e.message_id = m.id where m.campaign_id = $1`,
+    [campaignId],
+  )
+  const { length } = expected
+  assert.deepEqual(rows[0], { messages: length, queued: length, expiring: length, fitting: length })
+  const campaign = await findCampaign(pool, campaignId)
+  assert.deepEqual([campaign.recipients, campaign.counts.ACCEPTED], [length, length])
+}
+
+afterEach(async () => {
+  await pool.query('truncate queue, expiries, messages, campaigns, campaign_counts, campaign_changes')
+})
+
+describe('a campaign reaches', () => {
+  test('a number in ten groups once', async () => {
+    const groups = Array.from({ length: 10 }, (_, index) => [phone(5), phone(100 + index)])
+    const { campaignId } = await campaignTo(groups)
+    await makeAll(pool)
+    await assertMade(campaignId, union(groups))
+  })
+
+  test('everybody once, of groups of very different sizes that overlap, empty ones among them', async () => {
+    const groups = [phones(0, 4_000), [], phones(3_990, 20), phones(2_000, 1), phones(0, 1_000), [], phones(90_000, 200)]
+    const { campaignId } = await campaignTo(groups)
+    const chunks = await makeAll(pool)
+    assert.ok(
+      chunks.every((made) => made <= 5_000),
+      `${chunks}`,
+    )
+    await assertMade(campaignId, union(groups))
+  })
+
+  test('everybody once, of 100 groups', async () => {
+    const groups = Array.from({ length: 100 }, (_, index) => phones(index * 37, 20 + (index % 5) * 60))
+    const { campaignId } = await campaignTo(groups)
+    await makeAll(pool)
+    await assertMade(campaignId, union(groups))
+  })
+
+  test('many at a time, though 100 groups have their numbers in ranges of their own', async () => {
+    const groups = Array.from({ length: 100 }, (_, index) => phones(index * 1_000, 60 + index))
+    const { campaignId } = await campaignTo(groups)
+    const chunks = await makeAll(pool)
+    assert.ok(chunks.length <= 6, `10,950 people took ${chunks.length} chunks`)
+    await assertMade(campaignId, union(groups))
+  })
+
+  test('nobody, where the groups are empty, and is done', async () => {
+    const { campaignId } = await campaignTo([[], []])
+    assert.deepEqual(await makeAll(pool), [0])
+    assert.equal((await findCampaign(pool, campaignId)).recipients, 0)
+  })
+
+  test('exactly a chunk, and one more and one fewer', async () => {
+    for (const count of [4_999, 5_000, 5_001]) {
+      const { campaignId } = await campaignTo([phones(0, count)])
+      await makeAll(pool)
+      assert.equal(new Set(await recipientsOf(pool, campaignId)).size, count)
+      await assertCountersEqualRows(pool, campaignId)
+    }
+  })
+
+  test('nobody who was added after its start, nor people of the same group number of another account', async () => {
+    const { campaignId, accountId } = await campaignTo([phones(0, 10)])
+    const stranger = await createSender(pool)
+    await fillGroup(pool, stranger.accountId, 1, phones(500, 10))
+    await startDue(pool)
+    await until('the millisecond of the start is over', async () => {
+      return (await pool.query(`select from campaigns where id = $1 and now() > started_at + interval '2 milliseconds'`, [campaignId]))
+        .rowCount
+    })
+    await fillGroup(pool, accountId, 1, phones(5, 20))
+    await makeAll(pool)
+    await assertMade(campaignId, phones(0, 10))
+  })
+
+  test('who was added after it was accepted and before it started', async () => {
+    const { campaignId, accountId } = await campaignTo([phones(0, 10)])
+    await fillGroup(pool, accountId, 1, phones(10, 5))
+    await pool.query('delete from group_members where account_id = $1 and phone = $2', [accountId, phone(3)])
+    await makeAll(pool)
+    await assertMade(
+      campaignId,
+      phones(0, 15).filter((number) => number !== phone(3)),
+    )
+  })
+
+  test(`exactly the union of its groups, whatever they are (fast-check, seed ${seed})`, async () => {
+    // Dense and sparse ones, near and far: with 100 groups a chunk takes 100 of each, so that most runs take several chunks.
+    const group = fc.record({ from: fc.nat(2_000), count: fc.nat(400), step: fc.integer({ min: 1, max: 9 }) })
+    const groups = fc.oneof(
+      fc.array(group, { minLength: 1, maxLength: 5, size: 'max' }),
+      fc.array(group, { minLength: 60, maxLength: 100, size: 'max' }),
+    )
+    await fc.assert(
+      fc.asyncProperty(groups, async (drawn) => {
+        const members = drawn.map(({ from, count, step }) => Array.from({ length: count }, (_, index) => phone(from + index * step)))
+        const { campaignId } = await campaignTo(members)
+        await makeAll(pool)
+        await assertMade(campaignId, union(members))
+      }),
+      { numRuns: 5, seed, endOnFailure: true },
+    )
+  })
+})
+
+/** Starts a chunk, and calls `meanwhile` with its connection while it is in the middle of its inserts. */
+async function inTheMiddleOfAChunk(meanwhile: (tx: Executor, pid: number) => Promise<unknown>): Promise<PromiseSettledResult<unknown>> {
+  const worker = createPool({ connectionString: url }, () => {})
+  let chunk: Promise<[PromiseSettledResult<unknown>]> | undefined
+  try {
+    await transaction(pool, async (tx) => {
+      await tx.query('lock table expiries in share mode')
+      chunk = Promise.allSettled([fanOut(worker)])
+      const pid = await until('it waits in the middle', async () => {
+        const { rows } = await pool.query<{ pid: number }>(`select pid from pg_locks where relation = 'expiries'::regclass and not granted`)
+        return rows[0]?.pid
+      })
+      await meanwhile(tx, pid)
+    })
+    return (await (chunk as NonNullable<typeof chunk>))[0]
+  } finally {
+    await worker.end()
+  }
+}
+
+describe('whatever happens in between, everybody gets exactly one:', () => {
+  test('a worker that dies in the middle of every chunk', async () => {
+    const groups = [phones(0, 5_000), phones(3_000, 3_500)]
+    const { campaignId } = await campaignTo(groups)
+    await startDue(pool)
+    for (let isLeft = true; isLeft; ) {
+      const before = await findCampaign(pool, campaignId)
+      const { status } = await inTheMiddleOfAChunk((tx, pid) => tx.query('select pg_terminate_backend($1)', [pid]))
+      assert.equal(status, 'rejected')
+      assert.deepEqual(await findCampaign(pool, campaignId), before, 'nothing is left of the chunk')
+      await assertCountersEqualRows(pool, campaignId)
+      isLeft = (await fanOut(pool)).made > 0 && (await findCampaign(pool, campaignId)).recipients < 6_500
+    }
+    await makeAll(pool)
+    await assertMade(campaignId, phones(0, 6_500))
+  })
+
+  test('several workers at once', async () => {
+    const groups = [phones(0, 5_000), phones(3_000, 4_000)]
+    const first = await campaignTo(groups)
+    const second = await campaignTo([phones(0, 5_500)])
+    await Promise.all([makeAll(pool), makeAll(pool), makeAll(pool)])
+    await makeAll(pool)
+    await assertMade(first.campaignId, phones(0, 7_000))
+    await assertMade(second.campaignId, phones(0, 5_500))
+  })
+
+  test('a pause in the middle of a chunk waits for it, and holds up those that follow until it is resumed', async () => {
+    const { campaignId } = await campaignTo([phones(0, 6_000)])
+    await startDue(pool)
+    let paused: Promise<unknown> | undefined
+    await inTheMiddleOfAChunk(async () => {
+      paused = moveCampaign(pool, campaignId, 'PAUSED')
+    })
+    await paused
+    assert.deepEqual(await fanOut(pool), { made: 0, mayBeMore: false })
+    assert.equal((await recipientsOf(pool, campaignId)).length, 5_000)
+    await moveCampaign(pool, campaignId, 'RUNNING')
+    await makeAll(pool)
+    await assertMade(campaignId, phones(0, 6_000))
+  })
+
+  test('of two campaigns, the one that has had fewer goes first, so that a large one holds up no small one', async () => {
+    const large = await campaignTo([phones(0, 6_000)])
+    await startDue(pool)
+    await fanOut(pool)
+    const small = await campaignTo([phones(0, 10)])
+    await startDue(pool)
+    await fanOut(pool)
+    assert.deepEqual(
+      [(await recipientsOf(pool, large.campaignId)).length, (await recipientsOf(pool, small.campaignId)).length],
+      [5_000, 10],
+    )
+  })
+})
+
+/** Gives messages their outcome by data, as those who deliver them would. */
+async function fail(campaignId: string, recipients: string[]): Promise<void> {
+  await pool.query(
+    `update messages set status = 'FAILED', failed_at = accepted_at, failure_reason = 'NOT_REACHABLE', failure_description = 'No RCS.'
+     where campaign_id = $1 and recipient = any ($2)`,
+    [campaignId, recipients],
+  )
+}
+
+async function complete(campaignId: string): Promise<void> {
+  await pool.query(`update campaigns set status = 'COMPLETED', completed_at = now() where id = $1`, [campaignId])
+}
+
+describe('a repetition', () => {
+  test('goes to exactly those whose message failed, with what the first said, though they have left the groups', async () => {
+    const { campaignId, accountId } = await campaignTo([phones(0, 5_600)])
+    await makeAll(pool)
+    const failed = phones(0, 5_600).filter((_, index) => index % 16 !== 0)
+    await fail(campaignId, failed)
+    await complete(campaignId)
+    await pool.query('delete from group_members where account_id = $1', [accountId])
+    const { campaignId: repeated } = await retryCampaign(pool, campaignId)
+    assert.deepEqual(await makeAll(pool), [5_000, failed.length - 5_000])
+    await assertMade(repeated, failed)
+    const { rows } = await pool.query('select count(distinct content_id) from messages where campaign_id = any ($1)', [
+      [campaignId, repeated],
+    ])
+    assert.equal(rows[0].count, 1)
+  })
+
+  test('of one where none failed reaches nobody', async () => {
+    const { campaignId } = await campaignTo([phones(0, 3)])
+    await makeAll(pool)
+    await complete(campaignId)
+    const { campaignId: repeated } = await retryCampaign(pool, campaignId)
+    assert.deepEqual(await makeAll(pool), [0])
+    assert.equal((await findCampaign(pool, repeated)).recipients, 0)
+  })
+
+  test('of a cancelled one reaches all that were withdrawn, however soon it is asked for', async () => {
+    const { campaignId } = await campaignTo([phones(0, 1_500)])
+    await makeAll(pool)
+    await moveCampaign(pool, campaignId, 'CANCELLED')
+    const retried = await retryCampaign(pool, campaignId).catch(() => undefined)
+    await makeAll(pool)
+    while ((await withdrawCancelled(pool)).mayBeMore);
+    await withdrawCancelled(pool)
+    // To say that it is too early would be as good.
+    const { campaignId: repeated } = retried ?? (await retryCampaign(pool, campaignId))
+    await makeAll(pool)
+    assert.equal((await recipientsOf(pool, repeated)).length, 1_500)
+  })
+
+  test('is refused while the first is under way', async () => {
+    const { campaignId } = await campaignTo([phones(0, 3)])
+    for (const status of ['SCHEDULED', 'RUNNING']) {
+      const sentence = `The campaign ${campaignId} is ${status}; retry it once it is COMPLETED or CANCELLED.`
+      await assert.rejects(retryCampaign(pool, campaignId), { message: sentence })
+      await makeAll(pool)
+    }
+  })
+})
+
+test('what a campaign says was settled when it was accepted: replacing and deleting its template changes nothing', async () => {
+  const sender = await createSender(pool)
+  const { accountId } = sender
+  await fillGroup(pool, accountId, 1, phones(0, 3))
+  const template = (content: string) => ({
+    name: 'T',
+    basic: false,
+    status: 'APPROVED' as const,
+    message: { type: 'MESSAGE' as const, content },
+  })
+  const { id } = await createTemplate(pool, accountId, template('one'))
+  const first = await acceptedCampaign(pool, sender, { message: { templateId: id } })
+  await replaceTemplate(pool, accountId, id, template('two'))
+  const second = await acceptedCampaign(pool, sender, { message: { templateId: id } })
+  await deleteTemplate(pool, accountId, id)
+  await makeAll(pool)
+  for (const [campaignId, content] of [
+    [first, 'one'],
+    [second, 'two'],
+  ] as const) {
+    const { rows } = await pool.query(
+      `select distinct c.message ->> 'content' as content, count(*) from messages m join contents c on c.id = m.content_id where m.campaign_id = $1 group by 1`,
+      [campaignId],
+    )
+    assert.deepEqual(rows, [{ content, count: 3 }])
+  }
+})

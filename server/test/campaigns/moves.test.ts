@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { findCampaign, listCampaigns, moveCampaign } from '../../src/campaigns/campaigns.ts'
+import { OperatorError } from '../../src/errors.ts'
+import { createSender } from '../delivery/support.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { acceptedCampaign, fillGroup, phones } from './support.ts'
+
+// Which moves an operator may make from which status. The diagram of the contract, written down once more.
+
+const { pool } = await createTestDatabase()
+const sender = await createSender(pool)
+await fillGroup(pool, sender.accountId, 1, phones(0, 1))
+
+const STATES = {
+  SCHEDULED: '',
+  RUNNING: ', started_at = now()',
+  PAUSED: ', started_at = now()',
+  COMPLETED: ', started_at = now(), completed_at = now()',
+  CANCELLED: ', cancelled_at = now()',
+} as const
+type Status = keyof typeof STATES
+
+async function campaignIn(status: Status): Promise<string> {
+  const campaignId = await acceptedCampaign(pool, sender)
+  await pool.query(`update campaigns set status = $2 ${STATES[status]} where id = $1`, [campaignId, status])
+  return campaignId
+}
+
+/** From each status: what it may become. To become what it is, is fine. */
+const POSSIBLE = {
+  SCHEDULED: ['CANCELLED'],
+  RUNNING: ['RUNNING', 'PAUSED', 'CANCELLED'],
+  PAUSED: ['RUNNING', 'PAUSED', 'CANCELLED'],
+  COMPLETED: [],
+  CANCELLED: ['CANCELLED'],
+} as const satisfies Record<Status, Status[]>
+
+const REFUSALS = {
+  RUNNING: 'only one that is PAUSED can be resumed',
+  PAUSED: 'only one that is RUNNING can be paused',
+  CANCELLED: 'only one that is SCHEDULED or RUNNING or PAUSED can be cancelled',
+} as const
+
+describe('a campaign that is', () => {
+  for (const from of Object.keys(STATES) as Status[]) {
+    for (const to of ['RUNNING', 'PAUSED', 'CANCELLED'] as const) {
+      const isPossible = (POSSIBLE[from] as readonly Status[]).includes(to)
+      test(`${from} ${isPossible ? 'may become' : 'stays so, and does not become'} ${to}`, async () => {
+        const campaignId = await campaignIn(from)
+        const before = await findCampaign(pool, campaignId)
+        if (isPossible) {
+          const { status, cancelledAt, ...others } = await moveCampaign(pool, campaignId, to)
+          assert.deepEqual([status, cancelledAt !== undefined], [to, to === 'CANCELLED'])
+          const { status: _, cancelledAt: __, ...othersBefore } = before
+          assert.deepEqual(others, othersBefore)
+          return
+        }
+        const message = `The campaign ${campaignId} is ${from}, and ${REFUSALS[to]}.`
+        await assert.rejects(moveCampaign(pool, campaignId, to), (error) => error instanceof OperatorError && error.message === message)
+        assert.deepEqual(await findCampaign(pool, campaignId), before)
+      })
+    }
+  }
+})
+
+test('of a pause, a resumption and a cancellation at once, the cancellation stays', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const campaignId = await campaignIn('RUNNING')
+    await Promise.allSettled((['PAUSED', 'CANCELLED', 'RUNNING', 'PAUSED'] as const).map((to) => moveCampaign(pool, campaignId, to)))
+    assert.equal((await findCampaign(pool, campaignId)).status, 'CANCELLED')
+  }
+})
+
+test('a campaign that is not there is a clear sentence, whatever was given for its id', async () => {
+  for (const id of [randomUUID(), 'spring', '', "' or 1=1"]) {
+    const message = `There is no campaign ${id}; "herald campaign list ACCOUNT_ID" shows those there are.`
+    await assert.rejects(moveCampaign(pool, id, 'PAUSED'), { message })
+    await assert.rejects(findCampaign(pool, id), { message })
+  }
+})
+
+test('a list has the newest first, as many as asked for, and none of another account', async () => {
+  const one = await createSender(pool)
+  await fillGroup(pool, one.accountId, 1, [])
+  const ids: string[] = []
+  for (let count = 0; count < 3; count += 1) ids.push(await acceptedCampaign(pool, one))
+  const listed = await listCampaigns(pool, one.accountId, 2)
+  assert.deepEqual(
+    listed.map(({ campaignId }) => campaignId),
+    ids.toSorted((a, b) => (a < b ? 1 : -1)).slice(0, 2),
+  )
+})
