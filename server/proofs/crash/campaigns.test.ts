@@ -20,16 +20,15 @@ import {
   untilLeasesEnd,
 } from './support.ts'
 
-const PEOPLE = isFull ? 20_000 : 2_000
+const PEOPLE = isFull ? 20_000 : 4_000
 const PEOPLE_OF_THE_STOPPED = isFull ? 5_000 : 800
-// Of twenty groups 250 are read at a time, so that making the messages takes many transactions, even of 2,000.
 const GROUPS = 20
 const WORKERS = 2
 const KILLS = isFull ? 40 : 5
 const CONNECTIONS = 128
 const CALL_MS = 50
-// About as long as making 250 messages takes.
-const CHUNK_MS = 20
+// About as long as making a thousand messages takes.
+const CHUNK_MS = 60
 // From the first claim on.
 const LONGEST_LIFE_MS = isFull ? 600 : 300
 const CLAIM_PATIENCE_MS = 1_500

@@ -1,7 +1,7 @@
 import { templateReferences } from '../content/references.ts'
 import type { Executor } from '../db/pool.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
-import { conflict, missingTemplates } from '../messages/accept.ts'
+import { conflict, missingTemplates, NAMED_FAULTS } from '../messages/accept.ts'
 import type { Fallback } from '../messages/sms-fallback.ts'
 import { parseTimestamp } from '../time.ts'
 import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
@@ -31,11 +31,7 @@ const FAULTS = {
     path: '/smsFallback/planParams/sendTime',
     reason: 'must be later than scheduledAt, which is now where it is absent',
   },
-  'not-approved': { code: 'RCS_TEMPLATE_NOT_APPROVED', path: '/message/templateId', reason: 'names a template that is not APPROVED' },
-  'template-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be true, as the template has it' },
-  'request-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be false or absent, as the template has it' },
-  'no-agent': { code: 'RCS_AGENT_NOT_FOUND', path: '/agentId', reason: 'names no active agent of this account' },
-  'no-template': { code: 'RCS_TEMPLATE_NOT_FOUND', path: '/message/templateId', reason: 'names no template of this account' },
+  ...NAMED_FAULTS,
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
 /** Returns once it is committed; or throws what the caller is to be told. */

@@ -56,7 +56,7 @@ const DEMO_GROUPS = [
 ]
 
 async function makeGroup(db: Executor, accountId: number, number: number, name: string, phones: string[]): Promise<void> {
-  await db.query('insert into groups (account_id, number, name) values ($1, $2, $3)', [accountId, number, name])
+  await db.query('insert into groups (account_id, number, name, members) values ($1, $2, $3, $4)', [accountId, number, name, phones.length])
   await db.query('insert into group_members (account_id, group_number, phone) select $1, $2, phone from unnest($3::text[]) as phone', [
     accountId,
     number,

@@ -2,10 +2,7 @@ import type { Logger } from 'pino'
 import type { Carriers } from '../carriers/carriers.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { REPLIES_WAIT } from '../messages/states.ts'
-import { foldCounts } from './campaigns/counts.ts'
-import { completeDone, startDue } from './campaigns/course.ts'
-import { fanOut } from './campaigns/fan-out.ts'
-import { withdrawCancelled } from './campaigns/withdraw.ts'
+import { startCampaignLoops } from './campaigns/loops.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { expireDue } from './expiry.ts'
 import { keepHouse } from './housekeeping.ts'
@@ -24,9 +21,6 @@ export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; 
 const EXPIRY_EVERY_MS = 500
 const INACTIVE_EVERY_MS = 1_000
 const REPLIES_EVERY_MS = 1_000
-const CAMPAIGNS_EVERY_MS = 500
-const WITHDRAW_EVERY_MS = 1_000
-const FOLD_EVERY_MS = 1_000
 const HOUSEKEEPING_EVERY_MS = 3_600_000
 
 /** Everything that moves messages by itself. As many processes as one likes run it side by side. */
@@ -51,24 +45,6 @@ export function startDelivery({ pool, carriers, logger, metrics, links }: Delive
     return mayBeMore ? 0 : INACTIVE_EVERY_MS
   }
 
-  async function runCampaigns(): Promise<number> {
-    await startDue(pool)
-    const { made, mayBeMore } = await fanOut(pool)
-    if (made > 0) for (const dispatcher of dispatchers) dispatcher.wake()
-    await completeDone(pool)
-    return mayBeMore ? 0 : CAMPAIGNS_EVERY_MS
-  }
-
-  async function withdraw(): Promise<number> {
-    const { mayBeMore } = await withdrawCancelled(pool)
-    return mayBeMore ? 0 : WITHDRAW_EVERY_MS
-  }
-
-  async function fold(): Promise<number> {
-    const { mayBeMore } = await foldCounts(pool)
-    return mayBeMore ? 0 : FOLD_EVERY_MS
-  }
-
   async function takeUp(): Promise<number> {
     const { mayBeMore } = await takeUpReplies(pool, logger)
     return mayBeMore ? 0 : REPLIES_EVERY_MS
@@ -86,9 +62,7 @@ export function startDelivery({ pool, carriers, logger, metrics, links }: Delive
     listenForWork(pool, wake, logger),
     repeat('expire messages', logger, expire),
     repeat('give up messages of inactive agents', logger, giveUpInactive),
-    repeat('run campaigns', logger, runCampaigns),
-    repeat('withdraw cancelled campaigns', logger, withdraw),
-    repeat('count campaigns', logger, fold),
+    ...startCampaignLoops(pool, logger, () => wake('')),
     repeat('housekeeping', logger, house),
   ]
   return {

@@ -11,16 +11,17 @@ export const MAX_GROUP_NAME_CHARACTERS = 200
 const GROUP = 'number, name, members, created_at as "createdAt", updated_at as "updatedAt"'
 const FOREIGN_KEY_VIOLATION = '23503'
 
-/** Makes the group; of one that there is, notes that it changed, and renames it where a name is given. */
-export async function createGroup(db: Executor, group: { accountId: number; number: number; name?: string | undefined }): Promise<Group> {
+/** Makes the group; of one that there is, notes that it changes, and renames it where a name is given. Returns its generation, for new members. */
+export async function createGroup(db: Executor, group: { accountId: number; number: number; name?: string | undefined }): Promise<number> {
   try {
-    const { rows } = await db.query<Group>(
-      `insert into groups (account_id, number, name) values ($1, $2, $3)
-       on conflict (account_id, number) do update set name = coalesce(excluded.name, groups.name), updated_at = now()
-       returning ${GROUP}`,
+    const { rows } = await db.query<{ generation: number }>(
+      `insert into groups (account_id, number, name, generation) values ($1, $2, $3, 1)
+       on conflict (account_id, number) do update
+       set name = coalesce(excluded.name, groups.name), generation = groups.generation + 1, updated_at = now()
+       returning generation`,
       [group.accountId, group.number, group.name],
     )
-    return rows[0] as Group
+    return (rows[0] as { generation: number }).generation
   } catch (error) {
     if (error instanceof pg.DatabaseError && error.code === FOREIGN_KEY_VIOLATION) noSuchAccount(group.accountId)
     throw error

@@ -149,8 +149,8 @@ async function takeOver(client: pg.ClientBase, group: Target): Promise<{ repeate
   await client.query(`set local statement_timeout = ${LONG_STATEMENT_MS}; set local work_mem = '64MB'`)
   const repeated = await dropRepeated(client)
   await waitForTurn(client, group)
-  await createGroup(client, group)
-  const written = await merge(client, group)
+  const generation = await createGroup(client, group)
+  const written = await merge(client, group, generation)
   await countMembers(client, group)
   const { command } = await client.query({ text: 'commit', ...LONG_QUERY })
   if (command !== 'COMMIT') throw new Error('an import was rolled back, since one of its statements had failed')
@@ -180,7 +180,7 @@ async function waitForTurn(client: pg.ClientBase, { accountId, number }: Target)
  * a number that both add would fail here. A row that says nothing new is not written, which would take most of the time of an import
  * that changes little.
  */
-async function merge(client: pg.ClientBase, { accountId, number }: Target): Promise<number> {
+async function merge(client: pg.ClientBase, { accountId, number }: Target, generation: number): Promise<number> {
   await client.query('set local enable_mergejoin = on; set local enable_hashjoin = off; set local enable_nestloop = off')
   const { rowCount } = await client.query({
     text: `merge into group_members m
@@ -190,9 +190,9 @@ async function merge(client: pg.ClientBase, { accountId, number }: Target): Prom
         or m.attributes::text is distinct from a.attributes::text) then
         update set consents = a.consents, control_group = a.control_group, active = a.active, attributes = a.attributes
       when not matched then
-        insert (account_id, group_number, phone, consents, control_group, active, attributes)
-        values ($1, $2, a.phone, a.consents, a.control_group, a.active, a.attributes)`,
-    values: [accountId, number],
+        insert (account_id, group_number, phone, consents, control_group, active, attributes, generation)
+        values ($1, $2, a.phone, a.consents, a.control_group, a.active, a.attributes, $3)`,
+    values: [accountId, number, generation],
     ...LONG_QUERY,
   })
   return rowCount ?? 0

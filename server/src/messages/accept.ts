@@ -39,15 +39,20 @@ const PATIENTLY = { query_timeout: 3_000 }
 export const DEFAULT_LIFE_HOURS = 48
 export const LONGEST_LIFE_DAYS = 15
 
-/** What is wrong in the light of what the database holds. In the order in which they are answered: every 400 before the first 404. */
-const FAULTS = {
-  'expires-past': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: 'must be in the future' },
-  'expires-late': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: `must be at most ${LONGEST_LIFE_DAYS} days ahead` },
+/** What can be wrong with what a message or campaign names. */
+export const NAMED_FAULTS = {
   'not-approved': { code: 'RCS_TEMPLATE_NOT_APPROVED', path: '/message/templateId', reason: 'names a template that is not APPROVED' },
   'template-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be true, as the template has it' },
   'request-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be false or absent, as the template has it' },
   'no-agent': { code: 'RCS_AGENT_NOT_FOUND', path: '/agentId', reason: 'names no active agent of this account' },
   'no-template': { code: 'RCS_TEMPLATE_NOT_FOUND', path: '/message/templateId', reason: 'names no template of this account' },
+} as const satisfies Record<string, Violation & { code: ErrorCode }>
+
+/** What is wrong in the light of what the database holds. In the order in which they are answered: every 400 before the first 404. */
+const FAULTS = {
+  'expires-past': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: 'must be in the future' },
+  'expires-late': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: `must be at most ${LONGEST_LIFE_DAYS} days ahead` },
+  ...NAMED_FAULTS,
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
 /**

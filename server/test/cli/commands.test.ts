@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { Command } from 'commander'
+import { program } from '../../src/cli/program.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { heraldJson, runHerald } from '../support/process.ts'
 import { call, startTestService } from '../support/service.ts'
@@ -115,39 +117,17 @@ describe('herald', { concurrency: 2 }, () => {
     assert.equal(stderr, 'There is an agent twin already.\n')
   })
 
-  test('every command has --help', async () => {
-    const commands = [
-      '',
-      'serve',
-      'migrate',
-      'account',
-      'account create',
-      'account list',
-      'account modules',
-      'account quarantine',
-      'key',
-      'key create',
-      'key rotate',
-      'key revoke',
-      'key list',
-      'agent',
-      'agent create',
-      'agent assign',
-      'agent activate',
-      'agent list',
-      'auto-reply',
-      'auto-reply add',
-      'auto-reply list',
-      'auto-reply remove',
-      'opt-out',
-      'opt-out list',
-      'opt-out add',
-      'opt-out remove',
-    ]
-    for (const command of commands) {
-      const { code, stdout } = await runHerald([...command.split(' ').filter(Boolean), '--help'], {})
-      assert.equal(code, 0, command)
-      assert.match(stdout, new RegExp(`^Usage: herald ${command}`.trim()), command)
+  test('every command has --help: what it is for, and what each of its arguments and options is', async () => {
+    function check(command: Command, path: string): void {
+      const help = command.helpInformation()
+      assert.match(help, new RegExp(`^Usage: ${path}`), path)
+      for (const described of [command, ...command.registeredArguments, ...command.options]) assert.ok(described.description !== '', help)
+      for (const child of command.commands) check(child, `${path} ${child.name()}`)
+    }
+    check(program, 'herald')
+    for (const words of [[], ['campaign', 'pause']]) {
+      const { code, stdout } = await runHerald([...words, '--help'], {})
+      assert.deepEqual([code, stdout.split('\n', 1)[0]?.startsWith(['Usage: herald', ...words].join(' '))], [0, true])
     }
   })
 

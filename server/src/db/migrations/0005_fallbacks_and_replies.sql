@@ -124,6 +124,8 @@ create table groups (
   name text check (char_length(name) between 1 and 200),
   -- As its last import left it: counting a million takes half a second.
   members integer not null default 0,
+  -- Grows with each import, and is seen with all of it: whoever has looked at it knows which members were there.
+  generation integer not null default 0,
   created_at timestamptz(3) not null default now(),
   updated_at timestamptz(3) not null default now(),
   primary key (account_id, number)
@@ -138,7 +140,8 @@ create table group_members (
   active boolean not null default true,
   -- Further columns of the file, as an object of texts.
   attributes json,
-  added_at timestamptz(3) not null default now(),
+  -- That of the import that added them.
+  generation integer not null default 0,
   primary key (account_id, group_number, phone)
 );
 

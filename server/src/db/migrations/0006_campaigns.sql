@@ -8,6 +8,8 @@ create table campaigns (
   client_reference_id text check (char_length(client_reference_id) <= 255),
   -- Empty where it repeats another one for those whose message failed.
   group_numbers integer[] not null,
+  -- Of each, when it started.
+  group_generations integer[],
   retry_of uuid,
   basic boolean not null,
   -- Of the moment it was accepted; contents never change.
@@ -34,6 +36,8 @@ create table campaigns (
   constraint campaigns_cancelled check ((cancelled_at is not null) = (status = 'CANCELLED'))
 );
 create index on campaigns (account_id, id);
+-- To repeat it once more, the repetition is repeated.
+create unique index campaigns_retry on campaigns (retry_of);
 create index campaigns_due on campaigns (scheduled_at) where status = 'SCHEDULED';
 create index campaigns_running on campaigns (id) where status = 'RUNNING';
 create index campaigns_withdrawing on campaigns (id) where status = 'CANCELLED' and withdrawn_at is null;
@@ -63,3 +67,10 @@ create table campaign_changes (
   change integer not null
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 create index on campaign_changes (campaign_id);
+
+-- A test number gets one copy of a campaign's SMS, however many of its messages fall back.
+create table campaign_copies (
+  campaign_id uuid not null,
+  phone text not null,
+  primary key (campaign_id, phone)
+);

@@ -10,7 +10,13 @@ export async function startDue(db: Executor): Promise<number> {
 }
 
 const START = `
-  update campaigns c set status = 'RUNNING', started_at = greatest(now(), c.scheduled_at)
+  update campaigns c set
+    status = 'RUNNING',
+    started_at = greatest(now(), c.scheduled_at),
+    -- The groups as they are now: who comes with a later import is left out.
+    group_generations = array(
+      select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
+      left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
   from (
     select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() order by scheduled_at limit $1 for update skip locked
   ) as due

@@ -96,8 +96,8 @@ const JUDGEMENT = `
     -- Whoever has had the beginning gets the rest.
     when q.segments_sent > 0 then 'go'
     when o.opted_out then 'OPTED_OUT'
-    when q.copy > 0 then 'go'
     when campaign.status = 'CANCELLED' then 'CANCELLED'
+    when q.copy > 0 then 'go'
     when (f.plan ->> 'controlGroup')::bool and r.control_group then 'CONTROL_GROUP'
     when not (f.plan ->> 'ignoreStatus')::bool and not r.active then 'INACTIVE'
     when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'CONSENT'

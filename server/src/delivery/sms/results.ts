@@ -1,6 +1,6 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
-import { fallbackMayBecome, PRIORITIES } from '../../messages/states.ts'
+import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 import { type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
 import { applyReceipts, holdReceipts } from './receipts.ts'
 import { LIFE_HOURS } from './schedule.ts'
@@ -160,7 +160,7 @@ async function noteCopies(tx: Executor, copies: SmsResult[]): Promise<void> {
   })
 }
 
-/** Copies are not for the recipient, who has it already; they wait for all that is not a copy. */
+/** Copies are not for the recipient, who has it already; they wait for all that is not a copy, and of a campaign each number gets one. */
 const end = (messages: string, fallbacks: string) => `
   with result as (
     select * from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[]) as r (message_id, status, reason, detail, segments)
@@ -177,17 +177,25 @@ const end = (messages: string, fallbacks: string) => `
     returning f.message_id, f.account_id, f.status, f.reason, f.plan, f.segments, f.detail
   ), known as materialized (
     -- Those that the phone has, or may have: all of it or the beginning.
-    select e.*, m.recipient, m.agent_id
+    select e.*, m.recipient, m.agent_id, m.campaign_id
     from ended e join ${messages} m on m.id = e.message_id
     left join lateral (select part from sms_parts p where p.message_id = e.message_id and p.copy = 0 limit 1) as begun on true
     where e.status = 'SENT' or e.reason = 'OUTCOME_UNKNOWN' or begun.part is not null
   ), contacted as (
     ${contact('known', false)}
-  ), copied as (
-    insert into sms_queue (message_id, copy, account_id, recipient, priority, planned_at, due_at, expires_at, segments)
-    select k.message_id, copy.place, k.account_id, copy.number, ${PRIORITIES.campaign}, now(), now(), now() + interval '${LIFE_HOURS} hours', k.segments
+  ), copy as materialized (
+    select distinct on (coalesce(k.campaign_id, k.message_id), copy.number) k.*, copy.number, copy.place
     from known k, json_array_elements_text(k.plan -> 'copies') with ordinality as copy (number, place)
     where k.status = 'SENT' and copy.number <> k.recipient
+  ), first_of_campaign as (
+    insert into campaign_copies (campaign_id, phone) select campaign_id, number from copy where campaign_id is not null order by 1, 2
+    on conflict do nothing
+    returning campaign_id, phone
+  ), copied as (
+    insert into sms_queue (message_id, copy, account_id, recipient, priority, campaign_id, planned_at, due_at, expires_at, segments)
+    select message_id, place, account_id, number, ${PRIORITIES.campaign}, coalesce(campaign_id, '${NO_CAMPAIGN}'), now(), now(),
+      now() + interval '${LIFE_HOURS} hours', segments
+    from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign)
   )
   insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
   select message_id, account_id, 'sms-' || replace(lower(status), '_', '-'), now(), reason, detail from ended

@@ -132,6 +132,28 @@ test('a copy goes to no test number that has opted out, and who has one can opt 
   assert.deepEqual(rows, [{ recipient: other, is_copy: true }])
 })
 
+test('of a campaign a test number gets one copy, however many of its messages fall back, and none once it is cancelled', async () => {
+  const [number = '', campaignId = ''] = [nextPhone(), randomUUID()]
+  const planParams = { testNumbers: [number], useTestNumbers: true }
+  for (let message = 0; message < 3; message += 1) {
+    const messageId = await refusedMessage(pool, sender, { planParams })
+    await pool.query('update messages set campaign_id = $2 where id = $1', [messageId, campaignId])
+    await recordSent(pool, await takeOne(pool, messageId), ['1'])
+  }
+  const { rows } = await pool.query('select recipient, campaign_id from sms_queue where copy > 0')
+  assert.deepEqual(rows, [{ recipient: number, campaign_id: campaignId }])
+  await pool.query(
+    `insert into campaigns (id, account_id, agent_id, name, group_numbers, basic, content_id, status, scheduled_at, cancelled_at)
+     values ($1, $2, $3, 'X', '{}', false, 1, 'CANCELLED', now(), now())`,
+    [campaignId, sender.accountId, sender.agentId],
+  )
+  await pool.query('update sms_queue set lease = null, submitted_under = null, due_at = now()')
+  assert.deepEqual(
+    (await takeSms(pool)).map(({ judgement }) => judgement),
+    ['CANCELLED'],
+  )
+})
+
 test('a claim takes no longer for 30,000 that are due than for a hundred, and neither do many to one number', async () => {
   const crowd = await createSender(pool)
   async function medianMs(): Promise<number> {

@@ -18,10 +18,10 @@ import {
   SETPRIV,
   serviceOn,
   stopInOrder,
-} from '../support/embedded.ts'
-import { createDataDir, heraldJson, isRunning, postmasterPid, runHerald, startHerald } from '../support/process.ts'
-import { call } from '../support/service.ts'
-import { until } from '../support/until.ts'
+} from '../../test/support/embedded.ts'
+import { createDataDir, heraldJson, isRunning, postmasterPid, runHerald, startHerald } from '../../test/support/process.ts'
+import { call } from '../../test/support/service.ts'
+import { until } from '../../test/support/until.ts'
 
 const isRoot = process.getuid?.() === 0
 

@@ -1,0 +1,53 @@
+import type { Logger } from 'pino'
+import type { Pool } from '../../db/pool.ts'
+import { type Loop, repeat } from '../repeat.ts'
+import { foldCounts } from './counts.ts'
+import { completeDone, startDue } from './course.ts'
+import { fanOut } from './fan-out.ts'
+import { withdrawCancelled } from './withdraw.ts'
+
+const COURSE_EVERY_MS = 500
+const WITHDRAW_EVERY_MS = 1_000
+const FOLD_EVERY_MS = 1_000
+// As long as that a campaign whose messages can't be made leaves the others their turn.
+const PASSED_BY_MS = 10_000
+
+/** What moves campaigns: each by itself, so that one that fails or takes long holds up none of the others. `onMade`: messages are queued. */
+export function startCampaignLoops(pool: Pool, logger: Logger, onMade: () => void): Loop[] {
+  const passedBy = new Map<string, number>()
+
+  async function course(): Promise<number> {
+    if ((await startDue(pool)) > 0) making.wake()
+    await completeDone(pool)
+    return COURSE_EVERY_MS
+  }
+
+  async function make(): Promise<number> {
+    for (const [id, until] of passedBy) if (performance.now() > until) passedBy.delete(id)
+    const { made, mayBeMore, failed } = await fanOut(pool, [...passedBy.keys()])
+    if (made > 0) onMade()
+    if (failed !== undefined) {
+      logger.error({ err: failed.error }, 'the messages of a campaign could not be made; others go on, and it is tried again')
+      passedBy.set(failed.campaignId, performance.now() + PASSED_BY_MS)
+    }
+    return mayBeMore ? 0 : COURSE_EVERY_MS
+  }
+
+  async function withdraw(): Promise<number> {
+    const { mayBeMore } = await withdrawCancelled(pool)
+    return mayBeMore ? 0 : WITHDRAW_EVERY_MS
+  }
+
+  async function fold(): Promise<number> {
+    const { mayBeMore } = await foldCounts(pool)
+    return mayBeMore ? 0 : FOLD_EVERY_MS
+  }
+
+  const making = repeat('make messages of campaigns', logger, make)
+  return [
+    making,
+    repeat('start and complete campaigns', logger, course),
+    repeat('withdraw cancelled campaigns', logger, withdraw),
+    repeat('count campaigns', logger, fold),
+  ]
+}
