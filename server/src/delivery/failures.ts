@@ -44,3 +44,8 @@ export const SMS_FAILURES = {
   NO_SMS_NETWORK: 'The service has no SMS network.',
 } as const satisfies Record<string, string>
 export type SmsFailure = keyof typeof SMS_FAILURES
+
+/** With the network's own words, where it had any. */
+export function describeFailure(sentence: string, detail: string): string {
+  return detail === '' ? sentence : `${sentence} The network said: ${detail}`
+}

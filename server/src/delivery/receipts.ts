@@ -2,6 +2,7 @@ import type { CarrierEvent, OnEvents } from '../carriers/carrier.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { byMonth, isMissingMonth } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
+import { UUID } from '../messages/messages.ts'
 import { mayBecome, QUEUE_CHANNEL, REPLIES_WAIT } from '../messages/states.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { REPLY_KINDS } from './replies.ts'
@@ -36,7 +37,6 @@ async function takeEvents(pool: Pool, events: CarrierEvent[]): Promise<void> {
 
 type Receipt = Extract<CarrierEvent, { kind: 'delivered' | 'read' | 'expired' | 'expiry-failed' }>
 const RECEIPTS: readonly string[] = ['delivered', 'read', 'expired', 'expiry-failed'] satisfies Receipt['kind'][]
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** A tap is about a message too, but it is kept, for those who answer it. */
 function isReceipt(event: CarrierEvent): event is Receipt {
@@ -63,11 +63,8 @@ async function takeReceipts(db: Executor, messages: string, receipts: Receipt[])
     const values = [...columnsOf(receipts), receipts.map(({ messageId }) => messageId)]
     await db.query({ name: `take-receipts ${messages}`, text: take(messages), values })
     const revoked = receipts.filter(({ kind }) => kind === 'expired')
-    if (revoked.length > 0)
-      await releaseTold(
-        db,
-        revoked.map(({ messageId }) => messageId),
-      )
+    const told = revoked.map(({ messageId }) => messageId)
+    if (told.length > 0) await releaseTold(db, told)
   } catch (error) {
     if (!isMissingMonth(error, messages)) throw error
     await keepEvents(db, receipts)

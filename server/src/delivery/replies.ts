@@ -10,18 +10,9 @@ import { readAutoReplies, takeReplyTurn } from '../replies/auto-replies.ts'
 import { recordOptOut } from '../replies/opt-outs.ts'
 import { matchingKeyword, meaningOf } from '../replies/words.ts'
 
-type ReplyKind = 'tapped' | 'wrote' | 'shared-location' | 'sent-file' | 'subscribed' | 'unsubscribed'
-type Reply = Extract<CarrierEvent, { kind: ReplyKind }>
-
 /** What people do, and what is taken up here: all else that networks tell is a receipt, or of no consequence. */
-export const REPLY_KINDS: readonly string[] = [
-  'tapped',
-  'wrote',
-  'shared-location',
-  'sent-file',
-  'subscribed',
-  'unsubscribed',
-] satisfies ReplyKind[]
+export const REPLY_KINDS = ['tapped', 'wrote', 'shared-location', 'sent-file', 'subscribed', 'unsubscribed'] as const
+type Reply = Extract<CarrierEvent, { kind: (typeof REPLY_KINDS)[number] }>
 
 const MOST_AT_ONCE = 100
 const AT_A_TIME = 4

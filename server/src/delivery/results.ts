@@ -2,7 +2,7 @@ import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { mayBecome } from '../messages/states.ts'
 import { countMoves } from './campaigns/counts.ts'
-import { FAILURES, type Failure } from './failures.ts'
+import { describeFailure, FAILURES, type Failure } from './failures.ts'
 import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
 
 /** What came of a claimed entry. `detail`: the network's own words, where it had any. */
@@ -60,14 +60,10 @@ function valuesOf(results: Result[]): unknown[] {
     results.map(({ lease }) => lease),
     results.map(({ is }) => is),
     results.map((result) => (result.is === 'failed' ? result.reason : null)),
-    results.map((result) => (result.is === 'failed' ? describeFailure(result.reason, result.detail) : null)),
+    results.map((result) => (result.is === 'failed' ? describeFailure(FAILURES[result.reason], result.detail) : null)),
     results.map((result) => ('detail' in result ? result.detail : null)),
     results.map((result) => ('afterMs' in result ? Math.round(result.afterMs) : null)),
   ]
-}
-
-function describeFailure(reason: Failure, detail: string): string {
-  return detail === '' ? FAILURES[reason] : `${FAILURES[reason]} The network said: ${detail}`
 }
 
 const record = (messages: string) => `

@@ -6,7 +6,7 @@ import type { Executor, Pool } from '../db/pool.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { parseTimestamp } from '../time.ts'
 import type { MessageRequest } from './schemas.ts'
-import type { Fallback } from './sms-fallback.ts'
+import { type Fallback, writeFallbacks } from './sms-fallback.ts'
 import { PRIORITIES, QUEUE_CHANNEL } from './states.ts'
 
 /** A request that is right in itself. Whether what it names is there, and whether it was accepted before, is for the database to say. */
@@ -204,12 +204,7 @@ const ACCEPT = `
     from made
     returning id, account_id, agent_id, expires_at
   ), falling_back as (
-    insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
-      after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
-    select id, account_id, fallback -> 'plan', (fallback ->> 'segments')::smallint, (fallback ->> 'delaySeconds')::int,
-      (fallback ->> 'notBefore')::timestamptz, (fallback ->> 'afterExpiry')::bool, (fallback ->> 'afterExpiryDelaySeconds')::int,
-      (fallback ->> 'afterExpiryNotBefore')::timestamptz
-    from made where fallback is not null
+    ${writeFallbacks('made')}
   ), queued as (
     insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
     select id, account_id, agent_id, 'send', ${PRIORITIES.transactional}, now(), expires_at from written

@@ -193,3 +193,12 @@ function measured(mode: SmsPlan['mode'], variant: Static<typeof Variant>, public
 function unfit(segments: number, reason: string) {
   return { segments, violations: [{ path: '/smsFallback/smsMessagesPlan/0/content', reason }] }
 }
+
+/** A statement, or a step of one, that stores fallbacks with their messages. `source` has `id`, `account_id` and `fallback`, as JSON of the type above. */
+export const writeFallbacks = (source: string) => `
+    insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
+      after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
+    select id, account_id, fallback -> 'plan', (fallback ->> 'segments')::smallint, (fallback ->> 'delaySeconds')::int,
+      (fallback ->> 'notBefore')::timestamptz, (fallback ->> 'afterExpiry')::bool, (fallback ->> 'afterExpiryDelaySeconds')::int,
+      (fallback ->> 'afterExpiryNotBefore')::timestamptz
+    from ${source} where fallback is not null`

@@ -245,6 +245,22 @@ describe('whatever happens in between, everybody gets exactly one:', () => {
   })
 })
 
+test('a campaign whose messages can’t be made is named, holds up no other while it is passed by, and goes on once they can', async () => {
+  const [broken, other] = [await campaignTo([phones(0, 5)]), await campaignTo([phones(0, 7)])]
+  await startDue(pool)
+  await pool.query(`create function fail() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$`)
+  await pool.query(
+    `create trigger fail before update on campaigns for each row when (old.id = '${broken.campaignId}') execute function fail()`,
+  )
+  assert.equal((await fanOut(pool)).failed?.campaignId, broken.campaignId)
+  assert.deepEqual(await fanOut(pool, [broken.campaignId]), { made: 7, mayBeMore: true })
+  assert.deepEqual(await fanOut(pool, [broken.campaignId]), { made: 0, mayBeMore: false })
+  await assertMade(other.campaignId, phones(0, 7))
+  await pool.query('drop function fail cascade')
+  await makeAll(pool)
+  await assertMade(broken.campaignId, phones(0, 5))
+})
+
 /** Gives messages their outcome by data, as those who deliver them would. */
 async function fail(campaignId: string, recipients: string[]): Promise<void> {
   await pool.query(

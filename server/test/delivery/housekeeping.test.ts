@@ -32,6 +32,26 @@ describe('housekeeping', () => {
     assert.deepEqual(await left('carrier_events', 'event_id'), ['just-young', 'new'])
   })
 
+  test('forgets receipts, parts, contacts, turns and links when their time is over, and keeps the younger ones', async () => {
+    const id = '0198c0de-0000-7000-8000-000000000001'
+    const tables = [
+      ['sms_receipts', 'event_id', '1 hour', `'c', 'm', '+48500100200', name, 0, 'delivered', '', now(), at`],
+      ['sms_parts', 'carrier_message_id', '14 days', `gen_random_uuid(), 0, 1, 'c', name, '+48500100200', 'sent', null, null, at`],
+      ['sms_contacts', 'sender', '400 days', `1, '+48500100200', name, 'a', '${id}', false, at`],
+      ['auto_reply_turns', 'phone', '1 day', `1, name, at`],
+      ['short_links', 'code', '180 days', `name, 1, '${id}', 0, 'a', '+48500100200', 'https://example.com', at`],
+    ] as const
+    for (const [table, , kept, columns] of tables) {
+      await pool.query(
+        `insert into ${table} select ${columns} from (
+           select name, now() - interval '${kept}' + off::interval as at from (values ('just-young', '1 minute'), ('just-old', '-1 minute')) as v (name, off)
+         ) as aged`,
+      )
+    }
+    await keepHouse(pool)
+    for (const [table, column] of tables) assert.deepEqual(await left(table, column), ['just-young'], table)
+  })
+
   test('makes the partitions of this month and of the three to come, where they are missing; twice at once, too', async () => {
     const partitions = `select inhrelid::regclass::text as name from pg_inherits where inhparent in ('messages'::regclass, 'message_events'::regclass)`
     const before = (await pool.query<{ name: string }>(`${partitions} order by 1`)).rows.map(({ name }) => name)

@@ -1,6 +1,7 @@
 import { ensurePartitions } from '../../db/partitions.ts'
 import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
 import { DEFAULT_LIFE_HOURS, isMissingPartition } from '../../messages/accept.ts'
+import { writeFallbacks } from '../../messages/sms-fallback.ts'
 import { NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 
 /** Messages made in a transaction: enough that its commit costs little, few enough that whoever pauses or cancels waits for a moment only. */
@@ -20,6 +21,7 @@ export type FanOut = {
  * chunk under way, and after that no further one is made. `passedBy` are campaigns that are left out this time.
  */
 export async function fanOut(pool: Pool, passedBy: readonly string[] = []): Promise<FanOut> {
+  if (!(await isAnyLeft(pool, passedBy))) return { made: 0, mayBeMore: false }
   const first = await makeChunk(pool, CHUNK, passedBy)
   if (first.failed === undefined) return first
   const { error } = first.failed
@@ -27,6 +29,14 @@ export async function fanOut(pool: Pool, passedBy: readonly string[] = []): Prom
   // A database that is very busy: a little at a time.
   else if (!isTimedOut(error)) return first
   return await makeChunk(pool, SMALL_CHUNK, passedBy)
+}
+
+const RUNNING = `status = 'RUNNING' and made_at is null and id <> all ($1::uuid[])`
+
+/** One look, where there is nothing to make, as there is most of the time. */
+async function isAnyLeft(pool: Pool, passedBy: readonly string[]): Promise<boolean> {
+  const text = `select from campaigns where ${RUNNING} limit 1`
+  return (await pool.query({ name: 'any-campaign-left', text, values: [passedBy] })).rowCount === 1
 }
 
 async function makeChunk(pool: Pool, chunk: number, passedBy: readonly string[]): Promise<FanOut> {
@@ -59,7 +69,7 @@ async function takeCampaign(tx: Executor, passedBy: readonly string[]): Promise<
     name: 'take-campaign',
     text: `select id, account_id as "accountId", group_numbers as groups, group_generations as generations, made_up_to as "madeUpTo",
              retry_of is not null as "isRetry"
-           from campaigns where status = 'RUNNING' and made_at is null and id <> all ($1::uuid[])
+           from campaigns where ${RUNNING}
            order by recipients, id limit 1 for update skip locked`,
     values: [passedBy],
   })
@@ -122,12 +132,7 @@ const make = (members: string) => `
     insert into messages (id, account_id, agent_id, recipient, basic, test, content_id, expires_at, traffic, campaign_id)
     select m.id, c.account_id, c.agent_id, m.phone, c.basic, false, c.content_id, c.ends_at, 'PROMOTION', c.id from made m, campaign c
   ), falling_back as (
-    insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
-      after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
-    select m.id, c.account_id, c.fallback -> 'plan', (c.fallback ->> 'segments')::smallint, (c.fallback ->> 'delaySeconds')::int,
-      (c.fallback ->> 'notBefore')::timestamptz, (c.fallback ->> 'afterExpiry')::bool, (c.fallback ->> 'afterExpiryDelaySeconds')::int,
-      (c.fallback ->> 'afterExpiryNotBefore')::timestamptz
-    from campaign c, made m where c.fallback is not null
+    ${writeFallbacks('(select m.id, c.account_id, c.fallback from campaign c, made m) as falling')}
   ), queued as (
     insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at)
     select m.id, c.account_id, c.agent_id, 'send', ${PRIORITIES.campaign}, c.id, now(), c.ends_at from made m, campaign c

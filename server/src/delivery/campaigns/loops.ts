@@ -7,6 +7,8 @@ import { fanOut } from './fan-out.ts'
 import { withdrawCancelled } from './withdraw.ts'
 
 const COURSE_EVERY_MS = 500
+// Who starts one wakes this; only what another process left is found by looking.
+const MAKE_EVERY_MS = 1_000
 const WITHDRAW_EVERY_MS = 1_000
 const FOLD_EVERY_MS = 1_000
 // As long as that a campaign whose messages can't be made leaves the others their turn.
@@ -30,7 +32,7 @@ export function startCampaignLoops(pool: Pool, logger: Logger, onMade: () => voi
       logger.error({ err: failed.error }, 'the messages of a campaign could not be made; others go on, and it is tried again')
       passedBy.set(failed.campaignId, performance.now() + PASSED_BY_MS)
     }
-    return mayBeMore ? 0 : COURSE_EVERY_MS
+    return mayBeMore ? 0 : MAKE_EVERY_MS
   }
 
   async function withdraw(): Promise<number> {

@@ -86,7 +86,7 @@ async function holdPace(tx: Executor, carrier: string): Promise<boolean> {
 // An SMS takes a turn for each of its parts: at one a second, ten and a bit.
 const LONGEST_SMS_SECONDS = 15
 
-// An entry's rules, where they let it through, and the parts that it has left. In the order in which a caller would want to be told.
+// What is to become of an entry that is due. In the order in which a caller would want to be told.
 const JUDGEMENT = `
   case
     when q.submitted_under is not null then 'lost'

@@ -1,7 +1,7 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
-import { type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
+import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
 import { applyReceipts, holdReceipts } from './receipts.ts'
 import { LIFE_HOURS } from './schedule.ts'
 
@@ -30,7 +30,8 @@ export type SmsResult = { messageId: string; copy: number; lease: string; parts:
  */
 export async function recordSmsResults(pool: Pool, carrier: string, results: SmsResult[]): Promise<boolean[]> {
   return await transaction(pool, async (tx) => {
-    await holdReceipts(tx)
+    // Only what has parts can have receipts.
+    if (results.some(({ parts }) => parts.length > 0)) await holdReceipts(tx)
     const held = new Set(await settleQueue(tx, carrier, results))
     const counted = results.filter(({ messageId, copy }) => held.has(`${messageId} ${copy}`))
     const ended = counted.filter(({ copy, is }) => copy === 0 && is in STATUSES)
@@ -115,7 +116,7 @@ async function endMonth(tx: Executor, messages: string, results: SmsResult[]): P
         results.map(({ messageId }) => messageId),
         results.map(({ is }) => STATUSES[is]),
         results.map((result) => (result.is === 'not-needed' ? 'RCS_DELIVERED' : 'reason' in result ? result.reason : null)),
-        results.map((result) => (result.is === 'failed' ? describeFailure(result) : null)),
+        results.map((result) => (result.is === 'failed' ? describeFailure(SMS_FAILURES[result.reason], result.detail) : null)),
         results.map((result) => (result.is === 'sent' ? result.segments : null)),
       ],
     })
@@ -124,10 +125,6 @@ async function endMonth(tx: Executor, messages: string, results: SmsResult[]): P
     // The month has been dropped, with all its messages.
     await tx.query('rollback to savepoint month')
   }
-}
-
-function describeFailure({ reason, detail }: { reason: SmsFailure; detail: string }): string {
-  return detail === '' ? SMS_FAILURES[reason] : `${SMS_FAILURES[reason]} The network said: ${detail}`
 }
 
 const MOVES = (['SENT', 'FAILED', 'SKIPPED', 'NOT_NEEDED'] as const)

@@ -304,3 +304,30 @@ test('one event that can’t be taken up holds up no other, is told without its 
   const written = { kind: 'wrote', channel: 'rcs', agentId: sender.agentId, messageId, text: 'Mended' }
   assert.ok((await actionsOf(sender)).some((action) => JSON.stringify(action) === JSON.stringify(written)))
 })
+
+test('an event that one node fails to take up, and another takes up in the same moment, is not taken up again', async () => {
+  const sender = await createSender(pool)
+  await sentMessage(sender)
+  const event = wrote(sender, 'Hello')
+  await createEventTaker(pool)([event])
+  await pool.query(
+    `create function fail() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(42); raise exception 'no'; end $$`,
+  )
+  await pool.query('create trigger fail before insert on recipient_actions for each row execute function fail()')
+  let failing: Promise<unknown> | undefined
+  let takingUp: Promise<void> | undefined
+  await transaction(pool, async (tx) => {
+    await tx.query('select pg_advisory_xact_lock(42)')
+    failing = takeUpReplies(pool, logger)
+    await until('it is in the middle', async () => (await pool.query(WAITING)).rowCount === 1)
+    takingUp = transaction(otherNode, async (other) => {
+      await other.query('update carrier_events set take_up_at = null where event_id = $1', [event.eventId])
+      await until('the first wants to try again later', async () => (await pool.query(WAITING)).rowCount === 1)
+    })
+    await until('the other waits for it', async () => (await pool.query(WAITING)).rowCount === 2)
+  })
+  await Promise.all([failing, takingUp])
+  await pool.query('drop function fail cascade')
+  const { rows } = await pool.query('select take_up_at from carrier_events where event_id = $1', [event.eventId])
+  assert.deepEqual(rows, [{ take_up_at: null }])
+})

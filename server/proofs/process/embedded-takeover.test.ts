@@ -19,7 +19,7 @@ import {
 } from '../../test/support/embedded.ts'
 import { createDataDir, heraldJson, isRunning, postmasterPid, startHerald } from '../../test/support/process.ts'
 
-// What server/test/process shows in one case each, in all of them.
+// What embedded-database.test.ts shows in one case each, in all of them.
 
 const isRoot = process.getuid?.() === 0
 const emptyDatabase = await createDataDir()
