@@ -13,8 +13,8 @@ export type Entry = {
   /** This one included. */
   attempts: number
   lease: string
-  /** Until its turn, where the carrier or the agent has a rate. */
-  waitMs: number
+  /** By performance.now(): its turn, where the carrier or the agent has a rate. */
+  turnAt: number
   /** By the database's clock: this machine's may be off. Past already where the task is to revoke. */
   expiresInMs: number
 }
@@ -46,6 +46,12 @@ export const TURNS_AHEAD_MS = 100
 export const nextTurn = (mostSecondsAhead: number) =>
   `case when free_at > now() + interval '${mostSecondsAhead} seconds' then now() else greatest(free_at, now()) end`
 const NEXT_TURN = nextTurn(2)
+
+/**
+ * By the clock as it stands when the answer is given, not as the statement began: a claim that took 80 ms would put its messages off by as
+ * much, into the turns of the next one, and a second would see more than the rate.
+ */
+export const waitMs = (turnAt: string) => `coalesce(round(extract(epoch from ${turnAt} - clock_timestamp()) * 1000)::int, 0)`
 
 /**
  * All lanes, with the time the first entry of each is due: one look into the index for each lane, however long it is. Measured: 4.5 ms
@@ -149,12 +155,14 @@ const CLAIM = `
   )
   select not exists (select from turn) as "isBusy", (select count(*) from candidate) > (select count(*) from claimed) as "isHeldBack",
     message_id as "messageId", account_id as "accountId", agent_id as "agentId", task, attempts,
-    coalesce(round(extract(epoch from greatest(agent_at, carrier_at) - now()) * 1000)::int, 0) as "waitMs", round(extract(epoch from expires_at - now()) * 1000)::float8 as "expiresInMs"
+    ${waitMs('greatest(agent_at, carrier_at)')} as "waitMs", round(extract(epoch from expires_at - now()) * 1000)::float8 as "expiresInMs"
   from (values (1)) as always left join claimed on true`
+
+type Row = Omit<Entry, 'lease' | 'turnAt'> & { messageId: string | null; waitMs: number; isBusy: boolean; isHeldBack: boolean }
 
 export async function claim(db: Executor, request: ClaimRequest): Promise<Claim> {
   const { carrier, free, lease, leaseMs, pausedAgents, calls } = request
-  const { rows } = await db.query<Omit<Entry, 'lease'> & { messageId: string | null; isBusy: boolean; isHeldBack: boolean }>({
+  const { rows } = await db.query<Row>({
     name: 'claim',
     text: CLAIM,
     values: [
@@ -170,7 +178,10 @@ export async function claim(db: Executor, request: ClaimRequest): Promise<Claim>
       TURNS_AHEAD_MS,
     ],
   })
-  const entries = rows.flatMap(({ isBusy, isHeldBack, ...entry }) => (entry.messageId === null ? [] : [{ ...entry, lease }]))
+  const answeredAt = performance.now()
+  const entries = rows.flatMap(({ isBusy, isHeldBack, waitMs, ...entry }) =>
+    entry.messageId === null ? [] : [{ ...entry, lease, turnAt: answeredAt + waitMs }],
+  )
   return { entries, isBusy: rows[0]?.isBusy ?? false, isHeldBack: rows[0]?.isHeldBack ?? false }
 }
 

@@ -33,7 +33,8 @@ export function createErrand({ carrier, metrics, logger, stopping }: Options): E
   }
 
   return async (entry, message, claimedAt) => {
-    if (entry.waitMs > 0) await sleep(entry.waitMs, undefined, { signal: stopping }).catch(() => {})
+    const waitMs = entry.turnAt - performance.now()
+    if (waitMs > 0) await sleep(waitMs, undefined, { signal: stopping }).catch(() => {})
     if (stopping.aborted) return { is: 'put-back', afterMs: 0 }
     // Its month has been dropped.
     if (message === undefined) return { is: 'revoke-refused', detail: 'the message is no longer here' }

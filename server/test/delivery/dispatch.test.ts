@@ -123,7 +123,7 @@ describe('a call is not made', () => {
   const traffic = 'TRANSACTION' as const
   const message = { messageId: 'm', recipient: '+48500100200', content, traffic, expiresAt: new Date(), isOptedOut: false }
   function entry(fields: Partial<Entry> = {}): Entry {
-    const common = { messageId: 'm', accountId: 1, agentId: 'agent', task: 'send', attempts: 1, lease: 'l', waitMs: 0 } as const
+    const common = { messageId: 'm', accountId: 1, agentId: 'agent', task: 'send', attempts: 1, lease: 'l', turnAt: 0 } as const
     return { ...common, expiresInMs: 60_000, ...fields }
   }
 

@@ -1,7 +1,7 @@
 import type { SmsCarrier } from '../../carriers/carrier.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
-import { nextTurn, TURNS_AHEAD_MS } from '../claim.ts'
+import { nextTurn, TURNS_AHEAD_MS, waitMs } from '../claim.ts'
 import type { SkipReason } from '../failures.ts'
 
 /** An SMS that a worker took up. It alone may submit it, once, and write down what came of it. */
@@ -19,8 +19,8 @@ export type SmsEntry = {
   attempts: number
   lease: string
   expiresAt: Date
-  /** Until the turn of its first part, where the carrier has a rate. */
-  waitMs: number
+  /** By performance.now(): the turn of its first part, where the carrier has a rate. */
+  turnAt: number
   judgement: Judgement
 }
 
@@ -48,6 +48,8 @@ export type SmsClaim = {
   isHeldBack: boolean
 }
 
+type Row = Omit<SmsEntry, 'lease' | 'turnAt'> & { messageId: string | null; waitMs: number; isHeldBack: boolean }
+
 /**
  * Takes up what is due, and judges it by what is known at this moment: opt-outs, consents and the rest count when the SMS is sent, not when
  * its message was accepted. Claims come one after the other (the lock on the carrier's pace), and each sees all that the one before has
@@ -59,12 +61,15 @@ export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Sm
   return await transaction(pool, async (tx) => {
     if (!(await holdPace(tx, carrier.name))) return { entries: [], isBusy: true, isHeldBack: false }
     if (abandoned.length > 0) await tx.query({ name: 'return-abandoned-sms', text: RETURN_ABANDONED, values: [abandoned] })
-    const { rows } = await tx.query<Omit<SmsEntry, 'lease'> & { messageId: string | null; isHeldBack: boolean }>({
+    const { rows } = await tx.query<Row>({
       name: 'claim-sms',
       text: CLAIM,
       values: [carrier.name, free, lease, partMs, marginMs, carrier.messagesPerSecond ?? null, TURNS_AHEAD_MS, isPaused],
     })
-    const entries = rows.flatMap(({ isHeldBack, ...entry }) => (entry.messageId === null ? [] : [{ ...entry, lease }]))
+    const answeredAt = performance.now()
+    const entries = rows.flatMap(({ isHeldBack, waitMs, ...entry }) =>
+      entry.messageId === null ? [] : [{ ...entry, lease, turnAt: answeredAt + waitMs }],
+    )
     return { entries, isBusy: false, isHeldBack: rows[0]?.isHeldBack ?? false }
   })
 }
@@ -177,6 +182,6 @@ const CLAIM = `
   )
   select message_id as "messageId", copy, account_id as "accountId", agent_id as "agentId", recipient, plan, segments,
     segments_sent as "segmentsSent", attempts + 1 as attempts, expires_at as "expiresAt", judgement,
-    coalesce(round(extract(epoch from turn_at - now()) * 1000)::int, 0) as "waitMs",
+    ${waitMs('turn_at')} as "waitMs",
     (select count(*) from candidate) > (select count(*) from claimed) as "isHeldBack"
   from (values (1)) as always left join claimed on true`

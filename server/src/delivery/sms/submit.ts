@@ -55,10 +55,9 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
   }
 
   /** Nothing is submitted by a worker that stood still, or stops. By a clock that nobody sets. */
-  async function waitForTurn(sms: SmsCarrier, { waitMs }: SmsEntry, times: Times, done: number): Promise<boolean> {
-    const { claimedAt, begunAt, endBy } = times
-    const turnAt = sms.messagesPerSecond === undefined ? 0 : begunAt + waitMs + (done * 1_000) / sms.messagesPerSecond
-    const left = turnAt - performance.now()
+  async function waitForTurn(sms: SmsCarrier, { turnAt }: SmsEntry, times: Times, done: number): Promise<boolean> {
+    const { claimedAt, endBy } = times
+    const left = sms.messagesPerSecond === undefined ? 0 : turnAt + (done * 1_000) / sms.messagesPerSecond - performance.now()
     if (left > 0) await sleep(left, undefined, { signal: stopping }).catch(() => {})
     if (stopping.aborted) return false
     const now = performance.now()
@@ -70,7 +69,7 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
     const judged = judgedVerdict(entry)
     if (judged !== undefined) return { ...judged, parts: [] }
     if (carrier === undefined) return { is: 'failed', reason: 'NO_SMS_NETWORK', detail: '', parts: [] }
-    const times = { claimedAt, begunAt: performance.now(), endBy }
+    const times = { claimedAt, endBy }
     try {
       return await submitParts(carrier, entry, await writtenParts(pool, links, entry), times)
     } catch (error) {
@@ -81,7 +80,7 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
 }
 
 /** By performance.now(). */
-type Times = { claimedAt: number; begunAt: number; endBy: number }
+type Times = { claimedAt: number; endBy: number }
 
 /** What needs no submit. */
 function judgedVerdict({ judgement }: SmsEntry): SmsVerdict | undefined {

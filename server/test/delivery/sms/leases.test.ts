@@ -21,7 +21,6 @@ import {
   LONG_TEXT,
   nextPhone,
   passTime,
-  putBack,
   recordSent,
   refusedMessage,
   SMS_CARRIER,
@@ -152,33 +151,4 @@ test('of a campaign a test number gets one copy, however many of its messages fa
     (await takeSms(pool)).map(({ judgement }) => judgement),
     ['CANCELLED'],
   )
-})
-
-test('a claim takes no longer for 30,000 that are due than for a hundred, and neither do many to one number', async () => {
-  const crowd = await createSender(pool)
-  async function medianMs(): Promise<number> {
-    const times: number[] = []
-    for (let round = 0; round < 7; round += 1) {
-      const from = performance.now()
-      await putBack(pool, await takeSms(pool, { free: 10 }))
-      times.push(performance.now() - from)
-    }
-    return times.sort((a, b) => a - b)[3] as number
-  }
-  async function queueCrowd(count: number, recipient: string | null): Promise<void> {
-    await pool.query(
-      `insert into sms_queue (message_id, copy, account_id, recipient, priority, planned_at, due_at, expires_at, segments)
-       select gen_random_uuid(), 0, $1, coalesce($3, '+4870' || (1000000 + n)), 0, now(), now() - n * interval '1 millisecond', now() + interval '1 day', 1
-       from generate_series(1, $2::int) as n`,
-      [crowd.accountId, count, recipient],
-    )
-  }
-  await pool.query('delete from sms_queue')
-  await queueCrowd(100, null)
-  const few = await medianMs()
-  await queueCrowd(15_000, null)
-  await queueCrowd(15_000, '+48700999999')
-  const many = await medianMs()
-  await pool.query('delete from sms_queue')
-  assert.ok(many < 3 * few + 20, `${few} ms for a hundred, ${many} ms for 30,000`)
 })
