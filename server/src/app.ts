@@ -9,6 +9,8 @@ import { googleRbmWebhook, type WebhookOptions } from './carriers/google-rbm/web
 import type { Config } from './config.ts'
 import { CONTENT_SCHEMAS } from './content/content.ts'
 import type { Pool } from './db/pool.ts'
+import { eventRoutes } from './events/routes.ts'
+import { describeWebhooks, EVENTS_TAG, WEBHOOK_HEADERS } from './events/schemas.ts'
 import { serveDocs } from './http/docs.ts'
 import { answerErrors, missingHost, unavailable } from './http/error-answers.ts'
 import { createPolicies, guardRoutes } from './http/guard.ts'
@@ -68,7 +70,12 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   answerUnknownRoutes(app)
   acceptJsonOnly(app)
   checkQueryFirst(app)
-  await describeApi(app, { version: packageJson.version, tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG] })
+  await describeApi(app, {
+    version: packageJson.version,
+    tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG, EVENTS_TAG],
+    webhooks: describeWebhooks(),
+    parameters: WEBHOOK_HEADERS,
+  })
 
   serveHealth(app, pool, () => stopping)
   serveDocs(app)
@@ -103,6 +110,7 @@ async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool, pub
   await v1.register(templateRoutes, { pool })
   await v1.register(messageRoutes, { pool, publicUrl })
   await v1.register(campaignRoutes, { pool, publicUrl })
+  await v1.register(eventRoutes, { pool })
 }
 
 /** With real networks nobody could follow a link to where this process happens to listen. */

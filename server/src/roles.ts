@@ -1,3 +1,3 @@
-/** What a process does: answer callers, or talk to the networks. By default one does it all. */
-export const ROLES = ['api', 'delivery'] as const
+/** What a process does: answer callers, talk to the networks, or tell callers what happened. By default one does it all. */
+export const ROLES = ['api', 'delivery', 'webhooks'] as const
 export type Role = (typeof ROLES)[number]

@@ -16,6 +16,8 @@ import { serveMetrics } from './http/metrics.ts'
 import { answerUnknownRoutes } from './http/routes.ts'
 import { listeningUrl, type Timeouts } from './http/server.ts'
 import { ROLES, type Role } from './roles.ts'
+import { createWebhookMetrics } from './webhooks/metrics.ts'
+import { startWebhooks } from './webhooks/webhooks.ts'
 
 export type Service = {
   /** Where it listens, such as http://127.0.0.1:8080. */
@@ -65,9 +67,9 @@ export async function startService(config: Config, logger: Logger, options: Serv
       closers.unshift(() => metricsServer.close())
       await listen(metricsServer, config.metricsAddress, 'HERALD_METRICS_ADDRESS')
     }
-    let stopDelivery = async () => {}
+    const workers: (() => Promise<void>)[] = []
     // First of all: nobody new is let in while the rest is closed.
-    closers.unshift(() => Promise.all([closeApp(app), stopDelivery()]))
+    closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))
     await options.beforeListening?.(database.pool)
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
     if (roles.includes('delivery')) {
@@ -79,7 +81,11 @@ export async function startService(config: Config, logger: Logger, options: Serv
         metrics: createDeliveryMetrics(app.metrics.registry),
         links: { key: await installationSecret(database.pool, 'links'), publicUrl: config.publicUrl ?? url },
       })
-      stopDelivery = () => endDelivery(delivery, carriers)
+      workers.push(() => endDelivery(delivery, carriers))
+    }
+    if (roles.includes('webhooks')) {
+      const metrics = createWebhookMetrics(app.metrics.registry)
+      workers.push(startWebhooks({ pool: database.pool, logger, metrics, allowPrivate: config.webhookAllowPrivate }).stop)
     }
     return { url, database, stop: () => closeAll(closers) }
   } catch (error) {

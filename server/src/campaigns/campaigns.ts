@@ -1,6 +1,7 @@
 import { requireAccount } from '../accounts/accounts.ts'
 import type { Executor } from '../db/pool.ts'
 import { ApiError, OperatorError } from '../errors.ts'
+import { tellOfCampaigns } from '../events/outbox.ts'
 import { UUID } from '../messages/messages.ts'
 import type { Campaign } from './schemas.ts'
 import { CAMPAIGN_MOVES, type CampaignStatus, campaignMayBecome } from './states.ts'
@@ -63,7 +64,14 @@ export async function moveCampaign(db: Executor, id: string, to: Exclude<keyof t
   const from = to === 'RUNNING' ? `c.status = 'PAUSED'` : campaignMayBecome(to, 'c.status')
   if (UUID.test(id)) {
     await db.query(
-      `update campaigns c set status = $2, cancelled_at = case when $2 = 'CANCELLED' then greatest(now(), c.created_at) end where c.id = $1 and ${from}`,
+      `with moved as (
+         update campaigns c set status = $2, cancelled_at = case when $2 = 'CANCELLED' then greatest(now(), c.created_at) end
+         where c.id = $1 and ${from}
+         returning c.*
+       ), cancelled as (
+         select * from moved where cancelled_at is not null
+       ), ${tellOfCampaigns('cancelled', 'campaign.cancelled', 'cancelled_at')}
+       select`,
       [id, to],
     )
   }

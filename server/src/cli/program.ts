@@ -9,6 +9,7 @@ import { keyCommand } from './key.ts'
 import { migrateCommand } from './migrate.ts'
 import { optOutCommand } from './opt-out.ts'
 import { serveCommand } from './serve.ts'
+import { webhookCommand } from './webhook.ts'
 
 export const program = new Command('herald')
   .description('A self-hosted RCS messaging service. Settings come from the environment; .env.example lists them.')
@@ -22,3 +23,4 @@ export const program = new Command('herald')
   .addCommand(groupCommand)
   .addCommand(autoReplyCommand)
   .addCommand(optOutCommand)
+  .addCommand(webhookCommand)

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import type { Pool } from '../db/pool.ts'
+import { repeat } from '../work/repeat.ts'
+import { createResultWriter } from '../work/result-writer.ts'
+import { createUnderWay } from '../work/under-way.ts'
 import { createCallCount } from './call-count.ts'
 import { type Claimed, claim, type Entry, ensurePace, readClaimed, TURNS_AHEAD_MS } from './claim.ts'
 import { createErrand, LATEST_BEGIN_MS } from './errands.ts'
 import type { DeliveryMetrics } from './metrics.ts'
-import { repeat } from './repeat.ts'
-import { createResultWriter } from './result-writer.ts'
 import { type Result, recordEach, type Verdict } from './results.ts'
-import { createUnderWay } from './under-way.ts'
 
 export type Dispatcher = {
   /** Something may be due. */

@@ -1,5 +1,6 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import { type Pool, transaction } from '../db/pool.ts'
+import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { settleExpired } from './sms/schedule.ts'
@@ -69,7 +70,7 @@ const expire = (messages: string) => `
   ), expired as (
     update ${messages} m set status = 'EXPIRED'
     from locked l where m.id = l.id and ${mayBecome('EXPIRED', 'l.status')} and m.expires_at <= now()
-    returning m.id, m.account_id, m.agent_id, m.campaign_id, m.expires_at, l.attempts, l.status as was, 'EXPIRED' as became
+    returning ${MESSAGE_FACTS}, m.expires_at, l.attempts, l.status as was, 'EXPIRED' as became
   ), dropped as (
     delete from queue where message_id = any (array(select id from expired where attempts = 0))
   ), turned as (
@@ -84,7 +85,7 @@ const expire = (messages: string) => `
   ), revoking as (
     insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
     select id, account_id, agent_id, 'revoke', ${PRIORITIES.revoke}, now(), expires_at from expired where attempts is null
-  ), ${countMoves('expired')}, settled as (
+  ), ${countMoves('expired')}, ${tellOfMessages('expired', [{ kind: 'message.expired', at: 'expires_at' }])}, settled as (
     delete from expiries where message_id = any ($1::uuid[])
   ), noted as (
     insert into message_events (message_id, account_id, kind, occurred_at)

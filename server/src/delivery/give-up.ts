@@ -1,4 +1,5 @@
 import { fallbacksTable } from '../db/partitions.ts'
+import { FAILURE, MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { countMoves } from './campaigns/counts.ts'
 import type { Failure } from './failures.ts'
@@ -29,7 +30,7 @@ export function giveUp(
     update ${messages} m set status = 'FAILED', failed_at = greatest(now(), m.accepted_at), failure_reason = '${reason}', failure_description = $2
     from taken
     where m.id = taken.message_id and ${mayBecome('FAILED', 'm.status')} and m.expires_at > clock_timestamp()
-    returning m.id, m.account_id, m.recipient, m.traffic, m.campaign_id, m.failed_at, taken.attempts, taken.attempts > 0 as awaits_revocation,
+    returning ${MESSAGE_FACTS}, m.traffic, m.failed_at, taken.attempts, taken.attempts > 0 as awaits_revocation,
       'ACCEPTED' as was, 'FAILED' as became
   ), dropped as (
     delete from queue where message_id = any (array(select id from failed where attempts = 0))
@@ -38,7 +39,7 @@ export function giveUp(
     where q.message_id = any (array(select id from failed where attempts > 0))
   ), settled as (
     delete from expiries where message_id = any (array(select id from failed))
-  ), ${fallBack(fallbacksTable(messages), 'failed')}, ${countMoves('failed')}, noted as (
+  ), ${fallBack(fallbacksTable(messages), 'failed')}, ${countMoves('failed')}, ${tellOfMessages('failed', [{ kind: 'message.failed', at: 'failed_at', more: FAILURE(`'${reason}'`, '$2') }])}, noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason)
     select id, account_id, 'failed', failed_at, '${reason}' from failed
     on conflict do nothing

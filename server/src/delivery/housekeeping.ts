@@ -8,6 +8,7 @@ const SMS_RECEIPTS_KEPT_HOURS = 1
 const SMS_PARTS_KEPT_DAYS = 14
 const SMS_CONTACTS_KEPT_DAYS = 400
 const LINKS_KEPT_DAYS = 180
+const TOLD_KEPT_DAYS = 30
 
 /** Removes what nobody can ask for any more, and makes the partitions of the months to come. */
 export async function keepHouse(pool: Pool): Promise<void> {
@@ -20,6 +21,9 @@ export async function keepHouse(pool: Pool): Promise<void> {
   await sweep(pool, forget('sms_contacts', 'sent_at', `${SMS_CONTACTS_KEPT_DAYS} days`))
   await sweep(pool, forget('auto_reply_turns', 'replied_at', '1 day'))
   await sweep(pool, forget('short_links', 'created_at', `${LINKS_KEPT_DAYS} days`))
+  await sweep(pool, forget('events', 'recorded_at', `${TOLD_KEPT_DAYS} days`))
+  await sweep(pool, forget('webhook_attempts', 'attempted_at', `${TOLD_KEPT_DAYS} days`))
+  await sweep(pool, FORGET_DELIVERIES)
 }
 
 /** In portions, each a transaction: whoever needs the same rows waits for one portion at the most. */
@@ -34,3 +38,15 @@ const forget = (table: string, column: string, age: string) => `
   delete from ${table} where ctid = any (array(
     select ctid from ${table} where ${column} < now() - interval '${age}' order by ${column} limit $1
     for update skip locked))`
+
+// Those that failed for good, or that a disabled endpoint has left, once their events are forgotten. Found by the place of the oldest event that is
+// kept, which costs no index of their own.
+const FORGET_DELIVERIES = `
+  delete from webhook_deliveries where ctid = any (array(
+    select d.ctid from webhook_endpoints e, lateral (
+      select ctid from webhook_deliveries d
+      where d.endpoint_id = e.id and d.position < coalesce(
+        (select position from events order by recorded_at, position limit 1), (select last_value + 1 from event_positions))
+      limit $1 for update skip locked
+    ) as d
+    limit $1))`

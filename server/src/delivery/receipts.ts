@@ -2,6 +2,7 @@ import type { CarrierEvent, OnEvents } from '../carriers/carrier.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { byMonth, isMissingMonth } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
+import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { UUID } from '../messages/messages.ts'
 import { mayBecome, QUEUE_CHANNEL, REPLIES_WAIT } from '../messages/states.ts'
 import { countMoves } from './campaigns/counts.ts'
@@ -101,6 +102,12 @@ function columnsOf(events: CarrierEvent[]): unknown[][] {
   ]
 }
 
+const TOLD = [
+  { kind: 'message.sent', at: 'sent_at', where: 'not was_sent' },
+  { kind: 'message.delivered', at: 'delivered_at', where: mayBecome('DELIVERED', 'was') },
+  { kind: 'message.read', at: 'read_at' },
+] as const
+
 // What a later step needs of an earlier one is carried along in its rows, or looked up as a set ("not in"): joining two of them would
 // compare each row with each, 250,000 times for 500 receipts.
 const take = (messages: string) => `
@@ -142,12 +149,12 @@ const take = (messages: string) => `
     where m.id = k.id and (k.status = 'DELIVERED' or k.expires_at > clock_timestamp()) and (
       k.read_at is not null and ${mayBecome('READ', 'k.status')}
       or k.delivered_at is not null and k.read_at is null and ${mayBecome('DELIVERED', 'k.status')})
-    returning m.id, m.account_id, m.campaign_id, k.status as was, m.status as became, k.was_sent, m.sent_at, m.delivered_at, m.read_at
+    returning ${MESSAGE_FACTS}, k.status as was, m.status as became, k.was_sent, m.sent_at, m.delivered_at, m.read_at
   ), unqueued as (
     delete from queue where message_id = any (array(select id from moved))
   ), settled as (
     delete from expiries where message_id = any (array(select id from moved))
-  ), ${countMoves('moved')}, noted as (
+  ), ${countMoves('moved')}, ${tellOfMessages('moved', TOLD)}, noted as (
     insert into message_events (message_id, account_id, kind, occurred_at)
     select id, account_id, 'sent', sent_at from moved where not was_sent
     union all select id, account_id, 'delivered', delivered_at from moved where ${mayBecome('DELIVERED', 'was')}

@@ -127,7 +127,12 @@ async function changeOptOut(tx: Executor, reply: Reply, optedOut: boolean, sourc
     const hasChanged = await recordOptOut(tx, { accountId, agentId, phone: reply.phone, optedOut, source, at: reply.occurredAt })
     if (!hasChanged) continue
     const action = actionOf(reply, { accountId, agentId, messageId, test: false })
-    await recordAction(tx, { ...action, kind: optedOut ? 'opted-out' : 'opted-in', ...(reply.kind === 'wrote' && { text: reply.text }) })
+    await recordAction(tx, {
+      ...action,
+      source,
+      kind: optedOut ? 'opted-out' : 'opted-in',
+      ...(reply.kind === 'wrote' && { text: reply.text }),
+    })
   }
 }
 

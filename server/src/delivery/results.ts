@@ -1,5 +1,6 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
+import { FAILURE, MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome } from '../messages/states.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { describeFailure, FAILURES, type Failure } from './failures.ts'
@@ -66,6 +67,11 @@ function valuesOf(results: Result[]): unknown[] {
   ]
 }
 
+const TOLD = [
+  { kind: 'message.sent', at: 'sent_at' },
+  { kind: 'message.failed', at: 'failed_at', more: FAILURE('reason', 'description') },
+] as const
+
 const record = (messages: string) => `
   with held as materialized (
     select r.*, q.account_id, q.attempts
@@ -94,11 +100,11 @@ const record = (messages: string) => `
     from held h
     where m.id = h.message_id and m.expires_at > clock_timestamp()
       and (h.verdict = 'sent' and ${mayBecome('SENT', 'm.status')} or h.verdict = 'failed' and ${mayBecome('FAILED', 'm.status')})
-    returning m.id, m.account_id, m.recipient, m.traffic, h.verdict, m.failed_at, coalesce(m.failed_at, m.sent_at) as at, h.reason, h.detail,
-      false as awaits_revocation, m.campaign_id, 'ACCEPTED' as was, m.status as became
+    returning ${MESSAGE_FACTS}, m.traffic, h.verdict, m.sent_at, m.failed_at, coalesce(m.failed_at, m.sent_at) as at, h.reason, h.description, h.detail,
+      false as awaits_revocation, 'ACCEPTED' as was, m.status as became
   ), settled as (
     delete from expiries where message_id = any (array(select id from moved where verdict = 'failed'))
-  ), ${scheduleFailed(fallbacksTable(messages), 'moved')}, ${countMoves('moved')}, revoking as (
+  ), ${scheduleFailed(fallbacksTable(messages), 'moved')}, ${countMoves('moved')}, ${tellOfMessages('moved', TOLD)}, revoking as (
     select message_id from held where verdict = 'revoke-asked'
   ), ${releaseRevoked('revoking', REVOCATION_GRACE_SECONDS.taken)}, noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)

@@ -11,6 +11,7 @@ const FIELDS = [
   'accountId',
   'carrier',
   'agentId',
+  'endpointId',
   'kind',
   'pauseMs',
   'reason',

@@ -1,11 +1,17 @@
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 
+type Description = {
+  version: string
+  tags: { name: string; description: string }[]
+  /** What callers are sent, by its name; and the parameters that several of these refer to. */
+  webhooks?: Record<string, object>
+  parameters?: Record<string, { name: string; in: string }>
+}
+
 /** Makes the OpenAPI document from the schemas that validate. Register before the routes it is to describe. */
-export async function describeApi(
-  app: FastifyInstance,
-  { version, tags }: { version: string; tags: { name: string; description: string }[] },
-): Promise<void> {
+export async function describeApi(app: FastifyInstance, description: Description): Promise<void> {
+  const { version, tags, webhooks = {}, parameters = {} } = description
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -17,7 +23,9 @@ export async function describeApi(
       },
       servers: [{ url: '/v1' }],
       tags,
+      webhooks,
       components: {
+        parameters,
         securitySchemes: {
           integrationKey: {
             type: 'http',

@@ -1,4 +1,5 @@
 import type { Executor } from '../db/pool.ts'
+import { tellOfActions } from '../events/outbox.ts'
 
 /** `copy`: 0 for the recipient's SMS, else the place of the test number that it was sent to. */
 export type ShortLink = {
@@ -53,7 +54,8 @@ export async function visitLink(db: Executor, code: string, isRobot: boolean): P
       ), acted as (
         insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, url, occurred_at)
         select account_id, agent_id, recipient, message_id, 'clicked', 'sms', url, clicked_at from clicked where copy = 0
-      )
+        returning *
+      ), ${tellOfActions('acted')}
       select url from short_links where code = $1`,
     values: [code, isRobot],
   })

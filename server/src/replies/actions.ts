@@ -1,4 +1,6 @@
 import type { Executor } from '../db/pool.ts'
+import { tellOfActions } from '../events/outbox.ts'
+import type { OptOutSource } from './opt-outs.ts'
 
 /** What a recipient did, for the reports and events of the account that it concerns. */
 export type Action = {
@@ -15,14 +17,21 @@ export type Action = {
   url?: string | undefined
   latitude?: number
   longitude?: number
+  /** How they opted out. */
+  source?: OptOutSource
 }
 
 /** Its time by the network's clock, but never in the future. */
 export async function recordAction(db: Executor, action: Action): Promise<void> {
   await db.query({
     name: 'record-action',
-    text: `insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, occurred_at, button_id, text, payload, url, latitude, longitude)
-           values ($1, $2, $3, $4, $5, $6, least($7::timestamptz, now()), $8, $9, $10, $11, $12, $13)`,
+    text: `
+      with acted as (
+        insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, occurred_at, button_id, text, payload, url, latitude, longitude)
+        values ($1, $2, $3, $4, $5, $6, least($7::timestamptz, now()), $8, $9, $10, $11, $12, $13)
+        returning *
+      ), ${tellOfActions('acted', '$14::text')}
+      select`,
     values: [
       action.accountId,
       action.agentId,
@@ -37,6 +46,7 @@ export async function recordAction(db: Executor, action: Action): Promise<void> 
       action.url,
       action.latitude,
       action.longitude,
+      action.source,
     ],
   })
 }

@@ -44,11 +44,13 @@ const LAST_MESSAGE = `
   ) as candidate
   order by coalesce(sent_at, now()) desc, "messageId" desc limit 1`
 
+// Who answers the copy that a test number got answers no message of the recipient's.
+const ADDRESSEE = `account_id as "accountId", agent_id as "agentId", case when not is_copy then message_id end as "messageId", false as test`
+
 async function findBySms(db: Executor, phone: string, number: string): Promise<Addressee | undefined> {
   const { rows } = await db.query<Addressee>({
     name: 'find-answered-sms',
-    text: `select account_id as "accountId", agent_id as "agentId", message_id as "messageId", false as test from sms_contacts
-           where recipient = $1 and sender = $2 order by sent_at desc limit 1`,
+    text: `select ${ADDRESSEE} from sms_contacts where recipient = $1 and sender = $2 order by sent_at desc limit 1`,
     values: [phone, number],
   })
   return rows[0]
@@ -65,7 +67,7 @@ export async function findConcerned(db: Executor, origin: Origin): Promise<Addre
   if (addressee !== undefined && agentId === undefined) {
     const { rows } = await db.query<Addressee>({
       name: 'agents-of-number',
-      text: `select distinct on (agent_id) account_id as "accountId", agent_id as "agentId", message_id as "messageId", false as test from sms_contacts
+      text: `select distinct on (agent_id) ${ADDRESSEE} from sms_contacts
              where account_id = $1 and recipient = $2 and sender = $3 order by agent_id, sent_at desc`,
       values: [addressee.accountId, phone, number],
     })

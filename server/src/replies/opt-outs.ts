@@ -1,6 +1,7 @@
 import { requireAccount } from '../accounts/accounts.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
+import { tell } from '../events/outbox.ts'
 import { withAssignedAgent } from './agents.ts'
 
 export type OptOutSource = 'word' | 'unsubscribe' | 'operator'
@@ -58,7 +59,10 @@ export async function changeOptOut(pool: Pool, key: OptOutKey, optedOut: boolean
       agentId,
       phone,
     ])
-    return rows[0] as OptOut
+    const optOut = rows[0] as OptOut
+    const data = { agentId, recipient: phone, source: optOut.source }
+    if (optedOut && changed) await tell(tx, { accountId, kind: 'recipient.opted_out', at: optOut.changedAt, data })
+    return optOut
   })
 }
 

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { moveCampaign } from '../../src/campaigns/campaigns.ts'
+import { startDue } from '../../src/delivery/campaigns/course.ts'
 import { claim, ensurePace } from '../../src/delivery/claim.ts'
 import { CARRIER, createSender, queueMessage } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { assertAllTold } from '../support/told.ts'
 import { acceptedCampaign, fillGroup, phone } from './support.ts'
 
 const { pool } = await createTestDatabase()
@@ -21,7 +23,8 @@ async function claimNow(free: number): Promise<string[]> {
 /** A campaign that runs, as claims see it: entries of the queue. */
 async function queuedCampaign(count: number): Promise<string> {
   const campaignId = await acceptedCampaign(pool, sender)
-  await pool.query(`update campaigns set status = 'RUNNING', started_at = now(), made_at = now() where id = $1`, [campaignId])
+  await startDue(pool)
+  await pool.query('update campaigns set made_at = now() where id = $1', [campaignId])
   // In pieces: a busy machine takes seconds for all of them, which no statement may.
   for (let piece = 0; piece < 5; piece += 1) {
     await pool.query(
@@ -62,4 +65,5 @@ test('a campaign of 100,000 does not slow the claims of others while it is pause
   const last = await queueMessage(pool, sender)
   const claimed = await claimNow(40)
   assert.ok(claimed.includes(last) && claimed.length === 20, 'and the campaign has the rest of what its account may have')
+  assert.equal(await assertAllTold(pool), 1, 'its start was told, and not its pause')
 })

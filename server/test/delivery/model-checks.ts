@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Message, readMessage } from '../../src/messages/messages.ts'
 import { MOVES, type Status } from '../../src/messages/states.ts'
+import { assertAllTold } from '../support/told.ts'
 import type { Known, World } from './model-world.ts'
 
 const TIMES = ['acceptedAt', 'sentAt', 'deliveredAt', 'readAt'] as const
@@ -132,9 +133,10 @@ function ledgerHasEachOnce({ network, known }: World): void {
   assert.equal(new Set(entries.map(({ recipient }) => recipient)).size, entries.length, 'the ledger has each message once')
 }
 
-/** After a drain, in which every expiry has passed and every worker has come to an end. */
+/** After a drain, in which every expiry has passed and every worker has come to an end. Nobody takes events away here. */
 export async function settled(world: World): Promise<void> {
-  const { network, known } = world
+  const { pool, network, known } = world
+  assert.ok((await assertAllTold(pool)) >= known.size, 'each was told at least its end')
   const rows = await readRows(world, [...known.keys()])
   for (const [id, { message, queue, expiry, events }] of rows) {
     const told = JSON.stringify({ message, queue, expiry, events })

@@ -15,6 +15,7 @@ import {
   giveUpInactive,
   passTime,
   type ReceiptPick,
+  readSome,
   receive,
   runOut,
   type Step,
@@ -147,7 +148,10 @@ async function drain(world: World): Promise<void> {
     await observe(world, true)
     const { rows } = await pool.query('select (select count(*) from queue) as queue, (select count(*) from expiries) as expiries')
     const { queue, expiries } = rows[0] as { queue: number; expiries: number }
-    if (queue + expiries === 0) return
+    if (queue + expiries === 0) {
+      await (await readSome()(world))()
+      return await observe(world, true)
+    }
     if (round > 0)
       await runOut(
         [...world.known.keys()].map((_, index) => index),

@@ -1,5 +1,6 @@
 import { campaignMayBecome } from '../../campaigns/states.ts'
 import type { Executor } from '../../db/pool.ts'
+import { tellOfCampaigns } from '../../events/outbox.ts'
 
 const MOST_AT_ONCE = 100
 
@@ -10,17 +11,21 @@ export async function startDue(db: Executor): Promise<number> {
 }
 
 const START = `
-  update campaigns c set
-    status = 'RUNNING',
-    started_at = greatest(now(), c.scheduled_at),
-    -- The groups as they are now: who comes with a later import is left out.
-    group_generations = array(
-      select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
-      left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
-  from (
-    select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() order by scheduled_at limit $1 for update skip locked
-  ) as due
-  where c.id = due.id and c.status = 'SCHEDULED'`
+  with started as (
+    update campaigns c set
+      status = 'RUNNING',
+      started_at = greatest(now(), c.scheduled_at),
+      -- The groups as they are now: who comes with a later import is left out.
+      group_generations = array(
+        select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
+        left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
+    from (
+      select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() order by scheduled_at limit $1 for update skip locked
+    ) as due
+    where c.id = due.id and c.status = 'SCHEDULED'
+    returning c.*
+  ), ${tellOfCampaigns('started', 'campaign.started', 'started_at')}
+  select from started`
 
 /**
  * Completes campaigns of which nothing waits to be handed over any more. From the moment when all messages are made their number that is
@@ -32,15 +37,19 @@ export async function completeDone(db: Executor): Promise<number> {
 }
 
 const COMPLETE = `
-  update campaigns c set status = 'COMPLETED', completed_at = now()
-  from (
-    select r.id from campaigns r, lateral (
-      select coalesce(sum(count), 0) as waiting from (
-        select count from campaign_counts n where n.campaign_id = r.id and n.status = 'ACCEPTED'
-        union all
-        select change from campaign_changes n where n.campaign_id = r.id and n.status = 'ACCEPTED'
-      ) as parts
-    ) as left_over
-    where r.status = 'RUNNING' and r.made_at is not null and left_over.waiting = 0
-  ) as done
-  where c.id = done.id and ${campaignMayBecome('COMPLETED', 'c.status')}`
+  with completed as (
+    update campaigns c set status = 'COMPLETED', completed_at = now()
+    from (
+      select r.id from campaigns r, lateral (
+        select coalesce(sum(count), 0) as waiting from (
+          select count from campaign_counts n where n.campaign_id = r.id and n.status = 'ACCEPTED'
+          union all
+          select change from campaign_changes n where n.campaign_id = r.id and n.status = 'ACCEPTED'
+        ) as parts
+      ) as left_over
+      where r.status = 'RUNNING' and r.made_at is not null and left_over.waiting = 0
+    ) as done
+    where c.id = done.id and ${campaignMayBecome('COMPLETED', 'c.status')}
+    returning c.*
+  ), ${tellOfCampaigns('completed', 'campaign.completed', 'completed_at')}
+  select from completed`

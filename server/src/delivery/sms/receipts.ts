@@ -1,7 +1,9 @@
 import type { CarrierEvent } from '../../carriers/carrier.ts'
 import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
+import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
+import { SMS_FAILURES } from '../failures.ts'
 
 export type SmsReceipt = Extract<CarrierEvent, { kind: 'sms-delivered' | 'sms-failed' | 'sms-underway' }>
 
@@ -93,7 +95,7 @@ async function settleMonth(tx: Executor, messages: string, messageIds: string[])
   const fallbacks = fallbacksTable(messages)
   await tx.query('savepoint receipts')
   try {
-    await tx.query({ name: `settle-sms ${fallbacks}`, text: settle(fallbacks), values: [messageIds] })
+    await tx.query({ name: `settle-sms ${fallbacks}`, text: settle(messages, fallbacks), values: [messageIds] })
   } catch (error) {
     if (!isMissingMonth(error, messages)) throw error
     // The month has been dropped, with all its messages.
@@ -101,8 +103,17 @@ async function settleMonth(tx: Executor, messages: string, messageIds: string[])
   }
 }
 
+const TOLD = [
+  { kind: 'sms.delivered', at: 'delivered_at', more: SEGMENTS },
+  {
+    kind: 'sms.failed',
+    at: 'failed_at',
+    more: `${SEGMENTS}, ${FAILURE('reason', `'${SMS_FAILURES.UNDELIVERABLE}' || coalesce(' The network said: ' || nullif(detail, ''), '')`)}`,
+  },
+] as const
+
 /** An SMS is delivered when all its parts are, and has failed when one has. Parts of what has ended are forgotten, and those of copies. */
-const settle = (fallbacks: string) => `
+const settle = (messages: string, fallbacks: string) => `
   with part as materialized (
     select p.message_id, count(*) filter (where p.state = 'delivered') as delivered, count(*) filter (where p.state = 'failed') as failed,
       max(p.occurred_at) as at, min(p.detail) filter (where p.state = 'failed') as detail
@@ -118,13 +129,15 @@ const settle = (fallbacks: string) => `
       detail = p.detail
     from part p
     where f.message_id = p.message_id and ${fallbackMayBecome('DELIVERED', 'f.status')} and (p.failed > 0 or p.delivered = f.segments)
-    returning f.message_id, f.account_id, f.status, f.reason, coalesce(f.delivered_at, f.failed_at) as at, f.detail
-  ), forgotten as (
+    returning f.message_id, f.status, f.reason, f.delivered_at, f.failed_at, coalesce(f.delivered_at, f.failed_at) as at, f.detail, f.segments
+  ), moved as materialized (
+    select e.*, ${MESSAGE_FACTS} from ended e join ${messages} m on m.id = e.message_id
+  ), ${tellOfMessages('moved', TOLD)}, forgotten as (
     delete from sms_parts p using ended e where p.message_id = e.message_id and p.copy = 0
   ), forgotten_copies as (
     delete from sms_parts p using unnest($1::uuid[]) as ids (message_id)
     where p.message_id = ids.message_id and p.copy > 0 and p.state <> 'sent'
   )
   insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
-  select message_id, account_id, 'sms-' || lower(status), at, reason, detail from ended
+  select message_id, account_id, 'sms-' || lower(status), at, reason, detail from moved
   on conflict do nothing`

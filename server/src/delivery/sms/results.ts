@@ -1,5 +1,6 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
+import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
 import { applyReceipts, holdReceipts } from './receipts.ts'
@@ -157,6 +158,11 @@ async function noteCopies(tx: Executor, copies: SmsResult[]): Promise<void> {
   })
 }
 
+const TOLD = [
+  { kind: 'sms.sent', at: 'sent_at', more: SEGMENTS },
+  { kind: 'sms.failed', at: 'failed_at', more: `${SEGMENTS}, ${FAILURE('reason', 'detail')}` },
+] as const
+
 /** Copies are not for the recipient, who has it already; they wait for all that is not a copy, and of a campaign each number gets one. */
 const end = (messages: string, fallbacks: string) => `
   with result as (
@@ -171,11 +177,12 @@ const end = (messages: string, fallbacks: string) => `
       segments = coalesce(r.segments, f.segments)
     from result r
     where f.message_id = r.message_id and (${MOVES})
-    returning f.message_id, f.account_id, f.status, f.reason, f.plan, f.segments, f.detail
-  ), known as materialized (
+    returning f.message_id, f.status, f.reason, f.plan, f.segments, f.detail, f.sent_at, f.failed_at
+  ), moved as materialized (
+    select e.*, ${MESSAGE_FACTS} from ended e join ${messages} m on m.id = e.message_id
+  ), ${tellOfMessages('moved', TOLD)}, known as materialized (
     -- Those that the phone has, or may have: all of it or the beginning.
-    select e.*, m.recipient, m.agent_id, m.campaign_id
-    from ended e join ${messages} m on m.id = e.message_id
+    select e.* from moved e
     left join lateral (select part from sms_parts p where p.message_id = e.message_id and p.copy = 0 limit 1) as begun on true
     where e.status = 'SENT' or e.reason = 'OUTCOME_UNKNOWN' or begun.part is not null
   ), contacted as (
@@ -195,5 +202,5 @@ const end = (messages: string, fallbacks: string) => `
     from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign)
   )
   insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
-  select message_id, account_id, 'sms-' || replace(lower(status), '_', '-'), now(), reason, detail from ended
+  select message_id, account_id, 'sms-' || replace(lower(status), '_', '-'), now(), reason, detail from moved
   on conflict do nothing`

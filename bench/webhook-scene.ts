@@ -1,0 +1,138 @@
+import { once } from 'node:events'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { createAccount } from '../server/src/accounts/accounts.ts'
+import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
+import { migrate } from '../server/src/db/migrate.ts'
+import { ensurePartitions } from '../server/src/db/partitions.ts'
+import { createPool, type Pool } from '../server/src/db/pool.ts'
+import { addEndpoint } from '../server/src/webhooks/endpoints.ts'
+import { cpuMs, type HeraldProcess, type Peer, startHerald, startPeer, temporaryDirectory } from './processes.ts'
+
+// What the measurements of webhooks have in common: a PostgreSQL of their own, durable as in production, and a process that does nothing
+// but route and post.
+
+export type Scene = {
+  pool: Pool
+  /** The pool ends statements after seconds. */
+  bare: pg.Client
+  startWorker: () => Promise<HeraldProcess>
+  startSink: () => Promise<Peer>
+  /** The processes that were started. */
+  stopAll: () => Promise<void>
+  postgresCpuMs: () => number | undefined
+  close: () => Promise<void>
+}
+
+export function say(sentence: string): void {
+  process.stderr.write(`${sentence}\n`)
+}
+
+export async function setScene(): Promise<Scene> {
+  const dataDir = temporaryDirectory()
+  const server = await joinEmbeddedServer(dataDir, false, say)
+  const pool = createPool(server.connection, () => {})
+  await migrate(pool)
+  await ensurePartitions(pool)
+  const bare = new pg.Client(server.connection)
+  await bare.connect()
+  const [pid = '', , , , socketDir = ''] = readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')
+  const databaseUrl = `postgres://herald@localhost/herald?host=${encodeURIComponent(socketDir)}`
+  const started: { stop: () => Promise<void> }[] = []
+  async function keep<T extends { stop: () => Promise<void> }>(starting: Promise<T>): Promise<T> {
+    const process = await starting
+    started.push(process)
+    return process
+  }
+  async function stopAll(): Promise<void> {
+    for (const { stop } of started.splice(0).toReversed()) await stop()
+  }
+  async function close(): Promise<void> {
+    await stopAll()
+    await bare.end()
+    await pool.end()
+    await server.leave()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+  return {
+    pool,
+    bare,
+    startWorker: () =>
+      keep(startHerald(['--only', 'webhooks'], { HERALD_DATABASE_URL: databaseUrl, HERALD_WEBHOOK_ALLOW_PRIVATE: 'true' })),
+    startSink: () => keep(startPeer('sink-peer.ts')),
+    stopAll,
+    postgresCpuMs: () => cpuOfFamilyMs(Number(pid)),
+    close,
+  }
+}
+
+/** Of a process and those that it has started. Those that have ended meanwhile count for little: connections are kept. */
+function cpuOfFamilyMs(pid: number): number | undefined {
+  if (process.platform !== 'linux') return undefined
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && (Number(name) === pid || parentOf(name) === pid))
+    .reduce((sum, name) => sum + (cpuMs({ pid: Number(name) }) ?? 0), 0)
+}
+
+function parentOf(pid: string): number {
+  try {
+    return Number(/\) \S (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1])
+  } catch {
+    return 0
+  }
+}
+
+export async function createSubscriber(pool: Pool, peer: Peer, path: string): Promise<{ accountId: number; endpointId: number }> {
+  const { accountId } = await createAccount(pool, 'Bench', ['rcs'])
+  return { accountId, endpointId: await subscribe(pool, accountId, peer, path) }
+}
+
+export async function subscribe(pool: Pool, accountId: number, { port }: Peer, path: string): Promise<number> {
+  return (await addEndpoint(pool, { accountId, url: `http://127.0.0.1:${port}${path}` })).endpointId
+}
+
+export async function askSink({ child }: Peer, question: 'count' | 'arrivals') {
+  child.send(question)
+  const [answer] = await once(child, 'message')
+  return answer as { count: number; arrivals: [number, number][] }
+}
+
+export async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+const KINDS = ['message.sent', 'message.delivered', 'message.read']
+
+/** As a campaign leaves them: all are sent, then all are delivered, then all are read. Committed together. */
+export async function fillOutbox(bare: pg.Client, accountId: number, count: number): Promise<void> {
+  const messages = Math.ceil(count / KINDS.length)
+  await bare.query(
+    `insert into outbox (account_id, kind, subject_id, occurred_at, data)
+     select $1, ($3::text[])[n / $4 + 1], md5((n % $4)::text)::uuid::text, now(), json_build_object('messageId', md5((n % $4)::text)::uuid,
+       'clientReferenceId', 'order-' || n % $4, 'agentId', 'bench', 'recipient', '+48' || 500000000 + n % $4, 'test', false)
+     from generate_series(0, $2::int - 1) as n`,
+    [accountId, count, KINDS, messages],
+  )
+}
+
+/** Nothing of the run before is left, to be read or to be written. */
+export async function clear(bare: pg.Client): Promise<void> {
+  await bare.query('truncate outbox, events, webhook_deliveries, webhook_attempts')
+  await bare.query(`update webhook_endpoints set lease = null, leased_until = '-infinity'`)
+  await bare.query('checkpoint')
+}
+
+export function median(numbers: number[]): number {
+  return percentile(numbers, 0.5)
+}
+
+export function percentile(numbers: number[], share: number): number {
+  return numbers.toSorted((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * share))] as number
+}
+
+export function printTable(head: string[], rows: string[][]): void {
+  for (const [what = '', ...cells] of [head, ...rows]) {
+    process.stdout.write(`${what.padEnd(52)}${cells.map((cell) => cell.padStart(18)).join('')}\n`)
+  }
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import type { Pool } from '../../src/db/pool.ts'
+import { eventBody, LOGGED_EVENT, type LoggedEvent } from '../../src/events/feed.ts'
+import type { Arrival } from './webhook-sink.ts'
+
+// What has to hold between the log, what arrived at an endpoint, and what was written down about it.
+
+export type Logged = LoggedEvent & { position: number; subjectId: string | null }
+/** `expected`: what the log has for this endpoint. */
+export type Theirs = { arrivals: Arrival[]; expected: Logged[] }
+
+export async function readLog(pool: Pool, accountId: number): Promise<Logged[]> {
+  const { rows } = await pool.query<Logged>(
+    `select e.position, e.subject_id as "subjectId", ${LOGGED_EVENT} from events e where e.account_id = $1 order by e.position`,
+    [accountId],
+  )
+  return rows
+}
+
+/** The timelines of messages, which nothing of this reads or writes, have the same as the log. */
+export async function assertAllInTheLog(pool: Pool, log: Logged[]): Promise<void> {
+  const { rows } = await pool.query<{ change: string }>(
+    `select message_id || ' message.' || kind as change from message_events where kind in ('sent', 'delivered', 'read', 'failed', 'expired')`,
+  )
+  const told = log.map(({ subjectId, kind }) => `${subjectId} ${kind}`)
+  assert.equal(told.length, rows.length)
+  assert.deepEqual(new Set(told), new Set(rows.map(({ change }) => change)))
+}
+
+export function assertArrived({ arrivals, expected }: Theirs): void {
+  const bodies = new Map(expected.map((event) => [event.eventId, eventBody(event)]))
+  for (const { eventId, body, isGenuine } of arrivals) {
+    assert.equal(body, bodies.get(eventId))
+    assert.ok(isGenuine, `the signature of ${eventId}`)
+  }
+  const taken = new Set(arrivals.filter(({ status }) => status < 300).map(({ eventId }) => eventId))
+  assert.deepEqual(taken, new Set(bodies.keys()))
+}
+
+/** `again`: requests for events that the endpoint had taken before. */
+export function countRepeated({ arrivals, expected }: Theirs): { again: number; refused: number; ofEvents: number } {
+  const taken = new Set<string>()
+  let again = 0
+  let refused = 0
+  for (const { eventId, status } of arrivals) {
+    if (taken.has(eventId)) again += 1
+    else if (status < 300) taken.add(eventId)
+    else refused += 1
+  }
+  return { again, refused, ofEvents: expected.length }
+}
+
+/** Where one of a message's events was refused, it comes again later, and the order is not promised. Returns how many messages were compared. */
+export function assertInOrder({ arrivals, expected }: Theirs): number {
+  const refused = new Set(arrivals.filter(({ status }) => status >= 300).map(({ eventId }) => eventId))
+  const firstAt = new Map<string, number>()
+  for (const [n, { eventId }] of arrivals.entries()) if (!firstAt.has(eventId)) firstAt.set(eventId, n)
+  let compared = 0
+  for (const [subject, events] of Map.groupBy(expected, ({ subjectId }) => subjectId)) {
+    if (events.length < 2 || events.some(({ eventId }) => refused.has(eventId))) continue
+    const came = events.toSorted((a, b) => (firstAt.get(a.eventId) as number) - (firstAt.get(b.eventId) as number))
+    assert.deepEqual(
+      came.map(({ kind }) => kind),
+      events.map(({ kind }) => kind),
+      `the events of ${subject}`,
+    )
+    compared += 1
+  }
+  return compared
+}
+
+/**
+ * Whatever was written down has happened: for each event, no more attempts with a status than requests answered with it. One of them took
+ * it. Nothing is left over. `unwritten`: requests of those that were killed before they could write it down.
+ */
+export async function assertAttempts(pool: Pool, endpointId: number, { arrivals, expected }: Theirs): Promise<{ unwritten: number }> {
+  const { rows: attempts } = await pool.query<{ eventId: string; status: number | null; error: string | null }>(
+    `select e.event_id as "eventId", a.status, a.error
+     from webhook_attempts a join events e on e.account_id = a.account_id and e.position = a.position where a.endpoint_id = $1`,
+    [endpointId],
+  )
+  const left = new Map<string, number>()
+  const taken = new Set<string>()
+  const keyOf = ({ eventId, status }: { eventId: string; status: number | null }) => `${eventId} ${status}`
+  for (const arrival of arrivals) left.set(keyOf(arrival), (left.get(keyOf(arrival)) ?? 0) + 1)
+  for (const attempt of attempts) {
+    assert.equal(attempt.error, null)
+    const remaining = (left.get(keyOf(attempt)) ?? 0) - 1
+    assert.ok(remaining >= 0, `an attempt that the endpoint has not seen: ${keyOf(attempt)}`)
+    left.set(keyOf(attempt), remaining)
+    if (attempt.status !== null && attempt.status < 300) taken.add(attempt.eventId)
+  }
+  assert.deepEqual(taken, new Set(expected.map(({ eventId }) => eventId)))
+  const { rowCount } = await pool.query('select from webhook_deliveries where endpoint_id = $1 limit 1', [endpointId])
+  assert.equal(rowCount, 0, 'no delivery is left')
+  return { unwritten: arrivals.length - attempts.length }
+}

@@ -1,0 +1,20 @@
+/** What callers are told, and can ask for or leave out. */
+export const EVENT_KINDS = [
+  'message.sent',
+  'message.delivered',
+  'message.read',
+  'message.failed',
+  'message.expired',
+  'message.clicked',
+  'message.replied',
+  'sms.sent',
+  'sms.delivered',
+  'sms.failed',
+  'campaign.started',
+  'campaign.completed',
+  'campaign.cancelled',
+  'recipient.opted_out',
+  'webhook.disabled',
+  'webhook.test',
+] as const
+export type EventKind = (typeof EVENT_KINDS)[number]

@@ -1,0 +1,23 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Pool } from '../db/pool.ts'
+import { callerOf } from '../http/guard.ts'
+import { eventBody, readFeed } from './feed.ts'
+import { DEFAULT_PAGE, EVENT_SCHEMAS, OPERATIONS } from './schemas.ts'
+
+// Events are stored as they are told. Fastify's serializer would try the schema of each kind on every event, and fail the whole page for
+// one that fits none: a caller could never get past it.
+const serializerCompiler = () => (body: unknown) => JSON.stringify(body)
+
+export const eventRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool }) => {
+  for (const schema of EVENT_SCHEMAS) app.addSchema(schema)
+
+  app.get('/events', { schema: OPERATIONS.follow, serializerCompiler }, async (request, reply) => {
+    const { limit = DEFAULT_PAGE, after } = request.query
+    const { items, nextCursor, hasMore } = await readFeed(pool, callerOf(request).accountId, {
+      limit,
+      ...(after !== undefined && { after }),
+    })
+    const body = `{"items":[${items.map(eventBody).join(',')}],"nextCursor":"${nextCursor}","hasMore":${hasMore}}`
+    return await reply.type('application/json; charset=utf-8').send(body)
+  })
+}

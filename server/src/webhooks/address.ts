@@ -1,0 +1,142 @@
+import { promises as dns, type LookupAddress } from 'node:dns'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
+import { buildConnector } from 'undici'
+import { OperatorError } from '../errors.ts'
+import { isPublicAddress, isPublicHost } from '../public-host.ts'
+
+const MAX_URL_LENGTH = 2048
+/** Until TCP and TLS are up, looking up the name included. */
+export const CONNECT_MS = 5_000
+// Node gives an address 250 ms before it tries the next one, which a slow line over an ocean does not keep.
+const NEXT_ADDRESS_MS = 500
+
+/** The address refused is not told: whoever names a host would learn from it what is inside. */
+export class NotPublic extends Error {}
+
+/** All addresses of a name. */
+export type Lookup = (name: string) => Promise<LookupAddress[]>
+export type Connector = buildConnector.connector
+export type ConnectorOptions = {
+  allowPrivate: boolean
+  lookup?: Lookup
+  isAllowed?: (address: string) => boolean
+  tls?: Pick<ConnectionOptions, 'ca'>
+}
+
+/** The URL of an endpoint as it is kept, or an error that says what is wrong with it. Asks nobody: a name is looked up when connecting. */
+export function checkEndpointUrl(url: string, allowPrivate: boolean): string {
+  const parsed = URL.parse(url)
+  if (parsed === null) throw new OperatorError('This is not a URL; one looks like https://hooks.example.com/herald.')
+  if (parsed.protocol !== 'https:' && !(allowPrivate && parsed.protocol === 'http:')) {
+    throw new OperatorError(`The URL must begin with ${allowPrivate ? 'https:// or http://' : 'https://'}.`)
+  }
+  if (parsed.username !== '' || parsed.password !== '') {
+    throw new OperatorError('The URL must have no user name and no password in it; the signature tells the endpoint who is calling.')
+  }
+  // An empty one is missing from `hash`; any other # is escaped in `href`.
+  if (parsed.href.includes('#')) throw new OperatorError('The URL must have no fragment (the part from # on), which is never sent.')
+  if (parsed.href.length > MAX_URL_LENGTH) throw new OperatorError(`The URL must have at most ${MAX_URL_LENGTH} characters.`)
+  if (!allowPrivate && !isPublicHost(parsed.hostname)) {
+    throw new OperatorError(`${parsed.hostname} is not a host of the public internet.`)
+  }
+  return parsed.href
+}
+
+/**
+ * Connects to public addresses only. A name is looked up once for a connection, by us, and what is connected to is what was looked up and
+ * checked: between a check and a second look-up, a name could change its mind. Knows no proxy, whatever the environment says.
+ */
+export function createConnector({
+  allowPrivate,
+  lookup = allowPrivate ? systemLookup : createLookup(),
+  isAllowed = isPublicAddress,
+  tls,
+}: ConnectorOptions): Connector {
+  const mayConnect = (address: string) => allowPrivate || (!address.includes('%') && isAllowed(address))
+  const connect = buildConnector({
+    ...tls,
+    timeout: CONNECT_MS,
+    allowH2: false,
+    // The name in a certificate is not checked where a session is resumed. Connections are kept, so that resuming would save little.
+    maxCachedSessions: 0,
+    lookup: checkedLookup(lookup, mayConnect),
+    // Said here, since the command line of Node can turn it off. With it, all addresses are asked for at once.
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
+  }) as (...args: Parameters<Connector>) => Socket
+
+  return ({ hostname, protocol, port, host }, callback) => {
+    const isLiteral = isIP(hostname) !== 0
+    // Nobody looks up what is an address already, so that the function for that would never be asked.
+    if (isLiteral && !mayConnect(hostname)) {
+      queueMicrotask(() => callback(new NotPublic(`${hostname} is not an address of the public internet`), null))
+      return
+    }
+    // In TLS a name stands without the dot that it may end with.
+    const name = isLiteral ? {} : { servername: hostname.replace(/\.$/, '') }
+    const socket = connect({ hostname, protocol, port, ...(host !== undefined && { host }), ...name }, callback)
+    // Before TLS begins, which waits for the same event: not even a greeting goes to an address that slipped through.
+    socket.prependOnceListener('connect', () => {
+      if (!mayConnect(socket.remoteAddress ?? '')) socket.destroy(notPublic(hostname))
+    })
+  }
+}
+
+/** Also knows names of this machine alone, which development needs. */
+const systemLookup: Lookup = (name) => dns.lookup(name, { all: true })
+
+const NAME_SERVER_MS = 1_500
+
+/**
+ * Asks the name servers by itself. The system's own look-up takes two names at a time for the whole process, the database's too, and gives up
+ * on a dead one after 10 s: measured, beside two names whose servers are silent every other one waits as long. `servers`: others than
+ * the system's.
+ */
+export function createLookup(servers?: string[]): Lookup {
+  const resolver = new dns.Resolver({ timeout: NAME_SERVER_MS, tries: 2 })
+  if (servers !== undefined) resolver.setServers(servers)
+  return async (name) => {
+    const [v6, v4] = await Promise.allSettled([resolver.resolve6(name), resolver.resolve4(name)])
+    const found = [...addressesOf(v6, 6), ...addressesOf(v4, 4)]
+    if (found.length > 0) return found
+    const codes = [v6, v4].map((answer) => answer.status === 'rejected' && (answer.reason as NodeJS.ErrnoException).code)
+    const isUnknown = codes.every((code) => code === 'ENOTFOUND' || code === 'ENODATA')
+    throw Object.assign(new Error('no addresses'), { code: isUnknown ? 'ENOTFOUND' : 'EAI_AGAIN' })
+  }
+}
+
+function addressesOf(answer: PromiseSettledResult<string[]>, family: 4 | 6): LookupAddress[] {
+  return answer.status === 'fulfilled' ? answer.value.map((address) => ({ address, family })) : []
+}
+
+/** As `net` wants it. One address that is not public is enough to refuse a name: which one is taken would be left to chance. */
+function checkedLookup(lookup: Lookup, mayConnect: (address: string) => boolean): LookupFunction {
+  const lookUpOnce = sharing(lookup)
+  return (hostname, _, callback) => {
+    lookUpOnce(hostname)
+      .then((addresses) => {
+        if (addresses.length === 0) throw Object.assign(new Error('no addresses'), { code: 'ENOTFOUND' })
+        if (!addresses.every(({ address }) => mayConnect(address))) throw notPublic(hostname)
+        return addresses
+      })
+      .then(
+        (addresses) => callback(null, addresses),
+        (error: NodeJS.ErrnoException) => callback(error, []),
+      )
+  }
+}
+
+/** Connections that are made at the same time share a look-up; nothing is kept after it. */
+function sharing(lookup: Lookup): Lookup {
+  const underway = new Map<string, Promise<LookupAddress[]>>()
+  return (name) => {
+    const shared = underway.get(name) ?? lookup(name).finally(() => underway.delete(name))
+    underway.set(name, shared)
+    return shared
+  }
+}
+
+function notPublic(hostname: string): NotPublic {
+  return new NotPublic(`${hostname} resolves to an address that is not public`)
+}

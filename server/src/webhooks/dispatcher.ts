@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { Pool } from '../db/pool.ts'
+import { repeat } from '../work/repeat.ts'
+import { createResultWriter } from '../work/result-writer.ts'
+import { createUnderWay } from '../work/under-way.ts'
+import { createLane, type Lane } from './lane.ts'
+import type { WebhookMetrics } from './metrics.ts'
+import { createPosting } from './posting.ts'
+import { type Result, recordAttempts } from './results.ts'
+import { type Delivery, readTargets, releaseEndpoints, type Target, takeDue } from './take.ts'
+
+export type Dispatcher = {
+  /** Something may be due. */
+  wake: () => void
+  stop: () => Promise<void>
+}
+
+export type DispatcherOptions = { pool: Pool; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
+
+// What another node has routed, and retries whose time has come.
+const POLL_MS = 250
+// A result that can't be written for so long is given up: the event comes twice.
+const WRITE_WITHIN_MS = 60_000
+// Calls under way may end in this time before they are broken off, and come again.
+const STOP_MS = 2_500
+
+/** Posts events to the endpoints of callers, each endpoint on its own, and writes down what came of it. */
+export function createDispatcher({ pool, logger, metrics, allowPrivate }: DispatcherOptions): Dispatcher {
+  const lease = randomUUID()
+  const lanes = new Map<number, Lane>()
+  const underWay = createUnderWay()
+  const stopping = new AbortController()
+  const breakingOff = new AbortController()
+  const post = createPosting({ metrics, logger, breakingOff: breakingOff.signal })
+  const write = createResultWriter(record, logger, stopping.signal)
+
+  async function record(results: Result[]): Promise<boolean[]> {
+    for (const { endpointId, accountId } of await recordAttempts(pool, results)) {
+      logger.warn({ endpointId, accountId }, 'a webhook endpoint has taken nothing for five days, and is disabled')
+    }
+    return results.map(() => true)
+  }
+
+  async function round(): Promise<number> {
+    for (const [id, lane] of lanes) if (lane.isIdle()) close(id, lane)
+    const room = new Map([...lanes].map(([id, lane]) => [id, lane.room()]))
+    const busy = [...lanes].flatMap(([endpointId, lane]) => [...lane.underWay].map((position) => ({ endpointId, position })))
+    const due = Map.groupBy(await takeDue(pool, { lease, room, underWay: busy }), ({ endpointId }) => endpointId)
+    const targets = due.size === 0 ? new Map<number, Target>() : await readTargets(pool, [...due.keys()])
+    const readAt = performance.now()
+    for (const [id, free] of room) lanes.get(id)?.noteRead((due.get(id)?.length ?? 0) >= free)
+    for (const [id, deliveries] of due) {
+      const target = targets.get(id)
+      // Removed or disabled between the two looks.
+      if (target !== undefined) begin(target, deliveries, readAt)
+    }
+    return POLL_MS
+  }
+
+  function begin(target: Target, deliveries: Delivery[], readAt: number): void {
+    const lane = lanes.get(target.id) ?? createLane(allowPrivate)
+    lanes.set(target.id, lane)
+    for (const delivery of deliveries) {
+      lane.begin(delivery.position)
+      underWay.add(lane.inOrder(delivery.subjectId, () => deliver(lane, target, delivery, readAt)))
+    }
+  }
+
+  /** What is broken off, or not begun any more, stays due. */
+  async function deliver(lane: Lane, target: Target, delivery: Delivery, readAt: number): Promise<void> {
+    const at = new Date(delivery.readAt.getTime() + performance.now() - readAt)
+    const result = stopping.signal.aborted ? undefined : await post(lane, target, delivery, at)
+    if (result !== undefined) await write(result, performance.now() + WRITE_WITHIN_MS)
+    lane.end(delivery.position)
+    if (lane.wantsMore()) loop.wake()
+  }
+
+  function close(id: number, lane: Lane): void {
+    lanes.delete(id)
+    void lane.close()
+  }
+
+  const loop = repeat('post events', logger, round)
+  return {
+    wake: loop.wake,
+    stop: async () => {
+      stopping.abort()
+      const patience = setTimeout(() => breakingOff.abort(), STOP_MS)
+      await loop.stop()
+      await underWay.ended()
+      clearTimeout(patience)
+      for (const [id, lane] of lanes) close(id, lane)
+      await releaseEndpoints(pool, lease).catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,258 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
+import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import { OperatorError } from '../errors.ts'
+import type { EventKind } from '../events/kinds.ts'
+import { tell } from '../events/outbox.ts'
+import { newSecret } from './sign.ts'
+
+export type Endpoint = {
+  endpointId: number
+  accountId: number
+  url: string
+  /** The kinds of events that it wants; null: all of them, also those that later versions bring. */
+  events: EventKind[] | null
+  status: 'ACTIVE' | 'DISABLED'
+  failingSince: Date | null
+  disabledAt: Date | null
+  disabledBecause: 'FAILING' | 'OPERATOR' | null
+  createdAt: Date
+}
+
+/** `url`: as `checkEndpointUrl` gives it. */
+export type NewEndpoint = { accountId: number; url: string; kinds?: readonly EventKind[] | undefined }
+export type AddedEndpoint = Pick<Endpoint, 'endpointId' | 'accountId' | 'url' | 'events' | 'status' | 'createdAt'> & { secret: string }
+
+/** Counts end at COUNTED_UP_TO: where there are more, `moreWaiting` and `moreFailed` say so. */
+export type ListedEndpoint = Endpoint & {
+  /** To be posted, now or again later. */
+  waiting: number
+  moreWaiting: boolean
+  /** Of which all tries have failed; a replay sends them again. */
+  failed: number
+  moreFailed: boolean
+  /** Never what they are. The one with no end is the one that the last rotation made. */
+  secrets: { createdAt: string; endsAt: string | null }[]
+}
+
+export const COUNTED_UP_TO = 10_000
+// What a replaced secret signs on for beside the new one.
+const OVERLAP_HOURS = 24
+// Each of them signs each call, with 48 characters of a header. Servers take 8 KiB of headers, many no more.
+const MOST_SECRETS = 10
+const PORTION_ROWS = 5_000
+const LOOK_AGAIN_MS = 20
+
+const ENDPOINT = `id as "endpointId", account_id as "accountId", url, kinds as events, status, failing_since as "failingSince",
+  disabled_at as "disabledAt", disabled_because as "disabledBecause", created_at as "createdAt"`
+
+/**
+ * Of two with the same URL at once, the second is told about the first: adding locks the account's row, though not against the messages
+ * and campaigns that refer to it. The secret is shown this once.
+ */
+export async function addEndpoint(pool: Pool, { accountId, url, kinds }: NewEndpoint): Promise<AddedEndpoint> {
+  return await transaction(pool, async (tx) => {
+    const { rowCount } = await tx.query('select from accounts where id = $1 for no key update', [accountId])
+    if (rowCount === 0) noSuchAccount(accountId)
+    const { rows: taken } = await tx.query<{ id: number }>('select id from webhook_endpoints where account_id = $1 and url = $2', [
+      accountId,
+      url,
+    ])
+    if (taken[0] !== undefined) {
+      throw new OperatorError(`The endpoint ${taken[0].id} of account ${accountId} has this URL already; remove that one first.`)
+    }
+    const secret = newSecret()
+    const { rows } = await tx.query<Omit<AddedEndpoint, 'secret'>>(
+      `with added as (
+         insert into webhook_endpoints (account_id, url, kinds) values ($1, $2, $3) returning *
+       ), signed as (
+         insert into webhook_secrets (endpoint_id, secret) select id, $4 from added
+       )
+       select id as "endpointId", account_id as "accountId", url, kinds as events, status, created_at as "createdAt" from added`,
+      [accountId, url, kinds ?? null, secret],
+    )
+    return { ...(rows[0] as Omit<AddedEndpoint, 'secret'>), secret }
+  })
+}
+
+/** For operators, who know no accounts: whose it is says its row. */
+export async function findEndpoint(db: Executor, endpointId: number): Promise<Endpoint> {
+  const { rows } = await db.query<Endpoint>(`select ${ENDPOINT} from webhook_endpoints where id = $1`, [endpointId])
+  return rows[0] ?? noSuchEndpoint(endpointId)
+}
+
+/** Within a transaction: until its end the endpoint is not removed, so that what is written for it is not left behind. */
+export async function holdActiveEndpoint(tx: Executor, endpointId: number): Promise<Endpoint> {
+  const { rows } = await tx.query<Endpoint>(`select ${ENDPOINT} from webhook_endpoints where id = $1 for key share`, [endpointId])
+  const endpoint = rows[0] ?? noSuchEndpoint(endpointId)
+  if (endpoint.status === 'DISABLED') {
+    throw new OperatorError(`The endpoint ${endpointId} is disabled; "herald webhook enable ${endpointId}" comes first.`)
+  }
+  return endpoint
+}
+
+function noSuchEndpoint(endpointId: number): never {
+  throw new OperatorError(`There is no webhook endpoint ${endpointId}; "herald webhook list" shows those there are.`)
+}
+
+/** Of one account, or of all. */
+export async function listEndpoints(db: Executor, accountId?: number): Promise<ListedEndpoint[]> {
+  if (accountId !== undefined) await requireAccount(db, accountId)
+  const { rows } = await db.query<Endpoint & Pick<ListedEndpoint, 'secrets'>>(
+    `select ${ENDPOINT}, (
+       select coalesce(json_agg(json_build_object('createdAt', ${utc('s.created_at')}, 'endsAt', ${utc('s.ends_at')}) order by s.created_at desc), '[]')
+       from webhook_secrets s where s.endpoint_id = e.id and (s.ends_at is null or s.ends_at > now())
+     ) as secrets
+     from webhook_endpoints e where $1::int is null or account_id = $1 order by account_id, id`,
+    [accountId ?? null],
+  )
+  const listed: ListedEndpoint[] = []
+  // One by one: a statement over all of them would have to read 20,000 rows for each within its 3.5 s.
+  for (const { secrets, ...endpoint } of rows) listed.push({ ...endpoint, ...(await countDeliveries(db, endpoint)), secrets })
+  return listed
+}
+
+const utc = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+type Counts = Pick<ListedEndpoint, 'waiting' | 'moreWaiting' | 'failed' | 'moreFailed'>
+
+/** Reads 10,000 of each kind at the most, however many there are. */
+async function countDeliveries(db: Executor, { endpointId, accountId }: Endpoint): Promise<Counts> {
+  const { rows } = await db.query<{ waiting: number; failed: number }>({
+    name: 'count-webhook-deliveries',
+    text: `select (
+        select count(*) from (
+          select from webhook_deliveries where endpoint_id = $1 and account_id = $2 and due_at is not null order by due_at, position limit $3
+        ) as due
+      ) as waiting, (
+        select count(*) from (
+          select from webhook_deliveries where endpoint_id = $1 and account_id = $2 and due_at is null order by position limit $3
+        ) as failed
+      ) as failed`,
+    values: [endpointId, accountId, COUNTED_UP_TO + 1],
+  })
+  const { waiting, failed } = rows[0] as { waiting: number; failed: number }
+  return {
+    waiting: Math.min(waiting, COUNTED_UP_TO),
+    moreWaiting: waiting > COUNTED_UP_TO,
+    failed: Math.min(failed, COUNTED_UP_TO),
+    moreFailed: failed > COUNTED_UP_TO,
+  }
+}
+
+export type Rotated = { endpointId: number; accountId: number; url: string; secret: string; earlierSecretsEndAt: Date }
+
+/**
+ * A new secret, shown this once; those before sign on beside it for a day, so that the receiver has time to take over. Of two rotations at
+ * once one comes after the other, since both lock the endpoint: the secret of the first then signs for a day too.
+ */
+export async function rotateSecret(pool: Pool, endpointId: number): Promise<Rotated> {
+  return await transaction(pool, async (tx) => {
+    const { rows } = await tx.query<Endpoint>(`select ${ENDPOINT} from webhook_endpoints where id = $1 for no key update`, [endpointId])
+    const { accountId, url } = rows[0] ?? noSuchEndpoint(endpointId)
+    await tx.query('delete from webhook_secrets where endpoint_id = $1 and ends_at <= clock_timestamp()', [endpointId])
+    const { rowCount, rows: ending } = await tx.query<{ endsAt: Date | null }>(
+      'select ends_at as "endsAt" from webhook_secrets where endpoint_id = $1 order by ends_at',
+      [endpointId],
+    )
+    if ((rowCount ?? 0) >= MOST_SECRETS) {
+      const first = ending[0]?.endsAt?.toISOString()
+      throw new OperatorError(`The endpoint ${endpointId} has ${MOST_SECRETS} secrets that sign; the first of them ends at ${first}.`)
+    }
+    // By the clock and not the transaction's begin, which may be long before the lock.
+    const { rows: ended } = await tx.query<{ endsAt: Date }>(
+      `update webhook_secrets set ends_at = clock_timestamp() + interval '${OVERLAP_HOURS} hours' where endpoint_id = $1 and ends_at is null
+       returning ends_at as "endsAt"`,
+      [endpointId],
+    )
+    const secret = newSecret()
+    await tx.query('insert into webhook_secrets (endpoint_id, secret, created_at) values ($1, $2, clock_timestamp())', [endpointId, secret])
+    return { endpointId, accountId, url, secret, earlierSecretsEndAt: ended[0]?.endsAt as Date }
+  })
+}
+
+/** `missedSince`: from then to now it was disabled, and nothing that happened was sent to it. */
+export type Enabled = Endpoint & { missedSince: Date | null }
+
+/** What it had due goes on, and five new days begin. One that is active stays as it is. */
+export async function enableEndpoint(db: Executor, endpointId: number): Promise<Enabled> {
+  const { rows } = await db.query<{ missedSince: Date }>(
+    `with before as materialized (
+       select id, disabled_at from webhook_endpoints where id = $1 and status = 'DISABLED' for no key update
+     )
+     update webhook_endpoints e set status = 'ACTIVE', disabled_at = null, disabled_because = null, failing_since = null
+     from before where e.id = before.id
+     returning before.disabled_at as "missedSince"`,
+    [endpointId],
+  )
+  return { ...(await findEndpoint(db, endpointId)), missedSince: rows[0]?.missedSince ?? null }
+}
+
+/** What it has due stays. One that is disabled already keeps the reason and the time of that. */
+export async function disableEndpoint(db: Executor, endpointId: number): Promise<Endpoint> {
+  await db.query(
+    `update webhook_endpoints set status = 'DISABLED', disabled_at = now(), disabled_because = 'OPERATOR' where id = $1 and status = 'ACTIVE'`,
+    [endpointId],
+  )
+  return await findEndpoint(db, endpointId)
+}
+
+/**
+ * With all that it had still to get, and what is written down of its tries; its account's events stay in the log. It is disabled first: a
+ * removal that is killed leaves no endpoint that goes on with half of its deliveries, and a second one does the rest.
+ */
+export async function removeEndpoint(pool: Pool, endpointId: number, portionRows = PORTION_ROWS): Promise<Endpoint> {
+  const endpoint = await disableEndpoint(pool, endpointId)
+  for (;;) {
+    // In portions, each a transaction: whoever needs the same rows waits for one portion at the most.
+    for (let removed = portionRows; removed >= portionRows; ) {
+      removed = await transaction(pool, (tx) => removeRows(tx, endpoint, portionRows))
+    }
+    if (await transaction(pool, (tx) => removeIfEmpty(tx, endpoint, portionRows))) return endpoint
+    await sleep(LOOK_AGAIN_MS)
+  }
+}
+
+/**
+ * So many deliveries and so many attempts; returns how many of those of which there were more. Passes by what somebody writes at this
+ * moment: who waits for rows while holding others ends in a deadlock.
+ */
+async function removeRows(tx: Executor, { endpointId, accountId }: Endpoint, portionRows: number): Promise<number> {
+  const remove = async (table: string, order: string) => {
+    const { rowCount } = await tx.query(
+      `delete from ${table} where ctid = any (array(
+         select ctid from ${table} where endpoint_id = $1 and account_id = $2 order by ${order} limit $3 for update skip locked))`,
+      [endpointId, accountId, portionRows],
+    )
+    return rowCount ?? 0
+  }
+  return Math.max(await remove('webhook_deliveries', 'position'), await remove('webhook_attempts', 'attempted_at'))
+}
+
+/** From the lock on nothing is written for it any more, by the router or a replay. False where a delivery was just being written: once more. */
+async function removeIfEmpty(tx: Executor, endpoint: Endpoint, portionRows: number): Promise<boolean> {
+  const { endpointId } = endpoint
+  await tx.query('select from webhook_endpoints where id = $1 for update', [endpointId])
+  await removeRows(tx, endpoint, portionRows)
+  const { rowCount } = await tx.query('select from webhook_deliveries where endpoint_id = $1 limit 1', [endpointId])
+  if ((rowCount ?? 0) > 0) return false
+  await tx.query('delete from webhook_endpoints where id = $1', [endpointId])
+  return true
+}
+
+/** `occurredAt`: by which its event is found again in the log, where the router puts it. */
+export type EndpointTest = { endpointId: number; accountId: number; occurredAt: Date; after: number }
+
+/** Asks for an event that goes to this endpoint alone. `after`: the log is read from there on. */
+export async function testEndpoint(pool: Pool, endpointId: number): Promise<EndpointTest> {
+  return await transaction(pool, async (tx) => {
+    const { accountId } = await holdActiveEndpoint(tx, endpointId)
+    const { rows } = await tx.query<{ occurredAt: Date; after: number }>(
+      `select now()::timestamptz(3) as "occurredAt",
+         coalesce((select position from events where account_id = $1 order by position desc limit 1), 0)::bigint as after`,
+      [accountId],
+    )
+    await tell(tx, { accountId, kind: 'webhook.test', data: { endpointId }, endpointId })
+    return { endpointId, accountId, ...(rows[0] as { occurredAt: Date; after: number }) }
+  })
+}

@@ -1,0 +1,74 @@
+import { createDestination, type Destination } from './post.ts'
+import { FIRST_WINDOW } from './take.ts'
+
+/** What this process does for one endpoint: nothing in it is shared with another endpoint, so none waits for another. */
+export type Lane = {
+  /** How many more calls it may make now. */
+  room: () => number
+  /** Positions of the events under way. */
+  underWay: ReadonlySet<number>
+  begin: (position: number) => void
+  end: (position: number) => void
+  /** Runs `work` after what is under way for the same subject: a message is not told to be read before it is told to be delivered. */
+  inOrder: (subject: string | null, work: () => Promise<void>) => Promise<void>
+  /** Another event was taken, or was not. */
+  judge: (isTaken: boolean) => void
+  /** The connections to where it is now. */
+  destination: (url: string) => Destination
+  /** Whether there was as much due as there was room for. */
+  noteRead: (mayBeMore: boolean) => void
+  /** It has room worth a look for more, and more may be due. */
+  wantsMore: () => boolean
+  isIdle: () => boolean
+  close: () => Promise<void>
+}
+
+const LARGEST_WINDOW = 64
+// One that hangs holds two connections; one of them finds out soon enough that it is back.
+const LEAST_WINDOW = 2
+// Longer than the usual pause between a message's events, shorter than most servers keep a connection.
+const IDLE_MS = 30_000
+
+/** Calls at once grow by one with each success and halve with each failure: a quick endpoint soon gets all it can take, a dead one costs little. */
+export function createLane(allowPrivate: boolean): Lane {
+  const underWay = new Set<number>()
+  const lastOf = new Map<string, Promise<void>>()
+  let window = FIRST_WINDOW
+  let mayBeMore = true
+  let usedAt = performance.now()
+  let open: { url: string; destination: Destination } | undefined
+
+  const room = () => Math.max(0, Math.floor(window) - underWay.size)
+  return {
+    room,
+    underWay,
+    begin: (position) => underWay.add(position),
+    end: (position) => {
+      underWay.delete(position)
+      usedAt = performance.now()
+    },
+    inOrder: async (subject, work) => {
+      if (subject === null) return await work()
+      const mine = (lastOf.get(subject) ?? Promise.resolve()).then(work)
+      lastOf.set(subject, mine)
+      await mine
+      if (lastOf.get(subject) === mine) lastOf.delete(subject)
+    },
+    judge: (isTaken) => {
+      window = isTaken ? Math.min(window + 1, LARGEST_WINDOW) : Math.max(window / 2, LEAST_WINDOW)
+    },
+    destination: (url) => {
+      if (open?.url !== url) {
+        void open?.destination.close()
+        open = { url, destination: createDestination(url, { connections: LARGEST_WINDOW, allowPrivate }) }
+      }
+      return open.destination
+    },
+    noteRead: (isFull) => {
+      mayBeMore = isFull
+    },
+    wantsMore: () => mayBeMore && underWay.size <= window / 2,
+    isIdle: () => underWay.size === 0 && performance.now() - usedAt > IDLE_MS,
+    close: async () => await open?.destination.close(),
+  }
+}

@@ -1,0 +1,31 @@
+import type { Logger } from 'pino'
+import type { Pool } from '../db/pool.ts'
+import { routeEvents } from '../events/router.ts'
+import { repeat } from '../work/repeat.ts'
+import { createDispatcher } from './dispatcher.ts'
+import type { WebhookMetrics } from './metrics.ts'
+
+export type Webhooks = { stop: () => Promise<void> }
+
+export type WebhookOptions = { pool: Pool; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
+
+// How long an event waits for its place in the log at the most, where no other process is at it. Being told of each by the database would
+// cost every change more than these looks cost.
+const ROUTE_EVERY_MS = 100
+
+/** Gives events their place in the log, and posts them. As many processes as one likes run it side by side. */
+export function startWebhooks({ pool, logger, metrics, allowPrivate }: WebhookOptions): Webhooks {
+  const dispatcher = createDispatcher({ pool, logger, metrics, allowPrivate })
+  async function route(): Promise<number> {
+    const { routed, mayBeMore } = await routeEvents(pool)
+    metrics.countRouted(routed)
+    if (routed > 0) dispatcher.wake()
+    return mayBeMore ? 0 : ROUTE_EVERY_MS
+  }
+  const router = repeat('route events', logger, route)
+  return {
+    stop: async () => {
+      await Promise.all([router.stop(), dispatcher.stop()])
+    },
+  }
+}

@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, test } from 'node:test'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { Webhook } from 'standardwebhooks'
+import { READ_FEED } from '../../src/events/feed.ts'
+import { EVENT_KINDS, type EventKind } from '../../src/events/kinds.ts'
+import { routeEvents } from '../../src/events/router.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { call, createCaller, startTestService } from '../support/service.ts'
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const { url } = await startTestService({ HERALD_DATABASE_URL }, { roles: ['api'] })
+
+const MESSAGE = { messageId: '0198c0de-0000-7000-8000-000000000001', agentId: 'demo-single', recipient: '+48500100200', test: false }
+const NAMED = { clientReferenceId: 'order "1001" ą\n😀', campaignId: '0198c0de-0000-7000-8000-000000000002' }
+const FAILURE = { failure: { reason: 'REJECTED', description: 'The network refused the message.' } }
+const CAMPAIGN = { campaignId: NAMED.campaignId, name: 'Spring sale', agentId: 'demo-single' }
+const { messageId, test: _test, ...PERSON } = MESSAGE
+
+/** The data of each kind: the least and the most that there can be. */
+const DATA: Record<EventKind, [Record<string, unknown>, Record<string, unknown>]> = {
+  'message.sent': [MESSAGE, { ...MESSAGE, ...NAMED }],
+  'message.delivered': [MESSAGE, { ...MESSAGE, ...NAMED }],
+  'message.read': [MESSAGE, { ...MESSAGE, ...NAMED }],
+  'message.failed': [
+    { ...MESSAGE, ...FAILURE },
+    { ...MESSAGE, ...NAMED, ...FAILURE },
+  ],
+  'message.expired': [MESSAGE, { ...MESSAGE, ...NAMED, test: true }],
+  'message.clicked': [
+    { ...PERSON, messageId, channel: 'sms', action: 'clicked', url: 'https://example.com/' },
+    { ...MESSAGE, ...NAMED, channel: 'rcs', action: 'clicked', buttonId: 'track', text: 'Track it', url: 'https://example.com/' },
+  ],
+  'message.replied': [
+    { ...PERSON, channel: 'sms', action: 'wrote', text: 'Hello' },
+    { ...MESSAGE, ...NAMED, channel: 'rcs', action: 'shared-location', latitude: 52.2297, longitude: -21 },
+  ],
+  'sms.sent': [
+    { ...MESSAGE, segments: 1 },
+    { ...MESSAGE, ...NAMED, segments: 10 },
+  ],
+  'sms.delivered': [
+    { ...MESSAGE, segments: 1 },
+    { ...MESSAGE, ...NAMED, segments: 10 },
+  ],
+  'sms.failed': [
+    { ...MESSAGE, segments: 1, ...FAILURE },
+    { ...MESSAGE, ...NAMED, segments: 2, ...FAILURE },
+  ],
+  'campaign.started': [CAMPAIGN, { ...CAMPAIGN, clientReferenceId: 'spring' }],
+  'campaign.completed': [
+    { ...CAMPAIGN, recipients: 0 },
+    { ...CAMPAIGN, clientReferenceId: 'spring', recipients: 2 },
+  ],
+  'campaign.cancelled': [CAMPAIGN, { ...CAMPAIGN, clientReferenceId: 'spring', recipients: 2 }],
+  'recipient.opted_out': [{ ...PERSON, source: 'operator' }, { ...MESSAGE, ...NAMED, channel: 'rcs', source: 'word', text: 'STOP' }],
+  'webhook.disabled': [
+    { endpointId: 1, url: 'https://example.com/', failingSince: '2026-11-10T08:00:00.000Z' },
+    { endpointId: 2, url: 'https://example.com/', failingSince: '2026-11-10T08:00:00.000Z' },
+  ],
+  'webhook.test': [{ endpointId: 1 }, { endpointId: 2 }],
+}
+
+type Told = { kind: string; data: Record<string, unknown>; occurredAt?: string }
+
+/** Tells events as a change does, and has them routed. */
+async function tell(accountId: number, told: Told[]): Promise<void> {
+  await pool.query(
+    `insert into outbox (account_id, kind, occurred_at, data)
+     select $1, kind, "occurredAt", data from json_to_recordset($2) as t (kind text, "occurredAt" timestamptz, data json)`,
+    [accountId, JSON.stringify(told.map((each) => ({ occurredAt: '2026-11-15T09:30:00.125Z', ...each })))],
+  )
+  while ((await routeEvents(pool)).mayBeMore);
+}
+
+const numbered = (from: number, count: number) =>
+  Array.from({ length: count }, (_, index) => ({ kind: 'webhook.test', data: { endpointId: from + index } }))
+
+async function newReader() {
+  const { accountId, authorization } = await createCaller(pool)
+  const read = (query = '') => call(`${url}/v1/events${query}`, { authorization })
+  return { accountId, authorization, read }
+}
+
+const numbersOf = (body: any) => body.items.map(({ data }: any) => data.endpointId)
+
+describe('GET /events', () => {
+  test('is protected', async () => {
+    const { status, body } = await call(`${url}/v1/events`)
+    assert.deepEqual([status, body.code], [401, 'RCS_UNAUTHORIZED'])
+  })
+
+  test('counts against the limit of the other endpoints', async () => {
+    const { read, authorization } = await newReader()
+    const answers = await Promise.all(Array.from({ length: 30 }, () => read()))
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+    assert.match(answers[0]?.headers.get('ratelimit-policy') ?? '', /"default";q=30;w=60/)
+    assert.equal((await read()).status, 429)
+    assert.equal((await call(`${url}/v1/agents`, { authorization })).status, 429)
+  })
+
+  test('every kind comes exactly as it was told, and as the OpenAPI document describes it', async () => {
+    const { accountId, read } = await newReader()
+    const told = EVENT_KINDS.flatMap((kind) => DATA[kind].map((data) => ({ kind, data })))
+    await tell(accountId, told)
+    const { status, headers, body } = await read('?limit=200')
+    assert.deepEqual([status, headers.get('content-type')], [200, 'application/json; charset=utf-8'])
+    const { nextCursor, hasMore, items } = body
+    const ids = items.map(({ eventId }: any) => eventId)
+    const expected = told.map(({ kind, data }, index) => ({
+      eventId: ids[index],
+      type: kind,
+      occurredAt: '2026-11-15T09:30:00.125Z',
+      data,
+    }))
+    assert.deepEqual(body, { items: expected, nextCursor, hasMore: false })
+    assert.equal(new Set(ids).size, told.length)
+
+    const described = describedAnswer()
+    assert.ok(described(body), JSON.stringify(described.errors))
+    for (const [index, wrong] of items.entries()) {
+      const others = [
+        { ...wrong, more: 1 },
+        { ...wrong, data: { ...wrong.data, more: 1 } },
+        { ...wrong, data: {} },
+      ]
+      for (const other of others) assert.ok(!described({ nextCursor, hasMore, items: items.with(index, other) }), wrong.type)
+    }
+  })
+
+  test('an event that the document does not know stands in nobody’s way', async () => {
+    const { accountId, read } = await newReader()
+    await tell(accountId, [{ kind: 'message.unheard-of', data: { any: null, number: 1e21, deep: [[]] } }, ...numbered(1, 1)])
+    const { body } = await read()
+    assert.deepEqual(
+      body.items.map(({ type, data }: any) => [type, data]),
+      [
+        ['message.unheard-of', { any: null, number: 1e21, deep: [[]] }],
+        ['webhook.test', { endpointId: 1 }],
+      ],
+    )
+  })
+
+  test('pages go on from one another, each event once; an empty page has a cursor too, from which new ones are found', async () => {
+    const [mine, other] = [await newReader(), await newReader()]
+    for (let from = 1; from <= 7; from += 1) {
+      await tell(mine.accountId, numbered(from, 1))
+      await tell(other.accountId, numbered(100 * from, 1))
+    }
+    const seen: unknown[] = []
+    let query = '?limit=3'
+    for (const hasMore of [true, true, false, false]) {
+      const { body } = await mine.read(query)
+      seen.push(numbersOf(body))
+      assert.equal(body.hasMore, hasMore)
+      query = `?limit=3&after=${body.nextCursor}`
+    }
+    assert.deepEqual(seen, [[1, 2, 3], [4, 5, 6], [7], []])
+    await tell(mine.accountId, numbered(8, 3))
+    const { body } = await mine.read(query)
+    assert.deepEqual([numbersOf(body), body.hasMore], [[8, 9, 10], false])
+    assert.deepEqual(numbersOf((await mine.read(query)).body), [8, 9, 10], 'the same cursor, the same events')
+  })
+
+  test('an account that nothing has happened to has an empty page, and goes on from there', async () => {
+    const { accountId, read } = await newReader()
+    const { body } = await read()
+    assert.deepEqual(body, { items: [], nextCursor: body.nextCursor, hasMore: false })
+    await tell(accountId, numbered(1, 2))
+    assert.deepEqual(numbersOf((await read(`?after=${body.nextCursor}`)).body), [1, 2])
+  })
+
+  test('a page has 50 events where no limit is given, and 200 at the most', async () => {
+    const { accountId, read } = await newReader()
+    await tell(accountId, numbered(1, 201))
+    assert.deepEqual(numbersOf((await read()).body).length, 50)
+    const { body } = await read('?limit=200')
+    assert.deepEqual([body.items.length, body.hasMore], [200, true])
+    assert.equal((await read('?limit=1')).body.items.length, 1)
+  })
+
+  const cursor = (text: string) => Buffer.from(text).toString('base64url')
+  const NOT_OURS = 'is not a cursor that this feed has given out'
+  const NOT_REACHED = 'is of a place that the events have not reached; begin again without it'
+  const REFUSED: [query: string, path: string, reason: string][] = [
+    ['limit=0', '/limit', 'must be at least 1'],
+    ['limit=201', '/limit', 'must be at most 200'],
+    ['limit=ten', '/limit', 'must be a whole number'],
+    ['limit=1.5', '/limit', 'must be a whole number'],
+    ['cursor=x', '/cursor', 'is not known here; is it misspelt?'],
+    ['after=', '/after', 'must not be empty'],
+    [`after=${'a'.repeat(101)}`, '/after', 'must have at most 100 characters'],
+    [`after=${cursor('1:1')}&after=${cursor('1:2')}`, '/after', 'must be a text'],
+    ...['', ':', '1', '1:', '1:-1', '1:01', '1:1.5', '1:1 ', '2:1', '1:9007199254740992', '1:99999999999999999', `1:1' or 1=1`, '\0']
+      .map((text) => cursor(text))
+      .concat('*', 'null', '12', `${cursor('1:1')}=`, `${cursor('1:1')}A`, '%F0%9F%98%80')
+      .filter((after) => after !== '')
+      .map((after): [string, string, string] => [`after=${after}`, '/after', NOT_OURS]),
+    [`after=${cursor('1:9007199254740991')}`, '/after', NOT_REACHED],
+  ]
+  test('what is not a limit, or not a cursor of this feed, is a 400 that names it', async () => {
+    let { read } = await newReader()
+    for (const [index, [query, path, reason]] of REFUSED.entries()) {
+      if (index === 20) ({ read } = await newReader())
+      const { status, body } = await read(`?${query}`)
+      const code = 'RCS_INVALID_REQUEST'
+      const expected = { statusCode: 400, code, message: code, requestId: body.requestId, details: [{ path, reason }] }
+      assert.deepEqual([status, body], [400, expected], query)
+    }
+  })
+
+  test('a cursor of a log that was longer is refused: whoever waited there would miss what comes until then', async () => {
+    const { accountId, read } = await newReader()
+    await tell(accountId, numbered(1, 2))
+    const { nextCursor } = (await read()).body
+    assert.equal((await read(`?after=${nextCursor}`)).status, 200)
+    const { rows } = await pool.query<{ last: number }>('select last_value as last from event_positions')
+    const last = rows[0]?.last as number
+    await pool.query(`select setval('event_positions', $1)`, [last - 1])
+    const { status, body } = await read(`?after=${nextCursor}`)
+    await pool.query(`select setval('event_positions', $1)`, [last])
+    assert.deepEqual([status, body.details?.[0]?.reason], [400, NOT_REACHED])
+  })
+
+  test('a page costs the same at any depth, also where PostgreSQL made its plan when the log was short', async (t) => {
+    const [mine, other] = [await newReader(), await newReader()]
+    const client = await pool.connect()
+    t.after(() => client.release(true))
+    await client.query(`set plan_cache_mode = force_generic_plan; prepare feed (int, bigint, int) as ${READ_FEED}`)
+    await client.query(`execute feed (${mine.accountId}, 0, 11)`)
+    const { rows } = await pool.query<{ position: number }>(
+      `insert into events (account_id, position, event_id, kind, occurred_at, data, recorded_at)
+       select (array[$1, $2]::int[])[1 + n % 2], nextval('event_positions'), uuid_v7(), 'webhook.test', now(), '{}', now() from generate_series(1, 20000) as n
+       returning position`,
+      [mine.accountId, other.accountId],
+    )
+    for (const depth of [0, rows[10_000]?.position, rows.at(-200)?.position]) {
+      const plan = await client.query(`explain (analyze, buffers, format json) execute feed (${mine.accountId}, ${depth}, 11)`)
+      const [{ Plan }] = plan.rows[0]['QUERY PLAN']
+      assert.equal(Plan['Actual Rows'], 11)
+      const blocks = Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']
+      assert.ok(blocks < 60, `${blocks} blocks at ${depth}`)
+    }
+  })
+
+  test('other methods are a 405', async () => {
+    const { authorization } = await newReader()
+    const { status, headers } = await call(`${url}/v1/events`, { method: 'POST', authorization, body: {} })
+    assert.deepEqual([status, headers.get('allow')?.includes('GET')], [405, true])
+  })
+})
+
+describe('the OpenAPI document', () => {
+  const document = JSON.parse(readFileSync(new URL('../../../openapi.json', import.meta.url), 'utf8'))
+
+  test('has a webhook for every kind of event, with the headers that are signed', () => {
+    assert.deepEqual(Object.keys(document.webhooks), [...EVENT_KINDS])
+    for (const [kind, { post }] of Object.entries<any>(document.webhooks)) {
+      assert.deepEqual(post.requestBody.content['application/json'].schema, { $ref: `#/components/schemas/${kind}` })
+      assert.deepEqual(document.components.schemas[kind].properties.type.enum, [kind])
+      const names = post.parameters.map(({ $ref }: any) => document.components.parameters[$ref.split('/').at(-1)].name)
+      assert.deepEqual(names, ['webhook-id', 'webhook-timestamp', 'webhook-signature'])
+      assert.deepEqual(post.security, [])
+    }
+  })
+})
+
+test('the function in docs/api.md takes what was signed with one of the secrets lately, and nothing else', async () => {
+  const page = readFileSync(new URL('../../../docs/api.md', import.meta.url), 'utf8')
+  const [, code = ''] = /Or by hand:\n\n```js\n(.*?)```/s.exec(page) ?? []
+  const { isFromHerald } = await import(`data:text/javascript,${encodeURIComponent(code)}`)
+  const [secret, older] = [`whsec_${Buffer.alloc(32, 7).toString('base64')}`, `whsec_${Buffer.alloc(32, 8).toString('base64')}`]
+  const body = '{"eventId":"0198c0de-0000-7000-8000-000000000003","data":{"text":"Zażółć 😀"}}'
+  const signed = (by: string[], at = new Date()) => ({
+    'webhook-id': '0198c0de-0000-7000-8000-000000000003',
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1_000)),
+    'webhook-signature': by.map((each) => new Webhook(each).sign('0198c0de-0000-7000-8000-000000000003', at, body)).join(' '),
+  })
+  const right = signed([secret])
+  assert.ok(isFromHerald(secret, right, body))
+  assert.ok(isFromHerald(secret, right, Buffer.from(body)))
+  assert.ok(isFromHerald(secret, signed([older, secret]), body))
+  assert.ok(!isFromHerald(secret, signed([older]), body))
+  assert.ok(!isFromHerald(secret, right, `${body} `))
+  for (const minutes of [-6, 6]) assert.ok(!isFromHerald(secret, signed([secret], new Date(Date.now() + minutes * 60_000)), body))
+  for (const name of Object.keys(right)) {
+    for (const value of [undefined, '', 'ą', `${right[name as keyof typeof right]}0`]) {
+      assert.ok(!isFromHerald(secret, { ...right, [name]: value }, body), `${name} ${value}`)
+    }
+  }
+})
+
+/** Judges an answer by the document in the repository alone, as a caller's own tools would. */
+function describedAnswer() {
+  const document = JSON.parse(readFileSync(new URL('../../../openapi.json', import.meta.url), 'utf8'))
+  const ajv = new Ajv2020({ strict: false, discriminator: false, validateFormats: false })
+  ajv.addSchema(document, 'document')
+  const pointer = '/paths/~1events/get/responses/200/content/application~1json/schema'
+  return ajv.compile({ $ref: `document#${pointer}` })
+}

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, describe, test } from 'node:test'
+import { Registry } from 'prom-client'
+import { tell } from '../../src/events/outbox.ts'
+import { createLogger } from '../../src/http/log.ts'
+import { addEndpoint, disableEndpoint, findEndpoint, listEndpoints } from '../../src/webhooks/endpoints.ts'
+import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
+import { startWebhooks } from '../../src/webhooks/webhooks.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { heraldJson, runHerald } from '../support/process.ts'
+import { createCaller } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+// What holds for endpoints, replays and attempts is told in test/webhooks; here is what an operator sees of it.
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const env = { HERALD_DATABASE_URL, HERALD_WEBHOOK_ALLOW_PRIVATE: 'true' }
+
+/** A receiver: takes what is posted to /good, and says something rude to a terminal for the rest. */
+const receiver = createServer((request, response) => {
+  request.resume()
+  response.statusCode = request.url === '/good' ? 200 : 503
+  response.end(request.url === '/good' ? 'Thank you\nsecond line' : '\u001b[2J\u009b31mNot \u202enow')
+})
+await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+after(() => receiver.close())
+const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
+
+const logger = createLogger('silent', { write: () => {} })
+const worker = startWebhooks({ pool, logger, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
+after(worker.stop)
+
+async function endpointAt(path: string) {
+  const { accountId } = await createCaller(pool)
+  return await addEndpoint(pool, { accountId, url: `${receiverUrl}${path}` })
+}
+
+describe('herald webhook', { concurrency: 3 }, () => {
+  test('add keeps the URL in its usual form and shows the secret; list shows the endpoints without it', async () => {
+    const { accountId } = await createCaller(pool)
+    const args = ['webhook', 'add', `${accountId}`]
+    const { endpointId, secret, ...added } = await heraldJson(
+      [...args, 'https://Hooks.example.com', '--events', 'sms.sent,sms.failed'],
+      env,
+    )
+    const { createdAt, ...known } = added
+    assert.deepEqual(known, { accountId, url: 'https://hooks.example.com/', events: ['sms.sent', 'sms.failed'], status: 'ACTIVE' })
+    assert.match(secret, /^whsec_/)
+    assert.equal(Number.isInteger(endpointId), true)
+    const second = await addEndpoint(pool, { accountId, url: `${receiverUrl}/2` })
+    const { stdout } = await runHerald(['webhook', 'list', `${accountId}`], env)
+    const [head, ...rows] = stdout.trimEnd().split('\n')
+    assert.match(head as string, /^ID +ACCOUNT +STATUS +BECAUSE +SINCE +WAITING +FAILED +SECRET ENDS +EVENTS +URL$/)
+    const cells = [`${accountId}`, 'ACTIVE', '-', '-', '0', '0', '-']
+    assert.deepEqual(rows[0]?.split(/ {2,}/), [`${endpointId}`, ...cells, 'sms.sent,sms.failed', 'https://hooks.example.com/'])
+    assert.deepEqual(rows[1]?.split(/ {2,}/), [`${second.endpointId}`, ...cells, 'all', `${receiverUrl}/2`])
+  })
+
+  test('rotate shows the new secret, and until when the one before signs', async () => {
+    const { endpointId, url, secret: first } = await endpointAt('/good')
+    const { stdout } = await runHerald(['webhook', 'rotate', `${endpointId}`], env)
+    const [, secret, endsAt] = /\nSecret: (whsec_\S{44})\nThe secret is shown only this once\. .* until (\S+Z)\.\n$/.exec(stdout) ?? []
+    assert.ok(stdout.startsWith(`The endpoint ${endpointId}, at ${url}, has a new secret.\n`), stdout)
+    const { rows } = await pool.query('select secret, ends_at from webhook_secrets where endpoint_id = $1 order by created_at', [
+      endpointId,
+    ])
+    assert.deepEqual(rows, [
+      { secret: first, ends_at: new Date(endsAt as string) },
+      { secret, ends_at: null },
+    ])
+  })
+
+  test('test posts an event and says what came of it; attempts shows that, and nothing that a terminal would obey', async () => {
+    const [good, bad] = [await endpointAt('/good'), await endpointAt('/bad')]
+    const taken = await runHerald(['webhook', 'test', `${good.endpointId}`], env)
+    assert.match(
+      taken.stdout,
+      new RegExp(`^The endpoint ${good.endpointId} took the test: status 200, after \\d+ ms\\.\nIt answered: Thank you\n$`),
+    )
+    assert.deepEqual([taken.code, taken.stderr], [0, ''])
+    const refused = await runHerald(['webhook', 'test', `${bad.endpointId}`, '--json'], env)
+    const { attemptedAt, durationMs, eventId, ...outcome } = JSON.parse(refused.stdout)
+    const answer = '\u001b[2J\u009b31mNot \u202enow'
+    assert.deepEqual(outcome, { endpointId: bad.endpointId, type: 'webhook.test', attempt: 1, status: 503, error: null, answer })
+    assert.equal(refused.code, 1)
+    const shown = await runHerald(['webhook', 'attempts', `${bad.endpointId}`, '--failed', '--event', eventId, '--limit', '1'], env)
+    const [head, row, ...others] = shown.stdout.trimEnd().split('\n')
+    assert.match(head as string, /^TIME +EVENT +TYPE +TRY +RESULT +MS +ANSWER$/)
+    assert.deepEqual(row?.split(/ {2,}/), [attemptedAt, eventId, 'webhook.test', '1', 'status 503', `${durationMs}`, '[2J 31mNot', 'now'])
+    assert.deepEqual(others, [])
+  })
+
+  test('enable, replay and remove: what was missed is posted by the command that enable names', async () => {
+    const { endpointId, accountId } = await endpointAt('/good')
+    await disableEndpoint(pool, endpointId)
+    const { disabledAt } = await findEndpoint(pool, endpointId)
+    await tell(pool, { accountId, kind: 'message.sent', data: {} })
+    await until('it is in the log', async () => (await pool.query('select from events where account_id = $1', [accountId])).rowCount === 1)
+    const replay = ['webhook', 'replay', `${endpointId}`, '--since', (disabledAt as Date).toISOString()]
+    const enabled = await runHerald(['webhook', 'enable', `${endpointId}`], env)
+    const named = `The endpoint ${endpointId} is active again. What happened while it was disabled is posted by\n  herald ${replay.join(' ')}\n`
+    assert.deepEqual(enabled, { code: 0, stdout: named, stderr: '' })
+    const replayed = await runHerald(replay, env)
+    assert.deepEqual(replayed, { code: 0, stdout: `1 event is posted again to the endpoint ${endpointId}.\n`, stderr: '' })
+    const posted = () => pool.query('select from webhook_attempts where endpoint_id = $1 and status = 200', [endpointId])
+    await until('it is posted', async () => (await posted()).rowCount === 1)
+    const removed = await runHerald(['webhook', 'remove', `${endpointId}`], env)
+    assert.deepEqual(removed, { code: 0, stdout: `The endpoint ${endpointId} is removed.\n`, stderr: '' })
+    assert.deepEqual(await listEndpoints(pool, accountId), [])
+  })
+
+  const mistakes: [args: string[], sentence: RegExp][] = [
+    [['add', '1', 'https://10.0.0.1/'], /^10\.0\.0\.1 is not a host of the public internet\.\n$/],
+    [
+      ['replay', '1', '--since', '2026-01-31T08:00:00Z', '--event', 'x'],
+      /'--event <event-id>' cannot be used with option '--since <time>'/,
+    ],
+    [['replay', '1'], /^error: one of --event, --failed-since and --since must say what to post again\n$/],
+  ]
+  for (const [args, sentence] of mistakes) {
+    test(`${args.join(' ')}: a clear sentence, and not zero`, async () => {
+      const { code, stdout, stderr } = await runHerald(['webhook', ...args], { HERALD_DATABASE_URL })
+      assert.deepEqual([code, stdout], [1, ''])
+      assert.match(stderr, sentence)
+      assert.doesNotMatch(stderr, /\n\s+at /, 'no stack')
+    })
+  }
+})

@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
+import { after, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { createAccount, MODULES } from '../../src/accounts/accounts.ts'
+import { createPool, isUnavailable, type Pool, transaction } from '../../src/db/pool.ts'
+import { eventBody, readFeed } from '../../src/events/feed.ts'
+import { routeEvents } from '../../src/events/router.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+
+// A sequence gives its numbers out in one order, and transactions commit in another. Whoever reads by the number, and goes on after the
+// highest that was there, passes by those that are committed later with a lower one.
+
+const { url, pool } = await createTestDatabase()
+await pool.query('create table subjects (account_id int, id int, changes int not null default 0, primary key (account_id, id))')
+
+function openPool(name: string): Pool {
+  const named = new URL(url)
+  named.searchParams.set('application_name', name)
+  const opened = createPool({ connectionString: named.href }, () => {})
+  after(() => opened.end())
+  return opened
+}
+const writing = openPool('writer')
+const routing = [openPool('router'), openPool('router')]
+
+const SUBJECTS = 30
+const WRITERS = 10
+
+/** A change as the service makes them: the row is locked and moved, and the event is written by the same statement. */
+const CHANGE = `
+  with changed as (
+    update subjects set changes = changes + 1 where account_id = $1 and id = $2 returning account_id, id, changes
+  )
+  insert into outbox (account_id, kind, subject_id, occurred_at, data)
+  select account_id, 'webhook.test', id::text, now(), json_build_object('subject', id, 'change', changes, 'name', $3::text) from changed`
+
+type Random = (below: number) => number
+type Told = { subject: number; change: number; name: string }
+type Route = (pool: Pool) => Promise<unknown>
+
+/** The same draws for the same seed, as far as the machine lets them come in the same order. */
+function drawFrom(seed: number): Random {
+  let state = seed >>> 0
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+/** Thrown by a transaction that is to leave nothing behind. */
+const CHANGED_ITS_MIND = new Error('changed its mind')
+
+/** Changes by many transactions at once, of any length, of which a sixth is rolled back. Returns the names of those that were committed. */
+async function change(accountId: number, draw: Random, count: number): Promise<string[]> {
+  const committed: string[] = []
+  const numbers = Array.from({ length: count }, (_, number) => number).values()
+  async function write(): Promise<void> {
+    for (const number of numbers) {
+      const name = `change ${number}`
+      const [subject, isLong, isRolledBack] = [draw(SUBJECTS), draw(8) === 0, draw(6) === 0]
+      await transaction(writing, async (tx) => {
+        await tx.query(CHANGE, [accountId, subject, name])
+        if (isLong) await sleep(draw(30))
+        if (isRolledBack) throw CHANGED_ITS_MIND
+      })
+        .then(() => committed.push(name))
+        .catch((error) => assert.equal(error, CHANGED_ITS_MIND))
+    }
+  }
+  await Promise.all(Array.from({ length: WRITERS }, write))
+  return committed
+}
+
+/** A transaction that has written its event, and is ended when the test says so. It has no time-out of ours. */
+async function openChange(accountId: number, subject: number, name: string) {
+  const client = new pg.Client(url)
+  // Where the test has failed before it is ended, the database is dropped beneath it.
+  client.on('error', () => {})
+  await client.connect()
+  await client.query('begin')
+  await client.query(CHANGE, [accountId, subject, name])
+  return async (how: 'commit' | 'rollback') => {
+    await client.query(how)
+    await client.end()
+  }
+}
+
+/** Routes in several loops at once until it is told to stop, whatever becomes of its connections. */
+function keepRouting(route: Route): () => Promise<void> {
+  let stopping = false
+  async function loop(from: Pool): Promise<void> {
+    while (!stopping) {
+      await route(from).catch((error) => assert.ok(isUnavailable(error), error))
+      await sleep(1)
+    }
+  }
+  const loops = Promise.all(routing.flatMap((from) => [loop(from), loop(from)]))
+  return async () => {
+    stopping = true
+    await loops
+  }
+}
+
+/** Ends connections of routers in the middle of their transactions, again and again. */
+function keepKilling(): () => Promise<number> {
+  let [stopping, killed] = [false, 0]
+  async function loop(): Promise<void> {
+    while (!stopping) {
+      const { rowCount } = await pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where application_name = 'router' and datname = current_database() and state <> 'idle' and xact_start is not null
+         order by random() limit 1`,
+      )
+      killed += rowCount ?? 0
+      await sleep(10)
+    }
+  }
+  const done = loop()
+  return async () => {
+    stopping = true
+    await done
+    return killed
+  }
+}
+
+/** Follows the cursor by small pages until there is nothing more once it is told that all has been written. */
+function follow(accountId: number, draw: Random) {
+  const seen: Told[] = []
+  let isAllThere = false
+  async function read(): Promise<void> {
+    let cursor: string | undefined
+    for (;;) {
+      const wasAllThere = isAllThere
+      const page = await readFeed(pool, accountId, { limit: 1 + draw(9), ...(cursor !== undefined && { after: cursor }) })
+      seen.push(...page.items.map((event) => JSON.parse(eventBody(event)).data))
+      cursor = page.nextCursor
+      if (wasAllThere && page.items.length === 0) return
+      if (!page.hasMore) await sleep(1)
+    }
+  }
+  const done = read()
+  return {
+    seen,
+    end: async () => {
+      isAllThere = true
+      await done
+    },
+  }
+}
+
+async function newAccount(): Promise<number> {
+  return (await createAccount(pool, 'Test', MODULES)).accountId
+}
+
+/** All of it at once. Two transactions stay open until a reader has seen hundreds of later ones, which proves that it need not wait. */
+async function run(seed: number, route: Route, { changes, before }: { changes: number; before: number }) {
+  const [accountId, draw] = [await newAccount(), drawFrom(seed)]
+  await pool.query('insert into subjects select $1, generate_series(0, $2)', [accountId, SUBJECTS + 1])
+  const [endLong, endVain] = [await openChange(accountId, SUBJECTS, 'long'), await openChange(accountId, SUBJECTS + 1, 'in vain')]
+  const readers = [follow(accountId, draw), follow(accountId, draw)]
+  const [stopRouting, stopKilling] = [keepRouting(route), keepKilling()]
+
+  const changing = change(accountId, draw, changes)
+  await until(`${before} events have been seen`, () => readers.every(({ seen }) => seen.length >= before))
+  await Promise.all([endLong('commit'), endVain('rollback')])
+  const committed = [...(await changing), 'long']
+  await until('all is routed', async () => (await pool.query('select from outbox limit 1')).rowCount === 0)
+  const killed = await stopKilling()
+  await stopRouting()
+  await Promise.all(readers.map(({ end }) => end()))
+  const { rows } = await pool.query<{ data: Told }>('select data from events where account_id = $1 order by position', [accountId])
+  return { committed, killed, log: rows.map(({ data }) => data), readers: readers.map(({ seen }) => seen) }
+}
+
+const namesOf = (events: Told[]) => events.map(({ name }) => name)
+
+describe('the feed', () => {
+  const seed = randomInt(2 ** 31)
+
+  test(`shows every committed event once, in the order of the log, while transactions commit in any order, stay open and roll back, and routers die (seed ${seed})`, async (t) => {
+    const { committed, killed, log, readers } = await run(seed, routeEvents, { changes: 900, before: 300 })
+    t.diagnostic(`${committed.length} committed, ${killed} connections of routers ended`)
+    assert.equal(log.length, committed.length)
+    assert.deepEqual(new Set(namesOf(log)), new Set(committed), 'what was committed is in the log, once, and nothing else')
+    for (const seen of readers) assert.deepEqual(seen, log)
+    assert.ok(namesOf(log).indexOf('long') >= 300, 'one that was committed late stands behind what had been read')
+    assert.ok(killed >= 5, `${killed} killed`)
+
+    const bySubject = Map.groupBy(log, ({ subject }) => subject)
+    assert.ok(bySubject.size > SUBJECTS / 2)
+    for (const [subject, events] of bySubject) {
+      const expected = events.map((_, index) => index + 1)
+      assert.deepEqual(
+        events.map((event) => event.change),
+        expected,
+        `of subject ${subject}, in the order of its changes`,
+      )
+    }
+  })
+
+  test('holds also where a router is slow and another could place what was committed meanwhile', async (t) => {
+    const [accountId, slow] = [await newAccount(), await newAccount()]
+    const tellMany = `insert into outbox (account_id, kind, occurred_at, data) select $1, 'webhook.test', now(), '{}' from generate_series(1, $2)`
+    const [late, endpoint] = [await writing.connect(), await writing.connect()]
+    for (const client of [late, endpoint]) t.after(() => client.release(true))
+    await pool.query(`insert into webhook_endpoints (account_id, url) values ($1, 'https://example.com')`, [slow])
+    await endpoint.query('begin')
+    await endpoint.query('select from webhook_endpoints where account_id = $1 for update', [slow])
+
+    // As many as are routed at once, with lower numbers than what is committed before them.
+    await late.query('begin')
+    await late.query(tellMany, [accountId, 1_000])
+    await pool.query(tellMany, [accountId, 1])
+    await pool.query(tellMany, [slow, 1])
+    const first = routeEvents(routing[0] as Pool)
+    await until('the first router waits for the endpoint', async () => {
+      const { rowCount } = await pool.query(
+        `select from pg_stat_activity
+         where application_name = 'router' and datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return rowCount
+    })
+    await late.query('commit')
+    assert.deepEqual(await routeEvents(routing[1] as Pool), { routed: 0, mayBeMore: false })
+    const page = await readFeed(pool, accountId, { limit: 2_000 })
+    await endpoint.query('commit')
+    assert.deepEqual(await first, { routed: 2, mayBeMore: false })
+    assert.deepEqual(await routeEvents(routing[1] as Pool), { routed: 1_000, mayBeMore: true })
+    const rest = await readFeed(pool, accountId, { limit: 2_000, after: page.nextCursor })
+    assert.equal(page.items.length + rest.items.length, 1_001)
+  })
+
+  test(`would miss events by the numbers of the outbox: the load above is one that shows it (seed ${seed})`, async () => {
+    // Its places are none of the log's own.
+    await pool.query(`select setval('event_positions', 1000000)`)
+    const { committed, readers } = await run(seed, routeByNumber, { changes: 300, before: 100 })
+    for (const seen of readers) {
+      const missed = new Set(committed).difference(new Set(namesOf(seen)))
+      assert.ok(missed.has('long'))
+    }
+  })
+})
+
+/** What the feed must not do. */
+async function routeByNumber(from: Pool): Promise<void> {
+  await from.query(
+    `with taken as (delete from outbox returning *)
+     insert into events (account_id, position, event_id, kind, subject_id, occurred_at, data)
+     select account_id, id, uuid_v7(), kind, subject_id, occurred_at, data from taken`,
+  )
+}

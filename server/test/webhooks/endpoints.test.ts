@@ -1,0 +1,429 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { createPool, type Executor, transaction } from '../../src/db/pool.ts'
+import { OperatorError } from '../../src/errors.ts'
+import { tell } from '../../src/events/outbox.ts'
+import { routeEvents } from '../../src/events/router.ts'
+import { awaitTest, listAttempts } from '../../src/webhooks/attempts.ts'
+import {
+  addEndpoint,
+  COUNTED_UP_TO,
+  disableEndpoint,
+  enableEndpoint,
+  findEndpoint,
+  listEndpoints,
+  removeEndpoint,
+  rotateSecret,
+  testEndpoint,
+} from '../../src/webhooks/endpoints.ts'
+import { recordAttempts } from '../../src/webhooks/results.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createCaller } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const { pool, url: databaseUrl } = await createTestDatabase()
+const URL = 'https://hooks.example.com/herald'
+const NOBODY = 2_000_000_000
+
+async function newEndpoint(kinds?: Parameters<typeof addEndpoint>[1]['kinds']) {
+  const { accountId } = await createCaller(pool)
+  return await addEndpoint(pool, { accountId, url: URL, kinds })
+}
+
+async function count(table: string, endpointId: number): Promise<number> {
+  const { rows } = await pool.query(`select count(*) from ${table} where endpoint_id = $1`, [endpointId])
+  return rows[0].count
+}
+
+async function exists(endpointId: number): Promise<boolean> {
+  return ((await pool.query('select from webhook_endpoints where id = $1', [endpointId])).rowCount ?? 0) > 0
+}
+
+async function addDeliveries(db: Executor, { endpointId, accountId }: Ids, from: number, to: number, due: string): Promise<void> {
+  await db.query(
+    `insert into webhook_deliveries (endpoint_id, account_id, position, due_at) select $1, $2, n, ${due} from generate_series($3::int, $4::int) n`,
+    [endpointId, accountId, from, to],
+  )
+}
+
+type Ids = { endpointId: number; accountId: number }
+type Tried = { status?: number; error?: string; answer?: string; at?: string; attempts?: number }
+
+/** What a worker writes down after a try. */
+async function tried({ endpointId, accountId }: Ids, position: number, { status, error, answer = '', at, attempts = 0 }: Tried) {
+  const isTaken = status !== undefined && status < 300
+  const attemptedAt = at === undefined ? (await pool.query('select clock_timestamp() as now')).rows[0].now : new Date(at)
+  const outcome = { attemptedAt, durationMs: 12, isTaken, afterMs: isTaken ? null : 5_000, status, error, answer }
+  await recordAttempts(pool, [{ endpointId, accountId, position, attempts, ...outcome }])
+}
+
+async function routed(
+  accountId: number,
+  kind: 'message.sent' | 'message.read' = 'message.sent',
+): Promise<{ position: number; id: string }> {
+  await tell(pool, { accountId, kind, data: {} })
+  await routeEvents(pool)
+  const { rows } = await pool.query('select position, event_id as id from events where account_id = $1 order by position desc limit 1', [
+    accountId,
+  ])
+  return rows[0]
+}
+
+async function sentence(work: Promise<unknown>): Promise<string> {
+  const error = await work.then(
+    () => assert.fail('it was not refused'),
+    (error) => error,
+  )
+  assert.ok(error instanceof OperatorError, `${error.stack}`)
+  return error.message
+}
+
+describe('an endpoint', () => {
+  test('is added with a secret of its own that has no end, for all kinds of events or for some', async () => {
+    const { accountId } = await createCaller(pool)
+    const { endpointId, createdAt, secret, ...added } = await addEndpoint(pool, { accountId, url: URL, kinds: undefined })
+    assert.deepEqual(added, { accountId, url: URL, events: null, status: 'ACTIVE' })
+    assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
+    const { rows } = await pool.query('select secret, ends_at from webhook_secrets where endpoint_id = $1', [endpointId])
+    assert.deepEqual(rows, [{ secret, ends_at: null }])
+    const some = await addEndpoint(pool, { accountId, url: `${URL}/2`, kinds: ['message.read', 'sms.sent'] })
+    assert.deepEqual(some.events, ['message.read', 'sms.sent'])
+    assert.notEqual(some.secret, secret)
+    const missing = `There is no account ${NOBODY}; "herald account list" shows those there are.`
+    assert.equal(await sentence(addEndpoint(pool, { accountId: NOBODY, url: URL })), missing)
+  })
+
+  test('is the only one of its URL and account, however many add it at once', async () => {
+    const [one, two] = [await createCaller(pool), await createCaller(pool)]
+    // All connections are open, so that they begin together.
+    await Promise.all(Array.from({ length: 8 }, () => pool.query('select pg_sleep(0.05)')))
+    const tries = await Promise.allSettled(Array.from({ length: 8 }, () => addEndpoint(pool, { accountId: one.accountId, url: URL })))
+    assert.equal(tries.filter(({ status }) => status === 'fulfilled').length, 1)
+    const [{ endpointId } = { endpointId: 0 }] = await listEndpoints(pool, one.accountId)
+    for (const tried of tries) {
+      if (tried.status === 'rejected') {
+        assert.equal(
+          tried.reason.message,
+          `The endpoint ${endpointId} of account ${one.accountId} has this URL already; remove that one first.`,
+        )
+      }
+    }
+    await addEndpoint(pool, { accountId: two.accountId, url: URL })
+  })
+
+  test('is listed with what waits, what failed and when its secrets end, and never with a secret', async () => {
+    const endpoint = await newEndpoint(['message.sent'])
+    const { endpointId, accountId, secret, ...known } = endpoint
+    await addDeliveries(pool, endpoint, 1, 3, 'null')
+    await addDeliveries(pool, endpoint, 4, 8, `now() + interval '1 hour'`)
+    const { secret: second, earlierSecretsEndAt } = await rotateSecret(pool, endpointId)
+    const [{ secrets, ...listed }, ...others] = (await listEndpoints(pool, accountId)) as [any]
+    const counts = { waiting: 5, moreWaiting: false, failed: 3, moreFailed: false }
+    const nothing = { failingSince: null, disabledAt: null, disabledBecause: null }
+    assert.deepEqual(listed, { endpointId, accountId, ...known, ...nothing, ...counts })
+    assert.deepEqual(others, [])
+    assert.deepEqual(
+      secrets.map(({ endsAt }: { endsAt: string | null }) => endsAt),
+      [null, earlierSecretsEndAt.toISOString()],
+    )
+    const everything = JSON.stringify(await listEndpoints(pool))
+    assert.ok(everything.includes(`"endpointId":${endpointId},`))
+    for (const hidden of [secret, second, 'whsec_']) assert.equal(everything.includes(hidden), false)
+    assert.match(await sentence(listEndpoints(pool, NOBODY)), /^There is no account 2000000000/)
+  })
+
+  test('that has a backlog of any length is counted up to ten thousand', async () => {
+    const endpoint = await newEndpoint()
+    await addDeliveries(pool, endpoint, 1, 7, 'null')
+    await addDeliveries(pool, endpoint, 8, COUNTED_UP_TO + 8, 'now()')
+    const [listed] = await listEndpoints(pool, endpoint.accountId)
+    const { waiting, moreWaiting, failed, moreFailed } = listed as NonNullable<typeof listed>
+    assert.deepEqual({ waiting, moreWaiting, failed, moreFailed }, { waiting: 10_000, moreWaiting: true, failed: 7, moreFailed: false })
+  })
+
+  test('keeps a replaced secret for 24 hours, and no longer', async () => {
+    const { endpointId, accountId, secret: first } = await newEndpoint()
+    const { secret: second, ...rotated } = await rotateSecret(pool, endpointId)
+    assert.deepEqual([rotated.endpointId, rotated.accountId, rotated.url], [endpointId, accountId, URL])
+    const { rows } = await pool.query(
+      `select secret, extract(epoch from ends_at - now())::float8 / 3600 as hours from webhook_secrets
+       where endpoint_id = $1 order by created_at`,
+      [endpointId],
+    )
+    assert.deepEqual([rows[0].secret, rows[1].secret, rows[1].hours], [first, second, null])
+    assert.ok(rows[0].hours > 23.98 && rows[0].hours <= 24, `${rows[0].hours} hours`)
+    // A day goes by.
+    await pool.query(`update webhook_secrets set ends_at = ends_at - interval '24 hours' where endpoint_id = $1`, [endpointId])
+    const { secret: third } = await rotateSecret(pool, endpointId)
+    const { rows: left } = await pool.query('select secret from webhook_secrets where endpoint_id = $1 order by created_at', [endpointId])
+    assert.deepEqual(
+      left.map(({ secret }) => secret),
+      [second, third],
+    )
+  })
+
+  test('rotated by several at once has all their secrets, of which one is to stay; by more than ten within a day, the rest are refused', async () => {
+    const { endpointId, secret } = await newEndpoint()
+    const rotations = await Promise.allSettled(Array.from({ length: 12 }, () => rotateSecret(pool, endpointId)))
+    const made = rotations.flatMap((rotation) => (rotation.status === 'fulfilled' ? [rotation.value.secret] : []))
+    const { rows } = await pool.query('select secret, ends_at from webhook_secrets where endpoint_id = $1', [endpointId])
+    assert.deepEqual(new Set(rows.map((row) => row.secret)), new Set([secret, ...made]))
+    assert.equal(made.length, 9)
+    assert.equal(rows.filter(({ ends_at }) => ends_at === null).length, 1)
+    const first = rows.flatMap(({ ends_at }) => ends_at ?? []).sort((a, b) => a - b)[0]
+    const refused = `The endpoint ${endpointId} has 10 secrets that sign; the first of them ends at ${first.toISOString()}.`
+    assert.equal(await sentence(rotateSecret(pool, endpointId)), refused)
+  })
+
+  test('that is disabled gets nothing that happens then, keeps what it had due, and goes on with that once it is enabled', async () => {
+    const { endpointId, accountId } = await newEndpoint()
+    await routed(accountId)
+    const { status, disabledBecause, disabledAt } = await disableEndpoint(pool, endpointId)
+    assert.deepEqual([status, disabledBecause], ['DISABLED', 'OPERATOR'])
+    await routed(accountId)
+    assert.equal(await count('webhook_deliveries', endpointId), 1)
+    assert.deepEqual((await disableEndpoint(pool, endpointId)).disabledAt, disabledAt, 'a second time changes nothing')
+    const enabled = await enableEndpoint(pool, endpointId)
+    assert.deepEqual([enabled.status, enabled.disabledAt, enabled.missedSince], ['ACTIVE', null, disabledAt])
+    assert.equal((await enableEndpoint(pool, endpointId)).missedSince, null)
+    await routed(accountId)
+    assert.equal(await count('webhook_deliveries', endpointId), 2)
+  })
+
+  test('that was disabled for failing begins anew when it is enabled, and keeps its reason when an operator disables it too', async () => {
+    const { endpointId } = await newEndpoint()
+    await pool.query(
+      `update webhook_endpoints set status = 'DISABLED', disabled_because = 'FAILING', disabled_at = now(), failing_since = now() - interval '5 days'
+       where id = $1`,
+      [endpointId],
+    )
+    assert.equal((await disableEndpoint(pool, endpointId)).disabledBecause, 'FAILING')
+    const { status, disabledBecause, failingSince } = await enableEndpoint(pool, endpointId)
+    assert.deepEqual([status, disabledBecause, failingSince], ['ACTIVE', null, null])
+  })
+
+  test('that does not exist is one sentence', async () => {
+    const missing = `There is no webhook endpoint ${NOBODY}; "herald webhook list" shows those there are.`
+    const works = [findEndpoint, rotateSecret, enableEndpoint, disableEndpoint, removeEndpoint, testEndpoint]
+    for (const work of works) assert.equal(await sentence(work(pool, NOBODY)), missing, work.name)
+    assert.equal(await sentence(listAttempts(pool, NOBODY, { limit: 1 })), missing)
+  })
+})
+
+describe('removing an endpoint', () => {
+  test('takes its deliveries, attempts and secrets with it, and nothing of another', async () => {
+    const [one, two] = [await newEndpoint(), await newEndpoint()]
+    for (const endpoint of [one, two]) {
+      const { position } = await routed(endpoint.accountId)
+      await tried(endpoint, position, { status: 500 })
+      await addDeliveries(pool, endpoint, 2_000_001, 2_000_012, 'now()')
+    }
+    await removeEndpoint(pool, one.endpointId, 5)
+    assert.equal(await exists(one.endpointId), false)
+    for (const table of ['webhook_deliveries', 'webhook_attempts', 'webhook_secrets']) assert.equal(await count(table, one.endpointId), 0)
+    const others = [await count('webhook_deliveries', two.endpointId), await count('webhook_attempts', two.endpointId)]
+    assert.deepEqual([...others, await exists(two.endpointId)], [13, 1, true])
+    const { rows } = await pool.query('select count(*) from events where account_id = $1', [one.accountId])
+    assert.equal(rows[0].count, 1, 'its events stay in the log')
+  })
+
+  test('leaves nothing behind while events are routed to it; of two at once, one may be told that it is gone', async () => {
+    const { endpointId, accountId } = await newEndpoint()
+    let isOver = false
+    const busy = (async () => {
+      while (!isOver) await routed(accountId)
+    })()
+    try {
+      await until('some are routed', async () => (await count('webhook_deliveries', endpointId)) > 5)
+      const removals = await Promise.allSettled([removeEndpoint(pool, endpointId, 2), removeEndpoint(pool, endpointId, 2)])
+      const refusals = removals.flatMap((removal) => (removal.status === 'rejected' ? [removal.reason.message] : []))
+      assert.ok(refusals.length < 2)
+      for (const refusal of refusals) assert.match(refusal, /^There is no webhook endpoint/)
+      await routed(accountId)
+    } finally {
+      isOver = true
+      await busy
+    }
+    assert.deepEqual([await exists(endpointId), await count('webhook_deliveries', endpointId)], [false, 0])
+  })
+
+  test('waits for who is about to write a delivery for it', async () => {
+    const endpoint = await newEndpoint()
+    let removing: Promise<unknown> = Promise.resolve()
+    await transaction(pool, async (tx) => {
+      // As the router does.
+      await tx.query('select from webhook_endpoints where id = $1 for key share', [endpoint.endpointId])
+      removing = removeEndpoint(pool, endpoint.endpointId)
+      await until('it waits', async () => (await blocked()) > 0)
+      await addDeliveries(tx, endpoint, 1, 2, 'now()')
+    })
+    await removing
+    assert.deepEqual([await exists(endpoint.endpointId), await count('webhook_deliveries', endpoint.endpointId)], [false, 0])
+  })
+
+  test('passes by a delivery whose result is being written, waits for no lock, and ends once that is done', async () => {
+    const endpoint = await newEndpoint()
+    await addDeliveries(pool, endpoint, 1, 3, 'now()')
+    let removing: Promise<unknown> = Promise.resolve()
+    await transaction(pool, async (tx) => {
+      await tx.query('select from webhook_deliveries where endpoint_id = $1 and position = 2 for update', [endpoint.endpointId])
+      removing = removeEndpoint(pool, endpoint.endpointId)
+      await until('the others are gone', async () => (await count('webhook_deliveries', endpoint.endpointId)) === 1)
+      assert.deepEqual([await exists(endpoint.endpointId), await blocked()], [true, 0])
+    })
+    await removing
+    assert.deepEqual([await exists(endpoint.endpointId), await count('webhook_deliveries', endpoint.endpointId)], [false, 0])
+  })
+
+  test('that is killed leaves a disabled endpoint, and a second one does the rest', async () => {
+    const endpoint = await newEndpoint()
+    await addDeliveries(pool, endpoint, 1, 2_000, 'now()')
+    const other = createPool({ connectionString: databaseUrl }, () => {})
+    let isKilled = false
+    const removing = removeEndpoint(other, endpoint.endpointId, 1).then(
+      () => assert.fail('it was over too soon'),
+      () => {
+        isKilled = true
+      },
+    )
+    await until('it has begun', async () => (await count('webhook_deliveries', endpoint.endpointId)) < 2_000)
+    await until('it is killed', async () => {
+      await pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`,
+      )
+      return isKilled
+    })
+    await removing
+    await other.end()
+    assert.equal((await findEndpoint(pool, endpoint.endpointId)).status, 'DISABLED')
+    assert.ok((await count('webhook_deliveries', endpoint.endpointId)) > 0, 'it was in the middle')
+    await removeEndpoint(pool, endpoint.endpointId)
+    assert.deepEqual([await exists(endpoint.endpointId), await count('webhook_deliveries', endpoint.endpointId)], [false, 0])
+  })
+})
+
+async function blocked(): Promise<number> {
+  const { rows } = await pool.query(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+  return rows[0].count
+}
+
+describe('a test of an endpoint', () => {
+  test('goes to that endpoint alone, whatever kinds it wants, and what came of it is found', async () => {
+    const endpoint = await newEndpoint(['sms.sent'])
+    const { endpointId, accountId } = endpoint
+    const sibling = await addEndpoint(pool, { accountId, url: `${URL}/all` })
+    const asked = await testEndpoint(pool, endpointId)
+    const outcome = awaitTest(pool, asked)
+    await routeEvents(pool)
+    const { rows } = await pool.query('select position, event_id, data from events where account_id = $1', [accountId])
+    assert.deepEqual([rows.length, rows[0].data], [1, { endpointId }])
+    assert.deepEqual([await count('webhook_deliveries', endpointId), await count('webhook_deliveries', sibling.endpointId)], [1, 0])
+    await tried(endpoint, rows[0].position, { status: 503, answer: 'Later' })
+    const { attemptedAt, ...found } = await outcome
+    const attempt = {
+      eventId: rows[0].event_id,
+      type: 'webhook.test',
+      attempt: 1,
+      status: 503,
+      error: null,
+      durationMs: 12,
+      answer: 'Later',
+    }
+    assert.deepEqual(found, { endpointId, ...attempt })
+  })
+
+  test('is found behind thousands of other events, and apart from another test of the same endpoint', async () => {
+    const endpoint = await newEndpoint()
+    const { accountId, endpointId } = endpoint
+    const first = await testEndpoint(pool, endpointId)
+    await routeEvents(pool)
+    await pool.query(
+      `insert into events (account_id, position, event_id, kind, occurred_at, data)
+       select $1, nextval('event_positions'), gen_random_uuid(), 'message.sent', now(), '{}' from generate_series(1, 6000)`,
+      [accountId],
+    )
+    const second = await testEndpoint(pool, endpointId)
+    await routeEvents(pool)
+    const { rows } = await pool.query(`select position from events where account_id = $1 and kind = 'webhook.test' order by position`, [
+      accountId,
+    ])
+    await tried(endpoint, rows[1].position, { status: 204 })
+    await tried(endpoint, rows[0].position, { error: 'it did not answer within 15 s' })
+    assert.equal((await awaitTest(pool, { ...second, after: 0 })).status, 204)
+    const { status, error } = await awaitTest(pool, first)
+    assert.deepEqual([status, error], [null, 'it did not answer within 15 s'])
+  })
+
+  test('that nothing comes of says how far it got', async () => {
+    const { endpointId } = await newEndpoint()
+    const asked = await testEndpoint(pool, endpointId)
+    assert.equal(
+      await sentence(awaitTest(pool, asked, 1)),
+      'No worker took the test up within 0.001 s: is "herald serve" running, with the role webhooks? It is posted once one runs.',
+    )
+    await routeEvents(pool)
+    assert.match(await sentence(awaitTest(pool, asked, 1)), /^The test was not posted within 0\.001 s: others that are due go first/)
+    await disableEndpoint(pool, endpointId)
+    const disabled = `The endpoint ${endpointId} is disabled; "herald webhook enable ${endpointId}" comes first.`
+    assert.equal(await sentence(testEndpoint(pool, endpointId)), disabled)
+  })
+})
+
+describe('attempts', () => {
+  test('are shown newest first, those of an event or those that failed, in however many portions they are read', async () => {
+    const endpoint = await newEndpoint()
+    const { endpointId, accountId } = endpoint
+    const events = [await routed(accountId), await routed(accountId, 'message.read')]
+    // Their times are after the events', and some are the same.
+    const begin = Date.now() + 60_000
+    const made: { event: number; status?: number; error?: string }[] = []
+    for (let n = 0; n < 24; n += 1) {
+      const result = n % 4 === 0 ? { error: 'it was out of reach' } : { status: n % 4 === 1 ? 200 : 301 }
+      made.push({ event: n % 2, ...result })
+      const position = events[n % 2]?.position as number
+      await tried(endpoint, position, { ...result, answer: `${n}`, at: new Date(begin + Math.floor(n / 3) * 1_000).toISOString() })
+    }
+    const other = await newEndpoint()
+    await tried(other, (await routed(other.accountId)).position, { status: 500 })
+    const read = async (filter: { eventId?: string; failedOnly?: boolean; limit: number }, portionRows: number) =>
+      (await listAttempts(pool, endpointId, filter, portionRows)).map(({ attemptedAt, answer }) => [attemptedAt.getTime(), Number(answer)])
+    for (const portionRows of [1, 2, 5, 24, 100]) {
+      const all = await read({ limit: 100 }, portionRows)
+      assert.deepEqual(new Set(all.map(([, n]) => n)).size, 24, `in portions of ${portionRows}`)
+      assert.deepEqual(
+        all.map(([at]) => at),
+        all.map(([at]) => at as number).sort((a, b) => b - a),
+      )
+      assert.deepEqual(
+        (await read({ limit: 4 }, portionRows)).map(([at]) => at),
+        all.slice(0, 4).map(([at]) => at),
+      )
+      const failed = (await read({ failedOnly: true, limit: 100 }, portionRows)).map(([, n]) => n as number)
+      assert.deepEqual(
+        failed.sort((a, b) => a - b),
+        made.flatMap(({ status }, n) => (status === 200 ? [] : [n])),
+      )
+      const ofOne = (await read({ eventId: events[1]?.id as string, limit: 100 }, portionRows)).map(([, n]) => n as number)
+      assert.deepEqual(
+        ofOne.sort((a, b) => a - b),
+        made.flatMap(({ event }, n) => (event === 1 ? [n] : [])),
+      )
+    }
+    const [newest] = await listAttempts(pool, endpointId, { limit: 1 })
+    assert.deepEqual([newest?.eventId, newest?.type, newest?.attempt], [events[1]?.id, 'message.read', 1])
+  })
+
+  test('of an event that is not the account’s are refused; those of one that has left the log are still shown', async () => {
+    const [one, two] = [await newEndpoint(), await newEndpoint()]
+    const { id, position } = await routed(one.accountId)
+    await tried(one, position, { status: 200 })
+    const missing = (eventId: string) => `Account ${two.accountId} has no event ${eventId} in its log, which keeps them for 30 days.`
+    for (const eventId of [id, randomUUID(), 'x'])
+      assert.equal(await sentence(listAttempts(pool, two.endpointId, { eventId, limit: 1 })), missing(eventId))
+    await pool.query('delete from events where event_id = $1', [id])
+    const [attempt] = await listAttempts(pool, one.endpointId, { limit: 1 })
+    assert.deepEqual([attempt?.eventId, attempt?.status, attempt?.answer], [null, 200, null])
+  })
+})

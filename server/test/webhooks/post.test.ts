@@ -1,0 +1,604 @@
+import assert from 'node:assert/strict'
+import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import { after, describe, test } from 'node:test'
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
+import { gzipSync } from 'node:zlib'
+import { isPublicAddress } from '../../src/public-host.ts'
+import { createConnector } from '../../src/webhooks/address.ts'
+import { createDestination, type DestinationOptions, type Post } from '../../src/webhooks/post.ts'
+import { until } from '../support/until.ts'
+
+type Asked = { head: string; body: string; connection: number; nth: number; socket: Socket }
+type Answering = (asked: Asked) => string | Buffer | undefined
+
+const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
+const CLOSED = 'the connection was closed before there was an answer'
+
+/** An endpoint that says exactly what a test wants, valid HTTP or not, and remembers what it was asked. */
+async function serve(answering: Answering, { host = '127.0.0.1', tls }: { host?: string; tls?: Certificate } = {}) {
+  const asked: Asked[] = []
+  const sockets: Socket[] = []
+  function take(socket: Socket): void {
+    const connection = sockets.push(socket)
+    let received = ''
+    let nth = 0
+    socket.on('error', () => {})
+    socket.on('data', (chunk) => {
+      received += chunk.toString('utf8')
+      for (;;) {
+        const [head = '', rest] = received.split(/\r\n\r\n(.*)/s)
+        const length = Number(/content-length: (\d+)/.exec(head)?.[1])
+        if (rest === undefined || Buffer.byteLength(rest) < length) return
+        const body = Buffer.from(rest).subarray(0, length).toString()
+        received = rest.slice(body.length)
+        nth += 1
+        const one = { head, body, connection, nth, socket }
+        asked.push(one)
+        const answer = answering(one)
+        if (answer !== undefined) socket.write(answer)
+      }
+    })
+  }
+  const server: Server = tls === undefined ? createServer(take) : createTlsServer({ key: tls.key, cert: tls.cert }, take)
+  server.listen(0, host)
+  await once(server, 'listening')
+  after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const { port } = server.address() as { port: number }
+  return { port, url: `http://${host}:${port}/hook?a=b`, asked, sockets, server }
+}
+
+function open(url: string, options: Partial<DestinationOptions> = {}) {
+  const destination = createDestination(url, { connections: 4, allowPrivate: true, timeoutMs: 3_000, ...options })
+  after(() => destination.close())
+  return (post: Partial<Post> = {}) => destination.post({ headers: { 'content-type': 'application/json' }, body: '{}', ...post })
+}
+
+/** What comes of one call that is answered so. */
+async function answered(answer: string | Buffer | Answering, timeoutMs = 3_000) {
+  const { url, asked, sockets } = await serve(typeof answer === 'function' ? answer : () => answer)
+  const attempted = await open(url, { timeoutMs })()
+  return { ...attempted, asked, sockets }
+}
+
+describe('a call', () => {
+  test('posts the body as it is, with the headers given, to the path and query of the URL', async () => {
+    const { url, asked, port } = await serve(() => OK)
+    const body = '{"text":"Zażółć 👍"}'
+    const attempted = await open(url)({
+      headers: { 'webhook-id': 'id', 'content-type': 'application/json', 'user-agent': 'herald/1' },
+      body,
+    })
+    const { durationMs, ...rest } = attempted
+    assert.deepEqual(rest, { status: 200, error: undefined, retryAfterMs: undefined, answer: 'ok', isStopped: false })
+    assert.ok(Number.isInteger(durationMs) && durationMs >= 0 && durationMs < 3_000)
+    const lines = asked[0]?.head.split('\r\n') ?? []
+    assert.equal(lines[0], 'POST /hook?a=b HTTP/1.1')
+    assert.deepEqual(lines.slice(1).sort(), [
+      'connection: keep-alive',
+      `content-length: ${Buffer.byteLength(body)}`,
+      'content-type: application/json',
+      `host: 127.0.0.1:${port}`,
+      'user-agent: herald/1',
+      'webhook-id: id',
+    ])
+    assert.equal(asked[0]?.body, body)
+  })
+
+  test('keeps its connection for the next one, and has no more of them than it may', async () => {
+    const { url, sockets } = await serve(() => OK)
+    const post = open(url, { connections: 3 })
+    for (let index = 0; index < 20; index += 1) assert.equal((await post()).status, 200)
+    // A connection is free a moment after its answer has come; a call that is made at once gets another one.
+    assert.ok(sockets.length <= 2, `${sockets.length}`)
+    const attempts = await Promise.all(Array.from({ length: 60 }, () => post()))
+    assert.ok(attempts.every(({ status }) => status === 200))
+    assert.equal(sockets.length, 3)
+  })
+
+  test('returns whatever status there is, follows no redirect, and asks for nothing at its location', async () => {
+    const inside = await serve(() => OK)
+    for (const status of [200, 201, 204, 299, 300, 301, 302, 303, 304, 307, 308, 400, 401, 404, 410, 418, 429, 500, 502, 503, 599]) {
+      const body = status === 204 || status === 304 ? '' : 'content-length: 0\r\n'
+      const result = await answered(`HTTP/1.1 ${status} So\r\nlocation: ${inside.url}\r\nrefresh: 0; url=${inside.url}\r\n${body}\r\n`)
+      assert.deepEqual([result.status, result.error, result.answer, result.asked.length], [status, undefined, '', 1])
+    }
+    assert.equal(inside.sockets.length, 0)
+  })
+
+  test('tells how long to wait, from seconds or a date, and nothing where that is neither', async () => {
+    const waiting = async (value: string) =>
+      (await answered(`HTTP/1.1 429 No\r\nretry-after: ${value}\r\ncontent-length: 0\r\n\r\n`)).retryAfterMs
+    assert.equal(await waiting('120'), 120_000)
+    assert.equal(await waiting('0'), 0)
+    assert.equal(await waiting('9'.repeat(400)), Number.MAX_SAFE_INTEGER)
+    assert.equal(await waiting('120\r\nretry-after: 5'), 120_000)
+    const inAnHour = (await waiting(new Date(Date.now() + 3_600_000).toUTCString())) ?? 0
+    assert.ok(inAnHour > 3_590_000 && inAnHour <= 3_600_000, `${inAnHour}`)
+    assert.equal(await waiting('Wed, 21 Oct 2015 07:28:00 GMT'), 0)
+    for (const value of ['', '-1', '1.5', '1e3', '0x10', 'soon', '2099-01-01', 'Wed, 99 Oct 2015 07:28:00 GMT', '10, 20', '１０']) {
+      assert.equal(await waiting(value), undefined, value)
+    }
+  })
+})
+
+describe('an answer', () => {
+  test('is kept up to 1 KiB as text that any database takes', async () => {
+    const text = async (body: Buffer, headers = '') =>
+      (await answered(Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\n${headers}content-length: ${body.length}\r\n\r\n`), body]))).answer
+    assert.equal(await text(Buffer.from('ż'.repeat(600))), 'ż'.repeat(512))
+    assert.equal(await text(Buffer.from(`x${'ż'.repeat(600)}`)), `x${'ż'.repeat(511)}`)
+    assert.equal(await text(Buffer.from(`xx${'👍'.repeat(600)}`)), `xx${'👍'.repeat(255)}`)
+    assert.equal(await text(Buffer.from('a\0b\0')), 'ab')
+    assert.equal(await text(Buffer.from([0x61, 0xff, 0xfe, 0x62])), 'a\ufffd\ufffdb')
+    assert.equal(await text(Buffer.from([0x61, 0xf0, 0x9f, 0x91])), 'a')
+    // A surrogate in what would be UTF-8 if it were allowed there.
+    assert.equal(await text(Buffer.from([0xed, 0xa0, 0x80, 0x61])), '\ufffd\ufffd\ufffda')
+    for (let index = 0; index < 20; index += 1) {
+      const kept = await text(randomBytes(2000))
+      assert.ok(kept.isWellFormed() && !kept.includes('\0') && kept.length <= 1024)
+    }
+    const packed = gzipSync('x'.repeat(1_000_000))
+    const kept = await text(packed, 'content-encoding: gzip\r\n')
+    assert.ok(kept.length <= 1024 && !kept.includes('xxx'))
+  })
+
+  test('in pieces is put together', async () => {
+    const { url } = await serve(
+      () => 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nHe\r\n3;a=b\r\nllo\r\n0\r\nx-trailer: 1\r\n\r\n',
+    )
+    assert.equal((await open(url)()).answer, 'Hello')
+    const untilClosed = await answered(({ socket }) => void socket.end('HTTP/1.0 200 OK\r\n\r\nHello'))
+    assert.deepEqual([untilClosed.status, untilClosed.answer], [200, 'Hello'])
+  })
+
+  for (const [what, length] of [
+    ['10 MB', `content-length: ${10 * 1024 * 1024}`],
+    ['no end', 'transfer-encoding: chunked'],
+  ] as const) {
+    test(`of ${what} is read up to 64 KiB; then the connection is cut, and the status counts`, async () => {
+      let written = 0
+      const chunk = Buffer.from(length.startsWith('content') ? 'y'.repeat(4096) : `1000\r\n${'y'.repeat(4096)}\r\n`)
+      const result = await answered(({ socket }) => {
+        socket.write(`HTTP/1.1 202 Taken\r\n${length}\r\n\r\n`)
+        const write = () => {
+          while (!socket.destroyed && socket.write(chunk)) written += chunk.length
+        }
+        socket.on('drain', write)
+        write()
+        return undefined
+      })
+      assert.deepEqual([result.status, result.error, result.answer], [202, undefined, 'y'.repeat(1024)])
+      await until('the connection is cut', () => result.sockets[0]?.destroyed)
+      // The rest is what the system took into its buffers.
+      assert.ok(written < 9 * 1024 * 1024, `${written} bytes`)
+      assert.equal(result.asked.length, 1)
+    })
+  }
+
+  test('of exactly 64 KiB leaves the connection as it is', async () => {
+    const { url, sockets } = await serve(() => `HTTP/1.1 200 OK\r\ncontent-length: 65536\r\n\r\n${'y'.repeat(65_536)}`)
+    const post = open(url, { connections: 1 })
+    for (let index = 0; index < 3; index += 1) assert.equal((await post()).answer, 'y'.repeat(1024))
+    assert.equal(sockets.length, 1)
+  })
+
+  test('whose body trickles is cut at the deadline, and its status counts', async () => {
+    const result = await answered(({ socket }) => {
+      const trickle = setInterval(() => socket.write('.'), 20)
+      socket.on('close', () => clearInterval(trickle))
+      return 'HTTP/1.1 200 OK\r\ncontent-length: 60000\r\n\r\n'
+    }, 300)
+    assert.equal(result.status, 200)
+    assert.match(result.answer, /^\.+$/)
+    assert.ok(result.durationMs >= 295 && result.durationMs < 2_000, `${result.durationMs} ms`)
+    await until('the connection is cut', () => result.sockets[0]?.destroyed)
+  })
+
+  test('that breaks off in its body counts by its status', async () => {
+    for (const end of ['resetAndDestroy', 'destroy', 'end'] as const) {
+      const result = await answered(({ socket }) => {
+        socket.write('HTTP/1.1 500 No\r\ncontent-length: 100\r\n\r\nhalf', () => setTimeout(() => socket[end](), 50))
+        return undefined
+      })
+      assert.deepEqual([result.status, result.error, result.answer, result.asked.length], [500, undefined, 'half', 1], end)
+    }
+  })
+
+  test('before the answer, such as 103, is passed over, but not for ever', async () => {
+    const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
+    assert.deepEqual((await answered(`${hints}HTTP/1.1 102 Processing\r\n\r\n${OK}`)).status, 200)
+    const flood = await answered(hints.repeat(20) + OK)
+    assert.deepEqual([flood.status, flood.error], [undefined, 'it answers with 103 again and again'])
+    const alone = await answered(({ socket }) => void socket.end(hints))
+    assert.deepEqual([alone.status, alone.error], [undefined, CLOSED])
+  })
+
+  for (const [what, answer, error] of [
+    ['100', `HTTP/1.1 100 Continue\r\n\r\n${OK}`, 'its answer is a status that was not asked for: 100 or 101'],
+    [
+      '101',
+      'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n',
+      'its answer is a status that was not asked for: 100 or 101',
+    ],
+    ['a header of 20 KiB', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 'the headers of its answer are over 16 KiB'],
+    ['2000 headers', `HTTP/1.1 200 OK\r\n${'x-header: y\r\n'.repeat(2000)}\r\n`, 'the headers of its answer are over 16 KiB'],
+    ['SSH', 'SSH-2.0-OpenSSH_9.2\r\n', 'its answer is not HTTP'],
+    ['HTTP/2', Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]), 'its answer is not HTTP'],
+    ['HTTP/0.9', '<html></html>', 'its answer is not HTTP'],
+    ['a status of two digits', 'HTTP/1.1 20 OK\r\n\r\n', 'its answer is not HTTP'],
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nok', 'its answer is not HTTP'],
+    ['a header with NUL', 'HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n', 'its answer is not HTTP'],
+    ['random bytes', Buffer.from('fefdfcfb', 'hex'), 'its answer is not HTTP'],
+  ] as const) {
+    test(`of ${what} is an error in plain words`, async () => {
+      const result = await answered(answer)
+      assert.deepEqual([result.status, result.error, result.answer, result.isStopped], [undefined, error, '', false])
+      assert.equal(result.asked.length, 1)
+    })
+  }
+})
+
+describe('no answer', () => {
+  test('in time is an error, after silence or a trickle of headers, and the connection is cut', async () => {
+    const silence = await answered(() => undefined, 200)
+    assert.deepEqual([silence.status, silence.error, silence.isStopped], [undefined, 'no answer within 0.2 s', false])
+    const trickle = await answered(({ socket }) => {
+      const timer = setInterval(() => socket.write('x-header: y\r\n'), 20)
+      socket.on('close', () => clearInterval(timer))
+      return 'HTTP/1.1 200 OK\r\n'
+    }, 200)
+    assert.deepEqual([trickle.status, trickle.error], [undefined, 'no answer within 0.2 s'])
+    for (const { durationMs, sockets } of [silence, trickle]) {
+      assert.ok(durationMs >= 195 && durationMs < 2_000, `${durationMs} ms`)
+      await until('the connection is cut', () => sockets[0]?.destroyed)
+    }
+  })
+
+  test('in time includes the time that a call waits for a connection', async () => {
+    const { url } = await serve(() => undefined)
+    const post = open(url, { connections: 1, timeoutMs: 300 })
+    for (const { error, durationMs } of await Promise.all([post(), post(), post()])) {
+      assert.equal(error, 'no answer within 0.3 s')
+      assert.ok(durationMs >= 295 && durationMs < 2_000, `${durationMs} ms`)
+    }
+  })
+
+  test('where a connection is not made in time counts too', async () => {
+    const connector = createConnector({ allowPrivate: true, lookup: () => new Promise(() => {}) })
+    const attempted = await open('http://hooks.example.com', { connector, timeoutMs: 200 })()
+    assert.deepEqual([attempted.status, attempted.error], [undefined, 'no answer within 0.2 s'])
+  })
+
+  test('since nobody listens, or the name is unknown, is an error in plain words', async () => {
+    const { url, server } = await serve(() => OK)
+    server.close()
+    assert.equal((await open(url)()).error, 'the connection was refused')
+    const lookup = async () => ['127.0.0.2', '127.0.0.3'].map((address) => ({ address, family: 4 }))
+    const connector = createConnector({ allowPrivate: true, lookup })
+    assert.equal((await open(url.replace('127.0.0.1', 'hooks.example.com'), { connector })()).error, 'the connection was refused')
+    for (const [code, error] of [
+      ['ENOTFOUND', 'the name of the host was not found'],
+      ['EAI_AGAIN', 'the name of the host could not be looked up'],
+      ['ESOMETHING', 'the call failed: ESOMETHING'],
+    ]) {
+      const connector = createConnector({
+        allowPrivate: true,
+        lookup: () => Promise.reject(Object.assign(new Error('at 10.0.0.1'), { code })),
+      })
+      assert.equal((await open('http://hooks.example.com', { connector })()).error, error)
+    }
+  })
+
+  test('never throws, whatever it is given', async () => {
+    const post = open((await serve(() => OK)).url)
+    assert.equal((await post({ headers: { a: 'b\r\nc: d' } })).status, undefined)
+    assert.equal((await post({ headers: { 'a b': 'c' } })).status, undefined)
+    for (const url of ['', 'http://', 'ftp://a.example.com', 'nonsense']) assert.notEqual((await open(url)()).error, undefined)
+  })
+})
+
+describe('a kept connection', () => {
+  for (const end of ['destroy', 'end', 'resetAndDestroy'] as const) {
+    test(`that is closed just as it is used (${end}) costs nothing: the call is made again at once, on a new one`, async () => {
+      const { url, asked, sockets } = await serve(({ nth, socket }) => {
+        if (nth === 1) return OK
+        socket[end]()
+        return undefined
+      })
+      const post = open(url, { connections: 4 })
+      // All four are stale, so that another kept one would not do.
+      await Promise.all(Array.from({ length: 4 }, () => post()))
+      assert.equal(sockets.length, 4)
+      const attempted = await post({ body: 'again' })
+      assert.deepEqual([attempted.status, attempted.error], [200, undefined])
+      assert.deepEqual(
+        asked.slice(4).map(({ body, nth }) => [body, nth]),
+        [
+          ['again', 2],
+          ['again', 1],
+        ],
+      )
+    })
+  }
+
+  test('is replaced at once also where no other is free, and not by one that may be stale as well', async () => {
+    const waiting = new Map<string, Socket>()
+    const answer = (...bodies: string[]) => {
+      for (const body of bodies) waiting.get(body)?.write(OK)
+    }
+    const { url, asked } = await serve(({ body, nth, socket }) => {
+      waiting.set(body, socket)
+      if (body === '{}') return OK
+      if (body === 'first' && nth > 1) socket.destroy()
+      // It has the place of the first one by now, and keeps it until that one has come again.
+      if (body === 'third') answer('second')
+      if (body === 'first') answer('first', 'third')
+      return undefined
+    })
+    const post = open(url, { connections: 2 })
+    await Promise.all([post(), post()])
+    const attempts = await Promise.all(['first', 'second', 'third'].map((body) => post({ body })))
+    assert.deepEqual(
+      attempts.map(({ status }) => status),
+      [200, 200, 200],
+    )
+    assert.deepEqual(
+      asked.filter(({ body }) => body === 'first').map(({ nth }) => nth),
+      [2, 1],
+    )
+  })
+
+  test('is tried again once, not more often', async () => {
+    let isDown = false
+    const { url, asked } = await serve(({ socket }) => (isDown ? void socket.resetAndDestroy() : OK))
+    const post = open(url, { connections: 1 })
+    await post()
+    isDown = true
+    assert.equal((await post()).error, CLOSED)
+    assert.equal(asked.length, 3)
+  })
+
+  test('is not used any more once the other side has closed it', async () => {
+    const { url, asked, sockets } = await serve(() => OK)
+    const post = open(url, { connections: 1 })
+    await post()
+    for (const end of ['end', 'resetAndDestroy'] as const) {
+      const socket = sockets.at(-1)
+      socket?.[end]()
+      await until('it is closed', () => socket?.closed)
+      assert.equal((await post()).status, 200)
+    }
+    assert.deepEqual(
+      asked.map(({ connection, nth }) => [connection, nth]),
+      [
+        [1, 1],
+        [2, 1],
+        [3, 1],
+      ],
+    )
+  })
+
+  test('that is new is no stale one: what it does counts, and nothing is sent twice', async () => {
+    for (const end of ['destroy', 'end', 'resetAndDestroy'] as const) {
+      const result = await answered(({ socket }) => void socket[end]())
+      assert.deepEqual([result.error, result.asked.length], [CLOSED, 1], end)
+    }
+  })
+
+  test('that breaks off after a part of the answer is no stale one', async () => {
+    const { url, asked } = await serve(({ nth, socket }) => (nth === 1 ? OK : void socket.end('HTTP/1.1 2')))
+    const post = open(url, { connections: 1 })
+    await post()
+    assert.equal((await post()).status, undefined)
+    assert.equal(asked.length, 2)
+  })
+})
+
+describe('stopping', () => {
+  test('ends calls at once, and says that it was us; an answer that was there already counts', async () => {
+    const { url, asked, sockets } = await serve(({ body }) =>
+      body === 'silence' ? undefined : 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome',
+    )
+    const post = open(url, { connections: 64, timeoutMs: 20_000 })
+    const stopping = new AbortController()
+    const warnings: Error[] = []
+    const warn = (warning: Error) => warnings.push(warning)
+    process.on('warning', warn)
+    const silent = Array.from({ length: 40 }, () => post({ body: 'silence', signal: stopping.signal }))
+    const begun = post({ body: 'begun', signal: stopping.signal })
+    await until('all are there', () => asked.length === 41)
+    // The answer has come by then: what is sent after it comes after it.
+    await until('an answer', async () => (await post({ body: 'begun', signal: AbortSignal.timeout(100) })).status)
+    stopping.abort()
+    for (const { status, error, isStopped, durationMs } of await Promise.all(silent)) {
+      assert.deepEqual([status, error, isStopped], [undefined, 'stopped before there was an answer', true])
+      assert.ok(durationMs < 10_000)
+    }
+    const { status, answer, isStopped } = await begun
+    assert.deepEqual([status, answer, isStopped], [200, 'some', false])
+    await until('the connections are cut', () => sockets.every(({ destroyed }) => destroyed))
+    const { length } = asked
+    assert.equal((await post({ signal: stopping.signal })).isStopped, true)
+    assert.equal(asked.length, length)
+    process.off('warning', warn)
+    assert.deepEqual(warnings, [])
+  })
+
+  test('keeps a call that still waits for a connection from ever going out', async () => {
+    const { url, asked, sockets } = await serve(({ body }) => (body === 'first' ? undefined : OK))
+    const post = open(url, { connections: 1 })
+    const first = post({ body: 'first' })
+    const stopping = new AbortController()
+    const others = Array.from({ length: 5 }, () => post({ body: 'other', signal: stopping.signal }))
+    await until('the first has the connection', () => asked.length === 1)
+    stopping.abort()
+    for (const { isStopped } of await Promise.all(others)) assert.equal(isStopped, true)
+    sockets[0]?.write(OK)
+    assert.equal((await first).status, 200)
+    assert.equal((await post({ body: 'later' })).status, 200)
+    assert.deepEqual(
+      asked.map(({ body }) => body),
+      ['first', 'later'],
+    )
+  })
+
+  test('by closing ends the calls that are under way, and those after it', async () => {
+    const { url, asked, sockets } = await serve(() => undefined)
+    const destination = createDestination(url, { connections: 1, allowPrivate: true })
+    const calls = [1, 2, 3].map(() => destination.post({ headers: {}, body: '{}' }))
+    await until('one is there', () => asked.length === 1)
+    await destination.close()
+    calls.push(destination.post({ headers: {}, body: '{}' }))
+    for (const { isStopped, status } of await Promise.all(calls)) assert.deepEqual([isStopped, status], [true, undefined])
+    await until('the connection is cut', () => sockets[0]?.destroyed)
+    await destination.close()
+  })
+})
+
+type Certificate = { key: string; cert: string }
+
+/** A certificate for a name, signed by itself, written out as X.509 has it. */
+function certify(name: string, [from, to]: [string, string] = ['20200101000000Z', '21200101000000Z']): Certificate {
+  const der = (tag: number, ...parts: (Buffer | string)[]) => {
+    const content = Buffer.concat(parts.map((part) => Buffer.from(part as string)))
+    const size = content.length
+    const length = size < 128 ? [size] : size < 256 ? [0x81, size] : [0x82, size >> 8, size & 255]
+    return Buffer.concat([Buffer.from([tag, ...length]), content])
+  }
+  const SEQUENCE = 0x30
+  const oid = (hex: string) => der(0x06, Buffer.from(hex, 'hex'))
+  const bits = (content: Buffer) => der(0x03, Buffer.from([0]), content)
+  const extension = (hex: string, content: Buffer) => der(SEQUENCE, oid(hex), der(0x04, content))
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const ecdsaWithSha256 = der(SEQUENCE, oid('2a8648ce3d040302'))
+  const subject = der(SEQUENCE, der(0x31, der(SEQUENCE, oid('550403'), der(0x0c, name))))
+  const isAuthority = extension('551d13', der(SEQUENCE, der(0x01, Buffer.from([255]))))
+  const names = extension('551d11', der(SEQUENCE, der(0x82, name)))
+  const signed = der(
+    SEQUENCE,
+    der(0xa0, der(0x02, Buffer.from([2]))),
+    der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
+    ecdsaWithSha256,
+    subject,
+    der(SEQUENCE, der(0x18, from), der(0x18, to)),
+    subject,
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(0xa3, der(SEQUENCE, isAuthority, names)),
+  )
+  const cert = der(SEQUENCE, signed, ecdsaWithSha256, bits(sign('sha256', signed, privateKey))).toString('base64')
+  return {
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    cert: `-----BEGIN CERTIFICATE-----\n${cert.match(/.{1,64}/g)?.join('\n')}\n-----END CERTIFICATE-----\n`,
+  }
+}
+
+describe('over TLS, to hosts of the public internet only', () => {
+  const ours = certify('hooks.example.com')
+
+  /** To 127.0.0.2, which counts as public here, and is what all names resolve to. */
+  async function secure(
+    certificate: Certificate,
+    { ca = certificate.cert, answering = () => OK }: { ca?: string; answering?: Answering } = {},
+  ) {
+    const endpoint = await serve(answering, { host: '127.0.0.2', tls: certificate })
+    const connector = createConnector({
+      allowPrivate: false,
+      isAllowed: (address) => address === '127.0.0.2' || isPublicAddress(address),
+      lookup: async () => [{ address: '127.0.0.2', family: 4 }],
+      tls: { ca },
+    })
+    return {
+      ...endpoint,
+      open: (host: string) => open(`https://${host}:${endpoint.port}/`, { connections: 1, allowPrivate: false, connector }),
+    }
+  }
+
+  test('the right name passes, is told in the greeting, and its connection is kept', async () => {
+    const { open, sockets, asked, port } = await secure(ours)
+    const post = open('hooks.example.com')
+    for (let index = 0; index < 5; index += 1) assert.equal((await post()).status, 200)
+    assert.equal(sockets.length, 1)
+    assert.equal((sockets[0] as TLSSocket & { servername: string }).servername, 'hooks.example.com')
+    assert.match(asked[0]?.head ?? '', new RegExp(`host: hooks.example.com:${port}`))
+  })
+
+  test('a name with a dot at its end passes, and is told without it', async () => {
+    const { open, sockets } = await secure(ours)
+    assert.equal((await open('hooks.example.com.')()).status, 200)
+    assert.equal((sockets[0] as TLSSocket & { servername: string }).servername, 'hooks.example.com')
+  })
+
+  test('a kept connection that is closed as it is used is replaced here, too', async () => {
+    const { open, asked } = await secure(ours, { answering: ({ nth, socket }) => (nth === 1 ? OK : void socket.destroy()) })
+    const post = open('hooks.example.com')
+    await post()
+    assert.equal((await post()).status, 200)
+    assert.equal(asked.length, 3)
+    const fresh = await secure(ours, { answering: ({ socket }) => void socket.destroy() })
+    assert.equal((await fresh.open('hooks.example.com')()).error, CLOSED)
+    assert.equal(fresh.asked.length, 1)
+  })
+
+  for (const [what, certificate, ca, error] of [
+    ['of another name', certify('other.example.com'), undefined, 'its certificate is for another name'],
+    ['that has expired', certify('hooks.example.com', ['20200101000000Z', '20210101000000Z']), undefined, 'its certificate has expired'],
+    ['of the future', certify('hooks.example.com', ['20990101000000Z', '21000101000000Z']), undefined, 'its certificate is not valid yet'],
+    ['of an unknown authority', certify('hooks.example.com'), ours.cert, 'its certificate is not from an authority that is trusted'],
+  ] as const) {
+    test(`a certificate ${what} is refused each time, and no request is sent`, async () => {
+      const { open, asked } = await secure(certificate, ca === undefined ? {} : { ca })
+      const post = open('hooks.example.com')
+      for (let index = 0; index < 3; index += 1) {
+        const attempted = await post()
+        assert.deepEqual([attempted.status, attempted.error], [undefined, error])
+      }
+      assert.deepEqual(asked, [])
+    })
+  }
+
+  test('what speaks no TLS is refused in plain words', async () => {
+    const plain = createServer((socket) => socket.on('error', () => {}).end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    plain.listen(0, '127.0.0.2')
+    await once(plain, 'listening')
+    after(() => plain.close())
+    const connector = createConnector({
+      allowPrivate: false,
+      isAllowed: () => true,
+      lookup: async () => [{ address: '127.0.0.2', family: 4 }],
+    })
+    const { port } = plain.address() as { port: number }
+    const { error } = await open(`https://hooks.example.com:${port}`, { allowPrivate: false, connector })()
+    assert.match(error ?? '', /^TLS failed: [a-z ]+$/)
+  })
+
+  test('a redirect into the inside is just a status', async () => {
+    const inside = await serve(() => OK)
+    const answering = () => `HTTP/1.1 307 Temporary Redirect\r\nlocation: ${inside.url}\r\ncontent-length: 0\r\n\r\n`
+    const { open } = await secure(ours, { answering })
+    assert.equal((await open('hooks.example.com')()).status, 307)
+    assert.equal(inside.sockets.length, 0)
+  })
+
+  test('http and private hosts are refused without a connection', async () => {
+    const inside = await serve(() => OK, { tls: certify('localhost') })
+    for (const [url, error] of [
+      [`https://127.0.0.1:${inside.port}`, /^127\.0\.0\.1 is not a host of the public internet/],
+      [`https://localhost:${inside.port}`, /^localhost is not a host/],
+      [`https://[::1]:${inside.port}`, /is not a host/],
+      [`http://hooks.example.com:${inside.port}`, /must begin with https/],
+    ] as const) {
+      const attempted = await open(url, { allowPrivate: false })()
+      assert.match(attempted.error ?? '', error)
+      assert.deepEqual([attempted.status, attempted.isStopped], [undefined, false])
+    }
+    const connector = createConnector({ allowPrivate: false, lookup: async () => [{ address: '127.0.0.1', family: 4 }] })
+    const attempted = await open(`https://hooks.example.com:${inside.port}`, { allowPrivate: false, connector })()
+    assert.equal(attempted.error, 'hooks.example.com resolves to an address that is not public')
+    assert.equal(inside.sockets.length, 0)
+  })
+})

@@ -1,0 +1,334 @@
+import assert from 'node:assert/strict'
+import { randomInt, randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { createPool, transaction } from '../../src/db/pool.ts'
+import { OperatorError } from '../../src/errors.ts'
+import { addEndpoint, disableEndpoint, removeEndpoint } from '../../src/webhooks/endpoints.ts'
+import { type ReplayProgress, replayAll, replayEvent, replayFailed } from '../../src/webhooks/replay.ts'
+import { recordAttempts } from '../../src/webhooks/results.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createCaller } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const { pool, url: databaseUrl } = await createTestDatabase()
+const HOUR_MS = 3_600_000
+const NOW = Date.now()
+const LONG_AGO = new Date(0)
+
+let urls = 0
+async function newEndpoint(accountId?: number, kinds?: Parameters<typeof addEndpoint>[1]['kinds']) {
+  urls += 1
+  const account = accountId ?? (await createCaller(pool)).accountId
+  return await addEndpoint(pool, { accountId: account, url: `https://hooks.example.com/${urls}`, kinds })
+}
+type Ids = { endpointId: number; accountId: number }
+
+/** Events in the log, a second apart, the last of them this many hours ago. Returns their positions. */
+async function logged(accountId: number, count: number, { kind = 'message.sent', hoursAgo = 1 } = {}): Promise<number[]> {
+  const { rows } = await pool.query(
+    `insert into events (account_id, position, event_id, kind, occurred_at, data, recorded_at)
+     select $1, nextval('event_positions'), gen_random_uuid(), $3, $4, '{}', $4::timestamptz - ($2::int - n) * interval '1 second'
+     from generate_series(1, $2::int) as n returning position`,
+    [accountId, count, kind, new Date(NOW - hoursAgo * HOUR_MS)],
+  )
+  return rows.map(({ position }) => position).sort((a, b) => a - b)
+}
+
+async function eventIdAt(position: number): Promise<string> {
+  return (await pool.query('select event_id from events where position = $1', [position])).rows[0].event_id
+}
+
+/** `due` as SQL. */
+async function deliver({ endpointId, accountId }: Ids, positions: number[], attempts: number, due: string): Promise<void> {
+  await pool.query(
+    `insert into webhook_deliveries (endpoint_id, account_id, position, attempts, due_at) select $1, $2, p, $4, ${due} from unnest($3::bigint[]) p`,
+    [endpointId, accountId, positions, attempts],
+  )
+}
+
+/** What is due now, by position, with the tries before. */
+async function due(endpointId: number): Promise<[position: number, attempts: number][]> {
+  const { rows } = await pool.query(
+    'select position, attempts from webhook_deliveries where endpoint_id = $1 and due_at <= now() order by position',
+    [endpointId],
+  )
+  return rows.map(({ position, attempts }) => [position, attempts])
+}
+
+const untried = (positions: number[]) => positions.map((position) => [position, 0])
+
+async function sentence(work: Promise<unknown>): Promise<string> {
+  const error = await work.then(
+    () => assert.fail('it was not refused'),
+    (error) => error,
+  )
+  assert.ok(error instanceof OperatorError, `${error.stack}`)
+  return error.message
+}
+
+describe('a replay of one event', () => {
+  test('makes it due as if it had never been tried, whether it was taken, failed, or waits; one on its way is left alone', async () => {
+    const endpoint = await newEndpoint(undefined, ['sms.sent'])
+    const [taken, failed, waiting, onItsWay] = (await logged(endpoint.accountId, 4)) as [number, number, number, number]
+    await deliver(endpoint, [failed], 10, 'null')
+    await deliver(endpoint, [waiting], 4, `now() + interval '2 hours'`)
+    await deliver(endpoint, [onItsWay], 3, 'now()')
+    const { endpointId } = endpoint
+    for (const position of [taken, failed, waiting]) {
+      const result = await replayEvent(pool, endpointId, await eventIdAt(position))
+      assert.deepEqual(result, { endpointId, replayed: 1, alreadyDue: 0 })
+    }
+    for (const position of [onItsWay, taken]) {
+      const result = await replayEvent(pool, endpointId, await eventIdAt(position))
+      assert.deepEqual(result, { endpointId, replayed: 0, alreadyDue: 1 })
+    }
+    assert.deepEqual(await due(endpointId), [...untried([taken, failed, waiting]), [onItsWay, 3]])
+  })
+
+  test('neither waits for a result that is being written nor undoes it', async () => {
+    const endpoint = await newEndpoint()
+    const [position] = (await logged(endpoint.accountId, 1)) as [number]
+    await deliver(endpoint, [position], 10, 'null')
+    const eventId = await eventIdAt(position)
+    await transaction(pool, async (tx) => {
+      await tx.query('update webhook_deliveries set attempts = 7 where endpoint_id = $1', [endpoint.endpointId])
+      assert.equal((await replayEvent(pool, endpoint.endpointId, eventId)).replayed, 0)
+    })
+    assert.equal((await replayEvent(pool, endpoint.endpointId, eventId)).replayed, 1)
+    assert.deepEqual(await due(endpoint.endpointId), untried([position]))
+  })
+
+  test('of another account, or that does not exist, is one sentence', async () => {
+    const [endpoint, other] = [await newEndpoint(), await newEndpoint()]
+    const [position] = (await logged(other.accountId, 1)) as [number]
+    for (const eventId of [await eventIdAt(position), randomUUID(), 'x']) {
+      const missing = `Account ${endpoint.accountId} has no event ${eventId} in its log, which keeps them for 30 days.`
+      assert.equal(await sentence(replayEvent(pool, endpoint.endpointId, eventId)), missing)
+    }
+    assert.deepEqual(await due(endpoint.endpointId), [])
+  })
+})
+
+describe('a replay of those that failed', () => {
+  test('takes those given up and those that wait for another try, of events since the time, and no others', async () => {
+    const endpoint = await newEndpoint()
+    const sibling = await newEndpoint(endpoint.accountId)
+    const old = await logged(endpoint.accountId, 2, { hoursAgo: 3 })
+    const [gone, waiting, untouched, onItsWay, givenUp] = (await logged(endpoint.accountId, 5)) as [number, number, number, number, number]
+    for (const { endpointId, accountId } of [endpoint, sibling])
+      await deliver({ endpointId, accountId }, [...old, gone, givenUp], 10, 'null')
+    await deliver(endpoint, [waiting], 1, `now() + interval '5 minutes'`)
+    await deliver(endpoint, [untouched], 0, `now() + interval '5 minutes'`)
+    await deliver(endpoint, [onItsWay], 2, 'now()')
+    // Past its 30 days, and so without anything that could be posted.
+    await pool.query('delete from events where position = $1', [gone])
+    const { endpointId } = endpoint
+    const result = await replayFailed(pool, endpointId, new Date(NOW - 2 * HOUR_MS), { portionRows: 2 })
+    assert.deepEqual(result, { endpointId, replayed: 2, alreadyDue: 1 })
+    assert.deepEqual(
+      await due(endpointId),
+      [
+        [waiting, 0],
+        [onItsWay, 2],
+        [givenUp, 0],
+      ].sort(([a = 0], [b = 0]) => a - b),
+    )
+    assert.deepEqual(await due(sibling.endpointId), [])
+  })
+})
+
+describe('a replay of everything', () => {
+  test('takes the account’s events since the time, of the kinds that the endpoint wants, and no tests', async () => {
+    const { accountId } = await createCaller(pool)
+    const stranger = await newEndpoint()
+    const [all, some] = [await newEndpoint(accountId), await newEndpoint(accountId, ['message.read', 'webhook.test'])]
+    await logged(accountId, 3, { hoursAgo: 3 })
+    const sent = await logged(accountId, 5)
+    await logged(stranger.accountId, 5)
+    const read = await logged(accountId, 4, { kind: 'message.read', hoursAgo: 0.5 })
+    await logged(accountId, 1, { kind: 'webhook.test', hoursAgo: 0.25 })
+    const since = new Date(NOW - 2 * HOUR_MS)
+    for (const portionRows of [1, 3, 1_000]) {
+      await pool.query('delete from webhook_deliveries')
+      const options = { portionRows }
+      assert.equal((await replayAll(pool, all.endpointId, since, options)).replayed, 9, `in portions of ${portionRows}`)
+      assert.deepEqual(await due(all.endpointId), untried([...sent, ...read]))
+      assert.equal((await replayAll(pool, some.endpointId, since, options)).replayed, 4)
+      assert.deepEqual(await due(some.endpointId), untried(read))
+    }
+    assert.deepEqual(await replayAll(pool, all.endpointId, since), { endpointId: all.endpointId, replayed: 0, alreadyDue: 9 })
+    assert.deepEqual(await due(stranger.endpointId), [])
+  })
+
+  test('begins with the first since the time, also where times are not quite in the order of positions', async () => {
+    const { accountId, endpointId } = await newEndpoint()
+    // Later than all others in this log, by which it would find the first, too.
+    const positions = await logged(accountId, 3, { hoursAgo: 0.01 })
+    // The first was given its time last.
+    await pool.query(`update events set recorded_at = recorded_at + interval '5 seconds' where position = $1`, [positions[0]])
+    const { replayed } = await replayAll(pool, endpointId, new Date(NOW - 0.01 * HOUR_MS - 1_500))
+    assert.equal(replayed, 3)
+  })
+
+  test('tells how far it is, and ends with what was there when it began', async () => {
+    const { accountId, endpointId } = await newEndpoint()
+    const positions = await logged(accountId, 40)
+    const progress: ReplayProgress[] = []
+    let later: Promise<unknown> | undefined
+    const onProgress = (now: ReplayProgress) => {
+      progress.push(now)
+      later ??= logged(accountId, 10)
+    }
+    await replayAll(pool, endpointId, LONG_AGO, { portionRows: 10, onProgress })
+    await later
+    assert.deepEqual(
+      progress.map(({ replayed }) => replayed),
+      [10, 20, 30, 40],
+    )
+    assert.deepEqual(
+      progress.map(({ share }) => share),
+      progress.map(({ share }) => share).sort((a, b) => a - b),
+    )
+    assert.equal(progress.at(-1)?.share, 1)
+    assert.deepEqual(await due(endpointId), untried(positions))
+  })
+
+  test('from a time that is still to come is refused; of an empty log it is nothing', async () => {
+    const { endpointId } = await newEndpoint()
+    const tomorrow = new Date(Date.now() + 24 * HOUR_MS)
+    const refused = `The time ${tomorrow.toISOString()} is in the future; a replay begins at one that has passed.`
+    for (const replay of [replayAll, replayFailed]) {
+      assert.equal(await sentence(replay(pool, endpointId, tomorrow)), refused)
+      assert.deepEqual(await replay(pool, endpointId, LONG_AGO), { endpointId, replayed: 0, alreadyDue: 0 })
+    }
+  })
+})
+
+async function blocked(): Promise<number> {
+  const { rows } = await pool.query(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+  return rows[0].count
+}
+
+describe('a replay', () => {
+  test('to an endpoint that is disabled or removed, before it or in the middle of it, is refused', async () => {
+    const { accountId, endpointId } = await newEndpoint()
+    const positions = await logged(accountId, 300)
+    const disabled = `The endpoint ${endpointId} is disabled; "herald webhook enable ${endpointId}" comes first.`
+    let disabling: Promise<unknown> | undefined
+    const onProgress = () => {
+      disabling ??= disableEndpoint(pool, endpointId)
+    }
+    assert.equal(await sentence(replayAll(pool, endpointId, LONG_AGO, { portionRows: 1, onProgress })), disabled)
+    await disabling
+    const done = await due(endpointId)
+    assert.ok(done.length > 0 && done.length < positions.length, `${done.length} of ${positions.length}`)
+    assert.equal(await sentence(replayEvent(pool, endpointId, await eventIdAt(positions[299] as number))), disabled)
+    for (const replay of [replayAll, replayFailed]) assert.equal(await sentence(replay(pool, endpointId, LONG_AGO)), disabled)
+    assert.equal((await due(endpointId)).length, done.length)
+    await removeEndpoint(pool, endpointId)
+    const missing = `There is no webhook endpoint ${endpointId}; "herald webhook list" shows those there are.`
+    for (const replay of [replayAll, replayFailed]) assert.equal(await sentence(replay(pool, endpointId, LONG_AGO)), missing)
+  })
+
+  test('that has begun when its endpoint is removed leaves no delivery behind', async () => {
+    const endpoint = await newEndpoint()
+    const { accountId, endpointId } = endpoint
+    const [position] = (await logged(accountId, 1)) as [number]
+    let both: Promise<unknown> = Promise.resolve()
+    const stopped = await transaction(pool, async (tx) => {
+      // In the way of the replay, between its look at the endpoint and its end.
+      await tx.query('insert into webhook_deliveries (endpoint_id, account_id, position) values ($1, $2, $3)', [
+        endpointId,
+        accountId,
+        position,
+      ])
+      const replaying = replayAll(pool, endpointId, LONG_AGO)
+      await until('the replay waits', async () => (await blocked()) === 1)
+      both = Promise.all([replaying, removeEndpoint(pool, endpointId)])
+      both.catch(() => {})
+      await until('the removal waits for the replay', async () => (await blocked()) === 2, 2_000)
+      throw new Error('rolled back')
+    }).catch((error) => error.message)
+    assert.equal(stopped, 'rolled back')
+    await both
+    const { rowCount } = await pool.query('select from webhook_deliveries where endpoint_id = $1', [endpointId])
+    assert.equal(rowCount, 0)
+  })
+
+  test('that is killed keeps what it has done, and a second one does the rest', async () => {
+    const { accountId, endpointId } = await newEndpoint()
+    const positions = await logged(accountId, 1_000)
+    const other = createPool({ connectionString: databaseUrl }, () => {})
+    let isKilled = false
+    const replaying = replayAll(other, endpointId, LONG_AGO, { portionRows: 1 }).then(
+      () => assert.fail('it was over too soon'),
+      () => {
+        isKilled = true
+      },
+    )
+    await until('it has begun', async () => (await due(endpointId)).length > 0)
+    await until('it is killed', async () => {
+      await pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`,
+      )
+      return isKilled
+    })
+    await replaying
+    await other.end()
+    const before = (await due(endpointId)).length
+    assert.ok(before > 0 && before < 1_000, `${before}`)
+    assert.deepEqual(await replayAll(pool, endpointId, LONG_AGO), { endpointId, replayed: 1_000 - before, alreadyDue: before })
+    assert.deepEqual(await due(endpointId), untried(positions))
+  })
+
+  test('beside others of every kind and beside workers that write results: none fails, and every event is posted or due', async () => {
+    const seed = Number(process.env.HERALD_TEST_SEED ?? randomInt(2 ** 31))
+    console.error(`seed ${seed}`)
+    const random = mulberry32(seed)
+    const endpoint = await newEndpoint()
+    const { accountId, endpointId } = endpoint
+    const positions = await logged(accountId, 400)
+    await deliver(endpoint, positions.slice(0, 200), 10, 'null')
+    await deliver(endpoint, positions.slice(200, 300), 2, `now() + interval '1 hour'`)
+    let isOver = false
+    const work = async () => {
+      while (!isOver) {
+        const { rows } = await pool.query(
+          'select position, attempts from webhook_deliveries where endpoint_id = $1 and due_at <= now() order by due_at, position limit 60',
+          [endpointId],
+        )
+        // Written in any order, as they come in.
+        const some = rows.map((row) => ({ row, order: random() })).sort((a, b) => a.order - b.order)
+        const outcome = { attemptedAt: new Date(), durationMs: 1, error: undefined, answer: '' }
+        const results = some.map(({ row }) => {
+          const isTaken = random() < 0.5
+          return { endpointId, accountId, ...row, ...outcome, isTaken, status: isTaken ? 200 : 500, afterMs: isTaken ? null : 3_600_000 }
+        })
+        if (results.length > 0) await recordAttempts(pool, results)
+      }
+    }
+    const working = work()
+    const replays = [replayAll, replayFailed, replayAll, replayFailed, replayAll]
+    await Promise.all(replays.map((replay, n) => replay(pool, endpointId, LONG_AGO, { portionRows: 7 + 10 * n })))
+    isOver = true
+    await working
+    const { rows } = await pool.query('select distinct position from webhook_attempts where endpoint_id = $1', [endpointId])
+    const seen = new Set([...rows.map(({ position }) => position), ...(await due(endpointId)).map(([position]) => position)])
+    assert.deepEqual(
+      [...seen].sort((a, b) => a - b),
+      positions,
+    )
+  })
+})
+
+/** Small, and the same everywhere for a seed. */
+function mulberry32(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}

@@ -1,0 +1,116 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { after, type TestContext } from 'node:test'
+import { Registry } from 'prom-client'
+import { createAccount } from '../../src/accounts/accounts.ts'
+import { createPool, type Pool } from '../../src/db/pool.ts'
+import type { EventKind } from '../../src/events/kinds.ts'
+import { routeEvents } from '../../src/events/router.ts'
+import { createLogger } from '../../src/http/log.ts'
+import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
+import { addEndpoint } from '../../src/webhooks/endpoints.ts'
+import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
+
+// What tests of webhooks share: an endpoint of a caller's that answers whatever a test wants, events, and workers.
+
+export type Arrived = { path: string; headers: IncomingHttpHeaders; body: string; event: any; at: number }
+/** A status; or undefined: it did what it wanted with the response itself, or answers nothing at all. */
+type Handler = (arrived: Arrived, response: ServerResponse) => Promise<number | undefined> | number | undefined
+
+export type Sink = { url: string; arrived: Arrived[]; answer: (handler: Handler) => void; subjects: () => string[] }
+
+export async function startSink(first: Handler = () => 204): Promise<Sink> {
+  const arrived: Arrived[] = []
+  let handler = first
+  const server = createServer(async (request, response) => {
+    const { url: path = '', headers } = request
+    const body = await text(request)
+    const one = { path, headers, body, event: JSON.parse(body), at: performance.now() }
+    arrived.push(one)
+    const status = await handler(one, response)
+    if (status !== undefined) response.writeHead(status).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    arrived,
+    answer: (next) => {
+      handler = next
+    },
+    subjects: () => arrived.map(({ event }) => event.data.n),
+  }
+}
+
+export async function newAccount(pool: Pool): Promise<number> {
+  return (await createAccount(pool, 'Test', ['rcs'])).accountId
+}
+
+/** An endpoint of an account of its own, at the sink. */
+export async function endpointAt(pool: Pool, sink: Sink, kinds?: EventKind[]) {
+  return await addEndpoint(pool, { accountId: await newAccount(pool), url: sink.url, kinds })
+}
+
+/** Events of one account, with `n` from 1 on in their data, and `subjects` messages that they are about in turn. Not routed yet. */
+export async function tellMany(
+  pool: Pool,
+  accountId: number,
+  count: number,
+  { kind = 'message.sent', subjects = count } = {},
+): Promise<void> {
+  await pool.query(
+    `insert into outbox (account_id, kind, subject_id, occurred_at, data)
+     select $1, $2, 'subject-' || n % $4::int, now(), json_build_object('n', n) from generate_series(1, $3::int) as n`,
+    [accountId, kind, count, subjects],
+  )
+}
+
+export async function tellRouted(
+  pool: Pool,
+  accountId: number,
+  count: number,
+  options: { kind?: string; subjects?: number } = {},
+): Promise<void> {
+  await tellMany(pool, accountId, count, options)
+  await routeAll(pool)
+}
+
+export async function routeAll(pool: Pool): Promise<void> {
+  for (let mayBeMore = true; mayBeMore; ) ({ mayBeMore } = await routeEvents(pool))
+}
+
+/** A worker with a pool of its own, as in another process. Stopped at the end of the test at the latest. */
+export function startWorker(t: TestContext, url: string, log = createLogger('silent')) {
+  const pool = createPool({ connectionString: url }, () => {})
+  const dispatcher = createDispatcher({ pool, logger: log, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
+  let stopped: Promise<void> | undefined
+  async function end(): Promise<void> {
+    await dispatcher.stop()
+    await pool.end()
+  }
+  function stop(): Promise<void> {
+    stopped ??= end()
+    return stopped
+  }
+  t.after(stop)
+  return { ...dispatcher, stop }
+}
+
+/** What is still to be posted, in the order it is due; `inS`: seconds until then, null where all tries have failed. */
+export async function deliveriesOf(pool: Pool, endpointId: number): Promise<{ n: number; attempts: number; inS: number | null }[]> {
+  const { rows } = await pool.query(
+    `select (e.data ->> 'n')::int as n, d.attempts, extract(epoch from d.due_at - now())::float8 as "inS"
+     from webhook_deliveries d join events e using (account_id, position) where d.endpoint_id = $1 order by d.due_at, d.position`,
+    [endpointId],
+  )
+  return rows
+}
+
+/** Time moves by data: all that waits for its next try is due now. */
+export async function passTime(pool: Pool, endpointId: number): Promise<void> {
+  await pool.query('update webhook_deliveries set due_at = now() where endpoint_id = $1 and due_at > now()', [endpointId])
+}
