@@ -8,7 +8,7 @@ import { migrate } from '../server/src/db/migrate.ts'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
 import { addEndpoint } from '../server/src/webhooks/endpoints.ts'
-import { cpuMs, type HeraldProcess, type Peer, startHerald, startPeer, temporaryDirectory } from './processes.ts'
+import { type HeraldProcess, type Peer, startHerald, startPeer, temporaryDirectory } from './processes.ts'
 
 // What the measurements of webhooks have in common: a PostgreSQL of their own, durable as in production, and a process that does nothing
 // but route and post.
@@ -67,19 +67,25 @@ export async function setScene(): Promise<Scene> {
   }
 }
 
-/** Of a process and those that it has started. Those that have ended meanwhile count for little: connections are kept. */
+/** Of a process and those that it has started, also of those that have ended. */
 function cpuOfFamilyMs(pid: number): number | undefined {
   if (process.platform !== 'linux') return undefined
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && (Number(name) === pid || parentOf(name) === pid))
-    .reduce((sum, name) => sum + (cpuMs({ pid: Number(name) }) ?? 0), 0)
+  const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(readStat(name)[1]) === pid)
+  const ticks = (fields: string[]) => fields.reduce((sum, field) => sum + Number(field), 0)
+  const ended = readStat(`${pid}`).slice(11, 15)
+  return ticks([...ended, ...children.flatMap((name) => readStat(name).slice(11, 13))]) * MS_PER_TICK
 }
 
-function parentOf(pid: string): number {
+const MS_PER_TICK = 10
+
+/** From the state on; nothing of a process that has just ended. */
+function readStat(pid: string): string[] {
   try {
-    return Number(/\) \S (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1])
+    return readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ')
   } catch {
-    return 0
+    return []
   }
 }
 

@@ -1,7 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { EVENT_KINDS } from '../events/kinds.ts'
 import { parseTimestamp } from '../time.ts'
-import { checkEndpointUrl } from '../webhooks/address.ts'
 import { type Attempt, awaitTest, hasSucceeded, listAttempts, type TestOutcome } from '../webhooks/attempts.ts'
 import {
   type AddedEndpoint,
@@ -17,6 +16,7 @@ import {
   testEndpoint,
 } from '../webhooks/endpoints.ts'
 import { type ReplayProgress, type ReplayResult, replayAll, replayEvent, replayFailed } from '../webhooks/replay.ts'
+import { checkEndpointUrl } from '../webhooks/url.ts'
 import { accountIdArgument, listArgument, report, reportingCommand, table, textArgument, withDatabase } from './command.ts'
 
 const MAX_URL_CHARACTERS = 4_000

@@ -28,7 +28,8 @@ export async function routeEvents(pool: Pool): Promise<{ routed: number; mayBeMo
 
 /**
  * A statement of its own after the lock, so that it sees all that was committed before. Numbers of the outbox grow with the changes of one
- * message, each of which waits for the one before to be committed: so they are in order in the log too. The endpoints are locked
+ * message, each of which waits for the one before to be committed: so they are in order in the log too; and, by the clock and not by
+ * when the transaction began, in the order in which they are due. The endpoints are locked
  * against being removed meanwhile, which would leave deliveries to nobody behind.
  */
 const ROUTE = `
@@ -47,7 +48,7 @@ const ROUTE = `
     ) as w
   ), addressed as (
     insert into webhook_deliveries (endpoint_id, account_id, position, due_at)
-    select w.id, p.account_id, p.position, now()
+    select w.id, p.account_id, p.position, clock_timestamp()
     from placed p join webhook_endpoints w on w.account_id = p.account_id and w.id = any (array(select id from endpoint))
     where case when p.endpoint_id is null then w.kinds is null or p.kind = any (w.kinds) else p.endpoint_id = w.id end
   )

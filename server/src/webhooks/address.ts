@@ -2,10 +2,8 @@ import { promises as dns, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { buildConnector } from 'undici'
-import { OperatorError } from '../errors.ts'
-import { isPublicAddress, isPublicHost } from '../public-host.ts'
+import { isPublicAddress } from '../public-host.ts'
 
-const MAX_URL_LENGTH = 2048
 /** Until TCP and TLS are up, looking up the name included. */
 export const CONNECT_MS = 5_000
 // Node gives an address 250 ms before it tries the next one, which a slow line over an ocean does not keep.
@@ -22,25 +20,6 @@ export type ConnectorOptions = {
   lookup?: Lookup
   isAllowed?: (address: string) => boolean
   tls?: Pick<ConnectionOptions, 'ca'>
-}
-
-/** The URL of an endpoint as it is kept, or an error that says what is wrong with it. Asks nobody: a name is looked up when connecting. */
-export function checkEndpointUrl(url: string, allowPrivate: boolean): string {
-  const parsed = URL.parse(url)
-  if (parsed === null) throw new OperatorError('This is not a URL; one looks like https://hooks.example.com/herald.')
-  if (parsed.protocol !== 'https:' && !(allowPrivate && parsed.protocol === 'http:')) {
-    throw new OperatorError(`The URL must begin with ${allowPrivate ? 'https:// or http://' : 'https://'}.`)
-  }
-  if (parsed.username !== '' || parsed.password !== '') {
-    throw new OperatorError('The URL must have no user name and no password in it; the signature tells the endpoint who is calling.')
-  }
-  // An empty one is missing from `hash`; any other # is escaped in `href`.
-  if (parsed.href.includes('#')) throw new OperatorError('The URL must have no fragment (the part from # on), which is never sent.')
-  if (parsed.href.length > MAX_URL_LENGTH) throw new OperatorError(`The URL must have at most ${MAX_URL_LENGTH} characters.`)
-  if (!allowPrivate && !isPublicHost(parsed.hostname)) {
-    throw new OperatorError(`${parsed.hostname} is not a host of the public internet.`)
-  }
-  return parsed.href
 }
 
 /**

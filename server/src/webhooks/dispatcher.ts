@@ -20,6 +20,8 @@ export type DispatcherOptions = { pool: Pool; logger: Logger; metrics: WebhookMe
 
 // What another node has routed, and retries whose time has come.
 const POLL_MS = 250
+// Looking costs the database at most a fifth of its time, should there be ten thousand endpoints with something put off.
+const REST = 4
 // A result that can't be written for so long is given up: the event comes twice.
 const WRITE_WITHIN_MS = 60_000
 // Calls under way may end in this time before they are broken off, and come again.
@@ -32,17 +34,11 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
   const underWay = createUnderWay()
   const stopping = new AbortController()
   const breakingOff = new AbortController()
-  const post = createPosting({ metrics, logger, breakingOff: breakingOff.signal })
-  const write = createResultWriter(record, logger, stopping.signal)
-
-  async function record(results: Result[]): Promise<boolean[]> {
-    for (const { endpointId, accountId } of await recordAttempts(pool, results)) {
-      logger.warn({ endpointId, accountId }, 'a webhook endpoint has taken nothing for five days, and is disabled')
-    }
-    return results.map(() => true)
-  }
+  const post = createPosting({ metrics, logger, stopping: stopping.signal, breakingOff: breakingOff.signal })
+  const write = createResultWriter((results: Result[]) => record(pool, logger, results), logger, stopping.signal)
 
   async function round(): Promise<number> {
+    const begunAt = performance.now()
     for (const [id, lane] of lanes) if (lane.isIdle()) close(id, lane)
     const room = new Map([...lanes].map(([id, lane]) => [id, lane.room()]))
     const busy = [...lanes].flatMap(([endpointId, lane]) => [...lane.underWay].map((position) => ({ endpointId, position })))
@@ -55,7 +51,7 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
       // Removed or disabled between the two looks.
       if (target !== undefined) begin(target, deliveries, readAt)
     }
-    return POLL_MS
+    return Math.max(POLL_MS, REST * (performance.now() - begunAt))
   }
 
   function begin(target: Target, deliveries: Delivery[], readAt: number): void {
@@ -63,17 +59,18 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
     lanes.set(target.id, lane)
     for (const delivery of deliveries) {
       lane.begin(delivery.position)
-      underWay.add(lane.inOrder(delivery.subjectId, () => deliver(lane, target, delivery, readAt)))
+      underWay.add(deliver(lane, target, delivery, readAt))
     }
   }
 
   /** What is broken off, or not begun any more, stays due. */
   async function deliver(lane: Lane, target: Target, delivery: Delivery, readAt: number): Promise<void> {
-    const at = new Date(delivery.readAt.getTime() + performance.now() - readAt)
-    const result = stopping.signal.aborted ? undefined : await post(lane, target, delivery, at)
+    const result = await lane.inOrder(delivery.subjectId, () => post(lane, target, delivery, readAt))
+    // Writing does not count: while it goes on, the next ones are posted.
+    lane.answered()
+    if (lane.wantsMore()) loop.wake()
     if (result !== undefined) await write(result, performance.now() + WRITE_WITHIN_MS)
     lane.end(delivery.position)
-    if (lane.wantsMore()) loop.wake()
   }
 
   function close(id: number, lane: Lane): void {
@@ -94,4 +91,11 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
       await releaseEndpoints(pool, lease).catch(() => {})
     },
   }
+}
+
+async function record(pool: Pool, logger: Logger, results: Result[]): Promise<boolean[]> {
+  for (const { endpointId, accountId } of await recordAttempts(pool, results)) {
+    logger.warn({ endpointId, accountId }, 'a webhook endpoint has taken nothing for five days, and is disabled')
+  }
+  return results.map(() => true)
 }

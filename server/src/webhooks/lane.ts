@@ -5,12 +5,14 @@ import { FIRST_WINDOW } from './take.ts'
 export type Lane = {
   /** How many more calls it may make now. */
   room: () => number
-  /** Positions of the events under way. */
+  /** Positions of the events that are being posted, or of which it is being written down what came of that. */
   underWay: ReadonlySet<number>
   begin: (position: number) => void
+  /** It was posted, or is not. */
+  answered: () => void
   end: (position: number) => void
   /** Runs `work` after what is under way for the same subject: a message is not told to be read before it is told to be delivered. */
-  inOrder: (subject: string | null, work: () => Promise<void>) => Promise<void>
+  inOrder: <T>(subject: string | null, work: () => Promise<T>) => Promise<T>
   /** Another event was taken, or was not. */
   judge: (isTaken: boolean) => void
   /** The connections to where it is now. */
@@ -32,17 +34,23 @@ const IDLE_MS = 30_000
 /** Calls at once grow by one with each success and halve with each failure: a quick endpoint soon gets all it can take, a dead one costs little. */
 export function createLane(allowPrivate: boolean): Lane {
   const underWay = new Set<number>()
-  const lastOf = new Map<string, Promise<void>>()
+  const lastOf = new Map<string, Promise<unknown>>()
+  let calls = 0
   let window = FIRST_WINDOW
   let mayBeMore = true
   let usedAt = performance.now()
   let open: { url: string; destination: Destination } | undefined
 
-  const room = () => Math.max(0, Math.floor(window) - underWay.size)
   return {
-    room,
+    room: () => Math.max(0, Math.floor(window) - calls),
     underWay,
-    begin: (position) => underWay.add(position),
+    begin: (position) => {
+      underWay.add(position)
+      calls += 1
+    },
+    answered: () => {
+      calls -= 1
+    },
     end: (position) => {
       underWay.delete(position)
       usedAt = performance.now()
@@ -51,8 +59,9 @@ export function createLane(allowPrivate: boolean): Lane {
       if (subject === null) return await work()
       const mine = (lastOf.get(subject) ?? Promise.resolve()).then(work)
       lastOf.set(subject, mine)
-      await mine
+      const result = await mine
       if (lastOf.get(subject) === mine) lastOf.delete(subject)
+      return result
     },
     judge: (isTaken) => {
       window = isTaken ? Math.min(window + 1, LARGEST_WINDOW) : Math.max(window / 2, LEAST_WINDOW)
@@ -67,7 +76,7 @@ export function createLane(allowPrivate: boolean): Lane {
     noteRead: (isFull) => {
       mayBeMore = isFull
     },
-    wantsMore: () => mayBeMore && underWay.size <= window / 2,
+    wantsMore: () => mayBeMore && calls <= window / 2,
     isIdle: () => underWay.size === 0 && performance.now() - usedAt > IDLE_MS,
     close: async () => await open?.destination.close(),
   }

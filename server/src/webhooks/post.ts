@@ -1,6 +1,7 @@
 import { Client, type Dispatcher, Pool } from 'undici'
 import { OperatorError } from '../errors.ts'
-import { CONNECT_MS, type Connector, checkEndpointUrl, createConnector, NotPublic } from './address.ts'
+import { CONNECT_MS, type Connector, createConnector, NotPublic } from './address.ts'
+import { checkEndpointUrl } from './url.ts'
 
 export type Post = { headers: Record<string, string>; body: string; signal?: AbortSignal }
 /**

@@ -9,12 +9,15 @@ import { nextTryMs } from './schedule.ts'
 import { sign } from './sign.ts'
 import type { Delivery, Target } from './take.ts'
 
-/** Tries to post an event, and says what that means for it. Undefined where it was broken off: as if it had never been tried. Never throws. */
-export type Posting = (lane: Lane, target: Target, delivery: Delivery, at: Date) => Promise<Result | undefined>
+/**
+ * Tries to post an event, and says what that means for it. Undefined where it was not begun any more, or broken off: as if it had never been
+ * tried. Never throws. `readAt`: when the delivery was read, by performance.now().
+ */
+export type Posting = (lane: Lane, target: Target, delivery: Delivery, readAt: number) => Promise<Result | undefined>
 
-type Options = { metrics: WebhookMetrics; logger: Logger; breakingOff: AbortSignal }
+type Options = { metrics: WebhookMetrics; logger: Logger; stopping: AbortSignal; breakingOff: AbortSignal }
 
-export function createPosting({ metrics, logger, breakingOff }: Options): Posting {
+export function createPosting({ metrics, logger, stopping, breakingOff }: Options): Posting {
   async function post(lane: Lane, target: Target, delivery: Delivery, at: Date): Promise<Attempted> {
     try {
       const body = eventBody(delivery)
@@ -27,7 +30,9 @@ export function createPosting({ metrics, logger, breakingOff }: Options): Postin
     }
   }
 
-  return async (lane, target, delivery, attemptedAt) => {
+  return async (lane, target, delivery, readAt) => {
+    if (stopping.aborted) return
+    const attemptedAt = new Date(delivery.readAt.getTime() + performance.now() - readAt)
     const { isStopped, retryAfterMs, ...attempted } = await post(lane, target, delivery, attemptedAt)
     if (isStopped) return
     const { status } = attempted

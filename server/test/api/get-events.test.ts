@@ -54,7 +54,10 @@ const DATA: Record<EventKind, [Record<string, unknown>, Record<string, unknown>]
     { ...CAMPAIGN, clientReferenceId: 'spring', recipients: 2 },
   ],
   'campaign.cancelled': [CAMPAIGN, { ...CAMPAIGN, clientReferenceId: 'spring', recipients: 2 }],
-  'recipient.opted_out': [{ ...PERSON, source: 'operator' }, { ...MESSAGE, ...NAMED, channel: 'rcs', source: 'word', text: 'STOP' }],
+  'recipient.opted_out': [
+    { ...PERSON, source: 'operator' },
+    { ...MESSAGE, ...NAMED, channel: 'rcs', source: 'word', text: 'STOP' },
+  ],
   'webhook.disabled': [
     { endpointId: 1, url: 'https://example.com/', failingSince: '2026-11-10T08:00:00.000Z' },
     { endpointId: 2, url: 'https://example.com/', failingSince: '2026-11-10T08:00:00.000Z' },

@@ -7,7 +7,8 @@ import { after, describe, test } from 'node:test'
 import { Pool } from 'undici'
 import { OperatorError } from '../../src/errors.ts'
 import { isPublicAddress } from '../../src/public-host.ts'
-import { type ConnectorOptions, checkEndpointUrl, createConnector, NotPublic } from '../../src/webhooks/address.ts'
+import { type ConnectorOptions, createConnector, NotPublic } from '../../src/webhooks/address.ts'
+import { checkEndpointUrl } from '../../src/webhooks/url.ts'
 import { until } from '../support/until.ts'
 
 // Hosts that are addresses, in every notation that a URL takes.

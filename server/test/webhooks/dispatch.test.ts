@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import { createPool } from '../../src/db/pool.ts'
+import { routeEvents } from '../../src/events/router.ts'
 import { rotateSecret } from '../../src/webhooks/endpoints.ts'
 import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -152,6 +153,37 @@ describe('an event', () => {
     const [slow, quick] = [0, 1].map((subject) => order.get(subject)?.at(-1)?.at ?? Number.NaN) as [number, number]
     assert.ok(quick < slow, 'the quick ones did not wait for the slow ones')
   })
+})
+
+test('events of one message are due in their order, also where a router had begun before another did them all', async () => {
+  const sink = await startSink()
+  const { endpointId, accountId } = await endpointAt(pool, sink)
+  const hasBegun = Promise.withResolvers<void>()
+  const mayGoOn = Promise.withResolvers<void>()
+  const slow = createPool({ connectionString: url }, () => {})
+  slow.on('connect', (client) => {
+    const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>
+    client.query = (async (...args: [{ name?: string }]) => {
+      if (args[0].name === 'hold-router') {
+        hasBegun.resolve()
+        await mayGoOn.promise
+      }
+      return await query(...args)
+    }) as typeof client.query
+  })
+  await tellMany(pool, accountId, 1, { subjects: 1 })
+  const begun = routeEvents(slow)
+  await hasBegun.promise
+  await routeAll(pool)
+  await tellMany(pool, accountId, 1, { kind: 'message.delivered', subjects: 1 })
+  mayGoOn.resolve()
+  await begun
+  await slow.end()
+  const due = await takeDue(pool, { lease: '00000000-0000-4000-8000-000000000001', room: new Map(), underWay: [] })
+  assert.deepEqual(
+    due.filter((one) => one.endpointId === endpointId).map(({ kind }) => kind),
+    ['message.sent', 'message.delivered'],
+  )
 })
 
 describe('workers', () => {

@@ -1,0 +1,23 @@
+import { OperatorError } from '../errors.ts'
+import { isPublicHost } from '../public-host.ts'
+
+const MAX_URL_LENGTH = 2048
+
+/** The URL of an endpoint as it is kept, or an error that says what is wrong with it. Asks nobody: a name is looked up when connecting. */
+export function checkEndpointUrl(url: string, allowPrivate: boolean): string {
+  const parsed = URL.parse(url)
+  if (parsed === null) throw new OperatorError('This is not a URL; one looks like https://hooks.example.com/herald.')
+  if (parsed.protocol !== 'https:' && !(allowPrivate && parsed.protocol === 'http:')) {
+    throw new OperatorError(`The URL must begin with ${allowPrivate ? 'https:// or http://' : 'https://'}.`)
+  }
+  if (parsed.username !== '' || parsed.password !== '') {
+    throw new OperatorError('The URL must have no user name and no password in it; the signature tells the endpoint who is calling.')
+  }
+  // An empty one is missing from `hash`; any other # is escaped in `href`.
+  if (parsed.href.includes('#')) throw new OperatorError('The URL must have no fragment (the part from # on), which is never sent.')
+  if (parsed.href.length > MAX_URL_LENGTH) throw new OperatorError(`The URL must have at most ${MAX_URL_LENGTH} characters.`)
+  if (!allowPrivate && !isPublicHost(parsed.hostname)) {
+    throw new OperatorError(`${parsed.hostname} is not a host of the public internet.`)
+  }
+  return parsed.href
+}
