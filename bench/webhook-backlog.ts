@@ -74,7 +74,7 @@ async function measureCrowd({ pool, bare }: Scene, good: Subscriber): Promise<vo
        insert into webhook_deliveries (endpoint_id, account_id, position, due_at) select id, $1, 1, now() from added returning endpoint_id as "endpointId"`,
       [good.accountId, crowd],
     )
-    const underWay = rows.map(({ endpointId }) => ({ endpointId, position: 1 }))
+    const underWay = rows.map(({ endpointId }) => ({ endpointId, subject: '1' }))
     const request = { lease: LEASE, room: new Map(rows.map(({ endpointId }) => [endpointId, 1])), underWay }
     const times: number[] = []
     for (let call = 0; call < CROWD_CALLS; call++) {

@@ -43,7 +43,10 @@ export function reportingCommand(name: string, description: string): Command {
 }
 
 export function report<T>(options: { json?: boolean }, result: T, inWords: (result: T) => string): void {
-  process.stdout.write(`${options.json ? JSON.stringify(result, null, 2) : inWords(result)}\n`)
+  // Of what is written as it is, some characters would be commands to a terminal.
+  const asJson = () =>
+    JSON.stringify(result, null, 2).replace(/[\u007f-\u009f]/g, (control) => `\\u00${control.charCodeAt(0).toString(16)}`)
+  process.stdout.write(`${options.json ? asJson() : inWords(result)}\n`)
 }
 
 /** Columns for people; says so where there are no rows. */
@@ -88,7 +91,8 @@ export function listArgument<const T extends string>(known: readonly T[], atLeas
   return (value) => {
     const words = [...new Set(value.split(',').map((word) => word.trim()))].filter(Boolean)
     const unknown = words.find((word) => !known.includes(word as T))
-    if (unknown !== undefined || words.length < atLeast) throw new InvalidArgumentError(`Known are ${known.join(' and ')}.`)
+    if (unknown !== undefined || words.length < atLeast)
+      throw new InvalidArgumentError(`Known are ${new Intl.ListFormat('en').format(known)}.`)
     return words as T[]
   }
 }

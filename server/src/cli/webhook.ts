@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { EVENT_KINDS } from '../events/kinds.ts'
 import { parseTimestamp } from '../time.ts'
-import { type Attempt, awaitTest, hasSucceeded, listAttempts, type TestOutcome } from '../webhooks/attempts.ts'
+import { type Attempt, awaitTest, listAttempts, type TestOutcome } from '../webhooks/attempts.ts'
 import {
   type AddedEndpoint,
   addEndpoint,
@@ -16,6 +16,7 @@ import {
   testEndpoint,
 } from '../webhooks/endpoints.ts'
 import { type ReplayProgress, type ReplayResult, replayAll, replayEvent, replayFailed } from '../webhooks/replay.ts'
+import { isSuccess } from '../webhooks/schedule.ts'
 import { checkEndpointUrl } from '../webhooks/url.ts'
 import { accountIdArgument, listArgument, report, reportingCommand, table, textArgument, withDatabase } from './command.ts'
 
@@ -113,12 +114,12 @@ const test = reportingCommand('test', 'post an event to an endpoint, and show wh
   .action(async (endpointId: number, options) => {
     const outcome = await withDatabase(async (pool) => await awaitTest(pool, await testEndpoint(pool, endpointId)))
     report(options, outcome, testedInWords)
-    if (!hasSucceeded(outcome)) process.exitCode = 1
+    if (!isSuccess(outcome.status)) process.exitCode = 1
   })
 
 function testedInWords(outcome: TestOutcome): string {
   const { endpointId, durationMs, answer } = outcome
-  const did = hasSucceeded(outcome) ? 'took' : 'did not take'
+  const did = isSuccess(outcome.status) ? 'took' : 'did not take'
   const firstLine = shown(answer)
   const said = firstLine === null ? '' : `\nIt answered: ${firstLine}`
   return `The endpoint ${endpointId} ${did} the test: ${resultOf(outcome)}, after ${durationMs} ms.${said}`

@@ -20,48 +20,55 @@ export type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: bool
  * too: whoever polls goes on from it.
  */
 export async function readFeed(db: Executor, accountId: number, { after, limit }: { after?: string; limit: number }): Promise<FeedPage> {
-  const position = after === undefined ? 0 : decodeCursor(after)
-  const { rows } = await db.query<LoggedEvent & { position: number }>({
+  const place = after === undefined ? BEGINNING : decodeCursor(after)
+  const { rows } = await db.query<{ isThere: boolean; position: number | null } & LoggedEvent>({
     name: 'read-feed',
     text: READ_FEED,
-    values: [accountId, position, limit + 1],
+    values: [accountId, place.position, limit + 1, place.mark],
   })
-  if (rows.length === 0) await checkReached(db, position)
-  const items = rows.slice(0, limit)
-  return { items, nextCursor: encodeCursor(items.at(-1)?.position ?? position), hasMore: rows.length > limit }
+  if (!rows[0]?.isThere) throw invalidCursor('is of a place that the events do not have; begin again without it')
+  const found = rows.flatMap(({ isThere, position, ...event }) => (position === null ? [] : [{ position, event }]))
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  const next = last === undefined ? place : { position: last.position, mark: last.event.eventId.slice(-MARK_LENGTH) }
+  return { items: items.map(({ event }) => event), nextCursor: encodeCursor(next), hasMore: found.length > limit }
 }
 
-export const READ_FEED = `
-  select e.position, ${LOGGED_EVENT} from events e where e.account_id = $1 and e.position > $2 order by e.position limit $3`
+/** A place in the log: a position, and how the id of the event there ends. */
+type Place = { position: number; mark: string }
+const BEGINNING: Place = { position: 0, mark: '' }
+const MARK_LENGTH = 8
 
 /**
- * A place that the log has not reached is of a log that was longer, such as before the database was set back to a backup. Whoever waited
- * there would miss all that is told until the log is as long again, and not know.
+ * A place that the log has not reached, or where it has another event, is of a log that was longer: before the database was set back to a
+ * backup, or before a standby took over that had not got all. Whoever went on from there would miss what was told instead, and not know.
+ * Where nothing is left of that place and of all before, it has been forgotten in the meantime.
  */
-async function checkReached(db: Executor, position: number): Promise<void> {
-  if (position === 0) return
-  const { rows } = await db.query<{ reached: boolean }>({
-    name: 'check-reached',
-    text: 'select $1::bigint <= last_value as reached from event_positions',
-    values: [position],
-  })
-  if (!rows[0]?.reached) throw invalidCursor('is of a place that the events have not reached; begin again without it')
-}
+export const READ_FEED = `
+  select $2 = 0 or coalesce(
+      (select right(event_id::text, ${MARK_LENGTH}) = $4 from events where account_id = $1 and position = $2),
+      (select last_value >= $2 from event_positions) and not exists (select from events where account_id = $1 and position < $2)
+    ) as "isThere", page.*
+  from (values (1)) as always left join lateral (
+    select e.position, ${LOGGED_EVENT} from events e where e.account_id = $1 and e.position > $2 order by e.position limit $3
+  ) as page on true
+  order by page.position`
 
 // The number in front is that of the form: cursors live for as long as somebody keeps one, and a later form has to know this one.
-const FORM = /^1:(0|[1-9]\d{0,15})$/
+const FORM = /^1:(?:0:|([1-9]\d{0,15}):([0-9a-f]{8}))$/
 
-function encodeCursor(position: number): string {
-  return Buffer.from(`1:${position}`).toString('base64url')
+function encodeCursor({ position, mark }: Place): string {
+  return Buffer.from(`1:${position}:${mark}`).toString('base64url')
 }
 
 /** Written in exactly one way, so that what was cut or altered on its way is refused rather than taken for another place. */
-function decodeCursor(cursor: string): number {
-  const [, digits] = FORM.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? []
-  const position = Number(digits)
-  if (!Number.isSafeInteger(position) || encodeCursor(position) !== cursor)
+function decodeCursor(cursor: string): Place {
+  const parts = FORM.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
+  const place = { position: Number(parts?.[1] ?? 0), mark: parts?.[2] ?? '' }
+  if (parts === null || !Number.isSafeInteger(place.position) || encodeCursor(place) !== cursor) {
     throw invalidCursor('is not a cursor that this feed has given out')
-  return position
+  }
+  return place
 }
 
 function invalidCursor(reason: string): ApiError {

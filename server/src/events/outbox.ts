@@ -17,6 +17,9 @@ type Told = {
   more?: string
 }
 
+/** A time as the API writes it. */
+export const utcText = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
 const pairs = (more?: string) => (more === undefined ? '' : `, ${more}`)
 
 /** A message's part of an event's data. What there is none of is left out. */

@@ -28,7 +28,7 @@ export type ConnectorOptions = {
  */
 export function createConnector({
   allowPrivate,
-  lookup = allowPrivate ? systemLookup : createLookup(),
+  lookup = allowPrivate ? systemLookup : publicLookup,
   isAllowed = isPublicAddress,
   tls,
 }: ConnectorOptions): Connector {
@@ -66,6 +66,13 @@ export function createConnector({
 const systemLookup: Lookup = (name) => dns.lookup(name, { all: true })
 
 const NAME_SERVER_MS = 1_500
+let shared: Lookup | undefined
+
+/** One for the process: each has a socket and a memory of its own. */
+const publicLookup: Lookup = (name) => {
+  shared ??= createLookup()
+  return shared(name)
+}
 
 /**
  * Asks the name servers by itself. The system's own look-up takes two names at a time for the whole process, the database's too, and gives up

@@ -23,10 +23,6 @@ export type AttemptFilter = { eventId?: string | undefined; failedOnly?: boolean
 // What one statement reads at the most. Those wanted can be few among millions, and a statement ends after 3.5 s.
 const PORTION_ROWS = 20_000
 
-export function hasSucceeded({ status }: Pick<Attempt, 'status'>): boolean {
-  return status !== null && status >= 200 && status < 300
-}
-
 /** The newest first. Goes back in time portion by portion, until there are enough of them or no more; those of one event to its begin. */
 export async function listAttempts(
   pool: Pool,

@@ -8,7 +8,7 @@ import { createLane, type Lane } from './lane.ts'
 import type { WebhookMetrics } from './metrics.ts'
 import { createPosting } from './posting.ts'
 import { type Result, recordAttempts } from './results.ts'
-import { type Delivery, readTargets, releaseEndpoints, type Target, takeDue } from './take.ts'
+import { type Delivery, readTargets, releaseEndpoints, subjectOf, type Target, takeDue } from './take.ts'
 
 export type Dispatcher = {
   /** Something may be due. */
@@ -41,7 +41,7 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
     const begunAt = performance.now()
     for (const [id, lane] of lanes) if (lane.isIdle()) close(id, lane)
     const room = new Map([...lanes].map(([id, lane]) => [id, lane.room()]))
-    const busy = [...lanes].flatMap(([endpointId, lane]) => [...lane.underWay].map((position) => ({ endpointId, position })))
+    const busy = [...lanes].flatMap(([endpointId, lane]) => [...lane.underWay].map((subject) => ({ endpointId, subject })))
     const due = Map.groupBy(await takeDue(pool, { lease, room, underWay: busy }), ({ endpointId }) => endpointId)
     const targets = due.size === 0 ? new Map<number, Target>() : await readTargets(pool, [...due.keys()])
     const readAt = performance.now()
@@ -58,19 +58,19 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
     const lane = lanes.get(target.id) ?? createLane(allowPrivate)
     lanes.set(target.id, lane)
     for (const delivery of deliveries) {
-      lane.begin(delivery.position)
+      lane.begin(subjectOf(delivery))
       underWay.add(deliver(lane, target, delivery, readAt))
     }
   }
 
   /** What is broken off, or not begun any more, stays due. */
   async function deliver(lane: Lane, target: Target, delivery: Delivery, readAt: number): Promise<void> {
-    const result = await lane.inOrder(delivery.subjectId, () => post(lane, target, delivery, readAt))
+    const result = await post(lane, target, delivery, readAt)
     // Writing does not count: while it goes on, the next ones are posted.
     lane.answered()
     if (lane.wantsMore()) loop.wake()
     if (result !== undefined) await write(result, performance.now() + WRITE_WITHIN_MS)
-    lane.end(delivery.position)
+    lane.end(subjectOf(delivery))
   }
 
   function close(id: number, lane: Lane): void {

@@ -3,7 +3,7 @@ import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 import type { EventKind } from '../events/kinds.ts'
-import { tell } from '../events/outbox.ts'
+import { tell, utcText } from '../events/outbox.ts'
 import { newSecret } from './sign.ts'
 
 export type Endpoint = {
@@ -40,6 +40,8 @@ export const COUNTED_UP_TO = 10_000
 const OVERLAP_HOURS = 24
 // Each of them signs each call, with 48 characters of a header. Servers take 8 KiB of headers, many no more.
 const MOST_SECRETS = 10
+// Of an account: each event is written down for each of them.
+const MOST_ENDPOINTS = 20
 const PORTION_ROWS = 5_000
 const LOOK_AGAIN_MS = 20
 
@@ -60,6 +62,10 @@ export async function addEndpoint(pool: Pool, { accountId, url, kinds }: NewEndp
     ])
     if (taken[0] !== undefined) {
       throw new OperatorError(`The endpoint ${taken[0].id} of account ${accountId} has this URL already; remove that one first.`)
+    }
+    const { rowCount: endpoints } = await tx.query('select from webhook_endpoints where account_id = $1', [accountId])
+    if ((endpoints ?? 0) >= MOST_ENDPOINTS) {
+      throw new OperatorError(`Account ${accountId} has ${MOST_ENDPOINTS} endpoints already, which is the most; remove one first.`)
     }
     const secret = newSecret()
     const { rows } = await tx.query<Omit<AddedEndpoint, 'secret'>>(
@@ -100,7 +106,7 @@ export async function listEndpoints(db: Executor, accountId?: number): Promise<L
   if (accountId !== undefined) await requireAccount(db, accountId)
   const { rows } = await db.query<Endpoint & Pick<ListedEndpoint, 'secrets'>>(
     `select ${ENDPOINT}, (
-       select coalesce(json_agg(json_build_object('createdAt', ${utc('s.created_at')}, 'endsAt', ${utc('s.ends_at')}) order by s.created_at desc), '[]')
+       select coalesce(json_agg(json_build_object('createdAt', ${utcText('s.created_at')}, 'endsAt', ${utcText('s.ends_at')}) order by s.created_at desc), '[]')
        from webhook_secrets s where s.endpoint_id = e.id and (s.ends_at is null or s.ends_at > now())
      ) as secrets
      from webhook_endpoints e where $1::int is null or account_id = $1 order by account_id, id`,
@@ -111,8 +117,6 @@ export async function listEndpoints(db: Executor, accountId?: number): Promise<L
   for (const { secrets, ...endpoint } of rows) listed.push({ ...endpoint, ...(await countDeliveries(db, endpoint)), secrets })
   return listed
 }
-
-const utc = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 type Counts = Pick<ListedEndpoint, 'waiting' | 'moreWaiting' | 'failed' | 'moreFailed'>
 
@@ -171,6 +175,9 @@ export async function rotateSecret(pool: Pool, endpointId: number): Promise<Rota
   })
 }
 
+// As if it had never failed: tried at once, and with five days of its own.
+const WELL = 'failing_since = null, last_failed_at = null, failures = 0, paused_until = null'
+
 /** `missedSince`: from then to now it was disabled, and nothing that happened was sent to it. */
 export type Enabled = Endpoint & { missedSince: Date | null }
 
@@ -180,7 +187,7 @@ export async function enableEndpoint(db: Executor, endpointId: number): Promise<
     `with before as materialized (
        select id, disabled_at from webhook_endpoints where id = $1 and status = 'DISABLED' for no key update
      )
-     update webhook_endpoints e set status = 'ACTIVE', disabled_at = null, disabled_because = null, failing_since = null
+     update webhook_endpoints e set status = 'ACTIVE', disabled_at = null, disabled_because = null, ${WELL}
      from before where e.id = before.id
      returning before.disabled_at as "missedSince"`,
     [endpointId],
@@ -252,6 +259,7 @@ export async function testEndpoint(pool: Pool, endpointId: number): Promise<Endp
          coalesce((select position from events where account_id = $1 order by position desc limit 1), 0)::bigint as after`,
       [accountId],
     )
+    await tx.query('update webhook_endpoints set paused_until = null where id = $1 and paused_until > now()', [endpointId])
     await tell(tx, { accountId, kind: 'webhook.test', data: { endpointId }, endpointId })
     return { endpointId, accountId, ...(rows[0] as { occurredAt: Date; after: number }) }
   })

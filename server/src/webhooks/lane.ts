@@ -1,18 +1,16 @@
-import { createDestination, type Destination } from './post.ts'
+import { createDestination, type Destination } from './destination.ts'
 import { FIRST_WINDOW } from './take.ts'
 
 /** What this process does for one endpoint: nothing in it is shared with another endpoint, so none waits for another. */
 export type Lane = {
   /** How many more calls it may make now. */
   room: () => number
-  /** Positions of the events that are being posted, or of which it is being written down what came of that. */
-  underWay: ReadonlySet<number>
-  begin: (position: number) => void
+  /** What the events are about that are being posted, or of which it is being written down what came of that. */
+  underWay: ReadonlySet<string>
+  begin: (subject: string) => void
   /** It was posted, or is not. */
   answered: () => void
-  end: (position: number) => void
-  /** Runs `work` after what is under way for the same subject: a message is not told to be read before it is told to be delivered. */
-  inOrder: <T>(subject: string | null, work: () => Promise<T>) => Promise<T>
+  end: (subject: string) => void
   /** Another event was taken, or was not. */
   judge: (isTaken: boolean) => void
   /** The connections to where it is now. */
@@ -33,8 +31,7 @@ const IDLE_MS = 30_000
 
 /** Calls at once grow by one with each success and halve with each failure: a quick endpoint soon gets all it can take, a dead one costs little. */
 export function createLane(allowPrivate: boolean): Lane {
-  const underWay = new Set<number>()
-  const lastOf = new Map<string, Promise<unknown>>()
+  const underWay = new Set<string>()
   let calls = 0
   let window = FIRST_WINDOW
   let mayBeMore = true
@@ -44,24 +41,16 @@ export function createLane(allowPrivate: boolean): Lane {
   return {
     room: () => Math.max(0, Math.floor(window) - calls),
     underWay,
-    begin: (position) => {
-      underWay.add(position)
+    begin: (subject) => {
+      underWay.add(subject)
       calls += 1
     },
     answered: () => {
       calls -= 1
     },
-    end: (position) => {
-      underWay.delete(position)
+    end: (subject) => {
+      underWay.delete(subject)
       usedAt = performance.now()
-    },
-    inOrder: async (subject, work) => {
-      if (subject === null) return await work()
-      const mine = (lastOf.get(subject) ?? Promise.resolve()).then(work)
-      lastOf.set(subject, mine)
-      const result = await mine
-      if (lastOf.get(subject) === mine) lastOf.delete(subject)
-      return result
     },
     judge: (isTaken) => {
       window = isTaken ? Math.min(window + 1, LARGEST_WINDOW) : Math.max(window / 2, LEAST_WINDOW)

@@ -1,12 +1,13 @@
-import { Counter, type Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
 
 export type WebhookMetrics = {
-  countRouted: (events: number) => void
+  countRouted: (events: number, mayBeMore: boolean) => void
   countAttempt: (outcome: 'taken' | 'refused' | 'no-answer') => void
 }
 
 export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   const registers = [registry]
+  let caughtUpAt = performance.now()
   const routed = new Counter({ name: 'herald_events_total', help: 'Events that were put into the log', registers })
   const attempts = new Counter({
     name: 'herald_webhook_attempts_total',
@@ -14,5 +15,19 @@ export function createWebhookMetrics(registry: Registry): WebhookMetrics {
     labelNames: ['outcome'],
     registers,
   })
-  return { countRouted: (events) => routed.inc(events), countAttempt: (outcome) => attempts.inc({ outcome }) }
+  new Gauge({
+    name: 'herald_events_behind_seconds',
+    help: 'For how long this process has found no end of the events that wait for their place in the log, or could not look',
+    registers,
+    collect() {
+      this.set((performance.now() - caughtUpAt) / 1_000)
+    },
+  })
+  return {
+    countRouted: (events, mayBeMore) => {
+      routed.inc(events)
+      if (!mayBeMore) caughtUpAt = performance.now()
+    },
+    countAttempt: (outcome) => attempts.inc({ outcome }),
+  }
 }

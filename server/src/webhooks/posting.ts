@@ -1,11 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
 import { eventBody } from '../events/feed.ts'
+import type { Attempted } from './destination.ts'
 import type { Lane } from './lane.ts'
 import type { WebhookMetrics } from './metrics.ts'
-import type { Attempted } from './post.ts'
 import type { Result } from './results.ts'
-import { nextTryMs } from './schedule.ts'
+import { isSuccess, nextTryMs } from './schedule.ts'
 import { sign } from './sign.ts'
 import type { Delivery, Target } from './take.ts'
 
@@ -14,6 +15,11 @@ import type { Delivery, Target } from './take.ts'
  * tried. Never throws. `readAt`: when the delivery was read, by performance.now().
  */
 export type Posting = (lane: Lane, target: Target, delivery: Delivery, readAt: number) => Promise<Result | undefined>
+
+// This machine has no connection left for it: soon again, and not at once.
+const AFTER_FAULT_MS = 1_000
+// One event may be asked to come back in a day; all of them wait for no more than this, and then it is asked again.
+const LONGEST_ASKED_PAUSE_MS = 300_000
 
 type Options = { metrics: WebhookMetrics; logger: Logger; stopping: AbortSignal; breakingOff: AbortSignal }
 
@@ -34,15 +40,15 @@ export function createPosting({ metrics, logger, stopping, breakingOff }: Option
     if (stopping.aborted) return
     const attemptedAt = new Date(delivery.readAt.getTime() + performance.now() - readAt)
     const { isStopped, retryAfterMs, ...attempted } = await post(lane, target, delivery, attemptedAt)
-    if (isStopped) return
-    const { status } = attempted
-    const isTaken = status !== undefined && status >= 200 && status < 300
+    if (isStopped) return await sleep(AFTER_FAULT_MS, undefined, { signal: stopping }).catch(() => undefined)
+    const isTaken = isSuccess(attempted.status)
     lane.judge(isTaken)
-    metrics.countAttempt(isTaken ? 'taken' : status === undefined ? 'no-answer' : 'refused')
-    const asked = status === 429 || status === 503 ? retryAfterMs : undefined
-    const { endpointId, accountId, position, attempts } = delivery
-    const afterMs = isTaken ? null : nextTryMs(attempts + 1, asked)
-    return { endpointId, accountId, position, attempts, attemptedAt, isTaken, afterMs, ...attempted }
+    metrics.countAttempt(isTaken ? 'taken' : attempted.status === undefined ? 'no-answer' : 'refused')
+    const { endpointId, accountId, position, generation, attempts } = delivery
+    const askedMs = attempted.status === 429 || attempted.status === 503 ? retryAfterMs : 0
+    const afterMs = isTaken ? null : nextTryMs(attempts + 1, askedMs)
+    const pauseMs = Math.min(askedMs ?? 0, LONGEST_ASKED_PAUSE_MS)
+    return { endpointId, accountId, position, generation, attempts, attemptedAt, isTaken, afterMs, pauseMs, ...attempted }
   }
 }
 

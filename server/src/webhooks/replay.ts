@@ -162,7 +162,7 @@ async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, positi
           for update skip locked
         ) as d
       ), again as (
-        update webhook_deliveries set attempts = 0, due_at = now() where endpoint_id = $1 and position = any (array(select position from idle))
+        update webhook_deliveries set attempts = 0, due_at = now(), generation = pg_current_xact_id() where endpoint_id = $1 and position = any (array(select position from idle))
         returning position
       ), added as (
         insert into webhook_deliveries (endpoint_id, account_id, position, due_at)

@@ -6,6 +6,8 @@ export type Delivery = LoggedEvent & {
   endpointId: number
   accountId: number
   position: number
+  /** Of the router's transaction, or of the replay's, that asked for it. */
+  generation: string
   /** Before this one. */
   attempts: number
   subjectId: string | null
@@ -22,19 +24,31 @@ export type TakeRequest = {
   /** How many more calls an endpoint may have under way, by its id; of one that is not named, as many as to begin with. */
   room: ReadonlyMap<number, number>
   /** What is under way, which stays due until it has ended. */
-  underWay: { endpointId: number; position: number }[]
+  underWay: { endpointId: number; subject: string }[]
+}
+
+/** What keeps the order: of a message's events one is posted at a time. One that is about nothing in particular waits for nobody. */
+export function subjectOf({ subjectId, position }: Pick<Delivery, 'subjectId' | 'position'>): string {
+  return subjectId ?? String(position)
 }
 
 /** How many calls at once an endpoint gets that nothing is known of yet. */
 export const FIRST_WINDOW = 4
 /** Where a process dies, its endpoints are served again after this time. One that lives renews it when half of it is over. */
 const LEASE_SECONDS = 10
+// At a time, so that workers which come at once share them.
+const MOST_NEW_ENDPOINTS = 100
+// A backlog of one endpoint is looked into so far for events of other messages than those under way.
+const LOOK_AHEAD = 256
+const MOST_AT_ONCE = 2_000
 
 /**
  * Takes up endpoints that have something due and that nobody else serves, and reads what is due of them and of those that this process has
- * already, within the room of each. However long the backlog of an endpoint is, it costs one look into the index for each endpoint.
+ * already, within the room of each: of every message the first event alone, and none while one of it is under way, so that a message is
+ * not told to be read before it is told to be delivered. However long the backlog of an endpoint is, it costs a bounded look into the index
+ * for each endpoint.
  *
- * Reading changes nothing but leases: what is read is due until its result is written, and is passed over while it is under way here.
+ * Reading changes nothing but leases: what is read is due until its result is written.
  */
 export async function takeDue(db: Executor, { lease, room, underWay }: TakeRequest): Promise<Delivery[]> {
   const { rows } = await db.query<Delivery>({
@@ -44,11 +58,14 @@ export async function takeDue(db: Executor, { lease, room, underWay }: TakeReque
       lease,
       JSON.stringify(Object.fromEntries(room)),
       underWay.map(({ endpointId }) => endpointId),
-      underWay.map(({ position }) => position),
+      underWay.map(({ subject }) => subject),
     ],
   })
   return rows
 }
+
+const IS_OPEN = `e.status = 'ACTIVE' and (e.paused_until is null or e.paused_until <= now())`
+const HALF_LEASE = `interval '${LEASE_SECONDS / 2} seconds'`
 
 // The room of each is looked up by its key: a join with a list of 1,000 endpoints compared each with each, and took half a second.
 const TAKE = `
@@ -62,31 +79,37 @@ const TAKE = `
     ) as next
   ), held as materialized (
     select e.id from lane join webhook_endpoints e on e.id = lane.endpoint_id
-    where lane.due_at <= now() and e.status = 'ACTIVE' and e.lease = $1 and e.leased_until > now() + interval '${LEASE_SECONDS / 2} seconds'
+    where lane.due_at <= now() and ${IS_OPEN} and e.lease = $1 and e.leased_until > now() + ${HALF_LEASE}
   ), taken as materialized (
-    -- Those of others, once they have let go; and our own, in time. Waits for nobody.
+    -- Our own, in time; and those of others, once they have let go. Waits for nobody.
     select e.id from lane, lateral (
-      select id from webhook_endpoints e
-      where e.id = lane.endpoint_id and e.status = 'ACTIVE'
-        and (e.leased_until <= now() or e.lease = $1 and e.leased_until <= now() + interval '${LEASE_SECONDS / 2} seconds')
+      select id, lease from webhook_endpoints e
+      where e.id = lane.endpoint_id and ${IS_OPEN} and (e.leased_until <= now() or e.lease = $1 and e.leased_until <= now() + ${HALF_LEASE})
       for no key update skip locked
     ) as e
-    where lane.due_at <= now()
+    where lane.due_at <= now() order by e.lease = $1 desc nulls last, lane.due_at limit ${MOST_NEW_ENDPOINTS} + cardinality($3::int[])
   ), leased as (
     update webhook_endpoints set lease = $1, leased_until = now() + interval '${LEASE_SECONDS} seconds'
     where id = any (array(select id from taken))
   )
-  select d.endpoint_id as "endpointId", d.account_id as "accountId", d.position, d.attempts, e.subject_id as "subjectId",
+  select d.endpoint_id as "endpointId", d.account_id as "accountId", d.position, d.generation, d.attempts, e.subject_id as "subjectId",
     ${LOGGED_EVENT}, clock_timestamp() as "readAt"
-  from (select id from held union all select id from taken) as mine,
-  lateral (
-    select * from webhook_deliveries d
-    where d.endpoint_id = mine.id and d.due_at <= now()
-      and (d.endpoint_id, d.position) not in (select * from unnest($3::int[], $4::bigint[]))
-    order by d.due_at, d.position limit coalesce(($2::jsonb ->> mine.id::text)::int, ${FIRST_WINDOW})
+  from (select id from held union all select id from taken) as mine, lateral (
+    select *, row_number() over (order by due_at, position) as turn from (
+      select distinct on (subject) * from (
+        select d.*, coalesce(e.subject_id, d.position::text) as subject
+        from (
+          select * from webhook_deliveries d where d.endpoint_id = mine.id and d.due_at <= now() order by d.due_at, d.position limit ${LOOK_AHEAD}
+        ) as d
+        join events e on e.account_id = d.account_id and e.position = d.position
+      ) as near
+      where (endpoint_id, subject) not in (select * from unnest($3::int[], $4::text[]))
+      order by subject, due_at, position
+    ) as first
+    order by due_at, position limit coalesce(($2::jsonb ->> mine.id::text)::int, ${FIRST_WINDOW})
   ) as d
   join events e on e.account_id = d.account_id and e.position = d.position
-  order by d.due_at, d.position`
+  order by d.turn, d.due_at limit ${MOST_AT_ONCE}`
 
 /** As they are now: a secret that was replaced, or an endpoint that was removed, counts for the very next call. */
 export async function readTargets(db: Executor, ids: number[]): Promise<Map<number, Target>> {

@@ -16,6 +16,7 @@ export function checkEndpointUrl(url: string, allowPrivate: boolean): string {
   // An empty one is missing from `hash`; any other # is escaped in `href`.
   if (parsed.href.includes('#')) throw new OperatorError('The URL must have no fragment (the part from # on), which is never sent.')
   if (parsed.href.length > MAX_URL_LENGTH) throw new OperatorError(`The URL must have at most ${MAX_URL_LENGTH} characters.`)
+  if (parsed.port === '0') throw new OperatorError('The URL must have a port from 1 to 65535, or none.')
   if (!allowPrivate && !isPublicHost(parsed.hostname)) {
     throw new OperatorError(`${parsed.hostname} is not a host of the public internet.`)
   }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Pool } from '../db/pool.ts'
-import { routeEvents } from '../events/router.ts'
+import { createRounds } from '../events/rounds.ts'
 import { repeat } from '../work/repeat.ts'
 import { createDispatcher } from './dispatcher.ts'
 import type { WebhookMetrics } from './metrics.ts'
@@ -16,9 +16,10 @@ const ROUTE_EVERY_MS = 100
 /** Gives events their place in the log, and posts them. As many processes as one likes run it side by side. */
 export function startWebhooks({ pool, logger, metrics, allowPrivate }: WebhookOptions): Webhooks {
   const dispatcher = createDispatcher({ pool, logger, metrics, allowPrivate })
+  const routeNext = createRounds(pool)
   async function route(): Promise<number> {
-    const { routed, mayBeMore } = await routeEvents(pool)
-    metrics.countRouted(routed)
+    const { routed, mayBeMore } = await routeNext()
+    metrics.countRouted(routed, mayBeMore)
     if (routed > 0) dispatcher.wake()
     return mayBeMore ? 0 : ROUTE_EVERY_MS
   }

@@ -49,7 +49,7 @@ async function deliver({ endpointId, accountId }: Ids, positions: number[], atte
 /** What is due now, by position, with the tries before. */
 async function due(endpointId: number): Promise<[position: number, attempts: number][]> {
   const { rows } = await pool.query(
-    'select position, attempts from webhook_deliveries where endpoint_id = $1 and due_at <= now() order by position',
+    'select position, generation, attempts from webhook_deliveries where endpoint_id = $1 and due_at <= now() order by position',
     [endpointId],
   )
   return rows.map(({ position, attempts }) => [position, attempts])
@@ -295,12 +295,12 @@ describe('a replay', () => {
     const work = async () => {
       while (!isOver) {
         const { rows } = await pool.query(
-          'select position, attempts from webhook_deliveries where endpoint_id = $1 and due_at <= now() order by due_at, position limit 60',
+          'select position, generation, attempts from webhook_deliveries where endpoint_id = $1 and due_at <= now() order by due_at, position limit 60',
           [endpointId],
         )
         // Written in any order, as they come in.
         const some = rows.map((row) => ({ row, order: random() })).sort((a, b) => a.order - b.order)
-        const outcome = { attemptedAt: new Date(), durationMs: 1, error: undefined, answer: '' }
+        const outcome = { attemptedAt: new Date(), durationMs: 1, pauseMs: 0, error: undefined, answer: '' }
         const results = some.map(({ row }) => {
           const isTaken = random() < 0.5
           return { endpointId, accountId, ...row, ...outcome, isTaken, status: isTaken ? 200 : 500, afterMs: isTaken ? null : 3_600_000 }

@@ -24,7 +24,7 @@ create table events (
   subject_id text,
   occurred_at timestamptz(3) not null,
   data json not null,
-  -- Grows with the position.
+  -- Grows with the position, unless the clock is set back.
   recorded_at timestamptz(3) not null default now(),
   primary key (account_id, position)
 );
@@ -42,8 +42,12 @@ create table webhook_endpoints (
   status text not null default 'ACTIVE' check (status in ('ACTIVE', 'DISABLED')),
   disabled_at timestamptz(3),
   disabled_because text check (disabled_because in ('FAILING', 'OPERATOR')),
-  -- The first failure since it last took an event.
+  -- The first failure since it last took an event, the last one, and how many there were in a row.
   failing_since timestamptz(3),
+  last_failed_at timestamptz(3),
+  failures integer not null default 0,
+  -- It is left alone until then.
+  paused_until timestamptz,
   created_at timestamptz(3) not null default now(),
   lease uuid,
   leased_until timestamptz not null default '-infinity',
@@ -67,6 +71,8 @@ create table webhook_deliveries (
   endpoint_id integer not null,
   account_id integer not null,
   position bigint not null,
+  -- Which transaction asked for it, the router's or a replay's: a result counts for what it is of, and not for a replay that came since.
+  generation xid8 not null default pg_current_xact_id(),
   attempts smallint not null default 0,
   due_at timestamptz,
   primary key (endpoint_id, position)

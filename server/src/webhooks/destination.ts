@@ -6,7 +6,7 @@ import { checkEndpointUrl } from './url.ts'
 export type Post = { headers: Record<string, string>; body: string; signal?: AbortSignal }
 /**
  * What came of a call. Where there is a status, there was an answer in time, and no error, whatever became of the rest of it. `answer` is
- * how its body begins. `isStopped`: the call was ended from here, and says nothing about the endpoint.
+ * how its body begins. `isStopped`: the call was ended from here, or could not be made from here, and says nothing about the endpoint.
  */
 export type Attempted = {
   status: number | undefined
@@ -80,7 +80,7 @@ function refusalOf(url: string, allowPrivate: boolean): string | undefined {
     checkEndpointUrl(url, allowPrivate)
     return
   } catch (error) {
-    if (error instanceof OperatorError) return error.message
+    if (error instanceof OperatorError) return error.message.replace(/\.$/, '')
     throw error
   }
 }
@@ -145,7 +145,7 @@ function call(dispatcher: Dispatcher, request: Dispatcher.DispatchOptions, { tim
         if (!answer.add(chunk)) cut(nothing('the answer is too long'))
       },
       onResponseEnd: () => end(nothing('the answer has no status')),
-      onResponseError: (_, error) => end(nothing(describe(error)), !answer.hasBegun() && isStale(error)),
+      onResponseError: (_, error) => end(nothing(describe(error), isOurs(error)), !answer.hasBegun() && isStale(error)),
     })
   })
 }
@@ -212,6 +212,8 @@ const FAILURES = new Map([
   ['UND_ERR_SOCKET', CLOSED],
   ['UND_ERR_HEADERS_OVERFLOW', `the headers of its answer are over ${MAX_HEADER_BYTES / 1024} KiB`],
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', NOT_HTTP],
+  // A status of 099 and such.
+  ['ERR_ASSERTION', NOT_HTTP],
   ['CERT_HAS_EXPIRED', 'its certificate has expired'],
   ['CERT_NOT_YET_VALID', 'its certificate is not valid yet'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another name'],
@@ -232,6 +234,13 @@ function describe(error: Failure): string {
   if (error.name === 'HTTPParserError') return NOT_HTTP
   if (code.startsWith('ERR_SSL_') || code === 'EPROTO') return `TLS failed: ${reason ?? code}`
   return FAILURES.get(code) ?? `the call failed: ${code || error.name}`
+}
+
+// This machine has no room for another connection.
+const OURS = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL'])
+
+function isOurs(error: Failure): boolean {
+  return OURS.has((error.errors?.[0] ?? error).code ?? '')
 }
 
 /** A kept connection that the other side closed just as it was used. Calling again is safe, since events are promised at least once. */

@@ -7,7 +7,7 @@ import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { gzipSync } from 'node:zlib'
 import { isPublicAddress } from '../../src/public-host.ts'
 import { createConnector } from '../../src/webhooks/address.ts'
-import { createDestination, type DestinationOptions, type Post } from '../../src/webhooks/post.ts'
+import { createDestination, type DestinationOptions, type Post } from '../../src/webhooks/destination.ts'
 import { until } from '../support/until.ts'
 
 type Asked = { head: string; body: string; connection: number; nth: number; socket: Socket }
