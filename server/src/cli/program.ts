@@ -1,26 +1,28 @@
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { accountCommand } from './account.ts'
-import { agentCommand } from './agent.ts'
-import { autoReplyCommand } from './auto-reply.ts'
-import { campaignCommand } from './campaign.ts'
-import { groupCommand } from './group.ts'
-import { keyCommand } from './key.ts'
-import { migrateCommand } from './migrate.ts'
-import { optOutCommand } from './opt-out.ts'
-import { serveCommand } from './serve.ts'
-import { webhookCommand } from './webhook.ts'
 
-export const program = new Command('herald')
-  .description('A self-hosted RCS messaging service. Settings come from the environment; .env.example lists them.')
-  .version(packageJson.version)
-  .addCommand(serveCommand)
-  .addCommand(migrateCommand)
-  .addCommand(accountCommand)
-  .addCommand(keyCommand)
-  .addCommand(agentCommand)
-  .addCommand(campaignCommand)
-  .addCommand(groupCommand)
-  .addCommand(autoReplyCommand)
-  .addCommand(optOutCommand)
-  .addCommand(webhookCommand)
+// In the order in which the help lists them.
+const COMMANDS = new Map<string, () => Promise<Command>>([
+  ['serve', async () => (await import('./serve.ts')).serveCommand],
+  ['migrate', async () => (await import('./migrate.ts')).migrateCommand],
+  ['account', async () => (await import('./account.ts')).accountCommand],
+  ['key', async () => (await import('./key.ts')).keyCommand],
+  ['agent', async () => (await import('./agent.ts')).agentCommand],
+  ['campaign', async () => (await import('./campaign.ts')).campaignCommand],
+  ['group', async () => (await import('./group.ts')).groupCommand],
+  ['webhook', async () => (await import('./webhook.ts')).webhookCommand],
+  ['auto-reply', async () => (await import('./auto-reply.ts')).autoReplyCommand],
+  ['opt-out', async () => (await import('./opt-out.ts')).optOutCommand],
+])
+
+/** With the command that is asked for, or with all of them where it is none: loading all takes three times as long as one. */
+export async function createProgram(asked = ''): Promise<Command> {
+  const program = new Command('herald')
+    .description('A self-hosted RCS messaging service. Settings come from the environment; .env.example lists them.')
+    .version(packageJson.version)
+  const load = COMMANDS.get(asked)
+  for (const command of await Promise.all((load === undefined ? [...COMMANDS.values()] : [load]).map((each) => each()))) {
+    program.addCommand(command)
+  }
+  return program
+}

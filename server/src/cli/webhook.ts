@@ -7,6 +7,7 @@ import {
   addEndpoint,
   disableEndpoint,
   type Enabled,
+  type Endpoint,
   enableEndpoint,
   type ListedEndpoint,
   listEndpoints,
@@ -14,6 +15,7 @@ import {
   removeEndpoint,
   rotateSecret,
   testEndpoint,
+  updateEndpoint,
 } from '../webhooks/endpoints.ts'
 import { type ReplayProgress, type ReplayResult, replayAll, replayEvent, replayFailed } from '../webhooks/replay.ts'
 import { isSuccess } from '../webhooks/schedule.ts'
@@ -95,6 +97,23 @@ function listedCells({ endpointId, accountId, status, url, events, ...listed }: 
 
 function counted(count: number, isMore: boolean): string {
   return `${count}${isMore ? '+' : ''}`
+}
+
+const update = reportingCommand('update', 'change the kinds of events that an endpoint wants, from the next event on')
+  .argument(...endpoint)
+  .addOption(
+    new Option('--events <kinds>', 'these kinds, separated by commas').argParser(listArgument(EVENT_KINDS, 1)).conflicts('allEvents'),
+  )
+  .option('--all-events', 'all kinds, also those that later versions bring')
+  .action(async (endpointId: number, options, command: Command) => {
+    if (options.events === undefined && options.allEvents === undefined) {
+      command.error('error: one of --events and --all-events must say which events it is to get')
+    }
+    report(options, await withDatabase((pool) => updateEndpoint(pool, endpointId, options.events ?? null)), updatedInWords)
+  })
+
+function updatedInWords({ endpointId, events }: Endpoint): string {
+  return `The endpoint ${endpointId} gets ${events === null ? 'all events' : events.join(', ')} from now on.`
 }
 
 const rotate = reportingCommand('rotate', 'give an endpoint a new secret; the one before signs on beside it for 24 hours')
@@ -229,6 +248,7 @@ export const webhookCommand = new Command('webhook')
   .description("endpoints that an account's events are posted to")
   .addCommand(add)
   .addCommand(list)
+  .addCommand(update)
   .addCommand(rotate)
   .addCommand(test)
   .addCommand(attempts)

@@ -16,11 +16,12 @@ const LOOK_AT_ALL_EVERY_MS = 10_000
 export function createRounds(pool: Pool): () => Promise<Routed> {
   let limit = MOST_AT_ONCE
   let lookedAtAllAt = Number.NEGATIVE_INFINITY
+  // The greatest numbers that were routed, and when: the last one that is older than the slack, and all after it.
   let reached: { at: number; number: number }[] = []
 
   function from(now: number): number {
     if (now - lookedAtAllAt > LOOK_AT_ALL_EVERY_MS) return 0
-    return reached.findLast(({ at }) => at <= now - SLACK_MS)?.number ?? 0
+    return reached.findLast(isOld(now))?.number ?? 0
   }
 
   return async () => {
@@ -29,11 +30,7 @@ export function createRounds(pool: Pool): () => Promise<Routed> {
     try {
       const routed = await routeEvents(pool, { from: floor, limit })
       if (floor === 0 && !routed.mayBeMore) lookedAtAllAt = now
-      if (routed.last > 0)
-        reached = [
-          ...reached.filter(({ at }, index) => at > now - SLACK_MS || index === reached.length - 1),
-          { at: now, number: routed.last },
-        ]
+      if (routed.last > 0) reached = [...reached.slice(Math.max(0, reached.findLastIndex(isOld(now)))), { at: now, number: routed.last }]
       limit = Math.min(limit * 2, MOST_AT_ONCE)
       return routed
     } catch (error) {
@@ -41,4 +38,8 @@ export function createRounds(pool: Pool): () => Promise<Routed> {
       throw error
     }
   }
+}
+
+function isOld(now: number): (one: { at: number }) => boolean {
+  return ({ at }) => at <= now - SLACK_MS
 }

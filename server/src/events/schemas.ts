@@ -119,7 +119,7 @@ const KINDS: Record<EventKind, Described> = {
   'webhook.disabled': {
     summary: 'An endpoint was given up',
     description: 'It took nothing for five days. It is told to the other endpoints, and in the feed.',
-    data: { endpointId, url: text('https://example.com/herald'), failingSince: OutgoingTime },
+    data: { endpointId, url: text('https://example.com/herald', 'Without its query.'), failingSince: OutgoingTime },
   },
   'webhook.test': { summary: 'The operator tried an endpoint', description: 'Posted to that endpoint alone.', data: { endpointId } },
 }

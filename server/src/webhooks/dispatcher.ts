@@ -71,6 +71,7 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
     if (lane.wantsMore()) loop.wake()
     if (result !== undefined) await write(result, performance.now() + WRITE_WITHIN_MS)
     lane.end(subjectOf(delivery))
+    if (delivery.hasNext) loop.wake()
   }
 
   function close(id: number, lane: Lane): void {

@@ -181,11 +181,11 @@ const WELL = 'failing_since = null, last_failed_at = null, failures = 0, paused_
 /** `missedSince`: from then to now it was disabled, and nothing that happened was sent to it. */
 export type Enabled = Endpoint & { missedSince: Date | null }
 
-/** What it had due goes on, and five new days begin. One that is active stays as it is. */
+/** What it had due goes on, and five new days begin; also for one that is active, and left alone for a while. */
 export async function enableEndpoint(db: Executor, endpointId: number): Promise<Enabled> {
   const { rows } = await db.query<{ missedSince: Date }>(
     `with before as materialized (
-       select id, disabled_at from webhook_endpoints where id = $1 and status = 'DISABLED' for no key update
+       select id, disabled_at from webhook_endpoints where id = $1 for no key update
      )
      update webhook_endpoints e set status = 'ACTIVE', disabled_at = null, disabled_because = null, ${WELL}
      from before where e.id = before.id
@@ -202,6 +202,15 @@ export async function disableEndpoint(db: Executor, endpointId: number): Promise
     [endpointId],
   )
   return await findEndpoint(db, endpointId)
+}
+
+/** From the next event that is routed on; null: all kinds. What waits for it already is still posted. Of two at once the last one counts. */
+export async function updateEndpoint(db: Executor, endpointId: number, kinds: readonly EventKind[] | null): Promise<Endpoint> {
+  const { rows } = await db.query<Endpoint>(`update webhook_endpoints set kinds = $2 where id = $1 returning ${ENDPOINT}`, [
+    endpointId,
+    kinds,
+  ])
+  return rows[0] ?? noSuchEndpoint(endpointId)
 }
 
 /**

@@ -79,12 +79,13 @@ const RECORD = `
     from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_taken
   ), tried as materialized (
     select endpoint_id, bool_or(is_taken) as is_well, count(*) filter (where not is_taken) as failed, min(attempted_at) as since, max(pause_ms) as pause_ms
-    from result group by endpoint_id order by endpoint_id
+    from held group by endpoint_id order by endpoint_id
   ), endpoint as materialized (
-    select t.*, e.id, e.status as was, e.failures, not t.is_well and e.last_failed_at > now() - interval '${FORGOTTEN_AFTER_DAYS} days' as goes_on,
+    select t.*, e.id, e.status as was, e.goes_on, case when e.goes_on then e.failures else 0 end + t.failed as failures,
       e.failing_since, e.failing_since < now() - interval '${DISABLED_AFTER_DAYS} days' as is_long
     from tried t, lateral (
-      select id, status, failures, last_failed_at, failing_since from webhook_endpoints e
+      select id, status, failures, failing_since, not t.is_well and coalesce(last_failed_at > now() - interval '${FORGOTTEN_AFTER_DAYS} days', false) as goes_on
+      from webhook_endpoints e
       where e.id = t.endpoint_id and (not t.is_well or e.failing_since is not null)
       for no key update
     ) as e
@@ -92,11 +93,10 @@ const RECORD = `
     update webhook_endpoints e set
       failing_since = case when c.is_well then null when c.goes_on then c.failing_since else c.since end,
       last_failed_at = case when c.is_well then null else now() end,
-      failures = case when c.is_well then 0 else c.failures + c.failed end,
+      failures = case when c.is_well then 0 else c.failures end,
       paused_until = case when not c.is_well then now() + greatest(
         c.pause_ms * interval '1 millisecond',
-        case when c.failures + c.failed >= ${PATIENCE} then
-          least(2 ^ least(c.failures + c.failed - ${PATIENCE}, 10), ${LONGEST_PAUSE_SECONDS}) * interval '1 second' end) end,
+        case when c.failures >= ${PATIENCE} then least(2 ^ least(c.failures - ${PATIENCE}, 10), ${LONGEST_PAUSE_SECONDS}) * interval '1 second' end) end,
       status = case when c.goes_on and c.is_long then 'DISABLED' else e.status end,
       disabled_at = case when c.goes_on and c.is_long then coalesce(e.disabled_at, now()) else e.disabled_at end,
       disabled_because = case when c.goes_on and c.is_long then coalesce(e.disabled_because, 'FAILING') else e.disabled_because end

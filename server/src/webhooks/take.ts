@@ -11,6 +11,8 @@ export type Delivery = LoggedEvent & {
   /** Before this one. */
   attempts: number
   subjectId: string | null
+  /** Another one about the same is due, and waits for this one. */
+  hasNext: boolean
   /** When it was read, by the database's clock: this machine's may be off, and the time is signed. */
   readAt: Date
 }
@@ -93,11 +95,11 @@ const TAKE = `
     where id = any (array(select id from taken))
   )
   select d.endpoint_id as "endpointId", d.account_id as "accountId", d.position, d.generation, d.attempts, e.subject_id as "subjectId",
-    ${LOGGED_EVENT}, clock_timestamp() as "readAt"
+    d.has_next as "hasNext", ${LOGGED_EVENT}, clock_timestamp() as "readAt"
   from (select id from held union all select id from taken) as mine, lateral (
     select *, row_number() over (order by due_at, position) as turn from (
       select distinct on (subject) * from (
-        select d.*, coalesce(e.subject_id, d.position::text) as subject
+        select d.*, coalesce(e.subject_id, d.position::text) as subject, count(*) over (partition by coalesce(e.subject_id, d.position::text)) > 1 as has_next
         from (
           select * from webhook_deliveries d where d.endpoint_id = mine.id and d.due_at <= now() order by d.due_at, d.position limit ${LOOK_AHEAD}
         ) as d

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Command } from 'commander'
-import { program } from '../../src/cli/program.ts'
+import { createProgram } from '../../src/cli/program.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { heraldJson, runHerald } from '../support/process.ts'
 import { call, startTestService } from '../support/service.ts'
@@ -124,7 +124,7 @@ describe('herald', { concurrency: 2 }, () => {
       for (const described of [command, ...command.registeredArguments, ...command.options]) assert.ok(described.description !== '', help)
       for (const child of command.commands) check(child, `${path} ${child.name()}`)
     }
-    check(program, 'herald')
+    check(await createProgram(), 'herald')
     for (const words of [[], ['campaign', 'pause']]) {
       const { code, stdout } = await runHerald([...words, '--help'], {})
       assert.deepEqual([code, stdout.split('\n', 1)[0]?.startsWith(['Usage: herald', ...words].join(' '))], [0, true])

@@ -58,6 +58,20 @@ describe('herald webhook', { concurrency: 3 }, () => {
     assert.deepEqual(rows[1]?.split(/ {2,}/), [`${second.endpointId}`, ...cells, 'all', `${receiverUrl}/2`])
   })
 
+  test('update changes the kinds that an endpoint wants, and --all-events takes that back', async () => {
+    const { endpointId, accountId, url } = await endpointAt('/good')
+    const args = ['webhook', 'update', `${endpointId}`]
+    const [some, { stdout, code }] = [
+      await heraldJson([...args, '--events', 'sms.sent,sms.failed'], env),
+      await runHerald([...args, '--all-events'], env),
+    ]
+    const { createdAt, ...known } = some
+    const well = { status: 'ACTIVE', failingSince: null, disabledAt: null, disabledBecause: null }
+    assert.deepEqual(known, { endpointId, accountId, url, events: ['sms.sent', 'sms.failed'], ...well })
+    assert.deepEqual([code, stdout], [0, `The endpoint ${endpointId} gets all events from now on.\n`])
+    assert.equal((await findEndpoint(pool, endpointId)).events, null)
+  })
+
   test('rotate shows the new secret, and until when the one before signs', async () => {
     const { endpointId, url, secret: first } = await endpointAt('/good')
     const { stdout } = await runHerald(['webhook', 'rotate', `${endpointId}`], env)
@@ -117,6 +131,8 @@ describe('herald webhook', { concurrency: 3 }, () => {
       ['replay', '1', '--since', '2026-01-31T08:00:00Z', '--event', 'x'],
       /'--event <event-id>' cannot be used with option '--since <time>'/,
     ],
+    [['update', '1'], /^error: one of --events and --all-events must say which events it is to get\n$/],
+    [['update', '1', '--events', 'sms.sent', '--all-events'], /'--events <kinds>' cannot be used with option '--all-events'/],
     [['replay', '1'], /^error: one of --event, --failed-since and --since must say what to post again\n$/],
   ]
   for (const [args, sentence] of mistakes) {

@@ -5,7 +5,6 @@ import { Webhook } from 'standardwebhooks'
 import { createPool } from '../../src/db/pool.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { rotateSecret } from '../../src/webhooks/endpoints.ts'
-import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 import { deliveriesOf, endpointAt, passTime, routeAll, startSink, startWorker, tellMany, tellRouted } from './support.ts'
@@ -85,6 +84,28 @@ describe('an event', () => {
     ])
   })
 
+  test('is signed with the time of the database, whatever the clock of this machine says', async (t) => {
+    const sink = await startSink()
+    const { endpointId, accountId, secret } = await endpointAt(pool, sink)
+    const databaseTime = async () => (await pool.query('select extract(epoch from clock_timestamp())::float8 as now')).rows[0].now as number
+    await tellRouted(pool, accountId, 1)
+    const from = await databaseTime()
+    t.mock.timers.enable({ apis: ['Date'], now: new Date('2001-02-03T04:05:06Z') })
+    startWorker(t, url)
+    await until('it is taken', () => isDone(endpointId))
+    t.mock.timers.reset()
+    const [{ body, headers } = assert.fail('nothing came')] = sink.arrived
+    const timestamp = Number(headers['webhook-timestamp'])
+    const { rows } = await pool.query(
+      'select extract(epoch from attempted_at)::float8 as at from webhook_attempts where endpoint_id = $1',
+      [endpointId],
+    )
+    const to = await databaseTime()
+    assert.ok(timestamp >= Math.floor(from) && timestamp <= to, `${timestamp}, between ${from} and ${to}`)
+    assert.ok(rows[0].at >= from - 0.001 && rows[0].at <= to, `${rows[0].at}, between ${from} and ${to}`)
+    assert.ok(new Webhook(secret).verify(body, headers as Record<string, string>))
+  })
+
   test('that is not taken comes again, the same, after 5 to 6 seconds, then 5 to 6 minutes, and goes when it is taken', async (t) => {
     const sink = await startSink(() => 500)
     const { endpointId, accountId } = await endpointAt(pool, sink)
@@ -153,6 +174,38 @@ describe('an event', () => {
     const [slow, quick] = [0, 1].map((subject) => order.get(subject)?.at(-1)?.at ?? Number.NaN) as [number, number]
     assert.ok(quick < slow, 'the quick ones did not wait for the slow ones')
   })
+
+  test('of another message passes by a message with many events whose first one hangs; those come in order, one at a time', async (t) => {
+    const mayGoOn = Promise.withResolvers<void>()
+    const [open, numbers]: [Set<number>, number[]] = [new Set(), []]
+    let overlaps = 0
+    const sink = await startSink(async ({ event: { type, data } }) => {
+      if (type === 'message.read') return 204
+      overlaps += open.size
+      open.add(data.n)
+      numbers.push(data.n)
+      await mayGoOn.promise
+      await sleep(1)
+      open.delete(data.n)
+      return 204
+    })
+    const { endpointId, accountId } = await endpointAt(pool, sink)
+    await tellMany(pool, accountId, 20, { subjects: 1 })
+    await tellRouted(pool, accountId, 1, { kind: 'message.read', subjects: 2 })
+    const worker = startWorker(t, url)
+    await until('the other one has come', () => sink.arrived.some(({ event }) => event.type === 'message.read'))
+    assert.deepEqual(numbers, [1])
+    mayGoOn.resolve()
+    await until('all are taken', () => {
+      worker.wake()
+      return isDone(endpointId)
+    })
+    assert.deepEqual(
+      numbers,
+      Array.from({ length: 20 }, (_, index) => index + 1),
+    )
+    assert.equal(overlaps, 0)
+  })
 })
 
 test('events of one message are due in their order, also where a router had begun before another did them all', async () => {
@@ -187,88 +240,4 @@ test('events of one message are due in their order, also where a router had begu
     rows.map(({ kind }) => kind),
     ['message.sent', 'message.delivered'],
   )
-})
-
-describe('workers', () => {
-  test('two at once post each event once', async (t) => {
-    const sink = await startSink()
-    const endpoints = await Promise.all(Array.from({ length: 6 }, () => endpointAt(pool, sink)))
-    for (const { accountId } of endpoints) await tellMany(pool, accountId, 200)
-    await routeAll(pool)
-    const workers = [startWorker(t, url), startWorker(t, url)]
-    await until('all are taken', async () => {
-      for (const { wake } of workers) wake()
-      return (await Promise.all(endpoints.map(({ endpointId }) => isDone(endpointId)))).every(Boolean)
-    })
-    const ids = sink.arrived.map(({ headers }) => headers['webhook-id'])
-    assert.deepEqual([ids.length, new Set(ids).size], [1_200, 1_200])
-  })
-
-  test('nobody else serves an endpoint under a lease; once it has run out, anybody does', async () => {
-    const sink = await startSink()
-    const { endpointId, accountId } = await endpointAt(pool, sink)
-    await tellRouted(pool, accountId, 2)
-    const take = async (lease: string) =>
-      (await takeDue(pool, { lease, room: new Map(), underWay: [] })).filter((one) => one.endpointId === endpointId).length
-    const [one, two] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002']
-    assert.deepEqual([await take(one), await take(two), await take(one)], [2, 0, 2])
-    await pool.query('update webhook_endpoints set leased_until = now() where id = $1', [endpointId])
-    assert.deepEqual([await take(two), await take(one)], [2, 0])
-  })
-
-  test('one that stops breaks off what hangs, lets go of its endpoints, and loses nothing: the next one posts it again', async (t) => {
-    const sink = await startSink(() => undefined)
-    const { endpointId, accountId } = await endpointAt(pool, sink)
-    await tellRouted(pool, accountId, 3)
-    const first = startWorker(t, url)
-    await until('they hang', () => sink.arrived.length === 3)
-    const from = performance.now()
-    await first.stop()
-    assert.ok(performance.now() - from < 5_000)
-    assert.deepEqual(
-      (await deliveriesOf(pool, endpointId)).map(({ attempts }) => attempts),
-      [0, 0, 0],
-    )
-    sink.answer(() => 204)
-    startWorker(t, url)
-    await until('all are taken', () => isDone(endpointId), 5_000)
-    assert.equal(sink.arrived.length, 6)
-  })
-
-  test('an endpoint that hangs, and one that refuses all, hold up nobody else', async (t) => {
-    const [hanging, refusing, good] = [await startSink(() => undefined), await startSink(() => 500), await startSink()]
-    const endpoints = await Promise.all([hanging, refusing, good].map((sink) => endpointAt(pool, sink)))
-    for (const { accountId } of endpoints.slice(0, 2)) await tellMany(pool, accountId, 500)
-    await routeAll(pool)
-    startWorker(t, url)
-    await until('both are at it', () => hanging.arrived.length > 0 && refusing.arrived.length > 10)
-    await tellRouted(pool, endpoints[2]?.accountId as number, 100)
-    await until('the good one has its own', () => good.arrived.length === 100, 5_000)
-    assert.ok(hanging.arrived.length <= 4, `${hanging.arrived.length} calls hang at once`)
-  })
-})
-
-test('a result that can’t be written for a while is written later, and its event is not posted again meanwhile', async (t) => {
-  const own = await createTestDatabase()
-  let isHeld = false
-  const blocker = createPool({ connectionString: own.url }, () => {})
-  const holder = await blocker.connect()
-  const sink = await startSink(async () => {
-    if (!isHeld) await holder.query('begin; lock table webhook_attempts in exclusive mode')
-    isHeld = true
-    return 204
-  })
-  const { endpointId, accountId } = await endpointAt(own.pool, sink)
-  await tellRouted(own.pool, accountId, 1)
-  const worker = startWorker(t, own.url)
-  await until('it has arrived', () => isHeld)
-  for (let look = 0; look < 5; look += 1) {
-    worker.wake()
-    await takeDue(own.pool, { lease: '00000000-0000-4000-8000-000000000009', room: new Map(), underWay: [] })
-  }
-  await holder.query('rollback')
-  holder.release()
-  await blocker.end()
-  await until('it is written', async () => (await deliveriesOf(own.pool, endpointId)).length === 0)
-  assert.equal(sink.arrived.length, 1)
 })

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import pg from 'pg'
+import { createPool, isTimedOut } from '../../src/db/pool.ts'
+import { createRounds } from '../../src/events/rounds.ts'
+import { createTestDatabase } from '../support/database.ts'
+
+const { pool, url } = await createTestDatabase()
+
+/** The clock that rounds go by, which stands still between two moves of it. */
+function holdClock(t: TestContext): { move: (seconds: number) => void } {
+  let now = performance.now()
+  t.mock.method(performance, 'now', () => now)
+  return {
+    move: (seconds) => {
+      now += seconds * 1_000
+    },
+  }
+}
+
+const TELL = `insert into outbox (account_id, kind, occurred_at, data) select 1, 'message.sent', now(), '{}' from generate_series(1, $1::int)`
+
+/** A connection that ends with the test, whatever it holds then. */
+async function connect(t: TestContext): Promise<pg.Client> {
+  const client = new pg.Client(url)
+  await client.connect()
+  t.after(() => client.end())
+  return client
+}
+
+/** A transaction that has told something and stays open. */
+async function openTransaction(t: TestContext, events: number): Promise<{ commit: () => Promise<unknown> }> {
+  const client = await connect(t)
+  await client.query('begin')
+  await client.query(TELL, [events])
+  return { commit: () => client.query('commit') }
+}
+
+describe('what commits late', () => {
+  test('is routed in the next round where its transaction was open for less than 10 s', async (t) => {
+    const clock = holdClock(t)
+    const round = createRounds(pool)
+    const open = await openTransaction(t, 1)
+    await pool.query(TELL, [1])
+    assert.equal((await round()).routed, 1)
+    clock.move(9)
+    await pool.query(TELL, [1])
+    assert.equal((await round()).routed, 1)
+    clock.move(0.9)
+    await open.commit()
+    assert.equal((await round()).routed, 1)
+  })
+
+  test('after a longer time is routed by a look over all, at most 10 s later; until then only what is new is looked at', async (t) => {
+    const clock = holdClock(t)
+    const round = createRounds(pool)
+    const routed = async () => (await round()).routed
+    const open = await openTransaction(t, 1)
+    await pool.query(TELL, [1])
+    assert.equal(await routed(), 1)
+    clock.move(9.5)
+    assert.equal(await routed(), 0)
+    clock.move(1)
+    await open.commit()
+    await pool.query(TELL, [2])
+    assert.deepEqual([await routed(), await routed()], [2, 0], 'what is new is routed at once')
+    clock.move(9.1)
+    assert.deepEqual([await routed(), await routed()], [1, 0])
+  })
+
+  test('is routed to its end, also where that is more than one round takes', async (t) => {
+    const clock = holdClock(t)
+    const round = createRounds(pool)
+    const routed = async () => (await round()).routed
+    const open = await openTransaction(t, 1_001)
+    await pool.query(TELL, [1])
+    assert.equal(await routed(), 1)
+    clock.move(9.5)
+    assert.equal(await routed(), 0)
+    await open.commit()
+    clock.move(10.1)
+    assert.deepEqual([await routed(), await routed(), await routed()], [1_000, 1, 0])
+  })
+})
+
+describe('a round', () => {
+  test('that takes too long is followed by one of half as many, down to one; each that succeeds by one of twice as many, up to 1,000', async (t) => {
+    const one = createPool({ connectionString: url }, () => {})
+    t.after(() => one.end())
+    const blocker = await connect(t)
+    const round = createRounds(one)
+    await pool.query(TELL, [4_000])
+    const failing = async (times: number, setting: string, isExpected: (error: unknown) => boolean) => {
+      await blocker.query('begin; lock table events in exclusive mode')
+      // The pool has this one connection, since nothing is asked of it at once.
+      await one.query(`set ${setting} = 50`)
+      for (let time = 0; time < times; time += 1) await assert.rejects(round(), isExpected)
+      await one.query(`reset ${setting}`)
+      await blocker.query('rollback')
+    }
+    await failing(2, 'statement_timeout', isTimedOut)
+    const sizes = [(await round()).routed, (await round()).routed, (await round()).routed, (await round()).routed]
+    assert.deepEqual(sizes, [250, 500, 1_000, 1_000])
+    await failing(11, 'statement_timeout', isTimedOut)
+    assert.deepEqual([(await round()).routed, (await round()).routed], [1, 2])
+    // A failure of another kind says nothing about how many are too many.
+    await failing(1, 'lock_timeout', (error) => error instanceof pg.DatabaseError && error.code === '55P03')
+    assert.equal((await round()).routed, 4)
+    assert.equal(one.totalCount, 1)
+  })
+})

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { Registry } from 'prom-client'
+import { createLogger } from '../../src/http/log.ts'
+import { createDestination } from '../../src/webhooks/destination.ts'
+import { createLane, type Lane } from '../../src/webhooks/lane.ts'
+import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
+import { createPosting } from '../../src/webhooks/posting.ts'
+import { newSecret } from '../../src/webhooks/sign.ts'
+import { startSink } from './support.ts'
+
+// What the answer to one try means for its event and its endpoint.
+
+function startPosting(url: string, lane: Lane = createLane(true)) {
+  const stopping = new AbortController()
+  const registry = new Registry()
+  const post = createPosting({
+    metrics: createWebhookMetrics(registry),
+    logger: createLogger('silent'),
+    stopping: stopping.signal,
+    breakingOff: new AbortController().signal,
+  })
+  after(() => lane.close())
+  const target = { id: 1, url, secrets: [newSecret()] }
+  const event = { eventId: '019a0000-0000-7000-8000-000000000000', kind: 'message.sent', occurredAt: new Date(), data: '{}' }
+  const delivery = { ...event, endpointId: 1, accountId: 1, position: 1, generation: '3', attempts: 0, subjectId: null, hasNext: false, readAt: new Date() }
+  return { stopping, registry, tried: () => post(lane, target, delivery, performance.now()) }
+}
+
+const MINUTE = 60_000
+const DAY = 24 * 60 * MINUTE
+
+describe('an answer', () => {
+  const answers: [status: number, retryAfter: string, leastAfterMs: number, pauseMs: number][] = [
+    [429, '120', 2 * MINUTE, 2 * MINUTE],
+    [503, '120', 2 * MINUTE, 2 * MINUTE],
+    [429, '3600', 60 * MINUTE, 5 * MINUTE],
+    [503, '8640000', DAY, 5 * MINUTE],
+    [503, '1', 5_000, 1_000],
+    [500, '3600', 5_000, 0],
+    [404, '3600', 5_000, 0],
+  ]
+  for (const [status, retryAfter, leastAfterMs, pauseMs] of answers) {
+    test(`of ${status} that asks for ${retryAfter} s puts its event off for ${leastAfterMs / 1000} s and its endpoint for ${pauseMs / 1000} s`, async () => {
+      const sink = await startSink((_, response) => void response.writeHead(status, { 'retry-after': retryAfter }).end())
+      const result = await startPosting(sink.url).tried()
+      const { afterMs, ...rest } = result ?? assert.fail('there is a result')
+      assert.deepEqual([rest.status, rest.isTaken, rest.pauseMs], [status, false, pauseMs])
+      // Longer by a fifth at the most, by chance.
+      assert.ok(afterMs !== null && afterMs >= leastAfterMs && afterMs <= leastAfterMs * 1.2, `${afterMs} ms`)
+    })
+  }
+
+  test('of 200 that asks for time is a success like any other', async () => {
+    const sink = await startSink((_, response) => void response.writeHead(200, { 'retry-after': '3600' }).end())
+    const result = await startPosting(sink.url).tried()
+    assert.deepEqual([result?.isTaken, result?.afterMs, result?.pauseMs], [true, null, 0])
+  })
+})
+
+describe('a connection that this machine has no room for', () => {
+  const url = 'http://127.0.0.1:9/hook'
+  const failingWith = (error: Error) => {
+    const destination = createDestination(url, {
+      connections: 1,
+      allowPrivate: true,
+      connector: (_, callback) => queueMicrotask(() => callback(error, null)),
+    })
+    after(() => destination.close())
+    return destination
+  }
+  const withCode = (code: string) => Object.assign(new Error('a fault'), { code })
+  const post = { headers: {}, body: '{}' }
+
+  for (const code of ['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']) {
+    test(`(${code}) says nothing about the endpoint, whether it has one address or several`, async () => {
+      for (const error of [withCode(code), new AggregateError([withCode(code), withCode('ECONNREFUSED')])]) {
+        const { isStopped, status } = await failingWith(error).post(post)
+        assert.deepEqual([isStopped, status], [true, undefined])
+      }
+    })
+  }
+
+  test('differs from one that the endpoint refuses', async () => {
+    for (const code of ['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT']) {
+      assert.equal((await failingWith(withCode(code)).post(post)).isStopped, false, code)
+    }
+  })
+
+  test('leaves the event as if it had never been tried, and the endpoint its calls at once', async () => {
+    const lane = { ...createLane(true), destination: () => failingWith(withCode('EMFILE')) }
+    const { stopping, registry, tried } = startPosting(url, lane)
+    const trying = tried()
+    // It waits a second before it comes again, and not at the end of the process.
+    setImmediate(() => stopping.abort())
+    assert.equal(await trying, undefined)
+    assert.equal(lane.room(), 4)
+    assert.doesNotMatch(await registry.metrics(), /herald_webhook_attempts_total\{/)
+  })
+})

@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { enableEndpoint, testEndpoint } from '../../src/webhooks/endpoints.ts'
+import { replayEvent } from '../../src/webhooks/replay.ts'
+import { type Result, recordAttempts } from '../../src/webhooks/results.ts'
+import { takeDue } from '../../src/webhooks/take.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+import { endpointAt, passTime, startSink, tellRouted } from './support.ts'
+
+// What the results of tries do to events and endpoints. Time moves by data.
+
+const { pool } = await createTestDatabase()
+const sink = await startSink()
+const LEASE = '00000000-0000-4000-8000-000000000001'
+const TAKEN = { isTaken: true, afterMs: null, status: 204 }
+
+/** An endpoint with so many events that are due, and the first try of each as it failed; what a test wants else of one is said there. */
+async function newEndpoint(events: number) {
+  const { endpointId, accountId } = await endpointAt(pool, sink)
+  await tellRouted(pool, accountId, events)
+  return { endpointId, accountId, results: await triesOf(endpointId, events) }
+}
+
+async function triesOf(endpointId: number, most: number): Promise<Result[]> {
+  const due = await takeDue(pool, { lease: LEASE, room: new Map([[endpointId, most]]), underWay: [] })
+  return due
+    .filter((delivery) => delivery.endpointId === endpointId)
+    .map(({ accountId, position, generation, attempts, readAt: attemptedAt }) => {
+      const tried = { endpointId, accountId, position, generation, attempts, attemptedAt, durationMs: 5 }
+      return { ...tried, isTaken: false, afterMs: 5_000, pauseMs: 0, status: 500, error: undefined, answer: '' }
+    })
+}
+
+async function firstOf({ results }: { results: Result[] }): Promise<Result> {
+  return results[0] ?? assert.fail('nothing is due')
+}
+
+type Health = {
+  status: string
+  because: string | null
+  since: Date | null
+  failures: number
+  lastFailedAgoS: number | null
+  pauseS: number
+}
+
+async function healthOf(endpointId: number): Promise<Health> {
+  const { rows } = await pool.query<Health>(
+    `select status, disabled_because as because, failing_since as since, failures, extract(epoch from now() - last_failed_at)::float8 as "lastFailedAgoS",
+       round(extract(epoch from coalesce(paused_until - last_failed_at, '0')))::int as "pauseS"
+     from webhook_endpoints where id = $1`,
+    [endpointId],
+  )
+  return rows[0] ?? assert.fail('no such endpoint')
+}
+
+async function deliveryOf({ endpointId, position }: Result) {
+  const { rows } = await pool.query(
+    'select generation, attempts, due_at, due_at <= now() as "isDue" from webhook_deliveries where endpoint_id = $1 and position = $2',
+    [endpointId, position],
+  )
+  return rows[0]
+}
+
+async function setFailing(endpointId: number, since: string, last: string): Promise<void> {
+  await pool.query(
+    `update webhook_endpoints set failing_since = now() - $2::interval, last_failed_at = now() - $3::interval, failures = 3 where id = $1`,
+    [endpointId, since, last],
+  )
+}
+
+async function disabledTold(accountId: number): Promise<any[]> {
+  const { rows } = await pool.query(`select data from outbox where account_id = $1 and kind = 'webhook.disabled'`, [accountId])
+  return rows.map(({ data }) => data)
+}
+
+describe('a result that comes late, of a worker that was frozen', () => {
+  for (const [outcome, late] of [
+    ['success', TAKEN],
+    ['failure', {}],
+  ] as const) {
+    test(`changes nothing after a replay: the event is posted again whatever a ${outcome} says`, async () => {
+      const { endpointId, accountId, ...rest } = await newEndpoint(1)
+      const frozen = await firstOf(rest)
+      await recordAttempts(pool, [frozen])
+      const { rows } = await pool.query('select event_id as id from events where account_id = $1', [accountId])
+      assert.equal((await replayEvent(pool, endpointId, rows[0].id)).replayed, 1)
+      const replayed = await deliveryOf(frozen)
+      assert.deepEqual([replayed.attempts, replayed.isDue], [0, true])
+      await recordAttempts(pool, [{ ...frozen, ...late }])
+      assert.deepEqual(await deliveryOf(frozen), replayed)
+    })
+
+    test(`changes nothing after another worker’s try: a ${outcome} neither ends the event nor moves its next try`, async () => {
+      const frozen = await firstOf(await newEndpoint(1))
+      await recordAttempts(pool, [frozen])
+      const tried = await deliveryOf(frozen)
+      assert.deepEqual([tried.attempts, tried.isDue], [1, false])
+      await recordAttempts(pool, [{ ...frozen, ...late }])
+      assert.deepEqual(await deliveryOf(frozen), tried)
+    })
+  }
+
+  test('does not bring back what another worker has delivered, nor take away a replay of that', async () => {
+    const { endpointId, accountId, ...rest } = await newEndpoint(1)
+    const frozen = await firstOf(rest)
+    await recordAttempts(pool, [{ ...frozen, ...TAKEN }])
+    await recordAttempts(pool, [frozen])
+    assert.equal(await deliveryOf(frozen), undefined)
+    const { rows } = await pool.query('select event_id as id from events where account_id = $1', [accountId])
+    await replayEvent(pool, endpointId, rows[0].id)
+    await recordAttempts(pool, [{ ...frozen, ...TAKEN }])
+    assert.equal((await deliveryOf(frozen)).isDue, true)
+  })
+})
+
+describe('an endpoint that fails', () => {
+  test('does so since the first failure of those that are written together, and each of them counts', async () => {
+    const { endpointId, results } = await newEndpoint(3)
+    const times = ['2026-11-01T10:00:02Z', '2026-11-01T10:00:01Z', '2026-11-01T10:00:03Z'].map((time) => new Date(time))
+    await recordAttempts(
+      pool,
+      results.map((result, index) => ({ ...result, attemptedAt: times[index] as Date })),
+    )
+    const { since, failures, lastFailedAgoS } = await healthOf(endpointId)
+    assert.deepEqual([since, failures], [times[1], 3])
+    assert.ok(lastFailedAgoS !== null && lastFailedAgoS >= -0.001 && lastFailedAgoS < 10, `${lastFailedAgoS}`)
+    await pool.query(`update webhook_endpoints set last_failed_at = now() - interval '1 hour' where id = $1`, [endpointId])
+    await passTime(pool, endpointId)
+    await recordAttempts(pool, (await triesOf(endpointId, 1)).slice(0, 1))
+    const again = await healthOf(endpointId)
+    assert.deepEqual([again.since, again.failures], [times[1], 4])
+    assert.ok((again.lastFailedAgoS ?? Number.NaN) < 10, `${again.lastFailedAgoS}`)
+  })
+
+  test('is well again by one success, also where that is written together with failures', async () => {
+    const { endpointId, results } = await newEndpoint(8)
+    await recordAttempts(pool, results.slice(0, 5))
+    assert.equal((await healthOf(endpointId)).pauseS, 1)
+    await recordAttempts(
+      pool,
+      results.slice(5).map((result, index) => ({ ...result, ...(index === 1 ? TAKEN : {}) })),
+    )
+    const well = { status: 'ACTIVE', because: null, since: null, failures: 0, lastFailedAgoS: null, pauseS: 0 }
+    assert.deepEqual(await healthOf(endpointId), well)
+    const { rows } = await pool.query('select paused_until from webhook_endpoints where id = $1', [endpointId])
+    assert.equal(rows[0].paused_until, null)
+  })
+
+  const judged: [what: string, since: string, last: string, status: string, beginsAnew: boolean][] = [
+    ['for five days, with a failure within the last two', '5 days 00:01', '1 day 23:00', 'DISABLED', false],
+    ['for not quite five days', '4 days 23:59', '1 day 23:00', 'ACTIVE', false],
+    ['once more after three quiet weeks', '21 days', '21 days', 'ACTIVE', true],
+    ['once more after two quiet days', '6 days', '2 days 00:01', 'ACTIVE', true],
+  ]
+  for (const [what, since, last, status, beginsAnew] of judged) {
+    test(`${what} is ${status}${beginsAnew ? ', and begins anew' : ''}`, async () => {
+      const { endpointId, accountId, ...rest } = await newEndpoint(1)
+      const result = await firstOf(rest)
+      await setFailing(endpointId, since, last)
+      const disabled = await recordAttempts(pool, [result])
+      const health = await healthOf(endpointId)
+      assert.deepEqual([health.status, disabled.length], [status, status === 'DISABLED' ? 1 : 0])
+      assert.equal(health.because, status === 'DISABLED' ? 'FAILING' : null)
+      assert.equal(health.since?.getTime() === result.attemptedAt.getTime(), beginsAnew)
+      assert.equal((await disabledTold(accountId)).length, disabled.length)
+    })
+  }
+
+  test('and is disabled is told of once, whatever fails after that, and without what its URL asks', async () => {
+    const { endpointId, accountId, results } = await newEndpoint(4)
+    await pool.query(`update webhook_endpoints set url = url || '?token=hidden' where id = $1`, [endpointId])
+    await setFailing(endpointId, '6 days', '1 hour')
+    const returned: number[] = []
+    for (const portion of [results.slice(0, 2), results.slice(2, 3), results.slice(3)]) {
+      returned.push((await recordAttempts(pool, portion)).length)
+    }
+    assert.deepEqual(returned, [1, 0, 0])
+    const told = await disabledTold(accountId)
+    assert.deepEqual(
+      told.map(({ endpointId: id, url }) => [id, url]),
+      [[endpointId, sink.url]],
+    )
+  })
+
+  test('and is disabled by two workers at once is told of once', async () => {
+    const { endpointId, accountId, results } = await newEndpoint(2)
+    await setFailing(endpointId, '6 days', '1 hour')
+    const holder = await pool.connect()
+    await holder.query('begin')
+    await holder.query('select from webhook_endpoints where id = $1 for no key update', [endpointId])
+    let ended = 0
+    const writing = results.map((result) => recordAttempts(pool, [result]).finally(() => (ended += 1)))
+    await until('both wait for the endpoint, or wait for nothing', async () => {
+      const { rows } = await pool.query<{ waiting: number }>(
+        `select count(*) as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return rows[0]?.waiting === 2 || ended === 2
+    })
+    await holder.query('commit')
+    holder.release()
+    assert.equal((await Promise.all(writing)).flat().length, 1)
+    assert.equal((await disabledTold(accountId)).length, 1)
+  })
+})
+
+describe('a pause', () => {
+  test('begins with the fifth failure in a row, at one second, and doubles with each up to 30 s', async () => {
+    const { endpointId, results } = await newEndpoint(12)
+    const pauses: number[] = []
+    for (const result of results) {
+      await recordAttempts(pool, [result])
+      pauses.push((await healthOf(endpointId)).pauseS)
+    }
+    assert.deepEqual(pauses, [0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30])
+  })
+
+  test('is as long by failures that are written together', async () => {
+    const { endpointId, results } = await newEndpoint(7)
+    await recordAttempts(pool, results)
+    assert.equal((await healthOf(endpointId)).pauseS, 4)
+  })
+
+  test('is as long as the endpoint asks for at the most, and never shorter than its failures make it', async () => {
+    const asking = await newEndpoint(2)
+    await recordAttempts(
+      pool,
+      asking.results.map((result, index) => ({ ...result, pauseMs: index === 0 ? 90_000 : 0 })),
+    )
+    assert.equal((await healthOf(asking.endpointId)).pauseS, 90)
+    const failing = await newEndpoint(8)
+    await recordAttempts(
+      pool,
+      failing.results.map((result) => ({ ...result, pauseMs: 2_000 })),
+    )
+    assert.equal((await healthOf(failing.endpointId)).pauseS, 8)
+  })
+
+  test('keeps everybody away until it is over', async () => {
+    const { endpointId } = await newEndpoint(1)
+    await pool.query(`update webhook_endpoints set paused_until = now() + interval '1 minute' where id = $1`, [endpointId])
+    const take = async (lease: string) =>
+      (await takeDue(pool, { lease, room: new Map(), underWay: [] })).filter((one) => one.endpointId === endpointId).length
+    const another = '00000000-0000-4000-8000-000000000002'
+    assert.equal(await take(LEASE), 0, 'under a lease that is young')
+    await pool.query(`update webhook_endpoints set leased_until = now() where id = $1`, [endpointId])
+    assert.deepEqual([await take(LEASE), await take(another)], [0, 0])
+    await pool.query('update webhook_endpoints set paused_until = now() where id = $1', [endpointId])
+    assert.equal(await take(another), 1)
+  })
+
+  test('is lifted by a test of the endpoint, and by enabling it', async () => {
+    const { endpointId } = await newEndpoint(1)
+    const isPaused = async () => {
+      const { rowCount } = await pool.query('select from webhook_endpoints where id = $1 and paused_until > now()', [endpointId])
+      return rowCount === 1
+    }
+    await pool.query(`update webhook_endpoints set paused_until = now() + interval '1 minute' where id = $1`, [endpointId])
+    await testEndpoint(pool, endpointId)
+    assert.equal(await isPaused(), false)
+    await pool.query(
+      `update webhook_endpoints set paused_until = now() + interval '1 minute', status = 'DISABLED', disabled_at = now(), disabled_because = 'FAILING'
+       where id = $1`,
+      [endpointId],
+    )
+    assert.equal(await isPaused(), true)
+    await enableEndpoint(pool, endpointId)
+    assert.equal(await isPaused(), false)
+  })
+})
