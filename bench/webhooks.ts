@@ -6,7 +6,7 @@ import { setScene } from './webhook-scene.ts'
 
 // How fast events come to the endpoints of callers, what one costs, and what a bad endpoint costs the others: `npm run bench:webhooks`. Worker,
 // PostgreSQL, sinks and yardstick share the machine, so figures of one run can be compared with one another, not with those of another
-// machine. Ends with a status of 1 where a bar is missed.
+// machine. Ends with a status of 1 where a bar is missed; not with --quick, whose seconds on a shared machine are too few to judge by.
 
 const { values } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, only: { type: 'string', default: 'rate,isolation,backlog' } },
@@ -23,4 +23,4 @@ try {
 } finally {
   await scene.close()
 }
-process.exit(bars.every(Boolean) ? 0 : 1)
+process.exit(values.quick || bars.every(Boolean) ? 0 : 1)
