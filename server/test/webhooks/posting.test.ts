@@ -23,7 +23,17 @@ function startPosting(url: string, lane: Lane = createLane(true)) {
   after(() => lane.close())
   const target = { id: 1, url, secrets: [newSecret()] }
   const event = { eventId: '019a0000-0000-7000-8000-000000000000', kind: 'message.sent', occurredAt: new Date(), data: '{}' }
-  const delivery = { ...event, endpointId: 1, accountId: 1, position: 1, generation: '3', attempts: 0, subjectId: null, hasNext: false, readAt: new Date() }
+  const delivery = {
+    ...event,
+    endpointId: 1,
+    accountId: 1,
+    position: 1,
+    generation: '3',
+    attempts: 0,
+    subjectId: null,
+    hasNext: false,
+    readAt: new Date(),
+  }
   return { stopping, registry, tried: () => post(lane, target, delivery, performance.now()) }
 }
 
