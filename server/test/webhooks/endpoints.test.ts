@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createPool, type Executor, transaction } from '../../src/db/pool.ts'
-import { OperatorError } from '../../src/errors.ts'
 import { tell } from '../../src/events/outbox.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { awaitTest, listAttempts } from '../../src/webhooks/attempts.ts'
@@ -21,6 +20,7 @@ import { recordAttempts } from '../../src/webhooks/results.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { sentence } from './support.ts'
 
 const { pool, url: databaseUrl } = await createTestDatabase()
 const URL = 'https://hooks.example.com/herald'
@@ -70,15 +70,6 @@ async function routed(
     accountId,
   ])
   return rows[0]
-}
-
-async function sentence(work: Promise<unknown>): Promise<string> {
-  const error = await work.then(
-    () => assert.fail('it was not refused'),
-    (error) => error,
-  )
-  assert.ok(error instanceof OperatorError, `${error.stack}`)
-  return error.message
 }
 
 describe('an endpoint', () => {

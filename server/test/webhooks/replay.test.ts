@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createPool, transaction } from '../../src/db/pool.ts'
-import { OperatorError } from '../../src/errors.ts'
 import { addEndpoint, disableEndpoint, removeEndpoint } from '../../src/webhooks/endpoints.ts'
 import { type ReplayProgress, replayAll, replayEvent, replayFailed } from '../../src/webhooks/replay.ts'
 import { recordAttempts } from '../../src/webhooks/results.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { sentence } from './support.ts'
 
 const { pool, url: databaseUrl } = await createTestDatabase()
 const HOUR_MS = 3_600_000
@@ -56,15 +56,6 @@ async function due(endpointId: number): Promise<[position: number, attempts: num
 }
 
 const untried = (positions: number[]) => positions.map((position) => [position, 0])
-
-async function sentence(work: Promise<unknown>): Promise<string> {
-  const error = await work.then(
-    () => assert.fail('it was not refused'),
-    (error) => error,
-  )
-  assert.ok(error instanceof OperatorError, `${error.stack}`)
-  return error.message
-}
 
 describe('a replay of one event', () => {
   test('makes it due as if it had never been tried, whether it was taken, failed, or waits; one on its way is left alone', async () => {

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -5,6 +6,7 @@ import { after, type TestContext } from 'node:test'
 import { Registry } from 'prom-client'
 import { createAccount } from '../../src/accounts/accounts.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
+import { OperatorError } from '../../src/errors.ts'
 import type { EventKind } from '../../src/events/kinds.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { createLogger } from '../../src/http/log.ts'
@@ -113,4 +115,14 @@ export async function deliveriesOf(pool: Pool, endpointId: number): Promise<{ n:
 /** Time moves by data: all that waits for its next try is due now. */
 export async function passTime(pool: Pool, endpointId: number): Promise<void> {
   await pool.query('update webhook_deliveries set due_at = now() where endpoint_id = $1 and due_at > now()', [endpointId])
+}
+
+/** What an operator is told of a mistake. */
+export async function sentence(work: Promise<unknown>): Promise<string> {
+  const error = await work.then(
+    () => assert.fail('it was not refused'),
+    (error) => error,
+  )
+  assert.ok(error instanceof OperatorError, `${error.stack}`)
+  return error.message
 }
