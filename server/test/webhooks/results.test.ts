@@ -164,6 +164,7 @@ describe('an endpoint that fails', () => {
       assert.deepEqual([health.status, disabled.length], [status, status === 'DISABLED' ? 1 : 0])
       assert.equal(health.because, status === 'DISABLED' ? 'FAILING' : null)
       assert.equal(health.since?.getTime() === result.attemptedAt.getTime(), beginsAnew)
+      assert.equal(health.failures, beginsAnew ? 1 : 4)
       assert.equal((await disabledTold(accountId)).length, disabled.length)
     })
   }
@@ -259,6 +260,9 @@ describe('a pause', () => {
     await pool.query(`update webhook_endpoints set paused_until = now() + interval '1 minute' where id = $1`, [endpointId])
     await testEndpoint(pool, endpointId)
     assert.equal(await isPaused(), false)
+    await pool.query(`update webhook_endpoints set paused_until = now() + interval '1 minute' where id = $1`, [endpointId])
+    await enableEndpoint(pool, endpointId)
+    assert.equal(await isPaused(), false, 'of one that is active')
     await pool.query(
       `update webhook_endpoints set paused_until = now() + interval '1 minute', status = 'DISABLED', disabled_at = now(), disabled_because = 'FAILING'
        where id = $1`,
