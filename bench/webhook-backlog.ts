@@ -10,6 +10,8 @@ const IDLE_CALLS = 10
 const GOOD_DUE = 4
 // The least that an endpoint gets.
 const DEAD_ROOM = 2
+// As many as a look goes ahead, for events of other messages than those under way.
+const FEW = 256
 const ROUNDS = 3
 const MOST_RATIO = 1.5
 // So little that it is within what two equal runs differ by.
@@ -18,40 +20,42 @@ const CROWDS = [100, 1_000]
 const CROWD_CALLS = 20
 const NOWHERE = { port: 9 } as Peer
 
-type Case = { what: string; dueAt: string | undefined; afterwards?: string; times: number[] }
+type Case = { what: string; dueAt: string | undefined; count: number; afterwards?: string; times: number[] }
 
-/** Says whether the bar is kept: the median time is that without a backlog. */
+/** Says whether the bar is kept: the median time is that beside a backlog that is just looked through. */
 export async function measureBacklog(scene: Scene, backlog: number): Promise<boolean> {
   const good = await createSubscriber(scene.pool, NOWHERE, '/taken')
   const dead = await createSubscriber(scene.pool, NOWHERE, '/silent')
   const many = backlog.toLocaleString('en')
   const cases: Case[] = [
-    { what: 'alone', dueAt: undefined, times: [] },
-    { what: `beside ${many} that are due`, dueAt: `now() - interval '1 hour'`, times: [] },
-    { what: `beside ${many} that are to be tried again later`, dueAt: `now() + interval '1 hour'`, times: [] },
+    { what: 'alone', dueAt: undefined, count: 0, times: [] },
+    { what: `beside ${FEW} that are due`, dueAt: `now() - interval '1 hour'`, count: FEW, times: [] },
+    { what: `beside ${many} that are due`, dueAt: `now() - interval '1 hour'`, count: backlog, times: [] },
+    { what: `beside ${many} that are to be tried again later`, dueAt: `now() + interval '1 hour'`, count: backlog, times: [] },
     {
       what: `beside ${many} that were just put off`,
       dueAt: `now() - interval '1 hour'`,
+      count: backlog,
       afterwards: `update webhook_deliveries set due_at = now() + interval '5 minutes', attempts = 1 where endpoint_id = $1`,
       times: [],
     },
   ]
-  for (let round = 0; round < ROUNDS; round++) for (const one of cases) await measure(scene, { good, dead, backlog }, one)
+  for (let round = 0; round < ROUNDS; round++) for (const one of cases) await measure(scene, { good, dead }, one)
   const isKept = print(cases)
   await measureCrowd(scene, good)
   return isKept
 }
 
 type Subscriber = { accountId: number; endpointId: number }
-type Setting = { good: Subscriber; dead: Subscriber; backlog: number }
+type Setting = { good: Subscriber; dead: Subscriber }
 
-async function measure({ pool, bare }: Scene, { good, dead, backlog }: Setting, { dueAt, afterwards, times }: Case): Promise<void> {
+async function measure({ pool, bare }: Scene, { good, dead }: Setting, { dueAt, count, afterwards, times }: Case): Promise<void> {
   await clear(bare)
   const request = { lease: LEASE, room: new Map([[dead.endpointId, DEAD_ROOM]]), underWay: [] }
   // As a worker that has been idle: its statement is planned, once and for all, for tables that are empty.
   for (let call = 0; call < IDLE_CALLS; call++) await takeDue(pool, { lease: LEASE, room: new Map(), underWay: [] })
   await fill(bare, good, 1, GOOD_DUE, 'now()')
-  if (dueAt !== undefined) await fill(bare, dead, GOOD_DUE + 1, backlog, dueAt)
+  if (dueAt !== undefined) await fill(bare, dead, GOOD_DUE + 1, count, dueAt)
   if (afterwards !== undefined) await bare.query(afterwards, [dead.endpointId])
   for (let call = 0; call < CALLS; call++) {
     const from = performance.now()
@@ -104,14 +108,14 @@ async function fill(bare: Scene['bare'], { accountId, endpointId }: Subscriber, 
 }
 
 function print(cases: Case[]): boolean {
-  const [alone] = cases as [Case, ...Case[]]
+  const [, few] = cases as [Case, Case, ...Case[]]
   printTable(
     ['to read what is due of a good endpoint, ms', '50 %', '99 %', 'longest'],
     cases.map(({ what, times }) => [what, ...[median(times), percentile(times, 0.99), Math.max(...times)].map((ms) => ms.toFixed(2))]),
   )
   // What was just put off is passed over entry by entry until it is vacuumed: of 100,000, in 1 ms. No endpoint refuses that many in a minute.
   const barred = cases.filter(({ afterwards }) => afterwards === undefined)
-  const isKept = barred.every(({ times }) => median(times) <= MOST_RATIO * median(alone.times) + NOTHING_MS)
-  process.stdout.write(`The backlog of another ${isKept ? 'costs it nothing' : 'delays it, and must not'}.\n`)
+  const isKept = barred.every(({ times }) => median(times) <= MOST_RATIO * median(few.times) + NOTHING_MS)
+  process.stdout.write(`How long the backlog of another is ${isKept ? 'costs it nothing' : 'delays it, and must not'}.\n`)
   return isKept
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { request as httpsRequest } from 'node:https'
-import { createServer } from 'node:net'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createTestDatabase } from '../support/database.ts'
+import { freePort } from '../support/ports.ts'
 import { rawConnection } from '../support/raw.ts'
 import { call, createCaller, startTestService } from '../support/service.ts'
 
@@ -70,12 +70,3 @@ test('with a certificate and its key the service speaks TLS, and only TLS', asyn
   assert.equal(status, 200)
   await assert.rejects(call(`${service.url.replace('https', 'http')}/readyz`))
 })
-
-async function freePort(): Promise<number> {
-  return await new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
-}

@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
+import { freePort } from '../support/ports.ts'
 import { createDataDir, heraldJson, runHerald, START_PATIENCE_MS, startHerald } from '../support/process.ts'
 import { call } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -95,14 +96,6 @@ describe('herald serve', { concurrency: 2 }, () => {
     assert.equal(stderr, 'HERALD_LIMITS must be one of memory, database.\n')
   })
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 function isReady(port: number): Promise<boolean> {
   return fetch(`http://127.0.0.1:${port}/readyz`).then(

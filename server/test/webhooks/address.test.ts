@@ -9,6 +9,7 @@ import { OperatorError } from '../../src/errors.ts'
 import { isPublicAddress } from '../../src/public-host.ts'
 import { type ConnectorOptions, createConnector, NotPublic } from '../../src/webhooks/address.ts'
 import { checkEndpointUrl } from '../../src/webhooks/url.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
 // Hosts that are addresses, in every notation that a URL takes.
@@ -45,7 +46,7 @@ async function listen(host?: string) {
       socket.end('HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n')
     })
   })
-  server.listen(0, host)
+  server.listen(await freePort(), host)
   await once(server, 'listening')
   after(() => {
     for (const socket of sockets) socket.destroy()

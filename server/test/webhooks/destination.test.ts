@@ -8,6 +8,7 @@ import { gzipSync } from 'node:zlib'
 import { isPublicAddress } from '../../src/public-host.ts'
 import { createConnector } from '../../src/webhooks/address.ts'
 import { createDestination, type DestinationOptions, type Post } from '../../src/webhooks/destination.ts'
+import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
 type Asked = { head: string; body: string; connection: number; nth: number; socket: Socket }
@@ -42,7 +43,7 @@ async function serve(answering: Answering, { host = '127.0.0.1', tls }: { host?:
     })
   }
   const server: Server = tls === undefined ? createServer(take) : createTlsServer({ key: tls.key, cert: tls.cert }, take)
-  server.listen(0, host)
+  server.listen(await freePort(), host)
   await once(server, 'listening')
   after(() => {
     for (const socket of sockets) socket.destroy()

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { splitText } from '../../../src/sms/parts.ts'
+import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
 import { PASSWORD, part, startCarrier } from './support.ts'
 
@@ -28,15 +27,6 @@ const HAS_NET_SMPP = spawnSync('perl', ['-MNet::SMPP', '-MJSON::PP', '-e', '1'])
 const noNetSmpp = !HAS_NET_SMPP && `there is no Net::SMPP for Perl here; on Debian: ${INSTALL}`
 const noSample =
   noNetSmpp || (readSample() === undefined && `there is no ${SAMPLE} here; on Debian: ${INSTALL.replace('install', 'install --reinstall')}`)
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, 'localhost')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** Runs it until the tests of the file are over. */
 function startPerl(script: string) {
