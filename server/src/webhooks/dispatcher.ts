@@ -18,8 +18,10 @@ export type Dispatcher = {
 
 export type DispatcherOptions = { pool: Pool; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
 
-// What another node has routed, and retries whose time has come.
+// What another node has routed for an endpoint that this one serves, and retries whose time has come.
 const POLL_MS = 250
+// Who serves none has no hurry: whoever routes an event takes up its endpoint.
+const IDLE_POLL_MS = 1_000
 // Looking costs the database at most a fifth of its time, should there be ten thousand endpoints with something put off.
 const REST = 4
 // A result that can't be written for so long is given up: the event comes twice.
@@ -39,7 +41,7 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
 
   async function round(): Promise<number> {
     const begunAt = performance.now()
-    for (const [id, lane] of lanes) if (lane.isIdle()) close(id, lane)
+    closeIdle()
     const room = new Map([...lanes].map(([id, lane]) => [id, lane.room()]))
     const busy = [...lanes].flatMap(([endpointId, lane]) => [...lane.underWay].map((subject) => ({ endpointId, subject })))
     const due = Map.groupBy(await takeDue(pool, { lease, room, underWay: busy }), ({ endpointId }) => endpointId)
@@ -51,7 +53,7 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
       // Removed or disabled between the two looks.
       if (target !== undefined) begin(target, deliveries, readAt)
     }
-    return Math.max(POLL_MS, REST * (performance.now() - begunAt))
+    return Math.max(lanes.size === 0 ? IDLE_POLL_MS : POLL_MS, REST * (performance.now() - begunAt))
   }
 
   function begin(target: Target, deliveries: Delivery[], readAt: number): void {
@@ -72,6 +74,10 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
     if (result !== undefined) await write(result, performance.now() + WRITE_WITHIN_MS)
     lane.end(subjectOf(delivery))
     if (delivery.hasNext) loop.wake()
+  }
+
+  function closeIdle(): void {
+    for (const [id, lane] of lanes) if (lane.isIdle()) close(id, lane)
   }
 
   function close(id: number, lane: Lane): void {

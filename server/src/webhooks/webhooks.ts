@@ -9,19 +9,26 @@ export type Webhooks = { stop: () => Promise<void> }
 
 export type WebhookOptions = { pool: Pool; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
 
-// How long an event waits for its place in the log at the most, where no other process is at it. Being told of each by the database would
-// cost every change more than these looks cost.
+// How long an event waits for its place in the log at the most, where no other process is at it; the first after a while, a little longer.
+// Being told of each by the database would cost every change more than these looks cost.
 const ROUTE_EVERY_MS = 100
+const QUIET_AFTER_MS = 10_000
+const ROUTE_QUIETLY_EVERY_MS = 250
 
 /** Gives events their place in the log, and posts them. As many processes as one likes run it side by side. */
 export function startWebhooks({ pool, logger, metrics, allowPrivate }: WebhookOptions): Webhooks {
   const dispatcher = createDispatcher({ pool, logger, metrics, allowPrivate })
   const routeNext = createRounds(pool)
+  let routedAt = Number.NEGATIVE_INFINITY
   async function route(): Promise<number> {
     const { routed, mayBeMore } = await routeNext()
     metrics.countRouted(routed, mayBeMore)
-    if (routed > 0) dispatcher.wake()
-    return mayBeMore ? 0 : ROUTE_EVERY_MS
+    if (routed > 0) {
+      routedAt = performance.now()
+      dispatcher.wake()
+    }
+    if (mayBeMore) return 0
+    return performance.now() - routedAt > QUIET_AFTER_MS ? ROUTE_QUIETLY_EVERY_MS : ROUTE_EVERY_MS
   }
   const router = repeat('route events', logger, route)
   return {

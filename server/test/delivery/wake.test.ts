@@ -60,7 +60,8 @@ test('an idle service hands a message over within some tens of milliseconds of i
   })
   assert.deepEqual(others, [], 'only that one is cut')
   await pool.query('select pg_terminate_backend($1)', [ear])
-  await until('it is gone', async () => (await listeners()).length === 0)
+  // Another one may be there before one looks.
+  await until('it is gone', async () => !(await listeners()).includes(ear as number))
   const deaf = await delays(1)
   t.diagnostic(`with its ear cut off after ${deaf.join(', ')} ms`)
   assert.ok(Math.max(...deaf) < 1_500, `${deaf}`)
@@ -88,7 +89,7 @@ test('an idle process burns next to no CPU', { skip: process.platform !== 'linux
   const { name, ...google } = network.settings
   writeFileSync(file, JSON.stringify({ [name]: { type: 'google-rbm', ...google } }))
   const env = { HERALD_DATABASE_URL: idle.url, HERALD_DATA_DIR: dataDir, HERALD_CARRIERS: file }
-  const { child } = await startHerald(env, [], ['serve', '--only', 'api,delivery'])
+  const { child } = await startHerald(env, [], ['serve', '--only', 'api,delivery,webhooks'])
   const pid = child.pid as number
   // What starting leaves to do (compiling, collecting garbage) is over after a while.
   const shares: number[] = []
