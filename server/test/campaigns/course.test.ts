@@ -14,7 +14,6 @@ import { changeOptOut } from '../../src/replies/opt-outs.ts'
 import { createSmsCarrier } from '../delivery/sms/support.ts'
 import { CARRIER, createCarrier, createSender, logger, queueMessage, receipt, type Sender, sent, statusOf } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { assertAllTold } from '../support/told.ts'
 import { until } from '../support/until.ts'
 import { acceptedCampaign, assertCountersEqualRows, fatesOf, fillGroup, phones, smsFatesOf } from './support.ts'
 
@@ -309,8 +308,4 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
     assert.equal(sms.seen.filter(({ recipient }) => people.includes(recipient)).length, 0)
     await assertCountersEqualRows(pool, campaignId)
   })
-})
-
-test('all that became of these campaigns was told', async () => {
-  assert.ok((await assertAllTold(pool)) > 100)
 })
