@@ -1,8 +1,8 @@
 import pg from 'pg'
 import type { Logger } from 'pino'
+import { repeat } from '../background/repeat.ts'
 import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
 import { QUEUE_CHANNEL } from '../messages/states.ts'
-import { repeat } from '../work/repeat.ts'
 
 // A connection that has died in silence is noticed within this time. Until then the workers look for themselves, once a second.
 const CHECK_EVERY_MS = 5_000

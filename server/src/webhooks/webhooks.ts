@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
+import { repeat } from '../background/repeat.ts'
 import type { Pool } from '../db/pool.ts'
 import { createRounds } from '../events/rounds.ts'
-import { repeat } from '../work/repeat.ts'
 import { createDispatcher } from './dispatcher.ts'
 import type { WebhookMetrics } from './metrics.ts'
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
+import { type Loop, repeat } from '../../background/repeat.ts'
 import type { Pool } from '../../db/pool.ts'
-import { type Loop, repeat } from '../../work/repeat.ts'
 import { foldCounts } from './counts.ts'
 import { completeDone, startDue } from './course.ts'
 import { fanOut } from './fan-out.ts'
