@@ -49,9 +49,10 @@ const NEXT_TURN = nextTurn(2)
 
 /**
  * By the clock as it stands when the answer is given, not as the statement began: a claim that took 80 ms would put its messages off by as
- * much, into the turns of the next one, and a second would see more than the rate.
+ * much, into the turns of the next one, and a second would see more than the rate. Read once for the whole answer (the subquery is
+ * what makes it so): a pause between two rows would otherwise move their turns closer together.
  */
-export const waitMs = (turnAt: string) => `coalesce(round(extract(epoch from ${turnAt} - clock_timestamp()) * 1000)::int, 0)`
+export const waitMs = (turnAt: string) => `coalesce(round(extract(epoch from ${turnAt} - (select clock_timestamp())) * 1000)::int, 0)`
 
 /**
  * All lanes, with the time the first entry of each is due: one look into the index for each lane, however long it is. Measured: 4.5 ms
