@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/ports.ts'
-import { createDataDir, heraldJson, runHerald, START_PATIENCE_MS, startHerald } from '../support/process.ts'
+import { createDataDir, heraldJson, runHerald, START_PATIENCE_MS, spawnHerald, startHerald, untilReady } from '../support/process.ts'
 import { call } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -45,15 +45,16 @@ describe('herald serve', { concurrency: 2 }, () => {
   test('the first start makes a demo account that works; its credentials are in files of the owner alone and are not printed', async () => {
     const dataDir = await createDataDir()
     const port = await freePort()
-    const starting = startHerald({ HERALD_DATA_DIR: dataDir, HERALD_PORT: `${port}` })
+    const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: `${port}` })
     await until('it says that it can serve', () => isReady(port), START_PATIENCE_MS)
     // As soon as that: a script that waits for it goes on with these.
+    assert.ok(existsSync(join(dataDir, 'demo.json')), `${readdirSync(dataDir)} at ${port}: ${JSON.stringify(started.output)}`)
     const demo = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8'))
     const header = readFileSync(join(dataDir, 'demo.header'), 'utf8')
     assert.equal(header, `Authorization: ${demo.authorization}\n`)
     for (const file of ['demo.json', 'demo.header']) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600)
 
-    const first = await starting
+    const first = await untilReady(started)
     const { body } = await call(`${first.url}/v1/agents`, { authorization: demo.authorization })
     assert.deepEqual(
       body.items.map((agent: { billingType: string }) => agent.billingType),

@@ -81,7 +81,7 @@ export async function startLastingHerald(env: Env, args = SERVE): Promise<Herald
 // A start takes 2 s; on a machine that others use too it may take a long while, and how long is not what any test is about.
 export const START_PATIENCE_MS = 60_000
 
-async function untilReady(started: ReturnType<typeof spawnHerald>): Promise<HeraldProcess> {
+export async function untilReady(started: ReturnType<typeof spawnHerald>): Promise<HeraldProcess> {
   let exited = false
   void started.ended.then(() => {
     exited = true
