@@ -6,7 +6,7 @@ import { AGENT, startTestSimulator } from './support/simulator.ts'
 import { until } from './support/until.ts'
 import { startWebhook } from './support/webhook.ts'
 
-const DELAY_MS = 800
+const DELAY_MS = 400
 const { call, sendMessage, phone } = await startTestSimulator({ delayMs: DELAY_MS })
 const webhook = await startWebhook()
 await call('PUT', '/simulator/webhook', { url: webhook.url })
@@ -49,7 +49,7 @@ describe('the steps of a message', { concurrency: true }, () => {
       const [message] = await phone(number)
       assert.equal(message.deliveredAt, null)
       assert.ok(message.expiredAt >= message.expiresAt)
-      if (kind === 'ttl') assert.ok(Math.abs(Date.parse(message.expiresAt) - Date.parse(message.acceptedAt) - DELAY_MS / 2) <= 100)
+      if (kind === 'ttl') assert.ok(Math.abs(Date.parse(message.expiresAt) - Date.parse(message.acceptedAt) - DELAY_MS / 2) <= 50)
       else assert.equal(message.expiresAt, expireTime)
       await until('it is told', () => eventsOf(messageId).length > 0)
       await untilNothingIsOwed()

@@ -57,7 +57,7 @@ test('a campaign of 100,000 does not slow the claims of others while it is pause
   const besideMs = await claimTimeMs()
   t.diagnostic(`a claim took ${aloneMs.toFixed(2)} ms, and ${besideMs.toFixed(2)} ms beside a paused campaign`)
   // Looking at 100,000 entries takes 60 ms and more.
-  assert.ok(besideMs < Math.max(3 * aloneMs, 20), `${besideMs} ms instead of ${aloneMs} ms`)
+  assert.ok(besideMs < 3 * aloneMs + 2, `${besideMs} ms instead of ${aloneMs} ms`)
 
   await moveCampaign(pool, campaignId, 'RUNNING')
   const transactional = [await queueMessage(pool, sender), await queueMessage(pool, other)]

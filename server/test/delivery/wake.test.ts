@@ -7,7 +7,6 @@ import { callerAt } from '../support/messages.ts'
 import { startNetwork } from '../support/network.ts'
 import { createDataDir, startHerald } from '../support/process.ts'
 import { startTestService } from '../support/service.ts'
-import { watchStalls } from '../support/stalls.ts'
 import { until } from '../support/until.ts'
 import { CARRIER, createSender, NO_LIMITS } from './support.ts'
 
@@ -39,12 +38,6 @@ async function delays(count: number): Promise<number[]> {
   return all.toSorted((a, b) => a - b)
 }
 
-async function delaysBesideStalls(count: number): Promise<{ ms: number[]; stallMs: number }> {
-  const stalls = watchStalls(pool)
-  const ms = await delays(count)
-  return { ms, stallMs: await stalls.end() }
-}
-
 const median = (sorted: number[]) => sorted[Math.floor(sorted.length / 2)] as number
 
 /** The connection that listens: it is all that asks nothing but whether it is still there. */
@@ -57,9 +50,9 @@ async function listeners(): Promise<number[]> {
 
 test('an idle service hands a message over within some tens of milliseconds of its answer; with its ear cut off within a second and a half, until it hears again', async (t) => {
   await delays(2)
-  const awake = await delaysBesideStalls(5)
-  t.diagnostic(`after ${awake.ms.join(', ')} ms`)
-  assert.ok(median(awake.ms) < 60 + awake.stallMs, JSON.stringify(awake))
+  const awake = await delays(5)
+  t.diagnostic(`after ${awake.join(', ')} ms`)
+  assert.ok(median(awake) < 60, `${awake}`)
 
   const [ear, ...others] = await until('it listens', async () => {
     const pids = await listeners()
@@ -74,9 +67,9 @@ test('an idle service hands a message over within some tens of milliseconds of i
   assert.ok(Math.max(...deaf) < 1_500, `${deaf}`)
 
   await until('it listens again', async () => (await listeners()).length === 1)
-  const again = await delaysBesideStalls(5)
-  t.diagnostic(`hearing again after ${again.ms.join(', ')} ms`)
-  assert.ok(median(again.ms) < 60 + again.stallMs, JSON.stringify(again))
+  const again = await delays(5)
+  t.diagnostic(`hearing again after ${again.join(', ')} ms`)
+  assert.ok(median(again) < 60, `${again}`)
   assert.doesNotMatch(service.log(), /"level":"error"/)
 })
 

@@ -131,12 +131,12 @@ test('a thousand endpoints that are all at work are looked through in a fraction
   const room = new Map(rows.map(({ id }) => [id, 3]))
   const underWay = rows.map(({ id }) => ({ endpointId: id, subject: '1' }))
   const times: number[] = []
-  // Each compared with each, it took 230 to 840 ms. A busy machine may need some rounds to show what it can do.
-  while (times.length < 20 && !times.some((ms) => ms < 150)) {
+  for (let round = 0; round < 3; round += 1) {
     const from = performance.now()
     assert.equal((await takeDue(own.pool, { lease: '00000000-0000-4000-8000-000000000001', room, underWay })).length, 1_000)
     times.push(performance.now() - from)
   }
+  // Each compared with each, it took 230 to 840 ms.
   assert.ok(Math.min(...times) < 150, `${times}`)
 })
 
