@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
 import { newKey } from '../../test/support/messages.ts'
-import type { HeraldProcess } from '../../test/support/process.ts'
 import { TEXT } from '../../test/support/templates.ts'
 import { until } from '../../test/support/until.ts'
 import {
@@ -11,6 +10,7 @@ import {
   endLeases,
   isFull,
   kill,
+  type Node,
   nextRecipient,
   readEntries,
   say,
@@ -190,7 +190,7 @@ async function stopAndKill(campaign: CampaignOf, stop: 'PAUSED' | 'CANCELLED'): 
 }
 
 /** Another worker comes and finds the leases ended, and a campaign of which nothing is to leave. It goes on running. */
-async function proveThatNothingLeaves(campaign: CampaignOf, { waiting, held }: Stopped): Promise<HeraldProcess> {
+async function proveThatNothingLeaves(campaign: CampaignOf, { waiting, held }: Stopped): Promise<Node> {
   const { made } = await progress(campaign)
   const worker = await startNode(env, 'delivery')
   // The calls of the one that was killed have long since arrived.

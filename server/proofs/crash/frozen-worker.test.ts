@@ -10,6 +10,7 @@ import {
   inParallel,
   isFull,
   kill,
+  type Node,
   readLedger,
   type Scene,
   say,
@@ -67,7 +68,7 @@ async function slowDown({ simulator }: Scene, calls: number, ms: number): Promis
 }
 
 /** Has a worker take up all messages, and freezes it while the network deals with them. */
-async function freezeInTheMidst(scene: Scene, ids: string[]): Promise<HeraldProcess> {
+async function freezeInTheMidst(scene: Scene, ids: string[]): Promise<Node> {
   const { env, simulator } = scene
   const untilCalled = await slowDown(scene, ids.length, FROZEN_CALL_MS)
   const frozen = await startNode(env, 'delivery')

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type MessageCaller, newKey } from '../../test/support/messages.ts'
-import type { HeraldProcess } from '../../test/support/process.ts'
 import {
   assertDeliveredOnce,
   createRandom,
   inParallel,
   isFull,
   kill,
+  type Node,
   nextRecipient,
   say,
   sendReceiptsTo,
@@ -35,7 +35,7 @@ const port = new URL(first.url).port
 const caller = scene.callerAt(first.url)
 
 /** Sends at once; the process is killed the instant that so many were answered. Returns what was sent, with the ids that were answered. */
-async function sendAndKill(api: HeraldProcess, answersBeforeTheKill: number): Promise<Sent[]> {
+async function sendAndKill(api: Node, answersBeforeTheKill: number): Promise<Sent[]> {
   const all: Sent[] = Array.from({ length: REQUESTS }, () => ({ key: newKey(), body: caller.request({ recipient: nextRecipient() }) }))
   let answers = 0
   async function send(one: Sent): Promise<void> {

@@ -5,6 +5,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
+import pg from 'pg'
 import type { Pool } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../../test/support/database.ts'
 import { callerAt, type MessageCaller } from '../../test/support/messages.ts'
@@ -71,15 +72,31 @@ export async function setScene(connections?: number): Promise<Scene> {
   return { pool, simulator, env, callerAt: (nodeUrl) => callerAt(nodeUrl, { ...caller, agentId }) }
 }
 
-export type Role = 'api' | 'delivery'
+export type Role = 'api' | 'delivery' | 'webhooks'
 
-export function startNode(env: Record<string, string>, role: Role): Promise<HeraldProcess> {
-  return startHerald(env, undefined, ['serve', '--only', role])
+/** `databaseUrl`: with a name for its connections that nobody else's have. */
+export type Node = HeraldProcess & { databaseUrl: string }
+
+let nodes = 0
+export async function startNode(env: Record<string, string>, role: Role): Promise<Node> {
+  nodes += 1
+  const url = new URL(env.HERALD_DATABASE_URL as string)
+  url.searchParams.set('application_name', `${role} ${nodes}`)
+  const databaseUrl = url.href
+  return { ...(await startHerald({ ...env, HERALD_DATABASE_URL: databaseUrl }, undefined, ['serve', '--only', role])), databaseUrl }
 }
 
-export async function kill({ child, ended }: HeraldProcess): Promise<void> {
+/** Returns when the database, too, has done with it: a claim that it had begun is committed after its death, with a lease of its own. */
+export async function kill({ child, ended, databaseUrl }: Node): Promise<void> {
   child.kill('SIGKILL')
   await ended
+  const client = new pg.Client(databaseUrl)
+  await client.connect()
+  await until('the database has done with it', async () => {
+    const others = `select from pg_stat_activity where application_name = current_setting('application_name') and pid <> pg_backend_pid()`
+    return (await client.query(`${others} and datname = current_database()`)).rowCount === 0
+  })
+  await client.end()
 }
 
 /** Receipts go there from now on, and those that are owed come at once. */
@@ -135,7 +152,6 @@ export async function endLeases(pool: Pool): Promise<number> {
 
 /** Nobody holds anything; whoever is alive must have nothing under way. The full run waits until all leases have ended by themselves. */
 export async function untilLeasesEnd(pool: Pool): Promise<void> {
-  // A claim that its killed worker had begun may be committed after that is dead: so this looks again and again.
   await until(
     'no lease runs',
     async () => {

@@ -7,7 +7,7 @@ import { createPool, isUnavailable } from '../../src/db/pool.ts'
 import { eventBody } from '../../src/events/feed.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { callerAt, newKey } from '../../test/support/messages.ts'
-import { createDataDir, type HeraldProcess, postmasterPid, startHerald } from '../../test/support/process.ts'
+import { createDataDir, postmasterPid, startHerald } from '../../test/support/process.ts'
 import { startSimulator } from '../../test/support/simulator.ts'
 import { until } from '../../test/support/until.ts'
 import {
@@ -15,11 +15,13 @@ import {
   endLeases,
   isFull,
   kill,
+  type Node,
   nextRecipient,
   say,
   seconds,
   sendReceiptsTo,
   settingsFor,
+  startNode,
   untilDelivered,
 } from './support.ts'
 import { assertAllInTheLog, assertArrived, assertAttempts, assertInOrder, countRepeated, type Logged, readLog } from './webhook-checks.ts'
@@ -78,18 +80,18 @@ async function persist<T>(work: () => Promise<T>): Promise<T> {
   }).then(({ value }) => value)
 }
 
-const alive = new Set<HeraldProcess>()
+const alive = new Set<Node>()
 // Each may cost an endpoint one window of calls whose results are not written, or are another's to write: so many may come twice.
 let upsets = 0
 
-async function startWorker(): Promise<HeraldProcess> {
+async function startWorker(): Promise<Node> {
   const env = { ...settings, HERALD_DATABASE_URL: databaseUrl, HERALD_WEBHOOK_ALLOW_PRIVATE: 'true' }
-  const worker = await startHerald(env, undefined, ['serve', '--only', 'webhooks'])
+  const worker = await startNode(env, 'webhooks')
   alive.add(worker)
   return worker
 }
 
-async function killWorker(worker: HeraldProcess): Promise<void> {
+async function killWorker(worker: Node): Promise<void> {
   await kill(worker)
   alive.delete(worker)
   upsets += 1
