@@ -27,6 +27,8 @@ import { checkQueryFirst } from './http/validation.ts'
 import { linkRoutes } from './links/routes.ts'
 import { messageRoutes } from './messages/routes.ts'
 import { MESSAGES_TAG } from './messages/schemas.ts'
+import { reportRoutes } from './reports/routes.ts'
+import { REPORTS_TAG } from './reports/schemas.ts'
 import { ROLES, type Role } from './roles.ts'
 import { NoQuery } from './schemas.ts'
 import { templateRoutes } from './templates/routes.ts'
@@ -72,7 +74,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   checkQueryFirst(app)
   await describeApi(app, {
     version: packageJson.version,
-    tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG, EVENTS_TAG],
+    tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG, REPORTS_TAG, EVENTS_TAG],
     webhooks: describeWebhooks(),
     parameters: WEBHOOK_HEADERS,
   })
@@ -110,6 +112,7 @@ async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool, pub
   await v1.register(templateRoutes, { pool })
   await v1.register(messageRoutes, { pool, publicUrl })
   await v1.register(campaignRoutes, { pool, publicUrl })
+  await v1.register(reportRoutes, { pool })
   await v1.register(eventRoutes, { pool })
 }
 

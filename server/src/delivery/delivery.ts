@@ -3,6 +3,7 @@ import { repeat } from '../background/repeat.ts'
 import type { Carriers } from '../carriers/carriers.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { REPLIES_WAIT } from '../messages/states.ts'
+import { foldReports } from '../reports/counters.ts'
 import { startCampaignLoops } from './campaigns/loops.ts'
 import { createDispatcher } from './dispatcher.ts'
 import { expireDue } from './expiry.ts'
@@ -21,6 +22,7 @@ export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; 
 const EXPIRY_EVERY_MS = 500
 const INACTIVE_EVERY_MS = 1_000
 const REPLIES_EVERY_MS = 1_000
+const FOLD_EVERY_MS = 1_000
 const HOUSEKEEPING_EVERY_MS = 3_600_000
 
 /** Everything that moves messages by itself. As many processes as one likes run it side by side. */
@@ -50,6 +52,11 @@ export function startDelivery({ pool, carriers, logger, metrics, links }: Delive
     return mayBeMore ? 0 : REPLIES_EVERY_MS
   }
 
+  async function fold(): Promise<number> {
+    const { mayBeMore } = await foldReports(pool)
+    return mayBeMore ? 0 : FOLD_EVERY_MS
+  }
+
   async function house(): Promise<number> {
     await keepHouse(pool)
     return HOUSEKEEPING_EVERY_MS
@@ -63,6 +70,7 @@ export function startDelivery({ pool, carriers, logger, metrics, links }: Delive
     repeat('expire messages', logger, expire),
     repeat('give up messages of inactive agents', logger, giveUpInactive),
     ...startCampaignLoops(pool, logger, () => wake('')),
+    repeat('fold reports', logger, fold),
     repeat('housekeeping', logger, house),
   ]
   return {

@@ -2,6 +2,7 @@ import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
+import { countReached } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { settleExpired } from './sms/schedule.ts'
 
@@ -57,6 +58,8 @@ async function expireMonth(pool: Pool, messages: string, ids: string[]): Promise
 
 type Expired = { id: string; wasTried: boolean; fallsBack: boolean }
 
+const TOLD = [{ kind: 'message.expired', at: 'expires_at' }] as const
+
 /**
  * A message that was never tried is just not sent. One whose call is under way is taken back when the call has surely ended, and its
  * result no longer counts. One without an entry is at the network. A receipt that came in time has taken its message out of `expiries`
@@ -85,11 +88,11 @@ const expire = (messages: string) => `
   ), revoking as (
     insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
     select id, account_id, agent_id, 'revoke', ${PRIORITIES.revoke}, now(), expires_at from expired where attempts is null
-  ), ${countMoves('expired')}, ${tellOfMessages('expired', [{ kind: 'message.expired', at: 'expires_at' }])}, settled as (
+  ), ${countMoves('expired')}, ${tellOfMessages('expired', TOLD)}, ${countReached('expired', TOLD)}, settled as (
     delete from expiries where message_id = any ($1::uuid[])
   ), noted as (
-    insert into message_events (message_id, account_id, kind, occurred_at)
-    select id, account_id, 'expired', expires_at from expired
+    insert into message_events (message_id, account_id, kind, occurred_at, campaign_id, recipient)
+    select id, account_id, 'expired', expires_at, campaign_id, recipient from expired
     on conflict do nothing
   )
   select expired.id, coalesce(expired.attempts, 1) > 0 as "wasTried", f.message_id is not null as "fallsBack"

@@ -1,6 +1,7 @@
 import { fallbacksTable } from '../db/partitions.ts'
 import { FAILURE, MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
+import { countReached } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
 import type { Failure } from './failures.ts'
 
@@ -19,6 +20,7 @@ export function giveUp(
   because: string,
   fallBack: (fallbacks: string, failed: string) => string,
 ): string {
+  const told = [{ kind: 'message.failed', at: 'failed_at', more: FAILURE(`'${reason}'`, '$2') }] as const
   return `
   with taken as materialized (
     select q.message_id, q.attempts
@@ -39,9 +41,9 @@ export function giveUp(
     where q.message_id = any (array(select id from failed where attempts > 0))
   ), settled as (
     delete from expiries where message_id = any (array(select id from failed))
-  ), ${fallBack(fallbacksTable(messages), 'failed')}, ${countMoves('failed')}, ${tellOfMessages('failed', [{ kind: 'message.failed', at: 'failed_at', more: FAILURE(`'${reason}'`, '$2') }])}, noted as (
-    insert into message_events (message_id, account_id, kind, occurred_at, reason)
-    select id, account_id, 'failed', failed_at, '${reason}' from failed
+  ), ${fallBack(fallbacksTable(messages), 'failed')}, ${countMoves('failed')}, ${tellOfMessages('failed', told)}, ${countReached('failed', told)}, noted as (
+    insert into message_events (message_id, account_id, kind, occurred_at, reason, campaign_id, recipient)
+    select id, account_id, 'failed', failed_at, '${reason}', campaign_id, recipient from failed
     on conflict do nothing
   )
   select id from failed`

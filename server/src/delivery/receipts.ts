@@ -5,6 +5,7 @@ import type { Executor, Pool } from '../db/pool.ts'
 import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { UUID } from '../messages/messages.ts'
 import { mayBecome, QUEUE_CHANNEL, REPLIES_WAIT } from '../messages/states.ts'
+import { countReached } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { REPLY_KINDS } from './replies.ts'
 import { type SmsReceipt, takeSmsReceipts } from './sms/receipts.ts'
@@ -154,19 +155,19 @@ const take = (messages: string) => `
     delete from queue where message_id = any (array(select id from moved))
   ), settled as (
     delete from expiries where message_id = any (array(select id from moved))
-  ), ${countMoves('moved')}, ${tellOfMessages('moved', TOLD)}, noted as (
-    insert into message_events (message_id, account_id, kind, occurred_at)
-    select id, account_id, 'sent', sent_at from moved where not was_sent
-    union all select id, account_id, 'delivered', delivered_at from moved where ${mayBecome('DELIVERED', 'was')}
-    union all select id, account_id, 'read', read_at from moved where read_at is not null
+  ), ${countMoves('moved')}, ${tellOfMessages('moved', TOLD)}, ${countReached('moved', TOLD)}, noted as (
+    insert into message_events (message_id, account_id, kind, occurred_at, campaign_id, recipient)
+    select id, account_id, 'sent', sent_at, campaign_id, recipient from moved where not was_sent
+    union all select id, account_id, 'delivered', delivered_at, campaign_id, recipient from moved where ${mayBecome('DELIVERED', 'was')}
+    union all select id, account_id, 'read', read_at, campaign_id, recipient from moved where read_at is not null
     union all
-    select id, account_id, step.kind, step.at
+    select id, account_id, step.kind, step.at, null, null
     from known k, lateral (
       values ('delivered-late', k.delivered_at), ('read-late', k.read_at)
     ) as step (kind, at)
     where step.at is not null and k.status not in ('DELIVERED', 'READ') and k.id not in (select id from moved)
-    union all select id, account_id, 'revoked', revoked_at from known where revoked_at is not null
-    union all select id, account_id, 'revoke-failed', revoke_failed_at from known where revoke_failed_at is not null
+    union all select id, account_id, 'revoked', revoked_at, null, null from known where revoked_at is not null
+    union all select id, account_id, 'revoke-failed', revoke_failed_at, null, null from known where revoke_failed_at is not null
     on conflict do nothing
   )
   insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event)

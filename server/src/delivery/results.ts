@@ -2,6 +2,7 @@ import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { FAILURE, MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome } from '../messages/states.ts'
+import { countReached } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { describeFailure, FAILURES, type Failure } from './failures.ts'
 import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
@@ -104,15 +105,15 @@ const record = (messages: string) => `
       false as awaits_revocation, 'ACCEPTED' as was, m.status as became
   ), settled as (
     delete from expiries where message_id = any (array(select id from moved where verdict = 'failed'))
-  ), ${scheduleFailed(fallbacksTable(messages), 'moved')}, ${countMoves('moved')}, ${tellOfMessages('moved', TOLD)}, revoking as (
+  ), ${scheduleFailed(fallbacksTable(messages), 'moved')}, ${countMoves('moved')}, ${tellOfMessages('moved', TOLD)}, ${countReached('moved', TOLD)}, revoking as (
     select message_id from held where verdict = 'revoke-asked'
   ), ${releaseRevoked('revoking', REVOCATION_GRACE_SECONDS.taken)}, noted as (
-    insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
-    select id, account_id, verdict, at, reason, detail from moved
+    insert into message_events (message_id, account_id, kind, occurred_at, reason, detail, campaign_id, recipient)
+    select id, account_id, verdict, at, reason, detail, campaign_id, recipient from moved
     union all
-    select message_id, account_id, 'attempt-failed', now(), null, detail from held where verdict = 'again' and attempts <= ${ATTEMPTS_NOTED}
+    select message_id, account_id, 'attempt-failed', now(), null, detail, null, null from held where verdict = 'again' and attempts <= ${ATTEMPTS_NOTED}
     union all
-    select message_id, account_id, verdict, now(), null, detail from held where verdict in ('revoke-asked', 'revoke-refused')
+    select message_id, account_id, verdict, now(), null, detail, null, null from held where verdict in ('revoke-asked', 'revoke-refused')
     on conflict do nothing
   )
   select message_id as "messageId" from held`

@@ -7,7 +7,12 @@ const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 200
 
 /** How a field that a list can be sorted by stands in the database, and what a cursor may hold for it. */
-export type SortField = { column: string; type: 'timestamptz' | 'text' | 'bigint' | 'uuid' }
+export type SortField = {
+  column: string
+  type: 'timestamptz' | 'text' | 'bigint' | 'uuid'
+  /** It settles ties, and is no sort that is offered. */
+  hidden?: true
+}
 
 /**
  * A list that is paged by key: a page goes on after the last item of the one before, whatever was added or removed meanwhile, and costs
@@ -35,7 +40,8 @@ export function listQuery<Name extends string, Filters extends TProperties>(
   filters: Filters,
   options: { rules?: Rule } = {},
 ) {
-  const sorts = Object.keys(list.fields).flatMap((name) => [name, `-${name}`])
+  const offered = Object.keys(list.fields).filter((name) => !list.fields[name as Name].hidden)
+  const sorts = offered.flatMap((name) => [name, `-${name}`])
   return Type.Object(
     {
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT })),

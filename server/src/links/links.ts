@@ -1,5 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { tellOfActions } from '../events/outbox.ts'
+import { countFirsts } from '../reports/counters.ts'
 
 /** `copy`: 0 for the recipient's SMS, else the place of the test number that it was sent to. */
 export type ShortLink = {
@@ -52,10 +53,11 @@ export async function visitLink(db: Executor, code: string, isRobot: boolean): P
         update short_links set clicked_at = now() where code = $1 and not $2::boolean and clicked_at is null
         returning account_id, agent_id, recipient, message_id, copy, url, clicked_at
       ), acted as (
-        insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, url, occurred_at)
-        select account_id, agent_id, recipient, message_id, 'clicked', 'sms', url, clicked_at from clicked where copy = 0
+        insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, url, occurred_at, campaign_id)
+        select c.account_id, c.agent_id, c.recipient, c.message_id, 'clicked', 'sms', c.url, c.clicked_at, m.campaign_id
+        from clicked c left join messages m on m.id = c.message_id where c.copy = 0
         returning *
-      ), ${tellOfActions('acted')}
+      ), ${tellOfActions('acted')}, ${countFirsts('acted')}
       select url from short_links where code = $1`,
     values: [code, isRobot],
   })

@@ -4,6 +4,7 @@ import { createBatcher } from '../db/batcher.ts'
 import { ensurePartitions } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
+import { countReached } from '../reports/counters.ts'
 import { parseTimestamp } from '../time.ts'
 import type { MessageRequest } from './schemas.ts'
 import { type Fallback, writeFallbacks } from './sms-fallback.ts'
@@ -151,6 +152,9 @@ function valuesOf(batch: Submission[]): unknown[] {
   ]
 }
 
+/** The first thing that a report counts of a message. */
+export const ACCEPTED = [{ kind: 'message.accepted', at: 'accepted_at' }] as const
+
 // Every step goes through its rows once, however many requests there are: what a later one needs is carried along, looked up in a table by
 // its index, or asked of a set ("in"). Joining two steps would compare each row with each: 200 requests took 360 ms.
 const ACCEPT = `
@@ -202,7 +206,7 @@ const ACCEPT = `
     select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content::json,
       coalesce(expires_at, now() + interval '${DEFAULT_LIFE_HOURS} hours')
     from made
-    returning id, account_id, agent_id, expires_at
+    returning id, account_id, agent_id, campaign_id, test, accepted_at, expires_at
   ), falling_back as (
     ${writeFallbacks('made')}
   ), queued as (
@@ -211,7 +215,7 @@ const ACCEPT = `
     returning message_id
   ), expiring as (
     insert into expiries (message_id, expires_at) select id, expires_at from written
-  ), woken as materialized (
+  ), ${countReached('written', ACCEPTED)}, woken as materialized (
     select pg_notify('${QUEUE_CHANNEL}', '') from (select from queued limit 1) as any_queued
   )
   select n, outcome, used_id as "messageId", missing_targets as "missingTargets", 1 as place from judged where outcome is not null

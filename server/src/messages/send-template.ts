@@ -1,5 +1,6 @@
 import type { Executor } from '../db/pool.ts'
-import { DEFAULT_LIFE_HOURS } from './accept.ts'
+import { countReached } from '../reports/counters.ts'
+import { ACCEPTED, DEFAULT_LIFE_HOURS } from './accept.ts'
 import { PRIORITIES, QUEUE_CHANNEL } from './states.ts'
 
 /** A template that somebody asked for, by tapping or writing. */
@@ -55,12 +56,12 @@ const SEND = `
   ), written as (
     insert into messages (id, account_id, agent_id, recipient, basic, test, content_id, expires_at, traffic, triggered_by)
     select uuid_v7(), $1, $2, $3, basic, $6, content_id, now() + interval '${DEFAULT_LIFE_HOURS} hours', 'SERVICEREQUEST', $5 from judged where why is null
-    returning id, account_id, agent_id, expires_at
+    returning id, account_id, agent_id, campaign_id, test, accepted_at, expires_at
   ), queued as (
     insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
     select id, account_id, agent_id, 'send', ${PRIORITIES.transactional}, now(), expires_at from written
   ), expiring as (
     insert into expiries (message_id, expires_at) select id, expires_at from written
-  )
+  ), ${countReached('written', ACCEPTED)}
   select written.id as "messageId", judged.why, pg_notify('${QUEUE_CHANNEL}', '')
   from judged left join written on true`

@@ -1,5 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { tellOfActions } from '../events/outbox.ts'
+import { countFirsts } from '../reports/counters.ts'
 import type { OptOutSource } from './opt-outs.ts'
 
 /** What a recipient did, for the reports and events of the account that it concerns. */
@@ -27,10 +28,10 @@ export async function recordAction(db: Executor, action: Action): Promise<void> 
     name: 'record-action',
     text: `
       with acted as (
-        insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, occurred_at, button_id, text, payload, url, latitude, longitude)
-        values ($1, $2, $3, $4, $5, $6, least($7::timestamptz, now()), $8, $9, $10, $11, $12, $13)
+        insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, occurred_at, button_id, text, payload, url, latitude, longitude, campaign_id)
+        values ($1, $2, $3, $4, $5, $6, least($7::timestamptz, now()), $8, $9, $10, $11, $12, $13, (select campaign_id from messages where id = $4))
         returning *
-      ), ${tellOfActions('acted', '$14::text')}
+      ), ${tellOfActions('acted', '$14::text')}, ${countFirsts('acted')}
       select`,
     values: [
       action.accountId,

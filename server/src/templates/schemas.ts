@@ -5,7 +5,7 @@ import { basicRules } from '../content/rules.ts'
 import type { Violation } from '../errors.ts'
 import { errorResponses, ViolationList } from '../http/error-answers.ts'
 import { listAnswer, listQuery } from '../http/paging.ts'
-import { NoQuery, OutgoingTime, refTo } from '../schemas.ts'
+import { daysInOrder, incomingDay, NoQuery, OutgoingTime, refTo } from '../schemas.ts'
 import { TEMPLATE_LIST, TEMPLATE_STATUSES } from './templates.ts'
 
 export const TEMPLATES_TAG = { name: 'Templates', description: 'Content that is kept, to be sent by its id.' }
@@ -73,24 +73,16 @@ const TemplateCheck = Type.Object(
 
 const TemplatePath = Type.Object({ id: Type.Integer() }, { additionalProperties: false })
 
-const day = (description: string) => Type.Optional(Type.String({ format: 'date', description }))
-
 const TemplateListQuery = listQuery(
   TEMPLATE_LIST,
   {
     status: Type.Optional(Type.Enum([...TEMPLATE_STATUSES])),
     type: Type.Optional(Type.Enum([...CONTENT_TYPES], { description: 'Of the content.' })),
-    createdFrom: day('Created on this day or later, in UTC.'),
-    createdTo: day('Created on this day or earlier, in UTC.'),
+    createdFrom: incomingDay('Created on this day or later, in UTC.'),
+    createdTo: incomingDay('Created on this day or earlier, in UTC.'),
   },
-  { rules: daysInOrder },
+  { rules: daysInOrder('createdFrom', 'createdTo') },
 )
-
-function daysInOrder({ createdFrom, createdTo }: Record<string, unknown>): Violation[] {
-  // Dates of this form compare as texts.
-  const isOrdered = typeof createdFrom !== 'string' || typeof createdTo !== 'string' || createdFrom <= createdTo
-  return isOrdered ? [] : [{ path: '/createdTo', reason: 'must not be before createdFrom' }]
-}
 
 const tags = [TEMPLATES_TAG.name]
 const BODY_ERRORS = ['RCS_INVALID_MESSAGE', 'RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'] as const

@@ -1,8 +1,9 @@
 import { ensurePartitions } from '../../db/partitions.ts'
 import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
-import { DEFAULT_LIFE_HOURS, isMissingPartition } from '../../messages/accept.ts'
+import { ACCEPTED, DEFAULT_LIFE_HOURS, isMissingPartition } from '../../messages/accept.ts'
 import { writeFallbacks } from '../../messages/sms-fallback.ts'
 import { NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
+import { countReached } from '../../reports/counters.ts'
 
 /** Messages made in a transaction: enough that its commit costs little, few enough that whoever pauses or cancels waits for a moment only. */
 export const CHUNK = 1_000
@@ -131,7 +132,8 @@ const make = (members: string) => `
   ), written as (
     insert into messages (id, account_id, agent_id, recipient, basic, test, content_id, expires_at, traffic, campaign_id)
     select m.id, c.account_id, c.agent_id, m.phone, c.basic, false, c.content_id, c.ends_at, 'PROMOTION', c.id from made m, campaign c
-  ), falling_back as (
+    returning account_id, campaign_id, test, accepted_at
+  ), ${countReached('written', ACCEPTED)}, falling_back as (
     ${writeFallbacks('(select m.id, c.account_id, c.fallback from campaign c, made m) as falling')}
   ), queued as (
     insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at)

@@ -1,8 +1,10 @@
 import { byMonth } from '../../db/partitions.ts'
 import type { Executor } from '../../db/pool.ts'
 import { fallbackMayBecome, PRIORITIES } from '../../messages/states.ts'
+import { countReached } from '../../reports/counters.ts'
 import { FAILURES } from '../failures.ts'
 import { giveUp, NOT_UNDER_WAY } from '../give-up.ts'
+import { SKIPPED } from '../sms/schedule.ts'
 
 const MOST_AT_ONCE = 1_000
 
@@ -65,9 +67,9 @@ const skipFallbacks = (fallbacks: string, failed: string) => `
   sms_skipped as (
     update ${fallbacks} f set status = 'SKIPPED', reason = 'CANCELLED' from ${failed} as failed
     where f.message_id = failed.id and ${fallbackMayBecome('SKIPPED', 'f.status')}
-    returning f.message_id, f.account_id
-  ), sms_noted as (
+    returning f.message_id, f.account_id, failed.campaign_id, failed.test, now()::timestamptz(3) as skipped_at
+  ), ${countReached('sms_skipped', SKIPPED)}, sms_noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason)
-    select message_id, account_id, 'sms-skipped', now(), 'CANCELLED' from sms_skipped
+    select message_id, account_id, 'sms-skipped', skipped_at, 'CANCELLED' from sms_skipped
     on conflict do nothing
   )`

@@ -3,6 +3,7 @@ import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
 import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
+import { countReached } from '../../reports/counters.ts'
 import { SMS_FAILURES } from '../failures.ts'
 
 export type SmsReceipt = Extract<CarrierEvent, { kind: 'sms-delivered' | 'sms-failed' | 'sms-underway' }>
@@ -132,12 +133,12 @@ const settle = (messages: string, fallbacks: string) => `
     returning f.message_id, f.status, f.reason, f.delivered_at, f.failed_at, coalesce(f.delivered_at, f.failed_at) as at, f.detail, f.segments
   ), moved as materialized (
     select e.*, ${MESSAGE_FACTS} from ended e join ${messages} m on m.id = e.message_id
-  ), ${tellOfMessages('moved', TOLD)}, forgotten as (
+  ), ${tellOfMessages('moved', TOLD)}, ${countReached('moved', TOLD)}, forgotten as (
     delete from sms_parts p using ended e where p.message_id = e.message_id and p.copy = 0
   ), forgotten_copies as (
     delete from sms_parts p using unnest($1::uuid[]) as ids (message_id)
     where p.message_id = ids.message_id and p.copy > 0 and p.state <> 'sent'
   )
-  insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
-  select message_id, account_id, 'sms-' || lower(status), at, reason, detail from moved
+  insert into message_events (message_id, account_id, kind, occurred_at, reason, detail, campaign_id, recipient)
+  select message_id, account_id, 'sms-' || lower(status), at, reason, detail, campaign_id, recipient from moved
   on conflict do nothing`

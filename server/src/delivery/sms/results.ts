@@ -2,9 +2,10 @@ import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
 import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
+import { countReached } from '../../reports/counters.ts'
 import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
 import { applyReceipts, holdReceipts } from './receipts.ts'
-import { LIFE_HOURS } from './schedule.ts'
+import { LIFE_HOURS, SKIPPED } from './schedule.ts'
 
 /** What came of an SMS that was claimed. `detail`: the network's own words, where it had any. */
 export type SmsVerdict =
@@ -177,10 +178,11 @@ const end = (messages: string, fallbacks: string) => `
       segments = coalesce(r.segments, f.segments)
     from result r
     where f.message_id = r.message_id and (${MOVES})
-    returning f.message_id, f.status, f.reason, f.plan, f.segments, f.detail, f.sent_at, f.failed_at
+    returning f.message_id, f.status, f.reason, f.plan, f.segments, f.detail, f.sent_at, f.failed_at, now()::timestamptz(3) as at,
+      case f.status when 'SKIPPED' then now()::timestamptz(3) end as skipped_at
   ), moved as materialized (
     select e.*, ${MESSAGE_FACTS} from ended e join ${messages} m on m.id = e.message_id
-  ), ${tellOfMessages('moved', TOLD)}, known as materialized (
+  ), ${tellOfMessages('moved', TOLD)}, ${countReached('moved', [...TOLD, ...SKIPPED])}, known as materialized (
     -- Those that the phone has, or may have: all of it or the beginning.
     select e.* from moved e
     left join lateral (select part from sms_parts p where p.message_id = e.message_id and p.copy = 0 limit 1) as begun on true
@@ -201,6 +203,7 @@ const end = (messages: string, fallbacks: string) => `
       now() + interval '${LIFE_HOURS} hours', segments
     from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign)
   )
-  insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
-  select message_id, account_id, 'sms-' || replace(lower(status), '_', '-'), now(), reason, detail from moved
+  insert into message_events (message_id, account_id, kind, occurred_at, reason, detail, campaign_id, recipient)
+  select message_id, account_id, 'sms-' || replace(lower(status), '_', '-'), at, reason, detail, listed.campaign_id, listed.recipient
+  from moved left join lateral (select moved.campaign_id, moved.recipient where moved.status in ('SENT', 'FAILED')) as listed on true
   on conflict do nothing`

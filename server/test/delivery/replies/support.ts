@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after } from 'node:test'
 import { assignAgent } from '../../../src/agents/agents.ts'
 import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
+import { ensurePartitions } from '../../../src/db/partitions.ts'
 import { createPool, type Pool } from '../../../src/db/pool.ts'
 import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { takeUpReplies } from '../../../src/delivery/replies.ts'
@@ -23,6 +24,7 @@ await pool.query(`do $$ declare month timestamp; begin
     execute format('create table messages_%s partition of messages for values from (%L) to (%L)', to_char(month, 'YYYY_MM'),
       uuid_v7_from(month at time zone 'UTC'), uuid_v7_from((month + interval '1 month') at time zone 'UTC'));
   end loop; end $$`)
+await ensurePartitions(pool)
 
 export const PHONE = '+48500100299'
 export const ELSEWHERE = 'elsewhere'

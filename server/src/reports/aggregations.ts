@@ -1,0 +1,52 @@
+import type { Executor } from '../db/pool.ts'
+import { ApiError } from '../errors.ts'
+import { NO_CAMPAIGN } from '../messages/states.ts'
+import type { Counts } from './counters.ts'
+import { type Range, timesOf } from './range.ts'
+import { COUNTERS, SUMS } from './summary.ts'
+
+export const INTERVALS = ['hour', 'day'] as const
+export type Interval = (typeof INTERVALS)[number]
+
+const AGGREGATED = ['sent', 'delivered', 'read', 'failed', 'expired', 'clicked', 'replied'] as const
+export type Period = { period: string } & Pick<Counts, (typeof AGGREGATED)[number]>
+export type Aggregations = { interval: Interval; items: Period[] }
+
+const LENGTH_MS = { hour: 3_600_000, day: 86_400_000 }
+// Thirteen years of days, or seven months of hours.
+export const MOST_PERIODS = 5_000
+
+/** What happened period by period, with those in which nothing did. An end that is open is where there is something first or last. */
+export async function readAggregations(
+  db: Executor,
+  accountId: number,
+  campaignId: string | undefined,
+  range: Range,
+  interval: Interval,
+): Promise<Aggregations> {
+  const { rows } = await db.query<Counts & { begin: Date }>({
+    name: `read-aggregations ${interval}`,
+    text: `select date_trunc('${interval}', hour, 'UTC') as begin, ${SUMS} from (${COUNTERS}) as counted group by 1 order by 1`,
+    values: [accountId, campaignId ?? NO_CAMPAIGN, ...timesOf(range)],
+  })
+  const found = new Map(rows.map(({ begin, ...counts }) => [begin.getTime(), counts]))
+  const length = LENGTH_MS[interval]
+  const first = range.from === undefined ? rows[0]?.begin.getTime() : Date.parse(range.from)
+  const last = range.to === undefined ? rows.at(-1)?.begin.getTime() : Date.parse(range.to) + LENGTH_MS.day - length
+  if (first === undefined || last === undefined) return { interval, items: [] }
+  const periods = (last - first) / length + 1
+  if (periods > MOST_PERIODS) throw tooMany(periods, interval)
+  return { interval, items: Array.from({ length: periods }, (_, index) => toPeriod(first + index * length, interval, found)) }
+}
+
+function toPeriod(begin: number, interval: Interval, found: Map<number, Counts>): Period {
+  const text = new Date(begin).toISOString()
+  const counts = AGGREGATED.map((name) => [name, found.get(begin)?.[name] ?? 0])
+  return { period: interval === 'day' ? text.slice(0, 10) : text, ...Object.fromEntries(counts) }
+}
+
+function tooMany(periods: number, interval: Interval): ApiError {
+  const shorter = interval === 'hour' ? 'a shorter range, or interval=day' : 'a shorter range'
+  const reason = `would make ${periods} periods, and at most ${MOST_PERIODS} are given at once: ask for ${shorter}`
+  return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '/to', reason }] })
+}

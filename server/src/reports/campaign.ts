@@ -1,0 +1,22 @@
+import type { Executor } from '../db/pool.ts'
+import { ApiError } from '../errors.ts'
+import { UUID } from '../messages/messages.ts'
+
+/** A campaign of the account, and between which ids all its messages lie: what asks for those looks at no other months. */
+export type CampaignKey = { id: string; firstId: string; endId: string }
+
+// The clock of a database can be set back while a campaign runs, or be another's after a failover.
+const SLACK = `interval '1 day'`
+
+export async function requireCampaign(db: Executor, accountId: number, id: string): Promise<CampaignKey> {
+  const { rows } = UUID.test(id)
+    ? await db.query<CampaignKey>({
+        name: 'find-reported-campaign',
+        text: `select id, uuid_v7_from(created_at - ${SLACK}) as "firstId", uuid_v7_from(coalesce(made_at, now()) + ${SLACK}) as "endId"
+               from campaigns where account_id = $1 and id = $2`,
+        values: [accountId, id],
+      })
+    : { rows: [] }
+  if (rows[0] === undefined) throw new ApiError('RCS_CAMPAIGN_NOT_FOUND')
+  return rows[0]
+}
