@@ -32,11 +32,23 @@ export async function readAggregations(
   const found = new Map(rows.map(({ begin, ...counts }) => [begin.getTime(), counts]))
   const length = LENGTH_MS[interval]
   const first = range.from === undefined ? rows[0]?.begin.getTime() : Date.parse(range.from)
-  const last = range.to === undefined ? rows.at(-1)?.begin.getTime() : Date.parse(range.to) + LENGTH_MS.day - length
+  const last = range.to === undefined ? rows.at(-1)?.begin.getTime() : lastBegin(range.to, interval)
   if (first === undefined || last === undefined) return { interval, items: [] }
-  const periods = (last - first) / length + 1
-  if (periods > MOST_PERIODS) throw tooMany(periods, interval)
+  const periods = countPeriods(first, last, interval)
   return { interval, items: Array.from({ length: periods }, (_, index) => toPeriod(first + index * length, interval, found)) }
+}
+
+/** Of a range that has both its ends, this is known before anything is looked for. */
+export function checkPeriods({ from, to }: Range, interval: Interval): void {
+  if (from !== undefined && to !== undefined) countPeriods(Date.parse(from), lastBegin(to, interval), interval)
+}
+
+const lastBegin = (day: string, interval: Interval) => Date.parse(day) + LENGTH_MS.day - LENGTH_MS[interval]
+
+function countPeriods(first: number, last: number, interval: Interval): number {
+  const periods = (last - first) / LENGTH_MS[interval] + 1
+  if (periods > MOST_PERIODS) throw tooMany(periods, interval)
+  return periods
 }
 
 function toPeriod(begin: number, interval: Interval, found: Map<number, Counts>): Period {

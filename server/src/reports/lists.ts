@@ -1,6 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { type ListDefinition, type Page, type PageQuery, readPage } from '../http/paging.ts'
-import type { CampaignKey } from './campaign.ts'
+import { type CampaignKey, requireCampaign } from './campaign.ts'
 import { daysOf, idsOf, type Range } from './range.ts'
 
 export const EVENT_TYPES = [
@@ -92,13 +92,15 @@ const ACTIONS: Source = {
 }
 
 /** Whose message of a campaign came to a state, and when. None of what a page goes by ever changes, so that nobody is seen twice or missed. */
-export async function listRecipients(db: Executor, campaign: CampaignKey, eventType: EventType, query: ListQuery) {
+export async function listRecipients(db: Executor, accountId: number, campaignId: string, eventType: EventType, query: ListQuery) {
   if (eventType !== 'accepted') {
-    const page = readPage(RECIPIENT_LIST, ownPage(query, campaign.id, eventType), 8)
+    const page = readPage(RECIPIENT_LIST, ownPage(query, campaignId, eventType), 8)
+    const campaign = await requireCampaign(db, accountId, campaignId)
     return page.answer(await readRows<ReachedRecipient>(db, campaign, { ...EVENTS, more: [eventType] }, query, page))
   }
   const sort = (query.sort ?? RECIPIENT_LIST.defaultSort).replace('occurredAt', 'messageId')
-  const page = readPage(ACCEPTED_LIST, ownPage({ ...query, sort }, campaign.id, eventType), 7)
+  const page = readPage(ACCEPTED_LIST, ownPage({ ...query, sort }, campaignId, eventType), 7)
+  const campaign = await requireCampaign(db, accountId, campaignId)
   // Their ids begin with the time that the list goes by.
   const [first, end] = idsOf(query)
   const bounds = {
@@ -110,8 +112,9 @@ export async function listRecipients(db: Executor, campaign: CampaignKey, eventT
 }
 
 /** What the recipients of a campaign did. */
-export async function listActions(db: Executor, campaign: CampaignKey, query: ListQuery) {
-  const page = readPage(ACTION_LIST, ownPage(query, campaign.id, 'actions'), 7)
+export async function listActions(db: Executor, accountId: number, campaignId: string, query: ListQuery) {
+  const page = readPage(ACTION_LIST, ownPage(query, campaignId, 'actions'), 7)
+  const campaign = await requireCampaign(db, accountId, campaignId)
   // What people do has ids of its own, which begin with the time at which it was taken up: for as long as there is anybody to do something.
   const bounds = { ...campaign, endId: idsOf({})[1] }
   const rows = await readRows<ActionDetail & { actionId: string }>(db, bounds, ACTIONS, query, page)
@@ -119,8 +122,11 @@ export async function listActions(db: Executor, campaign: CampaignKey, query: Li
   return { items: items.map(({ actionId, ...item }): ActionDetail => item), nextCursor }
 }
 
-/** A cursor is of its campaign and list, too. */
-const ownPage = (query: ListQuery, campaignId: string, list: string): PageQuery => ({ ...query, ...{ campaignId, list } })
+/** A cursor is of its campaign and list, too. One that is not right is told before the campaign is looked for. */
+const ownPage = (query: ListQuery, campaignId: string, list: string): PageQuery => ({
+  ...query,
+  ...{ campaignId: campaignId.toLowerCase(), list },
+})
 
 async function readRows<Row>(
   db: Executor,

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Pool } from '../db/pool.ts'
 import { callerOf } from '../http/guard.ts'
-import { readAggregations } from './aggregations.ts'
+import { checkPeriods, readAggregations } from './aggregations.ts'
 import { requireCampaign } from './campaign.ts'
 import { listActions, listRecipients } from './lists.ts'
 import { Aggregations, CampaignSummary, MessagesSummary, OPERATIONS } from './schemas.ts'
@@ -19,19 +19,18 @@ export const reportRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (ap
   app.get('/reports/campaigns/:id/aggregations', { schema: OPERATIONS.campaignAggregations }, async (request) => {
     const { accountId } = callerOf(request)
     const { interval = 'day', ...range } = request.query
+    checkPeriods(range, interval)
     const { id } = await requireCampaign(pool, accountId, request.params.id)
     return await readAggregations(pool, accountId, id, range, interval)
   })
 
   app.get('/reports/campaigns/:id/action-details', { schema: OPERATIONS.actions }, async (request) => {
-    const campaign = await requireCampaign(pool, callerOf(request).accountId, request.params.id)
-    return await listActions(pool, campaign, request.query)
+    return await listActions(pool, callerOf(request).accountId, request.params.id, request.query)
   })
 
   app.get('/reports/campaigns/:id/recipients/:eventType', { schema: OPERATIONS.recipients }, async (request) => {
     const { id, eventType } = request.params
-    const campaign = await requireCampaign(pool, callerOf(request).accountId, id)
-    return await listRecipients(pool, campaign, eventType, request.query)
+    return await listRecipients(pool, callerOf(request).accountId, id, eventType, request.query)
   })
 
   app.get('/reports/messages/summary', { schema: OPERATIONS.messagesSummary }, async (request) => {
