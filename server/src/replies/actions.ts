@@ -3,13 +3,15 @@ import { tellOfActions } from '../events/outbox.ts'
 import { countFirsts } from '../reports/counters.ts'
 import type { OptOutSource } from './opt-outs.ts'
 
+export const ACTION_KINDS = ['clicked', 'tapped', 'wrote', 'shared-location', 'sent-file', 'opted-out', 'opted-in'] as const
+
 /** What a recipient did, for the reports and events of the account that it concerns. */
 export type Action = {
   accountId: number
   agentId: string
   recipient: string
   messageId: string | undefined
-  kind: 'clicked' | 'tapped' | 'wrote' | 'shared-location' | 'sent-file' | 'opted-out' | 'opted-in'
+  kind: (typeof ACTION_KINDS)[number]
   channel: 'rcs' | 'sms'
   occurredAt: Date
   buttonId?: string | undefined

@@ -1,5 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { type ListDefinition, type Page, type PageQuery, readPage } from '../http/paging.ts'
+import type { Action } from '../replies/actions.ts'
 import { type CampaignKey, requireCampaign } from './campaign.ts'
 import { daysOf, idsOf, type Range } from './range.ts'
 
@@ -23,7 +24,7 @@ export type ReachedRecipient = { messageId: string; recipient: string; occurredA
 export type ActionDetail = {
   messageId: string
   recipient: string
-  action: string
+  action: Action['kind']
   buttonId: string | null
   text: string | null
   payload: string | null

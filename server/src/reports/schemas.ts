@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { errorResponses } from '../http/error-answers.ts'
 import { listAnswer, listQuery } from '../http/paging.ts'
+import { ACTION_KINDS } from '../replies/actions.ts'
 import { daysInOrder, incomingDay, OutgoingTime, refTo } from '../schemas.ts'
 import { INTERVALS, MOST_PERIODS } from './aggregations.ts'
 import { ACTION_LIST, EVENT_TYPES, RECIPIENT_LIST } from './lists.ts'
@@ -81,13 +82,13 @@ export const Aggregations = Type.Object(
             description: 'A day, or the time at which an hour begins.',
             examples: ['2026-01-31', '2026-01-31T08:00:00.000Z'],
           }),
-          sent: Type.Integer(),
-          delivered: Type.Integer(),
-          read: Type.Integer(),
-          failed: Type.Integer(),
-          expired: Type.Integer(),
-          clicked: Type.Integer(),
-          replied: Type.Integer(),
+          sent: Type.Integer({ minimum: 0 }),
+          delivered: Type.Integer({ minimum: 0 }),
+          read: Type.Integer({ minimum: 0 }),
+          failed: Type.Integer({ minimum: 0 }),
+          expired: Type.Integer({ minimum: 0 }),
+          clicked: Type.Integer({ minimum: 0 }),
+          replied: Type.Integer({ minimum: 0 }),
         },
         { additionalProperties: false },
       ),
@@ -111,9 +112,7 @@ const ActionDetail = Type.Object(
   {
     messageId: Type.String({ format: 'uuid' }),
     recipient: Type.String(),
-    action: Type.String({
-      description: '`clicked`, `tapped`, `wrote`, `shared-location`, `sent-file`, `opted-out` or `opted-in`.',
-    }),
+    action: Type.Enum([...ACTION_KINDS]),
     buttonId: nullable('Of a button that was tapped.'),
     text: nullable('What was written, or what the button or the file is called.'),
     payload: nullable('Of a quick reply; of a file, its kind.'),

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import type { Pool } from '../../../src/db/pool.ts'
+import { type MessageCaller, startMessageService } from '../../support/messages.ts'
+import type { Answer } from '../../support/service.ts'
+
+// Reports as callers get them. Every answer that is one is held against the OpenAPI document of the service that gave it.
+
+export type ReportCaller = MessageCaller & {
+  /** Whatever the answer is. `path`: what follows /v1/reports, with its query. */
+  get: (path: string) => Promise<Answer>
+  /** The body of a report that is there, as it is documented. */
+  report: (path: string) => Promise<any>
+  /** All items of a list, by as many as a page has; `between` runs after each page but the last, and is given all found so far. */
+  walk: (path: string, limit?: number, between?: (found: any[]) => Promise<unknown>) => Promise<any[]>
+}
+
+/** The service with limits out of the way, and callers of it, each of an account of its own. */
+export async function startReportService(database: { url: string; pool: Pool }) {
+  const service = await startMessageService(database)
+  const assertDescribed = await descriptionsOf(service.url)
+  const newCaller = async () => reporting(await service.newCaller(), assertDescribed)
+  return { ...service, newCaller, assertDescribed }
+}
+
+export type AssertDescribed = (path: string, body: unknown) => void
+
+export function reporting(caller: MessageCaller, assertDescribed: AssertDescribed): ReportCaller {
+  const get = (path: string) => caller.ask('GET', `/reports${path}`)
+  async function report(path: string): Promise<any> {
+    const { status, headers, body } = await get(path)
+    assert.deepEqual([status, body.details, headers.get('content-type')], [200, undefined, 'application/json; charset=utf-8'], path)
+    assertDescribed(path, body)
+    return body
+  }
+  async function walk(path: string, limit = 200, between: (found: any[]) => Promise<unknown> = async () => {}): Promise<any[]> {
+    const found: any[] = []
+    const query = `${path}${path.includes('?') ? '&' : '?'}limit=${limit}`
+    for (let cursor = ''; ; ) {
+      const page = await report(`${query}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`)
+      found.push(...page.items)
+      if (page.nextCursor === null) return found
+      assert.equal(page.items.length, limit, 'only the last page is not full')
+      await between(found)
+      cursor = page.nextCursor
+    }
+  }
+  return { ...caller, get, report, walk }
+}
+
+/** Compares answers with what the document says of them. */
+export async function descriptionsOf(url: string): Promise<AssertDescribed> {
+  const document = (await (await fetch(`${url}/v1/openapi.json`)).json()) as { paths: Record<string, unknown> }
+  const ajv = new Ajv2020({ strict: false, discriminator: false, validateFormats: false })
+  ajv.addSchema(document, 'document')
+  const paths = Object.keys(document.paths).filter((path) => path.startsWith('/reports/'))
+  return (path, body) => {
+    const asked = `/reports${path.replace(/\?.*/s, '')}`
+    const template = paths.find((each) => new RegExp(`^${each.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(asked))
+    assert.ok(template, `${asked} is documented`)
+    const pointer = `/paths/${template.replaceAll('/', '~1').replaceAll('{', '%7B').replaceAll('}', '%7D')}/get/responses/200/content/application~1json/schema`
+    const isDescribed = ajv.getSchema(`document#${pointer}`) ?? ajv.compile({ $ref: `document#${pointer}` })
+    assert.ok(isDescribed(body), `${asked}: ${JSON.stringify(isDescribed.errors)}`)
+  }
+}
+
+/** The n-th of a thousand numbers, in their order. */
+export function phone(n: number): string {
+  return `+485001${String(n).padStart(5, '0')}`
+}
+
+/** An error as documented, with exactly these details where any are given. */
+export function assertRefused(
+  { status, body }: Answer,
+  code: string,
+  wanted: number,
+  details?: { path: string; reason: string | RegExp }[],
+) {
+  assert.deepEqual([status, body.code], [wanted, code], JSON.stringify(body))
+  const { requestId, details: given = [] } = body
+  assert.deepEqual(body, { statusCode: wanted, code, message: code, requestId, ...(given.length > 0 && { details: given }) })
+  assert.deepEqual(
+    given.map(({ path }: { path: string }) => path),
+    (details ?? []).map(({ path }) => path),
+    JSON.stringify(given),
+  )
+  for (const [index, { reason }] of (details ?? []).entries()) {
+    if (typeof reason === 'string') assert.equal(given[index].reason, reason)
+    else assert.match(given[index].reason, reason)
+  }
+}
