@@ -27,6 +27,7 @@ import { checkQueryFirst } from './http/validation.ts'
 import { linkRoutes } from './links/routes.ts'
 import { messageRoutes } from './messages/routes.ts'
 import { MESSAGES_TAG } from './messages/schemas.ts'
+import { exportRoutes } from './reports/exports/routes.ts'
 import { reportRoutes } from './reports/routes.ts'
 import { REPORTS_TAG } from './reports/schemas.ts'
 import { ROLES, type Role } from './roles.ts'
@@ -113,6 +114,7 @@ async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool, pub
   await v1.register(messageRoutes, { pool, publicUrl })
   await v1.register(campaignRoutes, { pool, publicUrl })
   await v1.register(reportRoutes, { pool })
+  await v1.register(exportRoutes, { pool })
   await v1.register(eventRoutes, { pool })
 }
 

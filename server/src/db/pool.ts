@@ -14,6 +14,9 @@ const STATEMENT_TIMEOUT_MS = 3_500
 const DEAD_CONNECTION_TIMEOUT_MS = 4_000
 const CONNECT_TIMEOUT_MS = 2_000
 
+/** How times and numbers are written, whatever the server, the database or the role prefers: drivers and files read one form. */
+const WRITTEN_ONE_WAY = `set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set extra_float_digits = 1; set standard_conforming_strings = on`
+
 /**
  * Every statement of ours finds the few rows it needs by an index. PostgreSQL, which plans a prepared one once, would read a table that is
  * empty then from end to end, and go on so while it grows, until statistics are taken anew. Measured in one minute from an empty
@@ -24,8 +27,7 @@ const CONNECT_TIMEOUT_MS = 2_000
  * collect and sort all that there are, for every page anew. So statements bind the queues by key: what is locked by a subquery for each id
  * ("lateral"), what is changed by a list of ids ("any"). Compiling, which PostgreSQL does for what it takes for dear, took ten seconds of one claim.
  */
-const FIND_BY_INDEX =
-  'set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off; set jit = off'
+const FIND_BY_INDEX = `${WRITTEN_ONE_WAY}; set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off; set jit = off`
 
 const OLDEST_POSTGRES = 15
 const NEWEST_TESTED_POSTGRES = 18
@@ -54,6 +56,39 @@ export function createPool(options: ConnectionOptions, onIdleError: (error: Erro
   })
   // Without a listener, the end of an idle connection (the database restarts) would end the process.
   pool.on('error', onIdleError)
+  return pool
+}
+
+const MOST_EXPORTS = 8
+
+/**
+ * An export reads many rows in the order of an index, and merges tables by it: that takes as long as there is to read, whatever PostgreSQL knows
+ * of the tables. Of an account that is newer than its statistics it expects a row or two, and would compare each with each, or sort what
+ * is in order. Compiling and further processes are not worth it for what goes no faster than a client reads.
+ *
+ * A statement whose client has gone ends within half a second, where the database's system can tell (Windows can't).
+ */
+const MERGE_BY_INDEX = `
+  set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set timezone = 'UTC'; set datestyle = 'ISO, YMD';
+  set enable_nestloop = off; set enable_hashjoin = off; set enable_seqscan = off; set enable_bitmapscan = off;
+  set jit = off; set max_parallel_workers_per_gather = 0;
+  do $$ begin set client_connection_check_interval = '500ms'; exception when invalid_parameter_value then null; end $$`
+
+/** Connections for exports, to the database of `pool` and apart from it: whatever they take, requests and workers have theirs. */
+export function createExportPool({ options }: Pool): Pool {
+  const pool = new pg.Pool({
+    ...options,
+    max: MOST_EXPORTS,
+    application_name: 'herald-export',
+    statement_timeout: 0,
+    query_timeout: 0,
+    idle_in_transaction_session_timeout: 0,
+    onConnect: async (client) => {
+      await client.query({ text: MERGE_BY_INDEX, ...BEFORE_EVERY_REQUEST })
+    },
+  })
+  // Each is closed when its export has ended, and one that breaks before fails that.
+  pool.on('error', () => {})
   return pool
 }
 

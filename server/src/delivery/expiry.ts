@@ -2,7 +2,7 @@ import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
-import { countReached } from '../reports/counters.ts'
+import { countReached, LISTED } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { settleExpired } from './sms/schedule.ts'
 
@@ -92,7 +92,7 @@ const expire = (messages: string) => `
     delete from expiries where message_id = any ($1::uuid[])
   ), noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, campaign_id, recipient)
-    select id, account_id, 'expired', expires_at, campaign_id, recipient from expired
+    select id, account_id, 'expired', expires_at, ${LISTED} from expired
     on conflict do nothing
   )
   select expired.id, coalesce(expired.attempts, 1) > 0 as "wasTried", f.message_id is not null as "fallsBack"

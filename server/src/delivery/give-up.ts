@@ -1,7 +1,7 @@
 import { fallbacksTable } from '../db/partitions.ts'
 import { FAILURE, MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
-import { countReached } from '../reports/counters.ts'
+import { countReached, LISTED } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
 import type { Failure } from './failures.ts'
 
@@ -43,7 +43,7 @@ export function giveUp(
     delete from expiries where message_id = any (array(select id from failed))
   ), ${fallBack(fallbacksTable(messages), 'failed')}, ${countMoves('failed')}, ${tellOfMessages('failed', told)}, ${countReached('failed', told)}, noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason, campaign_id, recipient)
-    select id, account_id, 'failed', failed_at, '${reason}', campaign_id, recipient from failed
+    select id, account_id, 'failed', failed_at, '${reason}', ${LISTED} from failed
     on conflict do nothing
   )
   select id from failed`

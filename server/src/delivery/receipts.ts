@@ -5,7 +5,7 @@ import type { Executor, Pool } from '../db/pool.ts'
 import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { UUID } from '../messages/messages.ts'
 import { mayBecome, QUEUE_CHANNEL, REPLIES_WAIT } from '../messages/states.ts'
-import { countReached } from '../reports/counters.ts'
+import { countReached, LISTED } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { REPLY_KINDS } from './replies.ts'
 import { type SmsReceipt, takeSmsReceipts } from './sms/receipts.ts'
@@ -157,9 +157,9 @@ const take = (messages: string) => `
     delete from expiries where message_id = any (array(select id from moved))
   ), ${countMoves('moved')}, ${tellOfMessages('moved', TOLD)}, ${countReached('moved', TOLD)}, noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, campaign_id, recipient)
-    select id, account_id, 'sent', sent_at, campaign_id, recipient from moved where not was_sent
-    union all select id, account_id, 'delivered', delivered_at, campaign_id, recipient from moved where ${mayBecome('DELIVERED', 'was')}
-    union all select id, account_id, 'read', read_at, campaign_id, recipient from moved where read_at is not null
+    select id, account_id, 'sent', sent_at, ${LISTED} from moved where not was_sent
+    union all select id, account_id, 'delivered', delivered_at, ${LISTED} from moved where ${mayBecome('DELIVERED', 'was')}
+    union all select id, account_id, 'read', read_at, ${LISTED} from moved where read_at is not null
     union all
     select id, account_id, step.kind, step.at, null, null
     from known k, lateral (

@@ -2,7 +2,7 @@ import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { FAILURE, MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome } from '../messages/states.ts'
-import { countReached } from '../reports/counters.ts'
+import { countReached, LISTED } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { describeFailure, FAILURES, type Failure } from './failures.ts'
 import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
@@ -109,7 +109,7 @@ const record = (messages: string) => `
     select message_id from held where verdict = 'revoke-asked'
   ), ${releaseRevoked('revoking', REVOCATION_GRACE_SECONDS.taken)}, noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason, detail, campaign_id, recipient)
-    select id, account_id, verdict, at, reason, detail, campaign_id, recipient from moved
+    select id, account_id, verdict, at, reason, detail, ${LISTED} from moved
     union all
     select message_id, account_id, 'attempt-failed', now(), null, detail, null, null from held where verdict = 'again' and attempts <= ${ATTEMPTS_NOTED}
     union all

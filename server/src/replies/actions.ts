@@ -24,14 +24,15 @@ export type Action = {
   source?: OptOutSource
 }
 
-/** Its time by the network's clock, but never in the future. */
+/** Its time by the network's clock, but never in the future, nor before what it answers. */
 export async function recordAction(db: Executor, action: Action): Promise<void> {
   await db.query({
     name: 'record-action',
     text: `
       with acted as (
         insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, occurred_at, button_id, text, payload, url, latitude, longitude, campaign_id)
-        values ($1, $2, $3, $4, $5, $6, least($7::timestamptz, now()), $8, $9, $10, $11, $12, $13, (select campaign_id from messages where id = $4))
+        select $1, $2, $3, $4, $5, $6, greatest(least($7::timestamptz, now()), m.accepted_at), $8, $9, $10, $11, $12, $13, m.campaign_id
+        from (values (1)) as always left join messages m on m.id = $4
         returning *
       ), ${tellOfActions('acted', '$14::text')}, ${countFirsts('acted')}
       select`,

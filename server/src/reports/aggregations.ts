@@ -13,8 +13,8 @@ export type Period = { period: string } & Pick<Counts, (typeof AGGREGATED)[numbe
 export type Aggregations = { interval: Interval; items: Period[] }
 
 const LENGTH_MS = { hour: 3_600_000, day: 86_400_000 }
-// Thirteen years of days, or seven months of hours.
-export const MOST_PERIODS = 5_000
+// 27 years of days, or over a year of hours.
+export const MOST_PERIODS = 10_000
 
 /** What happened period by period, with those in which nothing did. An end that is open is where there is something first or last. */
 export async function readAggregations(
@@ -34,20 +34,21 @@ export async function readAggregations(
   const first = range.from === undefined ? rows[0]?.begin.getTime() : Date.parse(range.from)
   const last = range.to === undefined ? rows.at(-1)?.begin.getTime() : lastBegin(range.to, interval)
   if (first === undefined || last === undefined) return { interval, items: [] }
-  const periods = countPeriods(first, last, interval)
+  const periods = countPeriods(first, last, range, interval)
   return { interval, items: Array.from({ length: periods }, (_, index) => toPeriod(first + index * length, interval, found)) }
 }
 
 /** Of a range that has both its ends, this is known before anything is looked for. */
-export function checkPeriods({ from, to }: Range, interval: Interval): void {
-  if (from !== undefined && to !== undefined) countPeriods(Date.parse(from), lastBegin(to, interval), interval)
+export function checkPeriods(range: Range, interval: Interval): void {
+  const { from, to } = range
+  if (from !== undefined && to !== undefined) countPeriods(Date.parse(from), lastBegin(to, interval), range, interval)
 }
 
 const lastBegin = (day: string, interval: Interval) => Date.parse(day) + LENGTH_MS.day - LENGTH_MS[interval]
 
-function countPeriods(first: number, last: number, interval: Interval): number {
+function countPeriods(first: number, last: number, range: Range, interval: Interval): number {
   const periods = (last - first) / LENGTH_MS[interval] + 1
-  if (periods > MOST_PERIODS) throw tooMany(periods, interval)
+  if (periods > MOST_PERIODS) throw tooMany(periods, range, interval)
   return periods
 }
 
@@ -57,8 +58,10 @@ function toPeriod(begin: number, interval: Interval, found: Map<number, Counts>)
   return { period: interval === 'day' ? text.slice(0, 10) : text, ...Object.fromEntries(counts) }
 }
 
-function tooMany(periods: number, interval: Interval): ApiError {
+function tooMany(periods: number, { from, to }: Range, interval: Interval): ApiError {
   const shorter = interval === 'hour' ? 'a shorter range, or interval=day' : 'a shorter range'
   const reason = `would make ${periods} periods, and at most ${MOST_PERIODS} are given at once: ask for ${shorter}`
-  return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '/to', reason }] })
+  return new ApiError('RCS_INVALID_REQUEST', {
+    details: [{ path: to !== undefined ? '/to' : from !== undefined ? '/from' : '/interval', reason }],
+  })
 }

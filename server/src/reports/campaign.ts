@@ -2,8 +2,11 @@ import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { UUID } from '../messages/messages.ts'
 
-/** A campaign of the account, and between which ids all its messages lie: what asks for those looks at no other months. */
-export type CampaignKey = { id: string; firstId: string; endId: string }
+/**
+ * A campaign of the account, and between which ids all its messages lie: what asks for those looks at no other months. `nowId`: beyond all
+ * that there are by now.
+ */
+export type CampaignKey = { id: string; firstId: string; endId: string; nowId: string }
 
 // The clock of a database can be set back while a campaign runs, or be another's after a failover.
 const SLACK = `interval '1 day'`
@@ -12,7 +15,8 @@ export async function requireCampaign(db: Executor, accountId: number, id: strin
   const { rows } = UUID.test(id)
     ? await db.query<CampaignKey>({
         name: 'find-reported-campaign',
-        text: `select id, uuid_v7_from(created_at - ${SLACK}) as "firstId", uuid_v7_from(coalesce(made_at, now()) + ${SLACK}) as "endId"
+        text: `select id, uuid_v7_from(created_at - ${SLACK}) as "firstId", uuid_v7_from(coalesce(made_at, cancelled_at, now()) + ${SLACK}) as "endId",
+                 uuid_v7_from(now() + ${SLACK}) as "nowId"
                from campaigns where account_id = $1 and id = $2`,
         values: [accountId, id],
       })

@@ -5,38 +5,36 @@ import { NO_CAMPAIGN } from '../messages/states.ts'
 // Counts are written by the statement that changes what they count, as a step of it: a crash loses neither or both. Each statement adds rows
 // of its own, one for each account, campaign and hour, so that no two ever wait for each other; they are added up from time to time.
 
-/** What is counted, each once a message. */
-export const COUNTED = [
-  'accepted',
-  'sent',
-  'delivered',
-  'read',
-  'failed',
-  'expired',
-  'clicked',
-  'replied',
-  'opted_out',
-  'sms_sent',
-  'sms_delivered',
-  'sms_failed',
-  'sms_skipped',
-] as const
-export type Counted = (typeof COUNTED)[number]
-export type Counts = Record<Counted, number>
+/** What is counted, each once a message: what callers are told of, and two things more. */
+const COUNTERS = {
+  'message.accepted': 'accepted',
+  'message.sent': 'sent',
+  'message.delivered': 'delivered',
+  'message.read': 'read',
+  'message.failed': 'failed',
+  'message.expired': 'expired',
+  'message.clicked': 'clicked',
+  'message.replied': 'replied',
+  'recipient.opted_out': 'opted_out',
+  'sms.sent': 'sms_sent',
+  'sms.delivered': 'sms_delivered',
+  'sms.failed': 'sms_failed',
+  'sms.skipped': 'sms_skipped',
+} as const satisfies Partial<Record<EventKind | 'message.accepted' | 'sms.skipped', string>>
+export const COUNTED = Object.values(COUNTERS)
+export type Counts = Record<(typeof COUNTED)[number], number>
 
-/** What callers are told of is counted, and two things more. `at`, `where`: as in the lists of what is told, which fit here. */
-type Reached = { kind: EventKind | 'message.accepted' | 'sms.skipped'; at: string; where?: string }
-
-const counterOf = (kind: string) => kind.replace(/^(message|recipient)\./, '').replace('.', '_') as Counted
+/** `at`, `where`: as in the lists of what is told, which fit here. */
+type Reached = { kind: keyof typeof COUNTERS; at: string; where?: string }
 
 /**
  * A step that counts what messages have come to. `moved` names a step with `account_id`, `campaign_id`, `test` and the columns of `reached`;
  * times as they were stored, since rounding can lead into the next hour.
  */
 export function countReached(moved: string, reached: readonly Reached[]): string {
-  const counters = reached.map(({ kind }) => counterOf(kind))
+  const counters = reached.map(({ kind }) => COUNTERS[kind])
   const steps = reached.map(
-    ({ kind, at, where }) => `('${counterOf(kind)}', ${where === undefined ? at : `case when ${where} then ${at} end`})`,
+    ({ kind, at, where }) => `('${COUNTERS[kind]}', ${where === undefined ? at : `case when ${where} then ${at} end`})`,
   )
   return `
   ${moved}_counted as (
@@ -49,6 +47,9 @@ export function countReached(moved: string, reached: readonly Reached[]): string
   )`
 }
 
+/** What `message_events` has of a campaign's message, for the lists: columns `campaign_id` and `recipient`. */
+export const LISTED = 'campaign_id, case when campaign_id is not null then recipient end'
+
 /** What of a message's timeline says that its recipient did something, the first time. */
 const FIRST = `case a.kind when 'clicked' then 'clicked' when 'opted-out' then 'opted-out' else 'replied' end`
 
@@ -60,7 +61,7 @@ const FIRST = `case a.kind when 'clicked' then 'clicked' when 'opted-out' then '
 export const countFirsts = (acted: string) => `
   firsts as (
     insert into message_events (message_id, account_id, kind, occurred_at, campaign_id, recipient)
-    select m.id, m.account_id, ${FIRST}, a.occurred_at, m.campaign_id, m.recipient
+    select m.id, m.account_id, ${FIRST}, a.occurred_at, m.campaign_id, case when m.campaign_id is not null then m.recipient end
     from ${acted} a join messages m on m.id = a.message_id
     where a.kind <> 'opted-in' and not m.test
     on conflict do nothing

@@ -1,4 +1,4 @@
-import type { Executor } from '../db/pool.ts'
+import { type Pool, transaction } from '../db/pool.ts'
 import { type ListDefinition, type Page, type PageQuery, readPage } from '../http/paging.ts'
 import type { Action } from '../replies/actions.ts'
 import { type CampaignKey, requireCampaign } from './campaign.ts'
@@ -34,12 +34,6 @@ export type ActionDetail = {
 
 export type ListQuery = PageQuery & Range
 
-/**
- * The rows that a list is of, and their columns. Parameters: the campaign ($1), the ids between which they lie ($2, $3), the days of the
- * range ($4, $5), how many ($6), and `more` from there on.
- */
-type Source = { select: string; from: string; id: string; at: string; where?: string; more?: unknown[] }
-
 export const RECIPIENT_LIST: ListDefinition<'occurredAt' | 'recipient' | 'messageId'> = {
   fields: {
     occurredAt: { column: 'occurred_at', type: 'timestamptz' },
@@ -48,17 +42,6 @@ export const RECIPIENT_LIST: ListDefinition<'occurredAt' | 'recipient' | 'messag
   },
   id: 'messageId',
   defaultSort: '-occurredAt',
-}
-
-// By time they are in the order of their ids.
-const ACCEPTED_LIST: typeof RECIPIENT_LIST = {
-  fields: {
-    occurredAt: { column: 'accepted_at', type: 'timestamptz' },
-    recipient: { column: 'recipient collate "C"', type: 'text' },
-    messageId: { column: 'id', type: 'uuid', hidden: true },
-  },
-  id: 'messageId',
-  defaultSort: '-messageId',
 }
 
 export const ACTION_LIST: ListDefinition<'occurredAt' | 'recipient' | 'action' | 'actionId'> = {
@@ -72,12 +55,14 @@ export const ACTION_LIST: ListDefinition<'occurredAt' | 'recipient' | 'action' |
   defaultSort: '-occurredAt',
 }
 
+/** The rows that a list is of. By time, they have an index on `at`, or their ids are in its order. */
+type Source = { select: string; from: string; id: string; at: string }
+
 const EVENTS: Source = {
   select: `message_id as "messageId", recipient, occurred_at as "occurredAt", reason`,
   from: 'message_events',
   id: 'message_id',
   at: 'occurred_at',
-  where: 'kind = $7',
 }
 const ACCEPTED: Source = {
   select: `id as "messageId", recipient, accepted_at as "occurredAt", null as reason`,
@@ -92,33 +77,40 @@ const ACTIONS: Source = {
   at: 'occurred_at',
 }
 
+/** The ids of messages are in the order in which they were accepted. */
+const ACCEPTED_LIST = {
+  fields: {
+    messageId: { column: 'id', type: 'uuid' },
+    recipient: { column: 'recipient collate "C"', type: 'text' },
+  },
+  id: 'messageId',
+  defaultSort: '-messageId',
+} as const satisfies ListDefinition<'messageId' | 'recipient'>
+
 /** Whose message of a campaign came to a state, and when. None of what a page goes by ever changes, so that nobody is seen twice or missed. */
-export async function listRecipients(db: Executor, accountId: number, campaignId: string, eventType: EventType, query: ListQuery) {
-  if (eventType !== 'accepted') {
-    const page = readPage(RECIPIENT_LIST, ownPage(query, campaignId, eventType), 8)
-    const campaign = await requireCampaign(db, accountId, campaignId)
-    return page.answer(await readRows<ReachedRecipient>(db, campaign, { ...EVENTS, more: [eventType] }, query, page))
-  }
-  const sort = (query.sort ?? RECIPIENT_LIST.defaultSort).replace('occurredAt', 'messageId')
-  const page = readPage(ACCEPTED_LIST, ownPage({ ...query, sort }, campaignId, eventType), 7)
+export async function listRecipients(db: Pool, accountId: number, campaignId: string, eventType: EventType, query: ListQuery) {
+  if (eventType === 'accepted') return await listAccepted(db, accountId, campaignId, query)
+  const page = readPage(RECIPIENT_LIST, ownPage(query, campaignId, eventType), FIRST_OF_PAGE + 1)
   const campaign = await requireCampaign(db, accountId, campaignId)
-  // Their ids begin with the time that the list goes by.
-  const [first, end] = idsOf(query)
-  const bounds = {
-    ...campaign,
-    firstId: first > campaign.firstId ? first : campaign.firstId,
-    endId: end < campaign.endId ? end : campaign.endId,
-  }
-  return page.answer(await readRows<ReachedRecipient>(db, bounds, ACCEPTED, { ...query, sort }, page))
+  return page.answer(await readRows<ReachedRecipient>(db, { ...EVENTS, accountId, campaign, kind: eventType }, query, page))
+}
+
+async function listAccepted(db: Pool, accountId: number, campaignId: string, { sort, ...query }: ListQuery) {
+  const byId = { ...query, ...(sort !== undefined && { sort: sort.replace('occurredAt', 'messageId') }) }
+  const page = readPage(ACCEPTED_LIST, ownPage(byId, campaignId, 'accepted'), FIRST_OF_PAGE)
+  const campaign = await requireCampaign(db, accountId, campaignId)
+  const [firstId, endId] = idsOf(query)
+  const within = { ...campaign, firstId: later(firstId, campaign.firstId), endId: earlier(endId, campaign.endId) }
+  return page.answer(await readRows<ReachedRecipient>(db, { ...ACCEPTED, accountId, campaign: within }, query, page))
 }
 
 /** What the recipients of a campaign did. */
-export async function listActions(db: Executor, accountId: number, campaignId: string, query: ListQuery) {
-  const page = readPage(ACTION_LIST, ownPage(query, campaignId, 'actions'), 7)
+export async function listActions(db: Pool, accountId: number, campaignId: string, query: ListQuery) {
+  const page = readPage(ACTION_LIST, ownPage(query, campaignId, 'actions'), FIRST_OF_PAGE)
   const campaign = await requireCampaign(db, accountId, campaignId)
-  // What people do has ids of its own, which begin with the time at which it was taken up: for as long as there is anybody to do something.
-  const bounds = { ...campaign, endId: idsOf({})[1] }
-  const rows = await readRows<ActionDetail & { actionId: string }>(db, bounds, ACTIONS, query, page)
+  // They have ids of their own, of the time at which they were taken up: that is never before it was done, and goes on long after the campaign.
+  const within = { ...campaign, firstId: later(idsOf(query)[0], campaign.firstId), endId: campaign.nowId }
+  const rows = await readRows<ActionDetail & { actionId: string }>(db, { ...ACTIONS, accountId, campaign: within }, query, page)
   const { items, nextCursor } = page.answer(rows)
   return { items: items.map(({ actionId, ...item }): ActionDetail => item), nextCursor }
 }
@@ -129,43 +121,55 @@ const ownPage = (query: ListQuery, campaignId: string, list: string): PageQuery 
   ...{ campaignId: campaignId.toLowerCase(), list },
 })
 
-async function readRows<Row>(
-  db: Executor,
-  { id, firstId, endId }: CampaignKey,
-  source: Source,
-  query: ListQuery,
-  page: Page,
-): Promise<Row[]> {
-  const isByTime = /^-?(occurredAt|messageId)$/.test(query.sort ?? '-occurredAt')
-  // Planned each time, for what there is by then.
-  const { rows } = await db.query<Row & object>({
-    text: (isByTime ? byTime : byDay)(source, page),
-    values: [id, firstId, endId, ...daysOf(query), page.fetch, ...(source.more ?? []), ...page.values],
-  })
-  return rows
+const later = (one: string, other: string) => (one > other ? one : other)
+const earlier = (one: string, other: string) => (one < other ? one : other)
+
+type Wanted = Source & { accountId: number; campaign: CampaignKey; kind?: EventType }
+
+/** Parameters: the campaign ($1), the account ($2), the ids between which the rows lie ($3, $4), the days of the range ($5, $6), how many ($7), */
+const FIRST_OF_PAGE = 8
+/** and the kind, where the rows have several. */
+const rowsOf = ({ from, id, kind }: Wanted) =>
+  `from ${from} where campaign_id = $1 and account_id = $2 and ${id} >= $3::uuid and ${id} < $4::uuid ${kind === undefined ? '' : 'and kind = $8'}`
+
+/** Planned each time, for what there is by then. */
+async function readRows<Row extends object>(db: Pool, wanted: Wanted, query: ListQuery, page: Page): Promise<Row[]> {
+  const { accountId, campaign, kind } = wanted
+  const ofList = [campaign.id, accountId, campaign.firstId, campaign.endId, ...daysOf(query), page.fetch]
+  const values = [...ofList, ...(kind === undefined ? [] : [kind]), ...page.values]
+  if (/^-?(recipient|action)$/.test(query.sort ?? '')) return await readByDay(db, byDay(wanted, page), values)
+  return (await db.query<Row>(byTime(wanted, page), values)).rows
 }
 
-const rowsOf = ({ from, id, where = 'true' }: Source) =>
-  `from ${from} where campaign_id = $1 and ${id} >= $2::uuid and ${id} < $3::uuid and ${where}`
-
 /** A stretch of the index, wherever it begins. */
-const byTime = (source: Source, { condition, orderBy }: Page) => `
-  select ${source.select} ${rowsOf(source)}
-    and ${source.at} >= $4::date::timestamp at time zone 'UTC' and ${source.at} < ($5::date + 1)::timestamp at time zone 'UTC' and ${condition}
-  order by ${orderBy} limit $6`
+const byTime = (wanted: Wanted, { condition, orderBy }: Page) => `
+  select ${wanted.select} ${rowsOf(wanted)}
+    and ${wanted.at} >= $5::date::timestamp at time zone 'UTC' and ${wanted.at} < ($6::date + 1)::timestamp at time zone 'UTC' and ${condition}
+  order by ${orderBy} limit $7`
 
 /** The next few of each day of the range that has any, and of those the next few: what it costs grows with the days, and not with what there is. */
-const byDay = (source: Source, { condition, orderBy }: Page) => {
-  const day = `utc_day(${source.at})`
-  const rows = rowsOf(source)
+const byDay = (wanted: Wanted, { condition, orderBy }: Page) => {
+  const day = `utc_day(${wanted.at})`
+  const rows = rowsOf(wanted)
   return `
   with recursive days as (
-    (select ${day} as day ${rows} and ${day} between $4::date and $5::date order by 1 limit 1)
+    (select ${day} as day ${rows} and ${day} between $5::date and $6::date order by 1 limit 1)
     union all
-    select later.day from days, lateral (select ${day} as day ${rows} and ${day} > days.day and ${day} <= $5::date order by 1 limit 1) as later
+    select later.day from days, lateral (select ${day} as day ${rows} and ${day} > days.day and ${day} <= $6::date order by 1 limit 1) as later
   )
-  select ${source.select} from days, lateral (
-    select * ${rows} and ${day} = days.day and ${condition} order by ${orderBy} limit $6
+  select ${wanted.select} from days, lateral (
+    select * ${rows} and ${day} = days.day and ${condition} order by ${orderBy} limit $7
   ) as page
-  order by ${orderBy} limit $6`
+  order by ${orderBy} limit $7`
+}
+
+/**
+ * The next few of a day are there in the order of an index. Where PostgreSQL expects fewer than a page in a day, it would read the whole day by
+ * another index and sort it: 350 ms instead of 21 for 35,000 actions.
+ */
+async function readByDay<Row extends object>(pool: Pool, statement: string, values: unknown[]): Promise<Row[]> {
+  return await transaction(pool, async (tx) => {
+    await tx.query('set local enable_sort = off')
+    return (await tx.query<Row>(statement, values)).rows
+  })
 }

@@ -14,10 +14,13 @@ export function daysOf({ from, to }: Range): [first: string, last: string] {
   return [from ?? '-infinity', to ?? 'infinity']
 }
 
-/** The ids of what was made in the range lie between these, since an id begins with its time. There are none from before 1970. */
+/**
+ * The ids of what was made in the range lie between these, since an id begins with its time; none is from before 1970. Those from before there
+ * were reports had their time cut, not rounded: what is of the first millisecond of a day can have an id of the one before.
+ */
 export function idsOf({ from, to }: Range): [first: string, end: string] {
   const end = to === undefined ? 'ffffffff-ffff-ffff-ffff-ffffffffffff' : leastId(midnight(to).getTime() + DAY_MS)
-  return [leastId(from === undefined ? 0 : midnight(from).getTime()), end]
+  return [leastId(from === undefined ? 0 : midnight(from).getTime() - 1), end]
 }
 
 const midnight = (day: string) => new Date(`${day}T00:00:00.000Z`)

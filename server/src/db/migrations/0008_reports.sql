@@ -1,5 +1,10 @@
 -- Reports: how many messages came to which state in which hour, and the lists of them by campaign. What is here already is counted, too.
 
+-- In the order in which those who work take them, so that neither waits for the other for ever; and planned for all rows, unlike what the
+-- service asks for.
+lock table recipient_actions, messages, message_events in access exclusive mode;
+set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on; set local enable_bitmapscan = on;
+
 -- To the nearest millisecond, as the columns round: the order of ids is the order of `accepted_at`, and a day's messages are a range of ids.
 create or replace function uuid_v7() returns uuid language sql volatile parallel safe as $$
   select encode(
@@ -23,14 +28,15 @@ create index messages_by_recipient on messages (campaign_id, utc_day(accepted_at
 -- For the export: what an account sends by itself, without going through what others do.
 create index messages_transactional on messages (account_id, id) where campaign_id is null and not test;
 
--- Events that a report lists have what it lists beside them; others, such as attempts, have neither.
+-- Of a campaign, events that a report lists have what it lists beside them; others, such as attempts, have neither.
 alter table message_events add column campaign_id uuid, add column recipient text collate "C";
 alter table recipient_actions add column campaign_id uuid;
 
 update message_events e set campaign_id = m.campaign_id, recipient = m.recipient
 from messages m
-where m.id = e.message_id and e.kind in ('sent', 'delivered', 'read', 'failed', 'expired', 'sms-sent', 'sms-delivered', 'sms-failed');
-update recipient_actions a set campaign_id = m.campaign_id from messages m where m.id = a.message_id and m.campaign_id is not null;
+where m.id = e.message_id and m.campaign_id is not null and e.kind in ('sent', 'delivered', 'read', 'failed', 'expired', 'sms-sent', 'sms-delivered', 'sms-failed');
+update recipient_actions a set campaign_id = m.campaign_id, occurred_at = greatest(a.occurred_at, m.accepted_at)
+from messages m where m.id = a.message_id and (m.campaign_id is not null or a.occurred_at < m.accepted_at);
 
 create index message_events_by_time on message_events (campaign_id, kind, occurred_at, message_id) where campaign_id is not null;
 create index message_events_by_recipient on message_events (campaign_id, kind, utc_day(occurred_at), recipient, message_id) where campaign_id is not null;
@@ -41,7 +47,8 @@ create index recipient_actions_by_recipient on recipient_actions (campaign_id, u
 create index recipient_actions_by_kind on recipient_actions (campaign_id, utc_day(occurred_at), (kind collate "C"), id) where campaign_id is not null;
 
 insert into message_events (message_id, account_id, kind, occurred_at, campaign_id, recipient)
-select distinct on (m.id, done.kind) m.id, m.account_id, done.kind, a.occurred_at, m.campaign_id, m.recipient
+select distinct on (m.id, done.kind) m.id, m.account_id, done.kind, a.occurred_at, m.campaign_id,
+  case when m.campaign_id is not null then m.recipient end
 from recipient_actions a join messages m on m.id = a.message_id,
   lateral (select case when a.kind in ('clicked', 'opted-out') then a.kind else 'replied' end as kind) as done
 where a.kind <> 'opted-in' and not m.test

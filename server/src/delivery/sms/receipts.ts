@@ -3,7 +3,7 @@ import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
 import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
-import { countReached } from '../../reports/counters.ts'
+import { countReached, LISTED } from '../../reports/counters.ts'
 import { SMS_FAILURES } from '../failures.ts'
 
 export type SmsReceipt = Extract<CarrierEvent, { kind: 'sms-delivered' | 'sms-failed' | 'sms-underway' }>
@@ -140,5 +140,5 @@ const settle = (messages: string, fallbacks: string) => `
     where p.message_id = ids.message_id and p.copy > 0 and p.state <> 'sent'
   )
   insert into message_events (message_id, account_id, kind, occurred_at, reason, detail, campaign_id, recipient)
-  select message_id, account_id, 'sms-' || lower(status), at, reason, detail, campaign_id, recipient from moved
+  select message_id, account_id, 'sms-' || lower(status), at, reason, detail, ${LISTED} from moved
   on conflict do nothing`

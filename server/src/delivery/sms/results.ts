@@ -2,7 +2,7 @@ import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
 import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
-import { countReached } from '../../reports/counters.ts'
+import { countReached, LISTED } from '../../reports/counters.ts'
 import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
 import { applyReceipts, holdReceipts } from './receipts.ts'
 import { LIFE_HOURS, SKIPPED } from './schedule.ts'
@@ -204,6 +204,8 @@ const end = (messages: string, fallbacks: string) => `
     from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign)
   )
   insert into message_events (message_id, account_id, kind, occurred_at, reason, detail, campaign_id, recipient)
-  select message_id, account_id, 'sms-' || replace(lower(status), '_', '-'), at, reason, detail, listed.campaign_id, listed.recipient
-  from moved left join lateral (select moved.campaign_id, moved.recipient where moved.status in ('SENT', 'FAILED')) as listed on true
+  select message_id, account_id, 'sms-' || replace(lower(status), '_', '-'), at, reason, detail, ${LISTED}
+  from (
+    select message_id, account_id, status, at, reason, detail, recipient, case when status in ('SENT', 'FAILED') then campaign_id end as campaign_id from moved
+  ) as noted
   on conflict do nothing`

@@ -159,22 +159,23 @@ describe('an open end', () => {
   })
 })
 
-describe('at most 5,000 periods', () => {
-  const TOO_MANY = [{ path: '/to', reason: /5,?000/ }]
+describe('at most 10,000 periods', () => {
+  const tooMany = (path: string) => [{ path, reason: /at most 10000/ }]
+  const TOO_MANY = tooMany('/to')
 
   test('can be asked for, by day and by hour; one more is refused with the reason', async () => {
     const { read, get, path } = await campaignOf([])
-    const to = dayAfter('2010-01-01', 4_999)
-    const { items } = await read(`from=2010-01-01&to=${to}`)
-    assert.deepEqual([items.length, items.at(-1).period], [5_000, to])
-    for (const days of [5_000, 1_000_000]) {
-      const query = `from=2010-01-01&to=${dayAfter('2010-01-01', days)}`
+    const to = dayAfter('2000-01-01', 9_999)
+    const { items } = await read(`from=2000-01-01&to=${to}`)
+    assert.deepEqual([items.length, items.at(-1).period], [10_000, to])
+    for (const days of [10_000, 1_000_000]) {
+      const query = `from=2000-01-01&to=${dayAfter('2000-01-01', days)}`
       assertRefused(await get(`${path}?${query}`), 'RCS_INVALID_REQUEST', 400, TOO_MANY)
       assertRefused(await get(`/messages/aggregations?${query}`), 'RCS_INVALID_REQUEST', 400, TOO_MANY)
     }
-    assert.equal((await read(`interval=hour&from=2026-01-01&to=${dayAfter('2026-01-01', 207)}`)).items.length, 208 * 24)
+    assert.equal((await read(`interval=hour&from=2026-01-01&to=${dayAfter('2026-01-01', 415)}`)).items.length, 416 * 24)
     assertRefused(
-      await get(`${path}?interval=hour&from=2026-01-01&to=${dayAfter('2026-01-01', 208)}`),
+      await get(`${path}?interval=hour&from=2026-01-01&to=${dayAfter('2026-01-01', 416)}`),
       'RCS_INVALID_REQUEST',
       400,
       TOO_MANY,
@@ -183,16 +184,16 @@ describe('at most 5,000 periods', () => {
   })
 
   test('with open ends too', async () => {
-    const { read, get, path } = await campaignOf(deliveredAt('2024-12-31T10:00:00.000Z', '2025-12-31T10:00:00.000Z'))
-    assert.equal((await read()).items.length, 366)
-    for (const query of [
-      'interval=hour',
-      'from=0100-01-01',
-      'to=9999-12-31',
-      'interval=hour&from=2024-12-31',
-      'interval=hour&to=2025-12-31',
-    ]) {
-      assertRefused(await get(`${path}?${query}`), 'RCS_INVALID_REQUEST', 400, TOO_MANY)
+    const { read, get, path } = await campaignOf(deliveredAt('2024-01-01T10:00:00.000Z', '2025-12-31T10:00:00.000Z'))
+    assert.equal((await read()).items.length, 731)
+    for (const [query, wrong] of [
+      ['interval=hour', '/interval'],
+      ['from=0100-01-01', '/from'],
+      ['to=9999-12-31', '/to'],
+      ['interval=hour&from=2024-01-01', '/from'],
+      ['interval=hour&to=2025-12-31', '/to'],
+    ] as const) {
+      assertRefused(await get(`${path}?${query}`), 'RCS_INVALID_REQUEST', 400, tooMany(wrong))
     }
     assert.equal((await read('interval=hour&from=2025-12-30')).items.length, 35)
   })

@@ -1,0 +1,57 @@
+import type { Readable } from 'node:stream'
+import type pg from 'pg'
+import { ZipFile } from 'yazl'
+import { type Aggregations, type Period, readAggregations } from '../aggregations.ts'
+import { requireCampaign } from '../campaign.ts'
+import { readSummary, type Summary } from '../summary.ts'
+import { openCopy, type Source } from './copy.ts'
+import { chooseSmsRead, copyActions, copyRecipients } from './rows.ts'
+
+const COMPRESSION_LEVEL = 1
+
+/** All four files are read in one transaction, and so are of one moment: what one of them counts, the others list. */
+export async function openArchive(client: pg.ClientBase, accountId: number, campaignId: string): Promise<Source & { id: string }> {
+  await client.query('begin transaction isolation level repeatable read, read only')
+  const campaign = await requireCampaign(client, accountId, campaignId)
+  const summary = await readSummary(client, accountId, campaign.id, {})
+  const aggregations = await readAggregations(client, accountId, campaign.id, {}, 'day')
+  const sms = await chooseSmsRead(client, summary.accepted, campaign)
+
+  const zip = new ZipFile()
+  const body = zip.outputStream as Readable
+  const options = { compressionLevel: COMPRESSION_LEVEL, mtime: new Date() }
+  zip.addBuffer(summaryCsv(campaign.id, summary), 'summary.csv', options)
+  zip.addBuffer(aggregationsCsv(aggregations), 'aggregations.csv', options)
+  const isRead = new Promise<void>((resolve) => {
+    // Each begins when the one before has been written.
+    const add = (name: string, statement: string, whenRead: () => unknown) =>
+      zip.addReadStreamLazy(name, options, (give) => {
+        const file = openCopy(client, statement)
+        // The archive would wait for the rest for ever.
+        file.body.on('error', (error) => body.destroy(error))
+        void file.isRead.then(whenRead)
+        give(null, file.body)
+      })
+    add('recipients.csv', copyRecipients(accountId, campaign, sms), () => {})
+    add('actions.csv', copyActions(campaign), resolve)
+  })
+  zip.end()
+  return { id: campaign.id, body, isRead }
+}
+
+function summaryCsv(campaignId: string, { smsFallback: sms, ...counts }: Summary): Buffer {
+  const { sent: smsSent, delivered: smsDelivered, failed: smsFailed, skipped: smsSkipped } = sms
+  return toCsv([{ campaignId, ...counts, smsSent, smsDelivered, smsFailed, smsSkipped }])
+}
+
+const PERIOD = ['period', 'sent', 'delivered', 'read', 'failed', 'expired', 'clicked', 'replied'] as const satisfies (keyof Period)[]
+
+function aggregationsCsv({ items }: Aggregations): Buffer {
+  return toCsv(items, PERIOD)
+}
+
+/** Of numbers, ids and days alone, which need no quotes. */
+function toCsv(rows: Record<string, string | number | null>[], names: readonly string[] = Object.keys(rows[0] ?? {})): Buffer {
+  const lines = [names, ...rows.map((row) => names.map((name) => row[name] ?? ''))]
+  return Buffer.from(lines.map((cells) => `${cells.join(',')}\r\n`).join(''))
+}

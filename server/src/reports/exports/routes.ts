@@ -1,0 +1,59 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
+import { createExportPool, type Pool } from '../../db/pool.ts'
+import { ApiError } from '../../errors.ts'
+import { callerOf } from '../../http/guard.ts'
+import type { Range } from '../range.ts'
+import { readSummary } from '../summary.ts'
+import { answerExport, type Exporting, type Times } from './answer.ts'
+import { openArchive } from './archive.ts'
+import { openCopy } from './copy.ts'
+import { createPlaces } from './places.ts'
+import { boundsOf, chooseSmsRead, copyMessages } from './rows.ts'
+import { CSV_TYPE, OPERATIONS, ZIP_TYPE } from './schemas.ts'
+
+// What a client takes shows when a system's buffer has room again, which can be 4 MB: 30 s cut off who took 20 KB in a second.
+const TIMES: Times = { idleMs: 300_000, longestMs: 3_600_000 }
+const POOL_CLOSE_PATIENCE_MS = 500
+
+/** An answer to HTTP/1.0 has no other end than that of its connection: one that is cut, since the process was killed, would look whole. */
+async function refuseHttp10({ raw }: FastifyRequest): Promise<void> {
+  if (raw.httpVersion !== '1.0') return
+  const reason = 'must be asked for by HTTP/1.1, by which a file that was cut off shows; a proxy in between may need to be told so'
+  throw new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '', reason }] })
+}
+
+const WHOLE_OR_BROKEN = { exposeHeadRoute: false, preValidation: refuseHttp10 }
+
+export const exportRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; times?: Times }> = async (app, { pool, times = TIMES }) => {
+  const exporting: Exporting = { connections: createExportPool(pool), takePlace: createPlaces(), times }
+  // By then every answer is over, and with it its connection; one that is being opened is not waited for.
+  app.addHook('onClose', async () => {
+    await Promise.race([exporting.connections.end(), sleep(POOL_CLOSE_PATIENCE_MS, undefined, { ref: false })])
+  })
+
+  app.get('/reports/messages/export', { schema: OPERATIONS.messages, ...WHOLE_OR_BROKEN }, async (request, reply) => {
+    const { accountId } = callerOf(request)
+    return await answerExport(reply, exporting, accountId, async (client) => {
+      const { accepted } = await readSummary(client, accountId, undefined, request.query)
+      const sms = await chooseSmsRead(client, accepted, boundsOf(request.query))
+      const source = openCopy(client, copyMessages(accountId, request.query, sms))
+      return { ...source, contentType: CSV_TYPE, name: messagesFile(request.query) }
+    })
+  })
+
+  app.get('/reports/campaigns/:id/all-data-export', { schema: OPERATIONS.campaign, ...WHOLE_OR_BROKEN }, async (request, reply) => {
+    const { accountId } = callerOf(request)
+    return await answerExport(reply, exporting, accountId, async (client) => {
+      const { id, ...source } = await openArchive(client, accountId, request.params.id)
+      return { ...source, contentType: ZIP_TYPE, name: `campaign-${id}.zip` }
+    })
+  })
+}
+
+function messagesFile({ from, to }: Range): string {
+  if (from !== undefined && to !== undefined) return `messages-${from}-to-${to}.csv`
+  if (from !== undefined) return `messages-from-${from}.csv`
+  return to === undefined ? 'messages.csv' : `messages-until-${to}.csv`
+}

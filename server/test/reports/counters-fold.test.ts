@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import { Registry } from 'prom-client'
+import { createPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
+import { startDelivery } from '../../src/delivery/delivery.ts'
+import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
+import { NO_CAMPAIGN } from '../../src/messages/states.ts'
+import { COUNTED, foldReports } from '../../src/reports/counters.ts'
+import { readSummary } from '../../src/reports/summary.ts'
+import { createSender, logger, type Sender } from '../delivery/support.ts'
+import { readCounted } from '../support/counted.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+import { startCounting } from './counting.ts'
+
+// Folding changes nothing of what reports say: before, while and after it happens, whoever else folds, writes or reads, and whatever becomes
+// of it.
+
+const { url, pool } = await createTestDatabase({ uncounted: 'changes are made up' })
+const otherNode = createPool({ connectionString: url }, () => {})
+after(() => otherNode.end())
+
+const HOUR = '2026-11-15T10:00:00.000Z'
+const CAMPAIGN = '01a1e000-0000-7000-8000-000000000001'
+
+/** Each with a number of its own, so that none can be taken for another. */
+const each = (first: number) => Object.fromEntries(COUNTED.map((counter, place) => [counter, first + place]))
+
+async function change(accountId: number, campaignId: string, hour: string, counts: Record<string, number>): Promise<void> {
+  const columns = Object.keys(counts)
+  const values = [accountId, campaignId, hour, ...Object.values(counts)]
+  const places = values.map((_, index) => `$${index + 1}`)
+  await pool.query(
+    `insert into report_changes (account_id, campaign_id, hour, ${columns.join(', ')}) values (${places.join(', ')})`,
+    values,
+  )
+}
+
+/** So many, over fifty keys, in no order. */
+async function changeMany(accountId: number, count: number): Promise<void> {
+  await pool.query(
+    `insert into report_changes (account_id, campaign_id, hour, accepted, sms_skipped)
+     select $1, $2, $3::timestamptz + (n * 7 % 50) * interval '1 hour', 1, 2 from generate_series(1, $4::int) as n`,
+    [accountId, CAMPAIGN, HOUR, count],
+  )
+}
+
+async function countChanges(db: Executor): Promise<number> {
+  return (await db.query('select count(*) from report_changes')).rows[0].count
+}
+
+let accounts = 1_000
+const nextAccount = () => {
+  accounts += 1
+  return { accountId: accounts }
+}
+
+describe('a fold', () => {
+  test('adds each number to its own, under its own account, campaign and hour', async () => {
+    const [one, two] = [nextAccount(), nextAccount()]
+    for (const from of [100, 2_000]) {
+      await change(one.accountId, CAMPAIGN, HOUR, each(from))
+      await change(one.accountId, CAMPAIGN, HOUR, each(from))
+      await change(one.accountId, CAMPAIGN, '2026-11-15T11:00:00.000Z', { read: 1 })
+      await change(one.accountId, NO_CAMPAIGN, HOUR, { sent: 2 })
+      await change(two.accountId, CAMPAIGN, HOUR, { failed: 3 })
+      await foldReports(pool)
+      assert.equal(await countChanges(pool), 0)
+    }
+    const sums = Object.fromEntries(COUNTED.map((counter, place) => [counter, 2 * (100 + place) + 2 * (2_000 + place)]))
+    assert.deepEqual(await readCounted(pool, one), [
+      { campaignId: NO_CAMPAIGN, hour: HOUR, counts: { sent: 4 } },
+      { campaignId: CAMPAIGN, hour: HOUR, counts: sums },
+      { campaignId: CAMPAIGN, hour: '2026-11-15T11:00:00.000Z', counts: { read: 2 } },
+    ])
+    assert.deepEqual(await readCounted(pool, two), [{ campaignId: CAMPAIGN, hour: HOUR, counts: { failed: 6 } }])
+  })
+
+  test('says that there may be more where it has taken as many as it takes', async () => {
+    const account = nextAccount()
+    await changeMany(account.accountId, 10_001)
+    const before = await readCounted(pool, account)
+    const rounds = [await foldReports(pool), await foldReports(pool)]
+    assert.deepEqual(
+      rounds.map(({ mayBeMore }) => mayBeMore),
+      [true, false],
+    )
+    assert.equal(await countChanges(pool), 0)
+    assert.deepEqual(await readCounted(pool, account), before)
+  })
+
+  test('and others at once, on the same keys, take each change once', async () => {
+    const account = nextAccount()
+    await changeMany(account.accountId, 25_000)
+    const before = await readCounted(pool, account)
+    for (let round = 0; round < 2; round += 1) {
+      await Promise.all([pool, otherNode, pool, otherNode].map(foldReports))
+      assert.deepEqual(await readCounted(pool, account), before)
+    }
+    assert.equal(await countChanges(pool), 0)
+  })
+
+  test('is done by every process that delivers', async (t) => {
+    await changeMany(nextAccount().accountId, 100)
+    const carriers = { rcs: new Map(), sms: undefined, close: async () => {} }
+    const links = { key: Buffer.alloc(32), publicUrl: 'http://localhost' }
+    const delivery = startDelivery({ pool, carriers, logger, metrics: createDeliveryMetrics(new Registry()), links })
+    t.after(() => delivery.stop())
+    await until('all are folded', async () => (await countChanges(pool)) === 0)
+    await changeMany(nextAccount().accountId, 100)
+    await until('all that come later are folded, too', async () => (await countChanges(pool)) === 0)
+  })
+})
+
+const WAITING = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+
+/** Holds a fold where it has taken its changes, and waits to add them; `meanwhile` gets its connection's process. */
+async function holdFold(accountId: number, meanwhile: (pid: number) => Promise<void>): Promise<{ folding: Promise<unknown> }> {
+  let folding: Promise<unknown> | undefined
+  await transaction(pool, async (tx) => {
+    await tx.query('select from report_counts where account_id = $1 for update', [accountId])
+    folding = foldReports(otherNode)
+    folding.catch(() => {})
+    const { pid } = await until('it waits', async () => (await pool.query<{ pid: number }>(WAITING)).rows[0])
+    await meanwhile(pid)
+  })
+  return { folding: folding as Promise<unknown> }
+}
+
+describe('a fold that is held in the middle', () => {
+  /** One whose counters stand already, with changes to come. */
+  async function standing(): Promise<{ accountId: number }> {
+    const account = nextAccount()
+    await change(account.accountId, CAMPAIGN, HOUR, each(1))
+    await foldReports(pool)
+    await change(account.accountId, CAMPAIGN, HOUR, each(50))
+    return account
+  }
+
+  test('is seen by no reader, and holds up nobody who writes, or folds what is not its own', async () => {
+    const account = await standing()
+    const other = nextAccount()
+    const before = await readCounted(pool, account)
+    const { folding } = await holdFold(account.accountId, async () => {
+      assert.deepEqual(await readCounted(pool, account), before)
+      await change(other.accountId, CAMPAIGN, HOUR, { read: 1 })
+      await foldReports(pool)
+      assert.equal(await countChanges(pool), 1, 'only those of the first, which are not yet gone for others')
+      assert.deepEqual(await readCounted(pool, account), before)
+    })
+    await folding
+    assert.equal(await countChanges(pool), 0)
+    assert.deepEqual(await readCounted(pool, account), before)
+    assert.deepEqual(await readCounted(pool, other), [{ campaignId: CAMPAIGN, hour: HOUR, counts: { read: 1 } }])
+  })
+
+  for (const how of ['pg_cancel_backend', 'pg_terminate_backend']) {
+    test(`and ended by ${how} leaves everything to the next one`, async () => {
+      const account = await standing()
+      const before = await readCounted(pool, account)
+      const { folding } = await holdFold(account.accountId, async (pid) => {
+        await pool.query(`select ${how}($1)`, [pid])
+      })
+      await assert.rejects(folding)
+      assert.deepEqual([await countChanges(pool), await readCounted(pool, account)], [1, before])
+      await foldReports(pool)
+      assert.deepEqual([await countChanges(pool), await readCounted(pool, account)], [0, before])
+    })
+  }
+
+  test('that fails by itself leaves everything to the next one', async () => {
+    const account = await standing()
+    const before = await readCounted(pool, account)
+    await pool.query('alter table report_counts add constraint no check (sent < 50) not valid')
+    await assert.rejects(foldReports(pool))
+    assert.deepEqual([await countChanges(pool), await readCounted(pool, account)], [1, before])
+    await pool.query('alter table report_counts drop constraint no')
+    await foldReports(pool)
+    assert.deepEqual([await countChanges(pool), await readCounted(pool, account)], [0, before])
+  })
+})
+
+test('while messages are accepted and sent, and two nodes fold, every look finds as many counted as there are', async () => {
+  const own = await createTestDatabase()
+  const nodes = [own.pool, createPool({ connectionString: own.url }, () => {})] as [Pool, Pool]
+  const { makeAllOf, handOver } = await startCounting(nodes[0])
+  const sender: Sender = await createSender(nodes[0])
+  let isOver = false
+  let looks = 0
+  async function write(): Promise<void> {
+    for (let round = 0; round < 25; round += 1) for (const made of await makeAllOf('own', { sender, count: 3 })) await handOver(made)
+    isOver = true
+  }
+  async function fold(node: Pool): Promise<void> {
+    while (!isOver) await foldReports(node)
+  }
+  const both = `(select accepted, sent from report_counts union all select accepted, sent from report_changes) as counters`
+  async function look(): Promise<void> {
+    for (let last = 0; !isOver; looks += 1) {
+      const { rows } = await nodes[1].query(
+        `select (select coalesce(sum(accepted), 0)::int from ${both}) - (select count(*) from messages) as accepted,
+           (select coalesce(sum(sent), 0)::int from ${both}) - (select count(*) from messages where sent_at is not null) as sent`,
+      )
+      assert.deepEqual(rows, [{ accepted: 0, sent: 0 }])
+      const { accepted } = await readSummary(nodes[1], sender.accountId, undefined, {})
+      assert.ok(accepted >= last, `${accepted} after ${last}`)
+      last = accepted
+    }
+  }
+  await Promise.all([write(), ...nodes.map(fold), look()])
+  assert.ok(looks > 20, `${looks} looks`)
+  assert.deepEqual((await readSummary(nodes[0], sender.accountId, undefined, {})).sent, 75)
+  await nodes[1].end()
+})

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import pg from 'pg'
+import { changeAgent } from '../../src/agents/agents.ts'
+import { failInactive } from '../../src/delivery/inactive-agents.ts'
+import { visitLink } from '../../src/links/links.ts'
+import { COUNTED } from '../../src/reports/counters.ts'
+import { createTemplate } from '../../src/templates/templates.ts'
+import { passTime } from '../delivery/sms/support.ts'
+import { createSender } from '../delivery/support.ts'
+import { type Counted, readCounted } from '../support/counted.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { type Made, type Sort, startCounting } from './counting.ts'
+
+// Whatever happens is counted in the hour of UTC in which it happened: by the time that is stored, which is rounded to milliseconds.
+
+// A database that stands in India, whose hours begin where those of UTC are half over, and whose clock stands still: its name comes before
+// the real one's.
+const { url, pool } = await createTestDatabase()
+const admin = new pg.Client(url)
+await admin.connect()
+await admin.query(`
+  create schema clock;
+  create table clock.hands (at timestamptz not null);
+  insert into clock.hands values ('2000-01-01T00:00:00Z');
+  create function clock.now() returns timestamptz language sql stable as 'select at from clock.hands';
+  alter table messages alter column accepted_at set default clock.now();
+  do $$ begin execute format('alter database %I set timezone = %L', current_database(), 'Asia/Kolkata'); end $$;
+  do $$ begin execute format('alter database %I set search_path = clock, public, pg_catalog', current_database()); end $$`)
+await admin.end()
+
+const { make, makeAllOf, handOver, refuse, report, expire, endSms, sendSms, reportSms, act, tap, link, withdraw } =
+  await startCounting(pool)
+
+const HOUR_MS = 3_600_000
+// The next one: there are tables for the month that it ends, should it end one, and for the month that it begins.
+const EDGE = Math.ceil(Date.now() / HOUR_MS) * HOUR_MS
+const AHEAD = new Date(EDGE + HOUR_MS)
+const hourAt = (hours: number) => new Date(EDGE + hours * HOUR_MS).toISOString()
+
+/** Stops the clock this long before the hour is full. */
+async function stopClock(microseconds: number): Promise<void> {
+  await pool.query(`update clock.hands set at = $1::timestamptz - $2 * interval '1 microsecond'`, [new Date(EDGE), microseconds])
+}
+
+/** Messages that together come to all that is counted, at the moment at which the clock stands; but one expired two hours before. */
+async function reachAll(sort: Sort): Promise<Counted[]> {
+  const [read, failed, sms, skipped, expired] = (await makeAllOf(sort, { count: 5, sms: {} })) as [Made, Made, Made, Made, Made]
+  const { sender } = read
+  await expire(expired, '2 hours')
+  await handOver(read)
+  // The networks' clocks are ahead, so that the database's counts.
+  await report(read, 'read', AHEAD)
+  for (const made of [failed, sms, skipped]) await refuse(made)
+  await passTime(pool)
+  await endSms(failed, { is: 'failed', reason: 'REJECTED', detail: '' })
+  await endSms(skipped, { is: 'skipped', reason: 'QUARANTINE' })
+  await reportSms(sms, await sendSms(sms))
+  await visitLink(pool, await link(read), false)
+  await tap(read, 'yes', AHEAD)
+  await act(read, { kind: 'wrote', text: 'STOP' }, AHEAD)
+  return await readCounted(pool, sender)
+}
+
+const ALL = { accepted: 5, sent: 1, delivered: 1, read: 1, failed: 3, clicked: 1, replied: 1, opted_out: 1 }
+const ALL_SMS = { sms_sent: 1, sms_delivered: 1, sms_failed: 1, sms_skipped: 2 }
+
+for (const [microseconds, base, where] of [
+  [300, 0, 'into the next hour'],
+  [600, -1, 'into the hour that ends'],
+] as const) {
+  describe(`what happens ${microseconds} microseconds before the hour is full, and is rounded ${where}, is counted there:`, () => {
+    for (const sort of ['own', 'campaign'] satisfies Sort[]) {
+      test(`all that can become of a message ${sort === 'own' ? 'that an account sends by itself' : 'of a campaign'}`, async () => {
+        await stopClock(microseconds)
+        const counted = await reachAll(sort)
+        assert.deepEqual(new Set(counted.flatMap(({ counts }) => Object.keys(counts))), new Set(COUNTED), 'nothing is left out')
+        assert.deepEqual(
+          counted.map(({ hour, counts }) => ({ hour, counts })),
+          [
+            { hour: hourAt(base - 2), counts: { expired: 1 } },
+            { hour: hourAt(base), counts: { ...ALL, ...ALL_SMS } },
+          ],
+        )
+      })
+    }
+
+    test('a template that somebody asks for', async () => {
+      await stopClock(microseconds)
+      const sender = await createSender(pool)
+      const message = { type: 'MESSAGE', content: 'More' } as const
+      const { id } = await createTemplate(pool, sender.accountId, { name: 'T', basic: false, status: 'APPROVED', message })
+      const made = await make('own', { sender, buttons: [{ id: 'more', type: 'trigger_template', text: 'More', templateId: id }] })
+      await handOver(made)
+      await tap(made, 'more', AHEAD)
+      const counts = { accepted: 2, sent: 1, replied: 1 }
+      assert.deepEqual(await readCounted(pool, sender), [{ campaignId: made.campaignId, hour: hourAt(base), counts }])
+    })
+
+    test('what is given up with its agent, and what is withdrawn with its campaign', async () => {
+      await stopClock(microseconds)
+      const given = await make('own')
+      await changeAgent(pool, given.sender.accountId, given.sender.agentId, { active: false })
+      await failInactive(pool)
+      const withdrawn = await make('campaign', { sms: {} })
+      await withdraw(withdrawn)
+      const hour = hourAt(base)
+      assert.deepEqual(
+        [...(await readCounted(pool, given.sender)), ...(await readCounted(pool, withdrawn.sender))],
+        [
+          { campaignId: given.campaignId, hour, counts: { accepted: 1, failed: 1 } },
+          { campaignId: withdrawn.campaignId, hour, counts: { accepted: 1, failed: 1, sms_skipped: 1 } },
+        ],
+      )
+    })
+  })
+}
+
+test('a receipt is counted in the hour that it names, not in that in which it comes', async () => {
+  await stopClock(0)
+  const made = await make('own')
+  await pool.query(`update messages set accepted_at = accepted_at - interval '5 hours' where id = $1`, [made.messageId])
+  await pool.query(`update report_changes set hour = hour - interval '5 hours' where account_id = $1`, [made.sender.accountId])
+  await report(made, 'delivered', new Date(EDGE - 3 * HOUR_MS))
+  await report(made, 'read', new Date(EDGE - 2 * HOUR_MS - 1))
+  assert.deepEqual(
+    (await readCounted(pool, made.sender)).map(({ hour, counts }) => ({ hour, counts })),
+    [
+      { hour: hourAt(-5), counts: { accepted: 1 } },
+      { hour: hourAt(-3), counts: { sent: 1, delivered: 1, read: 1 } },
+    ],
+  )
+})
