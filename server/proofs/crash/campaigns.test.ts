@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
+import { assertAllCounted } from '../../test/support/counted.ts'
 import { newKey } from '../../test/support/messages.ts'
 import { TEXT } from '../../test/support/templates.ts'
 import { until } from '../../test/support/until.ts'
@@ -109,6 +110,7 @@ async function untilInTheMidst(campaign: CampaignOf, leasesBefore: Set<string>):
  * that waits.
  */
 async function assertCountsAreRows({ id }: CampaignOf): Promise<void> {
+  assert.ok((await assertAllCounted(pool)) > 0)
   const { rows } = await pool.query(
     `select status, sum(counted) as counted, sum(rows) as rows from (
        select status, count as counted, 0 as rows from campaign_counts where campaign_id = $1

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { assertAllCounted } from '../../test/support/counted.ts'
 import { newKey } from '../../test/support/messages.ts'
 import { until } from '../../test/support/until.ts'
 import { createRandom, endLeases, endSmsLeases, inParallel, isFull, kill, readEntries, say, setScene, startNode } from './support.ts'
@@ -120,6 +121,7 @@ test(`kill -9 of the worker in a loop while ${MESSAGES} messages fall back to SM
     }
   })
   assert.ok(underWay.size > 0, 'no worker was killed in the midst of anything')
+  assert.ok((await assertAllCounted(pool)) > 0)
   const { delivered, unknown, arrived } = endings
   say(
     `${delivered} delivered once; of ${underWay.size} that were under way at a kill ${unknown} are not known, ${arrived} of which have arrived`,

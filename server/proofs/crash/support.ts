@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after } from 'node:test'
 import pg from 'pg'
 import type { Pool } from '../../src/db/pool.ts'
+import { assertAllCounted } from '../../test/support/counted.ts'
 import { createTestDatabase } from '../../test/support/database.ts'
 import { callerAt, type MessageCaller } from '../../test/support/messages.ts'
 import { type HeraldProcess, startHerald } from '../../test/support/process.ts'
@@ -193,7 +194,7 @@ export async function untilDelivered(pool: Pool, patienceMs: number): Promise<nu
 
 /**
  * Exactly these messages exist, no others: in the database, and each taken once and delivered once by the network. Everyone's state is read
- * through the API. Returns how many the network was handed again, which it ignores.
+ * through the API, and reports count what has become of them. Returns how many the network was handed again, which it ignores.
  */
 export async function assertDeliveredOnce({ pool, simulator }: Pick<Scene, 'pool' | 'simulator'>, caller: MessageCaller, ids: string[]) {
   const expected = new Set(ids)
@@ -213,6 +214,7 @@ export async function assertDeliveredOnce({ pool, simulator }: Pick<Scene, 'pool
     assert.deepEqual({ id, status, is: body.status }, { id, status: 200, is: isRead ? 'READ' : 'DELIVERED' })
   })
   await assertTimelines(pool)
+  assert.ok((await assertAllCounted(pool)) > 0)
   return { repeated }
 }
 

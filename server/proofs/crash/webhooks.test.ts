@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createPool, isUnavailable } from '../../src/db/pool.ts'
 import { eventBody } from '../../src/events/feed.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
+import { assertAllCounted } from '../../test/support/counted.ts'
 import { callerAt, newKey } from '../../test/support/messages.ts'
 import { createDataDir, postmasterPid, startHerald } from '../../test/support/process.ts'
 import { startSimulator } from '../../test/support/simulator.ts'
@@ -262,8 +263,9 @@ test(`kill -9 of webhook workers ${KILLS} times, of the database, and a worker f
   assert.ok(log.length > sent, 'there is something to prove')
 })
 
-test('every change of a message is in the log, once', async () => {
+test('every change of a message is in the log, once, and counted for reports', async () => {
   await assertAllInTheLog(pool, log)
+  assert.ok((await assertAllCounted(pool)) > 0)
 })
 
 test('the feed, read all the while, has the log: nothing missed, nothing twice, in its order', () => {

@@ -6,7 +6,7 @@ import { RECIPIENT, startMessageService } from '../support/messages.ts'
 import { call } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const database = await createTestDatabase()
+const database = await createTestDatabase({ uncounted: 'messages are moved by hand' })
 const { pool } = database
 const { url, newCaller } = await startMessageService(database)
 

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 
 // Which moves are possible is told in campaigns/moves.test.ts; here is what an operator sees of them.
 
-const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase({ uncounted: 'messages are failed by hand' })
 const env = { HERALD_DATABASE_URL }
 
 /** A campaign of three people that runs, with all its messages made. */

@@ -24,7 +24,7 @@ import {
   startWorker,
 } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, pool } = await createTestDatabase({ uncounted: 'messages are removed between the tests' })
 await ensurePace(pool, CARRIER)
 const [one, two, three] = [await createSender(pool), await createSender(pool), await createSender(pool)]
 const BACKLOG = 5_000

@@ -9,6 +9,7 @@ import { startDelivery } from '../../src/delivery/delivery.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { recordResults } from '../../src/delivery/results.ts'
+import { countReached } from '../../src/reports/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startSimulator } from '../support/simulator.ts'
 import { until } from '../support/until.ts'
@@ -43,7 +44,8 @@ async function runOut(messageId: string): Promise<void> {
 
 async function sentAndExpired(): Promise<string> {
   const messageId = await queueMessage(pool, sender, { expiresInMs: -1 })
-  await pool.query(`update messages set status = 'SENT', sent_at = accepted_at where id = $1`, [messageId])
+  const send = `with sent as (update messages set status = 'SENT', sent_at = accepted_at where id = $1 returning *)`
+  await pool.query(`${send}, ${countReached('sent', [{ kind: 'message.sent', at: 'sent_at' }])} select`, [messageId])
   await pool.query('delete from queue where message_id = $1', [messageId])
   await expireDue(pool)
   return messageId

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Message, readMessage } from '../../src/messages/messages.ts'
 import { MOVES, type Status } from '../../src/messages/states.ts'
+import { assertAllCounted } from '../support/counted.ts'
 import { assertAllTold } from '../support/told.ts'
 import type { Known, World } from './model-world.ts'
 
@@ -137,6 +138,7 @@ function ledgerHasEachOnce({ network, known }: World): void {
 export async function settled(world: World): Promise<void> {
   const { pool, network, known } = world
   assert.ok((await assertAllTold(pool)) >= known.size, 'each was told at least its end')
+  assert.ok((await assertAllCounted(pool)) > 0 || known.size === 0)
   const rows = await readRows(world, [...known.keys()])
   for (const [id, { message, queue, expiry, events }] of rows) {
     const told = JSON.stringify({ message, queue, expiry, events })

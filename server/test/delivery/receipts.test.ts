@@ -7,6 +7,7 @@ import { claim, ensurePace } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { type Result, recordResults, type Verdict } from '../../src/delivery/results.ts'
+import { countReached } from '../../src/reports/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { CARRIER, createSender, kindsOf, queueMessage, queueMessages, readAll, receipt, statusOf, whileOthersCommit } from './support.ts'
 
@@ -212,9 +213,11 @@ describe('a receipt that has to wait', () => {
   test('for another receipt of the same message counts after it', async () => {
     const messageId = await sentMessage()
     const read = receipt({ messageId, kind: 'read' })
+    const deliver = `with delivered as (update messages set status = 'DELIVERED', delivered_at = sent_at where id = $1 returning *),
+      ${countReached('delivered', [{ kind: 'message.delivered', at: 'delivered_at' }])} select`
     await whileOthersCommit(
       pool,
-      (tx) => tx.query(`update messages set status = 'DELIVERED', delivered_at = sent_at where id = $1`, [messageId]),
+      (tx) => tx.query(deliver, [messageId]),
       () => take([read]),
     )
     assert.deepEqual([await statusOf(pool, messageId), await keptEvents([read])], ['READ', 0])

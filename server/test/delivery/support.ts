@@ -6,6 +6,8 @@ import { createPool, type Executor, type Pool, transaction } from '../../src/db/
 import { createDispatcher, type Dispatcher } from '../../src/delivery/dispatcher.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { createLogger } from '../../src/http/log.ts'
+import { ACCEPTED } from '../../src/messages/accept.ts'
+import { countReached } from '../../src/reports/counters.ts'
 import { createAssignedAgent, createCaller, type TestCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -36,7 +38,8 @@ export async function queueMessages(pool: Pool, { accountId, agentId }: Pick<Sen
      ), written as (
        insert into messages (id, account_id, agent_id, recipient, basic, test, content, accepted_at, expires_at)
        select id, $2, $3, $5, false, false, '{"type":"MESSAGE","content":"Hi"}', now() - interval '1 day', now() + $6 * interval '1 millisecond' from made
-     ), queued as (
+       returning account_id, campaign_id, test, accepted_at
+     ), ${countReached('written', ACCEPTED)}, queued as (
        insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at, attempts, claimed)
        select id, $2, $3, 'send', $4, due_at, now() + $6 * interval '1 millisecond', $8, $8 > 0 from made
      ), expiring as (

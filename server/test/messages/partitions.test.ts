@@ -4,7 +4,7 @@ import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { callerAt, newKey, startMessageService } from '../support/messages.ts'
 
-const database = await createTestDatabase()
+const database = await createTestDatabase({ uncounted: 'months are dropped' })
 const service = await startMessageService(database)
 
 async function partitionsOf({ pool }: TestDatabase): Promise<string[]> {

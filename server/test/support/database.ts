@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { after } from 'node:test'
 import pg from 'pg'
 import { createPool, type Pool } from '../../src/db/pool.ts'
+import { assertAllCounted } from './counted.ts'
 
 export const TEMPLATE = 'herald_test_template'
 
@@ -14,17 +15,45 @@ export function databaseUrl(name: string): string {
 
 export type TestDatabase = { url: string; pool: Pool }
 
-/** A database of one's own, with the schema and no rows; gone when the test file ends. `empty`: without the schema. */
-export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
+export type DatabaseOptions = {
+  /** Without the schema. */
+  empty?: boolean
+  /** Why what reports count can't be what the rows say: the test writes or moves messages by hand. */
+  uncounted?: string
+}
+
+/** A database of one's own, with the schema and no rows; gone when the test file ends, which fails where reports would have counted wrong. */
+export async function createTestDatabase({ empty = false, uncounted }: DatabaseOptions = {}): Promise<TestDatabase> {
   const name = `herald_test_${randomBytes(8).toString('hex')}`
-  await asAdmin(`create database ${name} template ${options.empty ? 'template0' : TEMPLATE}`)
+  await asAdmin(`create database ${name} template ${empty ? 'template0' : TEMPLATE}`)
   const url = databaseUrl(name)
   const pool = createPool({ connectionString: url }, () => {})
   after(async () => {
-    await pool.end()
+    if (!pool.ending) await pool.end()
+    if (uncounted === undefined) await checkCounted(url)
     await asAdmin(`drop database ${name} with (force)`)
   })
   return { url, pool }
+}
+
+/**
+ * Not thrown: what a test has registered to run after this, such as the end of its services, would not run, and the file would never end. The
+ * services may go on meanwhile, since all is compared as of one moment.
+ */
+async function checkCounted(url: string): Promise<void> {
+  const client = new pg.Client(url)
+  try {
+    await client.connect()
+    const { rowCount } = await client.query(`select from pg_tables where schemaname = 'public' and tablename = 'report_counts'`)
+    if (rowCount === 1) await assertAllCounted(client)
+  } catch (error) {
+    console.error(
+      `After the tests, ${(error as Error).message}\nIf it is they who write or move messages by hand: createTestDatabase({ uncounted })`,
+    )
+    process.exitCode = 1
+  } finally {
+    await client.end()
+  }
 }
 
 async function asAdmin(statement: string): Promise<void> {

@@ -8,6 +8,8 @@ import { createPool, type Pool } from '../../../src/db/pool.ts'
 import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { takeUpReplies } from '../../../src/delivery/replies.ts'
 import { createLogger } from '../../../src/http/log.ts'
+import { ACCEPTED } from '../../../src/messages/accept.ts'
+import { countReached } from '../../../src/reports/counters.ts'
 import { createTemplate } from '../../../src/templates/templates.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { CARRIER, createSender, type Sender } from '../support.ts'
@@ -87,6 +89,8 @@ export const DAY_MS = 86_400_000
 /** `agoMs`: when it was accepted; `sentAgoMs`: when the network had it, undefined where it refused it. */
 export type Made = { content?: object; test?: boolean; agoMs?: number; sentAgoMs?: number | undefined }
 
+const SO_FAR = [...ACCEPTED, { kind: 'message.sent', at: 'sent_at' }, { kind: 'message.failed', at: 'failed_at' }] as const
+
 /** A message as it is once it was sent. */
 export async function sentMessage({ accountId, agentId }: { accountId: number; agentId: string }, made: Made = {}): Promise<string> {
   const { content = TEXT, test: isTest = false, agoMs = MINUTE_MS } = made
@@ -94,12 +98,15 @@ export async function sentMessage({ accountId, agentId }: { accountId: number; a
   const acceptedAt = Date.now() - agoMs
   const id = `${acceptedAt.toString(16).padStart(12, '0')}7${randomUUID().replaceAll('-', '').slice(13)}`
   const { rows } = await pool.query<{ id: string }>(
-    `insert into messages (id, account_id, agent_id, recipient, basic, test, content, accepted_at, expires_at, status, sent_at,
-                           failed_at, failure_reason, failure_description)
-     select $1, $2, $3, $4, false, $5, $6, $7, $7::timestamptz + interval '60 days', case when $8::timestamptz is null then 'FAILED' else 'SENT' end, $8,
-       failed.at, case when failed.at is not null then 'REJECTED' end, case when failed.at is not null then 'No.' end
-     from (select case when $8::timestamptz is null then $7::timestamptz end as at) as failed
-     returning id`,
+    `with written as (
+       insert into messages (id, account_id, agent_id, recipient, basic, test, content, accepted_at, expires_at, status, sent_at,
+                             failed_at, failure_reason, failure_description)
+       select $1, $2, $3, $4, false, $5, $6, $7, $7::timestamptz + interval '60 days', case when $8::timestamptz is null then 'FAILED' else 'SENT' end, $8,
+         failed.at, case when failed.at is not null then 'REJECTED' end, case when failed.at is not null then 'No.' end
+       from (select case when $8::timestamptz is null then $7::timestamptz end as at) as failed
+       returning *
+     ), ${countReached('written', SO_FAR)}
+     select id from written`,
     [
       id,
       accountId,

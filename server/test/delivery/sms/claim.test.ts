@@ -26,7 +26,7 @@ import {
   takeSms,
 } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, pool } = await createTestDatabase({ uncounted: 'messages are removed by hand' })
 const take = createEventTaker(pool)
 let sender: Sender
 

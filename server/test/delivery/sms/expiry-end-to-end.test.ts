@@ -172,7 +172,7 @@ test('the network has one SMS for each of these, and no other', async () => {
 })
 
 test('is due at once, too, where the network’s word that it has expired comes while it is being marked', async () => {
-  const database = await createTestDatabase()
+  const database = await createTestDatabase({ uncounted: 'a message is sent by hand' })
   const { newCaller } = await startMessageService(database)
   const { accepted: acceptedBy } = await newCaller()
   const expiresAt = new Date(Date.now() + 500).toISOString()
