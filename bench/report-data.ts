@@ -1,0 +1,211 @@
+import type pg from 'pg'
+import { ensurePartitions } from '../server/src/db/partitions.ts'
+import type { Pool } from '../server/src/db/pool.ts'
+import { countReached } from '../server/src/reports/counters.ts'
+
+// Messages that have come to their ends, written by SQL: in the order of their acceptance, evenly over ten days, with a month's border in the
+// middle of them. What becomes of one depends on its number alone, so that every run has the same rows.
+
+export const DAYS = 10
+const CHUNK = 20_000
+const SHOWN_EVERY = 5
+
+export type Sender = {
+  accountId: number
+  agentId: string
+  /** Of a campaign each message falls back to an SMS where it fails; of what is sent one by one, every fourth. */
+  campaignId?: string
+  contentId?: number
+  messages: number
+  /** Every so manieth is a test message. */
+  testEvery?: number
+}
+
+/** Half of the days lie before it. Of the month before this one, so that nothing is from the future. */
+export async function monthBorder(bare: pg.Client): Promise<Date> {
+  const { rows } = await bare.query<{ border: Date }>(`select date_trunc('month', now() - interval '1 month', 'UTC') as border`)
+  return (rows[0] as { border: Date }).border
+}
+
+export function firstMoment(border: Date): Date {
+  return new Date(border.getTime() - (DAYS / 2) * 86_400_000)
+}
+
+/** The months of the data: the service makes the tables of all kinds of rows for each month that has messages. */
+export async function createMonths(bare: pg.Client, pool: Pool, border: Date): Promise<void> {
+  const before = new Date(border.getTime() - 86_400_000)
+  for (const month of [before, border]) {
+    const first = `${month.toISOString().slice(0, 7)}-01`
+    const name = `messages_${first.slice(0, 7).replace('-', '_')}`
+    await bare.query(`create table ${name} (like messages including all) with (fillfactor = 70)`)
+    await bare.query(
+      `do $$ begin execute format('alter table messages attach partition ${name} for values from (%L) to (%L)',
+         uuid_v7_from('${first} 00:00Z'), uuid_v7_from(('${first}'::timestamp + interval '1 month') at time zone 'UTC')); end $$`,
+    )
+  }
+  await ensurePartitions(pool)
+}
+
+/** A campaign whose messages were made from its start to the end of the days. */
+export async function createCampaign(
+  bare: pg.Client,
+  { accountId, agentId, messages, border }: { accountId: number; agentId: string; messages: number; border: Date },
+): Promise<{ campaignId: string; contentId: number }> {
+  const content = await bare.query<{ id: string }>(
+    `insert into contents (account_id, basic, message) values ($1, false, $2) returning id`,
+    [accountId, '{"type":"MESSAGE","content":"Our autumn sale has begun."}'],
+  )
+  const contentId = Number(content.rows[0]?.id)
+  const { rows } = await bare.query<{ id: string }>(
+    `insert into campaigns (id, account_id, agent_id, name, group_numbers, basic, content_id, status, created_at, scheduled_at, started_at, made_at,
+       completed_at, recipients)
+     values (uuid_v7(), $2, $3, 'Autumn sale', '{1}', false, $4, 'COMPLETED', $1, $1, $1, $5, $6, $7) returning id`,
+    [firstMoment(border), accountId, agentId, contentId, daysLater(border, DAYS / 2), daysLater(border, DAYS / 2 + 3), messages],
+  )
+  return { campaignId: (rows[0] as { id: string }).id, contentId }
+}
+
+const daysLater = (at: Date, days: number) => new Date(at.getTime() + days * 86_400_000)
+
+export type Half = 'first half' | 'second half'
+
+/**
+ * Half of the messages of a sender, which is those of one month, with their events, SMS, and what their recipients did; counted by the steps
+ * that count for the service. The two halves of a million at once keep two cores busy, and never write to the same table.
+ */
+export async function writeMessages(bare: pg.Client, sender: Sender, half: Half, { border, say }: Telling): Promise<void> {
+  const { accountId, agentId, campaignId = null, contentId = null, messages, testEvery = 0 } = sender
+  const startedAt = performance.now()
+  const middle = Math.ceil(messages / 2)
+  const [begin, end] = half === 'first half' ? [0, middle] : [middle, messages]
+  await bare.query('set synchronous_commit = off')
+  for (let from = begin; from < end; from += CHUNK) {
+    const to = Math.min(from + CHUNK, end)
+    const values = [from, to - 1, accountId, agentId, campaignId, contentId, firstMoment(border), messages, testEvery]
+    await bare.query({ name: 'write-messages', text: WRITE, values })
+    if ((to - begin) % (CHUNK * SHOWN_EVERY) !== 0) continue
+    const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
+    const what = campaignId === null ? 'messages' : 'messages of the campaign'
+    say(`${(to - begin).toLocaleString('en')} of ${(end - begin).toLocaleString('en')} ${what}, ${half}, after ${seconds} s`)
+  }
+}
+
+type Telling = { border: Date; say: (sentence: string) => void }
+
+/** Of a thousand: what became of the message (`fate`), and what its recipient did (`deed`). The two are independent of each other. */
+const FATES = `
+    case when fate < 40 then 'EXPIRED' when fate < 100 then 'FAILED' when fate < 350 then 'DELIVERED' else 'READ' end`
+const DEEDS = `
+    case when fate >= 350 then case when deed < 80 then 'clicked' when deed < 120 then 'tapped' when deed < 150 then 'wrote'
+      when deed < 155 then 'opted-out' when deed < 158 then 'shared-location' when deed < 160 then 'sent-file' end end`
+/** Half of those that fail were sent before. Of their SMS, most arrive. */
+const SMS = `
+    case when not falls_back then null when status = 'EXPIRED' then 'SKIPPED' when status <> 'FAILED' then 'WAITING'
+      when deed < 100 then 'SKIPPED' when deed < 200 then 'FAILED' when deed < 300 then 'SENT' else 'DELIVERED' end`
+/** Some of what people write looks like a formula, or has to be quoted. */
+const TEXTS = `(array['Thank you!', 'When will it come?', '=SUM(A1:A9)', E'Two lines,\\nand a comma', 'He said "no"'])[1 + n % 5]`
+
+const NUMBERED = `
+    select n, $7::timestamptz + (n::float8 / $8 * interval '${DAYS} days') as at, n::bigint * 7919 % 1000 as fate, n::bigint * 104729 % 1009 * 1000 / 1009 as deed,
+      '+48' || 500000000 + (n::bigint * 48271 % 1000003) * 97 as recipient, $9 > 0 and n % greatest($9, 1) = 0 as test, md5(concat($3::int, $5::uuid, n)) as random,
+      $5::uuid is not null or n % 4 = 0 as falls_back
+    from generate_series($1::int, $2::int) as n`
+
+const ID = (at: string, random: string) =>
+  `(lpad(to_hex(round(extract(epoch from ${at}) * 1000)::bigint), 12, '0') || '7' || substr(${random}, 1, 3) || '8' || substr(${random}, 4, 15))::uuid`
+
+const REASONS = new Map([
+  ['failed', `'NOT_REACHABLE'`],
+  ['sms-sent', `'RCS_FAILED'`],
+  ['sms-delivered', `'RCS_FAILED'`],
+  ['sms-failed', `'UNDELIVERABLE'`],
+])
+
+/** In the order in which they come: those of a kind by their time. Reports list neither test messages nor SMS that were held back. */
+const EVENTS = Object.entries({
+  sent: 'sent_at',
+  delivered: 'delivered_at',
+  read: 'read_at',
+  failed: 'failed_at',
+  expired: 'expired_at',
+  clicked: 'case when not test then clicked_at end',
+  replied: 'case when not test then replied_at end',
+  'opted-out': 'case when not test then opted_out_at end',
+  'sms-sent': 'sms_sent_at',
+  'sms-delivered': 'sms_delivered_at',
+  'sms-failed': 'sms_failed_at',
+  'sms-skipped': 'skipped_at',
+})
+  .map(([kind, at]) => {
+    const listed = kind === 'sms-skipped' ? 'null::uuid, null' : 'campaign_id, recipient'
+    return `select id, account_id, '${kind}', ${at}, ${REASONS.get(kind) ?? 'null'}, ${listed} from made where ${at} is not null`
+  })
+  .join(' union all ')
+
+const WRITE = `
+  with fated as materialized (
+    select *, ${FATES} as status, ${DEEDS} as done from (
+      select n, at::timestamptz(3) as accepted_at, fate, deed, recipient, test, random, falls_back from (${NUMBERED}) as numbered
+    ) as numbered
+  ), timed as materialized (
+    select *, ${ID('accepted_at', 'random')} as id, ${SMS} as sms_status,
+      case when not (status = 'FAILED' and n % 2 = 0) then accepted_at + (800 + n % 3000) * interval '1 millisecond' end as sent_at,
+      case when status in ('DELIVERED', 'READ') then accepted_at + (5000 + n * 37 % 60000) * interval '1 millisecond' end as delivered_at,
+      case when status = 'READ' then accepted_at + (70000 + n::bigint * 7919 % 7200000) * interval '1 millisecond' end as read_at,
+      case when status = 'FAILED' then accepted_at + interval '4 seconds' end as failed_at,
+      accepted_at + interval '48 hours' as expires_at
+    from fated
+  ), made as materialized (
+    select *, $3::int as account_id, $5::uuid as campaign_id,
+      case when status = 'EXPIRED' then expires_at end as expired_at,
+      case when done is not null then read_at + interval '20 seconds' end as done_at,
+      case when done = 'clicked' then read_at + interval '20 seconds' end as clicked_at,
+      case when done in ('tapped', 'wrote', 'shared-location', 'sent-file') then read_at + interval '20 seconds' end as replied_at,
+      case when done = 'opted-out' then read_at + interval '20 seconds' end as opted_out_at,
+      case when sms_status in ('SENT', 'DELIVERED', 'FAILED') then failed_at + interval '2 seconds' end as sms_sent_at,
+      case when sms_status = 'DELIVERED' then failed_at + interval '9 seconds' end as sms_delivered_at,
+      case when sms_status = 'FAILED' then failed_at + interval '9 seconds' end as sms_failed_at,
+      case when sms_status = 'SKIPPED' then coalesce(failed_at, expires_at) + interval '1 second' end as skipped_at
+    from timed
+  ), written as (
+    insert into messages (id, account_id, agent_id, recipient, status, basic, test, client_reference_id, content_id, content, accepted_at, expires_at,
+      sent_at, delivered_at, read_at, failed_at, failure_reason, failure_description, traffic, campaign_id)
+    select id, account_id, $4, recipient, status, false, test, case when campaign_id is null then 'order-' || n end, $6::bigint,
+      case when $6::bigint is null then '{"type":"MESSAGE","content":"Your order is on its way."}'::json end, accepted_at, expires_at,
+      sent_at, delivered_at, read_at, failed_at, case when status = 'FAILED' then 'NOT_REACHABLE' end,
+      case when status = 'FAILED' then 'The number can’t be reached by RCS.' end, case when campaign_id is null then 'TRANSACTION' else 'PROMOTION' end, campaign_id
+    from made
+  ), fallen_back as (
+    insert into sms_fallbacks (message_id, account_id, status, reason, plan, segments, delay_seconds, after_expiry, due_at, sent_at, delivered_at, failed_at)
+    select id, account_id, sms_status, case when sms_status = 'WAITING' then null when status = 'EXPIRED' then 'EXPIRED' when sms_status = 'SKIPPED' then 'OPTED_OUT'
+        when sms_status = 'FAILED' then 'UNDELIVERABLE' else 'RCS_FAILED' end,
+      '{"sender":"MyShop","content":"Our autumn sale has begun."}', 1, 0, false, case when sms_status <> 'WAITING' then coalesce(failed_at, expires_at) end,
+      sms_sent_at, sms_delivered_at, sms_failed_at
+    from made where falls_back
+  ), acted as (
+    insert into recipient_actions (id, account_id, agent_id, recipient, message_id, kind, channel, button_id, text, payload, url, occurred_at, campaign_id)
+    select ${ID('act.at', 'act.random')}, account_id, $4, recipient, id, done, 'rcs', case when done in ('clicked', 'tapped') then 'more' end,
+      case when done = 'tapped' then 'Tell me more' when done = 'wrote' then ${TEXTS} end, case when done = 'tapped' then 'more-' || n end,
+      case when done = 'clicked' then 'https://shop.example/sale?from=rcs' end, act.at, campaign_id
+    -- Some click again.
+    from made, lateral (values (done_at, random), (case when done = 'clicked' and deed < 20 then done_at + interval '1 minute' end, reverse(random))) as act (at, random)
+    where act.at is not null
+  ), noted as (
+    insert into message_events (message_id, account_id, kind, occurred_at, reason, campaign_id, recipient)
+    ${EVENTS}
+  ), ${countReached('made', [
+    { kind: 'message.accepted', at: 'accepted_at' },
+    { kind: 'message.sent', at: 'sent_at' },
+    { kind: 'message.delivered', at: 'delivered_at' },
+    { kind: 'message.read', at: 'read_at' },
+    { kind: 'message.failed', at: 'failed_at' },
+    { kind: 'message.expired', at: 'expired_at' },
+    { kind: 'message.clicked', at: 'clicked_at' },
+    { kind: 'message.replied', at: 'replied_at' },
+    { kind: 'recipient.opted_out', at: 'opted_out_at' },
+    { kind: 'sms.sent', at: 'sms_sent_at' },
+    { kind: 'sms.delivered', at: 'sms_delivered_at' },
+    { kind: 'sms.failed', at: 'sms_failed_at' },
+    { kind: 'sms.skipped', at: 'skipped_at' },
+  ])}
+  select`
