@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import type { Pool } from '../server/src/db/pool.ts'
-import { countReached } from '../server/src/reports/counters.ts'
+import { countReached, LISTED } from '../server/src/reports/counters.ts'
 
 // Messages that have come to their ends, written by SQL: in the order of their acceptance, evenly over ten days, with a month's border in the
 // middle of them. What becomes of one depends on its number alone, so that every run has the same rows.
@@ -137,7 +137,7 @@ const EVENTS = Object.entries({
   'sms-skipped': 'skipped_at',
 })
   .map(([kind, at]) => {
-    const listed = kind === 'sms-skipped' ? 'null::uuid, null' : 'campaign_id, recipient'
+    const listed = kind === 'sms-skipped' ? 'null::uuid, null' : LISTED
     return `select id, account_id, '${kind}', ${at}, ${REASONS.get(kind) ?? 'null'}, ${listed} from made where ${at} is not null`
   })
   .join(' union all ')

@@ -212,7 +212,7 @@ export async function measureExports(scene: Scene, herald: HeraldProcess, rounds
   }
   const peakMiB = stopWatching()
   process.stdout.write('\n')
-  const head = ['', 'rows a second', 'MiB a second', 'of the bare COPY', 'each round', 'CPU µs: PostgreSQL', 'service']
+  const head = ['', 'rows a second', 'MiB a second', 'of the bare COPY', 'each round', 'CPU µs: database', 'service']
   printTable(
     head,
     all.flatMap((ways) => ways.map((way) => row(way, ways[0] as Way, scene.messages))),

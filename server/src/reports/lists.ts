@@ -56,22 +56,25 @@ export const ACTION_LIST: ListDefinition<'occurredAt' | 'recipient' | 'action' |
 }
 
 /** The rows that a list is of. By time, they have an index on `at`, or their ids are in its order. */
-type Source = { select: string; from: string; id: string; at: string }
+type Source = { select: string; columns: string; from: string; id: string; at: string }
 
 const EVENTS: Source = {
   select: `message_id as "messageId", recipient, occurred_at as "occurredAt", reason`,
+  columns: 'message_id, recipient, occurred_at, reason',
   from: 'message_events',
   id: 'message_id',
   at: 'occurred_at',
 }
 const ACCEPTED: Source = {
   select: `id as "messageId", recipient, accepted_at as "occurredAt", null as reason`,
+  columns: 'id, recipient, accepted_at',
   from: 'messages',
   id: 'id',
   at: 'accepted_at',
 }
 const ACTIONS: Source = {
   select: `id as "actionId", message_id as "messageId", recipient, kind as action, button_id as "buttonId", text, payload, url, occurred_at as "occurredAt"`,
+  columns: '*',
   from: 'recipient_actions',
   id: 'id',
   at: 'occurred_at',
@@ -101,7 +104,7 @@ async function listAccepted(db: Pool, accountId: number, campaignId: string, { s
   const campaign = await requireCampaign(db, accountId, campaignId)
   const [firstId, endId] = idsOf(query)
   const within = { ...campaign, firstId: later(firstId, campaign.firstId), endId: earlier(endId, campaign.endId) }
-  return page.answer(await readRows<ReachedRecipient>(db, { ...ACCEPTED, accountId, campaign: within }, query, page))
+  return page.answer(await readRows<ReachedRecipient>(db, { ...ACCEPTED, accountId, campaign: within }, byId, page))
 }
 
 /** What the recipients of a campaign did. */
@@ -141,11 +144,19 @@ async function readRows<Row extends object>(db: Pool, wanted: Wanted, query: Lis
   return (await db.query<Row>(byTime(wanted, page), values)).rows
 }
 
-/** A stretch of the index, wherever it begins. */
-const byTime = (wanted: Wanted, { condition, orderBy }: Page) => `
-  select ${wanted.select} ${rowsOf(wanted)}
-    and ${wanted.at} >= $5::date::timestamp at time zone 'UTC' and ${wanted.at} < ($6::date + 1)::timestamp at time zone 'UTC' and ${condition}
+/**
+ * A stretch of the index, wherever it begins. Where a cursor says that, the end of the range on its side is only looked at: of two such
+ * conditions PostgreSQL 18 begins at the wrong one, and walks to the other, half a second in a list of a million.
+ */
+const byTime = (wanted: Wanted, { condition, orderBy, values }: Page) => {
+  const { at } = wanted
+  const isDescending = / desc\b/.test(orderBy)
+  const since = values.length > 0 && !isDescending ? `utc_day(${at}) >= $5::date` : `${at} >= $5::date::timestamp at time zone 'UTC'`
+  const before = values.length > 0 && isDescending ? `utc_day(${at}) <= $6::date` : `${at} < ($6::date + 1)::timestamp at time zone 'UTC'`
+  return `
+  select ${wanted.select} ${rowsOf(wanted)} and ${since} and ${before} and ${condition}
   order by ${orderBy} limit $7`
+}
 
 /** The next few of each day of the range that has any, and of those the next few: what it costs grows with the days, and not with what there is. */
 const byDay = (wanted: Wanted, { condition, orderBy }: Page) => {
@@ -158,7 +169,7 @@ const byDay = (wanted: Wanted, { condition, orderBy }: Page) => {
     select later.day from days, lateral (select ${day} as day ${rows} and ${day} > days.day and ${day} <= $6::date order by 1 limit 1) as later
   )
   select ${wanted.select} from days, lateral (
-    select * ${rows} and ${day} = days.day and ${condition} order by ${orderBy} limit $7
+    select ${wanted.columns} ${rows} and ${day} = days.day and ${condition} order by ${orderBy} limit $7
   ) as page
   order by ${orderBy} limit $7`
 }
