@@ -30,15 +30,17 @@ import {
 
 const ROUNDS = isFull ? 20 : 1
 const NODES = 2
-const SENDERS = isFull ? 8 : 2
+const SENDERS = isFull ? 4 : 2
 const QUIET_MESSAGES = 3
 const PATIENCE_MS = 60_000
 
 // A PostgreSQL of its own: one of its processes is killed, upon which it ends all others and recovers.
 const server = await startPostgres()
 const pool = createPool({ connectionString: server.url }, () => {})
+// Of thousands of messages a comparison takes longer than the service's statements may.
+const patient = new pg.Pool({ connectionString: server.url }).on('error', () => {})
 after(async () => {
-  await pool.end()
+  await Promise.all([pool.end(), patient.end()])
   await server.stop()
 })
 await migrate(pool)
@@ -84,12 +86,12 @@ let looks = 0
 async function lookOnAndOn(): Promise<void> {
   while (!isOver) {
     try {
-      await assertAllCounted(pool)
+      await assertAllCounted(patient)
       looks += 1
     } catch (error) {
       if (!isUnavailable(error)) throw error
     }
-    await sleep(20)
+    await sleep(100)
   }
 }
 
@@ -197,7 +199,7 @@ async function endFolds(fate: string): Promise<void> {
   say(`${fate}: ${held.length} folds were held, with ${rows[0]?.changes} changes in all; nothing was lost or counted twice`)
 }
 
-test(`folds that are ended in the middle, ${ROUNDS} times each by ${Object.keys(FATES).join(', ')}: no count is lost, none is doubled`, async () => {
+test(`folds that are ended in the middle, ${ROUNDS === 1 ? 'once' : `${ROUNDS} times`} each by ${Object.keys(FATES).join(', ')}: no count is lost, none is doubled`, async () => {
   const beside = Promise.all([sendOnAndOn(), lookOnAndOn()])
   beside.catch(() => {})
   try {
@@ -213,8 +215,8 @@ test(`folds that are ended in the middle, ${ROUNDS} times each by ${Object.keys(
   }
   await beside
   const reader = { ...busy, read: (id: string) => (senders.get(id) as MessageCaller).read(id) }
-  await assertDeliveredOnce({ pool, simulator }, reader, ids)
-  const compared = await assertAllCounted(pool)
+  await assertDeliveredOnce({ pool: patient, simulator }, reader, ids)
+  const compared = await assertAllCounted(patient)
   assert.ok(compared >= 8 && looks > 10, `${compared} counters, ${looks} looks`)
   say(`${ids.length} messages, ${compared} counters, ${looks} looks meanwhile`)
 })

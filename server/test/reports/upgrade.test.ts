@@ -204,6 +204,8 @@ describe('the upgrade of a database that has messages', () => {
     const counted = [...toBe(await readCounted(pool, ACCOUNT), 1), ...toBe(await readCounted(pool, OTHER), 2)]
     assert.deepEqual(new Map(counted), new Map([...expected].toSorted(([a], [b]) => (a < b ? -1 : 1))))
     assert.ok((await assertAllCounted(pool)) > 100)
+    const ofTests = `select from message_events e join messages m on m.id = e.message_id where m.test and e.kind in ('clicked', 'replied', 'opted-out')`
+    assert.equal((await pool.query(ofTests)).rowCount, 0)
   })
 
   test('goes on from there: what comes after it is added, and what was counted is not counted again', async () => {

@@ -36,6 +36,9 @@ export async function createTestDatabase({ empty = false, uncounted }: DatabaseO
   return { url, pool }
 }
 
+const ANYTHING =
+  '(select from messages limit 1) union all (select from report_counts limit 1) union all (select from report_changes limit 1) limit 1'
+
 /**
  * Not thrown: what a test has registered to run after this, such as the end of its services, would not run, and the file would never end. The
  * services may go on meanwhile, since all is compared as of one moment.
@@ -44,8 +47,11 @@ async function checkCounted(url: string): Promise<void> {
   const client = new pg.Client(url)
   try {
     await client.connect()
-    const { rowCount } = await client.query(`select from pg_tables where schemaname = 'public' and tablename = 'report_counts'`)
-    if (rowCount === 1) await assertAllCounted(client)
+    const { rowCount: hasSchema } = await client.query(`select from pg_tables where schemaname = 'public' and tablename = 'report_counts'`)
+    if (hasSchema === 0) return
+    // Many have nothing to compare, and 25 ms are much for that.
+    const { rowCount: hasAny } = await client.query(ANYTHING)
+    if (hasAny === 1) await assertAllCounted(client)
   } catch (error) {
     console.error(
       `After the tests, ${(error as Error).message}\nIf it is they who write or move messages by hand: createTestDatabase({ uncounted })`,

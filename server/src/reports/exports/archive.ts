@@ -5,8 +5,9 @@ import { type Aggregations, type Period, readAggregations } from '../aggregation
 import { requireCampaign } from '../campaign.ts'
 import { readSummary, type Summary } from '../summary.ts'
 import { openCopy, type Source } from './copy.ts'
-import { chooseSmsRead, copyActions, copyRecipients } from './rows.ts'
+import { chooseReading, copyActions, copyRecipients } from './rows.ts'
 
+// A million messages (207 MB) become 31 MB for 4.9 s of the processor in all, 27 MB for 7.6 s at level 6.
 const COMPRESSION_LEVEL = 1
 
 /** All four files are read in one transaction, and so are of one moment: what one of them counts, the others list. */
@@ -15,7 +16,7 @@ export async function openArchive(client: pg.ClientBase, accountId: number, camp
   const campaign = await requireCampaign(client, accountId, campaignId)
   const summary = await readSummary(client, accountId, campaign.id, {})
   const aggregations = await readAggregations(client, accountId, campaign.id, {}, 'day')
-  const sms = await chooseSmsRead(client, summary.accepted, campaign)
+  const reading = await chooseReading(client, summary.accepted, campaign)
 
   const zip = new ZipFile()
   const body = zip.outputStream as Readable
@@ -32,7 +33,7 @@ export async function openArchive(client: pg.ClientBase, accountId: number, camp
         void file.isRead.then(whenRead)
         give(null, file.body)
       })
-    add('recipients.csv', copyRecipients(accountId, campaign, sms), () => {})
+    add('recipients.csv', copyRecipients(accountId, campaign, reading), () => {})
     add('actions.csv', copyActions(campaign), resolve)
   })
   zip.end()

@@ -10,7 +10,7 @@ import { answerExport, type Exporting, type Times } from './answer.ts'
 import { openArchive } from './archive.ts'
 import { openCopy } from './copy.ts'
 import { createPlaces } from './places.ts'
-import { boundsOf, chooseSmsRead, copyMessages } from './rows.ts'
+import { boundsOf, chooseReading, copyMessages } from './rows.ts'
 import { CSV_TYPE, OPERATIONS, ZIP_TYPE } from './schemas.ts'
 
 // What a client takes shows when a system's buffer has room again, which can be 4 MB: 30 s cut off who took 20 KB in a second.
@@ -37,8 +37,8 @@ export const exportRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; times?: Times
     const { accountId } = callerOf(request)
     return await answerExport(reply, exporting, accountId, async (client) => {
       const { accepted } = await readSummary(client, accountId, undefined, request.query)
-      const sms = await chooseSmsRead(client, accepted, boundsOf(request.query))
-      const source = openCopy(client, copyMessages(accountId, request.query, sms))
+      const reading = await chooseReading(client, accepted, boundsOf(request.query))
+      const source = openCopy(client, copyMessages(accountId, request.query, reading))
       return { ...source, contentType: CSV_TYPE, name: messagesFile(request.query) }
     })
   })

@@ -1,0 +1,153 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { after } from 'node:test'
+import pg from 'pg'
+import { loadConfig } from '../../../src/config.ts'
+import { createExportPool, type Pool } from '../../../src/db/pool.ts'
+import { answerErrors } from '../../../src/http/error-answers.ts'
+import { createServer, listeningUrl } from '../../../src/http/server.ts'
+import type { Times } from '../../../src/reports/exports/answer.ts'
+import { openCopy } from '../../../src/reports/exports/copy.ts'
+import { exportRoutes } from '../../../src/reports/exports/routes.ts'
+import { logger } from '../../delivery/support.ts'
+import { until } from '../../support/until.ts'
+
+// Exports whose clients stop reading or leave, and what the database does for them meanwhile.
+
+export type Sender = { accountId: number; agentId: string }
+
+/** A whole export. */
+export async function fetchExport(url: string, authorization: string): Promise<{ status: number; headers: Headers; bytes: Buffer }> {
+  const response = await fetch(url, { headers: { authorization } })
+  return { status: response.status, headers: response.headers, bytes: Buffer.from(await response.arrayBuffer()) }
+}
+
+/** What a statement writes, read at once. */
+export async function readCopy(pool: Pool, statement: string): Promise<string> {
+  const connections = createExportPool(pool)
+  const client = await connections.connect()
+  const pieces: Buffer[] = await openCopy(client, statement).body.toArray()
+  client.release(true)
+  await connections.end()
+  return Buffer.concat(pieces).toString()
+}
+
+/** How an answer ended. */
+export type Ending = { is: 'whole' | 'broken'; bytes: number }
+
+/** Asks for an export, and reads nothing of it until told to. `answer` fails where the connection breaks before there is one. */
+export function openExport(url: string, authorization: string) {
+  const request = httpRequest(url, { headers: { authorization }, agent: false })
+  const { promise: closed, resolve: close } = Promise.withResolvers<void>()
+  const answer = new Promise<IncomingMessage>((resolve, reject) => {
+    request.on('error', reject)
+    request.on('response', (response) => {
+      response.on('error', () => {})
+      response.on('close', close)
+      resolve(response)
+    })
+  })
+  // A test that does not look at it need not hear of it.
+  answer.catch(() => {})
+  request.end()
+  return {
+    answer,
+    /** Reads all there is. */
+    ending: async (): Promise<Ending> => {
+      const response = await answer
+      let bytes = 0
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+      })
+      await closed
+      return { is: response.complete && response.readableEnded ? 'whole' : 'broken', bytes }
+    },
+    /** As one whose process ends. */
+    leave: () => request.destroy(),
+  }
+}
+
+export type Activity = { pid: number; state: string; waitsFor: string | null }
+
+/** What the database is doing for exports. */
+export async function exportActivity(pool: Pool): Promise<Activity[]> {
+  const { rows } = await pool.query<Activity>(
+    `select pid, state, wait_event as "waitsFor" from pg_stat_activity where datname = current_database() and application_name = 'herald-export'`,
+  )
+  return rows
+}
+
+/** Until all exports have written what they can. */
+export async function untilStalled(pool: Pool, count = 1): Promise<Activity[]> {
+  return await until(`${count} exports wait for their clients`, async () => {
+    const stalled = (await exportActivity(pool)).filter(({ waitsFor }) => waitsFor === 'ClientWrite')
+    return stalled.length === count ? stalled : undefined
+  })
+}
+
+/** Whatever an export was doing ends at once; seconds are for a machine that others use. */
+export async function untilNothingRuns(pool: Pool): Promise<void> {
+  await until('the database does nothing for exports', async () => (await exportActivity(pool)).length === 0, 5_000)
+}
+
+/** Until exports wait for what `whileLocked` holds. */
+export async function untilBlocked(pool: Pool, count = 1): Promise<Activity[]> {
+  return await until(`${count} exports wait for a lock`, async () => {
+    const blocked = (await exportActivity(pool)).filter(({ waitsFor }) => waitsFor === 'relation')
+    return blocked.length === count ? blocked : undefined
+  })
+}
+
+/** Nobody gets at the table while `work` goes on. */
+export async function whileLocked<T>(databaseUrl: string, table: string, work: () => Promise<T>): Promise<T> {
+  const client = new pg.Client(databaseUrl)
+  await client.connect()
+  try {
+    await client.query(`begin; lock table ${table} in access exclusive mode`)
+    return await work()
+  } finally {
+    await client.end()
+  }
+}
+
+/** The routes alone, with other times than the service's; whose export it is stands in a header. */
+export async function startExports(pool: Pool, times?: Times): Promise<string> {
+  const app = createServer(loadConfig({}), logger)
+  answerErrors(app)
+  app.addHook('onRequest', async (request) => {
+    request.caller = { accountId: Number(request.headers.authorization), integrationKey: '', modules: ['rcs'] }
+  })
+  await app.register(exportRoutes, { pool, prefix: '/v1', ...(times && { times }) })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  after(() => app.close())
+  return listeningUrl(app)
+}
+
+// Together more than a system keeps for a client who does not read: 4 MB where these were measured.
+const VOLUME_ROWS = 5_000
+const VOLUME_TEXT = `(select string_agg(encode(sha512((n || ' ' || part)::bytea), 'base64'), '') from generate_series(1, 17) as part)`
+
+/** Failed messages of 1.6 kB, whose texts hardly get smaller in an archive: as many of no campaign, and of this one. */
+export async function writeVolume(databaseUrl: string, { accountId, agentId }: Sender, campaignId: string): Promise<void> {
+  // Not by the pool, whose statements may take 3.5 s.
+  const client = new pg.Client(databaseUrl)
+  await client.connect()
+  await client.query(
+    `insert into messages (id, account_id, agent_id, recipient, status, basic, test, content, expires_at, failed_at, failure_reason, failure_description, campaign_id)
+     select ((select left(uuid_v7()::text, 24)) || lpad(to_hex(n * 2 + kind), 12, '0'))::uuid, $1, $2, '+48' || 500000000 + n, 'FAILED', false, false, '{}',
+       now() + interval '1 day', now(), 'REJECTED', text, case kind when 1 then $3::uuid end
+     from (select n, ${VOLUME_TEXT} as text from generate_series(1, $4::int) as n) as texts, generate_series(0, 1) as kind`,
+    [accountId, agentId, campaignId, VOLUME_ROWS],
+  )
+  await client.end()
+}
+
+/** A campaign that has started, with no message. */
+export async function writeCampaign(pool: Pool, { accountId, agentId }: Sender): Promise<string> {
+  const { rows } = await pool.query<{ id: string }>(
+    `with content as (insert into contents (account_id, basic, message) values ($1, false, '{"type":"MESSAGE","content":"Hello"}') returning id)
+     insert into campaigns (id, account_id, agent_id, name, group_numbers, basic, content_id, status, scheduled_at, started_at, made_at)
+     select uuid_v7(), $1, $2, 'Large', '{1}', false, id, 'RUNNING', now(), now(), now() from content returning id`,
+    [accountId, agentId],
+  )
+  return rows[0]?.id as string
+}
