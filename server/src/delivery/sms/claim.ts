@@ -1,7 +1,7 @@
 import type { SmsCarrier } from '../../carriers/carrier.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
-import { nextTurn, TURNS_AHEAD_MS, waitMs } from '../claim.ts'
+import { CLOCK, nextTurn, TURNS_AHEAD_MS, waitMs } from '../claim.ts'
 import type { SkipReason } from '../failures.ts'
 
 /** An SMS that a worker took up. It alone may submit it, once, and write down what came of it. */
@@ -111,7 +111,7 @@ const JUDGEMENT = `
   end`
 
 const CLAIM = `
-  with recursive lane as (
+  with recursive ${CLOCK}, lane as (
     (select account_id, priority, campaign_id, due_at from sms_queue order by account_id, priority, campaign_id, due_at limit 1)
     union all
     select next.*
@@ -164,9 +164,10 @@ const CLAIM = `
     select j.*, ${nextTurn(LONGEST_SMS_SECONDS)} + coalesce(sum(parts) filter (where judgement = 'go') over (
       order by j.priority, j.account_turn, j.due_at, j.message_id, j.copy rows between unbounded preceding and 1 preceding
     ), 0) * (interval '1 second' / $6::float8) as turn_at
-    from judged j, carrier_paces p where p.carrier = $1
+    from judged j, carrier_paces p, clock where p.carrier = $1
   ), claimed as materialized (
-    select * from turned where judgement <> 'go' or not $8 and ($6 is null or turn_at <= now() + $7 * interval '1 millisecond')
+    select turned.* from turned, clock
+    where judgement <> 'go' or not $8 and ($6 is null or turn_at <= clock.at + $7 * interval '1 millisecond')
   ), updated as (
     update sms_queue q set
       lease = $3,
