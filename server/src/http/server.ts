@@ -3,6 +3,7 @@ import { type FastifyInstance, fastify, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { answerBrokenRequest, newRequestId } from './error-answers.ts'
+import { buildSerializer } from './serialization.ts'
 import { buildValidator } from './validation.ts'
 
 export type Timeouts = { headersMs: number; requestMs: number; keepAliveMs: number }
@@ -37,8 +38,8 @@ export function createServer(config: Config, logger: Logger, timeouts: Timeouts 
     return503OnClosing: false,
     trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false,
     clientErrorHandler: answerBrokenRequest,
-    // Not setValidatorCompiler: Fastify forgets that in every scope that adds a schema. Its type here fits only its own compiler.
-    schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
+    // Not setValidatorCompiler: Fastify forgets that in every scope that adds a schema. The type of the validator fits only its own.
+    schemaController: { compilersFactory: { buildValidator: buildValidator as never, buildSerializer } },
     routerOptions: { maxParamLength: HEADER_LIMIT_BYTES },
     rewriteUrl: ({ url = '/' }) => routableUrl(url),
   }) as unknown as FastifyInstance

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { generateFiles } from '../../scripts/generate.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -53,4 +54,16 @@ test('every reference in the document leads somewhere', () => {
     const target = (pointer as string).split('/').reduce((value, key) => value?.[key], document)
     assert.ok(target, String(pointer))
   }
+})
+
+test('every schema in the document is one', () => {
+  const judge = new Ajv2020()
+  const schemas: object[] = Object.values(document.components.schemas)
+  JSON.stringify(document, (key, value) => {
+    if (key === 'schema') schemas.push(value)
+    return value
+  })
+  assert.ok(schemas.length > 100, `${schemas.length}`)
+  for (const schema of schemas) assert.ok(judge.validateSchema(schema), JSON.stringify({ schema, errors: judge.errors }))
+  assert.ok(!judge.validateSchema({ type: 'sting' }))
 })

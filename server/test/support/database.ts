@@ -25,7 +25,8 @@ export type DatabaseOptions = {
 /** A database of one's own, with the schema and no rows; gone when the test file ends, which fails where reports would have counted wrong. */
 export async function createTestDatabase({ empty = false, uncounted }: DatabaseOptions = {}): Promise<TestDatabase> {
   const name = `herald_test_${randomBytes(8).toString('hex')}`
-  await asAdmin(`create database ${name} template ${empty ? 'template0' : TEMPLATE}`)
+  // Copied as files: 25 ms instead of 60, since nothing of it goes through the log.
+  await asAdmin(`create database ${name} template ${empty ? 'template0' : TEMPLATE} strategy file_copy`)
   const url = databaseUrl(name)
   const pool = createPool({ connectionString: url }, () => {})
   after(async () => {
