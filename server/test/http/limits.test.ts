@@ -16,6 +16,16 @@ const statusOf = async (url: string, method: string, authorization: string, head
   (await call(url, { method, authorization, headers })).status
 const times = <T>(count: number, make: () => Promise<T>) => Promise.all(Array.from({ length: count }, make))
 
+// One of each kind that trusts nobody, and one that trusts this machine as a proxy. Where nothing else is said, the database counts.
+const start = (env: Record<string, string>) => startTestService({ HERALD_DATABASE_URL, ...env }, { roles: ['api'] })
+const nodes = {
+  memory: {
+    plain: await start({ HERALD_LIMITS: 'memory' }),
+    proxied: await start({ HERALD_LIMITS: 'memory', HERALD_TRUST_PROXY: '127.0.0.0/8' }),
+  },
+  database: { plain: await start({ HERALD_LIMITS: 'database' }), proxied: await start({ HERALD_TRUST_PROXY: '127.0.0.1' }) },
+}
+
 /** POST /messages, so many times within one second, by a caller of its own. On a machine too busy for that it is tried again. */
 async function burst(url: string | (() => string), count: number) {
   for (let attempt = 0; attempt < 10; attempt += 1) {
@@ -30,12 +40,11 @@ async function burst(url: string | (() => string), count: number) {
   throw new Error(`${count} requests never fitted into a second`)
 }
 
-for (const store of ['memory', 'database']) {
+for (const store of ['memory', 'database'] as const) {
   describe(`the limits, counted in the ${store}`, () => {
-    const started = startTestService({ HERALD_DATABASE_URL, HERALD_LIMITS: store })
+    const { url } = nodes[store].plain
 
     test('30 other requests pass in a minute and the 31st does not, whichever endpoints they are', async () => {
-      const { url } = await started
       const { authorization } = await createCaller(pool)
       const answers = await times(15, () => statusOf(`${url}/v1/agents`, 'GET', authorization))
       answers.push(...(await times(15, () => statusOf(`${url}/v1/nowhere`, 'POST', authorization))))
@@ -45,7 +54,6 @@ for (const store of ['memory', 'database']) {
     })
 
     test('of 36 to 80 POST /messages within a second exactly 35 pass, and 35 more a second later', async () => {
-      const { url } = await started
       for (const sent of [36, 80]) {
         const { authorization, answers, endedAt } = await burst(url, sent)
         assert.equal(answers.filter(({ status }) => status !== 429).length, 35)
@@ -57,7 +65,6 @@ for (const store of ['memory', 'database']) {
     })
 
     test('callers do not spend one another\u2019s quota, nor do two keys of one account', async () => {
-      const { url } = await started
       const [one, two] = [await createCaller(pool), await createCaller(pool)]
       const { integrationKey, secret } = await createKey(pool, one.accountId)
       await times(31, () => statusOf(`${url}/v1/agents`, 'GET', one.authorization))
@@ -67,7 +74,6 @@ for (const store of ['memory', 'database']) {
     })
 
     test('a forged X-Forwarded-For changes nothing', async () => {
-      const { url } = await started
       const { authorization } = await createCaller(pool)
       let sent = 0
       const answers = await times(31, () => {
@@ -78,7 +84,6 @@ for (const store of ['memory', 'database']) {
     })
 
     test('every answer under /v1 carries RateLimit-Policy and RateLimit, counting down', async () => {
-      const { url } = await started
       const { authorization } = await createCaller(pool)
       for (const [left, path, method] of [
         [29, '/agents', 'GET'],
@@ -102,7 +107,7 @@ for (const store of ['memory', 'database']) {
     })
 
     test('the 31st wrong credentials in a minute from an address get 429; right ones pass all the same', async () => {
-      const { url } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMITS: store, HERALD_TRUST_PROXY: '127.0.0.1' })
+      const { url } = nodes[store].proxied
       const { authorization } = await createCaller(pool)
       const from = { 'x-forwarded-for': `192.0.2.${store.length}` }
       const wrong = await times(40, () => call(`${url}/v1/agents`, { headers: from }))
@@ -115,11 +120,11 @@ for (const store of ['memory', 'database']) {
 }
 
 test('two nodes that count in the database share one window: of 36 POST /messages to both within a second 35 pass, of 31 others 30', async () => {
-  const nodes = await times(2, () => startTestService({ HERALD_DATABASE_URL }))
+  const both = [nodes.database.plain, nodes.database.proxied]
   let next = 0
   const eitherNode = () => {
     next += 1
-    return nodes[next % 2]?.url as string
+    return both[next % 2]?.url as string
   }
   const { answers } = await burst(eitherNode, 36)
   assert.equal(answers.filter(({ status }) => status === 429).length, 1)
@@ -129,7 +134,7 @@ test('two nodes that count in the database share one window: of 36 POST /message
 })
 
 test('behind a trusted proxy the address is the one that the proxy saw; what the client wrote before it does not count', async () => {
-  const { url } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMITS: 'memory', HERALD_TRUST_PROXY: '127.0.0.0/8' })
+  const { url } = nodes.memory.proxied
   const { authorization } = await createCaller(pool)
   let sent = 0
   const forged = await times(31, () => {

@@ -85,8 +85,8 @@ export async function untilStalled(pool: Pool, count = 1): Promise<Activity[]> {
 }
 
 /** Whatever an export was doing ends at once; seconds are for a machine that others use. */
-export async function untilNothingRuns(pool: Pool): Promise<void> {
-  await until('the database does nothing for exports', async () => (await exportActivity(pool)).length === 0, 5_000)
+export async function untilNothingRuns(pool: Pool, withinMs = 5_000): Promise<void> {
+  await until('the database does nothing for exports', async () => (await exportActivity(pool)).length === 0, withinMs)
 }
 
 /** Until exports wait for what `whileLocked` holds. */

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createTestDatabase } from '../support/database.ts'
 import { call } from '../support/service.ts'
-import { assertNoSuchTemplate, noTemplates, startTemplateService, TEXT } from '../support/templates.ts'
-
-const { url, newCaller } = await startTemplateService(await createTestDatabase())
+import { assertNoSuchTemplate, noTemplates, TEXT } from '../support/templates.ts'
+import { newCaller, url } from './templates-service.ts'
 
 describe('GET /templates/{id}', () => {
   test('is protected', async () => {

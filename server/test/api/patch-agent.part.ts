@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { activateAgent } from '../../src/agents/agents.ts'
-import { createTestDatabase } from '../support/database.ts'
-import { call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
-
-const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
-const { url } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMIT_OTHERS_PER_MINUTE: '1000' })
+import { call, createAssignedAgent, createCaller } from '../support/service.ts'
+import { pool, url } from './templates-service.ts'
 
 async function setUp() {
   const caller = await createCaller(pool)

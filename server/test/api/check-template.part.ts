@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createTestDatabase } from '../support/database.ts'
 import { call } from '../support/service.ts'
-import { sending, startTemplateService, TEXT } from '../support/templates.ts'
-
-const database = await createTestDatabase()
-const { url, newCaller } = await startTemplateService(database)
+import { sending, TEXT } from '../support/templates.ts'
+import { newCaller, url } from './templates-service.ts'
 
 describe('POST /templates/check', () => {
   test('is protected', async () => {

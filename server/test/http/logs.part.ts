@@ -65,7 +65,7 @@ describe('the log', () => {
     const { type, message, frames } = describeError(error) as { type: string; message: string; frames: string[] }
     assert.equal(type, 'TypeError')
     assert.equal(message, 'can not send hs_*** to +48***22 at 12:30')
-    assert.ok(frames.some((frame) => frame.includes('logs.test.ts')))
+    assert.ok(frames.some((frame) => frame.includes('logs.part.ts')))
     assert.equal(maskSecrets('hk_A:hs_B whsec_C+/= 1234567'), 'hk_***:hs_*** whsec_*** 12***67')
     assert.deepEqual(describeError('CANARY'), { type: 'string' })
   })

@@ -7,7 +7,7 @@ import { call, createCaller, startTestService } from '../support/service.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const env = { HERALD_DATABASE_URL, HERALD_LIMIT_OTHERS_PER_MINUTE: '100000' }
-const [one, two] = [await startTestService(env), await startTestService(env)]
+const [one, two] = [await startTestService(env, { roles: ['api'] }), await startTestService(env, { roles: ['api'] })]
 
 const get = (url: string, authorization?: string) => call(`${url}/v1/agents`, authorization === undefined ? {} : { authorization })
 

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { assignAgent } from '../../src/agents/agents.ts'
-import { createTestDatabase } from '../support/database.ts'
-import { call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
-
-const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
-const { url } = await startTestService({ HERALD_DATABASE_URL })
+import { call, createAssignedAgent, createCaller } from '../support/service.ts'
+import { pool, url } from './templates-service.ts'
 
 describe('GET /agents', () => {
   test('is protected', async () => {

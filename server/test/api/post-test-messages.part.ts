@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createTestDatabase } from '../support/database.ts'
-import { countRows, type MessageCaller, NOTHING, startMessageService, UUID_V7 } from '../support/messages.ts'
+import { countRows, type MessageCaller, NOTHING, UUID_V7 } from '../support/messages.ts'
 import { call, createCaller } from '../support/service.ts'
 import { sending, TEXT } from '../support/templates.ts'
-
-const database = await createTestDatabase()
-const { pool } = database
-const { url, newCaller } = await startMessageService(database)
+import { newCaller, pool, url } from './messages-service.ts'
 
 // One whose requests are all refused.
 const refused = await newCaller()

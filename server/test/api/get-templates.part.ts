@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTemplate } from '../../src/templates/templates.ts'
-import { createTestDatabase } from '../support/database.ts'
 import { call } from '../support/service.ts'
-import { startTemplateService, TEXT, type TemplateCaller } from '../support/templates.ts'
-
-const database = await createTestDatabase()
-const { pool } = database
-const { url, newCaller } = await startTemplateService(database)
+import { TEXT, type TemplateCaller } from '../support/templates.ts'
+import { newCaller, pool, url } from './templates-service.ts'
 
 type Item = { id: number; name: string; createdAt: string }
 

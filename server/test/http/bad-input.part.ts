@@ -5,7 +5,7 @@ import { parseAnswer, rawConnection } from '../support/raw.ts'
 import { call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
-const { url } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMIT_OTHERS_PER_MINUTE: '1000' })
+const { url } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMIT_OTHERS_PER_MINUTE: '1000' }, { roles: ['api'] })
 const caller = await createCaller(pool)
 const agentId = await createAssignedAgent(pool, caller.accountId)
 

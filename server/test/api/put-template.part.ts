@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createTestDatabase } from '../support/database.ts'
 import { call } from '../support/service.ts'
-import { assertNoSuchTemplate, noTemplates, sending, startTemplateService, TEXT } from '../support/templates.ts'
-
-const database = await createTestDatabase()
-const { pool } = database
-const { url, newCaller } = await startTemplateService(database)
+import { assertNoSuchTemplate, noTemplates, sending, TEXT } from '../support/templates.ts'
+import { newCaller, pool, url } from './templates-service.ts'
 
 const REPLACEMENT = { name: 'New', basic: false, status: 'APPROVED', message: { type: 'MESSAGE', content: 'New' } }
 

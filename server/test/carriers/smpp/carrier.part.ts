@@ -199,7 +199,9 @@ describe('the SMPP carrier, against a server made with the npm package', () => {
     assert.ok(carrier.log().split('\n').length > 3)
   })
 
-  test('with TLS, only a network that can prove its name is spoken to', async () => {
+  test('with TLS, only a network that can prove its name is spoken to', async (t) => {
+    const known = tls.getCACertificates('default')
+    t.after(() => tls.setDefaultCACertificates(known))
     const key = readFileSync(new URL('../../support/tls/key.pem', import.meta.url))
     const cert = readFileSync(new URL('../../support/tls/cert.pem', import.meta.url))
     const { port } = await startForeignServer(

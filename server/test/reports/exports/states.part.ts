@@ -10,17 +10,13 @@ import fc from 'fast-check'
 import { visitLink } from '../../../src/links/links.ts'
 import { requireCampaign } from '../../../src/reports/campaign.ts'
 import { boundsOf, chooseReading, copyMessages, copyRecipients, type Reading } from '../../../src/reports/exports/rows.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { startMessageService } from '../../support/messages.ts'
 import { type Made, type Making, startCounting } from '../counting.ts'
 import { fetchExport, readCopy } from './clients.ts'
+import { newCaller, pool, url } from './service.ts'
 import { readCsv, readZip } from './support.ts'
 
 // Messages that came to every state in the way they do, as the exports have them.
 
-const database = await createTestDatabase({ uncounted: 'some messages are written by hand' })
-const { pool } = database
-const { url, newCaller } = await startMessageService(database)
 const steps = await startCounting(pool)
 
 type Row = Record<string, string>

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createAgent } from '../../src/agents/agents.ts'
-import { createTestDatabase } from '../support/database.ts'
-import { countRows, NOTHING, newKey, ONE_MESSAGE, RECIPIENT, startMessageService, UUID_V7 } from '../support/messages.ts'
+import { countRows, NOTHING, newKey, ONE_MESSAGE, RECIPIENT, UUID_V7 } from '../support/messages.ts'
 import { type Answer, call, createCaller } from '../support/service.ts'
 import { sending, TEXT } from '../support/templates.ts'
-
-const database = await createTestDatabase()
-const { pool } = database
-const { url, newCaller, log } = await startMessageService(database)
+import { log, newCaller, pool, url } from './messages-service.ts'
 
 // One whose requests are all refused.
 const refused = await newCaller()

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setModules } from '../../src/accounts/accounts.ts'
-import { createTestDatabase } from '../support/database.ts'
 import {
   callerAt,
   countRows,
@@ -14,11 +13,10 @@ import {
   startMessageService,
 } from '../support/messages.ts'
 import type { Answer } from '../support/service.ts'
+import { database, pool } from './messages-service.ts'
 
 // What POST /messages takes as a fallback and what it refuses: each rule of the specification and the contract, at both sides of its bound.
 
-const database = await createTestDatabase()
-const { pool } = database
 const PUBLIC_URL = 'https://s.example'
 // The address, "/l/", and a code of 11 characters.
 const SHORT_LINK_LENGTH = 31

@@ -1,0 +1,4 @@
+import { runParts } from '../../support/parts.ts'
+
+await import('./service.ts')
+await runParts(import.meta.dirname)
