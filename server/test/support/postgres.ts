@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -12,9 +12,19 @@ import { until } from './until.ts'
 // Its data need not outlive the run, so it never waits for the disk: on a busy one that is a third of the time that the tests take.
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', listen_addresses: '', timezone: 'UTC', jit: 'off' }
 
+// A database is 400 files, made and removed 130 times: in memory that takes 25 s less of a core. They were 160 MB at most, at once.
+const MEMORY = '/dev/shm'
+const ROOM_BYTES = 2 * 2 ** 30
+
+function hasRoom(path: string): boolean {
+  if (!existsSync(path)) return false
+  const { bavail, bsize } = statfsSync(path)
+  return bavail * bsize >= ROOM_BYTES
+}
+
 /** A PostgreSQL for this run alone; the one that comes with Herald, but not started as Herald does, which the tests of processes are about. */
 export async function startPostgres(): Promise<{ url: string; stop: () => Promise<void> }> {
-  const dir = mkdtempSync(join(tmpdir(), 'herald-test-'))
+  const dir = mkdtempSync(join(hasRoom(MEMORY) ? MEMORY : tmpdir(), 'herald-test-'))
   const dataDir = join(dir, 'postgres')
   const identity = unprivilegedIdentity(dataDir)
   if (identity !== undefined) chownSync(dir, identity.uid, identity.gid)
