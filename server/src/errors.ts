@@ -38,7 +38,7 @@ export const ERRORS = {
   RCS_INTERNAL: { status: 500, when: 'A fault of the service, logged with the request id.' },
   RCS_UNAVAILABLE: {
     status: 503,
-    when: 'The database is out of reach or the service is shutting down; try again after Retry-After seconds.',
+    when: 'The database is out of reach, the service is shutting down, or it makes as many exports as it can; try again after Retry-After seconds.',
   },
 } as const satisfies Record<string, { status: number; when: string }>
 
