@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { OperatorError } from '../errors.ts'
-import { BEFORE_EVERY_REQUEST, type Executor, type Pool, transaction } from './pool.ts'
+import { BEFORE_EVERY_REQUEST, EXPORTS_NAME, type Executor, type Pool, transaction } from './pool.ts'
 
 type Migration = { name: string; checksum: string; sql: string }
 
@@ -11,6 +11,12 @@ const MIGRATION_LOCK = 0x68726c64
 const UNDEFINED_TABLE = '42P01'
 // The longest that the driver can wait, instead of the seconds that the pool allows a statement.
 const PATIENTLY = { query_timeout: 2 ** 31 - 1 }
+
+// An export of another node holds on to the tables that it reads for as long as its client takes, an hour at most: a migration would wait for
+// that, and all others for the migration. To its client, a broken connection says that the file is not whole.
+const END_EXPORTS = `
+  select pg_terminate_backend(pid) from pg_stat_activity
+  where datname = current_database() and usename = current_user and application_name = '${EXPORTS_NAME}'`
 
 let migrations: Migration[] | undefined
 
@@ -43,6 +49,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
     )
     const { pending, unknown } = compare(await appliedMigrations(tx))
     refuseNewer(unknown)
+    if (pending.length > 0) await tx.query(END_EXPORTS)
     for (const { name, checksum, sql } of pending) {
       await tx.query({ text: sql, ...PATIENTLY })
       await tx.query('insert into schema_migrations (name, checksum) values ($1, $2)', [name, checksum])

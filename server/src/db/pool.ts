@@ -60,6 +60,8 @@ export function createPool(options: ConnectionOptions, onIdleError: (error: Erro
 }
 
 const MOST_EXPORTS = 8
+/** What the database calls them. */
+export const EXPORTS_NAME = 'herald-export'
 
 /**
  * An export reads many rows in the order of an index, and merges tables by it: that takes as long as there is to read, whatever PostgreSQL knows
@@ -79,7 +81,7 @@ export function createExportPool({ options }: Pool): Pool {
   const pool = new pg.Pool({
     ...options,
     max: MOST_EXPORTS,
-    application_name: 'herald-export',
+    application_name: EXPORTS_NAME,
     statement_timeout: 0,
     query_timeout: 0,
     idle_in_transaction_session_timeout: 0,

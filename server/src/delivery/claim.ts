@@ -43,10 +43,11 @@ export type Claim = {
 export const TURNS_AHEAD_MS = 100
 
 /**
- * What turns are given out by: the clock as it stands when the claim begins to look, not `now()`, which was before the statement was planned.
+ * What turns are given out by: the clock as it stands when all candidates are found, not `now()`, which was before the statement was planned.
  * On a busy machine that took 100 ms, and all turns that had passed meanwhile were taken at once.
  */
-export const CLOCK = 'clock as materialized (select clock_timestamp() as at)'
+export const clockAfter = (found: string) =>
+  `clock as materialized (select clock_timestamp() as at from (select count(*) from ${found}) as looked)`
 
 /** When the next turn is free. Further ahead than the slowest rate, one a second, puts it, it is of a clock that was set back since, and means nothing. */
 export const nextTurn = (mostSecondsAhead: number) =>
@@ -91,25 +92,17 @@ export const LANES = `
  * Only small columns: a worker that is stopped while it reads the answer must not hold the lock until its buffers are empty.
  */
 const CLAIM = `
-  with recursive ${CLOCK}, turn as materialized (
-    select ${NEXT_TURN} as starts_at, clock.at + $10 * interval '1 millisecond' as ends_at
-    from clock, carrier_paces where carrier = $1 for update of carrier_paces skip locked
+  with recursive pace as materialized (
+    select free_at from carrier_paces where carrier = $1 for update skip locked
   ), ${LANES}, open_lane as materialized (
     select l.account_id, l.agent_id, l.priority, l.campaign_id, max(s.served_at) over (partition by l.account_id) as served_at, count(*) over () as lanes
     from lane l
     join agents a on a.agent_id = l.agent_id and a.carrier = $1
     join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id
     left join campaigns c on c.id = l.campaign_id
-    where exists (select from turn) and l.due_at <= now() and l.agent_id <> all ($5)
+    where exists (select from pace) and l.due_at <= now() and l.agent_id <> all ($5)
       -- A message is taken back whatever has become of its agent and its campaign.
       and (l.priority = ${PRIORITIES.revoke} or s.active and (l.campaign_id = '${NO_CAMPAIGN}' or c.status = 'RUNNING'))
-  ), agent_turns as materialized (
-    select agent_id, a.starts_at, 1 + floor(extract(epoch from turn.ends_at - a.starts_at) * $9::float8) as turns
-    from turn, (
-      select agent_id, ${NEXT_TURN} as starts_at
-      from clock, agents where $9::float8 is not null and agent_id in (select agent_id from open_lane)
-      order by agent_id for no key update of agents
-    ) as a
   ), candidate as materialized (
     -- Not more of a lane than can be needed; and what has run out is not looked behind, or a million of them would be looked at each time.
     select c.*, l.served_at, row_number() over (partition by c.account_id, c.agent_id order by c.priority, c.due_at) as lane_turn
@@ -121,6 +114,15 @@ const CLAIM = `
       order by q.due_at limit ceil(2.0 * $2::int / l.lanes)::int
     ) as c
     where c.task = 'revoke' or c.expires_at > now()
+  ), ${clockAfter('candidate')}, turn as materialized (
+    select ${NEXT_TURN} as starts_at, clock.at + $10 * interval '1 millisecond' as ends_at from pace, clock
+  ), agent_turns as materialized (
+    select agent_id, a.starts_at, 1 + floor(extract(epoch from turn.ends_at - a.starts_at) * $9::float8) as turns
+    from turn, (
+      select agent_id, ${NEXT_TURN} as starts_at
+      from clock, agents where $9::float8 is not null and agent_id in (select agent_id from open_lane)
+      order by agent_id for no key update of agents
+    ) as a
   ), of_agent as (
     select c.*, row_number() over (partition by c.agent_id order by c.priority, c.lane_turn, c.served_at, c.due_at) as agent_turn
     from candidate c
@@ -161,7 +163,7 @@ const CLAIM = `
     from (select agent_id, max(agent_at) as at from claimed group by agent_id) as last
     where a.agent_id = last.agent_id and last.at is not null
   )
-  select not exists (select from turn) as "isBusy", (select count(*) from candidate) > (select count(*) from claimed) as "isHeldBack",
+  select not exists (select from pace) as "isBusy", (select count(*) from candidate) > (select count(*) from claimed) as "isHeldBack",
     message_id as "messageId", account_id as "accountId", agent_id as "agentId", task, attempts,
     ${waitMs('greatest(agent_at, carrier_at)')} as "waitMs", round(extract(epoch from expires_at - now()) * 1000)::float8 as "expiresInMs"
   from (values (1)) as always left join claimed on true`

@@ -5,7 +5,7 @@ import { before, describe, test } from 'node:test'
 import pg from 'pg'
 import { migrate } from '../../src/db/migrate.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
-import type { Executor } from '../../src/db/pool.ts'
+import { EXPORTS_NAME, type Executor } from '../../src/db/pool.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { NO_CAMPAIGN } from '../../src/messages/states.ts'
 import { recordAction } from '../../src/replies/actions.ts'
@@ -188,6 +188,18 @@ async function writeAllOf(sort: (typeof SORTS)[number], at: number): Promise<voi
 const SUMS = `select sum(delivered)::int as delivered, sum(read)::int as read, sum(clicked)::int as clicked, sum(replied)::int as replied
   from (table report_counts union all table report_changes) as counters`
 
+let exportEndedBy: Error | undefined
+
+/** That of another node, whose client takes its time. */
+async function startExport(): Promise<void> {
+  const client = new pg.Client({ connectionString: url, application_name: EXPORTS_NAME })
+  client.on('error', (error) => {
+    exportEndedBy ??= error
+  })
+  await client.connect()
+  await client.query('begin; lock table messages in access share mode')
+}
+
 describe('the upgrade of a database that has messages', () => {
   before(async () => {
     await applyOlder()
@@ -197,7 +209,12 @@ describe('the upgrade of a database that has messages', () => {
     const nobodys = { account_id: 1, agent_id: 'agent', recipient: PHONE, kind: 'wrote', channel: 'rcs', occurred_at: now }
     await insert(pool, 'recipient_actions', { ...nobodys, message_id: null })
     await insert(pool, 'recipient_actions', { ...nobodys, message_id: newId(Date.now()) })
+    await startExport()
     assert.deepEqual(await migrate(pool), names.slice(older.length))
+  })
+
+  test('breaks off an export that has the messages open, instead of waiting for it with all others behind', () => {
+    assert.match(String(exportEndedBy), /terminating connection/)
   })
 
   test('counts all that has become of them, once each, in its hour, and nothing of test messages', async () => {

@@ -1,7 +1,7 @@
 import type { SmsCarrier } from '../../carriers/carrier.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
-import { CLOCK, nextTurn, TURNS_AHEAD_MS, waitMs } from '../claim.ts'
+import { clockAfter, nextTurn, TURNS_AHEAD_MS, waitMs } from '../claim.ts'
 import type { SkipReason } from '../failures.ts'
 
 /** An SMS that a worker took up. It alone may submit it, once, and write down what came of it. */
@@ -111,7 +111,7 @@ const JUDGEMENT = `
   end`
 
 const CLAIM = `
-  with recursive ${CLOCK}, lane as (
+  with recursive lane as (
     (select account_id, priority, campaign_id, due_at from sms_queue order by account_id, priority, campaign_id, due_at limit 1)
     union all
     select next.*
@@ -160,7 +160,7 @@ const CLAIM = `
     left join lateral (
       select max(c.sent_at) as sent_at from sms_contacts c where c.account_id = q.account_id and c.recipient = q.recipient and not c.is_copy
     ) as last_sms on true
-  ), turned as materialized (
+  ), ${clockAfter('judged')}, turned as materialized (
     select j.*, ${nextTurn(LONGEST_SMS_SECONDS)} + coalesce(sum(parts) filter (where judgement = 'go') over (
       order by j.priority, j.account_turn, j.due_at, j.message_id, j.copy rows between unbounded preceding and 1 preceding
     ), 0) * (interval '1 second' / $6::float8) as turn_at

@@ -32,6 +32,7 @@ export async function answerExport(
   const leave = takePlace(accountId)
   const isOver = closing(reply.raw)
   void isOver.then(leave)
+  limitTimes(reply, times)
   try {
     const client = await connect(connections, isOver)
     const { contentType, name, body, isRead } = await open(client)
@@ -45,7 +46,6 @@ export async function answerExport(
     void isOver.then(() => {
       if (!reply.raw.writableFinished) reply.log.warn({ accountId, ms: Math.round(reply.elapsedTime) }, 'an export did not come to its end')
     })
-    limitTimes(reply, times)
     return await reply.headers({ 'Content-Type': contentType, 'Content-Disposition': `attachment; filename="${name}"` }).send(body)
   } catch (error) {
     // Who has gone needs no answer, and that their statement was ended is no failure.

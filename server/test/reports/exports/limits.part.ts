@@ -77,6 +77,14 @@ test('a stop cuts off those that take longer than its patience, and leaves nothi
   await untilNothingRuns(pool)
 })
 
+test('one that the database does not begin with is cut off, too', async () => {
+  await whileLocked(database.url, 'messages', async () => {
+    const alone = await startExports(pool, { idleMs: 60_000, longestMs: 200 })
+    await assert.rejects(open(alone, { ...caller, authorization: String(caller.accountId) }).answer, /ECONNRESET|socket hang up/)
+    await untilNothingRuns(pool)
+  })
+})
+
 describe('a client that takes nothing', () => {
   for (const [how, times] of [
     ['is cut off after a while', { idleMs: 200, longestMs: 60_000 }],
