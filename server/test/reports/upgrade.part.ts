@@ -4,14 +4,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
 import pg from 'pg'
 import { migrate } from '../../src/db/migrate.ts'
-import { ensurePartitions } from '../../src/db/partitions.ts'
 import { EXPORTS_NAME, type Executor } from '../../src/db/pool.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { NO_CAMPAIGN } from '../../src/messages/states.ts'
 import { recordAction } from '../../src/replies/actions.ts'
 import { CARRIER, receipt } from '../delivery/support.ts'
 import { assertAllCounted, type Counted, readCounted } from '../support/counted.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, makePastMonths } from '../support/database.ts'
 
 // A database of the version before reports, with all that can have become of messages in two months: the upgrade counts it.
 
@@ -38,13 +37,7 @@ async function applyOlder(): Promise<void> {
     const checksum = createHash('sha256').update(sql).digest('hex')
     await pool.query('insert into schema_migrations (name, checksum) values ($1, $2)', [name, checksum])
   }
-  await pool.query(`do $$ declare month timestamp; begin
-    for n in 1..2 loop
-      month := date_trunc('month', now() at time zone 'UTC') - n * interval '1 month';
-      execute format('create table messages_%s partition of messages for values from (%L) to (%L)', to_char(month, 'YYYY_MM'),
-        uuid_v7_from(month at time zone 'UTC'), uuid_v7_from((month + interval '1 month') at time zone 'UTC'));
-    end loop; end $$`)
-  await ensurePartitions(pool)
+  await makePastMonths(pool)
 }
 
 const CAMPAIGN = '01a1e000-0000-7000-8000-000000000001'

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { after } from 'node:test'
 import pg from 'pg'
+import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
 import { assertAllCounted } from './counted.ts'
 
@@ -35,6 +36,17 @@ export async function createTestDatabase({ empty = false, uncounted }: DatabaseO
     await asAdmin(`drop database ${name} with (force)`)
   })
   return { url, pool }
+}
+
+/** A database that is new has this month's partitions and later ones; these are of the two months before. */
+export async function makePastMonths(pool: Pool): Promise<void> {
+  await pool.query(`do $$ declare month timestamp; begin
+    for n in 1..2 loop
+      month := date_trunc('month', now() at time zone 'UTC') - n * interval '1 month';
+      execute format('create table messages_%s partition of messages for values from (%L) to (%L)', to_char(month, 'YYYY_MM'),
+        uuid_v7_from(month at time zone 'UTC'), uuid_v7_from((month + interval '1 month') at time zone 'UTC'));
+    end loop; end $$`)
+  await ensurePartitions(pool)
 }
 
 const ANYTHING =

@@ -12,7 +12,7 @@ import { until } from './until.ts'
 // Its data need not outlive the run, so it never waits for the disk: on a busy one that is a third of the time that the tests take.
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', listen_addresses: '', timezone: 'UTC', jit: 'off' }
 
-// A database is 400 files, made and removed 130 times: in memory that takes 25 s less of a core. They were 160 MB at most, at once.
+// A database is 600 files, made and removed a hundred times: in memory that takes 25 s less of a core. They were 160 MB at most, at once.
 const MEMORY = '/dev/shm'
 const ROOM_BYTES = 2 * 2 ** 30
 

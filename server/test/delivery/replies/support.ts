@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto'
 import { after } from 'node:test'
 import { assignAgent } from '../../../src/agents/agents.ts'
 import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
-import { ensurePartitions } from '../../../src/db/partitions.ts'
 import { createPool, type Pool } from '../../../src/db/pool.ts'
 import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { takeUpReplies } from '../../../src/delivery/replies.ts'
@@ -11,7 +10,7 @@ import { createLogger } from '../../../src/http/log.ts'
 import { ACCEPTED } from '../../../src/messages/accept.ts'
 import { countReached } from '../../../src/reports/counters.ts'
 import { createTemplate } from '../../../src/templates/templates.ts'
-import { createTestDatabase } from '../../support/database.ts'
+import { createTestDatabase, makePastMonths } from '../../support/database.ts'
 import { CARRIER, createSender, type Sender } from '../support.ts'
 
 // A database with two nodes on it, and what people do, as networks tell it.
@@ -19,14 +18,8 @@ import { CARRIER, createSender, type Sender } from '../support.ts'
 export const { url, pool } = await createTestDatabase()
 export const otherNode = createPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
-// Messages of up to 31 days ago, whichever day it is: a database that is new has this month's partition and later ones.
-await pool.query(`do $$ declare month timestamp; begin
-  for n in 1..2 loop
-    month := date_trunc('month', now() at time zone 'UTC') - n * interval '1 month';
-    execute format('create table messages_%s partition of messages for values from (%L) to (%L)', to_char(month, 'YYYY_MM'),
-      uuid_v7_from(month at time zone 'UTC'), uuid_v7_from((month + interval '1 month') at time zone 'UTC'));
-  end loop; end $$`)
-await ensurePartitions(pool)
+// Messages of up to 31 days ago, whichever day it is.
+await makePastMonths(pool)
 
 export const PHONE = '+48500100299'
 export const ELSEWHERE = 'elsewhere'
