@@ -5,7 +5,14 @@ try {
   const program = await createProgram(process.argv[2])
   await program.parseAsync()
 } catch (error) {
-  // A mistake of the operator's gets its sentence; a fault of ours gets its stack.
-  console.error(error instanceof OperatorError ? error.message : error)
+  console.error(await told(error))
   process.exitCode = 1
+}
+
+/** A mistake of the operator's gets its sentence, and so does a database that went away meanwhile; a fault of ours gets its stack. */
+async function told(error: unknown): Promise<unknown> {
+  if (error instanceof OperatorError) return error.message
+  // Loaded here and not above, where "--help" would wait for it.
+  const { isUnavailable } = await import('./db/pool.ts')
+  return isUnavailable(error) ? `The database is out of reach, or takes no writes: ${(error as Error).message}.` : error
 }

@@ -1,5 +1,6 @@
 import { templateReferences } from '../content/references.ts'
 import type { Executor } from '../db/pool.ts'
+import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { conflict, missingTemplates, NAMED_FAULTS } from '../messages/accept.ts'
 import type { Fallback } from '../messages/sms-fallback.ts'
@@ -141,9 +142,11 @@ const ACCEPT = `
     select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at from mine
     returning id
   )
-  select outcome, used_id as "campaignId", missing_targets as "missingTargets", missing_groups as "missingGroups" from judged where outcome is not null
+  select outcome, used_id as "campaignId", missing_targets as "missingTargets", missing_groups as "missingGroups",
+    case outcome when 'replayed' then ${HELD_BY_STANDBY} end as held
+  from judged where outcome is not null
   union all
-  select 'accepted', id, null, null from made
+  select 'accepted', id, null, null, null from made
   union all
-  select case when k.request_hash = $3 then 'replayed' else 'conflict' end, k.message_id, null, null
+  select case when k.request_hash = $3 then 'replayed' else 'conflict' end, k.message_id, null, null, null
   from keyed k join judged j on k.message_id <> j.new_id`

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { OperatorError } from '../errors.ts'
+import { REFUSE_STANDBY } from './standby.ts'
 
 /** What a query runs on: the pool, or the one connection of a transaction. */
 export type Executor = Pick<pg.ClientBase, 'query'>
@@ -27,7 +28,7 @@ const WRITTEN_ONE_WAY = `set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set e
  * collect and sort all that there are, for every page anew. So statements bind the queues by key: what is locked by a subquery for each id
  * ("lateral"), what is changed by a list of ids ("any"). Compiling, which PostgreSQL does for what it takes for dear, took ten seconds of one claim.
  */
-const FIND_BY_INDEX = `${WRITTEN_ONE_WAY}; set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off; set jit = off`
+const FIND_BY_INDEX = `${WRITTEN_ONE_WAY}; set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off; set jit = off; set plan_cache_mode = force_generic_plan`
 
 const OLDEST_POSTGRES = 15
 const NEWEST_TESTED_POSTGRES = 18
@@ -51,7 +52,7 @@ export function createPool(options: ConnectionOptions, onIdleError: (error: Erro
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
     onConnect: async (client) => {
-      await client.query({ text: FIND_BY_INDEX, ...BEFORE_EVERY_REQUEST })
+      await client.query({ text: `${FIND_BY_INDEX};${REFUSE_STANDBY}`, ...BEFORE_EVERY_REQUEST })
     },
   })
   // Without a listener, the end of an idle connection (the database restarts) would end the process.
@@ -86,7 +87,7 @@ export function createExportPool({ options }: Pool): Pool {
     query_timeout: 0,
     idle_in_transaction_session_timeout: 0,
     onConnect: async (client) => {
-      await client.query({ text: MERGE_BY_INDEX, ...BEFORE_EVERY_REQUEST })
+      await client.query({ text: `${MERGE_BY_INDEX};${REFUSE_STANDBY}`, ...BEFORE_EVERY_REQUEST })
     },
   })
   // Each is closed when its export has ended, and one that breaks before fails that.
@@ -137,8 +138,8 @@ export function isTimedOut(error: unknown): boolean {
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) {
     // 08: connection; 53: out of connections, memory or disk; 57P: shut down, starting up, killed; 57014: over the statement timeout;
-    // 25006: read-only, as a primary is after it was demoted.
-    return /^(08|53|57P|57014|25006)/.test(error.code ?? '')
+    // 25006: read-only, as a standby is; 25P03: it has ended a transaction that stood still, with this process or with the database.
+    return /^(08|53|57P|57014|25006|25P03)/.test(error.code ?? '')
   }
   if (!(error instanceof Error)) return false
   if (error instanceof Overloaded) return true
@@ -150,6 +151,21 @@ export function isUnavailable(error: unknown): boolean {
   return /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired|Query read timeout)/.test(
     error.message,
   )
+}
+
+/**
+ * The database does not let us in any more: the password or the rights of our user were changed, or the database was renamed. Whoever
+ * begins with such an address is told so at once; for one that runs, it is a database that is away.
+ */
+export function isLockedOut(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(28|3D000)/.test(error.code ?? '')
+}
+
+/** A primary can be set so, as some providers do when its disk is nearly full. */
+export async function isReadOnly(db: Executor): Promise<boolean> {
+  const text = `select current_setting('transaction_read_only')::bool as "isReadOnly"`
+  const { rows } = await db.query<{ isReadOnly: boolean }>({ text, ...BEFORE_EVERY_REQUEST })
+  return rows[0]?.isReadOnly === true
 }
 
 /** Refuses a server that Herald does not run on, in a sentence. */

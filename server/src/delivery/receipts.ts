@@ -2,6 +2,7 @@ import type { CarrierEvent, OnEvents } from '../carriers/carrier.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { byMonth, isMissingMonth } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
+import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { UUID } from '../messages/messages.ts'
 import { mayBecome, QUEUE_CHANNEL, REPLIES_WAIT } from '../messages/states.ts'
@@ -87,7 +88,9 @@ async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
         on conflict do nothing
         returning take_up_at
       )
-      select pg_notify('${QUEUE_CHANNEL}', '${REPLIES_WAIT}') from (select from kept where take_up_at is not null limit 1) as any_to_take_up`,
+      select ${HELD_BY_STANDBY}, (
+        select pg_notify('${QUEUE_CHANNEL}', '${REPLIES_WAIT}') from (select from kept where take_up_at is not null limit 1) as any_to_take_up
+      )`,
     values: [...columnsOf(events), REPLY_KINDS],
   })
 }

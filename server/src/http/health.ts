@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { createBatcher } from '../db/batcher.ts'
 import { schemaState } from '../db/migrate.ts'
-import type { Pool } from '../db/pool.ts'
+import { isReadOnly, type Pool } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 
 /**
@@ -30,7 +30,8 @@ export function serveHealth(app: FastifyInstance, pool: Pool, isStopping: () => 
 async function databaseProblem(pool: Pool): Promise<string | undefined> {
   try {
     // A newer schema is that of a rolling upgrade, in which this node serves on.
-    return ['current', 'newer'].includes(await schemaState(pool)) ? undefined : 'the database lacks migrations'
+    if (!['current', 'newer'].includes(await schemaState(pool))) return 'the database lacks migrations'
+    return (await isReadOnly(pool)) ? 'the database takes no writes' : undefined
   } catch (error) {
     return error instanceof OperatorError ? error.message : 'the database is out of reach'
   }

@@ -37,9 +37,19 @@ export function createLogger(level: string, destination: DestinationStream = sta
   )
 }
 
+// What waits for a disk that is full; the lines that come after that are left out.
+const KEPT_BYTES = 1024 * 1024
+
 /** JSON for machines; on a terminal the same fields in a line for people. */
 function standardOutput(): DestinationStream {
-  if (!process.stdout.isTTY) return pino.destination(1)
+  if (!process.stdout.isTTY) {
+    const output = pino.destination({ fd: 1, sync: true, maxLength: KEPT_BYTES })
+    // The service goes on without its log: an error that nobody hears would end it. Each line is written at once, so that there is nothing
+    // to flush, which for the last one, of a fault, would be tried until the disk has room: for ever, with the process standing still.
+    output.on('error', () => {})
+    output.flushSync = () => {}
+    return output
+  }
   return {
     write: (line) => {
       const { level, time, msg, err, requestId, ...fields } = JSON.parse(line) as Record<string, string>

@@ -3,6 +3,7 @@ import { templateReferences } from '../content/references.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { ensurePartitions } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
+import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { countReached } from '../reports/counters.ts'
 import { parseTimestamp } from '../time.ts'
@@ -217,6 +218,8 @@ const ACCEPT = `
     insert into expiries (message_id, expires_at) select id, expires_at from written
   ), ${countReached('written', ACCEPTED)}, woken as materialized (
     select pg_notify('${QUEUE_CHANNEL}', '') from (select from queued limit 1) as any_queued
+  ), held as materialized (
+    select ${HELD_BY_STANDBY} from (select from judged where outcome = 'replayed' limit 1) as any_replayed
   )
   select n, outcome, used_id as "messageId", missing_targets as "missingTargets", 1 as place from judged where outcome is not null
   union all
@@ -232,5 +235,5 @@ const ACCEPT = `
   ) as other
   where f.key is not null and not (f.n = f.first_n and f.first_id in (select message_id from keyed))
   union all
-  select 0, 'woken', null, null, count(*) from woken
+  select 0, 'woken', null, null, (select count(*) from woken) + (select count(*) from held)
   order by n, place`

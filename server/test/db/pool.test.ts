@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import pg from 'pg'
 import { isUnavailable, transaction } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 
@@ -52,4 +53,6 @@ test('what the database refuses is told apart from a database that could not be 
   await assert.rejects(pool.query('select * from nowhere'), (error) => !isUnavailable(error))
   assert.ok(!isUnavailable(Object.assign(new Error('no such file'), { code: 'ENOENT', syscall: 'open' })))
   assert.ok(isUnavailable(Object.assign(new Error('no such socket'), { code: 'ENOENT', syscall: 'connect' })))
+  // A database that has stood still ends the transactions that waited meanwhile, and says so as the answer to their next statement.
+  assert.ok(isUnavailable(Object.assign(new pg.DatabaseError('it took too long', 0, 'error'), { code: '25P03' })))
 })

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { describeError, maskSecrets } from '../../src/http/log.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -58,6 +61,18 @@ describe('the log', () => {
       assert.ok(!JSON.stringify(answers).includes(canary), `an answer holds ${canary}`)
     }
     assert.match(service.log(), /"constraint":"no_canary"/)
+  })
+
+  test('that can’t be written, since its disk is full, holds up nobody', { skip: !existsSync('/dev/full') }, async () => {
+    const full = openSync('/dev/full', 'w')
+    const log = new URL('../../src/http/log.ts', import.meta.url)
+    const program = `const { createLogger } = await import('${log}'); const logger = createLogger('info'); logger.info('lost'); logger.fatal('lost')`
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+      stdio: ['ignore', full, 'inherit'],
+      timeout: 20_000,
+    })
+    assert.deepEqual(await once(child, 'exit'), [0, null])
+    closeSync(full)
   })
 
   test('a fault of ours keeps what helps to find it, masked', () => {

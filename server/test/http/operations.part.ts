@@ -7,6 +7,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/ports.ts'
 import { rawConnection } from '../support/raw.ts'
 import { call, createCaller, startTestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const { url } = await startTestService({ HERALD_DATABASE_URL })
@@ -28,6 +29,24 @@ describe('what operators look at', () => {
     assert.match((await call(`${service.url}/readyz`)).body.reason, /is not the one that was applied/)
     await own.pool.query('delete from schema_migrations')
     assert.deepEqual((await call(`${service.url}/readyz`)).body, { status: 'not ready', reason: 'the database lacks migrations' })
+  })
+
+  test('/readyz is 503 while the database takes no writes', async () => {
+    const own = await createTestDatabase()
+    const service = await startTestService({ HERALD_DATABASE_URL: own.url })
+    const name = new URL(own.url).pathname.slice(1)
+    const endConnections = () => pool.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [name])
+    await pool.query(`alter database ${name} set default_transaction_read_only = on`)
+    await endConnections()
+    let answer = await call(`${service.url}/readyz`)
+    await until('it says why', async () => {
+      answer = await call(`${service.url}/readyz`)
+      return answer.body.reason !== 'the database is out of reach'
+    })
+    assert.deepEqual([answer.status, answer.body], [503, { status: 'not ready', reason: 'the database takes no writes' }])
+    await pool.query(`alter database ${name} reset default_transaction_read_only`)
+    await endConnections()
+    await until('it is ready again', async () => (await call(`${service.url}/readyz`)).status === 200)
   })
 
   test('/metrics counts requests by the pattern of their route, so that no caller can make the number of series grow', async () => {

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { type AccessTokens, createAccessTokens } from './access-token.ts'
 import { type IsOurs, type Verdict, verdictOf } from './answers.ts'
-import { type Circuit, createCircuit, retryAfterMs } from './circuit.ts'
+import { type Circuit, createCircuit, type Pass, retryAfterMs } from './circuit.ts'
 import { ANSWER_MS, type Answer, createHttp, type Http, NotSent, type Request } from './http.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
@@ -49,12 +49,13 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
         const verdict = verdictOf(answer, messageId, isOurs)
         if (answer.status === 403) noteDenial(agentId)
         if (verdict.is === 'again' || verdict.is === 'unknown') {
-          return { ...verdict, afterMs: pass.failed(retryAfterMs(answer.headers['retry-after'])) }
+          return { ...verdict, afterMs: failedBy(pass, answer) }
         }
         pass.succeeded()
         return verdict
       } catch (error) {
-        return { is: error instanceof NotSent ? 'again' : 'unknown', afterMs: pass.failed(), detail: (error as Error).message }
+        const { message } = error as Error
+        return { is: error instanceof NotSent ? 'again' : 'unknown', afterMs: pass.failed(0, message), detail: message }
       }
     },
     ask: async (agentId, request) => {
@@ -63,12 +64,11 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
       try {
         const answer = await authorised(http, tokens, request)
         if (answer.status === 403) noteDenial(agentId)
-        if (answer.status === 401 || answer.status === 429 || answer.status >= 500) {
-          way.pass.failed(retryAfterMs(answer.headers['retry-after']))
-        } else way.pass.succeeded()
+        if (answer.status === 401 || answer.status === 429 || answer.status >= 500) failedBy(way.pass, answer)
+        else way.pass.succeeded()
         return answer
-      } catch {
-        way.pass.failed()
+      } catch (error) {
+        way.pass.failed(0, (error as Error).message)
         return undefined
       }
     },
@@ -79,6 +79,11 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
       await Promise.all([http.close(), tokenHttp.close()])
     },
   }
+}
+
+/** Its status alone is for the log: the network's own words may quote the message. */
+function failedBy(pass: Pass, { status, headers }: Answer): number {
+  return pass.failed(retryAfterMs(headers['retry-after']), `it answered ${status}`)
 }
 
 /** With an access token, and with a new one where the network does not take the first: tokens can be withdrawn before their time. */
@@ -112,9 +117,9 @@ function createCircuits(logger: Logger, isClosing: () => boolean): (kind: 'messa
     const key = `${kind} ${agentId}`
     let circuit = circuits.get(key)
     if (circuit === undefined) {
-      circuit = createCircuit((pauseMs) => {
+      circuit = createCircuit((pauseMs, reason) => {
         if (isClosing()) return
-        if (pauseMs > 0) logger.warn({ agentId, pauseMs: Math.round(pauseMs) }, `the network fails: ${kind} pause`)
+        if (pauseMs > 0) logger.warn({ agentId, pauseMs: Math.round(pauseMs), reason }, `the network fails: ${kind} pause`)
         else logger.info({ agentId }, `the network answers again: ${kind} go on`)
       })
       circuits.set(key, circuit)

@@ -11,8 +11,8 @@ export type Circuit = {
 
 export type Pass = {
   succeeded: () => void
-  /** After how long to try what has just failed again. `retryAfterMs`: what the network asked for. */
-  failed: (retryAfterMs?: number) => number
+  /** After how long to try what has just failed again. `retryAfterMs`: what the network asked for. `reason`: for the log. */
+  failed: (retryAfterMs?: number, reason?: string) => number
 }
 
 const FAILURES_TO_CLOSE = 5
@@ -23,8 +23,8 @@ const LONGEST_MS = 60_000
 // A network that asks for more than this is asked again all the same.
 const LONGEST_ASKED_FOR_MS = 3_600_000
 
-/** `onChange` hears of every pause, and of its end with 0: for the log. */
-export function createCircuit(onChange: (pauseMs: number) => void, now = () => performance.now()): Circuit {
+/** `onChange` hears of every pause, with the reason of the failure that it began with, and of its end with 0: for the log. */
+export function createCircuit(onChange: (pauseMs: number, reason?: string) => void, now = () => performance.now()): Circuit {
   let failures = 0
   let closings = 0
   let closedUntil = 0
@@ -32,12 +32,12 @@ export function createCircuit(onChange: (pauseMs: number) => void, now = () => p
   /** Of the openings and closings: a pass of an earlier one tells nothing of how the network is now. */
   let epoch = 0
 
-  function close(pauseMs: number): void {
+  function close(pauseMs: number, reason?: string): void {
     closings += 1
     epoch += 1
     closedUntil = now() + pauseMs
     isProbing = false
-    onChange(pauseMs)
+    onChange(pauseMs, reason)
   }
 
   function open(): void {
@@ -60,11 +60,11 @@ export function createCircuit(onChange: (pauseMs: number) => void, now = () => p
         failures = 0
         if (closedUntil > 0) open()
       },
-      failed: (askedMs = 0) => {
+      failed: (askedMs = 0, reason) => {
         const retryAfterMs = Math.min(askedMs, LONGEST_ASKED_FOR_MS)
         if (passEpoch === epoch) {
           failures += 1
-          if (retryAfterMs > 0 || isProbing || failures >= FAILURES_TO_CLOSE) close(Math.max(retryAfterMs, growing(closings)))
+          if (retryAfterMs > 0 || isProbing || failures >= FAILURES_TO_CLOSE) close(Math.max(retryAfterMs, growing(closings)), reason)
         }
         return Math.max(retryAfterMs, pauseLeftMs(), growing(0))
       },

@@ -1,6 +1,7 @@
 import type { CarrierEvent } from '../../carriers/carrier.ts'
 import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../../db/pool.ts'
+import { HELD_BY_STANDBY } from '../../db/standby.ts'
 import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
 import { countReached, LISTED } from '../../reports/counters.ts'
@@ -39,9 +40,12 @@ async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void>
   await tx.query({
     name: 'keep-sms-receipts',
     text: `
-      insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
-      select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::timestamptz[])
-      on conflict do nothing`,
+      with kept as (
+        insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
+        select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::timestamptz[])
+        on conflict do nothing
+      )
+      select ${HELD_BY_STANDBY}`,
     values: [
       readings.map(({ carrier }) => carrier),
       readings.map(({ carrierMessageId }) => carrierMessageId),

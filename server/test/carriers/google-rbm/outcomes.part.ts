@@ -240,6 +240,18 @@ describe('a network in trouble', { concurrency: true }, () => {
     assert.ok(paused.is === 'not-asked' && paused.afterMs > 20_000 && paused.afterMs <= 30_500)
     assert.equal(network.asked.length, 1)
   })
+
+  test('is told in the log, with what it answered, or why it could not be asked', async () => {
+    const network = await startNetwork()
+    const agents = [newAgent(), newAgent()] as const
+    network.answer(() => failure(401, 'UNAUTHENTICATED', { 'retry-after': '30' }))
+    await send(connect(network.settings), { agentId: agents[0] })
+    const unreachable = connect({ ...network.settings, address: 'http://127.0.0.1:1' })
+    for (let index = 0; index < 5; index += 1) await send(unreachable, { agentId: agents[1] })
+    const lines = log.split('\n').filter((line) => line.includes('the network fails: messages pause'))
+    const reasons = agents.map((agentId) => lines.map((line) => JSON.parse(line)).find((line) => line.agentId === agentId).reason)
+    assert.deepEqual(reasons, ['it answered 401', 'connect ECONNREFUSED 127.0.0.1:1'])
+  })
 })
 
 test('no more requests are under way at once than there are connections', async () => {
