@@ -82,8 +82,23 @@ function typeOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value
 }
 
-/** Texts that PostgreSQL can't store: they would otherwise fail far from where they came in. */
+/** Texts that PostgreSQL can't store: they would otherwise fail far from where they came in. Where all can be stored, no path is made. */
 function unstorableTexts(body: unknown): Violation[] {
+  return isStorable(body) ? [] : namedUnstorableTexts(body)
+}
+
+function isStorable(body: unknown): boolean {
+  const open = [body]
+  while (open.length > 0) {
+    const value = open.pop()
+    if (typeof value === 'string') {
+      if (value.includes('\0') || !value.isWellFormed()) return false
+    } else if (typeof value === 'object' && value !== null) for (const child of Object.values(value)) open.push(child)
+  }
+  return true
+}
+
+function namedUnstorableTexts(body: unknown): Violation[] {
   const violations: Violation[] = []
   const open = [{ value: body, path: '' }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {

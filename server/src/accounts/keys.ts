@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto'
+import { hash, randomInt } from 'node:crypto'
 import type { Executor } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 import { noSuchAccount } from './accounts.ts'
@@ -18,7 +18,7 @@ function randomText(length: number): string {
 }
 
 export function hashSecret(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest()
+  return hash('sha256', secret, 'buffer')
 }
 
 export async function createKey(db: Executor, accountId: number): Promise<Credentials> {

@@ -1,5 +1,5 @@
 import { OperatorError } from '../errors.ts'
-import { normaliseQuickly } from './phones.ts'
+import { normalisePhoneNumber } from '../phone-numbers.ts'
 
 // What a line of a group's file says of a person, written as a line for COPY.
 
@@ -51,7 +51,7 @@ export function readHeader(header: string[]): Columns {
 export function readMember(fields: string[], columns: Columns): { row: string } | { problem: string } {
   if (fields.length !== columns.count) return { problem: `it has ${fieldCount(fields.length)}, and the header has ${columns.count}` }
   const written = (fields[columns.phone] as string).trim()
-  const phone = normaliseQuickly(written)
+  const phone = normalisePhoneNumber(written)
   if (phone === undefined) {
     return { problem: written === '' ? 'it has no phone number' : `${shown(written)} is not a possible international phone number` }
   }

@@ -39,10 +39,11 @@ export function createMetrics(pool: Pool): Metrics {
   return {
     registry,
     countRequests: (app) => {
-      app.addHook('onResponse', async (request, reply) => {
+      app.addHook('onResponse', (request, reply, done) => {
         const status = String(reply.statusCode)
         duration.observe({ method: request.method, route: request.routeOptions.url ?? 'unknown', status }, reply.elapsedTime / 1000)
         if (reply.statusCode >= 500) errors.inc({ status })
+        done()
       })
     },
   }

@@ -13,13 +13,13 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     for (const name of [method].flat()) methods.add(name)
     methodsByPath.set(url, methods)
   })
-  app.addHook('preParsing', async (request) => {
-    if (!request.is404) return
-    const path = decodedPath(request.url)
+  function refusal(url: string): ApiError {
+    const path = decodedPath(url)
     const methods = [...methodsByPath].filter(([pattern]) => matches(pattern, path)).flatMap(([, names]) => [...names])
-    if (methods.length === 0) unknownRoute(request)
-    throw new ApiError('RCS_METHOD_NOT_ALLOWED', { headers: { Allow: [...new Set(methods)].sort().join(', ') } })
-  })
+    if (methods.length === 0) return new ApiError('RCS_ROUTE_NOT_FOUND')
+    return new ApiError('RCS_METHOD_NOT_ALLOWED', { headers: { Allow: [...new Set(methods)].sort().join(', ') } })
+  }
+  app.addHook('preParsing', (request, _reply, _payload, done) => done(request.is404 ? refusal(request.url) : null))
   app.setNotFoundHandler(unknownRoute)
 }
 

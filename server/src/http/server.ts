@@ -55,6 +55,7 @@ export function createServer(config: Config, logger: Logger, timeouts: Timeouts 
  * which no request should have. A path that can't be decoded is taken to the letter: it names nothing that exists, and is answered so.
  */
 function routableUrl(sent: string): string {
+  if (/^\/[^%#]*$/.test(sent)) return sent
   const url = sent.replace(/^https?:\/\/[^/?#]*/i, '').replace(/#.*$/s, '') || '/'
   const [path = '', ...query] = url.split('?')
   try {

@@ -62,7 +62,7 @@ export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: Fa
 
 /** Of two, Node would make one text, which is neither. */
 function keysOf({ raw }: FastifyRequest): string[] {
-  return raw.headersDistinct['idempotency-key'] ?? []
+  return raw.rawHeaders.filter((_text, index, all) => index % 2 === 1 && all[index - 1]?.toLowerCase() === 'idempotency-key')
 }
 
 export function idempotencyKey(request: FastifyRequest): string {
