@@ -17,6 +17,7 @@ export async function breakableDatabase(databaseUrl: string) {
   const socketDir = target.searchParams.get('host')
   const port = Number(target.port || 5432)
   const way = await openWay(() => (socketDir ? connect(`${socketDir}/.s.PGSQL.${port}`) : connect(port, target.hostname)))
+  after(way.close)
   const url = new URL(target)
   url.hostname = '127.0.0.1'
   url.port = String(way.port)
@@ -24,7 +25,8 @@ export async function breakableDatabase(databaseUrl: string) {
   return { url: url.href, begin: way.begin, mend: way.mend }
 }
 
-async function openWay(connectUpstream: () => Socket) {
+/** From a port of its own to wherever `connectUpstream` leads at that moment. */
+export async function openWay(connectUpstream: () => Socket) {
   const open = new Set<Socket>()
   let outage: Outage | undefined
   let held: (() => void)[] = []
@@ -69,10 +71,10 @@ async function openWay(connectUpstream: () => Socket) {
     if (!isListening) await once(server.listen(port, '127.0.0.1'), 'listening')
     for (const step of held.splice(0)) step()
   }
-  after(() => {
+  function close(): void {
     held = []
     server.close()
     for (const socket of open) socket.destroy()
-  })
-  return { port, begin, mend }
+  }
+  return { port, begin, mend, close }
 }

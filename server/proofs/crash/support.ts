@@ -14,31 +14,21 @@ import { type HeraldProcess, startHerald } from '../../test/support/process.ts'
 import { createAssignedAgent, createCaller } from '../../test/support/service.ts'
 import { startSimulator, type TestSimulator } from '../../test/support/simulator.ts'
 import { until } from '../../test/support/until.ts'
+import { inParallel } from '../in-parallel.ts'
+import { readEntries } from '../ledger.ts'
+import { say, seconds } from '../progress.ts'
+import { type Random, randomFrom } from '../random.ts'
+
+export { inParallel, readEntries, say, seconds }
 
 // The short run shows in a minute that the proofs work; HERALD_PROOF=full is as long as the promises are.
 export const isFull = process.env.HERALD_PROOF === 'full'
 
-const startedAt = performance.now()
-
-/** For the person who waits. */
-export function say(sentence: string): void {
-  console.error(`${seconds(performance.now() - startedAt).padStart(7)}  ${sentence}`)
-}
-
-export function seconds(ms: number): string {
-  return `${(ms / 1000).toFixed(1)} s`
-}
-
-/** From 0 up to 1, ever the same for a seed (mulberry32). The seed is said, and HERALD_PROOF_SEED repeats it. */
-export function createRandom(): () => number {
-  let state = Number(process.env.HERALD_PROOF_SEED ?? randomInt(2 ** 32))
-  say(`seed ${state}`)
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
+/** The seed is said, and HERALD_PROOF_SEED repeats it. */
+export function createRandom(): Random {
+  const seed = Number(process.env.HERALD_PROOF_SEED ?? randomInt(2 ** 32))
+  say(`seed ${seed}`)
+  return randomFrom(seed)
 }
 
 const NO_LIMITS = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
@@ -112,15 +102,6 @@ export function nextRecipient(): string {
   return `+4850${String(Math.floor(numbers / 90)).padStart(5, '0')}${numbers % 90 === 0 ? '01' : (numbers % 90) + 10}`
 }
 
-/** All of them, at most so many at once. */
-export async function inParallel<T>(items: Iterable<T>, width: number, work: (item: T) => Promise<void>): Promise<void> {
-  const rest = items[Symbol.iterator]()
-  async function next(): Promise<void> {
-    for (let item = rest.next(); !item.done; item = rest.next()) await work(item.value)
-  }
-  await Promise.all(Array.from({ length: width }, next))
-}
-
 /** What the network did with each message: how often it took it, took it again, and put it onto a phone. */
 export async function readLedger(simulator: TestSimulator): Promise<Map<string, Record<string, number>>> {
   const byMessage = new Map<string, Record<string, number>>()
@@ -130,19 +111,6 @@ export async function readLedger(simulator: TestSimulator): Promise<Map<string, 
     byMessage.set(messageId, kinds)
   }
   return byMessage
-}
-
-type LedgerEntry = { kind: string; at: string; phone: string; messageId: string; detail?: Record<string, unknown> }
-
-/** All that happened at the network, in order. */
-export async function readEntries({ ask }: TestSimulator): Promise<LedgerEntry[]> {
-  const all: LedgerEntry[] = []
-  for (let after = 0; ; ) {
-    const { entries, next } = await ask(`ledger?after=${after}&limit=10000`)
-    all.push(...entries)
-    if (next === after) return all
-    after = next
-  }
 }
 
 /** Leases of the killed are over: what they held is due, and first of all. */

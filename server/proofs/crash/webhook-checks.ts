@@ -6,8 +6,8 @@ import type { Arrival } from './webhook-sink.ts'
 // What has to hold between the log, what arrived at an endpoint, and what was written down about it.
 
 export type Logged = LoggedEvent & { position: number; subjectId: string | null }
-/** `expected`: what the log has for this endpoint. */
-export type Theirs = { arrivals: Arrival[]; expected: Logged[] }
+/** `expected`: what the log has for this endpoint. `unanswered`: events of which the service has written down that a try had no answer. */
+export type Theirs = { arrivals: Arrival[]; expected: Logged[]; unanswered?: readonly string[] }
 
 export async function readLog(pool: Pool, accountId: number): Promise<Logged[]> {
   const { rows } = await pool.query<Logged>(
@@ -27,14 +27,27 @@ export async function assertAllInTheLog(pool: Pool, log: Logged[]): Promise<void
   assert.deepEqual(new Set(told), new Set(rows.map(({ change }) => change)))
 }
 
-export function assertArrived({ arrivals, expected }: Theirs): void {
+/** Events that should have been taken and were not, and requests that should not have come so: by event. */
+export function findMisarrived({ arrivals, expected }: Theirs): {
+  missing: string[]
+  unwanted: string[]
+  altered: string[]
+  unsigned: string[]
+} {
   const bodies = new Map(expected.map((event) => [event.eventId, eventBody(event)]))
-  for (const { eventId, body, isGenuine } of arrivals) {
-    assert.equal(body, bodies.get(eventId))
-    assert.ok(isGenuine, `the signature of ${eventId}`)
+  const idsOf = (some: Arrival[]) => [...new Set(some.map(({ eventId }) => eventId))]
+  const taken = new Set(idsOf(arrivals.filter(({ status }) => status < 300)))
+  const known = arrivals.filter(({ eventId }) => bodies.has(eventId))
+  return {
+    missing: [...bodies.keys()].filter((eventId) => !taken.has(eventId)),
+    unwanted: idsOf(arrivals.filter(({ eventId }) => !bodies.has(eventId))),
+    altered: idsOf(known.filter(({ eventId, body }) => body !== bodies.get(eventId))),
+    unsigned: idsOf(arrivals.filter(({ isGenuine }) => !isGenuine)),
   }
-  const taken = new Set(arrivals.filter(({ status }) => status < 300).map(({ eventId }) => eventId))
-  assert.deepEqual(taken, new Set(bodies.keys()))
+}
+
+export function assertArrived(theirs: Theirs): void {
+  assert.deepEqual(findMisarrived(theirs), { missing: [], unwanted: [], altered: [], unsigned: [] })
 }
 
 /** `again`: requests for events that the endpoint had taken before. */
@@ -50,9 +63,9 @@ export function countRepeated({ arrivals, expected }: Theirs): { again: number; 
   return { again, refused, ofEvents: expected.length }
 }
 
-/** Where one of a message's events was refused, it comes again later, and the order is not promised. Returns how many messages were compared. */
-export function assertInOrder({ arrivals, expected }: Theirs): number {
-  const refused = new Set(arrivals.filter(({ status }) => status >= 300).map(({ eventId }) => eventId))
+/** Where one of a message's events was not taken, it comes again later, and the order is not promised. Returns how many messages were compared. */
+export function assertInOrder({ arrivals, expected, unanswered = [] }: Theirs): number {
+  const refused = new Set([...unanswered, ...arrivals.filter(({ status }) => status >= 300).map(({ eventId }) => eventId)])
   const firstAt = new Map<string, number>()
   for (const [n, { eventId }] of arrivals.entries()) if (!firstAt.has(eventId)) firstAt.set(eventId, n)
   let compared = 0

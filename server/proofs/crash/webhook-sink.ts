@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 
@@ -16,6 +15,7 @@ export type Sink = {
   trust: (path: string, secret: string) => void
   /** How many have arrived and are not answered. */
   underWay: () => number
+  close: () => void
 }
 
 export type SinkOptions = { random: () => number; failureRate: number; longestAnswerMs: number }
@@ -46,16 +46,16 @@ export async function startSink({ random, failureRate, longestAnswerMs }: SinkOp
   })
   server.on('clientError', (_, socket) => socket.destroy())
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
   const { port } = server.address() as AddressInfo
   return {
     url: (path) => `http://127.0.0.1:${port}${path}`,
     arrivals,
     trust: (path, secret) => verifiers.set(path, new Webhook(secret)),
     underWay: () => underWay,
+    close: () => {
+      server.close()
+      server.closeAllConnections()
+    },
   }
 }
 

@@ -55,6 +55,7 @@ after(() => pool.end())
 const { accountId, integrationKey, secret, authorization } = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8'))
 const caller = callerAt(service.url, { accountId, integrationKey, secret, authorization, agentId: 'demo-single' })
 const sink = await startSink({ random, failureRate: FAILURE_RATE, longestAnswerMs: LONGEST_ANSWER_MS })
+after(sink.close)
 
 type Subscription = { path: string; endpointId: number; wants: (kind: string) => boolean }
 const subscriptions: Subscription[] = [await subscribe('/all'), await subscribe('/some', ['message.delivered', 'message.read'])]

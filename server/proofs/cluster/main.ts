@@ -1,0 +1,89 @@
+import { randomInt } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { seconds as inSeconds, say } from '../progress.ts'
+import type { Cleanup } from '../storm/storm.ts'
+import { describe, isClean } from '../storm/verdict.ts'
+import { findPostgres } from './packages.ts'
+import { type ClusterOptions, runCluster } from './run.ts'
+
+const HELP = `npm run test:cluster -- [options]: two nodes of each role on a PostgreSQL with a synchronous standby, under load. Nodes are stopped
+in order and killed, the primary is lost and the standby promoted, the standby hangs; then what callers were told is held against what the
+network, the promoted database and the endpoints have. Needs Debian's packages of PostgreSQL.
+
+  --seed N           repeats the load and the draws of a run (else another one each time, which is said)
+  --rounds N         so many failovers, 3: killed, frozen and cut off in turn
+  --rate N           messages a second, 30; campaigns come on top
+  --where-possible   says so and ends with status 0 where PostgreSQL's packages are missing
+  --help             prints this
+
+The status is 0 where every line of the verdict is "ok", 1 otherwise (then the logs are kept), and 2 where packages are missing.
+`
+
+function readOptions() {
+  try {
+    const text = { type: 'string' } as const
+    const yes = { type: 'boolean' } as const
+    const { values } = parseArgs({ options: { seed: text, rounds: text, rate: text, 'where-possible': yes, help: yes } })
+    return {
+      help: values.help,
+      isOptional: values['where-possible'] === true,
+      seed: wholeNumber('--seed', values.seed, 0) ?? randomInt(2 ** 32),
+      rounds: wholeNumber('--rounds', values.rounds, 1) ?? 3,
+      rate: wholeNumber('--rate', values.rate, 1) ?? 30,
+    }
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${HELP}`)
+    process.exit(1)
+  }
+}
+
+function wholeNumber(name: string, value: string | undefined, least: number): number | undefined {
+  if (value === undefined) return undefined
+  if (!/^\d{1,10}$/.test(value) || Number(value) < least) throw new Error(`${name} must be a whole number from ${least} on.`)
+  return Number(value)
+}
+
+const cleanup: Cleanup = []
+let isGivenUp = false
+
+/** Each of them, whatever becomes of the others. */
+async function cleanUp(): Promise<void> {
+  for (const end of cleanup.splice(0).toReversed()) await Promise.resolve(end()).catch((error: unknown) => console.error(error))
+}
+
+/** Once: what then still runs, and misses what has ended, is not worth a word. */
+async function giveUp(error: unknown): Promise<void> {
+  if (isGivenUp) return
+  isGivenUp = true
+  console.error(error)
+  await cleanUp()
+  process.exit(1)
+}
+
+async function run(options: ClusterOptions): Promise<boolean> {
+  const begunAt = performance.now()
+  const { lines, dir } = await runCluster(options, cleanup)
+  await cleanUp()
+  const clean = isClean(lines)
+  if (clean) rmSync(dir, { recursive: true, force: true })
+  else say(`the logs are in ${dir}`)
+  say(`seed ${options.seed}: ${clean ? 'clean' : 'NOT CLEAN'} after ${inSeconds(performance.now() - begunAt)}`)
+  process.stdout.write(`${describe(lines)}\n`)
+  return clean
+}
+
+const { help, isOptional, seed, rounds, rate } = readOptions()
+if (help) {
+  process.stdout.write(HELP)
+  process.exit(0)
+}
+const installed = findPostgres()
+if (typeof installed === 'string') {
+  console.error(`${installed}\n${isOptional ? 'Skipped: nothing was tested.' : 'Nothing was tested.'}`)
+  process.exit(isOptional ? 0 : 2)
+}
+for (const signal of ['SIGINT', 'SIGTERM', 'uncaughtException'] as const) process.on(signal, (cause: unknown) => void giveUp(cause))
+say(`PostgreSQL ${installed.version} of ${installed.binDir}, seed ${seed}, ${rounds} failovers, ${rate} messages a second`)
+const clean = await run({ seed, rounds, rate, binDir: installed.binDir })
+process.exit(clean ? 0 : 1)

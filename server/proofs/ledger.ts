@@ -1,0 +1,16 @@
+/** What happened at the simulated network. `messageId`: ours by RCS, the network's own by SMS. */
+export type LedgerEntry = { seq: number; kind: string; at: string; phone: string; messageId: string; detail?: Record<string, unknown> }
+
+/** A request to what the simulator has for tests. */
+export type Ask = (path: string) => Promise<any>
+
+/** All of it, in order, or what came after an entry. */
+export async function readEntries({ ask }: { ask: Ask }, from = 0): Promise<LedgerEntry[]> {
+  const all: LedgerEntry[] = []
+  for (let after = from; ; ) {
+    const { entries, next } = await ask(`ledger?after=${after}&limit=10000`)
+    all.push(...entries)
+    if (next === after) return all
+    after = next
+  }
+}

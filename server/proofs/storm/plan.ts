@@ -1,0 +1,95 @@
+import { between, oneOf, type Random, streamOf } from '../random.ts'
+
+// What is going to be upset, when and how: a function of the seed and the length alone. Each victim has a stream of its own.
+
+/** `hung`: frozen, and killed in its sleep. */
+export type Manner = 'killed' | 'frozen' | 'hung'
+
+export type Upset = {
+  victim: string
+  manner: Manner
+  /** From the beginning. */
+  atMs: number
+  /** How long it is frozen. */
+  frozenMs: number
+  /** How long it is gone before it is started again. */
+  goneMs: number
+}
+
+type Range = readonly [number, number]
+type Temper = {
+  manners: readonly Manner[]
+  /** Between two upsets, in which it works. */
+  calmMs: Range
+  goneMs: Range
+  /** Drawn from one of these, each as likely. */
+  frozenMs: readonly Range[]
+}
+
+// Callers give up after 5 s, networks after 10 s; the lease of an endpoint is 10 s, that of a message 30 s.
+const MOMENT: Range = [200, 3_000]
+const PAST_CALLERS: Range = [5_000, 9_000]
+const PAST_ENDPOINT_LEASE: Range = [11_000, 16_000]
+const PAST_MESSAGE_LEASE: Range = [31_000, 40_000]
+
+const API: Temper = {
+  manners: ['killed', 'frozen', 'hung'],
+  calmMs: [10_000, 30_000],
+  goneMs: [0, 4_000],
+  frozenMs: [MOMENT, PAST_CALLERS],
+}
+const WORKER = { ...API, calmMs: [6_000, 20_000] } as const
+const DELIVERY: Temper = {
+  ...WORKER,
+  manners: ['killed', 'killed', 'frozen', 'hung'],
+  frozenMs: [MOMENT, PAST_CALLERS, PAST_MESSAGE_LEASE],
+}
+const WEBHOOKS: Temper = { ...WORKER, manners: ['killed', 'killed', 'frozen', 'hung'], frozenMs: [MOMENT, PAST_ENDPOINT_LEASE] }
+/** So that there is one at times and two at others. */
+const AT_TIMES = { goneMs: [5_000, 25_000] } as const
+
+/** A service that starts waits 30 s for its database, which is therefore never away for as long. */
+const TEMPERS: Record<string, Temper> = {
+  'api-1': API,
+  'api-2': API,
+  'delivery-1': DELIVERY,
+  'delivery-2': { ...DELIVERY, ...AT_TIMES },
+  'webhooks-1': WEBHOOKS,
+  'webhooks-2': { ...WEBHOOKS, ...AT_TIMES },
+  database: { manners: ['killed', 'frozen'], calmMs: [10_000, 30_000], goneMs: [0, 3_000], frozenMs: [MOMENT, MOMENT, [4_000, 12_000]] },
+  network: {
+    manners: ['killed', 'frozen'],
+    calmMs: [10_000, 30_000],
+    goneMs: [0, 5_000],
+    frozenMs: [MOMENT, PAST_CALLERS, PAST_ENDPOINT_LEASE],
+  },
+}
+export const VICTIMS = Object.keys(TEMPERS)
+// The first ones come sooner, or a short run would have none of some.
+const FIRST_CALM = 0.4
+
+export function planUpsets(seed: number, seconds: number): Upset[] {
+  const all = VICTIMS.flatMap((victim) => planFor(victim, streamOf(seed, victim), seconds * 1_000))
+  return all.toSorted((one, other) => one.atMs - other.atMs)
+}
+
+function planFor(victim: string, random: Random, lengthMs: number): Upset[] {
+  const { manners, calmMs, goneMs, frozenMs } = TEMPERS[victim] as Temper
+  const draw = (range: Range) => Math.round(between(random, ...range))
+  const upsets: Upset[] = []
+  for (let atMs = draw(calmMs) * FIRST_CALM; atMs < lengthMs; ) {
+    const manner = oneOf(random, manners)
+    const frozen = draw(oneOf(random, frozenMs))
+    const gone = draw(goneMs)
+    const upset = {
+      victim,
+      manner,
+      atMs: Math.round(atMs),
+      frozenMs: manner === 'killed' ? 0 : frozen,
+      goneMs: manner === 'frozen' ? 0 : gone,
+    }
+    upsets.push(upset)
+    atMs += upset.frozenMs + upset.goneMs + draw(calmMs)
+  }
+  return upsets
+}

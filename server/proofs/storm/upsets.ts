@@ -1,0 +1,59 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { say, seconds } from '../progress.ts'
+import type { Upset } from './plan.ts'
+import type { Restartable } from './process.ts'
+
+/**
+ * Does to each victim what is planned for it, in its order, and says so as it happens; victims don't wait for each other. When the time is
+ * over nothing new is begun: who is frozen wakes up, who is gone is started, and then this returns. Where all is broken off, nobody is started.
+ */
+export async function upset(
+  plan: readonly Upset[],
+  victims: readonly Restartable[],
+  lengthMs: number,
+  brokenOff: AbortSignal,
+): Promise<number> {
+  const begunAt = performance.now()
+  const over = AbortSignal.any([AbortSignal.timeout(lengthMs), brokenOff])
+  let done = 0
+  async function lane(victim: Restartable): Promise<void> {
+    for (const one of plan.filter(({ victim: name }) => name === victim.name)) {
+      await sleep(Math.max(0, begunAt + one.atMs - performance.now()), undefined, { signal: over }).catch(() => {})
+      if (over.aborted) return
+      done += 1
+      await suffer(victim, one, over)
+      if (!victim.isRunning() && !brokenOff.aborted) await startAgain(victim)
+    }
+  }
+  await Promise.all(victims.map(lane))
+  return done
+}
+
+async function suffer(victim: Restartable, { manner, frozenMs, goneMs }: Upset, over: AbortSignal): Promise<void> {
+  const pause = (ms: number) => sleep(ms, undefined, { signal: over }).catch(() => {})
+  if (manner !== 'killed') {
+    say(`${victim.name} is frozen for ${seconds(frozenMs)}`)
+    victim.freeze()
+    await pause(frozenMs)
+    if (manner === 'frozen') {
+      victim.thaw()
+      return
+    }
+  }
+  say(`${victim.name} is killed${manner === 'hung' ? ' in its sleep' : ''}, for ${seconds(goneMs)}`)
+  await victim.kill()
+  await pause(goneMs)
+}
+
+const MOST_STARTS = 3
+
+/** As whoever supervises it would. One that has ended by itself meanwhile is for the verdict to tell of. */
+async function startAgain(victim: Restartable, startsLeft = MOST_STARTS): Promise<void> {
+  try {
+    await victim.start()
+  } catch (error) {
+    say(`${victim.name} does not start: ${(error as Error).message}`)
+    await victim.kill()
+    if (startsLeft > 1) await startAgain(victim, startsLeft - 1)
+  }
+}

@@ -1,0 +1,52 @@
+import type { Evidence } from './evidence.ts'
+import type { Line } from './line.ts'
+import { judgeAccepted, judgeAnswers, judgeCampaigns, judgeGivenUp, judgeKeys } from './verdict-asked.ts'
+import { judgeEnds, judgeLedger, judgeNetwork, judgeRepeats, judgeReplies, judgeSms } from './verdict-network.ts'
+import { judgeComplaints, judgeLeft, judgeProcesses } from './verdict-rest.ts'
+import { judgeArrivals, judgeChanges, judgeCounters, judgeFeed, judgeOrder } from './verdict-told.ts'
+
+// The verdict: `judge(await gatherEvidence(…))` gives a line for each promise, and `isClean(lines)` says whether all of them were kept. Judges
+// take plain data alone, and know nothing of how it came about.
+
+const JUDGES: readonly ((evidence: Evidence) => Line)[] = [
+  judgeAnswers,
+  judgeAccepted,
+  judgeCampaigns,
+  judgeEnds,
+  judgeNetwork,
+  judgeReplies,
+  judgeRepeats,
+  judgeSms,
+  judgeCounters,
+  judgeChanges,
+  judgeFeed,
+  judgeArrivals,
+  judgeOrder,
+  judgeKeys,
+  judgeGivenUp,
+  judgeLedger,
+  judgeLeft,
+  judgeProcesses,
+  judgeComplaints,
+]
+
+export function judge(evidence: Evidence): Line[] {
+  return JUDGES.map((judgeOne) => judgeOne(evidence))
+}
+
+export function isClean(lines: readonly Line[]): boolean {
+  return lines.every(({ wrong }) => wrong.length === 0)
+}
+
+const MOST_EXAMPLES = 5
+
+export function describe(lines: readonly Line[]): string {
+  const width = Math.max(...lines.map(({ promise }) => promise.length))
+  return lines
+    .flatMap(({ promise, figures, wrong }) => [
+      `${wrong.length === 0 ? 'ok   ' : 'WRONG'}  ${promise.padEnd(width)}  ${figures}`,
+      ...wrong.slice(0, MOST_EXAMPLES).map((fault) => `         ${fault}`),
+      ...(wrong.length > MOST_EXAMPLES ? [`         and ${wrong.length - MOST_EXAMPLES} more`] : []),
+    ])
+    .join('\n')
+}
