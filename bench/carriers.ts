@@ -10,6 +10,8 @@ import { readCarriers } from '../server/src/carriers/settings.ts'
 import { createSmppCarrier } from '../server/src/carriers/smpp/carrier.ts'
 import { type Figure, measure, measureAll, print } from './measure.ts'
 import { type SimulatorProcess, startPeer, startSimulator } from './processes.ts'
+import { putWebhook } from './service.ts'
+import { owesNothing } from './simulator-rate.ts'
 
 // How much the simulator and the connectors can take, each alone: `npm run bench:carriers`. The first line is the yardstick: a bare client
 // and a bare server, which do nothing. Figures of one run can be compared with one another, not with those of another machine.
@@ -79,18 +81,11 @@ async function simulatorRbm(): Promise<Figure> {
   return figure
 }
 
-async function owesNothing({ url }: SimulatorProcess): Promise<boolean> {
-  const counts = (await (await fetch(`${url}/simulator/counts`)).json()) as { owed: Record<string, number> }
-  return Object.values(counts.owed).every((count) => count === 0)
-}
-
 async function simulatorReceipts(): Promise<Figure> {
   const simulator = await startSimulator()
   const peer = await startPeer('webhook-peer.ts')
   const { call, stop } = await loadOf(simulator)
-  const headers = { 'content-type': 'application/json' }
-  const body = JSON.stringify({ url: `http://127.0.0.1:${peer.port}` })
-  await fetch(`${simulator.url}/simulator/webhook`, { method: 'PUT', headers, body })
+  await putWebhook(simulator, `http://127.0.0.1:${peer.port}`)
   const work = { count: seconds * 3_000, concurrency: CONNECTIONS, call, isDone: () => owesNothing(simulator) }
   const figure = await measureAll('simulator: RCS messages taken, both receipts accepted', simulator.child, work)
   await stop()

@@ -73,3 +73,26 @@ export function print(figures: Figure[]): void {
     process.stdout.write(`${what.padEnd(58)}${cells.map((cell) => cell.padStart(14)).join('')}\n`)
   }
 }
+
+/** For the person who waits. */
+export function say(sentence: string): void {
+  process.stderr.write(`${sentence}\n`)
+}
+
+export async function until(condition: () => Promise<boolean>, everyMs = 20): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, everyMs))
+}
+
+export function median(numbers: number[]): number {
+  return percentile(numbers, 0.5)
+}
+
+export function percentile(numbers: number[], share: number): number {
+  return numbers.toSorted((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * share))] as number
+}
+
+export function printTable(head: string[], rows: string[][]): void {
+  for (const [what = '', ...cells] of [head, ...rows]) {
+    process.stdout.write(`${what.padEnd(52)}${cells.map((cell) => cell.padStart(18)).join('')}\n`)
+  }
+}

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -83,8 +83,38 @@ const TICKS_PER_SECOND = 100
 /** What a process has used so far, in ms; undefined where the system does not say it in this way (it is Linux that does). */
 export function cpuMs({ pid }: { pid?: number | undefined }): number | undefined {
   if (process.platform !== 'linux') return undefined
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /s, '')
-    .split(' ')
+  const fields = readStat(`${pid}`)
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND
+}
+
+/** Of a process and those that it has started, also of those that have ended. */
+export function cpuOfFamilyMs(pid: number): number | undefined {
+  if (process.platform !== 'linux') return undefined
+  const ended = readStat(`${pid}`).slice(11, 15)
+  const alive = childrenOf(pid).flatMap((child) => readStat(child).slice(11, 13))
+  return [...ended, ...alive].reduce((sum, field) => sum + Number(field), 0) * (1000 / TICKS_PER_SECOND)
+}
+
+export function childrenOf(pid: number): string[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(readStat(name)[1]) === pid)
+}
+
+/** From the state on; nothing of a process that has just ended. */
+function readStat(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ')
+  } catch {
+    return []
+  }
+}
+
+/** `RssAnon` leaves out what processes share. */
+export function residentMiB(pid: string, field: 'VmRSS' | 'RssAnon'): number {
+  try {
+    return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
+  } catch {
+    return 0
+  }
 }

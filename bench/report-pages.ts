@@ -1,7 +1,7 @@
 import { EVENT_TYPES } from '../server/src/reports/lists.ts'
+import { percentile, printTable, say } from './measure.ts'
 import type { HeraldProcess } from './processes.ts'
 import { reader, type Scene } from './report-scene.ts'
-import { percentile, printTable, say } from './webhook-scene.ts'
 
 // How long a page of a list takes: of each list, in each order, at its beginning, in its middle and at its end.
 

@@ -9,9 +9,9 @@ import { migrate } from '../server/src/db/migrate.ts'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
 import { assertAllCounted } from '../server/test/support/counted.ts'
+import { say } from './measure.ts'
 import { type HeraldProcess, startHerald, temporaryDirectory } from './processes.ts'
 import { createCampaign, createMonths, type Half, monthBorder, writeMessages } from './report-data.ts'
-import { say } from './webhook-scene.ts'
 
 // What the measurements of reports have in common: a PostgreSQL of its own, with an account that has sent so many messages by itself, another
 // with a campaign of as many, and four small ones beside them.

@@ -1,6 +1,6 @@
+import { percentile, printTable } from './measure.ts'
 import type { HeraldProcess } from './processes.ts'
 import { reader, type Scene } from './report-scene.ts'
-import { percentile, printTable } from './webhook-scene.ts'
 
 // How long a summary takes, whatever there is to sum up.
 

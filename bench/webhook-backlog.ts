@@ -1,6 +1,7 @@
 import { takeDue } from '../server/src/webhooks/take.ts'
+import { median, percentile, printTable } from './measure.ts'
 import type { Peer } from './processes.ts'
-import { clear, createSubscriber, median, percentile, printTable, type Scene } from './webhook-scene.ts'
+import { clear, createSubscriber, type Scene } from './webhook-scene.ts'
 
 // What it takes to read the due events of a good endpoint, while another has a long backlog. Nothing is posted.
 

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from '../server/src/db/pool.ts'
+import { median, percentile, printTable, say, until } from './measure.ts'
 import type { Peer } from './processes.ts'
-import { askSink, clear, createSubscriber, median, percentile, printTable, type Scene, say, subscribe, until } from './webhook-scene.ts'
+import { askSink, clear, createSubscriber, type Scene, subscribe } from './webhook-scene.ts'
 
 // How long an event takes from the commit of its change to a good endpoint: alone, and beside endpoints that never answer or refuse
 // everything, of the same account and of others, which get as many events each.

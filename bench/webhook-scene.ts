@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { createAccount } from '../server/src/accounts/accounts.ts'
@@ -8,7 +8,8 @@ import { migrate } from '../server/src/db/migrate.ts'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
 import { addEndpoint } from '../server/src/webhooks/endpoints.ts'
-import { type HeraldProcess, type Peer, startHerald, startPeer, temporaryDirectory } from './processes.ts'
+import { say } from './measure.ts'
+import { cpuOfFamilyMs, type HeraldProcess, type Peer, startHerald, startPeer, temporaryDirectory } from './processes.ts'
 
 // What the measurements of webhooks have in common: a PostgreSQL of their own, durable as in production, and a process that does nothing
 // but route and post.
@@ -23,10 +24,6 @@ export type Scene = {
   stopAll: () => Promise<void>
   postgresCpuMs: () => number | undefined
   close: () => Promise<void>
-}
-
-export function say(sentence: string): void {
-  process.stderr.write(`${sentence}\n`)
 }
 
 export async function setScene(): Promise<Scene> {
@@ -67,28 +64,6 @@ export async function setScene(): Promise<Scene> {
   }
 }
 
-/** Of a process and those that it has started, also of those that have ended. */
-function cpuOfFamilyMs(pid: number): number | undefined {
-  if (process.platform !== 'linux') return undefined
-  const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(readStat(name)[1]) === pid)
-  const ticks = (fields: string[]) => fields.reduce((sum, field) => sum + Number(field), 0)
-  const ended = readStat(`${pid}`).slice(11, 15)
-  return ticks([...ended, ...children.flatMap((name) => readStat(name).slice(11, 13))]) * MS_PER_TICK
-}
-
-const MS_PER_TICK = 10
-
-/** From the state on; nothing of a process that has just ended. */
-function readStat(pid: string): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ')
-  } catch {
-    return []
-  }
-}
-
 export async function createSubscriber(pool: Pool, peer: Peer, path: string): Promise<{ accountId: number; endpointId: number }> {
   const { accountId } = await createAccount(pool, 'Bench', ['rcs'])
   return { accountId, endpointId: await subscribe(pool, accountId, peer, path) }
@@ -102,10 +77,6 @@ export async function askSink({ child }: Peer, question: 'count' | 'arrivals') {
   child.send(question)
   const [answer] = await once(child, 'message')
   return answer as { count: number; arrivals: [number, number][] }
-}
-
-export async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
 const KINDS = ['message.sent', 'message.delivered', 'message.read']
@@ -127,18 +98,4 @@ export async function clear(bare: pg.Client): Promise<void> {
   await bare.query('truncate outbox, events, webhook_deliveries, webhook_attempts')
   await bare.query(`update webhook_endpoints set lease = null, leased_until = '-infinity'`)
   await bare.query('checkpoint')
-}
-
-export function median(numbers: number[]): number {
-  return percentile(numbers, 0.5)
-}
-
-export function percentile(numbers: number[], share: number): number {
-  return numbers.toSorted((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * share))] as number
-}
-
-export function printTable(head: string[], rows: string[][]): void {
-  for (const [what = '', ...cells] of [head, ...rows]) {
-    process.stdout.write(`${what.padEnd(52)}${cells.map((cell) => cell.padStart(18)).join('')}\n`)
-  }
 }

@@ -1,0 +1,67 @@
+import type { Line } from './lines.ts'
+import { say, until } from './measure.ts'
+import { AGENT, openClient, type Service, startService, untilAllRead } from './service.ts'
+
+// A campaign, from the request that starts it until every message of it is READ, the roles in one process, the network beside it.
+
+const GROUP = 1
+const LOOK_EVERY_MS = 1_000
+
+/** `through`: what messages sent one by one reached, of which each has to be accepted over HTTP. */
+export async function measureCampaign({ quick, through }: { quick: boolean; through: number }): Promise<Line[]> {
+  const recipients = quick ? 2_000 : 100_000
+  const service = await startService('together')
+  await createGroup(service, recipients)
+  const startedAt = performance.now()
+  const campaignId = await start(service)
+  await until(() => isRead(service, campaignId, recipients), LOOK_EVERY_MS)
+  const seconds = (performance.now() - startedAt) / 1_000
+  // Every message is looked at once more, and not only counted.
+  await untilAllRead(service, recipients)
+  await service.stop()
+  return [
+    { part: 'campaign', what: `${recipients.toLocaleString('en')} recipients, from the start to all READ`, value: seconds, unit: 's' },
+    {
+      part: 'campaign',
+      what: 'of these each second',
+      value: recipients / seconds,
+      unit: 'a second',
+      limit: { what: 'one by one', value: through },
+    },
+  ]
+}
+
+async function createGroup({ api, account: { accountId } }: Service, recipients: number): Promise<void> {
+  const client = await openClient(api.databaseUrl)
+  await client.query('insert into groups (account_id, number, members) values ($1, $2, $3)', [accountId, GROUP, recipients])
+  await client.query(
+    `insert into group_members (account_id, group_number, phone)
+     select $1, $2, '+4850' || lpad(n::text, 6, '0') || '10' from generate_series(1, $3::int) as n`,
+    [accountId, GROUP, recipients],
+  )
+  await client.query('vacuum analyze group_members')
+  await client.end()
+}
+
+async function start({ api, account: { authorization } }: Service): Promise<string> {
+  const message = { inline: { type: 'MESSAGE', content: 'Our autumn sale has begun.' } }
+  const answer = await fetch(`${api.url}/v1/campaigns`, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json', 'idempotency-key': 'campaign' },
+    body: JSON.stringify({ name: 'Autumn sale', agentId: AGENT, segmentIds: [GROUP], message }),
+  })
+  const body = (await answer.json()) as { campaignId: string }
+  if (answer.status !== 202) throw new Error(`the answer was ${answer.status}: ${JSON.stringify(body)}`)
+  return body.campaignId
+}
+
+/** By its counters, whose cost does not grow with the messages. */
+async function isRead({ pool }: Service, campaignId: string, recipients: number): Promise<boolean> {
+  const { rows } = await pool.query<{ made: number; read: number }>(
+    'select coalesce(sum(accepted), 0)::int as made, coalesce(sum(read), 0)::int as read from report_counts where campaign_id = $1',
+    [campaignId],
+  )
+  const { made, read } = rows[0] as { made: number; read: number }
+  say(`campaign: ${made.toLocaleString('en')} made, ${read.toLocaleString('en')} READ`)
+  return read >= recipients
+}

@@ -1,0 +1,75 @@
+import { CONNECTIONS } from './accept.ts'
+import { openConnections } from './http-load.ts'
+import type { Line } from './lines.ts'
+import { say } from './measure.ts'
+import { cpuOf, eachMicroseconds, inTurn, memoryOf, messageRequest, type Service, startService, untilAllRead } from './service.ts'
+import { measureNetwork } from './simulator-rate.ts'
+
+// How many messages a second go all the way: accepted, handed to the network, delivered, read, and every receipt recorded. The limit is the
+// network itself, which shares the two cores: the simulator with a client and a webhook that do nothing else. And what memory each process
+// holds when as many have passed as an hour brings at the rate that a caller may send, 35 a second.
+
+const HOUR = 35 * 3_600
+
+export async function measureThrough({ quick }: { quick: boolean }): Promise<{ lines: Line[]; perSecond: number }> {
+  const network = await measureNetwork(quick ? 2_000 : 20_000)
+  say(`through: the network alone takes ${network.toFixed(0)} a second`)
+  const together = await runThrough(await startService('together'), quick ? 1_000 : 20_000)
+  const apart = await runThrough(await startService('apart'), quick ? 2_000 : HOUR)
+  const limit = { what: 'network alone', value: network }
+  const lines: Line[] = [
+    { part: 'through', what: 'accepted to READ, one process', value: together.perSecond, unit: 'a second', limit },
+    { part: 'through', what: 'accepted to READ, a process for each role', value: apart.perSecond, unit: 'a second', limit },
+    ...Object.entries(apart.cpu).map(([name, value]) => ({ part: 'through', what: `CPU for each message: ${name}`, value, unit: 'µs' })),
+    ...(quick ? [] : memoryLines(apart.memory)),
+  ]
+  return { lines, perSecond: together.perSecond }
+}
+
+type Memory = Record<string, number>
+type Run = { perSecond: number; cpu: Record<string, number>; memory: Memory[] }
+
+const QUARTERS = 4
+
+/** In quarters, with a look at the memory after each. The first tenth is a warm-up. */
+async function runThrough(service: Service, count: number): Promise<Run> {
+  const connections = await openConnections(service.api.url, CONNECTIONS, 202)
+  const post = () => connections.send(messageRequest(service.account))
+  const warmUp = Math.floor(count / 10)
+  await inTurn(warmUp, CONNECTIONS, post)
+  await untilAllRead(service, warmUp)
+  const from = { at: performance.now(), cpu: cpuOf(service) }
+  const memory: Memory[] = []
+  for (let quarter = 1; quarter <= QUARTERS; quarter++) {
+    await inTurn(count / QUARTERS, CONNECTIONS, post)
+    await untilAllRead(service, warmUp + (count / QUARTERS) * quarter)
+    memory.push(memoryOf(service))
+    say(
+      `through: ${((count / QUARTERS) * quarter).toLocaleString('en')} of ${count.toLocaleString('en')} are READ; MiB ${written(memory.at(-1))}`,
+    )
+  }
+  const perSecond = (count * 1_000) / (performance.now() - from.at)
+  const cpu = eachMicroseconds(from.cpu, cpuOf(service), count)
+  connections.close()
+  await service.stop()
+  return { perSecond, cpu, memory }
+}
+
+function written(memory: Memory = {}): string {
+  return Object.entries(memory)
+    .map(([name, mib]) => `${name} ${mib.toFixed(0)}`)
+    .join(', ')
+}
+
+/** At the end, against half way: a process that keeps something of every message would have grown by as much again. */
+function memoryLines(memory: Memory[]): Line[] {
+  const [, half = {}, , end = {}] = memory
+  return Object.entries(end).map(([name, value]) => ({
+    part: 'memory',
+    what: `${name} after ${HOUR.toLocaleString('en')} messages`,
+    value,
+    unit: 'MiB',
+    limit: { what: 'half way', value: half[name] ?? 0 },
+    mark: { most: 1.1 },
+  }))
+}
