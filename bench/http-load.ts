@@ -5,33 +5,41 @@ import { connect, type Socket } from 'node:net'
 // what is measured here, on the same two cores.
 
 export type Connections = {
-  /** Sends a request over a connection that is free, and returns its answer, head and body, when all of it is there. */
+  /** Sends a request over a connection as soon as one is free, and returns its answer, head and body, when all of it is there. */
   send: (request: string) => Promise<string>
   close: () => void
 }
 
 type Lane = { socket: Socket; received: string; settle: ((answer: string | Error) => void) | undefined }
 
-/** `count` connections: never more requests are under way. Every answer must have the status `expected`. */
+type Waiting = { request: string; settle: (answer: string | Error) => void }
+
+/** Every answer must have the status `expected`. */
 export async function openConnections(url: string, count: number, expected: number): Promise<Connections> {
   const { hostname, port } = new URL(url)
   const lanes = await Promise.all(Array.from({ length: count }, () => openLane(hostname, Number(port), expected)))
   const free = [...lanes]
+  const waiting: Waiting[] = []
+  function begin(lane: Lane, { request, settle }: Waiting): void {
+    lane.settle = (answer) => {
+      lane.settle = undefined
+      const next = waiting.shift()
+      if (next === undefined) free.push(lane)
+      else begin(lane, next)
+      settle(answer)
+    }
+    lane.socket.write(request, 'latin1')
+  }
   function send(request: string): Promise<string> {
-    const lane = free.pop()
-    if (lane === undefined) throw new Error(`more than ${count} requests are under way`)
     return new Promise((resolve, reject) => {
-      lane.settle = (answer) => {
-        lane.settle = undefined
-        free.push(lane)
-        if (answer instanceof Error) reject(answer)
-        else resolve(answer)
-      }
-      lane.socket.write(request, 'latin1')
+      const settle = (answer: string | Error) => (answer instanceof Error ? reject(answer) : resolve(answer))
+      const lane = free.pop()
+      if (lane === undefined) waiting.push({ request, settle })
+      else begin(lane, { request, settle })
     })
   }
   function close(): void {
-    for (const { socket } of lanes) socket.destroy()
+    for (const { socket } of lanes) socket.removeAllListeners('close').destroy()
   }
   return { send, close }
 }
@@ -49,7 +57,12 @@ async function openLane(host: string, port: number, expected: number): Promise<L
     lane.received = ''
     lane.settle?.(status === expected ? answer : new Error(`the answer was ${answer}`))
   })
-  socket.on('close', () => lane.settle?.(new Error('the connection was closed')))
+  // The service closes one that has sent nothing for 10 s: whoever opens connections uses all of them.
+  socket.on('close', () => {
+    const error = new Error('the connection was closed')
+    if (lane.settle === undefined) throw error
+    lane.settle(error)
+  })
   socket.on('error', () => {})
   return lane
 }

@@ -1,9 +1,8 @@
-import { CONNECTIONS } from './accept.ts'
 import { openConnections } from './http-load.ts'
 import type { Line } from './lines.ts'
 import { percentile, say } from './measure.ts'
 import { startPeer } from './processes.ts'
-import { messageRequest, type Service, startService, untilAllRead } from './service.ts'
+import { inTurn, messageRequest, type Service, startService, untilAllRead } from './service.ts'
 
 // How long a message takes at a fifth of the top rate. Requests come at random moments, as from many callers who know nothing of each other,
 // and each is timed from the moment it was to be sent: what waits because the one before was slow counts as slow.
@@ -11,17 +10,24 @@ import { messageRequest, type Service, startService, untilAllRead } from './serv
 const SHARE = 0.2
 const ACCEPT_MARK_MS = 15
 const HAND_OVER_MARK_MS = 50
+const CONNECTIONS = 64
+const WARM_UP = 5_000
 
 export async function measureLatency(top: { accept: number; through: number; quick: boolean }): Promise<Line[]> {
   const seconds = top.quick ? 5 : 40
   return [...(await measureAccepting(top.accept * SHARE, seconds)), ...(await measureHandingOver(top.through * SHARE, seconds))]
 }
 
+/** `isIdle`: returns when nothing of the warm-up is left to do. */
+type Target = { url: string; request: () => string; isIdle?: () => Promise<void> }
 type Sent = { sentAt: number; tookMs: number; answer: string }
 
 /** Poisson arrivals. Times are of the clock that the network's ledger has, in ms. */
-async function sendAtRandom(url: string, perSecond: number, seconds: number, request: () => string): Promise<Sent[]> {
+async function sendAtRandom({ url, request, isIdle = async () => {} }: Target, perSecond: number, seconds: number): Promise<Sent[]> {
   const connections = await openConnections(url, CONNECTIONS, 202)
+  // What is compiled and planned with the first requests is not what is measured.
+  await inTurn(WARM_UP, CONNECTIONS, () => connections.send(request()))
+  await isIdle()
   const sent: Promise<Sent>[] = []
   const startedAt = performance.now()
   let dueAt = startedAt
@@ -36,8 +42,7 @@ async function sendAtRandom(url: string, perSecond: number, seconds: number, req
   }
   const all = await Promise.all(sent)
   connections.close()
-  // What is compiled and planned in the first tenth is not what is measured.
-  return all.slice(Math.floor(all.length / 10))
+  return all
 }
 
 /** Accepting alone, at a fifth of what was accepted at most; the same requests to a bare route show what the client and the machine take. */
@@ -47,8 +52,8 @@ async function measureAccepting(perSecond: number, seconds: number): Promise<Lin
   const delivery = service.processes.delivery?.pid as number
   process.kill(delivery, 'SIGSTOP')
   const request = () => messageRequest(service.account)
-  const bare = (await sendAtRandom(`http://127.0.0.1:${peer.port}`, perSecond, seconds, request)).map(({ tookMs }) => tookMs)
-  const ours = (await sendAtRandom(service.api.url, perSecond, seconds, request)).map(({ tookMs }) => tookMs)
+  const bare = (await sendAtRandom({ url: `http://127.0.0.1:${peer.port}`, request }, perSecond, seconds)).map(({ tookMs }) => tookMs)
+  const ours = (await sendAtRandom({ url: service.api.url, request }, perSecond, seconds)).map(({ tookMs }) => tookMs)
   process.kill(delivery, 'SIGCONT')
   await service.stop()
   await peer.stop()
@@ -64,7 +69,8 @@ async function measureAccepting(perSecond: number, seconds: number): Promise<Lin
 /** With everything at work: at a fifth of what goes all the way. */
 async function measureHandingOver(perSecond: number, seconds: number): Promise<Line[]> {
   const service = await startService('together')
-  const sent = await sendAtRandom(service.api.url, perSecond, seconds, () => messageRequest(service.account))
+  const target = { url: service.api.url, request: () => messageRequest(service.account), isIdle: () => untilAllRead(service, WARM_UP) }
+  const sent = await sendAtRandom(target, perSecond, seconds)
   await untilAllRead(service, await countMessages(service))
   const takenAt = await readHandOvers(service)
   await service.stop()

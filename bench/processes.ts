@@ -9,7 +9,7 @@ export type Peer = { port: number; child: ChildProcess; stop: () => Promise<void
 
 /** Another program of this folder, which says on which port it listens. A process of its own, so that each side has a core. */
 export async function startPeer(file: string): Promise<Peer> {
-  const child = fork(fileURLToPath(new URL(file, import.meta.url)))
+  const child = keep(fork(fileURLToPath(new URL(file, import.meta.url))))
   const [{ port }] = (await once(child, 'message')) as [{ port: number }]
   return { port, child, stop: () => end(child) }
 }
@@ -19,7 +19,7 @@ export type SimulatorProcess = { url: string; carriersFile: string; child: Child
 export async function startSimulator(): Promise<SimulatorProcess> {
   const dataDir = temporaryDirectory()
   const program = fileURLToPath(new URL('../simulator/bin/herald-simulator.js', import.meta.url))
-  const child = fork(program, ['--data-dir', dataDir, '--delay-ms', '0'], { silent: true })
+  const child = keep(fork(program, ['--data-dir', dataDir, '--delay-ms', '0'], { silent: true }))
   const [chunk] = await once(child.stdout as NodeJS.ReadableStream, 'data')
   const stop = async () => {
     await end(child)
@@ -36,9 +36,11 @@ export async function startHerald(args: string[], env: Record<string, string> = 
   const limits = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
   const child = fork(fileURLToPath(new URL('../server/bin/herald.js', import.meta.url)), ['serve', ...args], {
     env: { PATH: process.env.PATH, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0', HERALD_LOG_LEVEL: 'warn', ...limits, ...env },
+    // As its first line has it, which a shell would read.
+    execArgv: ['--v8-pool-size=1'],
     silent: true,
   })
-  child.stdout?.pipe(process.stderr)
+  keep(child).stdout?.pipe(process.stderr)
   let greeting = ''
   for await (const chunk of child.stderr as NodeJS.ReadableStream) {
     greeting += chunk
@@ -66,6 +68,17 @@ function readSocketDir(dataDir: string): string {
   } catch {
     return ''
   }
+}
+
+const started = new Set<ChildProcess>()
+// Should what measures fail: nothing of it goes on. (What has ended in order is not there any more.)
+process.on('exit', () => {
+  for (const child of started) if (child.exitCode === null) child.kill('SIGTERM')
+})
+
+function keep(child: ChildProcess): ChildProcess {
+  started.add(child)
+  return child
 }
 
 export function temporaryDirectory(): string {

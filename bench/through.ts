@@ -10,6 +10,7 @@ import { measureNetwork } from './simulator-rate.ts'
 // holds when as many have passed as an hour brings at the rate that a caller may send, 35 a second.
 
 const HOUR = 35 * 3_600
+const MEMORY_MARK = 1.1
 
 export async function measureThrough({ quick }: { quick: boolean }): Promise<{ lines: Line[]; perSecond: number }> {
   const network = await measureNetwork(quick ? 2_000 : 20_000)
@@ -21,17 +22,19 @@ export async function measureThrough({ quick }: { quick: boolean }): Promise<{ l
     { part: 'through', what: 'accepted to READ, one process', value: together.perSecond, unit: 'a second', limit },
     { part: 'through', what: 'accepted to READ, a process for each role', value: apart.perSecond, unit: 'a second', limit },
     ...Object.entries(apart.cpu).map(([name, value]) => ({ part: 'through', what: `CPU for each message: ${name}`, value, unit: 'µs' })),
-    ...(quick ? [] : memoryLines(apart.memory)),
+    ...(quick ? [] : memoryLines(apart.peaks)),
   ]
   return { lines, perSecond: together.perSecond }
 }
 
 type Memory = Record<string, number>
-type Run = { perSecond: number; cpu: Record<string, number>; memory: Memory[] }
+/** `peaks`: the most that each process held, in each half. */
+type Run = { perSecond: number; cpu: Record<string, number>; peaks: [Memory, Memory] }
 
-const QUARTERS = 4
+const HALVES = [0, 1] as const
+const LOOK_EVERY_MS = 200
 
-/** In quarters, with a look at the memory after each. The first tenth is a warm-up. */
+/** In two halves, with a look at the memory all the while. A tenth before them is a warm-up. */
 async function runThrough(service: Service, count: number): Promise<Run> {
   const connections = await openConnections(service.api.url, CONNECTIONS, 202)
   const post = () => connections.send(messageRequest(service.account))
@@ -39,37 +42,41 @@ async function runThrough(service: Service, count: number): Promise<Run> {
   await inTurn(warmUp, CONNECTIONS, post)
   await untilAllRead(service, warmUp)
   const from = { at: performance.now(), cpu: cpuOf(service) }
-  const memory: Memory[] = []
-  for (let quarter = 1; quarter <= QUARTERS; quarter++) {
-    await inTurn(count / QUARTERS, CONNECTIONS, post)
-    await untilAllRead(service, warmUp + (count / QUARTERS) * quarter)
-    memory.push(memoryOf(service))
+  const peaks: [Memory, Memory] = [{}, {}]
+  for (const half of HALVES) {
+    const looking = setInterval(() => raise(peaks[half], memoryOf(service)), LOOK_EVERY_MS)
+    await inTurn(count / 2, CONNECTIONS, post)
+    await untilAllRead(service, warmUp + (count / 2) * (half + 1))
+    clearInterval(looking)
     say(
-      `through: ${((count / QUARTERS) * quarter).toLocaleString('en')} of ${count.toLocaleString('en')} are READ; MiB ${written(memory.at(-1))}`,
+      `through: ${((count / 2) * (half + 1)).toLocaleString('en')} of ${count.toLocaleString('en')} are READ; MiB at most: ${written(peaks[half])}`,
     )
   }
   const perSecond = (count * 1_000) / (performance.now() - from.at)
   const cpu = eachMicroseconds(from.cpu, cpuOf(service), count)
   connections.close()
   await service.stop()
-  return { perSecond, cpu, memory }
+  return { perSecond, cpu, peaks }
 }
 
-function written(memory: Memory = {}): string {
+function raise(peaks: Memory, now: Memory): void {
+  for (const [name, mib] of Object.entries(now)) peaks[name] = Math.max(peaks[name] ?? 0, mib)
+}
+
+function written(memory: Memory): string {
   return Object.entries(memory)
     .map(([name, mib]) => `${name} ${mib.toFixed(0)}`)
     .join(', ')
 }
 
-/** At the end, against half way: a process that keeps something of every message would have grown by as much again. */
-function memoryLines(memory: Memory[]): Line[] {
-  const [, half = {}, , end = {}] = memory
-  return Object.entries(end).map(([name, value]) => ({
+/** By the most that it held, since JavaScript clears up when it likes: one that keeps something of every message would hold twice as much of it in the second half. */
+function memoryLines([first, second]: [Memory, Memory]): Line[] {
+  return Object.entries(second).map(([name, value]) => ({
     part: 'memory',
-    what: `${name} after ${HOUR.toLocaleString('en')} messages`,
+    what: `${name}, at most, in the second half of ${HOUR.toLocaleString('en')} messages`,
     value,
     unit: 'MiB',
-    limit: { what: 'half way', value: half[name] ?? 0 },
-    mark: { most: 1.1 },
+    limit: { what: 'first half', value: first[name] ?? 0 },
+    mark: { most: MEMORY_MARK },
   }))
 }

@@ -1,4 +1,6 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --v8-pool-size=1
+// One thread beside the first to clear memory up, where Node would have four: on two cores they kept everything else waiting, PostgreSQL too.
+// Requests at the 99th percentile took 15 to 21 ms instead of 42, at 1,250 a second.
 // Plain JavaScript, so that a wrong Node gets a sentence instead of a syntax error in the TypeScript behind it.
 const [major] = process.versions.node.split('.')
 if (Number(major) < 26) {
