@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import pg from 'pg'
 import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
 import { migrate } from '../server/src/db/migrate.ts'
@@ -41,6 +42,7 @@ export async function measureGrowth({ quick }: { quick: boolean }): Promise<Line
     await client.end()
   }
   await server.leave()
+  rmSync(dataDir, { recursive: true, force: true })
   return lines
 }
 
@@ -164,9 +166,10 @@ async function timeClaim({ pool }: Database, free: number): Promise<number> {
   return ms
 }
 
-/** Exactly so many wait, all due. */
+/** Exactly so many wait, all due. Not by truncating, after which every statement would be planned anew. */
 async function setBacklog({ client, account: { accountId } }: Database, waiting: number): Promise<void> {
-  await client.query('truncate queue, expiries')
+  await client.query('delete from queue')
+  await client.query('vacuum queue')
   await client.query(
     `insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
      select uuid_v7(), $1, '${AGENT}', 'send', ${PRIORITIES.transactional}, now() - interval '1 minute', now() + interval '48 hours' from generate_series(1, $2::int)`,
@@ -198,7 +201,6 @@ async function compareClaiming({ empty, full }: Pair, history: number, quick: bo
   ]
 }
 
-/** Each claim in turn with one that waits alone: the clock of the machine is the same for both. */
 async function compareBacklogs(database: Database, backlog: number, quick: boolean): Promise<Line[]> {
   const claims = quick ? 50 : 300
   const lines: Line[] = []

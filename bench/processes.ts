@@ -5,11 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+// As the first line of `herald` has it, which a shell would read; and the same for what it is held against.
+const EXEC_ARGV = ['--v8-pool-size=1']
+
 export type Peer = { port: number; child: ChildProcess; stop: () => Promise<void> }
 
 /** Another program of this folder, which says on which port it listens. A process of its own, so that each side has a core. */
 export async function startPeer(file: string): Promise<Peer> {
-  const child = keep(fork(fileURLToPath(new URL(file, import.meta.url))))
+  const child = keep(fork(fileURLToPath(new URL(file, import.meta.url)), { execArgv: EXEC_ARGV }))
   const [{ port }] = (await once(child, 'message')) as [{ port: number }]
   return { port, child, stop: () => end(child) }
 }
@@ -36,8 +39,7 @@ export async function startHerald(args: string[], env: Record<string, string> = 
   const limits = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
   const child = fork(fileURLToPath(new URL('../server/bin/herald.js', import.meta.url)), ['serve', ...args], {
     env: { PATH: process.env.PATH, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0', HERALD_LOG_LEVEL: 'warn', ...limits, ...env },
-    // As its first line has it, which a shell would read.
-    execArgv: ['--v8-pool-size=1'],
+    execArgv: EXEC_ARGV,
     silent: true,
   })
   keep(child).stdout?.pipe(process.stderr)
@@ -71,9 +73,14 @@ function readSocketDir(dataDir: string): string {
 }
 
 const started = new Set<ChildProcess>()
-// Should what measures fail: nothing of it goes on. (What has ended in order is not there any more.)
+// Should what measures fail or be broken off: nothing of it goes on.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 process.on('exit', () => {
-  for (const child of started) if (child.exitCode === null) child.kill('SIGTERM')
+  for (const child of started) {
+    child.kill('SIGTERM')
+    // Some are stopped while others are measured.
+    child.kill('SIGCONT')
+  }
 })
 
 function keep(child: ChildProcess): ChildProcess {

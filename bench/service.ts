@@ -1,3 +1,4 @@
+import { randomInt, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -53,13 +54,11 @@ export async function createSenderAt({ databaseUrl }: { databaseUrl: string }): 
 /** What is said: in the request, or by a template. */
 export type Saying = 'inline' | 'template'
 
-let numbers = 0
-/** A request to send a message, with a key of its own, to ever another number; all of them are delivered and read. */
+/** A request to send a message, with a key of its own, to a number at random: indexes are met everywhere. All of them are delivered and read. */
 export function messageRequest({ authorization, templateId }: Account, saying: Saying = 'inline'): string {
-  numbers += 1
-  const recipient = `+4850${String(numbers % 100_000).padStart(5, '0')}10`
+  const recipient = `+4850${String(randomInt(100_000)).padStart(5, '0')}10`
   const message = saying === 'template' ? { templateId } : { inline: TEMPLATE.message }
-  const headers = { Authorization: authorization, 'Idempotency-Key': `bench-${process.pid}-${numbers}` }
+  const headers = { Authorization: authorization, 'Idempotency-Key': randomUUID() }
   return postRequest('/v1/messages', headers, JSON.stringify({ agentId: AGENT, recipient, message }))
 }
 
@@ -68,7 +67,9 @@ export type Service = {
   simulator: SimulatorProcess
   pool: Pool
   account: Account
-  /** The processes whose work or memory is looked at, by what they are. */
+  /** The processes of the service, by what they are. */
+  nodes: Record<string, HeraldProcess>
+  /** All whose work is looked at. */
   processes: Record<string, { pid?: number | undefined }>
   stop: () => Promise<void>
 }
@@ -94,12 +95,10 @@ export async function startService(roles: 'together' | 'apart'): Promise<Service
     await api.stop()
     await simulator.stop()
   }
-  const processes = {
-    [roles === 'apart' ? 'api' : 'service']: api.child,
-    ...Object.fromEntries(others.map(([role, { child }]) => [role, child])),
-    simulator: simulator.child,
-  }
-  return { api, simulator, pool, account, processes, stop }
+  const nodes = { [roles === 'apart' ? 'api' : 'service']: api, ...Object.fromEntries(others) }
+  const children = Object.entries(nodes).map(([name, { child }]) => [name, child])
+  const processes = { ...Object.fromEntries(children), simulator: simulator.child }
+  return { api, simulator, pool, account, nodes, processes, stop }
 }
 
 export async function putWebhook({ url }: SimulatorProcess, address: string): Promise<void> {
@@ -150,11 +149,19 @@ export function postmasterPid({ dataDir }: HeraldProcess): number {
   return Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
 }
 
-/** What a process holds for itself, in MiB: for PostgreSQL, whose processes share their buffers, of all of them together. */
-export function memoryOf({ processes, api }: Pick<Service, 'processes' | 'api'>): Record<string, number> {
-  const own = Object.entries(processes).map(([name, { pid }]) => [name, residentMiB(`${pid}`, 'VmRSS')])
+/**
+ * What a process holds, in MiB: one of the service by its own word, what its JavaScript uses; the network, all of it; PostgreSQL, what its
+ * processes hold for themselves, which is all but the shared buffers.
+ */
+export async function memoryOf({ nodes, simulator, api }: Pick<Service, 'nodes' | 'simulator' | 'api'>): Promise<Record<string, number>> {
+  const own = await Promise.all(Object.entries(nodes).map(async ([name, node]) => [name, await heapOf(node)]))
   const postgres = childrenOf(postmasterPid(api)).reduce((sum, pid) => sum + residentMiB(pid, 'RssAnon'), 0)
-  return { ...Object.fromEntries(own), postgres }
+  return { ...Object.fromEntries(own), simulator: residentMiB(`${simulator.child.pid}`, 'VmRSS'), postgres }
+}
+
+async function heapOf({ url }: HeraldProcess): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text()
+  return Number(/^nodejs_heap_size_used_bytes (\S+)/m.exec(metrics)?.[1]) / 2 ** 20
 }
 
 /** A connection of its own, for what takes longer than the pool allows. */

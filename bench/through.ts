@@ -22,17 +22,17 @@ export async function measureThrough({ quick }: { quick: boolean }): Promise<{ l
     { part: 'through', what: 'accepted to READ, one process', value: together.perSecond, unit: 'a second', limit },
     { part: 'through', what: 'accepted to READ, a process for each role', value: apart.perSecond, unit: 'a second', limit },
     ...Object.entries(apart.cpu).map(([name, value]) => ({ part: 'through', what: `CPU for each message: ${name}`, value, unit: 'µs' })),
-    ...(quick ? [] : memoryLines(apart.peaks)),
+    ...(quick ? [] : memoryLines(apart.least)),
   ]
   return { lines, perSecond: together.perSecond }
 }
 
 type Memory = Record<string, number>
-/** `peaks`: the most that each process held, in each half. */
-type Run = { perSecond: number; cpu: Record<string, number>; peaks: [Memory, Memory] }
+/** `least`: the least that each process held at any time, in each half. */
+type Run = { perSecond: number; cpu: Record<string, number>; least: [Memory, Memory] }
 
 const HALVES = [0, 1] as const
-const LOOK_EVERY_MS = 200
+const LOOK_EVERY_MS = 500
 
 /** In two halves, with a look at the memory all the while. A tenth before them is a warm-up. */
 async function runThrough(service: Service, count: number): Promise<Run> {
@@ -42,25 +42,25 @@ async function runThrough(service: Service, count: number): Promise<Run> {
   await inTurn(warmUp, CONNECTIONS, post)
   await untilAllRead(service, warmUp)
   const from = { at: performance.now(), cpu: cpuOf(service) }
-  const peaks: [Memory, Memory] = [{}, {}]
+  const least: [Memory, Memory] = [{}, {}]
   for (const half of HALVES) {
-    const looking = setInterval(() => raise(peaks[half], memoryOf(service)), LOOK_EVERY_MS)
+    const looking = setInterval(() => void memoryOf(service).then((memory) => lower(least[half], memory)), LOOK_EVERY_MS)
     await inTurn(count / 2, CONNECTIONS, post)
     await untilAllRead(service, warmUp + (count / 2) * (half + 1))
     clearInterval(looking)
     say(
-      `through: ${((count / 2) * (half + 1)).toLocaleString('en')} of ${count.toLocaleString('en')} are READ; MiB at most: ${written(peaks[half])}`,
+      `through: ${((count / 2) * (half + 1)).toLocaleString('en')} of ${count.toLocaleString('en')} are READ; MiB at least: ${written(least[half])}`,
     )
   }
   const perSecond = (count * 1_000) / (performance.now() - from.at)
   const cpu = eachMicroseconds(from.cpu, cpuOf(service), count)
   connections.close()
   await service.stop()
-  return { perSecond, cpu, peaks }
+  return { perSecond, cpu, least }
 }
 
-function raise(peaks: Memory, now: Memory): void {
-  for (const [name, mib] of Object.entries(now)) peaks[name] = Math.max(peaks[name] ?? 0, mib)
+function lower(least: Memory, now: Memory): void {
+  for (const [name, mib] of Object.entries(now)) least[name] = Math.min(least[name] ?? mib, mib)
 }
 
 function written(memory: Memory): string {
@@ -69,11 +69,14 @@ function written(memory: Memory): string {
     .join(', ')
 }
 
-/** By the most that it held, since JavaScript clears up when it likes: one that keeps something of every message would hold twice as much of it in the second half. */
+/**
+ * By the least that it held, which is what was left when JavaScript had cleared up: when it does is its own affair, and between two of these
+ * moments a process holds up to twice as much. One that keeps something of every message would keep twice as much of it in the second half.
+ */
 function memoryLines([first, second]: [Memory, Memory]): Line[] {
   return Object.entries(second).map(([name, value]) => ({
     part: 'memory',
-    what: `${name}, at most, in the second half of ${HOUR.toLocaleString('en')} messages`,
+    what: `${name}, in the second half of ${HOUR.toLocaleString('en')} messages`,
     value,
     unit: 'MiB',
     limit: { what: 'first half', value: first[name] ?? 0 },

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import { createBatcher } from '../db/batcher.ts'
-import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
+import { BEFORE_EVERY_REQUEST, listed, type Pool } from '../db/pool.ts'
 import type { Caller } from '../http/guard.ts'
 import { hashSecret } from './keys.ts'
 
@@ -40,7 +40,7 @@ async function lookUpKeys(pool: Pool, keys: string[]): Promise<(KeyRow | undefin
     name: 'authenticate',
     text: `select asked.key as "integrationKey", coalesce(k.account_id, 0) as "accountId",
              coalesce(k.secret_hash, $2) as "secretHash", coalesce(a.modules, '{rcs,sms}') as modules
-           from unnest($1::text[]) as asked (key)
+           from unnest(${listed('$1::text[]')}) as asked (key)
            left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null
            left join accounts a on a.id = coalesce(k.account_id, 0)`,
     values: [keys, NO_HASH],
