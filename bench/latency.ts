@@ -1,8 +1,8 @@
 import { openConnections } from './http-load.ts'
 import type { Line } from './lines.ts'
-import { percentile, say } from './measure.ts'
+import { inTurn, percentile, say } from './measure.ts'
 import { startPeer } from './processes.ts'
-import { inTurn, messageRequest, type Service, startService, untilAllRead } from './service.ts'
+import { messageRequest, type Service, startService, untilAllRead } from './service.ts'
 
 // How long a message takes at a fifth of the top rate. Requests come at random moments, as from many callers who know nothing of each other,
 // and each is timed from the moment it was to be sent: what waits because the one before was slow counts as slow.

@@ -49,6 +49,12 @@ export async function measureAll(what: string, of: { pid?: number | undefined },
 }
 
 async function doAll({ count, concurrency, call, isDone }: Work): Promise<void> {
+  await inTurn(count, concurrency, call)
+  await until(isDone)
+}
+
+/** So many calls, so many at once. */
+export async function inTurn(count: number, width: number, call: () => Promise<unknown>): Promise<void> {
   let left = count
   async function keepCalling(): Promise<void> {
     while (left > 0) {
@@ -56,8 +62,7 @@ async function doAll({ count, concurrency, call, isDone }: Work): Promise<void> 
       await call()
     }
   }
-  await Promise.all(Array.from({ length: concurrency }, keepCalling))
-  while (!(await isDone())) await new Promise((resolve) => setTimeout(resolve, 20))
+  await Promise.all(Array.from({ length: width }, keepCalling))
 }
 
 export function print(figures: Figure[]): void {

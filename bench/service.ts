@@ -106,18 +106,6 @@ export async function putWebhook({ url }: SimulatorProcess, address: string): Pr
   await fetch(`${url}/simulator/webhook`, { method: 'PUT', headers, body: JSON.stringify({ url: address }) })
 }
 
-/** So many posts, so many at once. */
-export async function inTurn(count: number, width: number, call: () => Promise<unknown>): Promise<void> {
-  let left = count
-  async function keepCalling(): Promise<void> {
-    while (left > 0) {
-      left -= 1
-      await call()
-    }
-  }
-  await Promise.all(Array.from({ length: width }, keepCalling))
-}
-
 /** Returns when the network has nothing more to tell, and all messages are READ; throws where one has come to another end. */
 export async function untilAllRead({ simulator, pool }: Pick<Service, 'simulator' | 'pool'>, count: number): Promise<void> {
   await until(async () => {

@@ -3,9 +3,9 @@ import { createAccessTokens } from '../server/src/carriers/google-rbm/access-tok
 import { createHttp } from '../server/src/carriers/google-rbm/http.ts'
 import { readCarriers } from '../server/src/carriers/settings.ts'
 import { openConnections, postRequest } from './http-load.ts'
-import { until } from './measure.ts'
+import { inTurn, until } from './measure.ts'
 import { type SimulatorProcess, startPeer, startSimulator } from './processes.ts'
-import { inTurn, putWebhook } from './service.ts'
+import { putWebhook } from './service.ts'
 
 // What the simulated network takes and reports by itself, where whoever sends and whoever takes the receipts does nothing else: what no service
 // beside it can surpass.

@@ -1,8 +1,8 @@
 import { CONNECTIONS } from './accept.ts'
 import { openConnections } from './http-load.ts'
 import type { Line } from './lines.ts'
-import { say } from './measure.ts'
-import { cpuOf, eachMicroseconds, inTurn, memoryOf, messageRequest, type Service, startService, untilAllRead } from './service.ts'
+import { inTurn, say } from './measure.ts'
+import { cpuOf, eachMicroseconds, memoryOf, messageRequest, type Service, startService, untilAllRead } from './service.ts'
 import { measureNetwork } from './simulator-rate.ts'
 
 // How many messages a second go all the way: accepted, handed to the network, delivered, read, and every receipt recorded. The limit is the
@@ -44,10 +44,10 @@ async function runThrough(service: Service, count: number): Promise<Run> {
   const from = { at: performance.now(), cpu: cpuOf(service) }
   const least: [Memory, Memory] = [{}, {}]
   for (const half of HALVES) {
-    const looking = setInterval(() => void memoryOf(service).then((memory) => lower(least[half], memory)), LOOK_EVERY_MS)
+    const stopLooking = lookAtMemory(service, least[half])
     await inTurn(count / 2, CONNECTIONS, post)
     await untilAllRead(service, warmUp + (count / 2) * (half + 1))
-    clearInterval(looking)
+    await stopLooking()
     say(
       `through: ${((count / 2) * (half + 1)).toLocaleString('en')} of ${count.toLocaleString('en')} are READ; MiB at least: ${written(least[half])}`,
     )
@@ -57,6 +57,22 @@ async function runThrough(service: Service, count: number): Promise<Run> {
   connections.close()
   await service.stop()
   return { perSecond, cpu, least }
+}
+
+/** Until the function that it returns is called, which waits for the last look: nobody is asked who has stopped. */
+function lookAtMemory(service: Service, least: Memory): () => Promise<void> {
+  let isOver = false
+  async function look(): Promise<void> {
+    while (!isOver) {
+      lower(least, await memoryOf(service))
+      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+    }
+  }
+  const looking = look()
+  return async () => {
+    isOver = true
+    await looking
+  }
 }
 
 function lower(least: Memory, now: Memory): void {

@@ -27,8 +27,8 @@ export type Stored = {
   }
 }
 
-export type StoredCampaign = { id: string; status: string; recipients: number }
-/** `ids`: of what was made under this key. */
+export type StoredCampaign = { id: string; status: string }
+/** `id`: of what was made under this key. */
 export type StoredKey = { endpoint: string; key: string; id: string }
 export type AskedAgain = { key: string; status: number; id: string | undefined; isReplayed: boolean }
 /** `faults`: each in a line. */
@@ -82,7 +82,7 @@ export async function gatherEvidence({ pool, caller, ask, asked, told, seenBefor
     upsets,
     again,
     messages: await readMessages(pool, caller),
-    campaigns: (await pool.query<StoredCampaign>('select id, status, recipients from campaigns')).rows,
+    campaigns: (await pool.query<StoredCampaign>('select id, status from campaigns')).rows,
     keys: await readKeys(pool),
     actions: (await pool.query<{ phone: string }>('select recipient as phone from recipient_actions')).rows,
     ledger: await readEntries({ ask }),

@@ -17,7 +17,7 @@ export type Told = {
   endpoints: { path: string; kinds: readonly string[] | undefined; arrivals: Arrival[] }[]
 }
 
-export type Followers = { stop: () => Promise<Told>; arrivals: () => number }
+export type Followers = { stop: () => Promise<Told> }
 
 const FAILURE_RATE = 0.1
 const LONGEST_ANSWER_MS = 60
@@ -39,7 +39,6 @@ export async function startFollowers({ pool, caller, random }: { pool: Pool; cal
   const reading = follow(caller, random, stopping.signal)
   const hastening = hasten(pool, stopping.signal)
   return {
-    arrivals: () => [...sink.arrivals.values()].reduce((sum, { length }) => sum + length, 0),
     stop: async () => {
       stopping.abort()
       const [followed] = await Promise.all([reading, hastening])

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { wholeNumber } from '../options.ts'
 import { seconds as inSeconds, say } from '../progress.ts'
 import { type Cleanup, runStorm, type StormOptions, type Verdict } from './storm.ts'
 import { describe, isClean } from './verdict.ts'
@@ -34,12 +35,6 @@ function readOptions() {
     console.error(`${(error as Error).message}\n\n${HELP}`)
     process.exit(1)
   }
-}
-
-function wholeNumber(name: string, value: string | undefined, least: number): number | undefined {
-  if (value === undefined) return undefined
-  if (!/^\d{1,10}$/.test(value) || Number(value) < least) throw new Error(`${name} must be a whole number from ${least} on.`)
-  return Number(value)
 }
 
 const cleanup: Cleanup = []
