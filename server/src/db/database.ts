@@ -4,7 +4,7 @@ import { OperatorError } from '../errors.ts'
 import { joinEmbeddedServer } from './embedded/server.ts'
 import { ensureSchema } from './migrate.ts'
 import { ensurePartitions } from './partitions.ts'
-import { checkServer, createPool, isUnavailable, type Pool } from './pool.ts'
+import { checkServer, createPool, isLockedOut, isUnavailable, type Pool } from './pool.ts'
 
 export type Database = { pool: Pool; close: () => Promise<void> }
 
@@ -56,7 +56,8 @@ async function untilReachable(pool: Pool, { role, onProgress }: Options): Promis
     } catch (error) {
       const reason = (error as Error).message || (error as NodeJS.ErrnoException).code
       const sentence = `PostgreSQL can't be reached at the address in HERALD_DATABASE_URL: ${reason}.`
-      if (!isUnavailable(error) || performance.now() > giveUpAt) throw new OperatorError(sentence)
+      // An address that is wrong does not become right by waiting.
+      if (!isUnavailable(error) || isLockedOut(error) || performance.now() > giveUpAt) throw new OperatorError(sentence)
       onProgress(`${sentence} Trying again.`)
       await sleep(1_000)
     }

@@ -146,8 +146,9 @@ export function isTimedOut(error: unknown): boolean {
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) {
     // 08: connection; 53: out of connections, memory or disk; 57P: shut down, starting up, killed; 57014: over the statement timeout;
-    // 25006: read-only, as a standby is; 25P03: it has ended a transaction that stood still, with this process or with the database.
-    return /^(08|53|57P|57014|25006|25P03)/.test(error.code ?? '')
+    // 25006: read-only, as a standby is; 25P03, 25P04: it has ended a transaction that stood still, with this process or with the database,
+    // or that took longer than the server allows.
+    return /^(08|53|57P|57014|25006|25P03|25P04)/.test(error.code ?? '') || isLockedOut(error)
   }
   if (!(error instanceof Error)) return false
   if (error instanceof Overloaded) return true
@@ -162,11 +163,14 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * The database does not let us in any more: the password or the rights of our user were changed, or the database was renamed. Whoever
- * begins with such an address is told so at once; for one that runs, it is a database that is away.
+ * The database does not let us in any more: the password or the rights of our user were changed, or the database was renamed or closed.
+ * Whoever begins with such an address is told so at once; for one that runs, it is a database that is away.
  */
 export function isLockedOut(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(28|3D000)/.test(error.code ?? '')
+  if (!(error instanceof pg.DatabaseError)) return false
+  // The codes of "connect" revoked (42501) and of a database that is closed (55000) are those of many faults more; who says so is told apart
+  // by the server's routine, the only part of such an error that neither has two meanings nor is translated.
+  return /^(28|3D000)/.test(error.code ?? '') || error.routine === 'CheckMyDatabase'
 }
 
 /** A primary can be set so, as some providers do when its disk is nearly full. */

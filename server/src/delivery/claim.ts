@@ -1,7 +1,7 @@
 import type { RcsCarrier, Traffic } from '../carriers/carrier.ts'
 import type { MessageContent } from '../content/content.ts'
 import { byMonth, isMissingMonth } from '../db/partitions.ts'
-import type { Executor } from '../db/pool.ts'
+import { type Executor, listed } from '../db/pool.ts'
 import { NO_CAMPAIGN, PRIORITIES } from '../messages/states.ts'
 
 /** What a worker took up: it alone may ask it of the network and write down what came of it, until its lease ends. */
@@ -231,7 +231,7 @@ async function readMonth(db: Executor, messages: string, entries: Entry[]): Prom
                select opted_out from opt_outs o
                where m.traffic = 'PROMOTION' and o.account_id = m.account_id and o.agent_id = m.agent_id and o.phone = m.recipient
              ) as o on true
-             where m.id = any ($1::uuid[])`,
+             where m.id = any (${listed('$1::uuid[]')}::uuid[])`,
       values: [entries.map(({ messageId }) => messageId)],
     })
     return rows

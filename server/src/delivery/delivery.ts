@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { repeat } from '../background/repeat.ts'
 import type { Carriers } from '../carriers/carriers.ts'
 import type { Executor, Pool } from '../db/pool.ts'
+import { refreshStatistics } from '../db/statistics.ts'
 import { REPLIES_WAIT } from '../messages/states.ts'
 import { foldReports } from '../reports/counters.ts'
 import { startCampaignLoops } from './campaigns/loops.ts'
@@ -23,6 +24,7 @@ const EXPIRY_EVERY_MS = 500
 const INACTIVE_EVERY_MS = 1_000
 const REPLIES_EVERY_MS = 1_000
 const FOLD_EVERY_MS = 1_000
+const STATISTICS_EVERY_MS = 5_000
 const HOUSEKEEPING_EVERY_MS = 3_600_000
 
 /** Everything that moves messages by itself. As many processes as one likes run it side by side. */
@@ -57,6 +59,11 @@ export function startDelivery({ pool, carriers, logger, metrics, links }: Delive
     return mayBeMore ? 0 : FOLD_EVERY_MS
   }
 
+  async function refresh(): Promise<number> {
+    await refreshStatistics(pool)
+    return STATISTICS_EVERY_MS
+  }
+
   async function house(): Promise<number> {
     await keepHouse(pool)
     return HOUSEKEEPING_EVERY_MS
@@ -71,6 +78,7 @@ export function startDelivery({ pool, carriers, logger, metrics, links }: Delive
     repeat('give up messages of inactive agents', logger, giveUpInactive),
     ...startCampaignLoops(pool, logger, () => wake('')),
     repeat('fold reports', logger, fold),
+    repeat('refresh statistics', logger, refresh),
     repeat('housekeeping', logger, house),
   ]
   return {

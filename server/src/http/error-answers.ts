@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
-import { isLockedOut, isUnavailable } from '../db/pool.ts'
+import { isUnavailable } from '../db/pool.ts'
 import { ApiError, ERRORS, type ErrorCode } from '../errors.ts'
 import { refTo } from '../schemas.ts'
 
@@ -77,7 +77,7 @@ function errorBody({ code, details }: ApiError, requestId: string): Static<typeo
 
 function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error
-  if (isUnavailable(error) || isLockedOut(error)) return unavailable('The database is out of reach, or does not answer in time.')
+  if (isUnavailable(error)) return unavailable('The database is out of reach, or does not answer in time.')
   switch ((error as { code?: string }).code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new ApiError('RCS_PAYLOAD_TOO_LARGE')

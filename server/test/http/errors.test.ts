@@ -174,20 +174,34 @@ describe('the answers to errors', () => {
     assert.equal((await call(`${service.url}/v1/agents`, { authorization })).status, 200)
   })
 
-  test('503 RCS_UNAVAILABLE, too, while the database does not let the service in', async () => {
-    const own = await createTestDatabase()
-    const service = await startTestService({ HERALD_DATABASE_URL: own.url, HERALD_LIMITS: 'memory' }, { roles: ['api'] })
-    const { authorization } = await createCaller(own.pool)
-    await own.pool.end()
-    const name = new URL(own.url).pathname.slice(1)
-    await pool.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [name])
-    await pool.query(`alter database ${name} rename to ${name}_away`)
-    const answer = await call(`${service.url}/v1/agents`, { authorization })
-    assert.deepEqual([answer.status, answer.body.code, answer.headers.get('retry-after')], [503, 'RCS_UNAVAILABLE', '1'])
-    assert.equal((await call(`${service.url}/readyz`)).status, 503)
-    await pool.query(`alter database ${name}_away rename to ${name}`)
-    await until('the service serves again', async () => (await call(`${service.url}/v1/agents`, { authorization })).status === 200)
-  })
+  const LOCKED_OUT: Record<string, { shut: (name: string) => string; open: (name: string) => string }> = {
+    'has another name': {
+      shut: (name) => `alter database ${name} rename to ${name}_away`,
+      open: (name) => `alter database ${name}_away rename to ${name}`,
+    },
+    'is closed': {
+      shut: (name) => `alter database ${name} allow_connections false`,
+      open: (name) => `alter database ${name} allow_connections true`,
+    },
+  }
+  for (const [how, { shut, open }] of Object.entries(LOCKED_OUT)) {
+    test(`503 RCS_UNAVAILABLE, too, while the database ${how}`, async () => {
+      const own = await createTestDatabase()
+      const { authorization } = await createCaller(own.pool)
+      const name = new URL(own.url).pathname.slice(1)
+      await own.pool.end()
+      const service = await startTestService({ HERALD_DATABASE_URL: own.url, HERALD_LIMITS: 'memory' }, { roles: ['api'] })
+      assert.equal((await call(`${service.url}/v1/agents`, { authorization })).status, 200)
+      await pool.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [name])
+      await pool.query(shut(name))
+      const answer = await call(`${service.url}/v1/agents`, { authorization })
+      assert.deepEqual([answer.status, answer.body.code, answer.headers.get('retry-after')], [503, 'RCS_UNAVAILABLE', '1'])
+      assert.equal((await call(`${service.url}/readyz`)).status, 503)
+      await pool.query(open(name))
+      await until('the service serves again', async () => (await call(`${service.url}/v1/agents`, { authorization })).status === 200)
+      assert.doesNotMatch(service.log(), /"level":"error"/)
+    })
+  }
 
   test('503 RCS_UNAVAILABLE within 3 s each, also where the database has fallen silent and fifty ask at once', async () => {
     const cuttable = await cuttableDatabase(HERALD_DATABASE_URL)

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { isUnavailable } from '../../db/pool.ts'
 import type { OnEvents, Outcome, SmsCarrier, SmsPart } from '../carrier.ts'
 import { type BackOff, createBackOff, remainingMs, resetBackOff, startBackOff } from './back-off.ts'
 import { eventOf } from './deliver-sm.ts'
@@ -225,10 +226,8 @@ async function deliver(carrier: Carrier, pdu: PduOf<'deliver_sm'>): Promise<void
   try {
     await carrier.onEvents([eventOf(pdu, carrier.settings.name)])
   } catch (err) {
-    carrier.logger.error(
-      { carrier: carrier.settings.name, err },
-      'a receipt or a reply could not be kept: the SMS network will send it again',
-    )
+    const sentence = 'a receipt or a reply could not be kept: the SMS network will send it again'
+    carrier.logger[isUnavailable(err) ? 'warn' : 'error']({ carrier: carrier.settings.name, err }, sentence)
     throw err
   }
 }

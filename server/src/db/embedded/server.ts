@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { OperatorError } from '../../errors.ts'
-import { type ConnectionOptions, isUnavailable } from '../pool.ts'
+import { type ConnectionOptions, isLockedOut, isUnavailable } from '../pool.ts'
 import {
   type Cluster,
   disownStaleLock,
@@ -205,9 +205,8 @@ async function tryConnect(postmaster: Postmaster): Promise<pg.Client | 'busy' | 
   } catch (error) {
     const { code = '' } = error as pg.DatabaseError
     if (['ENOENT', 'ECONNREFUSED'].includes(code)) return 'absent'
-    if (isUnavailable(error)) return 'busy'
-    if (code !== '3D000') throw error
-    await createDatabase(postmaster)
+    if (code === '3D000') await createDatabase(postmaster)
+    else if (!isUnavailable(error) || isLockedOut(error)) throw error
     return 'busy'
   }
 }

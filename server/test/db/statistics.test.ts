@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import pg from 'pg'
+import { byMonth } from '../../src/db/partitions.ts'
+import type { Executor } from '../../src/db/pool.ts'
+import { refreshStatistics } from '../../src/db/statistics.ts'
+import { recordResults } from '../../src/delivery/results.ts'
+import { createSender, queueMessages } from '../delivery/support.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+
+const { pool, url } = await createTestDatabase({ uncounted: 'a message is deleted by hand, so that its month is empty' })
+
+/** By a session of its own: what it has written is known to others when it has ended. */
+async function write(text: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query(text)
+  await client.end()
+}
+
+async function knownRows(table: string): Promise<number> {
+  return (await pool.query(`select reltuples::int as rows from pg_class where oid = $1::regclass`, [table])).rows[0].rows
+}
+
+async function liveRows(table: string): Promise<number> {
+  return (await pool.query('select pg_stat_get_live_tuples($1::regclass)::int as rows', [table])).rows[0].rows
+}
+
+async function grow(table: string, rows: number): Promise<void> {
+  const before = await liveRows(table)
+  await write(`insert into ${table} select n from generate_series(1, ${rows}) as n`)
+  await until('what was written is known', async () => (await liveRows(table)) === before + rows)
+}
+
+describe('statistics', () => {
+  test('a table is counted when it has grown to more than twice what it was known to have and 500, and left alone before and when it is large', async () => {
+    await pool.query('create table growing (n int) with (autovacuum_enabled = off)')
+    await pool.query('analyze growing')
+    await grow('growing', 500)
+    assert.deepEqual([await refreshStatistics(pool), await knownRows('growing')], [[], 0])
+    await grow('growing', 1)
+    assert.deepEqual([await refreshStatistics(pool), await knownRows('growing')], [['growing'], 501])
+    await grow('growing', 1_001)
+    assert.deepEqual([await refreshStatistics(pool), await knownRows('growing')], [[], 501])
+    await grow('growing', 10_000)
+    assert.deepEqual([await refreshStatistics(pool), await knownRows('growing')], [['growing'], 11_502])
+    await grow('growing', 100_000)
+    assert.deepEqual([await refreshStatistics(pool), await knownRows('growing')], [[], 11_502])
+  })
+
+  test('a table that somebody vacuums, counts or alters at this moment is passed by', async () => {
+    await pool.query('create table held (n int) with (autovacuum_enabled = off)')
+    await grow('held', 501)
+    const client = new pg.Client(url)
+    await client.connect()
+    await client.query('begin; lock table held in share update exclusive mode')
+    assert.deepEqual(await refreshStatistics(pool), ['held'])
+    await client.query('rollback')
+    await client.end()
+    assert.equal(await knownRows('held'), -1)
+    assert.deepEqual([await refreshStatistics(pool), await knownRows('held')], [['held'], 501])
+  })
+
+  test('what was planned while a month had no messages no longer goes through all of them when it has many', async () => {
+    const sender = await createSender(pool)
+    const [id = ''] = await queueMessages(pool, sender)
+    const [messages = ''] = byMonth([id], (messageId) => messageId).keys()
+    await pool.query(`delete from ${messages}`)
+    await pool.query(`alter table ${messages} set (autovacuum_enabled = off)`)
+    await pool.query(`vacuum analyze ${messages}`)
+    const client = await pool.connect()
+    try {
+      await client.query('set plan_cache_mode = force_generic_plan')
+      await recordResults(client, [{ messageId: id, lease: id, is: 'sent' }])
+      assert.equal(await goesThroughAll(client, messages), true)
+      await queueMessages(pool, sender, { count: 10_000 })
+      await until('they are counted', async () => (await refreshStatistics(pool)).includes(messages))
+      assert.equal(await goesThroughAll(client, messages), false)
+    } finally {
+      client.release(true)
+    }
+  })
+})
+
+/** As it is planned now, by this session. */
+async function goesThroughAll(client: Executor, messages: string): Promise<boolean> {
+  const { rows } = await client.query(`explain (format json) execute "record-results ${messages}" (${Array(7).fill('null')})`)
+  const scans = nodesOf(rows[0]['QUERY PLAN'][0].Plan).filter(
+    (node) => node['Relation Name'] === messages && node['Node Type'].endsWith('Scan'),
+  )
+  assert.ok(scans.length > 0)
+  return scans.some((node) => !/^\(id = /.test(node['Index Cond']) || !node['Index Name'].endsWith('_pkey'))
+}
+
+function nodesOf(node: any): any[] {
+  return [node, ...(node.Plans ?? []).flatMap(nodesOf)]
+}
