@@ -1,59 +1,103 @@
-import { parseArgs } from 'node:util'
 import { measureAccept } from './accept.ts'
 import { measureCampaign } from './campaign.ts'
+import { unlessBrokenOff, watched } from './clean-up.ts'
 import { measureGrowth } from './growth.ts'
+import { CONNECTIONS } from './http-load.ts'
 import { measureLatency } from './latency.ts'
-import { describeMachine, isKept, type Line, tableOf } from './lines.ts'
+import { isKept, type Line, type Report, ratioOf, tableOf } from './lines.ts'
+import { describeMachine, lookAtOtherWork, type OtherWork, warningOf } from './machine.ts'
+import { say } from './measure.ts'
+import { measureMemory } from './memory.ts'
+import { PARTS, type Part, readOptions } from './options.ts'
+import { LIMITS } from './processes.ts'
 import { measureThrough } from './through.ts'
 
 // What Herald promises of its speed, measured: `npm run bench`. Each figure stands beside a limit of the same run on the same machine, so that
-// their ratio means the same elsewhere. `--quick` shows in two minutes that it works and judges nothing; `--only` names parts.
+// their ratio means the same elsewhere.
 
-const PARTS = ['accept', 'through', 'campaign', 'growth', 'latency'] as const
-type Part = (typeof PARTS)[number]
+const MOST_MINUTES = 20
 
-const { quick, only } = readArguments()
-
-function readArguments(): { quick: boolean; only: Set<Part> } {
-  try {
-    const { values } = parseArgs({ options: { quick: { type: 'boolean', default: false }, only: { type: 'string' } } })
-    const only = values.only?.split(',') ?? [...PARTS]
-    const unknown = only.filter((name) => !PARTS.some((part) => part === name))
-    if (unknown.length > 0) throw new Error(`--only takes some of ${PARTS.join(',')}; there is no part ${unknown.join(', ')}.`)
-    return { quick: values.quick, only: new Set(only as Part[]) }
-  } catch (error) {
-    process.stderr.write(`${(error as Error).message}\nnpm run bench -- [--quick] [--only ${PARTS.join(',')}]\n`)
-    process.exit(2)
-  }
+const { quick, only } = readOptions(process.argv.slice(2))
+const machine = describeMachine()
+const settings = {
+  quick,
+  parts: [...only],
+  startedAt: new Date().toISOString(),
+  connections: CONNECTIONS,
+  limits: { ...LIMITS, HERALD_LIMITS: 'not set: in memory on the embedded database, in the database where nodes are apart' },
+  postgres: "the embedded one with Herald's settings, commits durable",
 }
-
 const lines: Line[] = []
-try {
-  await measureAll()
-} finally {
-  // What was measured is shown, whatever became of the rest.
-  const settings = { quick, parts: [...only] }
-  process.stdout.write(`${tableOf(lines)}\n\n${JSON.stringify({ machine: describeMachine(), settings, lines })}\n`)
-}
-if (quick) process.stdout.write('\nA quick run: far too short to judge by.\n')
-const hasMissed = lines.some((line) => isKept(line) === false)
-process.exit(!quick && hasMissed ? 1 : 0)
+const ran: { part: Part; seconds: number; otherWorkBefore: OtherWork }[] = []
+const warnings: string[] = []
+const failures: { part: Part; why: string }[] = []
+const top: { accept?: number; through?: number } = {}
+const report: Report = (line) => lines.push(line)
 
-async function measureAll(): Promise<void> {
-  // Where a part that gives another its rate is not asked for, it is measured in short.
-  let accept = 0
-  let through = 0
-  if (only.has('accept') || only.has('latency')) {
-    const measured = await measureAccept({ quick: quick || !only.has('accept') })
-    accept = measured.perSecond
-    if (only.has('accept')) lines.push(...measured.lines)
+const MEASURE: Record<Part, () => Promise<void>> = {
+  accept: async () => {
+    top.accept = await measureAccept(quick, report)
+  },
+  through: async () => {
+    top.through = await measureThrough(quick, report)
+  },
+  campaign: async () => await measureCampaign(quick, report, await topThrough()),
+  latency: async () => await measureLatency(quick, report, { accept: await topAccept(), through: await topThrough() }),
+  memory: async () => await measureMemory(quick, report),
+  growth: async () => await measureGrowth(quick, report),
+}
+
+/** Where the part that gives another its rate was not asked for, it is measured in short. */
+async function topAccept(): Promise<number> {
+  top.accept ??= await measureAccept(true, () => {})
+  return top.accept
+}
+
+async function topThrough(): Promise<number> {
+  top.through ??= await measureThrough(true, () => {})
+  return top.through
+}
+
+// Whatever becomes of the rest, what was measured is shown: also when somebody breaks off.
+process.on('exit', show)
+if (machine.isDiskInMemory)
+  warn('WARNING: temporary files are in memory here (TMPDIR): commits cost nothing, and no figure is worth anything.')
+for (const part of PARTS) if (only.has(part)) await run(part)
+process.exit(failures.length > 0 || (!quick && lines.some((line) => isKept(line) === false)) ? 1 : 0)
+
+async function run(part: Part): Promise<void> {
+  await unlessBrokenOff()
+  const otherWorkBefore = await lookAtOtherWork()
+  warn(warningOf(part, otherWorkBefore))
+  const startedAt = performance.now()
+  try {
+    await watched(MEASURE[part], MOST_MINUTES)
+  } catch (error) {
+    await unlessBrokenOff()
+    say((error as Error).stack ?? String(error))
+    failures.push({ part, why: (error as Error).message })
   }
-  if (only.has('through') || only.has('latency') || only.has('campaign')) {
-    const measured = await measureThrough({ quick: quick || !only.has('through') })
-    through = measured.perSecond
-    if (only.has('through')) lines.push(...measured.lines)
-  }
-  if (only.has('campaign')) lines.push(...(await measureCampaign({ quick, through })))
-  if (only.has('latency')) lines.push(...(await measureLatency({ accept, through, quick })))
-  if (only.has('growth')) lines.push(...(await measureGrowth({ quick })))
+  const seconds = Math.round((performance.now() - startedAt) / 1_000)
+  ran.push({ part, seconds, otherWorkBefore })
+  say(`${part}: took ${seconds} s`)
+}
+
+function warn(warning: string | undefined): void {
+  if (warning === undefined) return
+  say(warning)
+  warnings.push(warning)
+}
+
+function show(): void {
+  const { cpu, cores, memoryGiB, system, node, commit, fdatasyncMs } = machine
+  const onWhat = `${cores} cores (${cpu}), ${memoryGiB} GiB, ${system}, Node ${node}, fdatasync ${fdatasyncMs} ms, commit ${commit}, ${settings.startedAt}`
+  const took = ran.map(({ part, seconds, otherWorkBefore: { busy } }) => `${part} ${seconds} s (${Math.round(busy * 100)} % busy before)`)
+  const notes = [
+    ...warnings,
+    ...failures.map(({ part, why }) => `FAILED: ${part}: ${why}`),
+    ...(quick ? ['A quick run: far too short to judge by.'] : []),
+  ]
+  const judged = lines.map((line) => ({ ...line, ratio: ratioOf(line), isKept: isKept(line) }))
+  const json = JSON.stringify({ machine, settings, ran, warnings, failures, lines: judged })
+  process.stdout.write(`${[`${onWhat}. ${took.join(', ')}.`, tableOf(lines), ...notes, json].join('\n\n')}\n`)
 }

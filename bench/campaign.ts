@@ -1,16 +1,17 @@
-import type { Line } from './lines.ts'
+import { once, type Report } from './lines.ts'
 import { say, until } from './measure.ts'
-import { AGENT, openClient, type Service, startService, untilAllRead } from './service.ts'
+import { openClient } from './postgres.ts'
+import { AGENT, type Service, startTogether, untilAllRead } from './service.ts'
 
 // A campaign, from the request that starts it until every message of it is READ, the roles in one process, the network beside it.
 
 const GROUP = 1
 const LOOK_EVERY_MS = 1_000
 
-/** `through`: what messages sent one by one reached, of which each has to be accepted over HTTP. */
-export async function measureCampaign({ quick, through }: { quick: boolean; through: number }): Promise<Line[]> {
+/** `through`: what messages sent one by one reached a second, of which each has to be accepted over HTTP. */
+export async function measureCampaign(quick: boolean, report: Report, through: number): Promise<void> {
   const recipients = quick ? 2_000 : 100_000
-  const service = await startService('together')
+  const service = await startTogether()
   await createGroup(service, recipients)
   const startedAt = performance.now()
   const campaignId = await start(service)
@@ -19,20 +20,14 @@ export async function measureCampaign({ quick, through }: { quick: boolean; thro
   // Every message is looked at once more, and not only counted.
   await untilAllRead(service, recipients)
   await service.stop()
-  return [
-    { part: 'campaign', what: `${recipients.toLocaleString('en')} recipients, from the start to all READ`, value: seconds, unit: 's' },
-    {
-      part: 'campaign',
-      what: 'of these each second',
-      value: recipients / seconds,
-      unit: 'a second',
-      limit: { what: 'one by one', value: through },
-    },
-  ]
+  const part = 'campaign'
+  report({ part, what: `${recipients.toLocaleString('en')} recipients, from the start to all READ`, unit: 's', measured: once(seconds) })
+  const limit = { what: 'one by one', ...once(through) }
+  report({ part, what: 'of these each second', unit: 'a second', measured: once(recipients / seconds), limit })
 }
 
-async function createGroup({ api, account: { accountId } }: Service, recipients: number): Promise<void> {
-  const client = await openClient(api.databaseUrl)
+async function createGroup({ databaseUrl, account: { accountId } }: Service, recipients: number): Promise<void> {
+  const client = await openClient(databaseUrl)
   await client.query('insert into groups (account_id, number, members) values ($1, $2, $3)', [accountId, GROUP, recipients])
   await client.query(
     `insert into group_members (account_id, group_number, phone)
@@ -40,12 +35,11 @@ async function createGroup({ api, account: { accountId } }: Service, recipients:
     [accountId, GROUP, recipients],
   )
   await client.query('vacuum analyze group_members')
-  await client.end()
 }
 
-async function start({ api, account: { authorization } }: Service): Promise<string> {
+async function start({ url, account: { authorization } }: Service): Promise<string> {
   const message = { inline: { type: 'MESSAGE', content: 'Our autumn sale has begun.' } }
-  const answer = await fetch(`${api.url}/v1/campaigns`, {
+  const answer = await fetch(`${url}/v1/campaigns`, {
     method: 'POST',
     headers: { authorization, 'content-type': 'application/json', 'idempotency-key': 'campaign' },
     body: JSON.stringify({ name: 'Autumn sale', agentId: AGENT, segmentIds: [GROUP], message }),

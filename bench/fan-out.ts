@@ -1,10 +1,8 @@
-import { rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { createAccount } from '../server/src/accounts/accounts.ts'
 import { assignAgent, createAgent } from '../server/src/agents/agents.ts'
 import { acceptCampaign } from '../server/src/campaigns/accept.ts'
-import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
 import { migrate } from '../server/src/db/migrate.ts'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import { createPool, type Executor } from '../server/src/db/pool.ts'
@@ -12,7 +10,8 @@ import { startDue } from '../server/src/delivery/campaigns/course.ts'
 import { CHUNK, fanOut } from '../server/src/delivery/campaigns/fan-out.ts'
 import { DEFAULT_LIFE_HOURS } from '../server/src/messages/accept.ts'
 import { PRIORITIES } from '../server/src/messages/states.ts'
-import { cpuMs, temporaryDirectory } from './processes.ts'
+import { startPostgres } from './postgres.ts'
+import { cpuMs } from './proc.ts'
 
 // How fast a campaign's messages are made, and nothing else: `npm run bench:fan-out`. The yardstick is a bare `insert … select` of the same
 // rows into the same tables, emptied before each run: by one statement, and in chunks as large as the fan-out's, whichever is faster. It
@@ -27,8 +26,7 @@ const GROUPS = [1, 2, 3]
 const AGENT = 'bench'
 const MADE_TABLES = ['messages', 'queue', 'expiries']
 
-const dataDir = temporaryDirectory()
-const server = await joinEmbeddedServer(dataDir, false, say)
+const server = await startPostgres()
 const pool = createPool(server.connection, () => {})
 await migrate(pool)
 await ensurePartitions(pool)
@@ -191,5 +189,4 @@ for (let round = 0; round < ROUNDS; round++) for (const way of round % 2 === 0 ?
 print(memoryBeforeMiB)
 await bare.end()
 await pool.end()
-await server.leave()
-rmSync(dataDir, { recursive: true, force: true })
+await server.stop()

@@ -1,5 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Cpu, eachMicroseconds } from './proc.ts'
 
 // The leanest client there can be: requests are texts, of an answer only the status is read. A common one takes as much CPU time for each as
 // what is measured here, on the same two cores.
@@ -65,6 +67,36 @@ async function openLane(host: string, port: number, expected: number): Promise<L
   })
   socket.on('error', () => {})
   return lane
+}
+
+/** What saturates: more than anybody answers at once. */
+export const CONNECTIONS = 256
+
+/** `cpu`: for each request, in µs, by what used it. */
+export type Rate = { perSecond: number; cpu: Cpu }
+
+/** Keeps all connections busy for so long, after a warm-up of a quarter of it. `cpu`: what was used so far, in ms. */
+export async function saturate(url: string, seconds: number, request: () => string, cpu: () => Cpu): Promise<Rate> {
+  // Opened anew each time: the service closes one that has been idle for as long as the others take their turns.
+  const connections = await openConnections(url, CONNECTIONS, 202)
+  let done = 0
+  let isOver = false
+  async function keepSending(): Promise<void> {
+    while (!isOver) {
+      await connections.send(request())
+      done += 1
+    }
+  }
+  const senders = Array.from({ length: CONNECTIONS }, keepSending)
+  await sleep(seconds * 250)
+  const from = { done, at: performance.now(), cpu: cpu() }
+  await sleep(seconds * 1_000)
+  const count = done - from.done
+  const rate = { perSecond: (count * 1_000) / (performance.now() - from.at), cpu: eachMicroseconds(from.cpu, cpu(), count) }
+  isOver = true
+  await Promise.all(senders)
+  connections.close()
+  return rate
 }
 
 /** Of an answer that is there to its last byte. */

@@ -1,15 +1,15 @@
-import { createReadStream, createWriteStream, rmSync } from 'node:fs'
+import { createReadStream, createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { finished, pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { createAccount } from '../server/src/accounts/accounts.ts'
-import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
 import { migrate } from '../server/src/db/migrate.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
 import { importGroup } from '../server/src/groups/import.ts'
-import { temporaryDirectory } from './processes.ts'
+import { startPostgres } from './postgres.ts'
+import { remove, temporaryDirectory } from './processes.ts'
 
 // How fast a group is imported: `npm run bench:import`. The yardstick is a bare COPY of the same rows, written for it beforehand, into an
 // empty table of the same columns, checks and key. Program and PostgreSQL share the machine, so only the ratio of one run tells something.
@@ -116,7 +116,7 @@ function print(all: Round[][]): void {
 }
 
 const directory = temporaryDirectory()
-const server = await joinEmbeddedServer(join(directory, 'data'), false, () => {})
+const server = await startPostgres()
 const pool = createPool(server.connection, () => {})
 const client = new pg.Client(server.connection)
 try {
@@ -126,6 +126,6 @@ try {
 } finally {
   await client.end()
   await pool.end()
-  await server.leave()
-  rmSync(directory, { recursive: true })
+  await server.stop()
+  remove(directory)
 }

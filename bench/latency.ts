@@ -1,11 +1,12 @@
 import { openConnections } from './http-load.ts'
-import type { Line } from './lines.ts'
+import type { Figure, Line, Report } from './lines.ts'
 import { inTurn, percentile, say } from './measure.ts'
-import { startPeer } from './processes.ts'
-import { messageRequest, type Service, startService, untilAllRead } from './service.ts'
+import { startHerald, startPeer } from './processes.ts'
+import { createSenderAt, messageRequest, type Service, startTogether, untilAllRead } from './service.ts'
 
 // How long a message takes at a fifth of the top rate. Requests come at random moments, as from many callers who know nothing of each other,
-// and each is timed from the moment it was to be sent: what waits because the one before was slow counts as slow.
+// and each is timed from the moment it was to be sent: what waits because the one before was slow counts as slow. A percentile is of all the
+// requests of all rounds; the least and the most are of single rounds.
 
 const SHARE = 0.2
 const ACCEPT_MARK_MS = 15
@@ -13,21 +14,27 @@ const HAND_OVER_MARK_MS = 50
 const CONNECTIONS = 64
 const WARM_UP = 5_000
 
-export async function measureLatency(top: { accept: number; through: number; quick: boolean }): Promise<Line[]> {
-  const seconds = top.quick ? 5 : 40
-  return [...(await measureAccepting(top.accept * SHARE, seconds)), ...(await measureHandingOver(top.through * SHARE, seconds))]
+/** `accept`, `through`: the top rates. */
+export async function measureLatency(quick: boolean, report: Report, top: { accept: number; through: number }): Promise<void> {
+  const rounds = quick ? { count: 3, seconds: 2 } : { count: 5, seconds: 8 }
+  await measureAccepting(top.accept * SHARE, rounds, report)
+  await measureHandingOver(top.through * SHARE, rounds, report)
 }
 
-/** `isIdle`: returns when nothing of the warm-up is left to do. */
-type Target = { url: string; request: () => string; isIdle?: () => Promise<void> }
+type Rounds = { count: number; seconds: number }
+type Target = { url: string; request: () => string }
 type Sent = { sentAt: number; tookMs: number; answer: string }
 
-/** Poisson arrivals. Times are of the clock that the network's ledger has, in ms. */
-async function sendAtRandom({ url, request, isIdle = async () => {} }: Target, perSecond: number, seconds: number): Promise<Sent[]> {
+/** What is compiled and planned with the first requests is not what is measured. */
+async function warmUp({ url, request }: Target): Promise<void> {
   const connections = await openConnections(url, CONNECTIONS, 202)
-  // What is compiled and planned with the first requests is not what is measured.
   await inTurn(WARM_UP, CONNECTIONS, () => connections.send(request()))
-  await isIdle()
+  connections.close()
+}
+
+/** Poisson arrivals. Times are of the clock that the network's ledger has, in ms. */
+async function sendAtRandom({ url, request }: Target, perSecond: number, seconds: number): Promise<Sent[]> {
+  const connections = await openConnections(url, CONNECTIONS, 202)
   const sent: Promise<Sent>[] = []
   const startedAt = performance.now()
   let dueAt = startedAt
@@ -45,64 +52,71 @@ async function sendAtRandom({ url, request, isIdle = async () => {} }: Target, p
   return all
 }
 
-/** Accepting alone, at a fifth of what was accepted at most; the same requests to a bare route show what the client and the machine take. */
-async function measureAccepting(perSecond: number, seconds: number): Promise<Line[]> {
+/** Accepting alone, at a fifth of what was accepted at most. The same requests to a bare route show what the client and the machine take. */
+async function measureAccepting(perSecond: number, { count, seconds }: Rounds, report: Report): Promise<void> {
   const peer = await startPeer('bare-route-peer.ts')
-  const service = await startService('apart')
-  const delivery = service.processes.delivery?.pid as number
-  process.kill(delivery, 'SIGSTOP')
-  const request = () => messageRequest(service.account)
-  const bare = (await sendAtRandom({ url: `http://127.0.0.1:${peer.port}`, request }, perSecond, seconds)).map(({ tookMs }) => tookMs)
-  const ours = (await sendAtRandom({ url: service.api.url, request }, perSecond, seconds)).map(({ tookMs }) => tookMs)
-  process.kill(delivery, 'SIGCONT')
-  await service.stop()
+  const api = await startHerald(['--only', 'api'])
+  const account = await createSenderAt(api)
+  const request = () => messageRequest(account)
+  const targets = { bare: { url: `http://127.0.0.1:${peer.port}`, request }, ours: { url: api.url, request } }
+  await warmUp(targets.bare)
+  await warmUp(targets.ours)
+  const took: { bare: number[][]; ours: number[][] } = { bare: [], ours: [] }
+  for (let round = 1; round <= count; round++) {
+    for (const side of ['bare', 'ours'] as const) {
+      const sent = await sendAtRandom(targets[side], perSecond, seconds)
+      took[side].push(sent.map(({ tookMs }) => tookMs))
+    }
+    const [bare, ours] = [took.bare.at(-1) as number[], took.ours.at(-1) as number[]].map((times) => percentile(times, 0.99).toFixed(1))
+    say(`latency, round ${round} of ${count}: 99 % accepted within ${ours} ms, at the bare route ${bare}`)
+  }
+  await api.stop()
   await peer.stop()
   const at = `at ${perSecond.toFixed(0)} a second`
-  say(`latency: ${ours.length} accepted ${at}, 50 % ${percentile(ours, 0.5).toFixed(1)} ms, bare ${percentile(bare, 0.5).toFixed(1)}`)
-  return [
-    { part: 'latency', what: `request to 202, 50 %, ${at}`, value: percentile(ours, 0.5), unit: 'ms' },
-    { part: 'latency', what: `request to 202, 99 %, ${at}`, value: percentile(ours, 0.99), unit: 'ms', mark: { most: ACCEPT_MARK_MS } },
-    { part: 'latency', what: 'the same at the bare route, 99 %', value: percentile(bare, 0.99), unit: 'ms' },
-  ]
+  for (const share of [0.5, 0.99]) {
+    const limit = { what: 'bare route', ...percentileOf(took.bare, share) }
+    report({ ...timed(`request to 202, ${at}`, took.ours, share), limit, ...(share === 0.99 && markAt(ACCEPT_MARK_MS)) })
+  }
 }
 
 /** With everything at work: at a fifth of what goes all the way. */
-async function measureHandingOver(perSecond: number, seconds: number): Promise<Line[]> {
-  const service = await startService('together')
-  const target = { url: service.api.url, request: () => messageRequest(service.account), isIdle: () => untilAllRead(service, WARM_UP) }
-  const sent = await sendAtRandom(target, perSecond, seconds)
-  await untilAllRead(service, await countMessages(service))
+async function measureHandingOver(perSecond: number, { count, seconds }: Rounds, report: Report): Promise<void> {
+  const service = await startTogether()
+  const target = { url: service.url, request: () => messageRequest(service.account) }
+  await warmUp(target)
+  await untilAllRead(service, WARM_UP)
+  const rounds: Sent[][] = []
+  for (let round = 1; round <= count; round++) {
+    rounds.push(await sendAtRandom(target, perSecond, seconds))
+    say(`latency, round ${round} of ${count}: ${rounds.at(-1)?.length} messages sent with everything at work`)
+  }
+  await untilAllRead(service, WARM_UP + rounds.flat().length)
   const takenAt = await readHandOvers(service)
   await service.stop()
-  const took = sent.map(({ sentAt, answer }) => {
-    const at = takenAt.get(/"messageId":"([^"]+)"/.exec(answer)?.[1] ?? '')
-    if (at === undefined) throw new Error(`the network has nothing of ${answer}`)
-    return at - sentAt
-  })
-  const accepting = sent.map(({ tookMs }) => tookMs)
   const at = `at ${perSecond.toFixed(0)} a second`
-  return [
-    {
-      part: 'latency',
-      what: `request to 202, all at work, 99 %, ${at}`,
-      value: percentile(accepting, 0.99),
-      unit: 'ms',
-      mark: { most: ACCEPT_MARK_MS },
-    },
-    { part: 'latency', what: `request to the carrier, 50 %, ${at}`, value: percentile(took, 0.5), unit: 'ms' },
-    {
-      part: 'latency',
-      what: `request to the carrier, 99 %, ${at}`,
-      value: percentile(took, 0.99),
-      unit: 'ms',
-      mark: { most: HAND_OVER_MARK_MS },
-    },
-  ]
+  const accepting = rounds.map((sent) => sent.map(({ tookMs }) => tookMs))
+  const handingOver = rounds.map((sent) => sent.map((one) => handedOverAfter(one, takenAt)))
+  report({ ...timed(`request to 202, all at work, ${at}`, accepting, 0.99), ...markAt(ACCEPT_MARK_MS) })
+  report(timed(`request to the carrier, ${at}`, handingOver, 0.5))
+  report({ ...timed(`request to the carrier, ${at}`, handingOver, 0.99), ...markAt(HAND_OVER_MARK_MS) })
 }
 
-async function countMessages({ pool }: Service): Promise<number> {
-  const { rows } = await pool.query<{ count: number }>('select count(*) from messages')
-  return (rows[0] as { count: number }).count
+function handedOverAfter({ sentAt, answer }: Sent, takenAt: Map<string, number>): number {
+  const at = takenAt.get(/"messageId":"([^"]+)"/.exec(answer)?.[1] ?? '')
+  if (at === undefined) throw new Error(`the network has nothing of ${answer}`)
+  return at - sentAt
+}
+
+function timed(what: string, rounds: number[][], share: number): Line {
+  return { part: 'latency', what: `${what}, ${share * 100} %`, unit: 'ms', measured: percentileOf(rounds, share) }
+}
+
+function percentileOf(rounds: number[][], share: number): Figure {
+  return { value: percentile(rounds.flat(), share), rounds: rounds.map((times) => percentile(times, share)) }
+}
+
+function markAt(most: number): Pick<Line, 'mark'> {
+  return { mark: { of: 'measured', most } }
 }
 
 /** When the network had taken each message, by its ledger. */

@@ -1,71 +1,79 @@
-import { execFileSync } from 'node:child_process'
-import { cpus, totalmem } from 'node:os'
+import { median } from './measure.ts'
 
-/** A figure, the limit that was measured in the same run, and what is promised of the two. */
+/** What was measured: in rounds, each of which gave a figure, and the one that stands for them all. */
+export type Figure = { value: number; rounds: number[] }
+
 export type Line = {
   part: string
   what: string
-  value: number
   unit: string
-  limit?: { what: string; value: number }
-  /** Of `value` to the limit's, or of `value` itself where there is none. */
-  mark?: { least: number } | { most: number }
+  measured: Figure
+  /** Of the same run. Where it has as many rounds, each ran next to the one of the same place. */
+  limit?: Figure & { what: string }
+  /** What is promised: of the ratio to the limit, or of what was measured. */
+  mark?: { of: 'ratio' | 'measured'; least?: number; most?: number }
 }
 
-export function ratioOf({ value, limit }: Line): number | undefined {
-  return limit === undefined ? undefined : value / limit.value
+/** Takes a line as soon as it is known: what comes after it may fail. */
+export type Report = (line: Line) => void
+
+export function byMedian(rounds: number[]): Figure {
+  return { value: median(rounds), rounds }
 }
 
-/** Whether a mark is kept; undefined where there is none. */
+export function once(value: number): Figure {
+  return { value, rounds: [value] }
+}
+
+/** The median of the pairs' ratios: what else the machine did fell on both of a pair. */
+export function ratioOf({ measured, limit }: Line): Figure | undefined {
+  if (limit === undefined) return undefined
+  const { rounds } = limit
+  if (rounds.length !== measured.rounds.length) return once(measured.value / limit.value)
+  return byMedian(measured.rounds.map((value, round) => value / (rounds[round] as number)))
+}
+
+/** Whether a mark is kept; undefined where there is none. What is no number keeps none. */
 export function isKept(line: Line): boolean | undefined {
   if (line.mark === undefined) return undefined
-  const judged = ratioOf(line) ?? line.value
-  return 'least' in line.mark ? judged >= line.mark.least : judged <= line.mark.most
+  const { of, least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY } = line.mark
+  const judged = (of === 'ratio' ? ratioOf(line) : line.measured)?.value ?? Number.NaN
+  return judged >= least && judged <= most
 }
 
-/** As a table of Markdown, to be read as it is and to be kept. */
+/** As a table of Markdown, to be read as it is and to be kept as it is. */
 export function tableOf(lines: Line[]): string {
   const head = ['part', 'what', 'measured', 'limit in the same run', 'ratio', 'mark', '']
-  const rows = lines.map((line) => [
-    line.part,
-    line.what,
-    `${written(line.value)} ${line.unit}`,
-    line.limit === undefined ? '' : `${line.limit.what}: ${written(line.limit.value)}`,
-    ratioOf(line)?.toFixed(2) ?? '',
-    line.mark === undefined ? '' : 'least' in line.mark ? `at least ${line.mark.least}` : `at most ${line.mark.most}`,
-    { true: 'kept', false: 'MISSED', undefined: '' }[`${isKept(line)}`] as string,
-  ])
+  const rows = lines.map((line) => {
+    const ratio = ratioOf(line)
+    return [
+      line.part,
+      line.what,
+      `${written(line.measured)} ${line.unit}`,
+      line.limit === undefined ? '' : `${line.limit.what}: ${written(line.limit)}`,
+      ratio === undefined ? '' : written(ratio, 2),
+      markOf(line),
+      { true: 'kept', false: '**MISSED**', undefined: '' }[`${isKept(line)}`] as string,
+    ]
+  })
   const widths = head.map((title, column) => Math.max(...[head, ...rows].map((row) => (row[column] ?? title).length)))
   const write = (cells: string[]) => `| ${cells.map((cell, column) => cell.padEnd(widths[column] as number)).join(' | ')} |`
   return [write(head), `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`, ...rows.map(write)].join('\n')
 }
 
-function written(value: number): string {
-  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2
+function markOf({ mark, unit }: Line): string {
+  if (mark === undefined) return ''
+  const bound = mark.least === undefined ? `at most ${mark.most}` : `at least ${mark.least}`
+  return mark.of === 'ratio' ? `ratio ${bound}` : `${bound} ${unit}`
+}
+
+/** With the least and the most of the rounds, where there were several. */
+function written({ value, rounds }: Figure, digits?: number): string {
+  const spread = rounds.length < 2 ? '' : ` (${number(Math.min(...rounds), digits)} to ${number(Math.max(...rounds), digits)})`
+  return `${number(value, digits)}${spread}`
+}
+
+function number(value: number, fixed?: number): string {
+  const digits = fixed ?? (Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2)
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
-}
-
-export type Machine = { cpu: string; cores: number; memoryGiB: number; system: string; node: string; commit: string }
-
-export function describeMachine(): Machine {
-  const [first] = cpus()
-  return {
-    cpu: first?.model ?? 'unknown',
-    cores: cpus().length,
-    memoryGiB: Math.round(totalmem() / 2 ** 30),
-    system: `${process.platform} ${process.arch}`,
-    node: process.version,
-    commit: currentCommit(),
-  }
-}
-
-/** Empty where the program was not taken from a repository. */
-function currentCommit(): string {
-  try {
-    return execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: import.meta.dirname, stdio: ['ignore', 'pipe', 'ignore'] })
-      .toString()
-      .trim()
-  } catch {
-    return ''
-  }
 }

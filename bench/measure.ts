@@ -1,4 +1,4 @@
-import { cpuMs } from './processes.ts'
+import { cpuMs } from './proc.ts'
 
 export type Figure = { what: string; perSecond: number; cpuMicroseconds: number | undefined }
 

@@ -1,66 +1,93 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
+import { fail, keep } from './clean-up.ts'
 
 // As the first line of `herald` has it, which a shell would read; and the same for what it is held against.
 const EXEC_ARGV = ['--v8-pool-size=1']
+// For who wants to look into a process: it listens where it says on its error stream, and does nothing until it is asked.
+const INSPECTED = '--inspect=127.0.0.1:0'
 
 export type Peer = { port: number; child: ChildProcess; stop: () => Promise<void> }
 
 /** Another program of this folder, which says on which port it listens. A process of its own, so that each side has a core. */
 export async function startPeer(file: string): Promise<Peer> {
-  const child = keep(fork(fileURLToPath(new URL(file, import.meta.url)), { execArgv: EXEC_ARGV }))
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), { execArgv: EXEC_ARGV, detached: true })
+  const stop = keepChild(file, child, () => end(child, 'SIGKILL'))
   const [{ port }] = (await once(child, 'message')) as [{ port: number }]
-  return { port, child, stop: () => end(child) }
+  return { port, child, stop }
 }
 
-export type SimulatorProcess = { url: string; carriersFile: string; child: ChildProcess; stop: () => Promise<void> }
+/** `inspector`: where it can be asked about itself, if it was started so. */
+export type Inspected = { child: ChildProcess; inspector: string }
+export type SimulatorProcess = Inspected & { url: string; carriersFile: string; stop: () => Promise<void> }
 
-export async function startSimulator(): Promise<SimulatorProcess> {
+export async function startSimulator({ inspect = false } = {}): Promise<SimulatorProcess> {
   const dataDir = temporaryDirectory()
   const program = fileURLToPath(new URL('../simulator/bin/herald-simulator.js', import.meta.url))
-  const child = keep(fork(program, ['--data-dir', dataDir, '--delay-ms', '0'], { silent: true }))
-  const [chunk] = await once(child.stdout as NodeJS.ReadableStream, 'data')
-  const stop = async () => {
-    await end(child)
-    rmSync(dataDir, { recursive: true })
-  }
-  return { ...JSON.parse(String(chunk)), child, stop }
-}
-
-export type HeraldProcess = { url: string; dataDir: string; databaseUrl: string; child: ChildProcess; stop: () => Promise<void> }
-
-/** `herald serve` with an embedded database of its own, unless it is given one, and with limits that nobody reaches. */
-export async function startHerald(args: string[], env: Record<string, string> = {}): Promise<HeraldProcess> {
-  const dataDir = temporaryDirectory()
-  const limits = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
-  const child = fork(fileURLToPath(new URL('../server/bin/herald.js', import.meta.url)), ['serve', ...args], {
-    env: { PATH: process.env.PATH, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0', HERALD_LOG_LEVEL: 'warn', ...limits, ...env },
-    execArgv: EXEC_ARGV,
-    silent: true,
+  const execArgv = inspect ? [INSPECTED] : []
+  const child = fork(program, ['--data-dir', dataDir, '--delay-ms', '0'], { silent: true, detached: true, execArgv })
+  const errors = gather(child.stderr as NodeJS.ReadableStream)
+  const stop = keepChild('simulator', child, async () => {
+    await end(child, 'SIGKILL')
+    remove(dataDir)
   })
-  keep(child).stdout?.pipe(process.stderr)
-  let greeting = ''
-  for await (const chunk of child.stderr as NodeJS.ReadableStream) {
-    greeting += chunk
-    if (greeting.includes('ready at')) break
-  }
-  const url = /ready at (\S+);/.exec(greeting)?.[1]
-  if (url === undefined) throw new Error(greeting)
-  const socketDir = readSocketDir(dataDir)
-  const databaseUrl = `postgres://herald@localhost/herald?host=${encodeURIComponent(socketDir)}`
-  return { url, dataDir, databaseUrl, child, stop: () => stopHerald(child, dataDir) }
+  const [chunk] = await once(child.stdout as NodeJS.ReadableStream, 'data')
+  return { ...JSON.parse(String(chunk)), child, inspector: inspectorIn(errors()), stop }
 }
 
-/** In order, so that its PostgreSQL stops too. */
-async function stopHerald(child: ChildProcess, dataDir: string): Promise<void> {
-  const ended = once(child, 'exit')
-  child.kill('SIGTERM')
-  await ended
-  rmSync(dataDir, { recursive: true, force: true })
+export type HeraldProcess = Inspected & { url: string; dataDir: string; databaseUrl: string; stop: () => Promise<void> }
+
+/** Limits are on, so high that nobody reaches them; where they are counted is what an operator gets: in the database, where one is named. */
+export const LIMITS = { HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
+
+/** `herald serve` with an embedded database of its own, unless it is given one. */
+export async function startHerald(args: string[], env: Record<string, string> = {}, { inspect = false } = {}): Promise<HeraldProcess> {
+  const dataDir = temporaryDirectory()
+  const child = fork(fileURLToPath(new URL('../server/bin/herald.js', import.meta.url)), ['serve', ...args], {
+    env: { PATH: process.env.PATH, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0', HERALD_LOG_LEVEL: 'warn', ...LIMITS, ...env },
+    execArgv: inspect ? [...EXEC_ARGV, INSPECTED] : EXEC_ARGV,
+    silent: true,
+    detached: true,
+  })
+  const stop = keepChild(`herald ${args.join(' ')}`, child, async () => {
+    await end(child, 'SIGTERM')
+    await stopDatabaseIn(dataDir)
+    remove(dataDir)
+  })
+  child.stdout?.pipe(process.stderr)
+  const errors = gather(child.stderr as NodeJS.ReadableStream)
+  while (!errors().includes('ready at')) {
+    await Promise.race([once(child.stderr as NodeJS.ReadableStream, 'data'), once(child, 'exit')])
+    if (hasEnded(child)) throw new Error(errors())
+  }
+  const url = /ready at (\S+);/.exec(errors())?.[1] as string
+  const databaseUrl = `postgres://herald@localhost/herald?host=${encodeURIComponent(readSocketDir(dataDir))}`
+  return { url, dataDir, databaseUrl, child, inspector: inspectorIn(errors()), stop }
+}
+
+/** All that is said, also by one that would stand still if nobody read it. */
+function gather(stream: NodeJS.ReadableStream): () => string {
+  let text = ''
+  stream.on('data', (chunk) => {
+    text += chunk
+  })
+  return () => text
+}
+
+function inspectorIn(errors: string): string {
+  return /ws:\S+/.exec(errors)?.[0] ?? ''
+}
+
+/** One that was killed has left its PostgreSQL running. */
+async function stopDatabaseIn(dataDir: string): Promise<void> {
+  if (!existsSync(join(dataDir, 'postgres', 'postmaster.pid'))) return
+  const server = await joinEmbeddedServer(dataDir, false, () => {})
+  await server.leave()
 }
 
 /** Where the embedded server listens: the fifth line of its lock file. */
@@ -72,69 +99,36 @@ function readSocketDir(dataDir: string): string {
   }
 }
 
-const started = new Set<ChildProcess>()
-// Should what measures fail or be broken off: nothing of it goes on.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
-process.on('exit', () => {
-  for (const child of started) {
-    child.kill('SIGTERM')
-    // Some are stopped while others are measured.
-    child.kill('SIGCONT')
-  }
-})
-
-function keep(child: ChildProcess): ChildProcess {
-  started.add(child)
-  return child
+/** One that ends before it is ended has died, which is told. */
+function keepChild(name: string, child: ChildProcess, stop: () => Promise<void>): () => Promise<void> {
+  let isStopping = false
+  child.once('exit', (code, signal) => {
+    if (!isStopping) fail(new Error(`${name} has died (${signal ?? code})`))
+  })
+  return keep(async () => {
+    isStopping = true
+    await stop()
+  })
 }
 
-export function temporaryDirectory(): string {
-  return mkdtempSync(join(tmpdir(), 'herald-bench-'))
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+  if (hasEnded(child)) return
   const ended = once(child, 'exit')
-  child.kill('SIGKILL')
+  child.kill(signal)
   await ended
 }
 
-const TICKS_PER_SECOND = 100
-
-/** What a process has used so far, in ms; undefined where the system does not say it in this way (it is Linux that does). */
-export function cpuMs({ pid }: { pid?: number | undefined }): number | undefined {
-  if (process.platform !== 'linux') return undefined
-  const fields = readStat(`${pid}`)
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND
+/** Removed with all that is in it, by whoever made it or in the end. */
+export function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'herald-bench-'))
+  void keep(() => remove(directory))
+  return directory
 }
 
-/** Of a process and those that it has started, also of those that have ended. */
-export function cpuOfFamilyMs(pid: number): number | undefined {
-  if (process.platform !== 'linux') return undefined
-  const ended = readStat(`${pid}`).slice(11, 15)
-  const alive = childrenOf(pid).flatMap((child) => readStat(child).slice(11, 13))
-  return [...ended, ...alive].reduce((sum, field) => sum + Number(field), 0) * (1000 / TICKS_PER_SECOND)
-}
-
-export function childrenOf(pid: number): string[] {
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(readStat(name)[1]) === pid)
-}
-
-/** From the state on; nothing of a process that has just ended. */
-function readStat(pid: string): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ')
-  } catch {
-    return []
-  }
-}
-
-/** `RssAnon` leaves out what processes share. */
-export function residentMiB(pid: string, field: 'VmRSS' | 'RssAnon'): number {
-  try {
-    return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
-  } catch {
-    return 0
-  }
+export function remove(directory: string): void {
+  rmSync(directory, { recursive: true, force: true })
 }

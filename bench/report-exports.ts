@@ -5,7 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { to as copyTo } from 'pg-copy-streams'
 import { type Column, MESSAGE_COLUMNS, RECIPIENT_COLUMNS } from '../server/src/reports/exports/columns.ts'
 import { median, printTable, say } from './measure.ts'
-import { cpuMs, type HeraldProcess } from './processes.ts'
+import { cpuMs } from './proc.ts'
+import type { HeraldProcess } from './processes.ts'
 import { type Caller, reader, type Scene } from './report-scene.ts'
 
 // How fast the exports are, against a bare COPY of the same rows and columns, and how much memory the service takes for them.

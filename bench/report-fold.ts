@@ -1,5 +1,5 @@
 import { foldReports } from '../server/src/reports/counters.ts'
-import { cpuMs } from './processes.ts'
+import { cpuMs } from './proc.ts'
 import type { Scene } from './report-scene.ts'
 
 // How fast changes of counters are added up: while no service runs, by the function that the service calls every second.

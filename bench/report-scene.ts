@@ -1,16 +1,15 @@
-import { rmSync } from 'node:fs'
 import pg from 'pg'
 import { Pool as HttpPool } from 'undici'
 import { createAccount } from '../server/src/accounts/accounts.ts'
 import { createKey } from '../server/src/accounts/keys.ts'
 import { assignAgent, createAgent } from '../server/src/agents/agents.ts'
-import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
 import { migrate } from '../server/src/db/migrate.ts'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
 import { assertAllCounted } from '../server/test/support/counted.ts'
 import { say } from './measure.ts'
-import { type HeraldProcess, startHerald, temporaryDirectory } from './processes.ts'
+import { startPostgres, urlOf } from './postgres.ts'
+import { type HeraldProcess, startHerald } from './processes.ts'
 import { createCampaign, createMonths, type Half, monthBorder, writeMessages } from './report-data.ts'
 
 // What the measurements of reports have in common: a PostgreSQL of its own, with an account that has sent so many messages by itself, another
@@ -38,8 +37,7 @@ export type Scene = {
 }
 
 export async function setScene(messages: number): Promise<Scene> {
-  const dataDir = temporaryDirectory()
-  const server = await joinEmbeddedServer(dataDir, false, say)
+  const server = await startPostgres()
   const pool = createPool(server.connection, () => {})
   const bare = new pg.Client(server.connection)
   const other = new pg.Client(server.connection)
@@ -47,13 +45,11 @@ export async function setScene(messages: number): Promise<Scene> {
   async function close(): Promise<void> {
     for (const { stop } of started) await stop()
     await Promise.all([bare.end(), other.end(), pool.end()])
-    await server.leave()
-    rmSync(dataDir, { recursive: true, force: true })
+    await server.stop()
   }
   async function startService(): Promise<HeraldProcess> {
-    const { host } = server.connection as { host: string }
-    const databaseUrl = `postgres://herald@localhost/herald?host=${encodeURIComponent(host)}`
-    const herald = await startHerald([], { HERALD_DATABASE_URL: databaseUrl })
+    // Limits in memory: what they take in the database is no part of what a report takes.
+    const herald = await startHerald([], { HERALD_DATABASE_URL: urlOf(server.connection), HERALD_LIMITS: 'memory' })
     started.push(herald)
     return herald
   }

@@ -1,24 +1,15 @@
 import { randomInt, randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import pg from 'pg'
 import { createAccount } from '../server/src/accounts/accounts.ts'
 import { createKey } from '../server/src/accounts/keys.ts'
 import { assignAgent, createAgent } from '../server/src/agents/agents.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
 import { createTemplate } from '../server/src/templates/templates.ts'
+import { keep } from './clean-up.ts'
 import { postRequest } from './http-load.ts'
 import { until } from './measure.ts'
-import {
-  childrenOf,
-  cpuMs,
-  cpuOfFamilyMs,
-  type HeraldProcess,
-  residentMiB,
-  type SimulatorProcess,
-  startHerald,
-  startSimulator,
-} from './processes.ts'
+import { postmasterIn, startPostgres, urlOf } from './postgres.ts'
+import { type Cpu, cpuMs, cpuOfFamilyMs } from './proc.ts'
+import { type HeraldProcess, type Inspected, type SimulatorProcess, startHerald, startSimulator } from './processes.ts'
 
 // What the measurements of the whole service have in common: its processes, an account that sends, and what each process has used.
 
@@ -63,42 +54,59 @@ export function messageRequest({ authorization, templateId }: Account, saying: S
 }
 
 export type Service = {
-  api: HeraldProcess
+  url: string
+  databaseUrl: string
   simulator: SimulatorProcess
   pool: Pool
   account: Account
-  /** The processes of the service, by what they are. */
-  nodes: Record<string, HeraldProcess>
-  /** All whose work is looked at. */
-  processes: Record<string, { pid?: number | undefined }>
+  /** Those of the service, by their roles, and the simulator. */
+  processes: Record<string, Inspected>
+  /** PostgreSQL's first process. */
+  postmaster: number
   stop: () => Promise<void>
 }
 
-/**
- * The service and the network beside it: its roles in one process, as a trial has it, or in processes of their own, as a large installation
- * has it and as their work can be told apart. PostgreSQL is of its own, and durable as in production.
- */
-export async function startService(roles: 'together' | 'apart'): Promise<Service> {
+/** Its roles in one process with the database that it brings, as a trial has it, and the network beside it. */
+export async function startTogether(): Promise<Service> {
   const simulator = await startSimulator()
-  const carriers = { HERALD_CARRIERS: simulator.carriersFile }
-  const api = await startHerald(roles === 'apart' ? ['--only', 'api'] : [], carriers)
-  const others: [string, HeraldProcess][] = []
-  for (const role of roles === 'apart' ? ['delivery', 'webhooks'] : []) {
-    others.push([role, await startHerald(['--only', role], { ...carriers, HERALD_DATABASE_URL: api.databaseUrl })])
+  const herald = await startHerald([], { HERALD_CARRIERS: simulator.carriersFile })
+  return await serve({ simulator, nodes: { service: herald }, databaseUrl: herald.databaseUrl, postmaster: postmasterIn(herald.dataDir) })
+}
+
+/**
+ * Each role in a process of its own, on a database that they are told of, as a large installation has it and as their work can be told
+ * apart. Callers' endpoints may be on this machine.
+ */
+export async function startApart({ inspect = false } = {}): Promise<Service> {
+  const postgres = await startPostgres()
+  const simulator = await startSimulator({ inspect })
+  const databaseUrl = urlOf(postgres.connection)
+  const env = { HERALD_CARRIERS: simulator.carriersFile, HERALD_DATABASE_URL: databaseUrl, HERALD_WEBHOOK_ALLOW_PRIVATE: 'true' }
+  const nodes: Record<string, HeraldProcess> = {}
+  for (const role of ['api', 'delivery', 'webhooks']) nodes[role] = await startHerald(['--only', role], env, { inspect })
+  const service = await serve({ simulator, nodes, databaseUrl, postmaster: postgres.postmaster })
+  async function stop(): Promise<void> {
+    await service.stop()
+    await postgres.stop()
   }
-  await putWebhook(simulator, `${api.url}/carriers/simulator/webhook`)
-  const pool = createPool({ connectionString: api.databaseUrl }, () => {})
+  return { ...service, stop }
+}
+
+type Started = Pick<Service, 'simulator' | 'databaseUrl' | 'postmaster'> & { nodes: Record<string, HeraldProcess> }
+
+/** The first of the nodes is the one that takes requests. */
+async function serve({ nodes, simulator, databaseUrl, postmaster }: Started): Promise<Service> {
+  const [{ url }] = Object.values(nodes) as [HeraldProcess]
+  await putWebhook(simulator, `${url}/carriers/simulator/webhook`)
+  const pool = createPool({ connectionString: databaseUrl }, () => {})
+  const endPool = keep(() => pool.end())
   const account = await createSender(pool)
   async function stop(): Promise<void> {
-    await pool.end()
-    for (const [, node] of others) await node.stop()
-    await api.stop()
+    await endPool()
+    for (const node of Object.values(nodes).toReversed()) await node.stop()
     await simulator.stop()
   }
-  const nodes = { [roles === 'apart' ? 'api' : 'service']: api, ...Object.fromEntries(others) }
-  const children = Object.entries(nodes).map(([name, { child }]) => [name, child])
-  const processes = { ...Object.fromEntries(children), simulator: simulator.child }
-  return { api, simulator, pool, account, nodes, processes, stop }
+  return { url, databaseUrl, simulator, pool, account, processes: { ...nodes, simulator }, postmaster, stop }
 }
 
 export async function putWebhook({ url }: SimulatorProcess, address: string): Promise<void> {
@@ -120,41 +128,8 @@ export async function untilAllRead({ simulator, pool }: Pick<Service, 'simulator
   })
 }
 
-/** CPU time in ms, or for each message in µs, by what used it. */
-export type Cpu = Record<string, number>
-
 /** What was used so far, by each process and by PostgreSQL. */
-export function cpuOf({ processes, api }: Pick<Service, 'processes' | 'api'>): Cpu {
+export function cpuOf(processes: Record<string, { pid?: number | undefined }>, postmaster: number): Cpu {
   const own = Object.entries(processes).map(([name, child]) => [name, cpuMs(child) ?? 0])
-  return { ...Object.fromEntries(own), postgres: cpuOfFamilyMs(postmasterPid(api)) ?? 0 }
-}
-
-export function eachMicroseconds(from: Cpu, to: Cpu, count: number): Cpu {
-  return Object.fromEntries(Object.entries(to).map(([name, ms]) => [name, ((ms - (from[name] ?? 0)) * 1_000) / count]))
-}
-
-export function postmasterPid({ dataDir }: HeraldProcess): number {
-  return Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
-}
-
-/**
- * What a process holds, in MiB: one of the service by its own word, what its JavaScript uses; the network, all of it; PostgreSQL, what its
- * processes hold for themselves, which is all but the shared buffers.
- */
-export async function memoryOf({ nodes, simulator, api }: Pick<Service, 'nodes' | 'simulator' | 'api'>): Promise<Record<string, number>> {
-  const own = await Promise.all(Object.entries(nodes).map(async ([name, node]) => [name, await heapOf(node)]))
-  const postgres = childrenOf(postmasterPid(api)).reduce((sum, pid) => sum + residentMiB(pid, 'RssAnon'), 0)
-  return { ...Object.fromEntries(own), simulator: residentMiB(`${simulator.child.pid}`, 'VmRSS'), postgres }
-}
-
-async function heapOf({ url }: HeraldProcess): Promise<number> {
-  const metrics = await (await fetch(`${url}/metrics`)).text()
-  return Number(/^nodejs_heap_size_used_bytes (\S+)/m.exec(metrics)?.[1]) / 2 ** 20
-}
-
-/** A connection of its own, for what takes longer than the pool allows. */
-export async function openClient(connectionString: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString })
-  await client.connect()
-  return client
+  return { ...Object.fromEntries(own), postgres: cpuOfFamilyMs(postmaster) ?? 0 }
 }

@@ -17,32 +17,38 @@ const BODY = JSON.stringify({
   expireTime: new Date(Date.now() + 86_400_000).toISOString(),
 })
 
-export async function measureNetwork(count: number): Promise<number> {
+/** `run`: how many a second it takes of so many, until the last receipt is taken. */
+export type Network = { run: (count: number) => Promise<number>; stop: () => Promise<void> }
+
+export async function startNetwork(): Promise<Network> {
   const simulator = await startSimulator()
   const peer = await startPeer('webhook-peer.ts')
   await putWebhook(simulator, `http://127.0.0.1:${peer.port}`)
   const [settings] = readCarriers(simulator.carriersFile).rcs
   if (settings === undefined) throw new Error('the simulator is an RCS network')
-  const token = await createAccessTokens(settings.serviceAccount, createHttp(settings.address, 1)).renew()
-  const connections = await openConnections(settings.address, CONNECTIONS, 200)
+  const { address, serviceAccount } = settings
+  const tokens = createAccessTokens(serviceAccount, createHttp(address, 1))
   let posted = 0
-  async function post(): Promise<void> {
+  function request(token: string): string {
     posted += 1
     const path = `/v1/phones/+4850${String(posted % 100_000).padStart(5, '0')}10/agentMessages?messageId=${randomUUID()}&agentId=bench`
-    await connections.send(postRequest(path, { Authorization: `Bearer ${token}` }, BODY))
+    return postRequest(path, { Authorization: `Bearer ${token}` }, BODY)
   }
-  async function all(amount: number): Promise<number> {
+  async function run(count: number): Promise<number> {
+    const token = await tokens.renew()
+    const connections = await openConnections(address, CONNECTIONS, 200)
     const from = performance.now()
-    await inTurn(amount, CONNECTIONS, post)
+    await inTurn(count, CONNECTIONS, () => connections.send(request(token)))
     await until(() => owesNothing(simulator))
-    return (amount * 1_000) / (performance.now() - from)
+    const perSecond = (count * 1_000) / (performance.now() - from)
+    connections.close()
+    return perSecond
   }
-  await all(count / 2)
-  const perSecond = await all(count)
-  connections.close()
-  await peer.stop()
-  await simulator.stop()
-  return perSecond
+  async function stop(): Promise<void> {
+    await peer.stop()
+    await simulator.stop()
+  }
+  return { run, stop }
 }
 
 /** All receipts were taken. */

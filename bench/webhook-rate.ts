@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { Pool as Connections, type Dispatcher } from 'undici'
 import { newSecret, sign } from '../server/src/webhooks/sign.ts'
 import { median, printTable, say, until } from './measure.ts'
-import { cpuMs, type HeraldProcess, type Peer } from './processes.ts'
+import { cpuMs } from './proc.ts'
+import type { HeraldProcess, Peer } from './processes.ts'
 import { askSink, clear, createSubscriber, fillOutbox, type Scene } from './webhook-scene.ts'
 
 // How many events a second go from the outbox to an endpoint that takes all. The yardstick posts the same headers and a body of the same

@@ -1,15 +1,13 @@
 import { once } from 'node:events'
-import { readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
 import pg from 'pg'
 import { createAccount } from '../server/src/accounts/accounts.ts'
-import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
 import { migrate } from '../server/src/db/migrate.ts'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
 import { addEndpoint } from '../server/src/webhooks/endpoints.ts'
-import { say } from './measure.ts'
-import { cpuOfFamilyMs, type HeraldProcess, type Peer, startHerald, startPeer, temporaryDirectory } from './processes.ts'
+import { startPostgres, urlOf } from './postgres.ts'
+import { cpuOfFamilyMs } from './proc.ts'
+import { type HeraldProcess, type Peer, startHerald, startPeer } from './processes.ts'
 
 // What the measurements of webhooks have in common: a PostgreSQL of their own, durable as in production, and a process that does nothing
 // but route and post.
@@ -27,15 +25,13 @@ export type Scene = {
 }
 
 export async function setScene(): Promise<Scene> {
-  const dataDir = temporaryDirectory()
-  const server = await joinEmbeddedServer(dataDir, false, say)
+  const server = await startPostgres()
   const pool = createPool(server.connection, () => {})
   await migrate(pool)
   await ensurePartitions(pool)
   const bare = new pg.Client(server.connection)
   await bare.connect()
-  const [pid = '', , , , socketDir = ''] = readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')
-  const databaseUrl = `postgres://herald@localhost/herald?host=${encodeURIComponent(socketDir)}`
+  const databaseUrl = urlOf(server.connection)
   const started: { stop: () => Promise<void> }[] = []
   async function keep<T extends { stop: () => Promise<void> }>(starting: Promise<T>): Promise<T> {
     const process = await starting
@@ -49,8 +45,7 @@ export async function setScene(): Promise<Scene> {
     await stopAll()
     await bare.end()
     await pool.end()
-    await server.leave()
-    rmSync(dataDir, { recursive: true, force: true })
+    await server.stop()
   }
   return {
     pool,
@@ -59,7 +54,7 @@ export async function setScene(): Promise<Scene> {
       keep(startHerald(['--only', 'webhooks'], { HERALD_DATABASE_URL: databaseUrl, HERALD_WEBHOOK_ALLOW_PRIVATE: 'true' })),
     startSink: () => keep(startPeer('sink-peer.ts')),
     stopAll,
-    postgresCpuMs: () => cpuOfFamilyMs(Number(pid)),
+    postgresCpuMs: () => cpuOfFamilyMs(server.postmaster),
     close,
   }
 }

@@ -1,0 +1,89 @@
+import { PRIORITIES } from '../server/src/messages/states.ts'
+import { inTurn, say } from './measure.ts'
+import { type Database, openClient } from './postgres.ts'
+import { type Account, AGENT } from './service.ts'
+
+// Messages in masses, by SQL: such as have come to their end, and such as wait.
+
+/** A database with an account that sends. */
+export type Sending = Database & { account: Account }
+
+const CHUNK = 50_000
+const SAY_EVERY = 500_000
+const WRITERS = 2
+
+/** Messages that were read, with what each leaves behind: three steps of its timeline, and its idempotency key. */
+export async function fillHistory(database: Sending, messages: number): Promise<void> {
+  await inChunks(database, messages, 'messages of history', fillOf(messages))
+}
+
+/** Messages that wait to be sent, all of them due. */
+export async function fillQueue(database: Sending, messages: number): Promise<void> {
+  await inChunks(database, messages, 'messages that wait', ENQUEUE)
+}
+
+/** The same for a few, at once. */
+export async function enqueue({ pool, account: { accountId } }: Sending, messages: number): Promise<void> {
+  await pool.query({ name: 'enqueue', text: ENQUEUE, values: [1, messages, accountId] })
+}
+
+async function inChunks(database: Sending, messages: number, what: string, text: string): Promise<void> {
+  const startedAt = performance.now()
+  const writers = await Promise.all(Array.from({ length: WRITERS }, () => openClient(database.url)))
+  for (const writer of writers) await writer.query('set synchronous_commit = off')
+  let begun = 0
+  async function writeChunk(): Promise<void> {
+    const writer = writers.pop() as (typeof writers)[number]
+    const from = begun
+    begun = Math.min(begun + CHUNK, messages)
+    await writer.query({ name: 'fill', text, values: [from, begun - 1, database.account.accountId] })
+    writers.push(writer)
+    if (begun % SAY_EVERY !== 0) return
+    const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
+    say(`growth: ${begun.toLocaleString('en')} of ${messages.toLocaleString('en')} ${what}, after ${seconds} s`)
+  }
+  await inTurn(Math.ceil(messages / CHUNK), WRITERS, writeChunk)
+  await vacuum(database)
+}
+
+/** As a database has it that grew over weeks, and so that none of it begins while something is measured. */
+export async function vacuum({ client }: Database): Promise<void> {
+  await client.query('vacuum analyze')
+  await client.query('checkpoint')
+}
+
+const CONTENT = `'{"type":"MESSAGE","content":"Your order is on its way."}'`
+
+/** Evenly from the first of the month until now. */
+const fillOf = (messages: number) => `
+  with made as materialized (
+    select n, at, '+48' || 500000000 + (n::bigint * 48271 % 99999989) as recipient,
+      (lpad(to_hex(floor(extract(epoch from at) * 1000)::bigint), 12, '0') || '7' || substr(md5(n::text), 1, 3) || '8' || substr(md5(n::text), 4, 15))::uuid as id
+    from (
+      select n, (date_trunc('month', now(), 'UTC') + n::float8 / ${messages} * (now() - interval '5 minutes' - date_trunc('month', now(), 'UTC')))::timestamptz(3) as at
+      from generate_series($1::int, $2::int) as n
+    ) as numbered
+  ), written as (
+    insert into messages (id, account_id, agent_id, recipient, status, basic, test, content, accepted_at, expires_at, sent_at, delivered_at, read_at)
+    select id, $3::int, '${AGENT}', recipient, 'READ', false, false, ${CONTENT}, at, at + interval '48 hours',
+      at + interval '1 second', at + interval '3 seconds', at + interval '60 seconds'
+    from made
+  ), noted as (
+    insert into message_events (message_id, account_id, kind, occurred_at)
+    select id, $3, step.kind, at + step.seconds * interval '1 second' from made, (values ('sent', 1), ('delivered', 3), ('read', 60)) as step (kind, seconds)
+  )
+  insert into idempotency_keys (account_id, endpoint, key, request_hash, message_id, created_at)
+  select $3, 'messages', md5(n || 'key'), sha256(n::text::bytea), id, at from made`
+
+/** With what accepting writes for each, but for the key and the counters, which are no part of what follows. */
+const ENQUEUE = `
+  with written as (
+    insert into messages (id, account_id, agent_id, recipient, basic, test, content, expires_at)
+    select uuid_v7(), $3::int, '${AGENT}', '+48' || 500000000 + n::bigint * 48271 % 99999989, false, false, ${CONTENT}, now() + interval '48 hours'
+    from generate_series($1::int, $2::int) as n
+    returning id, account_id, agent_id, expires_at
+  ), queued as (
+    insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
+    select id, account_id, agent_id, 'send', ${PRIORITIES.transactional}, now() - interval '1 minute', expires_at from written
+  )
+  insert into expiries (message_id, expires_at) select id, expires_at from written`

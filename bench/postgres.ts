@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pg from 'pg'
+import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
+import { migrate } from '../server/src/db/migrate.ts'
+import { ensurePartitions } from '../server/src/db/partitions.ts'
+import { createPool, type Pool } from '../server/src/db/pool.ts'
+import { keep } from './clean-up.ts'
+import { say } from './measure.ts'
+import { remove, temporaryDirectory } from './processes.ts'
+
+export type Connection = { host: string; port: number; user: string; database: string }
+export type Postgres = { connection: Connection; dataDir: string; postmaster: number; stop: () => Promise<void> }
+
+/** A PostgreSQL of the bench's own, set up as Herald sets up the one that it brings, durable as in production. */
+export async function startPostgres(): Promise<Postgres> {
+  const dataDir = temporaryDirectory()
+  const joining = joinEmbeddedServer(dataDir, false, say)
+  // Known before it is there: one that is being started when somebody breaks off is stopped as soon as it is through.
+  const stop = keep(async () => {
+    await (await joining).leave()
+    remove(dataDir)
+  })
+  const server = await joining
+  return { connection: server.connection as Connection, dataDir, postmaster: postmasterIn(dataDir), stop }
+}
+
+/** The first line of its lock file. */
+export function postmasterIn(dataDir: string): number {
+  return Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
+}
+
+export function urlOf({ host, user, database }: Connection): string {
+  return `postgres://${user}@localhost/${database}?host=${encodeURIComponent(host)}`
+}
+
+/** `client` is without the limits and the settings of the service's own connections. */
+export type Database = { url: string; pool: Pool; client: pg.Client }
+
+/** One of several of a server, with the tables of the service. */
+export async function createDatabase({ connection }: Postgres, database: string): Promise<Database> {
+  const first = new pg.Client({ ...connection, database: 'postgres' })
+  await first.connect()
+  await first.query(`create database ${database}`)
+  await first.end()
+  const own = { ...connection, database }
+  const pool = createPool(own, () => {})
+  void keep(() => pool.end())
+  await migrate(pool)
+  await ensurePartitions(pool)
+  return { url: urlOf(own), pool, client: await openClient(urlOf(own)) }
+}
+
+/** A connection of its own, for what takes longer than the pool allows. */
+export async function openClient(connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString })
+  await client.connect()
+  void keep(() => client.end())
+  return client
+}
