@@ -97,7 +97,7 @@ function show(): void {
     ...failures.map(({ part, why }) => `FAILED: ${part}: ${why}`),
     ...(quick ? ['A quick run: far too short to judge by.'] : []),
   ]
-  const judged = lines.map((line) => ({ ...line, ratio: ratioOf(line), isKept: isKept(line) }))
+  const judged = lines.map((line) => ({ ...line, ratio: ratioOf(line), isKept: quick ? undefined : isKept(line) }))
   const json = JSON.stringify({ machine, settings, ran, warnings, failures, lines: judged })
-  process.stdout.write(`${[`${onWhat}. ${took.join(', ')}.`, tableOf(lines), ...notes, json].join('\n\n')}\n`)
+  process.stdout.write(`${[`${onWhat}. ${took.join(', ')}.`, tableOf(lines, !quick), ...notes, json].join('\n\n')}\n`)
 }

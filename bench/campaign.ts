@@ -27,7 +27,7 @@ export async function measureCampaign(quick: boolean, report: Report, through: n
 }
 
 async function createGroup({ databaseUrl, account: { accountId } }: Service, recipients: number): Promise<void> {
-  const client = await openClient(databaseUrl)
+  const { client, close } = await openClient(databaseUrl)
   await client.query('insert into groups (account_id, number, members) values ($1, $2, $3)', [accountId, GROUP, recipients])
   await client.query(
     `insert into group_members (account_id, group_number, phone)
@@ -35,6 +35,7 @@ async function createGroup({ databaseUrl, account: { accountId } }: Service, rec
     [accountId, GROUP, recipients],
   )
   await client.query('vacuum analyze group_members')
+  await close()
 }
 
 async function start({ url, account: { authorization } }: Service): Promise<string> {

@@ -86,12 +86,13 @@ export async function compareHistories(report: Report, pair: Pair, history: numb
   say('growth: claims beside a history are compared')
 }
 
-/** Of many that wait, and of no more than are taken. */
+/** Of many that wait, and of no more than are taken, in databases that differ in nothing else. */
 export async function compareBacklogs(report: Report, pair: Pair, backlog: number, { quick, most }: { quick: boolean; most: number }) {
   const { rounds, claims } = turnsOf(quick)
-  for (const side of [pair.small, pair.large]) await ensurePace(side.pool, CARRIER.name)
-  await fillQueue(pair.large, backlog)
-  await vacuum(pair.small)
+  for (const side of [pair.small, pair.large]) {
+    await ensurePace(side.pool, CARRIER.name)
+    await vacuum(side)
+  }
   for (const free of [1, BATCH]) {
     const count = takenOf(free)
     // The large one gets as many again as were taken of it: both have done the same, and hold as many as ever.

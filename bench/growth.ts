@@ -1,9 +1,9 @@
 import { compareBacklogs, compareHistories } from './claims.ts'
-import { fillHistory, type Sending } from './history.ts'
+import { fillHistory, fillQueue, type Sending } from './history.ts'
 import { saturate } from './http-load.ts'
 import { byMedian, type Report } from './lines.ts'
 import { say } from './measure.ts'
-import { createDatabase, type Postgres, startPostgres } from './postgres.ts'
+import { cloneDatabase, createDatabase, openDatabase, type Postgres, startPostgres } from './postgres.ts'
 import { startHerald } from './processes.ts'
 import { createSender, messageRequest } from './service.ts'
 
@@ -18,11 +18,7 @@ const BACKLOG_MOST = 1.2
 export async function measureGrowth(quick: boolean, report: Report): Promise<void> {
   const sizes = quick ? { history: 100_000, backlog: 50_000 } : { history: 5_000_000, backlog: 1_000_000 }
   const postgres = await startPostgres()
-  // One after the other: each is gone through while the other has been at rest for as long.
-  await compareBacklogs(report, { small: await open(postgres, 'few'), large: await open(postgres, 'many') }, sizes.backlog, {
-    quick,
-    most: BACKLOG_MOST,
-  })
+  await compareBacklogs(report, await openBacklogs(postgres, sizes.backlog), sizes.backlog, { quick, most: BACKLOG_MOST })
   const histories = { small: await open(postgres, 'fresh'), large: await open(postgres, 'grown') }
   await fillHistory(histories.large, sizes.history)
   // Claims first: accepting leaves hundreds of thousands of messages in both.
@@ -34,6 +30,16 @@ export async function measureGrowth(quick: boolean, report: Report): Promise<voi
 async function open(postgres: Postgres, name: string): Promise<Sending> {
   const database = await createDatabase(postgres, name)
   return { ...database, account: await createSender(database.pool) }
+}
+
+/** The same messages in both, of which all wait in one, and none in the other. */
+async function openBacklogs(postgres: Postgres, backlog: number): Promise<{ small: Sending; large: Sending }> {
+  const { account, ...first } = await open(postgres, 'many')
+  await fillQueue({ account, ...first }, backlog)
+  await first.close()
+  const small = await cloneDatabase(postgres, 'many', 'few')
+  await small.client.query('truncate queue, expiries')
+  return { small: { ...small, account }, large: { ...(await openDatabase(postgres, 'many')), account } }
 }
 
 type Histories = { small: Sending; large: Sending }

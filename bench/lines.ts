@@ -41,8 +41,8 @@ export function isKept(line: Line): boolean | undefined {
   return judged >= least && judged <= most
 }
 
-/** As a table of Markdown, to be read as it is and to be kept as it is. */
-export function tableOf(lines: Line[]): string {
+/** As a table of Markdown, to be read as it is and to be kept as it is. What is too short to judge by has no verdicts. */
+export function tableOf(lines: Line[], isJudged: boolean): string {
   const head = ['part', 'what', 'measured', 'limit in the same run', 'ratio', 'mark', '']
   const rows = lines.map((line) => {
     const ratio = ratioOf(line)
@@ -53,7 +53,7 @@ export function tableOf(lines: Line[]): string {
       line.limit === undefined ? '' : `${line.limit.what}: ${written(line.limit)}`,
       ratio === undefined ? '' : written(ratio, 2),
       markOf(line),
-      { true: 'kept', false: '**MISSED**', undefined: '' }[`${isKept(line)}`] as string,
+      isJudged ? ({ true: 'kept', false: '**MISSED**', undefined: '' }[`${isKept(line)}`] as string) : '',
     ]
   })
   const widths = head.map((title, column) => Math.max(...[head, ...rows].map((row) => (row[column] ?? title).length)))

@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { collectAndLook, type Memory } from './inspector.ts'
-import { once, type Report } from './lines.ts'
+import { byMedian, type Line, once, type Report } from './lines.ts'
 import { say, until } from './measure.ts'
 import { childrenOf, residentBytes } from './proc.ts'
-import { type Peer, startPeer } from './processes.ts'
+import { startPeer } from './processes.ts'
 import { type Service, startApart, untilAllRead } from './service.ts'
 import { send } from './through.ts'
 import { askSink, subscribe } from './webhook-scene.ts'
@@ -13,15 +14,16 @@ import { askSink, subscribe } from './webhook-scene.ts'
 
 const HOUR = 35 * 3_600
 const EVENTS_EACH = 3
-/**
- * Less than the least that can be kept of a message: its id has 16 bytes, and as JavaScript keeps it, 56. At 450 messages a second it would be
- * 15 MiB in an hour, which is the noise of one look at a process that was busy just before.
- */
-const MARK_BYTES = 10
+/** What an id has in its shortest form: who keeps anything of each message keeps more. It is 2 MiB of an hour's worth. */
+const MARK_BYTES = 16
+// A backend grows with the statements that it has met, to a size that it then has.
+const BACKEND_MARK = 1.1
+// Connections to the database that are idle end after 10 s: each look finds only those that are always there.
+const SETTLE_MS = 12_000
 const MIB = 2 ** 20
 
-/** By what each process is; and PostgreSQL's, by their id. */
-type Look = { processes: Record<string, Memory>; backends: Map<string, number> }
+/** `processes`: by what each is. `backends`: PostgreSQL's, in bytes. */
+type Look = { processes: Record<string, Memory>; backends: number[] }
 
 export async function measureMemory(quick: boolean, report: Report): Promise<void> {
   const half = quick ? 1_000 : HOUR / 2
@@ -29,72 +31,57 @@ export async function measureMemory(quick: boolean, report: Report): Promise<voi
   const sink = await startPeer('sink-peer.ts')
   await subscribe(service.pool, service.account.accountId, sink, '/taken')
   let sent = 0
+  const rates: number[] = []
   async function sendAndLook(count: number): Promise<Look> {
+    const startedAt = performance.now()
     await send(service, count)
     sent += count
     await untilAllRead(service, sent)
     await until(async () => (await askSink(sink, 'count')).count >= EVENTS_EACH * sent)
+    rates.push((count * 1_000) / (performance.now() - startedAt))
     say(`memory: ${sent.toLocaleString('en')} messages are READ, and told of`)
+    await sleep(quick ? 0 : SETTLE_MS)
     return await look(service)
   }
   const warm = await sendAndLook(half / 5)
-  const startedAt = performance.now()
-  const looks = { warm, middle: await sendAndLook(half), end: await sendAndLook(half) }
-  const perSecond = (2 * half * 1_000) / (performance.now() - startedAt)
-  for (const { stop } of [sink as Pick<Peer, 'stop'>, service]) await stop()
-  reportLooks(report, looks, half, perSecond)
+  rates.length = 0
+  reportLooks(report, { warm, middle: await sendAndLook(half), end: await sendAndLook(half) }, half)
+  report({ part: 'memory', what: 'accepted to READ meanwhile, and told of', unit: 'a second', measured: byMedian(rates) })
 }
 
 async function look({ processes, postmaster }: Service): Promise<Look> {
   const looks: Record<string, Memory> = {}
   for (const [name, { inspector }] of Object.entries(processes)) looks[name] = await collectAndLook(inspector)
-  return { processes: looks, backends: new Map(childrenOf(postmaster).map((pid) => [pid, residentBytes(pid, 'RssAnon')])) }
+  return { processes: looks, backends: childrenOf(postmaster).map((pid) => residentBytes(pid, 'RssAnon')) }
 }
 
 type Looks = { warm: Look; middle: Look; end: Look }
 
-function reportLooks(report: Report, looks: Looks, half: number, perSecond: number): void {
-  const at = `with endpoints told, at ${perSecond.toFixed(0)} a second`
+function reportLooks(report: Report, looks: Looks, half: number): void {
+  const part = 'memory'
   for (const name of Object.keys(looks.end.processes)) {
-    const of = (when: keyof Looks) => looks[when].processes[name] as Memory
-    const growth = [of('middle').held - of('warm').held, of('end').held - of('middle').held]
-    reportGrowth(report, { name, what: 'heap and buffers', growth, half, perSecond })
-    reportSize(report, `${name}: heap and buffers, in the end`, of('warm').held, of('end').held)
-    reportSize(report, `${name}: resident (RSS), in the end`, of('warm').resident, of('end').resident)
+    const [warm, middle, end] = [looks.warm, looks.middle, looks.end].map((look) => look.processes[name]) as [Memory, Memory, Memory]
+    // The figure is of both halves, the spread has each: a leak is in both.
+    const rounds = [middle.held - warm.held, end.held - middle.held].map((bytes) => bytes / half)
+    const measured = { value: (end.held - warm.held) / (2 * half), rounds }
+    const what = `${name}: kept of each message, by heap and buffers`
+    report({ part, what, unit: 'bytes', measured, mark: { of: 'measured', most: MARK_BYTES } })
+    report({ part, what: `${name}: heap and buffers in the end`, unit: 'MiB', ...sinceThen('warmed up', warm.held, end.held) })
+    report({ part, what: `${name}: resident (RSS) in the end`, unit: 'MiB', ...sinceThen('warmed up', warm.resident, end.resident) })
   }
-  const growth = [growthOfBackends(looks.warm, looks.middle), growthOfBackends(looks.middle, looks.end)]
-  reportGrowth(report, { name: 'postgres', what: 'its backends without shared buffers', growth, half, perSecond })
-  reportSize(report, `postgres: largest backend without shared buffers, in the end`, largest(looks.warm), largest(looks.end))
-  report({ part: 'memory', what: `messages ${at}`, unit: 'a second', measured: once(perSecond) })
-}
-
-type Growth = { name: string; what: string; growth: number[]; half: number; perSecond: number }
-
-/** Judged by the second half: what is made once, when something is used first, belongs to the first. A leak is in both. */
-function reportGrowth(report: Report, { name, what, growth, half, perSecond }: Growth): void {
-  const rounds = growth.map((bytes) => bytes / half)
-  const value = rounds.at(-1) as number
-  const measured = { value, rounds }
+  const largest = ({ backends }: Look) => Math.max(...backends)
+  const all = ({ backends }: Look) => backends.reduce((sum, bytes) => sum + bytes, 0)
   report({
-    part: 'memory',
-    what: `${name}: growth of ${what}, second half (and first)`,
-    unit: 'bytes a message',
-    measured,
-    mark: { of: 'measured', most: MARK_BYTES },
+    part,
+    what: 'postgres: its largest backend in the end, without shared buffers',
+    unit: 'MiB',
+    ...sinceThen('at half', largest(looks.middle), largest(looks.end)),
+    mark: { of: 'ratio', most: BACKEND_MARK },
   })
-  const hourly = `${name}: the same in an hour at ${perSecond.toFixed(0)} a second`
-  report({ part: 'memory', what: hourly, unit: 'MiB', measured: once((value * perSecond * 3_600) / MIB) })
+  const what = 'postgres: all its processes in the end, without shared buffers'
+  report({ part, what, unit: 'MiB', ...sinceThen('at half', all(looks.middle), all(looks.end)) })
 }
 
-function reportSize(report: Report, what: string, warm: number, end: number): void {
-  report({ part: 'memory', what, unit: 'MiB', measured: once(end / MIB), limit: { what: 'warmed up', ...once(warm / MIB) } })
-}
-
-/** Of those that were there both times: connections come and go with the load, and PostgreSQL's own helpers too. */
-function growthOfBackends(from: Look, to: Look): number {
-  return [...to.backends].reduce((sum, [pid, bytes]) => sum + (bytes - (from.backends.get(pid) ?? bytes)), 0)
-}
-
-function largest({ backends }: Look): number {
-  return Math.max(...backends.values())
+function sinceThen(when: string, then: number, now: number): Pick<Line, 'measured' | 'limit'> {
+  return { measured: once(now / MIB), limit: { what: when, ...once(then / MIB) } }
 }

@@ -35,26 +35,46 @@ export function urlOf({ host, user, database }: Connection): string {
 }
 
 /** `client` is without the limits and the settings of the service's own connections. */
-export type Database = { url: string; pool: Pool; client: pg.Client }
+export type Database = { url: string; pool: Pool; client: pg.Client; close: () => Promise<void> }
 
 /** One of several of a server, with the tables of the service. */
-export async function createDatabase({ connection }: Postgres, database: string): Promise<Database> {
-  const first = new pg.Client({ ...connection, database: 'postgres' })
-  await first.connect()
-  await first.query(`create database ${database}`)
-  await first.end()
+export async function createDatabase(postgres: Postgres, name: string): Promise<Database> {
+  await execute(postgres, `create database ${name}`)
+  const database = await openDatabase(postgres, name)
+  await migrate(database.pool)
+  await ensurePartitions(database.pool)
+  return database
+}
+
+/** With all that is in another, to which nobody is connected. */
+export async function cloneDatabase(postgres: Postgres, other: string, name: string): Promise<Database> {
+  await execute(postgres, `create database ${name} template ${other} strategy file_copy`)
+  return await openDatabase(postgres, name)
+}
+
+export async function openDatabase({ connection }: Postgres, database: string): Promise<Database> {
   const own = { ...connection, database }
   const pool = createPool(own, () => {})
-  void keep(() => pool.end())
-  await migrate(pool)
-  await ensurePartitions(pool)
-  return { url: urlOf(own), pool, client: await openClient(urlOf(own)) }
+  const endPool = keep(() => pool.end())
+  const { client, close: endClient } = await openClient(urlOf(own))
+  async function close(): Promise<void> {
+    await endPool()
+    await endClient()
+  }
+  return { url: urlOf(own), pool, client, close }
+}
+
+async function execute({ connection }: Postgres, statement: string): Promise<void> {
+  const { client, close } = await openClient(urlOf({ ...connection, database: 'postgres' }))
+  await client.query(statement)
+  await close()
 }
 
 /** A connection of its own, for what takes longer than the pool allows. */
-export async function openClient(connectionString: string): Promise<pg.Client> {
+export async function openClient(connectionString: string): Promise<{ client: pg.Client; close: () => Promise<void> }> {
   const client = new pg.Client({ connectionString })
+  // Idle when its server is stopped. A statement that is under way fails by itself.
+  client.on('error', () => {})
   await client.connect()
-  void keep(() => client.end())
-  return client
+  return { client, close: keep(() => client.end()) }
 }
