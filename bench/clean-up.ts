@@ -1,9 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { say } from './measure.ts'
 
 // One list of everything that was started or made, and how each of it is ended, so that nothing is left behind: at the end, after a failure,
 // and when somebody breaks off. Children are in sessions of their own: Ctrl-C reaches this process alone, which ends them in order.
 
 type End = () => void | Promise<void>
+
+const DEATHS_ARE_KNOWN_MS = 500
 
 const ends = new Set<End>()
 
@@ -46,14 +49,23 @@ export function fail(error: Error): void {
 export async function watched(work: () => Promise<void>, mostMinutes: number): Promise<void> {
   const { promise: failed, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new Error(`not done after ${mostMinutes} minutes`)), mostMinutes * 60_000)
-  watchers.add(reject)
+  const reasons = new Set<string>()
+  function watcher(error: Error): void {
+    reasons.add(error.message)
+    reject(error)
+  }
+  watchers.add(watcher)
   try {
     await Promise.race([work(), failed])
+  } catch (error) {
+    // Connections break before it is known that their process has died.
+    await sleep(DEATHS_ARE_KNOWN_MS)
+    throw new Error([...new Set([(error as Error).message, ...reasons])].join('; '), { cause: error })
   } finally {
     clearTimeout(timer)
     // What the broken part still waits for fails while its processes are ended, and is no failure of the next part.
     await endAll()
-    watchers.delete(reject)
+    watchers.delete(watcher)
   }
 }
 

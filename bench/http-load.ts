@@ -87,14 +87,14 @@ export async function saturate(url: string, seconds: number, request: () => stri
       done += 1
     }
   }
-  const senders = Array.from({ length: CONNECTIONS }, keepSending)
-  await sleep(seconds * 250)
+  const sending = Promise.all(Array.from({ length: CONNECTIONS }, keepSending))
+  await Promise.race([sleep(seconds * 250), sending])
   const from = { done, at: performance.now(), cpu: cpu() }
-  await sleep(seconds * 1_000)
+  await Promise.race([sleep(seconds * 1_000), sending])
   const count = done - from.done
   const rate = { perSecond: (count * 1_000) / (performance.now() - from.at), cpu: eachMicroseconds(from.cpu, cpu(), count) }
   isOver = true
-  await Promise.all(senders)
+  await sending
   connections.close()
   return rate
 }

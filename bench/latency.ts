@@ -12,23 +12,23 @@ const SHARE = 0.2
 const ACCEPT_MARK_MS = 15
 const HAND_OVER_MARK_MS = 50
 const CONNECTIONS = 64
-const WARM_UP = 5_000
 
 /** `accept`, `through`: the top rates. */
 export async function measureLatency(quick: boolean, report: Report, top: { accept: number; through: number }): Promise<void> {
-  const rounds = quick ? { count: 3, seconds: 2 } : { count: 5, seconds: 8 }
+  const rounds = quick ? { count: 3, seconds: 2, warmUp: 500 } : { count: 5, seconds: 8, warmUp: 5_000 }
   await measureAccepting(top.accept * SHARE, rounds, report)
   await measureHandingOver(top.through * SHARE, rounds, report)
 }
 
-type Rounds = { count: number; seconds: number }
+/** `warmUp`: so many requests before. */
+type Rounds = { count: number; seconds: number; warmUp: number }
 type Target = { url: string; request: () => string }
 type Sent = { sentAt: number; tookMs: number; answer: string }
 
 /** What is compiled and planned with the first requests is not what is measured. */
-async function warmUp({ url, request }: Target): Promise<void> {
+async function sendAtOnce({ url, request }: Target, count: number): Promise<void> {
   const connections = await openConnections(url, CONNECTIONS, 202)
-  await inTurn(WARM_UP, CONNECTIONS, () => connections.send(request()))
+  await inTurn(count, CONNECTIONS, () => connections.send(request()))
   connections.close()
 }
 
@@ -53,14 +53,14 @@ async function sendAtRandom({ url, request }: Target, perSecond: number, seconds
 }
 
 /** Accepting alone, at a fifth of what was accepted at most. The same requests to a bare route show what the client and the machine take. */
-async function measureAccepting(perSecond: number, { count, seconds }: Rounds, report: Report): Promise<void> {
+async function measureAccepting(perSecond: number, { count, seconds, warmUp }: Rounds, report: Report): Promise<void> {
   const peer = await startPeer('bare-route-peer.ts')
   const api = await startHerald(['--only', 'api'])
   const account = await createSenderAt(api)
   const request = () => messageRequest(account)
   const targets = { bare: { url: `http://127.0.0.1:${peer.port}`, request }, ours: { url: api.url, request } }
-  await warmUp(targets.bare)
-  await warmUp(targets.ours)
+  await sendAtOnce(targets.bare, warmUp)
+  await sendAtOnce(targets.ours, warmUp)
   const took: { bare: number[][]; ours: number[][] } = { bare: [], ours: [] }
   for (let round = 1; round <= count; round++) {
     for (const side of ['bare', 'ours'] as const) {
@@ -80,17 +80,17 @@ async function measureAccepting(perSecond: number, { count, seconds }: Rounds, r
 }
 
 /** With everything at work: at a fifth of what goes all the way. */
-async function measureHandingOver(perSecond: number, { count, seconds }: Rounds, report: Report): Promise<void> {
+async function measureHandingOver(perSecond: number, { count, seconds, warmUp }: Rounds, report: Report): Promise<void> {
   const service = await startTogether()
   const target = { url: service.url, request: () => messageRequest(service.account) }
-  await warmUp(target)
-  await untilAllRead(service, WARM_UP)
+  await sendAtOnce(target, warmUp)
+  await untilAllRead(service, warmUp)
   const rounds: Sent[][] = []
   for (let round = 1; round <= count; round++) {
     rounds.push(await sendAtRandom(target, perSecond, seconds))
     say(`latency, round ${round} of ${count}: ${rounds.at(-1)?.length} messages sent with everything at work`)
   }
-  await untilAllRead(service, WARM_UP + rounds.flat().length)
+  await untilAllRead(service, warmUp + rounds.flat().length)
   const takenAt = await readHandOvers(service)
   await service.stop()
   const at = `at ${perSecond.toFixed(0)} a second`
