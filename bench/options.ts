@@ -17,7 +17,7 @@ What goes on meanwhile is told on the error stream. Takes some 25 minutes; the m
   growth    accepting and claiming beside 5 million messages, and of a million   8 minutes
 
   --only PART,PART  only these
-  --quick           everything in short, in four minutes: shows that it works, and judges nothing
+  --quick           everything in short, in some minutes: shows that it works, and judges nothing
   --help            this
 
 Status: 0 all marks are kept; 1 one is missed or a part has failed, what there is of the table is printed; 2 wrong options; 130 broken off.
