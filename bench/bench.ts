@@ -9,6 +9,7 @@ import { describeMachine, lookAtOtherWork, type OtherWork, warningOf } from './m
 import { say } from './measure.ts'
 import { measureMemory } from './memory.ts'
 import { PARTS, type Part, readOptions } from './options.ts'
+import { readSettings } from './postgres.ts'
 import { LIMITS } from './processes.ts'
 import { measureThrough } from './through.ts'
 
@@ -25,7 +26,7 @@ const settings = {
   startedAt: new Date().toISOString(),
   connections: CONNECTIONS,
   limits: { ...LIMITS, HERALD_LIMITS: 'not set: in memory on the embedded database, in the database where nodes are apart' },
-  postgres: "the embedded one with Herald's settings, commits durable",
+  postgres: {} as Record<string, string>,
 }
 const lines: Line[] = []
 const ran: { part: Part; seconds: number; otherWorkBefore: OtherWork }[] = []
@@ -62,6 +63,9 @@ async function topThrough(): Promise<number> {
 process.on('exit', show)
 if (machine.isDiskInMemory)
   warn('WARNING: temporary files are in memory here (TMPDIR): commits cost nothing, and no figure is worth anything.')
+await watched(async () => {
+  settings.postgres = await readSettings()
+}, MOST_MINUTES)
 for (const part of PARTS) if (only.has(part)) await run(part)
 process.exit(failures.length > 0 || (!quick && lines.some((line) => isKept(line) === false)) ? 1 : 0)
 
@@ -99,5 +103,5 @@ function show(): void {
   ]
   const judged = lines.map((line) => ({ ...line, ratio: ratioOf(line), isKept: quick ? undefined : isKept(line) }))
   const json = JSON.stringify({ machine, settings, ran, warnings, failures, lines: judged })
-  process.stdout.write(`${[`${onWhat}. ${took.join(', ')}.`, tableOf(lines, !quick), ...notes, json].join('\n\n')}\n`)
+  process.stdout.write(`${[`${onWhat}; ${took.join(', ') || 'no part was done'}.`, tableOf(lines, !quick), ...notes, json].join('\n\n')}\n`)
 }

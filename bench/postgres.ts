@@ -70,6 +70,31 @@ async function execute({ connection }: Postgres, statement: string): Promise<voi
   await close()
 }
 
+const TOLD = [
+  'server_version',
+  'fsync',
+  'synchronous_commit',
+  'full_page_writes',
+  'wal_level',
+  'shared_buffers',
+  'max_wal_size',
+  'autovacuum',
+]
+
+/** What a figure depends on most, as a connection of the service has it. */
+export async function readSettings(): Promise<Record<string, string>> {
+  const postgres = await startPostgres()
+  const pool = createPool(postgres.connection, () => {})
+  const endPool = keep(() => pool.end())
+  const { rows } = await pool.query<{ name: string; value: string }>(
+    'select name, current_setting(name) as value from unnest($1::text[]) as name',
+    [TOLD],
+  )
+  await endPool()
+  await postgres.stop()
+  return Object.fromEntries(rows.map(({ name, value }) => [name, value]))
+}
+
 /** A connection of its own, for what takes longer than the pool allows. */
 export async function openClient(connectionString: string): Promise<{ client: pg.Client; close: () => Promise<void> }> {
   const client = new pg.Client({ connectionString })
