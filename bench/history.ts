@@ -36,15 +36,18 @@ async function inChunks(database: Sending, messages: number, { what, text, more 
   const writers = await Promise.all(Array.from({ length: WRITERS }, () => openClient(database.url)))
   for (const { client } of writers) await client.query('set synchronous_commit = off')
   let begun = 0
+  let done = 0
   async function writeChunk(): Promise<void> {
     const writer = writers.pop() as (typeof writers)[number]
     const from = begun
     begun = Math.min(begun + CHUNK, messages)
-    await writer.client.query({ name: 'fill', text, values: [from, begun - 1, database.account.accountId, ...more] })
+    const last = begun - 1
+    await writer.client.query({ name: 'fill', text, values: [from, last, database.account.accountId, ...more] })
     writers.push(writer)
-    if (begun % SAY_EVERY !== 0) return
+    done += last - from + 1
+    if (done % SAY_EVERY !== 0) return
     const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0)
-    say(`growth: ${begun.toLocaleString('en')} of ${messages.toLocaleString('en')} ${what}, after ${seconds} s`)
+    say(`growth: ${done.toLocaleString('en')} of ${messages.toLocaleString('en')} ${what}, after ${seconds} s`)
   }
   await inTurn(Math.ceil(messages / CHUNK), WRITERS, writeChunk)
   for (const { close } of writers) await close()
