@@ -104,14 +104,15 @@ const CLAIM = `
       -- A message is taken back whatever has become of its agent and its campaign.
       and (l.priority = ${PRIORITIES.revoke} or s.active and (l.campaign_id = '${NO_CAMPAIGN}' or c.status = 'RUNNING'))
   ), candidate as materialized (
-    -- Not more of a lane than can be needed; and what has run out is not looked behind, or a million of them would be looked at each time.
+    -- Not more of a lane than can be needed, which is what its account may get, and one to show that there are more: 32 of a long lane took
+    -- 4.2 ms instead of 4.9. What has run out is not looked behind, or a million of them would be looked at each time.
     select c.*, l.served_at, row_number() over (partition by c.account_id, c.agent_id order by c.priority, c.due_at) as lane_turn
     from open_lane l, lateral (
       select message_id, account_id, agent_id, priority, due_at, task, expires_at
       from queue q
       where q.account_id = l.account_id and q.agent_id = l.agent_id and q.priority = l.priority and q.campaign_id = l.campaign_id
         and q.due_at <= now()
-      order by q.due_at limit ceil(2.0 * $2::int / l.lanes)::int
+      order by q.due_at limit least(ceil(2.0 * $2::int / l.lanes)::int, ($2 + 1) / 2 + 1)
     ) as c
     where c.task = 'revoke' or c.expires_at > now()
   ), ${clockAfter('candidate')}, turn as materialized (
