@@ -1,5 +1,14 @@
 /** What happened at the simulated network. `messageId`: ours by RCS, the network's own by SMS. */
-export type LedgerEntry = { seq: number; kind: string; at: string; phone: string; messageId: string; detail?: Record<string, unknown> }
+export type LedgerEntry = {
+  seq: number
+  kind: string
+  at: string
+  phone: string
+  messageId: string
+  /** By RCS. */
+  agentId?: string
+  detail?: Record<string, unknown>
+}
 
 /** A request to what the simulator has for tests. */
 export type Ask = (path: string) => Promise<any>

@@ -1,5 +1,5 @@
+import type { Cleanup } from '../cleanup.ts'
 import { openWay } from '../crash/proxy.ts'
-import type { Cleanup } from '../storm/storm.ts'
 import { connectTo, DATABASE, type Place, USER } from './server.ts'
 
 // The one address that Herald's nodes know, and that leads to whichever server is the primary: what HAProxy is in front of Patroni.

@@ -29,7 +29,7 @@ const statusesOf = (beats: readonly Beat[]) =>
   listCounts(countBy(beats, ({ status }) => (status === 0 ? 'without an answer' : `answered ${status}`)))
 
 /** Whoever got no answer from a node that was stopped in order has made nothing there: it had not begun. */
-export function judgeStops(stops: Stop[], { keys }: Pick<Evidence, 'keys'>): Line {
+export function judgeStops(stops: Stop[], { keys }: { keys: { key: string }[] }): Line {
   const made = new Set(keys.map(({ key }) => key))
   const beats = stops.flatMap((stop) => stop.beats)
   const longestMs = Math.max(...stops.map(({ tookMs }) => tookMs))
@@ -74,7 +74,7 @@ export function judgeFailovers(failovers: Failover[]): Line {
 }
 
 /** What an old primary shows, the new one has: it goes its own way in nothing. */
-export function judgeComebacks(failovers: Failover[], { messages }: Pick<Evidence, 'messages'>): Line {
+export function judgeComebacks(failovers: Failover[], { messages }: { messages: { id: string }[] }): Line {
   const known = new Set(messages.map(({ id }) => id))
   const comebacks = failovers.flatMap(({ comeback }) => comeback ?? [])
   const late = comebacks.reduce((sum, { lateWrites }) => sum + lateWrites, 0)

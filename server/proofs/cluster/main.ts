@@ -1,9 +1,8 @@
 import { randomInt } from 'node:crypto'
-import { rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { breakOffInOrder, type Cleanup, inDirectory } from '../cleanup.ts'
 import { wholeNumber } from '../options.ts'
 import { seconds as inSeconds, say } from '../progress.ts'
-import type { Cleanup } from '../storm/storm.ts'
 import { describe, isClean } from '../storm/verdict.ts'
 import { findPostgres } from './packages.ts'
 import { type ClusterOptions, runCluster } from './run.ts'
@@ -18,7 +17,7 @@ network, the promoted database and the endpoints have. Needs Debian's packages o
   --where-possible   says so and ends with status 0 where PostgreSQL's packages are missing
   --help             prints this
 
-The status is 0 where every line of the verdict is "ok", 1 otherwise (then the logs are kept), and 2 where packages are missing.
+The status is 0 where every line of the verdict is "ok", 1 otherwise (then the logs are kept), and 2 where an option is wrong or packages are missing.
 `
 
 function readOptions() {
@@ -35,34 +34,15 @@ function readOptions() {
     }
   } catch (error) {
     console.error(`${(error as Error).message}\n\n${HELP}`)
-    process.exit(1)
+    process.exit(2)
   }
 }
 
-const cleanup: Cleanup = []
-let isGivenUp = false
-
-/** Each of them, whatever becomes of the others. */
-async function cleanUp(): Promise<void> {
-  for (const end of cleanup.splice(0).toReversed()) await Promise.resolve(end()).catch((error: unknown) => console.error(error))
-}
-
-/** Once: what then still runs, and misses what has ended, is not worth a word. */
-async function giveUp(error: unknown): Promise<void> {
-  if (isGivenUp) return
-  isGivenUp = true
-  console.error(error)
-  await cleanUp()
-  process.exit(1)
-}
-
-async function run(options: ClusterOptions): Promise<boolean> {
+async function run(options: Omit<ClusterOptions, 'dir'>): Promise<boolean> {
   const begunAt = performance.now()
-  const { lines, dir } = await runCluster(options, cleanup)
-  await cleanUp()
+  const cluster = (dir: string, cleanup: Cleanup) => runCluster({ ...options, dir }, cleanup)
+  const lines = await inDirectory('herald-cluster-', cluster, isClean)
   const clean = isClean(lines)
-  if (clean) rmSync(dir, { recursive: true, force: true })
-  else say(`the logs are in ${dir}`)
   say(`seed ${options.seed}: ${clean ? 'clean' : 'NOT CLEAN'} after ${inSeconds(performance.now() - begunAt)}`)
   process.stdout.write(`${describe(lines)}\n`)
   return clean
@@ -78,7 +58,7 @@ if (typeof installed === 'string') {
   console.error(`${installed}\n${isOptional ? 'Skipped: nothing was tested.' : 'Nothing was tested.'}`)
   process.exit(isOptional ? 0 : 2)
 }
-for (const signal of ['SIGINT', 'SIGTERM', 'uncaughtException'] as const) process.on(signal, (cause: unknown) => void giveUp(cause))
+breakOffInOrder()
 say(`PostgreSQL ${installed.version} of ${installed.binDir}, seed ${seed}, ${rounds} failovers, ${rate} messages a second`)
 const clean = await run({ seed, rounds, rate, binDir: installed.binDir })
 process.exit(clean ? 0 : 1)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import pg from 'pg'
 import { until } from '../../test/support/until.ts'
-import type { Cleanup } from '../storm/storm.ts'
+import type { Cleanup } from '../cleanup.ts'
 import { ask, DATABASE, kill, makeCopy, makeEmpty, type Place, type PostgresServer, placeAt, startServer, urlOf } from './server.ts'
 
 // A primary, and a standby without which it commits nothing. What Patroni does in its synchronous mode is done here by hand: a primary that has a

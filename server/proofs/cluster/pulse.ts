@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createUnderWay } from '../../src/background/under-way.ts'
-import { type Asked, type AskedMessage, hearAnswer } from '../storm/asked.ts'
+import { ASKING_MESSAGE, type Asked, type AskedMessage, hearAnswer } from '../storm/asked.ts'
 import { ask, type Caller } from '../storm/caller.ts'
 
 // Messages that are asked for at known times, beside the load: a message is sent every so often, each once, and when it was answered is noted.
@@ -24,14 +24,15 @@ let numbers = 0
 export function newMessage(asked: Asked, { agentId }: Caller): AskedMessage {
   numbers += 1
   const phone = `+4870${String(numbers).padStart(5, '0')}${10 + (numbers % 90)}`
+  const text = `Still there, ${numbers}.`
   const one: AskedMessage = {
     habit: 'gives-up',
     phone,
-    body: { agentId, recipient: phone, message: { inline: { type: 'MESSAGE', content: 'Still there.' } } },
+    body: { agentId, recipient: phone, message: { inline: { type: 'MESSAGE', content: text } } },
+    contents: { text },
     lifeMs: undefined,
     patienceMs: PATIENCE_MS,
     pauseMs: 0,
-    triggers: false,
     key: randomUUID(),
     outcome: 'unanswered',
     ids: [],
@@ -45,7 +46,7 @@ export async function askFor(asked: Asked, caller: Caller, one: AskedMessage, no
   const { key, body } = one
   const sentAt = performance.now()
   const answer = await ask(caller, { method: 'POST', path: '/messages', key, body }, nodeUrl, PATIENCE_MS)
-  hearAnswer(asked, one, answer, 'messageId', 'expiresAt')
+  hearAnswer(asked, one, answer, ASKING_MESSAGE)
   return { key, sentAt, answeredAt: performance.now(), status: answer.status, messageId: answer.body?.messageId }
 }
 

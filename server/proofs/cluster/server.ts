@@ -8,7 +8,7 @@ import pg from 'pg'
 import { type Identity, unprivilegedIdentity } from '../../src/db/embedded/identity.ts'
 import { isRunning } from '../../test/support/process.ts'
 import { until } from '../../test/support/until.ts'
-import type { Cleanup } from '../storm/storm.ts'
+import type { Cleanup } from '../cleanup.ts'
 
 // One PostgreSQL server, as it is installed: durable settings, which are PostgreSQL's own, on a Unix socket.
 

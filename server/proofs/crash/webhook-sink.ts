@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 
-/** One request as it came, in the order of coming. `status` is what it was answered with. */
-export type Arrival = { eventId: string; body: string; status: number; isGenuine: boolean }
+/** One request as it came, in the order of coming, at which time. `status` is what it was answered with. */
+export type Arrival = { eventId: string; body: string; status: number; isGenuine: boolean; at: number }
 
 export type Sink = {
   url: (path: string) => string
@@ -38,7 +38,7 @@ export async function startSink({ random, failureRate, longestAnswerMs }: SinkOp
     const eventId = headers['webhook-id'] ?? ''
     const list = arrivals.get(path) ?? []
     arrivals.set(path, list)
-    list.push({ eventId, body, status, isGenuine: isGenuine(verifiers.get(path), body, headers) })
+    list.push({ eventId, body, status, isGenuine: isGenuine(verifiers.get(path), body, headers), at: Date.now() })
     underWay += 1
     await sleep(random() * longestAnswerMs)
     underWay -= 1

@@ -10,35 +10,47 @@ export type Outcome =
   /** It was refused, since it had run out when somebody was there to take it. */
   | 'too-late'
 
-/** `ids`: all that were ever answered for this key. */
-export type AskedMessage = Wanted & { key: string; outcome: Outcome; ids: string[] }
-export type AskedCampaign = WantedCampaign & { key: string; outcome: Outcome; ids: string[] }
+type Answered = {
+  key: string
+  outcome: Outcome
+  /** All that were ever answered for this key. */
+  ids: string[]
+}
+export type AskedMessage = Wanted & Answered
+export type AskedCampaign = WantedCampaign & Answered
 
 export type Asked = {
   messages: AskedMessage[]
   campaigns: AskedCampaign[]
-  /** How often each status came; 0 is none. */
-  answers: Record<number, number>
   /** What nobody should ever be told. */
   strange: string[]
 }
 
-export function countAnswer(asked: Asked, { status }: Answer): void {
-  asked.answers[status] = (asked.answers[status] ?? 0) + 1
-}
+/** What is asked for: where the id of what was made stands, and which time can be too late, from how long after it on. */
+export type Asking = { idField: string; timeField: string; lateAfterMs: number }
+export const ASKING_MESSAGE: Asking = { idField: 'messageId', timeField: 'expiresAt', lateAfterMs: 0 }
+/** One that is a minute late starts all the same. */
+export const ASKING_CAMPAIGN: Asking = { idField: 'campaignId', timeField: 'scheduledAt', lateAfterMs: 60_000 }
 
-/** Notes an answer to a request. `idField` has the id of what was made; `timeField` names the time that may have passed. */
-export function hearAnswer(asked: Asked, one: AskedMessage | AskedCampaign, answer: Answer, idField: string, timeField: string): void {
-  countAnswer(asked, answer)
+/** Notes an answer to a request. */
+export function hearAnswer(asked: Asked, one: AskedMessage | AskedCampaign, answer: Answer, asking: Asking): void {
   if (isNoAnswer(answer)) return
   if (answer.status === 202) {
-    one.ids.push(answer.body[idField])
+    one.ids.push(answer.body[asking.idField])
     one.outcome = 'accepted'
-  } else if (isTooLate(answer, timeField) && one.outcome !== 'accepted') one.outcome = 'too-late'
+    if (!answer.isReplayed && answer.sentAt > lateFrom(one.body, asking))
+      asked.strange.push(`${one.key}: accepted as ${one.ids.at(-1)}, though it had run out`)
+  } else if (isRightlyLate(answer, one.body, asking) && one.outcome !== 'accepted') one.outcome = 'too-late'
   else asked.strange.push(`${one.key}: ${answer.status} ${JSON.stringify(answer.body)}`)
 }
 
-/** The request names a time that has passed. */
-export function isTooLate({ status, body }: Answer, timeField: string): boolean {
-  return status === 400 && body.details?.some(({ path }: { path: string }) => path === `/${timeField}`)
+/** The request names a time that has passed, and it has. The clock is the database's, too. */
+export function isRightlyLate({ status, body, answeredAt }: Answer, asked: Record<string, unknown>, asking: Asking): boolean {
+  const isTold = status === 400 && body.details?.some(({ path }: { path: string }) => path === `/${asking.timeField}`)
+  return isTold && answeredAt >= lateFrom(asked, asking)
+}
+
+function lateFrom(asked: Record<string, unknown>, { timeField, lateAfterMs }: Asking): number {
+  const time = asked[timeField]
+  return typeof time === 'string' ? Date.parse(time) + lateAfterMs : Number.POSITIVE_INFINITY
 }

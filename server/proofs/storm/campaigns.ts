@@ -4,25 +4,26 @@ import { moveCampaign } from '../../src/campaigns/campaigns.ts'
 import { isUnavailable, type Pool } from '../../src/db/pool.ts'
 import { OperatorError } from '../../src/errors.ts'
 import type { Random } from '../random.ts'
-import { type Asked, type AskedCampaign, hearAnswer } from './asked.ts'
+import { ASKING_CAMPAIGN, type Asked, type AskedCampaign, hearAnswer } from './asked.ts'
 import { type Answer, type Caller, persist } from './caller.ts'
-import { drawCampaign, type WantedCampaign } from './requests.ts'
+import { type Asker, drawCampaign, type WantedCampaign } from './requests.ts'
 
 const AGAIN_MS = 250
 
 /** Draws them, and puts the people into their groups. The database is there. */
 export async function prepareCampaigns(
   pool: Pool,
-  caller: Caller,
+  accountId: number,
+  asker: Asker,
   random: Random,
   count: number,
   people: number,
 ): Promise<WantedCampaign[]> {
-  const campaigns = Array.from({ length: count }, (_, n) => drawCampaign(random, n + 1, caller.agentId, people))
+  const campaigns = Array.from({ length: count }, (_, n) => drawCampaign(random, n + 1, asker, people))
   for (const { group, phones } of campaigns) {
-    await pool.query('insert into groups (account_id, number) values ($1, $2)', [caller.accountId, group])
+    await pool.query('insert into groups (account_id, number) values ($1, $2)', [accountId, group])
     await pool.query('insert into group_members (account_id, group_number, phone) select $1, $2, unnest($3::text[])', [
-      caller.accountId,
+      accountId,
       group,
       phones,
     ])
@@ -36,7 +37,7 @@ export async function runCampaign({ caller, pool }: { caller: Caller; pool: Pool
   const body = { ...wanted.body, ...(startInMs !== undefined && { scheduledAt: new Date(Date.now() + startInMs).toISOString() }) }
   const one: AskedCampaign = { ...wanted, body, key: randomUUID(), outcome: 'unanswered', ids: [] }
   asked.campaigns.push(one)
-  const hear = (answer: Answer) => hearAnswer(asked, one, answer, 'campaignId', 'scheduledAt')
+  const hear = (answer: Answer) => hearAnswer(asked, one, answer, ASKING_CAMPAIGN)
   const request = { method: 'POST', path: '/campaigns', key: one.key, body } as const
   await Promise.all([persist(caller, request, hear), persist(caller, request, hear)])
   if (one.outcome === 'unanswered') asked.strange.push(`${one.key}: no answer, for as long as anybody would wait`)

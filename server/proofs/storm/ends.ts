@@ -1,28 +1,82 @@
-import type { Stored } from './evidence.ts'
+import type { Evidence } from './evidence.ts'
+import type { Contents } from './requests.ts'
+import type { Stored } from './stored.ts'
 
-// Where a message may end, by what its phone does (its last two digits), how it was asked for, and what befell its campaign.
+// How messages were asked for, and where they may end: by what their phone does (its last two digits), how they were asked for, and what
+// befell their campaign.
 
 export type Asking = {
+  accountId: number
+  agentId: unknown
   phone: string
-  /** It can run out within the run. */
-  expires: boolean
+  contents: Contents
+  clientReferenceId: unknown
+  /** Where the caller gave one. */
+  expiresAt: string | undefined
   fallsBack: boolean
   fallsBackAfterExpiry: boolean
   isCancelled: boolean
+}
+
+export type Followed = { message: Stored; asking: Asking }
+
+/** How each message was asked for: by its key, by its campaign, or by a tap. Whose asking is not known is judged elsewhere. */
+export function follow({ asked, keys, messages, campaigns }: Evidence): Followed[] {
+  const byKey = new Map(asked.messages.map((one) => [one.key, one]))
+  const keyOf = new Map(keys.map(({ key, id }) => [id, key]))
+  const byCampaign = new Map(asked.campaigns.flatMap((one) => one.ids.map((id) => [id, one])))
+  const cancelled = new Set(campaigns.filter(({ status }) => status === 'CANCELLED').map(({ id }) => id))
+  return messages.flatMap((message) => {
+    const campaign = byCampaign.get(message.campaignId ?? '')
+    if (campaign !== undefined) {
+      const isCancelled = cancelled.has(message.campaignId as string)
+      return [{ message, asking: { ...askingOf(campaign, message.recipient), isCancelled } }]
+    }
+    const one = byKey.get(keyOf.get(message.triggeredBy ?? message.id) ?? '')
+    if (one === undefined) return []
+    const asking = askingOf(one, one.phone)
+    return [{ message, asking: message.triggeredBy === null ? asking : tapped(asking) }]
+  })
+}
+
+type AnyAsked = { accountId: number; body: Record<string, unknown>; contents: Contents }
+
+function askingOf({ accountId, body, contents }: AnyAsked, phone: string): Asking {
+  return {
+    accountId,
+    agentId: body.agentId,
+    phone,
+    contents,
+    clientReferenceId: body.clientReferenceId,
+    expiresAt: body.expiresAt as string | undefined,
+    fallsBack: body.smsFallback !== undefined,
+    fallsBackAfterExpiry: body.smsFallbackAfterExpiry !== undefined,
+    isCancelled: false,
+  }
+}
+
+/** What a tap on it sends. */
+function tapped({ contents, ...asking }: Asking): Asking {
+  const nothing = { clientReferenceId: undefined, expiresAt: undefined, fallsBack: false, fallsBackAfterExpiry: false }
+  return { ...asking, ...nothing, contents: { text: contents.triggers ?? '' } }
 }
 
 const NOT_READ = new Set(['01', '09'])
 const REFUSED: Record<string, string> = { '02': 'NOT_REACHABLE', '03': 'REJECTED', '08': 'NOT_REACHABLE' }
 
 /** In the form that `endOf` has. */
-export function allowedEnds({ phone, expires, isCancelled }: Asking): string[] {
+export function allowedEnds({ phone, expiresAt, isCancelled }: Asking): string[] {
   const ending = phone.slice(-2)
   const refusal = REFUSED[ending]
   const usual = refusal !== undefined ? `FAILED ${refusal}` : NOT_READ.has(ending) ? 'DELIVERED' : 'READ'
-  return [...(ending === '04' ? [] : [usual]), ...(expires ? ['EXPIRED'] : []), ...(isCancelled ? ['FAILED CAMPAIGN_CANCELLED'] : [])]
+  return [
+    ...(ending === '04' ? [] : [usual]),
+    ...(expiresAt === undefined ? [] : ['EXPIRED']),
+    ...(isCancelled ? ['FAILED CAMPAIGN_CANCELLED'] : []),
+  ]
 }
 
-export function endOf({ shown: { status, failure } }: Stored): string {
+export function endOf({ shown: { status, failure } }: Pick<Stored, 'shown'>): string {
   return failure === undefined ? status : `${status} ${failure.reason}`
 }
 
@@ -40,6 +94,6 @@ export function allowedSmsEnds(asking: Asking, end: string): string[] {
   return [sent, 'FAILED OUTCOME_UNKNOWN', ...late, ...(isCancelled ? ['SKIPPED CANCELLED'] : [])]
 }
 
-export function smsEndOf({ shown: { smsFallback } }: Stored): string {
+export function smsEndOf({ shown: { smsFallback } }: Pick<Stored, 'shown'>): string {
   return smsFallback === undefined ? 'none' : `${smsFallback.status} ${smsFallback.reason ?? ''}`.trim()
 }

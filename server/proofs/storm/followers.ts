@@ -7,15 +7,17 @@ import { startSink } from '../crash/webhook-sink.ts'
 import { between, type Random } from '../random.ts'
 import { type Caller, persist } from './caller.ts'
 
-// Those who are told: two endpoints, one that wants all kinds and one some, which refuse a tenth and take their time; and somebody who reads
+// Those of an account who are told: two endpoints, one that wants all kinds and one some, which refuse a tenth and take their time; and somebody who reads
 // the feed all the while, in pages of ever another length. `const followers = await startFollowers(…)`, later `await followers.stop()`,
 // which reads the feed to its end.
 
 export type Told = {
+  accountId: number
   /** As the feed's pages had them, one after the other. */
   followed: unknown[]
-  endpoints: { path: string; kinds: readonly string[] | undefined; arrivals: Arrival[] }[]
+  endpoints: Endpoint[]
 }
+export type Endpoint = { path: string; kinds: readonly string[] | undefined; arrivals: Arrival[] }
 
 export type Followers = { stop: () => Promise<Told> }
 
@@ -29,8 +31,8 @@ const SOME: readonly EventKind[] = ['message.delivered', 'message.failed', 'sms.
 export async function startFollowers({ pool, caller, random }: { pool: Pool; caller: Caller; random: Random }): Promise<Followers> {
   const sink = await startSink({ random, failureRate: FAILURE_RATE, longestAnswerMs: LONGEST_ANSWER_MS })
   const wanted = [
-    { path: '/all', kinds: undefined },
-    { path: '/some', kinds: SOME },
+    { path: `/${caller.accountId}/all`, kinds: undefined },
+    { path: `/${caller.accountId}/some`, kinds: SOME },
   ]
   for (const { path, kinds } of wanted) {
     sink.trust(path, (await addEndpoint(pool, { accountId: caller.accountId, url: sink.url(path), kinds })).secret)
@@ -43,7 +45,12 @@ export async function startFollowers({ pool, caller, random }: { pool: Pool; cal
       stopping.abort()
       const [followed] = await Promise.all([reading, hastening])
       sink.close()
-      return { followed, endpoints: wanted.map((endpoint) => ({ ...endpoint, arrivals: sink.arrivals.get(endpoint.path) ?? [] })) }
+      const { accountId } = caller
+      return {
+        accountId,
+        followed,
+        endpoints: wanted.map((endpoint) => ({ ...endpoint, arrivals: sink.arrivals.get(endpoint.path) ?? [] })),
+      }
     },
   }
 }

@@ -3,22 +3,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createUnderWay } from '../../src/background/under-way.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { between, type Random } from '../random.ts'
-import { type Asked, type AskedMessage, countAnswer, hearAnswer, isTooLate } from './asked.ts'
+import { ASKING_MESSAGE, type Asked, type AskedMessage, hearAnswer, isRightlyLate } from './asked.ts'
 import { type Answer, ask, type Caller, isNoAnswer, persist } from './caller.ts'
 import { runCampaign } from './campaigns.ts'
-import { drawWanted, type Templates, type Wanted, type WantedCampaign } from './requests.ts'
+import { type Asker, drawWanted, type Wanted, type WantedCampaign } from './requests.ts'
 
-// The load: `const load = startLoad({ caller, pool, rate, random, templates, campaigns })`; later `const asked = await load.stop()`, once all
+// The load: `const load = startLoad({ caller, asker, pool, rate, random, campaigns })`; later `const asked = await load.stop()`, once all
 // that callers need is there again: whoever does not give up asks until there is an answer. `caller.nodeUrls` may change at any time; `pool`
 // is for those who pause and cancel campaigns. `campaigns` are of `prepareCampaigns`, spread over `campaignEveryMs`.
 
 export type LoadOptions = {
   caller: Caller
+  asker: Asker
   pool: Pool
   /** Messages in a second. */
   rate: number
   random: Random
-  templates: Templates
   campaigns: readonly WantedCampaign[]
   campaignEveryMs: number
 }
@@ -29,7 +29,7 @@ export type Load = { stop: () => Promise<Asked>; asked: Asked; underWay: () => n
 const MOST_CALLERS = 400
 
 export function startLoad(options: LoadOptions): Load {
-  const asked: Asked = { messages: [], campaigns: [], answers: {}, strange: [] }
+  const asked: Asked = { messages: [], campaigns: [], strange: [] }
   const stopping = new AbortController()
   const underWay = createUnderWay()
   let callers = 0
@@ -42,9 +42,9 @@ export function startLoad(options: LoadOptions): Load {
   }
 
   async function sendMessages(): Promise<void> {
-    const { random, rate, caller, templates } = options
+    const { random, rate, asker } = options
     for (let n = 0; !stopping.signal.aborted; n++) {
-      const wanted = drawWanted(random, n, caller.agentId, templates)
+      const wanted = drawWanted(random, n, asker)
       await pause((between(random, 0, 2) * 1_000) / rate)
       while (callers >= MOST_CALLERS && !stopping.signal.aborted) await pause(50)
       if (!stopping.signal.aborted) underWay.add(begin(sendOne(options, asked, wanted)))
@@ -79,7 +79,7 @@ async function sendOne({ caller }: LoadOptions, asked: Asked, wanted: Wanted): P
   asked.messages.push(one)
   const request = { method: 'POST', path: '/messages', key: one.key, body } as const
 
-  const hear = (answer: Answer) => hearAnswer(asked, one, answer, 'messageId', 'expiresAt')
+  const hear = (answer: Answer) => hearAnswer(asked, one, answer, ASKING_MESSAGE)
   async function send(): Promise<void> {
     if (isNoAnswer(await persist(caller, request, hear))) asked.strange.push(`${one.key}: no answer, for as long as anybody would wait`)
   }
@@ -99,7 +99,7 @@ async function sendOne({ caller }: LoadOptions, asked: Asked, wanted: Wanted): P
 async function misuseKey(caller: Caller, asked: Asked, request: { key: string; body: Record<string, unknown> }): Promise<void> {
   const { key, body } = request
   const other = { method: 'POST', path: '/messages', key, body: { ...body, clientReferenceId: 'something else' } } as const
-  const answer = await persist(caller, other, (one) => countAnswer(asked, one))
-  if (answer.status === 409 || isTooLate(answer, 'expiresAt')) return
+  const answer = await persist(caller, other)
+  if (answer.status === 409 || isRightlyLate(answer, body, ASKING_MESSAGE)) return
   asked.strange.push(`${key}, with other content: ${answer.status} ${JSON.stringify(answer.body)}`)
 }

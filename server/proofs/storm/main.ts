@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto'
-import { rmSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { breakOffInOrder, type Cleanup, inDirectory } from '../cleanup.ts'
 import { wholeNumber } from '../options.ts'
 import { seconds as inSeconds, say } from '../progress.ts'
-import { type Cleanup, runStorm, type StormOptions, type Verdict } from './storm.ts'
+import { runStorm, type StormOptions, type Verdict } from './storm.ts'
 import { describe, isClean } from './verdict.ts'
 
 const HELP = `npm run test:crash -- [options]: kills and freezes every part of a running service at random, under load, and then holds
@@ -15,10 +15,10 @@ what callers were told against what the network, the database and the endpoints 
   --seeds N     so many runs, with different seeds, and a line for each at the end
   --help        prints this
 
-The status is 0 where every line of the verdict is "ok", and 1 otherwise; then the logs are kept.
+The status is 0 where every line of the verdict is "ok", 1 otherwise (then the logs are kept), and 2 where an option is wrong.
 `
 
-type Run = StormOptions & { verdict: Verdict; tookMs: number }
+type Run = Omit<StormOptions, 'dir'> & { verdict: Verdict; tookMs: number }
 
 function readOptions() {
   try {
@@ -33,22 +33,14 @@ function readOptions() {
     }
   } catch (error) {
     console.error(`${(error as Error).message}\n\n${HELP}`)
-    process.exit(1)
+    process.exit(2)
   }
 }
 
-const cleanup: Cleanup = []
-
-/** Each of them, whatever becomes of the others. */
-async function cleanUp(): Promise<void> {
-  for (const end of cleanup.splice(0).toReversed()) await Promise.resolve(end()).catch((error: unknown) => console.error(error))
-}
-
-async function run(options: StormOptions): Promise<Run> {
+async function run(options: Omit<StormOptions, 'dir'>): Promise<Run> {
   const begunAt = performance.now()
-  const verdict = await runStorm(options, cleanup).finally(cleanUp)
-  if (isClean(verdict.lines)) rmSync(verdict.dir, { recursive: true, force: true })
-  else say(`the logs are in ${verdict.dir}`)
+  const storm = (dir: string, cleanup: Cleanup) => runStorm({ ...options, dir }, cleanup)
+  const verdict = await inDirectory('herald-storm-', storm, ({ lines }) => isClean(lines))
   const tookMs = performance.now() - begunAt
   say(
     `seed ${options.seed}: ${isClean(verdict.lines) ? 'clean' : 'NOT CLEAN'} after ${inSeconds(tookMs)}, ${inSeconds(verdict.settledMs)} of them for settling`,
@@ -72,18 +64,7 @@ if (help) {
   process.stdout.write(HELP)
   process.exit(0)
 }
-let isBrokenOff = false
-/** What is still under way then fails, and nobody needs to hear of it. */
-function breakOff(): void {
-  isBrokenOff = true
-  void cleanUp().finally(() => process.exit(1))
-}
-process.on('unhandledRejection', (error) => {
-  if (isBrokenOff) return
-  console.error(error)
-  breakOff()
-})
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, breakOff)
+breakOffInOrder()
 const runs: Run[] = []
 for (let n = 0; n < seeds; n++) runs.push(await run({ seed: seed === undefined ? randomInt(2 ** 32) : seed + n, seconds, rate }))
 if (seeds > 1) process.stdout.write(`\n${tableOf(runs)}\n`)

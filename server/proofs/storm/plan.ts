@@ -68,9 +68,31 @@ export const VICTIMS = Object.keys(TEMPERS)
 // The first ones come sooner, or a short run would have none of some.
 const FIRST_CALM = 0.4
 
+/** What the first upset of some is, whatever is drawn, so that no run goes without it. */
+const FIRST: Record<string, { manner: Manner; frozenMs?: Range }> = {
+  'api-1': { manner: 'killed' },
+  database: { manner: 'killed' },
+  network: { manner: 'killed' },
+  'delivery-2': { manner: 'frozen', frozenMs: PAST_MESSAGE_LEASE },
+  'webhooks-2': { manner: 'frozen', frozenMs: PAST_ENDPOINT_LEASE },
+}
+
+/** What the verdict wants to see done. `victim`: how its name begins. */
+export type Essential = { victim: string; manner: 'killed' | 'frozen'; leastFrozenMs: number }
+
+/** Of a run of this length: those of which the whole is planned for it. */
+export function essentialUpsets(seconds: number): Essential[] {
+  const kill = { manner: 'killed', leastFrozenMs: 0 } as const
+  return [
+    ...(seconds >= 15 ? ['api', 'database', 'network'].map((victim) => ({ victim, ...kill })) : []),
+    ...(seconds >= 30 ? [{ victim: 'webhooks', manner: 'frozen', leastFrozenMs: 10_000 } as const] : []),
+    ...(seconds >= 60 ? [{ victim: 'delivery', manner: 'frozen', leastFrozenMs: 30_000 } as const] : []),
+  ]
+}
+
 export function planUpsets(seed: number, seconds: number): Upset[] {
   const all = VICTIMS.flatMap((victim) => planFor(victim, streamOf(seed, victim), seconds * 1_000))
-  return all.toSorted((one, other) => one.atMs - other.atMs)
+  return contest(all, seconds * 1_000).toSorted((one, other) => one.atMs - other.atMs)
 }
 
 function planFor(victim: string, random: Random, lengthMs: number): Upset[] {
@@ -78,8 +100,9 @@ function planFor(victim: string, random: Random, lengthMs: number): Upset[] {
   const draw = (range: Range) => Math.round(between(random, ...range))
   const upsets: Upset[] = []
   for (let atMs = draw(calmMs) * FIRST_CALM; atMs < lengthMs; ) {
-    const manner = oneOf(random, manners)
-    const frozen = draw(oneOf(random, frozenMs))
+    const first = upsets.length === 0 ? FIRST[victim] : undefined
+    const manner = first?.manner ?? oneOf(random, manners)
+    const frozen = draw(first?.frozenMs ?? oneOf(random, frozenMs))
     const gone = draw(goneMs)
     const upset = {
       victim,
@@ -92,4 +115,26 @@ function planFor(victim: string, random: Random, lengthMs: number): Upset[] {
     atMs += upset.frozenMs + upset.goneMs + draw(calmMs)
   }
   return upsets
+}
+
+const SLEEPER = 'delivery-2'
+const TAKES_OVER = 'delivery-1'
+// Before the lease of what the sleeper has under way ends, and until after it wakes up.
+const BEFORE_LEASE_END_MS = 28_000
+const AFTER_WAKING_MS = 1_500
+const APART_MS = 3_000
+
+/**
+ * The worker that sleeps past its lease wakes up while the other one, which has taken its entries up, still waits for a network that hangs:
+ * then both have a result for the same entry. Left to chance, that would be a matter of milliseconds. Nothing else befalls those two
+ * meanwhile.
+ */
+function contest(plan: Upset[], lengthMs: number): Upset[] {
+  const sleep = plan.find(({ victim }) => victim === SLEEPER)
+  const fromMs = (sleep?.atMs ?? lengthMs) + BEFORE_LEASE_END_MS
+  if (sleep === undefined || fromMs >= lengthMs) return plan
+  const untilMs = sleep.atMs + sleep.frozenMs + AFTER_WAKING_MS
+  const overlaps = ({ atMs, frozenMs, goneMs }: Upset) => atMs < untilMs + APART_MS && atMs + frozenMs + goneMs > fromMs - APART_MS
+  const others = plan.filter((one) => !(['network', TAKES_OVER].includes(one.victim) && overlaps(one)))
+  return [...others, { victim: 'network', manner: 'frozen', atMs: fromMs, frozenMs: untilMs - fromMs, goneMs: 0 }]
 }

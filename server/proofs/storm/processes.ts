@@ -4,13 +4,23 @@ import type { Program } from './process.ts'
 
 // How the processes themselves have fared: whether one ended by itself or no longer answers, and what their logs complain of.
 
-export type Complaint = { process: string; level: string; text: string; code: string | undefined; type: string | undefined }
+/** `code`, `type`, `detail`: of the error that it is about, with the words of that. */
+export type Complaint = {
+  process: string
+  level: string
+  text: string
+  code?: string | undefined
+  type?: string | undefined
+  detail?: string | undefined
+}
 
 export type Processes = {
   running: number
   endedByItself: string[]
   /** At the end, though they should answer. */
   silent: string[]
+  /** How many logs were looked through. */
+  logs: number
   /** Lines of a log with level error or fatal, and what programs wrote to their standard error. */
   complaints: Complaint[]
 }
@@ -22,6 +32,7 @@ export async function inspectProcesses(nodes: readonly Node[], others: readonly 
     running: all.filter(({ isRunning }) => isRunning()).length,
     endedByItself: all.flatMap(({ endedByItself }) => endedByItself),
     silent: nodes.filter((_, n) => !answering[n]).map(({ name }) => name),
+    logs: nodes.length + all.length + 1,
     complaints: [
       ...nodes.flatMap(({ name, outFile }) => readLogFaults(name, linesOf(outFile))),
       ...all.flatMap(({ name, errFile }) => readErrors(name, linesOf(errFile))),
@@ -40,11 +51,11 @@ export function readLogFaults(process: string, lines: string[]): Complaint[] {
   return lines.flatMap((line) => {
     const { level, msg, err } = parse(line) ?? {}
     if (level !== 'error' && level !== 'fatal') return []
-    return [{ process, level, text: msg ?? '', code: err?.code, type: err?.type }]
+    return [{ process, level, text: msg ?? '', code: err?.code, type: err?.type, detail: err?.message }]
   })
 }
 
-type LogLine = { level?: string; msg?: string; err?: { code?: string; type?: string } }
+type LogLine = { level?: string; msg?: string; err?: { code?: string; type?: string; message?: string } }
 
 function parse(line: string): LogLine | undefined {
   try {
@@ -56,14 +67,12 @@ function parse(line: string): LogLine | undefined {
 
 /** Greetings are all that is written there by a service that is well. */
 function readErrors(process: string, lines: string[]): Complaint[] {
-  return lines
-    .filter((line) => !line.startsWith('Herald is ready at'))
-    .map((line) => ({ process, level: 'stderr', text: line, code: undefined, type: undefined }))
+  return lines.filter((line) => !line.startsWith('Herald is ready at')).map((line) => ({ process, level: 'stderr', text: line }))
 }
 
 /** That it was killed and recovers is told there, too. A crash of its own would be another matter. */
 function readDatabaseFaults(lines: string[]): Complaint[] {
   return lines
     .filter((line) => /PANIC|terminated by signal/.test(line))
-    .map((line) => ({ process: 'database', level: 'fatal', text: line, code: undefined, type: undefined }))
+    .map((line) => ({ process: 'database', level: 'fatal', text: line }))
 }

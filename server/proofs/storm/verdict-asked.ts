@@ -1,12 +1,44 @@
 import type { AskedCampaign, AskedMessage } from './asked.ts'
-import type { Evidence, Stored } from './evidence.ts'
-import { countBy, type Line, listCounts } from './line.ts'
+import { ANSWER_MS, type Try } from './caller.ts'
+import { explainsNoAnswer } from './causes.ts'
+import type { Evidence } from './evidence.ts'
+import { type Comparison, countBy, least, listCounts } from './line.ts'
+import type { Stored } from './stored.ts'
 
 // What callers were told, against what there is.
 
-export function judgeAnswers({ asked: { answers, strange } }: Evidence): Line {
-  const named = Object.entries(answers).map(([status, count]) => [status === '0' ? 'no answer' : status, count] as const)
-  return { promise: 'callers are told nothing but what is promised', figures: listCounts(new Map(named)), wrong: strange }
+export function judgeAnswers({ asked: { strange }, tries }: Evidence): Comparison {
+  const statuses = countBy(tries, ({ status }) => (status === 0 ? 'no answer' : String(status)))
+  const never = tries.filter(({ status }) => status === 429 || (status >= 500 && status !== 503))
+  return {
+    promise: 'callers are told nothing but what is promised',
+    figures: listCounts(statuses),
+    compared: tries.length,
+    wrong: [...strange, ...never.map(({ request, status }) => `${request}: ${status}`)],
+  }
+}
+
+/** Whoever gave up before has not waited for it. */
+const isMissing = ({ status, sentAt, answeredAt, patienceMs }: Try) =>
+  status === 503 || (status === 0 && !(patienceMs < ANSWER_MS && answeredAt - sentAt >= patienceMs))
+
+/** An answer is only missing while the node that was asked, or the database, is upset. */
+export function judgeAvailability({ tries, upsets, addresses }: Evidence): Comparison {
+  const nameOf = new Map(Object.entries(addresses).map(([name, url]) => [url, name]))
+  const missing = tries.filter(isMissing)
+  const inexplicable = missing.filter(({ nodeUrl, sentAt, answeredAt }) => {
+    const span = { from: sentAt, to: answeredAt }
+    return !upsets.some((upset) => explainsNoAnswer(upset, nameOf.get(nodeUrl), span))
+  })
+  return {
+    promise: 'every request is answered, unless its node or the database is upset',
+    figures: `${tries.length} requests, ${missing.length} without an answer or told to come again`,
+    compared: tries.length,
+    wrong: inexplicable.map(
+      ({ nodeUrl, request, status, sentAt, answeredAt }) =>
+        `${request} at ${nameOf.get(nodeUrl) ?? nodeUrl}, ${new Date(sentAt).toISOString()}: ${status === 0 ? 'no answer' : status} after ${answeredAt - sentAt} ms`,
+    ),
+  }
 }
 
 type Things = { keys: Map<string, string[]>; exists: Set<string>; noun: string }
@@ -28,7 +60,7 @@ function keysOf({ keys }: Evidence, endpoint: string): Map<string, string[]> {
   return new Map([...Map.groupBy(ofEndpoint, ({ key }) => key)].map(([key, rows]) => [key, rows.map(({ id }) => id)]))
 }
 
-export function judgeAccepted(evidence: Evidence): Line {
+export function judgeAccepted(evidence: Evidence): Comparison {
   const { asked, messages } = evidence
   const keys = keysOf(evidence, 'messages')
   const byId = new Map(messages.map((message) => [message.id, message]))
@@ -39,6 +71,7 @@ export function judgeAccepted(evidence: Evidence): Line {
   return {
     promise: 'accepted against the database',
     figures: `${asked.messages.length} asked for, ${accepted} accepted; ${single.length} messages`,
+    compared: least([accepted, single.length]),
     wrong: [
       ...asked.messages.flatMap((one) => wrongOf(one, { keys, exists: new Set(byId.keys()), noun: 'message' })),
       ...asked.messages.flatMap(({ key, phone }) =>
@@ -49,7 +82,7 @@ export function judgeAccepted(evidence: Evidence): Line {
   }
 }
 
-export function judgeCampaigns(evidence: Evidence): Line {
+export function judgeCampaigns(evidence: Evidence): Comparison {
   const { asked, campaigns, messages } = evidence
   const keys = keysOf(evidence, 'campaigns')
   const exists = new Set(campaigns.map(({ id }) => id))
@@ -60,6 +93,7 @@ export function judgeCampaigns(evidence: Evidence): Line {
   return {
     promise: 'campaigns: one message for everybody',
     figures: `${asked.campaigns.length} asked for, ${campaigns.length} there (${listCounts(countBy(campaigns, ({ status }) => status))}); ${people} messages`,
+    compared: least([asked.campaigns.length, people]),
     wrong: [
       ...asked.campaigns.flatMap((one) => wrongOf(one, { keys, exists, noun: 'campaign' })),
       ...campaigns.filter(({ id }) => !askedIds.has(id)).map(({ id }) => `nobody asked for campaign ${id}`),
@@ -88,12 +122,13 @@ function misdelivered({ course, phones }: AskedCampaign, id: string, status: str
 }
 
 /** Asked for once more when all was over, every key that has made something gives the same answer. */
-export function judgeKeys({ again, keys }: Evidence): Line {
+export function judgeKeys({ again, keys }: Evidence): Comparison {
   const made = new Map(keys.map(({ key, id }) => [key, id]))
   const asked = new Set(again.map(({ key }) => key))
   return {
     promise: 'idempotency keys against messages',
     figures: `${keys.length} keys; ${again.filter(({ isReplayed }) => isReplayed).length} give the answer of the first time`,
+    compared: again.length,
     wrong: [
       ...again
         .filter(({ key, status, id, isReplayed }) => status !== 202 || !isReplayed || id !== made.get(key))
@@ -103,7 +138,7 @@ export function judgeKeys({ again, keys }: Evidence): Line {
   }
 }
 
-export function judgeGivenUp(evidence: Evidence): Line {
+export function judgeGivenUp(evidence: Evidence): Comparison {
   const keys = keysOf(evidence, 'messages')
   const givenUp = evidence.asked.messages.filter(({ habit }) => habit === 'gives-up')
   const unanswered = givenUp.filter(({ outcome }) => outcome === 'unanswered')
@@ -111,6 +146,7 @@ export function judgeGivenUp(evidence: Evidence): Line {
   return {
     promise: 'keys whose caller gave up: one message at most',
     figures: `${givenUp.length} asked once, ${unanswered.length} without an answer, ${kept.length} of those have a message`,
+    compared: givenUp.length,
     wrong: givenUp.filter(({ key }) => (keys.get(key)?.length ?? 0) > 1).map(({ key }) => `key ${key} has ${keys.get(key)?.join(', ')}`),
   }
 }

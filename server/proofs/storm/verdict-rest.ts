@@ -1,38 +1,93 @@
 import type { Evidence } from './evidence.ts'
-import { countBy, type Line, listCounts } from './line.ts'
+import type { LeaseChange } from './leases.ts'
+import { type Comparison, countBy, listCounts } from './line.ts'
+import type { Essential } from './plan.ts'
 import type { Complaint } from './processes.ts'
+import type { Disturbance } from './upsets.ts'
 
-// What is left when all is over.
+// What was done, how the processes have fared, and what is left when all is over.
 
-export function judgeLeft({ left }: Evidence): Line {
+export function judgeUpsets({ upsets, essential }: Evidence): Comparison {
+  const byVictim = [...Map.groupBy(upsets, ({ victim }) => victim)].map(
+    ([victim, all]) => `${victim} ${listCounts(countBy(all, ({ manner }) => manner))}`,
+  )
+  return {
+    promise: 'what was done',
+    figures: `${upsets.length} upsets: ${byVictim.join('; ')}`,
+    compared: upsets.length,
+    wrong: essential
+      .filter((one) => !upsets.some((upset) => isDone(one, upset)))
+      .map(({ victim, manner, leastFrozenMs }) => {
+        return `no ${victim} was ${manner}${leastFrozenMs === 0 ? '' : ` for ${leastFrozenMs / 1_000} s`}`
+      }),
+  }
+}
+
+function isDone({ victim, manner, leastFrozenMs }: Essential, upset: Disturbance): boolean {
+  return upset.victim.startsWith(victim) && upset.manner === manner && upset.frozenMs >= leastFrozenMs
+}
+
+/** Who has taken an entry up ends that itself, by its result, or lets its lease run out. Only a phone that has the message comes before. */
+export function judgeLeases({ leaseChanges }: Evidence): Comparison {
+  const holders = new Map(leaseChanges.flatMap(({ lease, by }) => (lease === null ? [] : [[lease, by]])))
+  const claims = leaseChanges.filter(({ lease }) => lease !== null).length
+  return {
+    promise: 'results are written by who holds the lease',
+    figures: `${claims} claims, ${leaseChanges.length - claims} ends of them`,
+    compared: claims,
+    wrong: leaseChanges.flatMap((change) => wrongChange(change, holders)),
+  }
+}
+
+function wrongChange(change: LeaseChange, holders: Map<string, string>): string[] {
+  const { queue, entry, by, lease, leaseBefore, wasRunning, isTurned } = change
+  const holder = leaseBefore === null ? 'nobody' : holders.get(leaseBefore)
+  if (lease !== null) return leaseBefore !== null && wasRunning ? [`${queue} ${entry}: ${by} took it up, and ${holder} had it`] : []
+  // What has run out is to be taken back, whoever has it; and a receipt, which API nodes take, ends the sending.
+  const isReceipt = queue === 'queue' && by.startsWith('api')
+  return holder === by || isTurned || isReceipt ? [] : [`${queue} ${entry}: ${by} wrote a result, and ${holder} had it`]
+}
+
+export function judgeLeft({ left }: Evidence): Comparison {
   const wrong = Object.entries(left)
     .filter(([, count]) => count > 0)
     .map(([what, count]) => `${what}: ${count}`)
-  return { promise: 'nothing is left over', figures: `${Object.keys(left).length} places are empty`, wrong }
+  const compared = Object.keys(left).length
+  return { promise: 'nothing is left over', figures: `${compared} places are empty`, compared, wrong }
 }
 
-export function judgeProcesses({ processes: { running, endedByItself, silent }, upsets }: Evidence): Line {
+export function judgeProcesses({ processes: { running, endedByItself, silent }, upsets }: Evidence): Comparison {
   return {
     promise: 'no process ended by itself, all answer',
-    figures: `${running} running after ${upsets} upsets`,
+    figures: `${running} running after ${upsets.length} upsets`,
+    compared: running,
     wrong: [...endedByItself, ...silent.map((name) => `${name} does not answer`)],
   }
 }
 
-// What a kill or a freeze does not explain: a row that breaks a rule, a statement that is wrong, two that wait for each other in a circle, a
-// fault of the program's own.
-const INEXCUSABLE_CODES = /^(22|23|25001|25P|3F|40|42|XX)/
-const INEXCUSABLE_TYPES = ['TypeError', 'ReferenceError', 'RangeError', 'SyntaxError', 'AssertionError']
+// What a kill or a freeze explains: a network that is away while an access token is asked of it, and a database that is away while a receipt
+// by SMPP is kept. All else is a fault, and so is the second one with another cause.
+const TOKEN_MISSING = 'the network gives us no access token; every message tries again'
+const RECEIPT_UNKEPT = 'a receipt or a reply could not be kept: the SMS network will send it again'
+const AWAY_CODES = /^(08...|53...|57P..|57014|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT)$/
+// What the driver gives no code.
+const AWAY_WORDS =
+  /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Query read timeout)/
 
-function isInexcusable({ level, code, type }: Complaint): boolean {
-  return level === 'fatal' || level === 'stderr' || INEXCUSABLE_CODES.test(code ?? '') || INEXCUSABLE_TYPES.includes(type ?? '')
+function isExcused({ level, text, code, detail = '' }: Complaint): boolean {
+  if (level !== 'error') return false
+  if (text === TOKEN_MISSING) return true
+  return text === RECEIPT_UNKEPT && (code === undefined ? AWAY_WORDS.test(detail) : AWAY_CODES.test(code))
 }
 
-export function judgeComplaints({ processes: { complaints } }: Evidence): Line {
+export function judgeComplaints({ processes: { logs, complaints } }: Evidence): Comparison {
   const kinds = listCounts(countBy(complaints, ({ text, code }) => `"${text}"${code === undefined ? '' : ` (${code})`}`))
   return {
     promise: 'logs have no fault that an upset does not explain',
-    figures: `${complaints.length} lines of errors${kinds === '' ? '' : `: ${kinds}`}`,
-    wrong: complaints.filter(isInexcusable).map(({ process, text, code, type }) => `${process}: ${text} ${code ?? type ?? ''}`),
+    figures: `${logs} logs, ${complaints.length} lines of errors${kinds === '' ? '' : `: ${kinds}`}`,
+    compared: logs,
+    wrong: complaints
+      .filter((complaint) => !isExcused(complaint))
+      .map(({ process, text, code, type, detail }) => [`${process}: ${text}`, code ?? type, detail].filter(Boolean).join(' ')),
   }
 }

@@ -1,55 +1,123 @@
 import { eventBody } from '../../src/events/feed.ts'
 import { assertInOrder, countRepeated, findMisarrived, type Theirs } from '../crash/webhook-checks.ts'
-import type { Evidence } from './evidence.ts'
-import type { Line } from './line.ts'
+import type { Arrival } from '../crash/webhook-sink.ts'
+import { explainsRepeat, isDatabase, isWebhooks } from './causes.ts'
+import type { Attempt, Evidence } from './evidence.ts'
+import { type Comparison, countBy, least } from './line.ts'
 
 // What was counted and told, against what has changed.
 
-export function judgeCounters({ counted, campaignsCounted }: Evidence): Line {
-  const wrong = [...counted.faults, ...campaignsCounted.faults]
-  if (counted.compared === 0 && wrong.length === 0) wrong.push('nothing was counted')
-  const figures = `${counted.compared} counters of reports and ${campaignsCounted.compared} of campaigns, each worked out anew`
-  return { promise: 'counters against rows', figures, wrong }
+export function judgeCounters({ counted, campaignsCounted }: Evidence): Comparison {
+  return {
+    promise: 'counters against rows',
+    figures: `${counted.compared} counters of reports and ${campaignsCounted.compared} of campaigns, each worked out anew`,
+    compared: least([counted.compared, campaignsCounted.compared]),
+    wrong: [...counted.faults, ...campaignsCounted.faults],
+  }
 }
 
-export function judgeChanges({ changesTold, log }: Evidence): Line {
-  const wrong = [...changesTold.faults]
-  if (changesTold.compared === 0 && wrong.length === 0) wrong.push('nothing was told')
-  return { promise: 'events against changes', figures: `${changesTold.compared} changes, ${log.length} events`, wrong }
+export function judgeChanges({ changesTold, log }: Evidence): Comparison {
+  const { compared, faults } = changesTold
+  return { promise: 'events against changes', figures: `${compared} changes, ${log.length} events`, compared, wrong: faults }
 }
 
-/** Read all the while, it has the log: nothing missed, nothing twice, in its order. */
-export function judgeFeed({ told: { followed }, log }: Evidence): Line {
+/** Read all the while, it has the log of its account: nothing missed, nothing twice, in its order. */
+export function judgeFeed({ told, log }: Evidence): Comparison {
+  const feeds = told.map(({ accountId, followed }) => ({ accountId, followed, own: log.filter((event) => event.accountId === accountId) }))
+  return {
+    promise: 'the feed against the log',
+    figures: feeds.map(({ own, followed }) => `${own.length} events, ${followed.length} read`).join('; '),
+    compared: least(feeds.map(({ own }) => own.length)),
+    wrong: feeds.flatMap(({ accountId, own, followed }) => misread(own, followed).map((fault) => `account ${accountId}: ${fault}`)),
+  }
+}
+
+function misread(log: Evidence['log'], followed: unknown[]): string[] {
   const [had, should] = [followed.map((event) => JSON.stringify(event)), log.map((event) => JSON.stringify(JSON.parse(eventBody(event))))]
   const place = should.findIndex((event, n) => event !== had[n])
   const wrong = place < 0 ? [] : [`event ${place + 1} is ${log[place]?.eventId}, and the reader had ${had[place] ?? 'none'}`]
   if (had.length > should.length) wrong.push(`the reader had ${had.length - should.length} more than there are`)
-  return { promise: 'the feed against the log', figures: `${log.length} events, ${followed.length} read`, wrong }
+  return wrong
 }
 
-function theirsOf({ told: { endpoints }, log, unanswered }: Evidence): (Theirs & { path: string })[] {
-  return endpoints.map(({ path, kinds, arrivals }) => ({
-    path,
-    arrivals,
-    expected: log.filter(({ kind }) => kinds === undefined || kinds.includes(kind)),
-    unanswered: unanswered.filter((one) => one.path === path).map(({ eventId }) => eventId),
-  }))
+type Their = Theirs & { path: string; attempts: Attempt[] }
+
+function theirsOf({ told, log, attempts }: Evidence): Their[] {
+  const byPath = Map.groupBy(attempts, ({ path }) => path)
+  return told.flatMap(({ accountId, endpoints }) =>
+    endpoints.map(({ path, kinds, arrivals }) => {
+      const own = byPath.get(path) ?? []
+      return {
+        path,
+        arrivals,
+        expected: log.filter((event) => event.accountId === accountId && (kinds === undefined || kinds.includes(event.kind))),
+        attempts: own,
+        unanswered: own.filter(({ status }) => status === null).map(({ eventId }) => eventId),
+      }
+    }),
+  )
 }
 
-export function judgeArrivals(evidence: Evidence): Line {
+export function judgeArrivals(evidence: Evidence): Comparison {
   const all = theirsOf(evidence)
-  const figures = all.map((theirs) => {
-    const { again, refused, ofEvents } = countRepeated(theirs)
-    return `${theirs.path} ${ofEvents} wanted, ${theirs.arrivals.length} requests (${refused} refused, ${again} again after they were taken)`
-  })
+  const figures = all.map(({ path, expected, arrivals }) => `${path} ${expected.length} wanted, ${arrivals.length} requests`)
   const wrong = all.flatMap((theirs) =>
     Object.entries(findMisarrived(theirs)).flatMap(([fault, ids]) => ids.map((id) => `${theirs.path}: ${id} is ${fault}`)),
   )
-  return { promise: 'endpoints against the log', figures: figures.join('; '), wrong }
+  return {
+    promise: 'endpoints against the log',
+    figures: figures.join('; '),
+    compared: least(all.map(({ expected }) => expected.length)),
+    wrong,
+  }
+}
+
+// Calls to an endpoint at once, at most; and as many of which is being written down what came of them.
+const UNDER_WAY = 2 * 64
+
+/** At least once is what is promised; but what was taken comes again only where an upset kept that from being written down. */
+export function judgeAgain(evidence: Evidence): Comparison {
+  const { upsets } = evidence
+  const all = theirsOf(evidence)
+  const most = upsets.filter((upset) => isWebhooks(upset) || isDatabase(upset)).length * UNDER_WAY
+  const counted = all.map((theirs) => ({ ...theirs, ...countRepeated(theirs) }))
+  return {
+    promise: 'an event comes again only where an upset explains it',
+    figures: counted.map(({ path, refused, again }) => `${path} ${refused} refused, ${again} again after they were taken`).join('; '),
+    compared: all.reduce((sum, { attempts }) => sum + attempts.length, 0),
+    wrong: counted.flatMap(({ path, arrivals, attempts, again }) => [
+      ...repeated(arrivals)
+        .filter(({ takenAt }) => !upsets.some((upset) => explainsRepeat(upset, takenAt)))
+        .map(
+          ({ eventId, takenAt }) => `${path}: ${eventId}, taken at ${new Date(takenAt).toISOString()}, came again, and nobody was upset`,
+        ),
+      ...(again > most ? [`${path}: ${again} came again; under way were ${most} at the most`] : []),
+      ...unseen(arrivals, attempts).map((what) => `${path}: an attempt that the endpoint has not seen: ${what}`),
+    ]),
+  }
+}
+
+/** `takenAt`: for the first time. */
+function repeated(arrivals: readonly Arrival[]): { eventId: string; takenAt: number }[] {
+  const taken = new Map<string, number>()
+  return arrivals.flatMap(({ eventId, status, at }) => {
+    const takenAt = taken.get(eventId)
+    if (takenAt !== undefined) return [{ eventId, takenAt }]
+    if (status < 300) taken.set(eventId, at)
+    return []
+  })
+}
+
+/** Whatever was written down has happened: no more attempts with a status than requests that were answered with it. */
+function unseen(arrivals: readonly Arrival[], attempts: readonly Attempt[]): string[] {
+  const keyOf = ({ eventId, status }: Pick<Attempt, 'eventId' | 'status'>) => `${eventId} ${status}`
+  const seen = countBy(arrivals, keyOf)
+  const answered = attempts.filter(({ status }) => status !== null)
+  return [...countBy(answered, keyOf)].filter(([what, count]) => count > (seen.get(what) ?? 0)).map(([what]) => what)
 }
 
 /** Of messages whose events were taken whenever they came: a freeze can use up an endpoint's 15 s, and then the event comes later. */
-export function judgeOrder(evidence: Evidence): Line {
+export function judgeOrder(evidence: Evidence): Comparison {
   const wrong: string[] = []
   let compared = 0
   for (const theirs of theirsOf(evidence)) {
@@ -62,6 +130,7 @@ export function judgeOrder(evidence: Evidence): Line {
   return {
     promise: 'the events of a message in their order',
     figures: `${compared} messages whose events were all taken at the first try`,
+    compared,
     wrong,
   }
 }

@@ -1,26 +1,36 @@
 import type { Evidence } from './evidence.ts'
-import type { Line } from './line.ts'
-import { judgeAccepted, judgeAnswers, judgeCampaigns, judgeGivenUp, judgeKeys } from './verdict-asked.ts'
-import { judgeEnds, judgeLedger, judgeNetwork, judgeRepeats, judgeReplies, judgeSms } from './verdict-network.ts'
-import { judgeComplaints, judgeLeft, judgeProcesses } from './verdict-rest.ts'
-import { judgeArrivals, judgeChanges, judgeCounters, judgeFeed, judgeOrder } from './verdict-told.ts'
+import type { Comparison, Line } from './line.ts'
+import { judgeAccepted, judgeAnswers, judgeAvailability, judgeCampaigns, judgeGivenUp, judgeKeys } from './verdict-asked.ts'
+import { judgeAccounts, judgeContents } from './verdict-contents.ts'
+import { judgeEnds, judgeLedger, judgeNetwork, judgeRepeats, judgeSms } from './verdict-network.ts'
+import { judgeReplies } from './verdict-replies.ts'
+import { judgeComplaints, judgeLeases, judgeLeft, judgeProcesses, judgeUpsets } from './verdict-rest.ts'
+import { judgeSteps } from './verdict-steps.ts'
+import { judgeAgain, judgeArrivals, judgeChanges, judgeCounters, judgeFeed, judgeOrder } from './verdict-told.ts'
 
 // The verdict: `judge(await gatherEvidence(…))` gives a line for each promise, and `isClean(lines)` says whether all of them were kept. Judges
 // take plain data alone, and know nothing of how it came about.
 
-const JUDGES: readonly ((evidence: Evidence) => Line)[] = [
+const JUDGES: readonly ((evidence: Evidence) => Comparison)[] = [
+  judgeUpsets,
   judgeAnswers,
+  judgeAvailability,
   judgeAccepted,
   judgeCampaigns,
+  judgeContents,
+  judgeAccounts,
   judgeEnds,
+  judgeSteps,
   judgeNetwork,
   judgeReplies,
   judgeRepeats,
   judgeSms,
+  judgeLeases,
   judgeCounters,
   judgeChanges,
   judgeFeed,
   judgeArrivals,
+  judgeAgain,
   judgeOrder,
   judgeKeys,
   judgeGivenUp,
@@ -31,7 +41,10 @@ const JUDGES: readonly ((evidence: Evidence) => Line)[] = [
 ]
 
 export function judge(evidence: Evidence): Line[] {
-  return JUDGES.map((judgeOne) => judgeOne(evidence))
+  return JUDGES.map((judgeOne) => {
+    const { compared, wrong, ...line } = judgeOne(evidence)
+    return { ...line, wrong: compared > 0 ? wrong : [...wrong, 'there was nothing to compare'] }
+  })
 }
 
 export function isClean(lines: readonly Line[]): boolean {

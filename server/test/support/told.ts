@@ -82,12 +82,16 @@ const COMPARE = `
  * there was something to see. Not for a database in which a test has moved campaigns by hand.
  */
 export async function assertAllTold(db: Executor): Promise<number> {
-  const { rows } = await db.query<{ compared: number; wrong: object[]; disordered: string[]; misnamed: object[] }>({
-    name: 'assert-all-told',
-    text: COMPARE,
-    values: [[...MESSAGE_KINDS.keys()], [...MESSAGE_KINDS.values()]],
-  })
-  const { compared, ...faults } = rows[0] as (typeof rows)[number]
+  const { compared, ...faults } = await compareTold(db)
   assert.deepEqual(faults, { wrong: [], disordered: [], misnamed: [] })
   return compared
+}
+
+/** `wrong`: what was told more or less often than it happened. `disordered`: ids. `misnamed`: events that are about something else than they say. */
+export type ComparedTold = { compared: number; wrong: object[]; disordered: string[]; misnamed: object[] }
+
+export async function compareTold(db: Executor): Promise<ComparedTold> {
+  const values = [[...MESSAGE_KINDS.keys()], [...MESSAGE_KINDS.values()]]
+  const { rows } = await db.query<ComparedTold>({ name: 'assert-all-told', text: COMPARE, values })
+  return rows[0] as ComparedTold
 }

@@ -1,0 +1,61 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createPool, type Pool } from '../../src/db/pool.ts'
+import { createAssignedAgent, createCaller } from '../../test/support/service.ts'
+import type { Cleanup } from '../cleanup.ts'
+import { startBalancer } from './balancer.ts'
+import type { Caller } from './caller.ts'
+import { namedAddress, watchLeases } from './leases.ts'
+import { createNetwork, type Network } from './network.ts'
+import { createNode, type Node, type Role } from './nodes.ts'
+import { ACCOUNTS } from './tenants.ts'
+
+const ROLES: readonly Role[] = ['api', 'delivery', 'webhooks']
+
+/** What runs on a database: each a process of its own, with a directory of its own below `dir`. */
+export type World = {
+  dir: string
+  network: Network
+  nodes: Node[]
+  pool: Pool
+  callers: Caller[]
+  /** Of the nodes that callers ask, by name. */
+  addresses: Record<string, string>
+}
+
+/** A network, two nodes of each role, and the accounts of those who call them. The database is there, and empty. */
+export async function buildWorld(dir: string, databaseUrl: string, cleanup: Cleanup): Promise<World> {
+  const network = await createNetwork(dir)
+  cleanup.push(() => network.kill())
+  await network.start()
+  const nodes: Node[] = []
+  for (const role of ROLES) {
+    for (const name of [`${role}-1`, `${role}-2`]) {
+      const env = { HERALD_DATABASE_URL: namedAddress(databaseUrl, name), HERALD_CARRIERS: network.carriersFile }
+      mkdirSync(join(dir, name))
+      nodes.push(await createNode({ name, role, env, dir: join(dir, name) }))
+    }
+  }
+  cleanup.push(async () => void (await Promise.all(nodes.map((node) => node.kill()))))
+  // All at once, on an empty database: one of them makes the schema.
+  await Promise.all(nodes.map((node) => node.start()))
+  const addresses = Object.fromEntries(nodes.filter(({ role }) => role === 'api').map(({ name, url }) => [name, url]))
+  const nodeUrls = () => Object.values(addresses)
+  const balancer = await startBalancer(nodeUrls)
+  cleanup.push(balancer.close)
+  await network.ask('webhook', { url: `${balancer.url}/carriers/simulator/webhook` }, 'PUT')
+  const pool = createPool({ connectionString: databaseUrl }, () => {})
+  cleanup.push(() => pool.end())
+  await watchLeases(pool)
+  return { dir, network, nodes, pool, callers: await createCallers(pool, nodeUrls), addresses }
+}
+
+/** Each of an account of its own, with an agent of its own. */
+export async function createCallers(pool: Pool, nodeUrls: Caller['nodeUrls']): Promise<Caller[]> {
+  const callers: Caller[] = []
+  while (callers.length < ACCOUNTS) {
+    const { accountId, authorization } = await createCaller(pool)
+    callers.push({ accountId, authorization, agentId: await createAssignedAgent(pool, accountId), nodeUrls, tries: [] })
+  }
+  return callers
+}
