@@ -115,6 +115,17 @@ describe('a result that comes late, of a worker that was frozen', () => {
   })
 })
 
+test('a result that is written twice, since the answer to the first commit was lost, is one try in the history', async () => {
+  const { endpointId, results } = await newEndpoint(2)
+  await recordAttempts(pool, results)
+  await recordAttempts(pool, results)
+  const { rows } = await pool.query('select position from webhook_attempts where endpoint_id = $1 order by position', [endpointId])
+  assert.deepEqual(
+    rows.map(({ position }) => position),
+    results.map(({ position }) => position),
+  )
+})
+
 describe('an endpoint that fails', () => {
   test('does so since the first failure of those that are written together, and each of them counts', async () => {
     const { endpointId, results } = await newEndpoint(3)
