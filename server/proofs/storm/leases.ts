@@ -17,6 +17,7 @@ export type LeaseChange = {
   entry: string
   /** The node that did it. */
   by: string
+  at: number
   /** What it did to the entry: it came to have another lease or none, or is gone. */
   lease: string | null
   leaseBefore: string | null
@@ -31,6 +32,7 @@ export async function watchLeases(pool: Pool): Promise<void> {
   await pool.query(`
     create table ${TABLE} (
       n bigint generated always as identity primary key, queue text not null, entry text not null, by text not null,
+      at timestamptz not null default clock_timestamp(),
       lease uuid, lease_before uuid, was_running boolean not null, is_turned boolean not null
     );
     create function note_lease_change() returns trigger language plpgsql as $$
@@ -56,7 +58,8 @@ export async function watchLeases(pool: Pool): Promise<void> {
 
 export async function readLeaseChanges(pool: pg.Pool): Promise<LeaseChange[]> {
   const { rows } = await pool.query<LeaseChange>(
-    `select queue, entry, replace(by, 'herald-', '') as by, lease, lease_before as "leaseBefore", was_running as "wasRunning",
+    `select queue, entry, replace(by, 'herald-', '') as by,
+       round(extract(epoch from at) * 1000)::bigint as at, lease, lease_before as "leaseBefore", was_running as "wasRunning",
        is_turned as "isTurned"
      from ${TABLE} order by n`,
   )

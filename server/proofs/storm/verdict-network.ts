@@ -119,13 +119,20 @@ export function judgeSms(evidence: Evidence): Comparison {
 }
 
 /** Nobody knows of an SMS only where it was under way when its worker or the network was upset, and of no more than can be. */
-function wrongUnknown({ upsets }: Evidence, unknown: Stored[], sms: Books['sms']): string[] {
+function wrongUnknown({ upsets, leaseChanges }: Evidence, unknown: Stored[], sms: Books['sms']): string[] {
   const most = upsets.filter((upset) => isDelivery(upset) || isNetwork(upset)).length * SMS_AT_ONCE
+  const claims = Map.groupBy(
+    leaseChanges.filter(({ queue, lease }) => queue === 'sms_queue' && lease !== null),
+    ({ entry }) => entry,
+  )
   return [
     ...unknown.flatMap(({ id, recipient }) => {
       const part = sms.get(recipient)?.findLast(({ kind }) => kind === 'sms-part')
-      const isExplained = part === undefined || upsets.some((upset) => explainsUnknown(upset, Date.parse(part.at)))
-      return isExplained ? [] : [`the outcome of the SMS of ${id} is not known; the network took it at ${part.at}, when nobody was upset`]
+      // Where the network has nothing of it, the time that somebody took it up, to submit it or to find that it is lost.
+      const times = part === undefined ? (claims.get(`${id} 0`) ?? []).map(({ at }) => at) : [Date.parse(part.at)]
+      if (times.some((at) => upsets.some((upset) => explainsUnknown(upset, at)))) return []
+      const when = times.map((at) => new Date(at).toISOString()).join(' or ')
+      return [`the outcome of the SMS of ${id} is not known; it was handed over at ${when}, when nobody was upset`]
     }),
     ...(unknown.length > most ? [`${unknown.length} unknown ones; under way were ${most} at the most`] : []),
   ]

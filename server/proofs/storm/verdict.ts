@@ -43,7 +43,7 @@ const JUDGES: readonly ((evidence: Evidence) => Comparison)[] = [
 export function judge(evidence: Evidence): Line[] {
   return JUDGES.map((judgeOne) => {
     const { compared, wrong, ...line } = judgeOne(evidence)
-    return { ...line, wrong: compared > 0 ? wrong : [...wrong, 'there was nothing to compare'] }
+    return { ...line, wrong: compared > 0 || wrong.length > 0 ? wrong : ['there was nothing to compare'] }
   })
 }
 
