@@ -13,7 +13,7 @@ export type Network = Program & {
   /** For HERALD_CARRIERS. */
   carriersFile: string
   ask: (path: string, body?: unknown, method?: string) => Promise<any>
-  /** What was in the ledger just before each kill. */
+  /** What was in the ledger just before each kill, but for one in its sleep. */
   seen: LedgerEntry[]
 }
 
@@ -52,11 +52,21 @@ export async function createNetwork(dir: string): Promise<Network> {
   })
   const ask: Network['ask'] = (path, body, method) => askSimulator(url, path, body, method)
   const seen: LedgerEntry[] = []
+  let isFrozen = false
   async function kill(): Promise<void> {
-    if (program.isRunning()) seen.push(...(await readEntries({ ask }, seen.at(-1)?.seq).catch(() => [])))
+    if (program.isRunning() && !isFrozen) seen.push(...(await readEntries({ ask }, seen.at(-1)?.seq).catch(() => [])))
     await program.kill()
+    isFrozen = false
   }
-  return { ...program, url, carriersFile: join(dataDir, 'carriers.json'), ask, seen, kill }
+  function freeze(): void {
+    isFrozen = true
+    program.freeze()
+  }
+  function thaw(): void {
+    isFrozen = false
+    program.thaw()
+  }
+  return { ...program, freeze, thaw, url, carriersFile: join(dataDir, 'carriers.json'), ask, seen, kill }
 }
 
 function countStarts(outFile: string): number {

@@ -119,6 +119,12 @@ function planFor(victim: string, random: Random, lengthMs: number): Upset[] {
 
 const SLEEPER = 'delivery-2'
 const TAKES_OVER = 'delivery-1'
+// The network stands still before the sleeper does, and is killed afterwards: it has not taken what the sleeper has under way, or a receipt
+// would end that.
+const HANGS_BEFORE_MS = 1_000
+const HANGS_FOR_MS = 1_500
+// In between it is killed while it works: what is in its books then is read before.
+const KILLED_AFTER_MS = 10_000
 // Before the lease of what the sleeper has under way ends, and until after it wakes up.
 const BEFORE_LEASE_END_MS = 28_000
 const AFTER_WAKING_MS = 1_500
@@ -131,10 +137,22 @@ const APART_MS = 3_000
  */
 function contest(plan: Upset[], lengthMs: number): Upset[] {
   const sleep = plan.find(({ victim }) => victim === SLEEPER)
-  const fromMs = (sleep?.atMs ?? lengthMs) + BEFORE_LEASE_END_MS
-  if (sleep === undefined || fromMs >= lengthMs) return plan
+  const drawn = plan.find(({ victim }) => victim === 'network')
+  if (sleep === undefined || drawn === undefined) return plan
+  const network = { victim: 'network', frozenMs: 0, goneMs: drawn.goneMs }
+  const before: Upset = { ...network, manner: 'hung', atMs: sleep.atMs - HANGS_BEFORE_MS, frozenMs: HANGS_FOR_MS }
+  const kill: Upset = { ...network, manner: 'killed', atMs: sleep.atMs + KILLED_AFTER_MS + Math.round(drawn.atMs / 2) }
+  const fromMs = sleep.atMs + BEFORE_LEASE_END_MS
   const untilMs = sleep.atMs + sleep.frozenMs + AFTER_WAKING_MS
-  const overlaps = ({ atMs, frozenMs, goneMs }: Upset) => atMs < untilMs + APART_MS && atMs + frozenMs + goneMs > fromMs - APART_MS
-  const others = plan.filter((one) => !(['network', TAKES_OVER].includes(one.victim) && overlaps(one)))
-  return [...others, { victim: 'network', manner: 'frozen', atMs: fromMs, frozenMs: untilMs - fromMs, goneMs: 0 }]
+  const meanwhile: Upset = { ...network, manner: 'frozen', atMs: fromMs, frozenMs: untilMs - fromMs, goneMs: 0 }
+  const added = [before, kill, meanwhile].filter(({ atMs }) => atMs < lengthMs)
+  const others = plan.filter(
+    (one) => !(one.victim === 'network' && added.some((other) => meet(one, other))) && !(one.victim === TAKES_OVER && meet(one, meanwhile)),
+  )
+  return [...others, ...added]
+}
+
+function meet(one: Upset, other: Upset): boolean {
+  const endOf = ({ atMs, frozenMs, goneMs }: Upset) => atMs + frozenMs + goneMs + APART_MS
+  return one.atMs < endOf(other) && other.atMs < endOf(one)
 }

@@ -24,7 +24,9 @@ export function judgeUpsets({ upsets, essential }: Evidence): Comparison {
 }
 
 function isDone({ victim, manner, leastFrozenMs }: Essential, upset: Disturbance): boolean {
-  return upset.victim.startsWith(victim) && upset.manner === manner && upset.frozenMs >= leastFrozenMs
+  // Killed in its sleep, it is killed.
+  const done = upset.manner === 'hung' ? 'killed' : upset.manner
+  return upset.victim.startsWith(victim) && done === manner && upset.frozenMs >= leastFrozenMs
 }
 
 /** Who has taken an entry up ends that itself, by its result, or lets its lease run out. Only a phone that has the message comes before. */
