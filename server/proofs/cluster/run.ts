@@ -7,6 +7,7 @@ import { gatherEvidence } from '../storm/evidence.ts'
 import { openForJudging, untilNothingIsLeft } from '../storm/left.ts'
 import type { Line } from '../storm/line.ts'
 import { inspectProcesses } from '../storm/processes.ts'
+import { watchStalls } from '../storm/stalls.ts'
 import { PATIENCE_MS } from '../storm/storm.ts'
 import { endTenancies, startTenants, stopLoads, type Tenant } from '../storm/tenants.ts'
 import type { Disturbance } from '../storm/upsets.ts'
@@ -37,6 +38,8 @@ export async function runCluster(options: ClusterOptions, cleanup: Cleanup): Pro
   const { pool, callers, network, nodes, address, addresses, pair } = world
   say('a primary, its standby, and two nodes of each role are up')
   const load = { seed, rate, campaigns: campaignsFor(rounds), campaignEveryMs: CAMPAIGN_EVERY_MS, people: CAMPAIGN_PEOPLE }
+  const stalls = watchStalls()
+  cleanup.push(() => void stalls.stop())
   const tenants = await startTenants({ pool, callers, ...load })
   const { asked } = (tenants[0] as Tenant).load
   const upsets: Disturbance[] = []
@@ -55,6 +58,7 @@ export async function runCluster(options: ClusterOptions, cleanup: Cleanup): Pro
     seenBefore: network.seen,
     processes: await inspectProcesses(nodes, [network], logFileOf(pair.primary().place)),
     upsets,
+    stalls: stalls.stop(),
     essential: ESSENTIAL,
     addresses,
   })

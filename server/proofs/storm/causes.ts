@@ -4,7 +4,7 @@ import type { Disturbance } from './upsets.ts'
 
 export type Span = { from: number; to: number }
 
-const meet = (one: Span, other: Span) => one.from <= other.to && other.from <= one.to
+export const meet = (one: Span, other: Span) => one.from <= other.to && other.from <= one.to
 const around = (at: number, beforeMs: number, afterMs: number): Span => ({ from: at - beforeMs, to: at + afterMs })
 
 export const isDatabase = ({ victim }: Disturbance) => victim.startsWith('database')

@@ -6,6 +6,7 @@ import { inParallel } from '../in-parallel.ts'
 import { type Ask, type LedgerEntry, readEntries } from '../ledger.ts'
 import type { Asked, AskedCampaign, AskedMessage } from './asked.ts'
 import { type Caller, persist, type Try } from './caller.ts'
+import type { Span } from './causes.ts'
 import type { Told } from './followers.ts'
 import { type LeaseChange, readLeaseChanges } from './leases.ts'
 import { type Left, readLeft } from './left.ts'
@@ -66,6 +67,8 @@ export type Evidence = {
   left: Left
   processes: Processes
   upsets: Disturbance[]
+  /** When the machine had no time for us. */
+  stalls: Span[]
   /** What must have been done, or the rest would prove little. */
   essential: readonly Essential[]
   /** Of those that callers ask, by name. */
@@ -77,7 +80,7 @@ export type Sources = {
   pool: pg.Pool
   tenancies: readonly Tenancy[]
   ask: Ask
-} & Pick<Evidence, 'seenBefore' | 'processes' | 'upsets' | 'essential' | 'addresses'>
+} & Pick<Evidence, 'seenBefore' | 'processes' | 'upsets' | 'stalls' | 'essential' | 'addresses'>
 
 const AT_ONCE = 48
 

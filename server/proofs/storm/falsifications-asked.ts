@@ -34,10 +34,17 @@ export const ASKED: Falsifications = {
       ({ tries }) => tries.push({ ...TRY, answeredAt: 1_001, patienceMs: 50, status: 0 }),
     ],
     [
+      'the machine stood still at another time',
+      (all) => {
+        all.stalls = [{ from: 7_000, to: 8_000 }]
+        all.tries.push({ ...TRY, status: 0 })
+      },
+    ],
+    [
       'another node was upset',
       (all) => {
         all.upsets = [upset('api-2', 0, 10_000), upset('delivery-1', 0, 10_000), upset('network', 0, 10_000)]
-        all.tries.push({ ...TRY, status: 0 })
+        all.tries.push({ ...TRY, nodeUrl: all.addresses.api as string, status: 0 })
       },
     ],
     [

@@ -8,6 +8,7 @@ import type { Line } from './line.ts'
 import { USUAL_FAULTS } from './network.ts'
 import { essentialUpsets, planUpsets } from './plan.ts'
 import { inspectProcesses } from './processes.ts'
+import { watchStalls } from './stalls.ts'
 import { endTenancies, startTenants, stopLoads } from './tenants.ts'
 import { upset } from './upsets.ts'
 import { judge } from './verdict.ts'
@@ -31,6 +32,8 @@ export async function runStorm({ seed, seconds, rate, dir }: StormOptions, clean
   say(`two nodes for callers, two that deliver, two that post events, a database and a network are up; their logs are in ${dir}`)
   const campaigns = Math.ceil((seconds * 1_000) / CAMPAIGN_EVERY_MS)
   const load = { seed, rate, campaigns, campaignEveryMs: CAMPAIGN_EVERY_MS, people: CAMPAIGN_PEOPLE }
+  const stalls = watchStalls()
+  cleanup.push(() => void stalls.stop())
   const tenants = await startTenants({ pool, callers, ...load })
   const plan = planUpsets(seed, seconds)
   say(`seed ${seed}: ${seconds} s of ${rate} messages a second, ${plan.length} upsets planned`)
@@ -52,6 +55,7 @@ export async function runStorm({ seed, seconds, rate, dir }: StormOptions, clean
     seenBefore: network.seen,
     processes: await inspectProcesses(nodes, [network], database.logFile),
     upsets,
+    stalls: stalls.stop(),
     essential: essentialUpsets(seconds),
     addresses,
   })

@@ -1,6 +1,7 @@
+import { seconds } from '../progress.ts'
 import type { AskedCampaign, AskedMessage } from './asked.ts'
 import { ANSWER_MS, type Try } from './caller.ts'
-import { explainsNoAnswer } from './causes.ts'
+import { explainsNoAnswer, meet } from './causes.ts'
 import type { Evidence } from './evidence.ts'
 import { type Comparison, countBy, least, listCounts } from './line.ts'
 import type { Stored } from './stored.ts'
@@ -22,17 +23,18 @@ export function judgeAnswers({ asked: { strange }, tries }: Evidence): Compariso
 const isMissing = ({ status, sentAt, answeredAt, patienceMs }: Try) =>
   status === 503 || (status === 0 && !(patienceMs < ANSWER_MS && answeredAt - sentAt >= patienceMs))
 
-/** An answer is only missing while the node that was asked, or the database, is upset. */
-export function judgeAvailability({ tries, upsets, addresses }: Evidence): Comparison {
+/** An answer is only missing while the node that was asked, or the database, is upset; or while the machine had no time for any of them. */
+export function judgeAvailability({ tries, upsets, stalls, addresses }: Evidence): Comparison {
   const nameOf = new Map(Object.entries(addresses).map(([name, url]) => [url, name]))
   const missing = tries.filter(isMissing)
+  const stalledMs = stalls.reduce((sum, { from, to }) => sum + to - from, 0)
   const inexplicable = missing.filter(({ nodeUrl, sentAt, answeredAt }) => {
     const span = { from: sentAt, to: answeredAt }
-    return !upsets.some((upset) => explainsNoAnswer(upset, nameOf.get(nodeUrl), span))
+    return !upsets.some((upset) => explainsNoAnswer(upset, nameOf.get(nodeUrl), span)) && !stalls.some((stall) => meet(stall, span))
   })
   return {
     promise: 'every request is answered, unless its node or the database is upset',
-    figures: `${tries.length} requests, ${missing.length} without an answer or told to come again`,
+    figures: `${tries.length} requests, ${missing.length} without an answer or told to come again; the machine stood still for ${seconds(stalledMs)}`,
     compared: tries.length,
     wrong: inexplicable.map(
       ({ nodeUrl, request, status, sentAt, answeredAt }) =>

@@ -51,7 +51,7 @@ async function runUndisturbed(): Promise<() => Promise<Evidence>> {
   await untilNothingIsLeft(judging, simulator.ask, PATIENCE_MS)
   const tenancies = await endTenancies(tenants)
   const processes = { running: 1, endedByItself: [], silent: [], logs: 1, complaints: readLogFaults('service', service.log().split('\n')) }
-  const rest = { seenBefore: [], processes, upsets: [NOTHING], essential: [], addresses: { api: service.url } }
+  const rest = { seenBefore: [], processes, upsets: [NOTHING], stalls: [], essential: [], addresses: { api: service.url } }
   return () => gatherEvidence({ pool: judging, ask: simulator.ask, tenancies, ...rest })
 }
 
@@ -128,6 +128,8 @@ test('what an upset explains is not WRONG', () => {
     { ...TRY, nodeUrl: service.url, sentAt: 50_000, answeredAt: 50_010, status: 503 },
   )
   all.tries.push({ ...TRY, nodeUrl: service.url, sentAt: 90_000, answeredAt: 90_030, patienceMs: 30, status: 0 })
+  all.tries.push({ ...TRY, nodeUrl: service.url, sentAt: 120_000, answeredAt: 125_900, status: 0 })
+  all.stalls = [{ from: 124_000, to: 125_000 }]
   all.upsets = [
     upset('api', 2_000, 3_000),
     upset('database', 46_000, 48_000),
