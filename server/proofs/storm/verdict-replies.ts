@@ -19,19 +19,29 @@ function deedOf({ message, asking: { phone, agentId, contents } }: Followed): De
   return { ...common, kind: url === null ? 'tapped' : 'clicked', buttonId: id, text, payload, url }
 }
 
+// By how much the service lets an answer be older than the note that its message was sent.
+const CLOCK_MS = 10_000
+
+/** Of one that was known to be sent only after its answer, or never, nobody can tell any more that the answer is to it. */
+function isSentLater({ message, at }: Followed & { at: number }): boolean {
+  const sent = message.steps.find(({ kind }) => kind === 'sent')
+  return sent === undefined || sent.at > at + CLOCK_MS
+}
+
 /** Everything that people did is here, once, as they did it; and every tap that asks for a message has made one. */
 export function judgeReplies(evidence: Evidence): Comparison {
   const { messages, actions, ledger } = evidence
   const byId = new Map(follow(evidence).map((one) => [one.message.id, one]))
   const answered = ledger.filter(({ kind }) => kind === 'answered')
-  const did = answered.flatMap(({ messageId }) => byId.get(messageId) ?? [])
+  const did = answered.flatMap(({ messageId, at }) => {
+    const one = byId.get(messageId)
+    return one === undefined ? [] : [{ ...one, at: Date.parse(at) }]
+  })
   const strangers = answered.filter(({ messageId }) => !byId.has(messageId))
-  // Of one that ended here before it was known to be sent, nobody can tell any more that its answer is to it.
-  const unsent = new Set(messages.filter(({ steps }) => !steps.some(({ kind }) => kind === 'sent')).map(({ id }) => id))
-  const kept = new Map(actions.filter(({ messageId }) => messageId === null).map((action) => [action.phone, action]))
+  const unattributed = new Set(actions.filter(({ messageId }) => messageId === null).map(({ phone }) => phone))
   const expected = did.map((one) => {
     const deed = deedOf(one)
-    return unsent.has(one.message.id) && kept.has(deed.phone) ? { ...deed, messageId: null } : deed
+    return isSentLater(one) && unattributed.has(deed.phone) ? { ...deed, messageId: null } : deed
   })
   const triggering = new Set(did.filter(({ asking }) => asking.contents.triggers !== undefined).map(({ message }) => message.id))
   const triggered = countBy(
