@@ -73,14 +73,11 @@ export async function startService(config: Config, logger: Logger, options: Serv
     await options.beforeListening?.(database.pool)
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
     if (roles.includes('delivery')) {
+      // Before the networks are opened: from then on nothing may fail before there is somebody to close them, or the process neither works nor ends.
+      const links = { key: await installationSecret(database.pool, 'links'), publicUrl: config.publicUrl ?? url }
       const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
-      const delivery = startDelivery({
-        pool: database.pool,
-        carriers,
-        logger,
-        metrics: createDeliveryMetrics(app.metrics.registry),
-        links: { key: await installationSecret(database.pool, 'links'), publicUrl: config.publicUrl ?? url },
-      })
+      const metrics = createDeliveryMetrics(app.metrics.registry)
+      const delivery = startDelivery({ pool: database.pool, carriers, logger, metrics, links })
       workers.push(() => endDelivery(delivery, carriers))
     }
     if (roles.includes('webhooks')) {
