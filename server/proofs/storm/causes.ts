@@ -4,7 +4,7 @@ import type { Disturbance } from './upsets.ts'
 
 export type Span = { from: number; to: number }
 
-export const meet = (one: Span, other: Span) => one.from <= other.to && other.from <= one.to
+const meet = (one: Span, other: Span) => one.from <= other.to && other.from <= one.to
 const around = (at: number, beforeMs: number, afterMs: number): Span => ({ from: at - beforeMs, to: at + afterMs })
 
 export const isDatabase = ({ victim }: Disturbance) => victim.startsWith('database')
@@ -21,6 +21,16 @@ const wholeOf = ({ from, to }: Disturbance): Span => ({ from, to: to + RECOVERY_
 /** A request that had no answer, or was told to come again. */
 export function explainsNoAnswer(upset: Disturbance, nodeName: string | undefined, request: Span): boolean {
   return (isDatabase(upset) || upset.victim === nodeName) && meet(wholeOf(upset), request)
+}
+
+// Whoever waits less than this was not kept waiting by a busy machine.
+const SHORT_MS = 1_000
+
+/** For at least half of the time that it waited for its answer, there was no processor for it. */
+export function isStarved(request: Span, stalls: readonly Span[]): boolean {
+  const waitedMs = request.to - request.from
+  const overlaps = stalls.map(({ from, to }) => Math.max(0, Math.min(to, request.to) - Math.max(from, request.from)))
+  return waitedMs >= SHORT_MS && overlaps.reduce((sum, ms) => sum + ms, 0) >= waitedMs / 2
 }
 
 // From the moment that an endpoint has taken an event until that is written down, on a busy machine.

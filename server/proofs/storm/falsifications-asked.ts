@@ -36,7 +36,14 @@ export const ASKED: Falsifications = {
     [
       'the machine stood still at another time',
       (all) => {
-        all.stalls = [{ from: 7_000, to: 8_000 }]
+        all.stalls = [{ from: 7_000, to: 20_000 }]
+        all.tries.push({ ...TRY, status: 0 })
+      },
+    ],
+    [
+      'the machine stood still for a part of the time only',
+      (all) => {
+        all.stalls = [{ from: 0, to: 3_000 }]
         all.tries.push({ ...TRY, status: 0 })
       },
     ],

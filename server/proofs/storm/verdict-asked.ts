@@ -1,7 +1,6 @@
-import { seconds } from '../progress.ts'
 import type { AskedCampaign, AskedMessage } from './asked.ts'
 import { ANSWER_MS, type Try } from './caller.ts'
-import { explainsNoAnswer, meet } from './causes.ts'
+import { explainsNoAnswer, isStarved } from './causes.ts'
 import type { Evidence } from './evidence.ts'
 import { type Comparison, countBy, least, listCounts } from './line.ts'
 import type { Stored } from './stored.ts'
@@ -27,14 +26,12 @@ const isMissing = ({ status, sentAt, answeredAt, patienceMs }: Try) =>
 export function judgeAvailability({ tries, upsets, stalls, addresses }: Evidence): Comparison {
   const nameOf = new Map(Object.entries(addresses).map(([name, url]) => [url, name]))
   const missing = tries.filter(isMissing)
-  const stalledMs = stalls.reduce((sum, { from, to }) => sum + to - from, 0)
-  const inexplicable = missing.filter(({ nodeUrl, sentAt, answeredAt }) => {
-    const span = { from: sentAt, to: answeredAt }
-    return !upsets.some((upset) => explainsNoAnswer(upset, nameOf.get(nodeUrl), span)) && !stalls.some((stall) => meet(stall, span))
-  })
+  const spanOf = ({ sentAt, answeredAt }: Try) => ({ from: sentAt, to: answeredAt })
+  const calm = missing.filter((one) => !upsets.some((upset) => explainsNoAnswer(upset, nameOf.get(one.nodeUrl), spanOf(one))))
+  const inexplicable = calm.filter((one) => !isStarved(spanOf(one), stalls))
   return {
     promise: 'every request is answered, unless its node or the database is upset',
-    figures: `${tries.length} requests, ${missing.length} without an answer or told to come again; the machine stood still for ${seconds(stalledMs)}`,
+    figures: `${tries.length} requests, ${missing.length} without an answer or told to come again, ${calm.length - inexplicable.length} of them for want of a processor`,
     compared: tries.length,
     wrong: inexplicable.map(
       ({ nodeUrl, request, status, sentAt, answeredAt }) =>

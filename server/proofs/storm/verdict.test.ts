@@ -129,7 +129,7 @@ test('what an upset explains is not WRONG', () => {
   )
   all.tries.push({ ...TRY, nodeUrl: service.url, sentAt: 90_000, answeredAt: 90_030, patienceMs: 30, status: 0 })
   all.tries.push({ ...TRY, nodeUrl: service.url, sentAt: 120_000, answeredAt: 125_900, status: 0 })
-  all.stalls = [{ from: 124_000, to: 125_000 }]
+  all.stalls = [{ from: 122_000, to: 127_000 }]
   all.upsets = [
     upset('api', 2_000, 3_000),
     upset('database', 46_000, 48_000),
