@@ -25,7 +25,7 @@ export async function upset(
       if (over.aborted) return
       const from = Date.now()
       const frozenMs = await suffer(victim, one, over)
-      if (!victim.isRunning() && !brokenOff.aborted) await startAgain(victim)
+      if (!victim.isRunning()) await startAgain(victim, brokenOff)
       done.push({ victim: victim.name, manner: one.manner, from, frozenMs, to: Date.now() })
     }
   }
@@ -56,12 +56,13 @@ async function suffer(victim: Restartable, { manner, frozenMs, goneMs }: Upset, 
 const MOST_STARTS = 3
 
 /** As whoever supervises it would. One that has ended by itself meanwhile is for the verdict to tell of. */
-async function startAgain(victim: Restartable, startsLeft = MOST_STARTS): Promise<void> {
+async function startAgain(victim: Restartable, brokenOff: AbortSignal, startsLeft = MOST_STARTS): Promise<void> {
+  if (brokenOff.aborted) return
   try {
     await victim.start()
   } catch (error) {
     say(`${victim.name} does not start: ${(error as Error).message}`)
     await victim.kill()
-    if (startsLeft > 1) await startAgain(victim, startsLeft - 1)
+    if (startsLeft > 1) await startAgain(victim, brokenOff, startsLeft - 1)
   }
 }
