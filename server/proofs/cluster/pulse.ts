@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createUnderWay } from '../../src/background/under-way.ts'
-import { ASKING_MESSAGE, type Asked, type AskedMessage, hearAnswer } from '../storm/asked.ts'
+import { A_MESSAGE, type Asked, type AskedMessage, hearAnswer } from '../storm/asked.ts'
 import { ask, type Caller } from '../storm/caller.ts'
 
 // Messages that are asked for at known times, beside the load: a message is sent every so often, each once, and when it was answered is noted.
@@ -46,7 +46,7 @@ export async function askFor(asked: Asked, caller: Caller, one: AskedMessage, no
   const { key, body } = one
   const sentAt = performance.now()
   const answer = await ask(caller, { method: 'POST', path: '/messages', key, body }, nodeUrl, PATIENCE_MS)
-  hearAnswer(asked, one, answer, ASKING_MESSAGE)
+  hearAnswer(asked, one, answer, A_MESSAGE)
   return { key, sentAt, answeredAt: performance.now(), status: answer.status, messageId: answer.body?.messageId }
 }
 

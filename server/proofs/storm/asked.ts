@@ -27,30 +27,30 @@ export type Asked = {
 }
 
 /** What is asked for: where the id of what was made stands, and which time can be too late, from how long after it on. */
-export type Asking = { idField: string; timeField: string; lateAfterMs: number }
-export const ASKING_MESSAGE: Asking = { idField: 'messageId', timeField: 'expiresAt', lateAfterMs: 0 }
+export type AskedKind = { idField: string; timeField: string; lateAfterMs: number }
+export const A_MESSAGE: AskedKind = { idField: 'messageId', timeField: 'expiresAt', lateAfterMs: 0 }
 /** One that is a minute late starts all the same. */
-export const ASKING_CAMPAIGN: Asking = { idField: 'campaignId', timeField: 'scheduledAt', lateAfterMs: 60_000 }
+export const A_CAMPAIGN: AskedKind = { idField: 'campaignId', timeField: 'scheduledAt', lateAfterMs: 60_000 }
 
 /** Notes an answer to a request. */
-export function hearAnswer(asked: Asked, one: AskedMessage | AskedCampaign, answer: Answer, asking: Asking): void {
+export function hearAnswer(asked: Asked, one: AskedMessage | AskedCampaign, answer: Answer, kind: AskedKind): void {
   if (isNoAnswer(answer)) return
   if (answer.status === 202) {
-    one.ids.push(answer.body[asking.idField])
+    one.ids.push(answer.body[kind.idField])
     one.outcome = 'accepted'
-    if (!answer.isReplayed && answer.sentAt > lateFrom(one.body, asking))
+    if (!answer.isReplayed && answer.sentAt > lateFrom(one.body, kind))
       asked.strange.push(`${one.key}: accepted as ${one.ids.at(-1)}, though it had run out`)
-  } else if (isRightlyLate(answer, one.body, asking) && one.outcome !== 'accepted') one.outcome = 'too-late'
+  } else if (isRightlyLate(answer, one.body, kind) && one.outcome !== 'accepted') one.outcome = 'too-late'
   else asked.strange.push(`${one.key}: ${answer.status} ${JSON.stringify(answer.body)}`)
 }
 
 /** The request names a time that has passed, and it has. The clock is the database's, too. */
-export function isRightlyLate({ status, body, answeredAt }: Answer, asked: Record<string, unknown>, asking: Asking): boolean {
-  const isTold = status === 400 && body.details?.some(({ path }: { path: string }) => path === `/${asking.timeField}`)
-  return isTold && answeredAt >= lateFrom(asked, asking)
+export function isRightlyLate({ status, body, answeredAt }: Answer, asked: Record<string, unknown>, kind: AskedKind): boolean {
+  const isTold = status === 400 && body.details?.some(({ path }: { path: string }) => path === `/${kind.timeField}`)
+  return isTold && answeredAt >= lateFrom(asked, kind)
 }
 
-function lateFrom(asked: Record<string, unknown>, { timeField, lateAfterMs }: Asking): number {
+function lateFrom(asked: Record<string, unknown>, { timeField, lateAfterMs }: AskedKind): number {
   const time = asked[timeField]
   return typeof time === 'string' ? Date.parse(time) + lateAfterMs : Number.POSITIVE_INFINITY
 }

@@ -4,7 +4,7 @@ import { moveCampaign } from '../../src/campaigns/campaigns.ts'
 import { isUnavailable, type Pool } from '../../src/db/pool.ts'
 import { OperatorError } from '../../src/errors.ts'
 import type { Random } from '../random.ts'
-import { ASKING_CAMPAIGN, type Asked, type AskedCampaign, hearAnswer } from './asked.ts'
+import { A_CAMPAIGN, type Asked, type AskedCampaign, hearAnswer } from './asked.ts'
 import { type Answer, type Caller, persist } from './caller.ts'
 import { type Asker, drawCampaign, type WantedCampaign } from './requests.ts'
 
@@ -37,7 +37,7 @@ export async function runCampaign({ caller, pool }: { caller: Caller; pool: Pool
   const body = { ...wanted.body, ...(startInMs !== undefined && { scheduledAt: new Date(Date.now() + startInMs).toISOString() }) }
   const one: AskedCampaign = { ...wanted, body, key: randomUUID(), outcome: 'unanswered', ids: [] }
   asked.campaigns.push(one)
-  const hear = (answer: Answer) => hearAnswer(asked, one, answer, ASKING_CAMPAIGN)
+  const hear = (answer: Answer) => hearAnswer(asked, one, answer, A_CAMPAIGN)
   const request = { method: 'POST', path: '/campaigns', key: one.key, body } as const
   await Promise.all([persist(caller, request, hear), persist(caller, request, hear)])
   if (one.outcome === 'unanswered') asked.strange.push(`${one.key}: no answer, for as long as anybody would wait`)

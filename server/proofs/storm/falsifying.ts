@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { ASKING_MESSAGE, hearAnswer } from './asked.ts'
+import { A_MESSAGE, hearAnswer } from './asked.ts'
 import type { Answer } from './caller.ts'
 import { smsEndOf } from './ends.ts'
 import type { Evidence } from './evidence.ts'
@@ -49,7 +49,7 @@ export const TOO_LATE = { status: 400, body: { details: [{ path: '/expiresAt' }]
 /** An answer to a message that can run out, or can't. */
 export function hear({ asked }: Evidence, canRunOut: boolean, answer: Partial<Answer>): void {
   const one = { ...first(asked.messages, ({ body }) => (body.expiresAt !== undefined) === canRunOut), outcome: 'unanswered' as const }
-  hearAnswer(asked, one, { ...ANSWER, ...answer }, ASKING_MESSAGE)
+  hearAnswer(asked, one, { ...ANSWER, ...answer }, A_MESSAGE)
 }
 
 export function upset(victim: string, from: number, to: number, frozenMs = 0): Disturbance {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createUnderWay } from '../../src/background/under-way.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { between, type Random } from '../random.ts'
-import { ASKING_MESSAGE, type Asked, type AskedMessage, hearAnswer, isRightlyLate } from './asked.ts'
+import { A_MESSAGE, type Asked, type AskedMessage, hearAnswer, isRightlyLate } from './asked.ts'
 import { type Answer, ask, type Caller, isNoAnswer, persist } from './caller.ts'
 import { runCampaign } from './campaigns.ts'
 import { type Asker, drawWanted, type Wanted, type WantedCampaign } from './requests.ts'
@@ -79,7 +79,7 @@ async function sendOne({ caller }: LoadOptions, asked: Asked, wanted: Wanted): P
   asked.messages.push(one)
   const request = { method: 'POST', path: '/messages', key: one.key, body } as const
 
-  const hear = (answer: Answer) => hearAnswer(asked, one, answer, ASKING_MESSAGE)
+  const hear = (answer: Answer) => hearAnswer(asked, one, answer, A_MESSAGE)
   async function send(): Promise<void> {
     if (isNoAnswer(await persist(caller, request, hear))) asked.strange.push(`${one.key}: no answer, for as long as anybody would wait`)
   }
@@ -100,6 +100,6 @@ async function misuseKey(caller: Caller, asked: Asked, request: { key: string; b
   const { key, body } = request
   const other = { method: 'POST', path: '/messages', key, body: { ...body, clientReferenceId: 'something else' } } as const
   const answer = await persist(caller, other)
-  if (answer.status === 409 || isRightlyLate(answer, body, ASKING_MESSAGE)) return
+  if (answer.status === 409 || isRightlyLate(answer, body, A_MESSAGE)) return
   asked.strange.push(`${key}, with other content: ${answer.status} ${JSON.stringify(answer.body)}`)
 }
