@@ -21,14 +21,19 @@ export async function createDatabaseServer(dir: string): Promise<DatabaseServer>
     signal([pid()], 'SIGKILL')
     await until('PostgreSQL is gone', () => pid() === undefined)
   }
+  async function start(): Promise<void> {
+    await startServer(cluster)
+    await until('PostgreSQL lets us in', () => canEnter(addressOf('postgres')), START_PATIENCE_MS)
+    await ensureDatabase(addressOf('postgres'))
+  }
+  let starting = Promise.resolve()
   return {
     name: 'database',
     url: addressOf('herald'),
     logFile: cluster.logFile,
-    start: async () => {
-      await startServer(cluster)
-      await until('PostgreSQL lets us in', () => canEnter(addressOf('postgres')), START_PATIENCE_MS)
-      await ensureDatabase(addressOf('postgres'))
+    start: () => {
+      starting = start()
+      return starting
     },
     kill,
     // The first process first: from then on there are no new ones.
@@ -40,6 +45,8 @@ export async function createDatabaseServer(dir: string): Promise<DatabaseServer>
     isRunning: () => pid() !== undefined,
     stop: async () => {
       signal([...childrenOf(pid()), pid()], 'SIGCONT')
+      // Or what is just being started would outlive us.
+      await starting.catch(() => {})
       signal([pid()], 'SIGQUIT')
       await until('PostgreSQL is gone', () => pid() === undefined)
     },
