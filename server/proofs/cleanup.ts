@@ -51,6 +51,6 @@ async function breakOff(error: unknown): Promise<void> {
 
 /** A signal, or a fault that nothing has caught, ends the run. For programs, at their start. */
 export function breakOffInOrder(): void {
-  for (const cause of ['SIGINT', 'SIGTERM', 'uncaughtException', 'unhandledRejection'] as const)
+  for (const cause of ['SIGINT', 'SIGTERM', 'SIGHUP', 'uncaughtException', 'unhandledRejection'] as const)
     process.on(cause, (error: unknown) => void breakOff(error))
 }
