@@ -67,11 +67,11 @@ export function judgeProcesses({ processes: { running, endedByItself, silent }, 
   }
 }
 
-// What a kill or a freeze explains: a network that is away while an access token is asked of it, and a database that is away while a receipt
-// by SMPP is kept. All else is a fault, and so is the second one with another cause.
+// What a kill or a freeze explains: a network that is away while an access token is asked of it, and a database that is away (25006: or leads
+// to a standby) while a receipt by SMPP is kept. All else is a fault, and so is the second one with another cause.
 const TOKEN_MISSING = 'the network gives us no access token; every message tries again'
 const RECEIPT_UNKEPT = 'a receipt or a reply could not be kept: the SMS network will send it again'
-const AWAY_CODES = /^(08...|53...|57P..|57014|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT)$/
+const AWAY_CODES = /^(08...|53...|57P..|57014|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT)$/
 // What the driver gives no code.
 const AWAY_WORDS =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Query read timeout)/

@@ -108,14 +108,10 @@ const RECORD = `
       json_build_object('endpointId', id, 'url', split_part(url, '?', 1), 'failingSince', ${utcText('failing_since')})
     from judged where is_disabled
   ), noted as (
-    -- One that was removed meanwhile has no history any more. Where the answer to the commit was lost, this is the second time.
+    -- One that was removed meanwhile has no history any more. What is written a second time is there already.
     insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status, error, answer)
-    select r.endpoint_id, r.account_id, r.position, r.attempts + 1, r.attempted_at, r.duration_ms, r.status, r.error, r.answer
-    from result r left join lateral (
-      select true as is_there from webhook_attempts a
-      where a.endpoint_id = r.endpoint_id and a.attempted_at = r.attempted_at and a.position = r.position and a.attempt = r.attempts + 1
-        and a.duration_ms = r.duration_ms and a.status is not distinct from r.status limit 1
-    ) as written on true
-    where written.is_there is null and r.endpoint_id in (select id from webhook_endpoints where id = any ($1::int[]))
+    select endpoint_id, account_id, position, attempts + 1, attempted_at, duration_ms, status, error, answer from result
+    where endpoint_id in (select id from webhook_endpoints where id = any ($1::int[]))
+    on conflict do nothing
   )
   select id as "endpointId", account_id as "accountId" from judged where is_disabled`

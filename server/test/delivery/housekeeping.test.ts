@@ -82,7 +82,7 @@ describe('housekeeping', () => {
       `insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status)
        select 1, 1, n, 1, now() - age::interval, 5, 200
        from (values (1, '31 days'), (2, '30 days 00:01'), (3, '29 days 23:59'), (4, '0')) as a (n, age)
-       union all select 1, 1, 0, 1, now() - interval '90 days', 5, 200 from generate_series(1, 5001)`,
+       union all select 1, 1, 0, 1, now() - interval '90 days', ms, 200 from generate_series(1, 5001) as ms`,
     )
     await keepHouse(pool)
     assert.deepEqual(await left('events', 'position'), [5_003, 5_004])
