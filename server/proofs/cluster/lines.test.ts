@@ -22,6 +22,10 @@ describe('a node that is stopped', () => {
     assert.deepEqual(wrong, ['key refused was taken, and not answered'])
   })
 
+  test('must not take longer than 10 s', () => {
+    assert.deepEqual(judgeStops([{ ...stop, tookMs: 10_001 }], { keys: [] }).wrong, ['api-1 took 10.0 s to stop'])
+  })
+
   test('must have been asked something', () => {
     assert.equal(judgeStops([{ ...stop, beats: [] }], { keys: [] }).wrong.length, 1)
   })

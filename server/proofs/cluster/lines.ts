@@ -28,12 +28,17 @@ export function judgeCluster(course: Course, evidence: Evidence): Line[] {
 const statusesOf = (beats: readonly Beat[]) =>
   listCounts(countBy(beats, ({ status }) => (status === 0 ? 'without an answer' : `answered ${status}`)))
 
+const STOPPED_WITHIN_MS = 10_000
+
 /** Whoever got no answer from a node that was stopped in order has made nothing there: it had not begun. */
 export function judgeStops(stops: Stop[], { keys }: { keys: { key: string }[] }): Line {
   const made = new Set(keys.map(({ key }) => key))
   const beats = stops.flatMap((stop) => stop.beats)
   const longestMs = Math.max(...stops.map(({ tookMs }) => tookMs))
   const wrong = beats.filter(({ status, key }) => status === 0 && made.has(key)).map(({ key }) => `key ${key} was taken, and not answered`)
+  wrong.push(
+    ...stops.filter(({ tookMs }) => !(tookMs < STOPPED_WITHIN_MS)).map(({ node, tookMs }) => `${node} took ${seconds(tookMs)} to stop`),
+  )
   if (accepted(beats).length === 0) wrong.push('nothing was asked meanwhile')
   return {
     promise: 'a node that is stopped answers what it has begun',

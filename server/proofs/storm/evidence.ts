@@ -73,6 +73,8 @@ export type Evidence = {
   essential: readonly Essential[]
   /** Of those that callers ask, by name. */
   addresses: Record<string, string>
+  /** What callers show to be let in. */
+  secrets: string[]
 }
 
 export type Sources = {
@@ -110,6 +112,7 @@ export async function gatherEvidence({ pool, tenancies, ask, ...rest }: Sources)
     changesTold: await compareChanges(pool),
     left: await readLeft(pool, ask),
     tries: callers.flatMap(({ tries }) => tries),
+    secrets: callers.map(({ authorization }) => authorization),
   }
 }
 

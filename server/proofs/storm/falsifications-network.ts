@@ -85,17 +85,11 @@ export const NETWORK: Falsifications = {
       'an error that nobody knows',
       (all) => complain(all, '{"level":"error","msg":"a request failed","err":{"type":"Error","message":"x"}}'),
     ],
-    [
-      'a receipt that could not be kept, for another reason',
-      (all) =>
-        complain(
-          all,
-          JSON.stringify({
-            level: 'error',
-            msg: 'a receipt or a reply could not be kept: the SMS network will send it again',
-            err: { code: '23505' },
-          }),
-        ),
-    ],
+  ],
+  'logs hold no number, text or secret': [
+    ['a number', ({ processes, messages }) => processes.written.push(`{"msg":"to ${first(messages).recipient}"}`)],
+    ['a number in the network’s form', ({ processes, messages }) => processes.written.push(first(messages).recipient.slice(1))],
+    ['a text', ({ processes, asked }) => processes.written.push(`{"content":"${first(asked.messages).contents.text}"}`)],
+    ['a secret', ({ processes, secrets }) => processes.written.push(first(secrets))],
   ],
 }

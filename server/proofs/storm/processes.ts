@@ -19,8 +19,9 @@ export type Processes = {
   endedByItself: string[]
   /** At the end, though they should answer. */
   silent: string[]
-  /** How many logs were looked through. */
+  /** How many logs were looked through, and all that stands in them. */
   logs: number
+  written: string[]
   /** Lines of a log with level error or fatal, and what programs wrote to their standard error. */
   complaints: Complaint[]
 }
@@ -33,6 +34,7 @@ export async function inspectProcesses(nodes: readonly Node[], others: readonly 
     endedByItself: all.flatMap(({ endedByItself }) => endedByItself),
     silent: nodes.filter((_, n) => !answering[n]).map(({ name }) => name),
     logs: nodes.length + all.length + 1,
+    written: [...nodes.map(({ outFile }) => outFile), ...all.map(({ errFile }) => errFile), databaseLog].flatMap(linesOf),
     complaints: [
       ...nodes.flatMap(({ name, outFile }) => readLogFaults(name, linesOf(outFile))),
       ...all.flatMap(({ name, errFile }) => readErrors(name, linesOf(errFile))),

@@ -1,6 +1,6 @@
 import type { Evidence } from './evidence.ts'
 import type { LeaseChange } from './leases.ts'
-import { type Comparison, countBy, listCounts } from './line.ts'
+import { type Comparison, countBy, least, listCounts } from './line.ts'
 import type { Essential } from './plan.ts'
 import type { Complaint } from './processes.ts'
 import type { Disturbance } from './upsets.ts'
@@ -67,19 +67,11 @@ export function judgeProcesses({ processes: { running, endedByItself, silent }, 
   }
 }
 
-// What a kill or a freeze explains: a network that is away while an access token is asked of it, and a database that is away (25006: or leads
-// to a standby) while a receipt by SMPP is kept. All else is a fault, and so is the second one with another cause.
+// What a kill or a freeze explains: a network that is away while an access token is asked of it. All else is a fault.
 const TOKEN_MISSING = 'the network gives us no access token; every message tries again'
-const RECEIPT_UNKEPT = 'a receipt or a reply could not be kept: the SMS network will send it again'
-const AWAY_CODES = /^(08...|53...|57P..|57014|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT)$/
-// What the driver gives no code.
-const AWAY_WORDS =
-  /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Query read timeout)/
 
-function isExcused({ level, text, code, detail = '' }: Complaint): boolean {
-  if (level !== 'error') return false
-  if (text === TOKEN_MISSING) return true
-  return text === RECEIPT_UNKEPT && (code === undefined ? AWAY_WORDS.test(detail) : AWAY_CODES.test(code))
+function isExcused({ level, text }: Complaint): boolean {
+  return level === 'error' && text === TOKEN_MISSING
 }
 
 export function judgeComplaints({ processes: { logs, complaints } }: Evidence): Comparison {
@@ -91,5 +83,20 @@ export function judgeComplaints({ processes: { logs, complaints } }: Evidence): 
     wrong: complaints
       .filter((complaint) => !isExcused(complaint))
       .map(({ process, text, code, type, detail }) => [`${process}: ${text}`, code ?? type, detail].filter(Boolean).join(' ')),
+  }
+}
+
+/** Whatever died, and however it was told of. Numbers in any form, texts by how they begin, secrets by their end. */
+export function judgeDiscretion({ asked, messages, secrets, processes: { logs, written } }: Evidence): Comparison {
+  const numbers = new Set(messages.map(({ recipient }) => recipient.replace('+', '')))
+  const texts = asked.messages.flatMap(({ contents: { text, sms } }) => [text, sms?.text ?? text])
+  const words = [...new Set(texts.map((text) => text.slice(0, 11))), ...secrets.map((secret) => secret.slice(-16))]
+  const isTelling = (line: string) =>
+    words.some((word) => line.includes(word)) || (line.match(/\d{9,}/g) ?? []).some((digits) => numbers.has(digits))
+  return {
+    promise: 'logs hold no number, text or secret',
+    figures: `${written.length} lines of ${logs} logs, ${numbers.size} numbers, ${new Set(texts).size} texts`,
+    compared: least([logs, numbers.size, texts.length, secrets.length]),
+    wrong: written.filter(isTelling),
   }
 }

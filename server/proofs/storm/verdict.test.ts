@@ -50,7 +50,8 @@ async function runUndisturbed(): Promise<() => Promise<Evidence>> {
   await stopLoads(tenants)
   await untilNothingIsLeft(judging, simulator.ask, PATIENCE_MS)
   const tenancies = await endTenancies(tenants)
-  const processes = { running: 1, endedByItself: [], silent: [], logs: 1, complaints: readLogFaults('service', service.log().split('\n')) }
+  const written = service.log().split('\n')
+  const processes = { running: 1, endedByItself: [], silent: [], logs: 1, written, complaints: readLogFaults('service', written) }
   const rest = { seenBefore: [], processes, upsets: [NOTHING], stalls: [], essential: [], addresses: { api: service.url } }
   return () => gatherEvidence({ pool: judging, ask: simulator.ask, tenancies, ...rest })
 }
@@ -111,7 +112,7 @@ test('a line that had nothing to compare is WRONG', () => {
     campaignsCounted: none,
     changesTold: none,
     left: {},
-    processes: { running: 0, endedByItself: [], silent: [], logs: 0, complaints: [] },
+    processes: { running: 0, endedByItself: [], silent: [], logs: 0, written: [], complaints: [] },
   } as never
   assert.deepEqual(
     judge(empty).filter(({ wrong }) => wrong.length === 0),

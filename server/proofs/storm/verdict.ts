@@ -4,7 +4,7 @@ import { judgeAccepted, judgeAnswers, judgeAvailability, judgeCampaigns, judgeGi
 import { judgeAccounts, judgeContents } from './verdict-contents.ts'
 import { judgeEnds, judgeLedger, judgeNetwork, judgeRepeats, judgeSms } from './verdict-network.ts'
 import { judgeReplies } from './verdict-replies.ts'
-import { judgeComplaints, judgeLeases, judgeLeft, judgeProcesses, judgeUpsets } from './verdict-rest.ts'
+import { judgeComplaints, judgeDiscretion, judgeLeases, judgeLeft, judgeProcesses, judgeUpsets } from './verdict-rest.ts'
 import { judgeSteps } from './verdict-steps.ts'
 import { judgeAgain, judgeArrivals, judgeChanges, judgeCounters, judgeFeed, judgeOrder } from './verdict-told.ts'
 
@@ -38,6 +38,7 @@ const JUDGES: readonly ((evidence: Evidence) => Comparison)[] = [
   judgeLeft,
   judgeProcesses,
   judgeComplaints,
+  judgeDiscretion,
 ]
 
 export function judge(evidence: Evidence): Line[] {

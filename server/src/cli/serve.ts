@@ -1,4 +1,5 @@
 import { join, relative } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
 import type { CarrierSettings } from '../carriers/settings.ts'
@@ -13,6 +14,9 @@ import type { Simulator } from './simulator.ts'
 // npm passes a terminal's Ctrl-C on to a service that has got it already: two signals within this time are one.
 const SAME_SIGNAL_MS = 1_000
 const STOP_DEADLINE_MS = 9_500
+// As long as a start waits for a database that is not there yet.
+const AWAY_PATIENCE_MS = 30_000
+const AGAIN_MS = 1_000
 // As in the README; the agent is the demo account's.
 const DEMO_MESSAGE = {
   agentId: 'demo-single',
@@ -30,10 +34,29 @@ export const serveCommand = new Command('serve')
       logger.fatal({ err: error }, 'a fault that nothing caught: the process ends')
       process.exit(1)
     })
-    const starting = start(config, logger, only)
+    const starting = untilStarted(config, logger, only)
     stopOnSignal(config, starting)
     await starting
   })
+
+/**
+ * A database elsewhere that goes away in the middle of the start is waited for, like one that is away before: what has begun is closed, and
+ * the start begins anew. One that takes no writes is not, since only somebody can mend that.
+ */
+async function untilStarted(config: Config, logger: Logger, roles: Role[]): Promise<Service> {
+  const { isReadOnlyError, isUnavailable } = await import('../db/pool.ts')
+  const giveUpAt = performance.now() + AWAY_PATIENCE_MS
+  for (;;) {
+    try {
+      return await start(config, logger, roles)
+    } catch (error) {
+      const isAway = config.databaseUrl !== undefined && isUnavailable(error) && !isReadOnlyError(error)
+      if (!isAway || performance.now() > giveUpAt) throw error
+      logger.warn({ err: error }, 'the database went away during the start, which begins anew')
+      await sleep(AGAIN_MS)
+    }
+  }
+}
 
 async function start(config: Config, logger: Logger, roles: Role[]): Promise<Service> {
   // Loaded here and not above: no other command needs the HTTP server and the features, which take longer to load than all else together.

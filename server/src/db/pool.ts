@@ -38,6 +38,9 @@ const FIND_BY_INDEX = `${WRITTEN_ONE_WAY}; set enable_seqscan = off; set enable_
  */
 export const listed = (parameter: string) => `(select ${parameter})`
 
+/** The same for lists of these types, which are the first parameters: what a batch is handed over as. */
+export const lists = (...types: string[]) => types.map((type, index) => listed(`$${index + 1}::${type}[]`)).join(', ')
+
 const OLDEST_POSTGRES = 15
 const NEWEST_TESTED_POSTGRES = 18
 
@@ -171,6 +174,11 @@ export function isLockedOut(error: unknown): boolean {
   // The codes of "connect" revoked (42501) and of a database that is closed (55000) are those of many faults more; who says so is told apart
   // by the server's routine, the only part of such an error that neither has two meanings nor is translated.
   return /^(28|3D000)/.test(error.code ?? '') || error.routine === 'CheckMyDatabase'
+}
+
+/** A standby, or a primary that is set to take no writes. */
+export function isReadOnlyError(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '25006'
 }
 
 /** A primary can be set so, as some providers do when its disk is nearly full. */

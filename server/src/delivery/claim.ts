@@ -100,7 +100,7 @@ const CLAIM = `
     join agents a on a.agent_id = l.agent_id and a.carrier = $1
     join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id
     left join campaigns c on c.id = l.campaign_id
-    where exists (select from pace) and l.due_at <= now() and l.agent_id <> all ($5)
+    where exists (select from pace) and l.due_at <= now() and l.agent_id <> all (${listed('$5::text[]')}::text[])
       -- A message is taken back whatever has become of its agent and its campaign.
       and (l.priority = ${PRIORITIES.revoke} or s.active and (l.campaign_id = '${NO_CAMPAIGN}' or c.status = 'RUNNING'))
   ), candidate as materialized (
@@ -133,7 +133,7 @@ const CLAIM = `
     where $9 is null or o.agent_turn <= t.turns
   ), ordered as (
     select o.*, row_number() over (order by o.priority, o.account_turn, o.served_at, o.due_at) as carrier_turn
-    from of_account o left join unnest($6::int[], $7::int[]) as busy (account_id, calls) using (account_id)
+    from of_account o left join unnest(${listed('$6::int[]')}, ${listed('$7::int[]')}) as busy (account_id, calls) using (account_id)
     where o.account_turn <= ($2::int - coalesce(busy.calls, 0) + 1) / 2
   ), picked as materialized (
     select o.message_id, c.carrier_at,

@@ -1,7 +1,7 @@
 import type { CarrierEvent, OnEvents } from '../carriers/carrier.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { byMonth, isMissingMonth } from '../db/partitions.ts'
-import type { Executor, Pool } from '../db/pool.ts'
+import { type Executor, lists, type Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { UUID } from '../messages/messages.ts'
@@ -82,7 +82,7 @@ async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
       with kept as (
         insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event, take_up_at)
         select carrier, event_id, kind, phone, occurred_at, event::json, case when kind = any ($7::text[]) then now() end
-        from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz(3)[], $6::text[])
+        from unnest(${lists('text', 'text', 'text', 'text', 'timestamptz(3)', 'text')})
           as e (carrier, event_id, kind, phone, occurred_at, event)
         order by carrier, event_id
         on conflict do nothing
@@ -117,7 +117,7 @@ const TOLD = [
 const take = (messages: string) => `
   with event as materialized (
     select *
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz(3)[], $6::text[], $7::uuid[])
+    from unnest(${lists('text', 'text', 'text', 'text', 'timestamptz(3)', 'text', 'uuid')})
       as e (carrier, event_id, kind, phone, occurred_at, event, message_id)
   ), receipt as materialized (
     select message_id, carrier, phone,

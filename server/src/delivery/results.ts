@@ -1,5 +1,5 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
-import type { Executor } from '../db/pool.ts'
+import { type Executor, lists } from '../db/pool.ts'
 import { FAILURE, MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome } from '../messages/states.ts'
 import { countReached, LISTED } from '../reports/counters.ts'
@@ -77,7 +77,7 @@ const record = (messages: string) => `
   with held as materialized (
     select r.*, q.account_id, q.attempts
     from (
-      select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[])
+      select * from unnest(${lists('uuid', 'uuid', 'text', 'text', 'text', 'text', 'int')})
         as r (message_id, lease, verdict, reason, description, detail, after_ms)
       order by message_id
     ) as r, lateral (

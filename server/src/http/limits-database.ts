@@ -1,5 +1,5 @@
 import { createBatcher } from '../db/batcher.ts'
-import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
+import { BEFORE_EVERY_REQUEST, lists, type Pool } from '../db/pool.ts'
 import { HOLD_MS, type Limiter, type Policy, type Verdict } from './limits.ts'
 
 type Hit = { policy: Policy; subject: string }
@@ -22,7 +22,7 @@ const COUNT_HITS = `
     (bucket, quota, window_ms, hit_times, hit_counts, granted, held_turns, held_counts, checked_at)
   select
     bucket, quota, window_ms, array[clock_timestamp()], array[least(asked, quota)], least(asked, quota), '{}', '{}', clock_timestamp()
-  from unnest($1::text[], $2::int[], $3::int[], $4::int[]) as hit (bucket, asked, quota, window_ms)
+  from unnest(${lists('text', 'int', 'int', 'int')}) as hit (bucket, asked, quota, window_ms)
   order by bucket
   on conflict (bucket) do update set
     (quota, window_ms, hit_times, hit_counts, granted, held_turns, held_counts, checked_at) = (

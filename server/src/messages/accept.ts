@@ -2,7 +2,7 @@ import pg from 'pg'
 import { templateReferences } from '../content/references.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { ensurePartitions } from '../db/partitions.ts'
-import { type Executor, listed, type Pool } from '../db/pool.ts'
+import { type Executor, lists, type Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { countReached } from '../reports/counters.ts'
@@ -157,7 +157,7 @@ function valuesOf(batch: Submission[]): unknown[] {
 export const ACCEPTED = [{ kind: 'message.accepted', at: 'accepted_at' }] as const
 
 const TYPES = ['int', 'text', 'bytea', 'text', 'bool', 'bool', 'text', 'bigint', 'text', 'timestamptz(3)', 'json', 'text', 'text']
-const LISTS = TYPES.map((type, index) => listed(`$${index + 1}::${type}[]`)).join(', ')
+const LISTS = lists(...TYPES)
 
 // Every step goes through its rows once, however many requests there are: what a later one needs is carried along, looked up in a table by
 // its index, or asked of a set ("in"). Joining two steps would compare each row with each: 200 requests took 360 ms.

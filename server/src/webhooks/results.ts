@@ -1,4 +1,4 @@
-import type { Executor } from '../db/pool.ts'
+import { type Executor, lists } from '../db/pool.ts'
 import { utcText } from '../events/outbox.ts'
 
 /** What came of a try. `afterMs`: when the next one is due; null where there is none, be it that the endpoint took it or that it was the last. */
@@ -62,8 +62,7 @@ export async function recordAttempts(db: Executor, results: Result[]): Promise<D
 
 const RECORD = `
   with result as materialized (
-    select * from unnest($1::int[], $2::int[], $3::bigint[], $4::xid8[], $5::int[], $6::timestamptz[], $7::int[], $8::bool[], $9::bigint[], $10::int[],
-        $11::int[], $12::text[], $13::text[])
+    select * from unnest(${lists('int', 'int', 'bigint', 'xid8', 'int', 'timestamptz', 'int', 'bool', 'bigint', 'int', 'int', 'text', 'text')})
       as r (endpoint_id, account_id, position, generation, attempts, attempted_at, duration_ms, is_taken, after_ms, pause_ms, status, error, answer)
     order by endpoint_id, position
   ), held as materialized (

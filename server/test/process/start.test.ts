@@ -30,6 +30,27 @@ describe('herald serve', { concurrency: 2 }, () => {
     assert.equal(stderr, `Can't listen on 127.0.0.1 port ${port}: another program listens there (HERALD_HOST and HERALD_PORT).\n`)
   })
 
+  test('a database that goes away in the middle of a start is waited for, as one that is away before', async () => {
+    const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+    async function waiting(): Promise<number[]> {
+      const text = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      return (await pool.query<{ pid: number }>(text)).rows.map(({ pid }) => pid)
+    }
+    const holder = await pool.connect()
+    await holder.query('begin; lock table secrets in access exclusive mode')
+    const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: '0' })
+    const [pid] = await until('it has begun', async () => ((await waiting()).length > 0 ? await waiting() : undefined), START_PATIENCE_MS)
+    await pool.query('select pg_terminate_backend($1, 5000)', [pid])
+    await until('it has begun anew', async () => (await waiting()).length > 0)
+    await holder.query('rollback')
+    holder.release()
+    const herald = await untilReady(started)
+    assert.equal((await call(`${herald.url}/readyz`)).status, 200)
+    assert.match(herald.output.stdout, /"level":"warn".*the database went away during the start/)
+    herald.child.kill('SIGTERM')
+    assert.equal(await herald.ended, 0)
+  })
+
   test('a database that is out of reach, or refuses, is told in a sentence without the password', async () => {
     const refused = await runHerald(['account', 'list'], { HERALD_DATABASE_URL: 'postgres://me:CANARY@127.0.0.1:1/x' })
     assert.equal(refused.code, 1)

@@ -94,6 +94,5 @@ create table webhook_attempts (
   -- The first KiB.
   answer text
 );
--- A try stands here once, also where the answer to its commit was lost and it is written a second time, perhaps while the first still goes on.
-create unique index on webhook_attempts (endpoint_id, attempted_at, position, attempt, duration_ms, coalesce(status, 0));
+create index on webhook_attempts (endpoint_id, attempted_at);
 create index on webhook_attempts (attempted_at);

@@ -1,6 +1,6 @@
 import type { CarrierEvent } from '../../carriers/carrier.ts'
 import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
-import { type Executor, type Pool, transaction } from '../../db/pool.ts'
+import { type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
 import { HELD_BY_STANDBY } from '../../db/standby.ts'
 import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
@@ -42,7 +42,7 @@ async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void>
     text: `
       with kept as (
         insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
-        select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::timestamptz[])
+        select * from unnest(${lists('text', 'text', 'text', 'text', 'smallint', 'text', 'text', 'timestamptz')})
         on conflict do nothing
       )
       select ${HELD_BY_STANDBY}`,

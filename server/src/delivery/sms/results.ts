@@ -1,5 +1,5 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
-import { type Executor, listed, type Pool, transaction } from '../../db/pool.ts'
+import { type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
 import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 import { countReached, LISTED } from '../../reports/counters.ts'
@@ -78,7 +78,7 @@ const SETTLE_QUEUE = `
   with held as materialized (
     select r.*, q.recipient
     from (
-      select * from unnest(${listed('$1::uuid[]')}, $2::smallint[], $3::uuid[], $4::int[], $5::int[], $6::int[])
+      select * from unnest(${lists('uuid', 'smallint', 'uuid', 'int', 'int', 'int')})
         as r (message_id, copy, lease, after_ms, not_asked, parts)
       order by message_id, copy
     ) as r, lateral (
@@ -167,7 +167,7 @@ const TOLD = [
 /** Copies are not for the recipient, who has it already; they wait for all that is not a copy, and of a campaign each number gets one. */
 const end = (messages: string, fallbacks: string) => `
   with result as (
-    select * from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::int[]) as r (message_id, status, reason, detail, segments)
+    select * from unnest(${lists('uuid', 'text', 'text', 'text', 'int')}) as r (message_id, status, reason, detail, segments)
   ), ended as (
     update ${fallbacks} f set
       status = r.status,
