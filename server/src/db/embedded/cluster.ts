@@ -18,6 +18,7 @@ import {
   statSync,
   writeSync,
 } from 'node:fs'
+import { totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { OperatorError } from '../../errors.ts'
 import { syncDirectory } from '../../files.ts'
@@ -132,6 +133,9 @@ export function startPostmaster(cluster: Cluster): Promise<number | null> {
     fsync: 'on',
     full_page_writes: 'on',
     synchronous_commit: 'on',
+    shared_buffers: sharedBuffers(),
+    // After a checkpoint, the first change of each page is logged with the whole page: of indexes by number or key, nearly every change.
+    max_wal_size: '4GB',
     jit: 'off',
     // PostgreSQL's own log never holds a statement or a value of a row: they may be message texts or numbers.
     // Errors of statements quote values, so they are left to the service that gets them; "log" is above "error" here.
@@ -143,6 +147,14 @@ export function startPostmaster(cluster: Cluster): Promise<number | null> {
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   return launch(cluster, 'postgres', cluster.dir, options, cluster.logFile).ended
+}
+
+const MIB = 2 ** 20
+
+/** An eighth of the memory that this machine, or its container, has; 128 MB is PostgreSQL's own choice. It is taken as it is needed. */
+function sharedBuffers(): string {
+  const available = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+  return `${Math.min(Math.max(Math.floor(available / 8 / MIB), 128), 2_048)}MB`
 }
 
 /**
