@@ -36,9 +36,22 @@ export function isStarved(request: Span, stalls: readonly Span[]): boolean {
 // From the moment that an endpoint has taken an event until that is written down, on a busy machine.
 const UNWRITTEN_MS = 5_000
 
-/** An event that was taken at this time comes again, since that was not written down, or not in time. */
-export function explainsRepeat(upset: Disturbance, takenAt: number): boolean {
-  return (isWebhooks(upset) || isDatabase(upset)) && meet(wholeOf(upset), around(takenAt, 0, UNWRITTEN_MS))
+/**
+ * An event that was taken at one time comes again at another: what came of it was not written down, since the database was away, or whoever had
+ * posted it was killed or froze before that; or who had been about to post it wakes up, and does so.
+ */
+export function explainsRepeat(upset: Disturbance, takenAt: number, againAt: number): boolean {
+  const unwritten = around(takenAt, 0, UNWRITTEN_MS)
+  if (isDatabase(upset)) return meet(wholeOf(upset), unwritten)
+  if (!isWebhooks(upset)) return false
+  const { from, frozenMs } = upset
+  const isWoken = frozenMs > 0 && meet(around(from + frozenMs, 0, UNWRITTEN_MS), around(againAt, 0, 0))
+  return isWoken || meet(around(from, 0, 0), unwritten)
+}
+
+/** The network gives no access token while it is away. */
+export function explainsNoToken(upset: Disturbance, at: number): boolean {
+  return isNetwork(upset) && meet(wholeOf(upset), around(at, 0, 0))
 }
 
 // From the moment that the network has an SMS until that is written down, on a busy machine.

@@ -63,6 +63,13 @@ export const NETWORK: Falsifications = {
         ),
     ],
     [
+      'nobody takes over from one who sleeps past its lease',
+      (all) => {
+        all.essential = [{ victim: 'delivery', manner: 'frozen', leastFrozenMs: 30_000 }]
+        all.leaseChanges = all.leaseChanges.filter(({ leaseBefore }) => leaseBefore === null)
+      },
+    ],
+    [
       'another writes the result',
       ({ leaseChanges }) =>
         leaseChanges.push({ ...ENTRY, lease: 'one', leaseBefore: null }, { ...ENTRY, by: 'delivery-2', lease: null, leaseBefore: 'one' }),
@@ -80,6 +87,14 @@ export const NETWORK: Falsifications = {
   ],
   'logs have no fault that an upset does not explain': [
     ['a broken rule of the database', (all) => complain(all, '{"level":"error","msg":"","err":{"code":"23505"}}')],
+    [
+      'no access token, though the network was well',
+      (all) =>
+        complain(
+          all,
+          '{"level":"error","time":"2026-01-01T00:00:00Z","msg":"the network gives us no access token; every message tries again"}',
+        ),
+    ],
     ['an exception that nobody caught', (all) => complain(all, '{"level":"fatal","msg":""}', '{"cut')],
     [
       'an error that nobody knows',

@@ -22,7 +22,7 @@ export const SHARED_SETTINGS = {
   HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000',
   HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000',
   HERALD_WEBHOOK_ALLOW_PRIVATE: 'true',
-  HERALD_LOG_LEVEL: 'warn',
+  HERALD_LOG_LEVEL: 'info',
 }
 
 export async function createNode({ name, role, env, dir }: NodeOptions): Promise<Node> {

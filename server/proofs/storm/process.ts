@@ -13,6 +13,7 @@ export type Restartable = {
   freeze: () => void
   thaw: () => void
   isRunning: () => boolean
+  endedByItself?: string[]
 }
 
 export type Program = Restartable & {

@@ -9,6 +9,8 @@ export type Complaint = {
   process: string
   level: string
   text: string
+  /** Where its log says so. */
+  at?: number | undefined
   code?: string | undefined
   type?: string | undefined
   detail?: string | undefined
@@ -51,13 +53,14 @@ function linesOf(file: string): string[] {
 /** The last line of one that was killed may be cut. */
 export function readLogFaults(process: string, lines: string[]): Complaint[] {
   return lines.flatMap((line) => {
-    const { level, msg, err } = parse(line) ?? {}
+    const { level, time, msg, err } = parse(line) ?? {}
     if (level !== 'error' && level !== 'fatal') return []
-    return [{ process, level, text: msg ?? '', code: err?.code, type: err?.type, detail: err?.message }]
+    const at = time === undefined ? undefined : Date.parse(time)
+    return [{ process, level, text: msg ?? '', at, code: err?.code, type: err?.type, detail: err?.message }]
   })
 }
 
-type LogLine = { level?: string; msg?: string; err?: { code?: string; type?: string; message?: string } }
+type LogLine = { level?: string; time?: string; msg?: string; err?: { code?: string; type?: string; message?: string } }
 
 function parse(line: string): LogLine | undefined {
   try {

@@ -7,9 +7,9 @@ import type { Span } from './causes.ts'
 export type Stalls = { stop: () => Span[] }
 
 const EVERY_MS = 250
-/** Later than that, or for so much of the time with work and no processor, and somebody else had them. */
-const LATE_MS = 500
+/** For so much of the time with work and no processor: somebody else had them. Where the system does not tell, by how late a timer is. */
 const WAITING_SHARE = 0.5
+const LATE_MS = 500
 
 export function watchStalls(): Stalls {
   const stalls: Span[] = []
@@ -17,7 +17,7 @@ export function watchStalls(): Stalls {
   const watch = setInterval(() => {
     const now = { at: Date.now(), waitedMs: readWaitedMs() }
     const passedMs = now.at - last.at
-    if (passedMs > EVERY_MS + LATE_MS || now.waitedMs - last.waitedMs > passedMs * WAITING_SHARE) stalls.push({ from: last.at, to: now.at })
+    if (hadNoProcessor(passedMs, now.waitedMs - last.waitedMs)) stalls.push({ from: last.at, to: now.at })
     last = now
   }, EVERY_MS)
   return {
@@ -28,11 +28,15 @@ export function watchStalls(): Stalls {
   }
 }
 
+function hadNoProcessor(passedMs: number, waitedMs: number): boolean {
+  return Number.isNaN(waitedMs) ? passedMs > EVERY_MS + LATE_MS : waitedMs > passedMs * WAITING_SHARE
+}
+
 /** For how long this process could have gone on, and had to wait for a processor. Only Linux tells. */
 function readWaitedMs(): number {
   try {
     return Number(readFileSync('/proc/self/schedstat', 'utf8').split(' ')[1]) / 1e6
   } catch {
-    return 0
+    return Number.NaN
   }
 }

@@ -55,13 +55,15 @@ async function suffer(victim: Restartable, { manner, frozenMs, goneMs }: Upset, 
 
 const MOST_STARTS = 3
 
-/** As whoever supervises it would. One that has ended by itself meanwhile is for the verdict to tell of. */
+/** As whoever supervises it would. That one has ended by itself meanwhile, or hangs in its start, is for the verdict to tell of. */
 async function startAgain(victim: Restartable, brokenOff: AbortSignal, startsLeft = MOST_STARTS): Promise<void> {
   if (brokenOff.aborted) return
   try {
     await victim.start()
   } catch (error) {
-    say(`${victim.name} does not start: ${(error as Error).message}`)
+    const sentence = `${victim.name} does not start: ${(error as Error).message}`
+    say(sentence)
+    if (!brokenOff.aborted) victim.endedByItself?.push(sentence)
     await victim.kill()
     if (startsLeft > 1) await startAgain(victim, brokenOff, startsLeft - 1)
   }

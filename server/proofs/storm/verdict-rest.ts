@@ -1,3 +1,4 @@
+import { explainsNoToken } from './causes.ts'
 import type { Evidence } from './evidence.ts'
 import type { LeaseChange } from './leases.ts'
 import { type Comparison, countBy, least, listCounts } from './line.ts'
@@ -30,14 +31,18 @@ function isDone({ victim, manner, leastFrozenMs }: Essential, upset: Disturbance
 }
 
 /** Who has taken an entry up ends that itself, by its result, or lets its lease run out. Only a phone that has the message comes before. */
-export function judgeLeases({ leaseChanges }: Evidence): Comparison {
+export function judgeLeases({ leaseChanges, essential }: Evidence): Comparison {
   const holders = new Map(leaseChanges.flatMap(({ lease, by }) => (lease === null ? [] : [[lease, by]])))
-  const claims = leaseChanges.filter(({ lease }) => lease !== null).length
+  const claims = leaseChanges.filter(({ lease }) => lease !== null)
+  const takenOver = claims.filter(({ leaseBefore, by }) => leaseBefore !== null && holders.get(leaseBefore) !== by).length
+  const wrong = leaseChanges.flatMap((change) => wrongChange(change, holders))
+  if (takenOver === 0 && essential.some(({ victim, leastFrozenMs }) => victim === 'delivery' && leastFrozenMs > 0))
+    wrong.push('nobody took over what another had held')
   return {
     promise: 'results are written by who holds the lease',
-    figures: `${claims} claims, ${leaseChanges.length - claims} ends of them`,
-    compared: claims,
-    wrong: leaseChanges.flatMap((change) => wrongChange(change, holders)),
+    figures: `${claims.length} claims, ${takenOver} of what another had held, ${leaseChanges.length - claims.length} ends of them`,
+    compared: claims.length,
+    wrong,
   }
 }
 
@@ -70,18 +75,18 @@ export function judgeProcesses({ processes: { running, endedByItself, silent }, 
 // What a kill or a freeze explains: a network that is away while an access token is asked of it. All else is a fault.
 const TOKEN_MISSING = 'the network gives us no access token; every message tries again'
 
-function isExcused({ level, text }: Complaint): boolean {
-  return level === 'error' && text === TOKEN_MISSING
+function isExcused({ level, text, at = 0 }: Complaint, upsets: readonly Disturbance[]): boolean {
+  return level === 'error' && text === TOKEN_MISSING && upsets.some((upset) => explainsNoToken(upset, at))
 }
 
-export function judgeComplaints({ processes: { logs, complaints } }: Evidence): Comparison {
+export function judgeComplaints({ processes: { logs, complaints }, upsets }: Evidence): Comparison {
   const kinds = listCounts(countBy(complaints, ({ text, code }) => `"${text}"${code === undefined ? '' : ` (${code})`}`))
   return {
     promise: 'logs have no fault that an upset does not explain',
     figures: `${logs} logs, ${complaints.length} lines of errors${kinds === '' ? '' : `: ${kinds}`}`,
     compared: logs,
     wrong: complaints
-      .filter((complaint) => !isExcused(complaint))
+      .filter((complaint) => !isExcused(complaint, upsets))
       .map(({ process, text, code, type, detail }) => [`${process}: ${text}`, code ?? type, detail].filter(Boolean).join(' ')),
   }
 }
@@ -89,7 +94,8 @@ export function judgeComplaints({ processes: { logs, complaints } }: Evidence): 
 /** Whatever died, and however it was told of. Numbers in any form, texts by how they begin, secrets by their end. */
 export function judgeDiscretion({ asked, messages, secrets, processes: { logs, written } }: Evidence): Comparison {
   const numbers = new Set(messages.map(({ recipient }) => recipient.replace('+', '')))
-  const texts = asked.messages.flatMap(({ contents: { text, sms } }) => [text, sms?.text ?? text])
+  const all = [...asked.messages, ...asked.campaigns]
+  const texts = all.flatMap(({ contents: { text, sms } }) => [text, sms?.text ?? text])
   const words = [...new Set(texts.map((text) => text.slice(0, 11))), ...secrets.map((secret) => secret.slice(-16))]
   const isTelling = (line: string) =>
     words.some((word) => line.includes(word)) || (line.match(/\d{9,}/g) ?? []).some((digits) => numbers.has(digits))

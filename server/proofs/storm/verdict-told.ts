@@ -87,7 +87,7 @@ export function judgeAgain(evidence: Evidence): Comparison {
     compared: all.reduce((sum, { attempts }) => sum + attempts.length, 0),
     wrong: counted.flatMap(({ path, arrivals, attempts, again }) => [
       ...repeated(arrivals)
-        .filter(({ takenAt }) => !upsets.some((upset) => explainsRepeat(upset, takenAt)))
+        .filter(({ takenAt, againAt }) => !upsets.some((upset) => explainsRepeat(upset, takenAt, againAt)))
         .map(
           ({ eventId, takenAt }) => `${path}: ${eventId}, taken at ${new Date(takenAt).toISOString()}, came again, and nobody was upset`,
         ),
@@ -97,12 +97,12 @@ export function judgeAgain(evidence: Evidence): Comparison {
   }
 }
 
-/** `takenAt`: for the first time. */
-function repeated(arrivals: readonly Arrival[]): { eventId: string; takenAt: number }[] {
+/** `takenAt`: for the first time. `againAt`: when it came again. */
+function repeated(arrivals: readonly Arrival[]): { eventId: string; takenAt: number; againAt: number }[] {
   const taken = new Map<string, number>()
   return arrivals.flatMap(({ eventId, status, at }) => {
     const takenAt = taken.get(eventId)
-    if (takenAt !== undefined) return [{ eventId, takenAt }]
+    if (takenAt !== undefined) return [{ eventId, takenAt, againAt: at }]
     if (status < 300) taken.set(eventId, at)
     return []
   })

@@ -138,7 +138,8 @@ test('what an upset explains is not WRONG', () => {
     upset('delivery-1', takenAtOf(all, one) + 100, takenAtOf(all, one) + 9_000),
     upset('network', takenAtOf(all, other) - 9_000, takenAtOf(all, other) + 100, 9_000),
   ]
-  complain(all, '{"level":"error","msg":"the network gives us no access token; every message tries again","reason":"fetch failed"}')
+  const time = new Date(takenAtOf(all, other)).toISOString()
+  complain(all, JSON.stringify({ level: 'error', time, msg: 'the network gives us no access token; every message tries again' }))
   const promises = [
     'every request is answered, unless its node or the database is upset',
     'no SMS twice; unknown ones say so',

@@ -171,9 +171,10 @@ export function isUnavailable(error: unknown): boolean {
  */
 export function isLockedOut(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false
-  // The codes of "connect" revoked (42501) and of a database that is closed (55000) are those of many faults more; who says so is told apart
-  // by the server's routine, the only part of such an error that neither has two meanings nor is translated.
-  return /^(28|3D000)/.test(error.code ?? '') || error.routine === 'CheckMyDatabase'
+  if (/^(28|3D000)/.test(error.code ?? '')) return true
+  // "connect" revoked, or a database that is closed. These codes have other meanings in statements; the routine of the server, which is not
+  // translated as its words are, tells them apart.
+  return /^(42501|55000)$/.test(error.code ?? '') && error.routine === 'CheckMyDatabase'
 }
 
 /** A standby, or a primary that is set to take no writes. */

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import pg from 'pg'
 import { createTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/ports.ts'
 import { createDataDir, heraldJson, runHerald, START_PATIENCE_MS, spawnHerald, startHerald, untilReady } from '../support/process.ts'
@@ -36,14 +37,15 @@ describe('herald serve', { concurrency: 2 }, () => {
       const text = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
       return (await pool.query<{ pid: number }>(text)).rows.map(({ pid }) => pid)
     }
-    const holder = await pool.connect()
+    // Not of the pool, whose transactions may not stand still.
+    const holder = new pg.Client(HERALD_DATABASE_URL)
+    await holder.connect()
     await holder.query('begin; lock table secrets in access exclusive mode')
     const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: '0' })
     const [pid] = await until('it has begun', async () => ((await waiting()).length > 0 ? await waiting() : undefined), START_PATIENCE_MS)
     await pool.query('select pg_terminate_backend($1, 5000)', [pid])
     await until('it has begun anew', async () => (await waiting()).length > 0)
-    await holder.query('rollback')
-    holder.release()
+    await holder.end()
     const herald = await untilReady(started)
     assert.equal((await call(`${herald.url}/readyz`)).status, 200)
     assert.match(herald.output.stdout, /"level":"warn".*the database went away during the start/)

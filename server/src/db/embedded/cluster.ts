@@ -92,7 +92,10 @@ async function initialise(cluster: Cluster): Promise<void> {
   mkdirSync(scratch, { mode: 0o700 })
   if (cluster.identity !== undefined) chownSync(scratch, cluster.identity.uid, cluster.identity.gid)
   // No network, and a socket in a directory that only its owner enters: whoever reaches it may come in.
-  const options = ['--username=herald', '--encoding=UTF8', '--locale=C', '--auth-local=trust', '--auth-host=reject', '--no-instructions']
+  const owner = ['--username=herald', '--encoding=UTF8', '--locale=C', '--auth-local=trust', '--auth-host=reject', '--no-instructions']
+  // Into postgresql.conf, where an operator may change them. After a checkpoint, the first change of each page is logged with the whole
+  // page: of indexes by number or by key that is nearly every change, so there should be few.
+  const options = [...owner, '--set', `shared_buffers=${sharedBuffers()}`, '--set', 'max_wal_size=4GB']
   try {
     const { child, ended } = launch(cluster, 'initdb', scratch, options, 'pipe')
     let output = ''
@@ -133,9 +136,6 @@ export function startPostmaster(cluster: Cluster): Promise<number | null> {
     fsync: 'on',
     full_page_writes: 'on',
     synchronous_commit: 'on',
-    shared_buffers: sharedBuffers(),
-    // After a checkpoint, the first change of each page is logged with the whole page: of indexes by number or key, nearly every change.
-    max_wal_size: '4GB',
     jit: 'off',
     // PostgreSQL's own log never holds a statement or a value of a row: they may be message texts or numbers.
     // Errors of statements quote values, so they are left to the service that gets them; "log" is above "error" here.
