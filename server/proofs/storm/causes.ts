@@ -41,7 +41,8 @@ const UNWRITTEN_MS = 5_000
  * posted it was killed or froze before that; or who had been about to post it wakes up, and does so.
  */
 export function explainsRepeat(upset: Disturbance, takenAt: number, againAt: number): boolean {
-  const unwritten = around(takenAt, 0, UNWRITTEN_MS)
+  // What was on its way when its sender froze arrives all the same: 0.4 s later, where the machine was busy.
+  const unwritten = around(takenAt, UNWRITTEN_MS, UNWRITTEN_MS)
   if (isDatabase(upset)) return meet(wholeOf(upset), unwritten)
   if (!isWebhooks(upset)) return false
   const { from, frozenMs } = upset
