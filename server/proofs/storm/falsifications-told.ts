@@ -43,7 +43,7 @@ export const TOLD: Falsifications = {
       (all) => {
         const at = comeAgain(endpointOf(all))
         all.upsets = [
-          upset('webhooks-1', at - 3_000, at + 9_000),
+          upset('webhooks-1', at - 30_000, at + 9_000),
           upset('webhooks-2', at + 6_000, at + 9_000),
           upset('database', at - 60_000, at - 50_000),
           upset('delivery-1', at, at),
