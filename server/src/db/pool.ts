@@ -68,7 +68,17 @@ export function createPool(options: ConnectionOptions, onIdleError: (error: Erro
   })
   // Without a listener, the end of an idle connection (the database restarts) would end the process.
   pool.on('error', onIdleError)
+  surviveHandOvers(pool)
   return pool
+}
+
+/**
+ * From one who releases a connection to the next who waits for it, nobody listens for its errors for a moment. A database that is killed can
+ * send its answer and its last words at once, which are then read in that moment, and would end the process. The next one's statement says
+ * what has happened.
+ */
+function surviveHandOvers(pool: Pool): void {
+  pool.on('connect', (client) => client.on('error', () => {}))
 }
 
 const MOST_EXPORTS = 8
@@ -103,6 +113,7 @@ export function createExportPool({ options }: Pool): Pool {
   })
   // Each is closed when its export has ended, and one that breaks before fails that.
   pool.on('error', () => {})
+  surviveHandOvers(pool)
   return pool
 }
 

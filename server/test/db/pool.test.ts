@@ -48,6 +48,18 @@ describe('a transaction', () => {
   })
 })
 
+test('a connection that breaks just as it passes from one to the next fails the next one alone', async () => {
+  const clients = await Promise.all(Array.from({ length: 10 }, () => pool.connect()))
+  const [first, ...others] = clients as [pg.PoolClient, ...pg.PoolClient[]]
+  const next = pool.connect()
+  first.release()
+  // As the driver does where an answer and the end of the session are read at once: nobody has had time to listen.
+  first.emit('error', new Error('terminating connection'))
+  assert.equal(await next, first)
+  first.release(true)
+  for (const client of others) client.release()
+})
+
 test('what the database refuses is told apart from a database that could not be asked', async () => {
   await assert.rejects(pool.query('select 1/0'), (error) => !isUnavailable(error))
   await assert.rejects(pool.query('select * from nowhere'), (error) => !isUnavailable(error))

@@ -130,8 +130,10 @@ const make = (members: string) => `
   ), ${members}, made as materialized (
     select uuid_v7() as id, m.phone from member m
   ), written as (
-    insert into messages (id, account_id, agent_id, recipient, basic, test, content_id, expires_at, traffic, campaign_id)
-    select m.id, c.account_id, c.agent_id, m.phone, c.basic, false, c.content_id, c.ends_at, 'PROMOTION', c.id from made m, campaign c
+    -- Not before its campaign has started: that may be committed after this transaction began.
+    insert into messages (id, account_id, agent_id, recipient, basic, test, content_id, accepted_at, expires_at, traffic, campaign_id)
+    select m.id, c.account_id, c.agent_id, m.phone, c.basic, false, c.content_id, greatest(now(), c.started_at), c.ends_at, 'PROMOTION', c.id
+    from made m, campaign c
     returning account_id, campaign_id, test, accepted_at
   ), ${countReached('written', ACCEPTED)}, falling_back as (
     ${writeFallbacks('(select m.id, c.account_id, c.fallback from campaign c, made m) as falling')}
