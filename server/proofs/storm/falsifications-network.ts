@@ -63,13 +63,6 @@ export const NETWORK: Falsifications = {
         ),
     ],
     [
-      'nobody takes over from one who sleeps past its lease',
-      (all) => {
-        all.essential = [{ victim: 'delivery', manner: 'frozen', leastFrozenMs: 30_000 }]
-        all.leaseChanges = all.leaseChanges.filter(({ leaseBefore }) => leaseBefore === null)
-      },
-    ],
-    [
       'another writes the result',
       ({ leaseChanges }) =>
         leaseChanges.push({ ...ENTRY, lease: 'one', leaseBefore: null }, { ...ENTRY, by: 'delivery-2', lease: null, leaseBefore: 'one' }),
