@@ -1,5 +1,5 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
-import { type Pool, transaction } from '../db/pool.ts'
+import { lists, type Pool, transaction } from '../db/pool.ts'
 import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { countReached, LISTED } from '../reports/counters.ts'
@@ -67,12 +67,14 @@ const TOLD = [{ kind: 'message.expired', at: 'expires_at' }] as const
  */
 const expire = (messages: string) => `
   with locked as materialized (
-    select m.id, m.status, due.attempts
-    from unnest($1::uuid[], $2::int[]) as due (message_id, attempts) join ${messages} m on m.id = due.message_id
+    select m.id, m.status, m.expires_at, due.attempts
+    from unnest(${lists('uuid', 'int')}) as due (message_id, attempts) join ${messages} m on m.id = due.message_id
     order by m.id for no key update of m
   ), expired as (
+    -- Judged by what was read under the lock. By the message's own columns PostgreSQL, which had last counted when nothing had run out, expected
+    -- none, and went through all messages instead: 1.8 s for 1,000 of 8,000.
     update ${messages} m set status = 'EXPIRED'
-    from locked l where m.id = l.id and ${mayBecome('EXPIRED', 'l.status')} and m.expires_at <= now()
+    from locked l where m.id = l.id and ${mayBecome('EXPIRED', 'l.status')} and l.expires_at <= now()
     returning ${MESSAGE_FACTS}, m.expires_at, l.attempts, l.status as was, 'EXPIRED' as became
   ), dropped as (
     delete from queue where message_id = any (array(select id from expired where attempts = 0))

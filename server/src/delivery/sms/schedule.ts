@@ -1,4 +1,4 @@
-import type { Executor } from '../../db/pool.ts'
+import { type Executor, lists } from '../../db/pool.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 import { countReached } from '../../reports/counters.ts'
 
@@ -64,7 +64,7 @@ export async function settleExpired(
 const settle = (messages: string, fallbacks: string) => `
   with expired as materialized (
     select m.id, m.recipient, m.traffic, m.campaign_id, m.test, m.expires_at, e.was_tried and told.kind is null as awaits_revocation
-    from unnest($1::uuid[], $2::bool[]) as e (id, was_tried) join ${messages} m on m.id = e.id
+    from unnest(${lists('uuid', 'bool')}) as e (id, was_tried) join ${messages} m on m.id = e.id
     -- The network's word may have come before the mark. Not "exists", for which all events may be read into memory.
     left join lateral (select kind from message_events v where v.message_id = m.id and v.kind = 'revoked' limit 1) as told on true
   ), settled as (
