@@ -41,7 +41,7 @@ export const NETWORK: Falsifications = {
     [
       'more are given up than can be under way',
       (all) => {
-        forget(all, 11)
+        forget(all, 21)
         all.upsets = [upset('network', 0, Date.now())]
       },
     ],
