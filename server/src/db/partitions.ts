@@ -1,7 +1,8 @@
 import pg from 'pg'
 import { type Pool, transaction } from './pool.ts'
 
-const PARTITIONED = ['messages', 'message_events', 'sms_fallbacks', 'recipient_actions']
+/** By month, each month in a table of its own. */
+export const PARTITIONED = ['messages', 'message_events', 'sms_fallbacks', 'recipient_actions']
 const MONTHS_AHEAD = 3
 // Any number that nothing else in this database locks: "hrlp" in ASCII.
 const PARTITION_LOCK = 0x68726c70

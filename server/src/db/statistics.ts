@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { PARTITIONED } from './partitions.ts'
 import { type Pool, transaction } from './pool.ts'
 
 // PostgreSQL keeps the plan of a prepared statement until it learns something new of its tables. Made while a table is empty, or nearly so,
@@ -8,7 +9,7 @@ import { type Pool, transaction } from './pool.ts'
 
 /** Those that keep growing. Queues are bound by key, whatever is known of them. */
 const GROWING =
-  '^(messages|message_events|sms_fallbacks|recipient_actions)_\\d{4}_\\d{2}$|' +
+  `^(${PARTITIONED.join('|')})_\\d{4}_\\d{2}$|` +
   '^(idempotency_keys|events|webhook_deliveries|webhook_attempts|sms_parts|sms_contacts|short_links|opt_outs|group_members|campaigns|contents|' +
   'accounts|integration_keys|agents|agent_assignments)$'
 /** What has this many rows is planned for as a large one, and left to PostgreSQL. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import pg from 'pg'
-import { isUnavailable, transaction } from '../../src/db/pool.ts'
+import { isLockedOut, isUnavailable, transaction } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 const { pool } = await createTestDatabase()
@@ -67,4 +67,15 @@ test('what the database refuses is told apart from a database that could not be 
   assert.ok(isUnavailable(Object.assign(new Error('no such socket'), { code: 'ENOENT', syscall: 'connect' })))
   // A database that has stood still ends the transactions that waited meanwhile, and says so as the answer to their next statement.
   assert.ok(isUnavailable(Object.assign(new pg.DatabaseError('it took too long', 0, 'error'), { code: '25P03' })))
+})
+
+test('a database that lets nobody in is told apart from one that has too many in, and from a statement that is refused', () => {
+  const refused = (code: string, routine: string) => Object.assign(new pg.DatabaseError('no', 0, 'error'), { code, routine })
+  for (const code of ['42501', '55000']) {
+    const [atTheDoor, inside] = [refused(code, 'CheckMyDatabase'), refused(code, 'aclcheck_error')]
+    assert.deepEqual([isLockedOut(atTheDoor), isUnavailable(atTheDoor)], [true, true])
+    assert.deepEqual([isLockedOut(inside), isUnavailable(inside)], [false, false])
+  }
+  const full = refused('53300', 'CheckMyDatabase')
+  assert.deepEqual([isLockedOut(full), isUnavailable(full)], [false, true])
 })
