@@ -114,6 +114,14 @@ export async function sentMessage({ accountId, agentId }: { accountId: number; a
   return (rows[0] as { id: string }).id
 }
 
+/** An SMS that was sent to the phone from that number. */
+export async function smsContact({ accountId, agentId }: Sender, number: string, minutesAgo: number): Promise<string> {
+  const messageId = randomUUID()
+  const contact = [accountId, PHONE, number, agentId, messageId, minutesAgo]
+  await pool.query(`insert into sms_contacts values ($1, $2, $3, $4, $5, false, now() - $6 * interval '1 minute')`, contact)
+  return messageId
+}
+
 /** What the account knows of what people did, oldest first, without what is not there. */
 export async function actionsOf({ accountId }: { accountId: number }): Promise<any[]> {
   const { rows } = await pool.query(
