@@ -59,6 +59,11 @@ export function fallbacksTable(messages: string): string {
   return messages.replace('messages', 'sms_fallbacks')
 }
 
+/** Their timelines. */
+export function eventsTable(messages: string): string {
+  return messages.replace('messages', 'message_events')
+}
+
 /** The first 48 bits of an id are its time. One that is not of ours names a table that is not there. */
 function messagesTable(id: string): string {
   const at = new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16))
@@ -67,6 +72,6 @@ function messagesTable(id: string): string {
 
 /** A table of the month is not there: the month has been dropped, or never was. */
 export function isMissingMonth(error: unknown, messages: string): boolean {
-  const names = [messages, fallbacksTable(messages)]
+  const names = [messages, fallbacksTable(messages), eventsTable(messages)]
   return error instanceof pg.DatabaseError && error.code === '42P01' && names.some((name) => error.message.includes(`"${name}"`))
 }

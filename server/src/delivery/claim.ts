@@ -1,6 +1,6 @@
 import type { RcsCarrier, Traffic } from '../carriers/carrier.ts'
 import type { MessageContent } from '../content/content.ts'
-import { byMonth, isMissingMonth } from '../db/partitions.ts'
+import { byMonth, eventsTable, isMissingMonth } from '../db/partitions.ts'
 import { type Executor, listed } from '../db/pool.ts'
 import { NO_CAMPAIGN, PRIORITIES } from '../messages/states.ts'
 
@@ -209,6 +209,8 @@ export type Claimed = {
   expiresAt: Date
   /** And it is of a kind that is then not sent. */
   isOptedOut: boolean
+  /** Since that was first found, though it may have been sent before; 0 where it was not. */
+  heldBackForMs: number
 }
 
 /** What is to be sent. Contents may be large, so they are read outside of the claim, which others wait for. */
@@ -226,12 +228,16 @@ async function readMonth(db: Executor, messages: string, entries: Entry[]): Prom
     const { rows } = await db.query<Claimed>({
       name: `read-claimed ${messages}`,
       text: `select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
-               coalesce(o.opted_out, false) as "isOptedOut"
+               coalesce(o.opted_out, false) as "isOptedOut",
+               coalesce(round(extract(epoch from now() - held.since) * 1000)::float8, 0) as "heldBackForMs"
              from ${messages} m left join contents c on c.id = m.content_id
              left join lateral (
                select opted_out from opt_outs o
                where m.traffic = 'PROMOTION' and o.account_id = m.account_id and o.agent_id = m.agent_id and o.phone = m.recipient
              ) as o on true
+             left join lateral (
+               select min(e.occurred_at) as since from ${eventsTable(messages)} e where o.opted_out and e.message_id = m.id and e.kind = 'held-back'
+             ) as held on true
              where m.id = any (${listed('$1::uuid[]')}::uuid[])`,
       values: [entries.map(({ messageId }) => messageId)],
     })

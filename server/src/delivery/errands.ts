@@ -10,8 +10,9 @@ import type { Verdict } from './results.ts'
 export const LATEST_BEGIN_MS = 2_000
 // After this many tries, in some two minutes, a message that ran out is left to the network, which knows its expiry too.
 const MOST_REVOKE_ATTEMPTS = 10
-// And as long, the receipt of a message is waited for whose recipient opted out after it may have been handed over.
-const MOST_ATTEMPTS_OPTED_OUT = 10
+// For so long, the receipt of a message is waited for whose recipient opted out after it may have been handed over. A network repeats a
+// receipt that nobody took after some seconds, and then ever more rarely.
+const RECEIPT_PATIENCE_MS = 120_000
 
 type Options = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logger; stopping: AbortSignal }
 
@@ -26,8 +27,8 @@ export function createErrand({ carrier, metrics, logger, stopping }: Options): E
       metrics.count(carrier.name, task, outcome.is)
       return revokeVerdict(outcome, attempts)
     }
-    const { isOptedOut, ...sent } = message
-    if (isOptedOut) return optedOutVerdict(attempts)
+    const { isOptedOut, heldBackForMs, ...sent } = message
+    if (isOptedOut) return optedOutVerdict(attempts, heldBackForMs)
     const outcome = await carrier.send({ ...sent, agentId })
     if (outcome.is === 'not-asked') return { is: 'put-back', afterMs: outcome.afterMs }
     metrics.count(carrier.name, task, outcome.is)
@@ -68,11 +69,11 @@ function sendVerdict(outcome: Exclude<Outcome, { is: 'not-asked' }>, attempts: n
 
 /**
  * Never sent again. But where a worker died after the network had taken the message, the STOP may be the answer to this very message, and have
- * come before its receipt: it failed only if none comes. The first try has no other before it.
+ * come before its receipt: it has failed only if none comes. The first try has no other before it.
  */
-function optedOutVerdict(attempts: number): Verdict {
-  if (attempts === 1 || attempts >= MOST_ATTEMPTS_OPTED_OUT) return { is: 'failed', reason: 'OPTED_OUT', detail: '' }
-  return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'the recipient opted out; whether they had it before is waited for' }
+function optedOutVerdict(attempts: number, heldBackForMs: number): Verdict {
+  if (attempts === 1 || heldBackForMs >= RECEIPT_PATIENCE_MS) return { is: 'failed', reason: 'OPTED_OUT', detail: '' }
+  return { is: 'held-back', afterMs: RECEIPT_PATIENCE_MS - heldBackForMs }
 }
 
 function revokeVerdict(outcome: Exclude<RevokeOutcome, { is: 'not-asked' }>, attempts: number): Verdict {

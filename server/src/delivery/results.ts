@@ -1,7 +1,7 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import { type Executor, lists } from '../db/pool.ts'
 import { FAILURE, MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
-import { mayBecome } from '../messages/states.ts'
+import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { countReached, LISTED } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { describeFailure, FAILURES, type Failure } from './failures.ts'
@@ -13,8 +13,8 @@ export type Verdict =
   /** For good. */
   | { is: 'failed'; reason: Failure; detail: string }
   | { is: 'again'; afterMs: number; detail: string }
-  /** Nothing was asked of the network. */
-  | { is: 'put-back'; afterMs: number }
+  /** Nothing was asked of the network. `held-back`: nor will it be, unless the recipient wants messages again. */
+  | { is: 'put-back' | 'held-back'; afterMs: number }
   /** There is nothing left to do about taking the message back. */
   | { is: 'revoke-asked' | 'revoke-refused'; detail: string }
 
@@ -73,9 +73,14 @@ const TOLD = [
   { kind: 'message.failed', at: 'failed_at', more: FAILURE('reason', 'description') },
 ] as const
 
+/**
+ * One whose recipient opted out after a try whose outcome is not known may be with the network: it fails, and is taken back, here or, where it
+ * has just run out, with its expiry. One that the network itself refused is not there.
+ */
 const record = (messages: string) => `
   with held as materialized (
-    select r.*, q.account_id, q.attempts
+    select r.*, q.account_id, q.attempts, r.verdict in ('again', 'put-back', 'held-back') as stays,
+      coalesce(r.reason = 'OPTED_OUT' and q.attempts > 1, false) as may_be_there
     from (
       select * from unnest(${lists('uuid', 'uuid', 'text', 'text', 'text', 'text', 'int')})
         as r (message_id, lease, verdict, reason, description, detail, after_ms)
@@ -87,10 +92,8 @@ const record = (messages: string) => `
     update queue q set
       lease = null,
       due_at = now() + (select h.after_ms from held h where h.message_id = q.message_id) * interval '1 millisecond',
-      attempts = q.attempts - (select case h.verdict when 'put-back' then 1 else 0 end from held h where h.message_id = q.message_id)
-    where q.message_id = any (array(select message_id from held where verdict in ('again', 'put-back')))
-  ), ended as (
-    delete from queue where message_id = any (array(select message_id from held where verdict not in ('again', 'put-back')))
+      attempts = q.attempts - (select case h.verdict when 'again' then 0 else 1 end from held h where h.message_id = q.message_id)
+    where q.message_id = any (array(select message_id from held where stays))
   ), moved as (
     update ${messages} m set
       status = case h.verdict when 'sent' then 'SENT' else 'FAILED' end,
@@ -102,7 +105,12 @@ const record = (messages: string) => `
     where m.id = h.message_id and m.expires_at > clock_timestamp()
       and (h.verdict = 'sent' and ${mayBecome('SENT', 'm.status')} or h.verdict = 'failed' and ${mayBecome('FAILED', 'm.status')})
     returning ${MESSAGE_FACTS}, m.traffic, h.verdict, m.sent_at, m.failed_at, coalesce(m.failed_at, m.sent_at) as at, h.reason, h.description, h.detail,
-      false as awaits_revocation, 'ACCEPTED' as was, m.status as became
+      h.may_be_there as awaits_revocation, 'ACCEPTED' as was, m.status as became
+  ), turned as (
+    update queue q set task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = now(), attempts = 0, lease = null
+    where q.message_id = any (array(select id from moved where awaits_revocation))
+  ), ended as (
+    delete from queue where message_id = any (array(select message_id from held where not stays and not may_be_there))
   ), settled as (
     delete from expiries where message_id = any (array(select id from moved where verdict = 'failed'))
   ), ${scheduleFailed(fallbacksTable(messages), 'moved')}, ${countMoves('moved')}, ${tellOfMessages('moved', TOLD)}, ${countReached('moved', TOLD)}, revoking as (
@@ -112,6 +120,8 @@ const record = (messages: string) => `
     select id, account_id, verdict, at, reason, detail, ${LISTED} from moved
     union all
     select message_id, account_id, 'attempt-failed', now(), null, detail, null, null from held where verdict = 'again' and attempts <= ${ATTEMPTS_NOTED}
+    union all
+    select message_id, account_id, verdict, now(), null, null, null, null from held where verdict = 'held-back'
     union all
     select message_id, account_id, verdict, now(), null, detail, null, null from held where verdict in ('revoke-asked', 'revoke-refused')
     on conflict do nothing

@@ -137,7 +137,7 @@ export const Message = Type.Object(
     agentId: Type.String(),
     recipient: Type.String({ description: '`+` and digits.' }),
     status: Type.Enum([...STATUSES], {
-      description: 'SENDING: handed to the network, or waiting to be tried again. READ, FAILED and EXPIRED are final.',
+      description: 'SENDING: handed to the network, waiting to be tried again, or for a receipt. READ, FAILED and EXPIRED are final.',
     }),
     basic: Type.Boolean(),
     test: Type.Boolean({ description: 'No report counts it.' }),

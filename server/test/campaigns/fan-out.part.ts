@@ -308,6 +308,23 @@ describe('a repetition', () => {
     assert.equal(rows[0].count, 1)
   })
 
+  test('leaves those out whose message arrived all the same, after it had been given up', async () => {
+    const { campaignId } = await campaignTo([phones(0, 4)])
+    await makeAll(pool)
+    await fail(campaignId, phones(0, 4))
+    for (const [index, kind] of ['delivered-late', 'read-late'].entries()) {
+      await pool.query(
+        `insert into message_events (message_id, account_id, kind, occurred_at)
+         select id, account_id, $3, now() from messages where campaign_id = $1 and recipient = $2`,
+        [campaignId, phone(index + 1), kind],
+      )
+    }
+    await complete(campaignId)
+    const { campaignId: repeated } = await retryCampaign(pool, campaignId)
+    await makeAll(pool)
+    await assertMade(repeated, [phone(0), phone(3)])
+  })
+
   test('of one where none failed reaches nobody', async () => {
     const { campaignId } = await campaignTo([phones(0, 3)])
     await makeAll(pool)

@@ -121,7 +121,15 @@ describe('a call is not made', () => {
   const errand = createErrand({ carrier, metrics, logger, stopping: stopping.signal })
   const content = { type: 'MESSAGE', content: 'Hi' } as const
   const traffic = 'TRANSACTION' as const
-  const message = { messageId: 'm', recipient: '+48500100200', content, traffic, expiresAt: new Date(), isOptedOut: false }
+  const message = {
+    messageId: 'm',
+    recipient: '+48500100200',
+    content,
+    traffic,
+    expiresAt: new Date(),
+    isOptedOut: false,
+    heldBackForMs: 0,
+  }
   function entry(fields: Partial<Entry> = {}): Entry {
     const common = { messageId: 'm', accountId: 1, agentId: 'agent', task: 'send', attempts: 1, lease: 'l', turnAt: 0 } as const
     return { ...common, expiresInMs: 60_000, ...fields }

@@ -109,7 +109,10 @@ function makeFrom(groups: number[]): string {
   )`)
 }
 
-/** Of the messages of another campaign, in their order, so many as are quickly looked through, whether or not they have failed. */
+/**
+ * Of the messages of another campaign, in their order, so many as are quickly looked through, whether or not they have failed. Whose message
+ * arrived all the same, after it had been given up, has it.
+ */
 const FAILED = `
   looked_at as materialized (
     select m.id, m.recipient, m.status
@@ -119,7 +122,10 @@ const FAILED = `
       order by m.id limit 10 * $2::int
     ) as m
   ), member as materialized (
-    select recipient as phone from looked_at where status = 'FAILED'
+    select l.recipient as phone from looked_at l left join lateral (
+      select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
+    ) as arrived on true
+    where l.status = 'FAILED' and arrived.kind is null
   ), reached as materialized (
     select max(id::text) as position, count(*) < 10 * $2::int as is_all, (select count(*)::int from member) as made from looked_at
   )`

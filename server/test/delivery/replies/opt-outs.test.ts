@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import { createAssignedAgent } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import {
@@ -133,33 +133,65 @@ describe('one who opts out', () => {
 })
 
 describe('one who opts out of what may have been handed over before', () => {
-  /** A worker took it up and died; the person had it, and answers with STOP before any receipt has come. */
-  async function stopped(attempts: number): Promise<string> {
+  /** A worker took it up and died; the person had it, and answers with STOP before any receipt has come. It is taken up again. */
+  async function heldBack(t: TestContext) {
     const sender = await createSender(pool)
-    const messageId = await queueMessage(pool, sender, { recipient: PHONE, dueInMs: 3_600_000, attempts })
+    const messageId = await queueMessage(pool, sender, { recipient: PHONE, dueInMs: 3_600_000, attempts: 1 })
     await pool.query(`update messages set traffic = 'PROMOTION' where id = $1`, [messageId])
     await tell([wrote(sender, 'STOP')])
-    await pool.query('update queue set due_at = now() where message_id = $1', [messageId])
-    return messageId
+    await isDue(messageId)
+    const carrier = createCarrier()
+    startWorker(t, url, carrier)
+    await until('it is held back', async () => (await stepsOf(pool, messageId)).includes('held-back'))
+    return { sender, messageId, carrier }
   }
 
-  test('has it where the receipt comes after the STOP, and is not sent it again', async (t) => {
-    const messageId = await stopped(1)
-    const carrier = createCarrier()
-    startWorker(t, url, carrier)
-    await until('it is put off', async () => (await stepsOf(pool, messageId)).includes('attempt-failed'))
+  const isDue = (messageId: string) => pool.query('update queue set due_at = now() where message_id = $1', [messageId])
+
+  test('has it where the receipt comes within two minutes of that, and is not sent it again', async (t) => {
+    const { messageId, carrier } = await heldBack(t)
+    const { queue } = await readAll(pool, messageId)
+    const inMs = Date.parse(queue.due_at) - Date.now()
+    assert.ok(inMs > 100_000 && inMs <= 120_000, `${inMs}`)
+    assert.deepEqual([queue.lease, queue.attempts], [null, 1], 'nothing was asked')
     await tell([receipt({ messageId, phone: PHONE })])
-    const { message, queue } = await readAll(pool, messageId)
-    assert.deepEqual([message.status, queue, carrier.seen], ['DELIVERED', null, []])
+    const after = await readAll(pool, messageId)
+    assert.deepEqual([after.message.status, after.queue, carrier.seen], ['DELIVERED', null, []])
   })
 
-  test('has not where no receipt comes: it fails with the tenth try, and is not sent', async (t) => {
-    const messageId = await stopped(8)
-    const carrier = createCarrier()
-    startWorker(t, url, carrier)
-    await until('it is put off', async () => (await stepsOf(pool, messageId)).includes('attempt-failed'))
-    await pool.query('update queue set due_at = now() where message_id = $1', [messageId])
-    await until('it has failed', async () => (await statusOf(pool, messageId)) === 'FAILED')
-    assert.deepEqual([(await readAll(pool, messageId)).message.failure_reason, carrier.seen], ['OPTED_OUT', []])
+  test('has not where none comes: it fails, and is taken back at the network before an SMS goes out', async (t) => {
+    const { messageId, carrier } = await heldBack(t)
+    await pool.query(
+      `insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, after_expiry)
+       select id, account_id, '{"sender":"Shop","mode":"AUTO","content":"Hi","multipart":false}', 1, 0, false from messages where id = $1`,
+      [messageId],
+    )
+    const sooner = `update message_events set occurred_at = occurred_at - interval '2 minutes' where message_id = $1 and kind = 'held-back'`
+    await pool.query(sooner, [messageId])
+    await isDue(messageId)
+    await until('the network is asked to forget it', async () => (await stepsOf(pool, messageId)).includes('revoke-asked'))
+    const { message, queue } = await readAll(pool, messageId)
+    assert.deepEqual([message.status, message.failure_reason, queue], ['FAILED', 'OPTED_OUT', null])
+    const tasks = carrier.seen.map((one) => [one.task, one.messageId])
+    assert.deepEqual(tasks, [['revoke', messageId]])
+    const { rows } = await pool.query('select awaits_revocation, due_at > now() as waits from sms_queue where message_id = $1', [messageId])
+    assert.deepEqual(rows, [{ awaits_revocation: true, waits: true }])
+  })
+
+  test('is not failed before the two minutes are over, whoever takes it up', async (t) => {
+    const { messageId, carrier } = await heldBack(t)
+    await isDue(messageId)
+    const again = async () => (await stepsOf(pool, messageId)).filter((kind) => kind === 'held-back').length === 2
+    await until('it is held back again', again)
+    assert.deepEqual([await statusOf(pool, messageId), carrier.seen], ['ACCEPTED', []])
+  })
+
+  test('and in again gets it, under the same id', async (t) => {
+    const { sender, messageId, carrier } = await heldBack(t)
+    await tell([wrote(sender, 'START')])
+    await isDue(messageId)
+    await until('it is sent', async () => (await statusOf(pool, messageId)) === 'SENT')
+    const tasks = carrier.seen.map((one) => [one.task, one.messageId])
+    assert.deepEqual(tasks, [['send', messageId]])
   })
 })
