@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { OperatorError } from '../errors.ts'
+import { PatientClient } from './client.ts'
 import { REFUSE_STANDBY } from './standby.ts'
 
 /** What a query runs on: the pool, or the one connection of a transaction. */
@@ -54,6 +55,7 @@ types.setTypeParser(pg.types.builtins.INT8, Number)
 export function createPool(options: ConnectionOptions, onIdleError: (error: Error) => void): Pool {
   const pool = new pg.Pool({
     ...options,
+    Client: PatientClient,
     types,
     max: 10,
     application_name: 'herald',

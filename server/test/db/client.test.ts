@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { PatientClient } from '../../src/db/client.ts'
+import { isUnavailable, transaction } from '../../src/db/pool.ts'
+import { createTestDatabase } from '../support/database.ts'
+
+// Its statements may take so long and no longer.
+
+const { url, pool } = await createTestDatabase()
+const SLOW = { text: 'select pg_sleep(0.3), 1 as n', query_timeout: 50 }
+
+const isTimeOut = (error: unknown) => isUnavailable(error) && (error as Error).message === 'Query read timeout'
+
+async function pidOf(db: Pick<typeof pool, 'query'>): Promise<number> {
+  return (await db.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid as number
+}
+
+test('a statement is asked in any form, with an answer by promise or by callback', async () => {
+  const client = new PatientClient({ connectionString: url, query_timeout: 5_000 })
+  await client.connect()
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+  const before = timers()
+  assert.deepEqual((await client.query('select 1 as n')).rows, [{ n: 1 }])
+  assert.deepEqual((await client.query('select $1::int as n', [2])).rows, [{ n: 2 }])
+  assert.deepEqual((await client.query({ name: 'three', text: 'select $1::int as n', values: [3] })).rows, [{ n: 3 }])
+  const rows = await new Promise((resolve, reject) => {
+    client.query('select $1::int as n', [4], (error: Error, result: { rows: unknown[] }) => (error ? reject(error) : resolve(result.rows)))
+  })
+  assert.deepEqual(rows, [{ n: 4 }])
+  await assert.rejects(client.query('select 1/0'), { code: '22012', stack: /client\.test\.ts/ })
+  assert.equal(timers(), before, 'nothing is waited for any more')
+  await client.end()
+})
+
+describe('a statement that takes longer than it may', () => {
+  test('fails as "unavailable"; its connection is closed, and nobody else gets it', async () => {
+    const before = await pidOf(pool)
+    await assert.rejects(pool.query(SLOW), isTimeOut)
+    assert.notEqual(await pidOf(pool), before)
+  })
+
+  test('rolls its transaction back', async () => {
+    await pool.query('create table marks (mark text)')
+    const failing = transaction(pool, async (tx) => {
+      await tx.query(`insert into marks values ('undone')`)
+      await tx.query(SLOW)
+    })
+    await assert.rejects(failing, isTimeOut)
+    assert.deepEqual((await pool.query('select mark from marks')).rows, [])
+  })
+
+  test('is given up after the time of its connection, where it has none of its own', async () => {
+    const client = new PatientClient({ connectionString: url, query_timeout: 50 })
+    await client.connect()
+    await assert.rejects(client.query('select pg_sleep(0.3)'), isTimeOut)
+    assert.deepEqual((await client.query({ text: 'select pg_sleep(0.3), 1 as n', query_timeout: 60_000 })).rows.at(0)?.n, 1)
+    await client.end()
+  })
+
+  test('answers nobody when its answer comes after all', async () => {
+    const client = new PatientClient({ connectionString: url })
+    await client.connect()
+    await assert.rejects(client.query(SLOW), isTimeOut)
+    assert.deepEqual((await client.query('select 2 as n')).rows, [{ n: 2 }])
+    await client.end()
+  })
+})
