@@ -4,6 +4,9 @@ type Answered = (error: Error | undefined, result?: pg.QueryResult) => void
 /** A statement under way. `callback` is who pg tells, `answered` who is told in turn. */
 type Timed = pg.Query & { callback: Answered; answered: Answered; timer: NodeJS.Timeout }
 type Config = pg.QueryConfig & { query_timeout?: number }
+type Stream = pg.Submittable & { query_timeout?: number }
+/** What pg has and does not declare. */
+type Internals = { connectionParameters: { query_timeout: number | string | false }; _queryQueue: unknown[] }
 
 /**
  * A connection whose statements may take as long as `query_timeout` says, their own or that of the pool. Past that the caller is told, and whoever
@@ -17,43 +20,47 @@ type Config = pg.QueryConfig & { query_timeout?: number }
 export class PatientClient extends pg.Client {
   readonly #patienceMs: number
 
-  constructor({ query_timeout: patienceMs = 0, ...config }: pg.ClientConfig = {}) {
+  constructor(config?: pg.ClientConfig) {
     super(config)
-    this.#patienceMs = patienceMs
+    // Of the address, too.
+    const { connectionParameters } = this as unknown as Internals
+    this.#patienceMs = Number(connectionParameters.query_timeout)
+    connectionParameters.query_timeout = 0
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: seven forms, as pg declares them
-  override query(config: string | Config | pg.Submittable, values?: unknown, callback?: unknown): any {
-    if (typeof config === 'object' && 'submit' in config) return this.#submit(config)
-    const query = new pg.Query(config, values as unknown[], callback as Answered) as Timed
-    const answer = query.callback === undefined ? this.#promise(query) : undefined
+  override query(config: string | Config | Stream, values?: any, callback?: any): any {
+    if (typeof config === 'object' && 'submit' in config) return this.#submit(config, values, callback)
+    const query = new pg.Query(config, values, callback) as Timed
+    const answer = query.callback === undefined ? promise(query) : undefined
     const patienceMs = (typeof config === 'object' && config.query_timeout) || this.#patienceMs
-    if (patienceMs > 0) watch(query, patienceMs)
+    if (patienceMs > 0) watch(query, patienceMs, this)
     super.query(query)
     return answer
   }
 
   /** Streams have few statements, each for many rows: pg's own way does for them. */
-  #submit(stream: pg.Submittable): pg.Submittable {
-    return super.query(Object.assign(stream, { query_timeout: this.#patienceMs }))
-  }
-
-  #promise(query: Timed): Promise<pg.QueryResult> {
-    const answer = new Promise<pg.QueryResult>((resolve, reject) => {
-      query.callback = (error, result) => (error ? reject(error) : resolve(result as pg.QueryResult))
-    })
-    // From where it was asked, not from where the answer was read.
-    return answer.catch((error: Error) => {
-      Error.captureStackTrace(error)
-      throw error
-    })
+  #submit(stream: Stream, values: unknown, callback: unknown): unknown {
+    stream.query_timeout ??= this.#patienceMs
+    return super.query(stream as never, values as never, callback as never)
   }
 }
 
-function watch(query: Timed, patienceMs: number): void {
+function promise(query: Timed): Promise<pg.QueryResult> {
+  const answer = new Promise<pg.QueryResult>((resolve, reject) => {
+    query.callback = (error, result) => (error ? reject(error) : resolve(result as pg.QueryResult))
+  })
+  // From where it was asked, not from where the answer was read.
+  return answer.catch((error: Error) => {
+    Error.captureStackTrace(error)
+    throw error
+  })
+}
+
+function watch(query: Timed, patienceMs: number, client: pg.Client): void {
   query.answered = query.callback
   query.callback = tell
-  query.timer = setTimeout(giveUp, patienceMs, query)
+  query.timer = setTimeout(giveUp, patienceMs, query, client)
 }
 
 function tell(this: Timed, error: Error | undefined, result?: pg.QueryResult): void {
@@ -61,8 +68,11 @@ function tell(this: Timed, error: Error | undefined, result?: pg.QueryResult): v
   this.answered(error, result)
 }
 
-/** Whatever still comes of it is for nobody. */
-function giveUp(query: Timed): void {
+/** One that waits behind another is not asked any more. Whatever comes of one that was is for nobody. */
+function giveUp(query: Timed, client: pg.Client): void {
   query.callback = () => {}
+  const { _queryQueue: waiting } = client as unknown as Internals
+  const place = waiting.indexOf(query)
+  if (place >= 0) waiting.splice(place, 1)
   query.answered(new Error('Query read timeout'))
 }

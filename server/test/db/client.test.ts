@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { finished } from 'node:stream/promises'
+import { after, describe, test } from 'node:test'
+import type pg from 'pg'
+import { from as copyFrom } from 'pg-copy-streams'
 import { PatientClient } from '../../src/db/client.ts'
 import { isUnavailable, transaction } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -11,13 +14,19 @@ const SLOW = { text: 'select pg_sleep(0.3), 1 as n', query_timeout: 50 }
 
 const isTimeOut = (error: unknown) => isUnavailable(error) && (error as Error).message === 'Query read timeout'
 
+async function connected(config: pg.ClientConfig): Promise<PatientClient> {
+  const client = new PatientClient({ connectionString: url, ...config })
+  await client.connect()
+  after(() => client.end())
+  return client
+}
+
 async function pidOf(db: Pick<typeof pool, 'query'>): Promise<number> {
   return (await db.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid as number
 }
 
 test('a statement is asked in any form, with an answer by promise or by callback', async () => {
-  const client = new PatientClient({ connectionString: url, query_timeout: 5_000 })
-  await client.connect()
+  const client = await connected({ query_timeout: 5_000 })
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
   const before = timers()
   assert.deepEqual((await client.query('select 1 as n')).rows, [{ n: 1 }])
@@ -29,7 +38,6 @@ test('a statement is asked in any form, with an answer by promise or by callback
   assert.deepEqual(rows, [{ n: 4 }])
   await assert.rejects(client.query('select 1/0'), { code: '22012', stack: /client\.test\.ts/ })
   assert.equal(timers(), before, 'nothing is waited for any more')
-  await client.end()
 })
 
 describe('a statement that takes longer than it may', () => {
@@ -50,18 +58,43 @@ describe('a statement that takes longer than it may', () => {
   })
 
   test('is given up after the time of its connection, where it has none of its own', async () => {
-    const client = new PatientClient({ connectionString: url, query_timeout: 50 })
-    await client.connect()
+    const client = await connected({ query_timeout: 50 })
     await assert.rejects(client.query('select pg_sleep(0.3)'), isTimeOut)
-    assert.deepEqual((await client.query({ text: 'select pg_sleep(0.3), 1 as n', query_timeout: 60_000 })).rows.at(0)?.n, 1)
-    await client.end()
+    assert.equal((await client.query({ text: 'select pg_sleep(0.3), 1 as n', query_timeout: 60_000 })).rows[0].n, 1)
   })
 
-  test('answers nobody when its answer comes after all', async () => {
-    const client = new PatientClient({ connectionString: url })
-    await client.connect()
-    await assert.rejects(client.query(SLOW), isTimeOut)
+  test('answers once, and nobody when its answer comes after all', async () => {
+    const client = await connected({})
+    const told: unknown[] = []
+    const isTold = new Promise<void>((resolve) => {
+      client.query(SLOW, (error: Error | undefined) => {
+        told.push(error)
+        resolve()
+      })
+    })
+    await isTold
     assert.deepEqual((await client.query('select 2 as n')).rows, [{ n: 2 }])
-    await client.end()
+    assert.ok(told.length === 1 && isTimeOut(told[0]))
+  })
+
+  test('before it was asked is not asked any more', async () => {
+    await pool.query('create table written (mark text)')
+    const client = await connected({})
+    const before = client.query('select pg_sleep(0.3)')
+    await assert.rejects(client.query({ text: `insert into written values ('late')`, query_timeout: 50 }), isTimeOut)
+    await before
+    assert.deepEqual((await client.query('select * from written')).rows, [])
+  })
+
+  test('is given up after the time that the address has, too, unless it has its own', async () => {
+    const client = await connected({ connectionString: `${url}${url.includes('?') ? '&' : '?'}query_timeout=50` })
+    await assert.rejects(client.query('select pg_sleep(0.3)'), isTimeOut)
+    assert.equal((await client.query({ text: 'select pg_sleep(0.3), 1 as n', query_timeout: 60_000 })).rows[0].n, 1)
+  })
+
+  test('breaks a stream off', async () => {
+    await pool.query('create table streamed (mark text)')
+    const client = await connected({ query_timeout: 50 })
+    await assert.rejects(finished(client.query(copyFrom('copy streamed from stdin'))), isTimeOut)
   })
 })
