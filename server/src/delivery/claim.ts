@@ -209,9 +209,12 @@ export type Claimed = {
   expiresAt: Date
   /** And it is of a kind that is then not sent. */
   isOptedOut: boolean
-  /** Since that was first found, though it may have been sent before; 0 where it was not. */
+  /** Since that was first found after the last try that may have sent it; 0 where it was not. */
   heldBackForMs: number
 }
+
+/** What a message that is held back notes: if it was sent again since, another receipt is waited for. */
+export const TRIES = (attempts: string) => `'tries before: ' || (${attempts})`
 
 /** What is to be sent. Contents may be large, so they are read outside of the claim, which others wait for. */
 export async function readClaimed(db: Executor, entries: Entry[]): Promise<Map<string, Claimed>> {
@@ -236,7 +239,9 @@ async function readMonth(db: Executor, messages: string, entries: Entry[]): Prom
                where m.traffic = 'PROMOTION' and o.account_id = m.account_id and o.agent_id = m.agent_id and o.phone = m.recipient
              ) as o on true
              left join lateral (
-               select min(e.occurred_at) as since from ${eventsTable(messages)} e where o.opted_out and e.message_id = m.id and e.kind = 'held-back'
+               select min(e.occurred_at) as since from ${eventsTable(messages)} e, queue q
+               where o.opted_out and e.message_id = m.id and e.kind = 'held-back' and e.occurred_at <= now()
+                 and q.message_id = m.id and e.detail = ${TRIES('q.attempts - 1')}
              ) as held on true
              where m.id = any (${listed('$1::uuid[]')}::uuid[])`,
       values: [entries.map(({ messageId }) => messageId)],

@@ -4,6 +4,7 @@ import { FAILURE, MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { countReached, LISTED } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
+import { TRIES } from './claim.ts'
 import { describeFailure, FAILURES, type Failure } from './failures.ts'
 import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
 
@@ -121,7 +122,7 @@ const record = (messages: string) => `
     union all
     select message_id, account_id, 'attempt-failed', now(), null, detail, null, null from held where verdict = 'again' and attempts <= ${ATTEMPTS_NOTED}
     union all
-    select message_id, account_id, verdict, now(), null, null, null, null from held where verdict = 'held-back'
+    select message_id, account_id, verdict, now(), null, ${TRIES('attempts - 1')}, null, null from held where verdict = 'held-back'
     union all
     select message_id, account_id, verdict, now(), null, detail, null, null from held where verdict in ('revoke-asked', 'revoke-refused')
     on conflict do nothing

@@ -146,6 +146,10 @@ describe('one who opts out of what may have been handed over before', () => {
     return { sender, messageId, carrier }
   }
 
+  const twoMinutesPass = (messageId: string) =>
+    pool.query(`update message_events set occurred_at = occurred_at - interval '2 minutes' where message_id = $1 and kind = 'held-back'`, [
+      messageId,
+    ])
   const isDue = (messageId: string) => pool.query('update queue set due_at = now() where message_id = $1', [messageId])
 
   test('has it where the receipt comes within two minutes of that, and is not sent it again', async (t) => {
@@ -166,8 +170,7 @@ describe('one who opts out of what may have been handed over before', () => {
        select id, account_id, '{"sender":"Shop","mode":"AUTO","content":"Hi","multipart":false}', 1, 0, false from messages where id = $1`,
       [messageId],
     )
-    const sooner = `update message_events set occurred_at = occurred_at - interval '2 minutes' where message_id = $1 and kind = 'held-back'`
-    await pool.query(sooner, [messageId])
+    await twoMinutesPass(messageId)
     await isDue(messageId)
     await until('the network is asked to forget it', async () => (await stepsOf(pool, messageId)).includes('revoke-asked'))
     const { message, queue } = await readAll(pool, messageId)
@@ -176,6 +179,29 @@ describe('one who opts out of what may have been handed over before', () => {
     assert.deepEqual(tasks, [['revoke', messageId]])
     const { rows } = await pool.query('select awaits_revocation, due_at > now() as waits from sms_queue where message_id = $1', [messageId])
     assert.deepEqual(rows, [{ awaits_revocation: true, waits: true }])
+  })
+
+  test('has the two minutes anew where it was sent again meanwhile, and its sending could not be noted again', async (t) => {
+    const { sender, messageId, carrier } = await heldBack(t)
+    await twoMinutesPass(messageId)
+    await tell([wrote(sender, 'START', { agoMs: 2 })])
+    await pool.query('update queue set attempts = 2 where message_id = $1', [messageId])
+    await tell([wrote(sender, 'STOP', { agoMs: 1 })])
+    await isDue(messageId)
+    await until('it is held back again', async () => (await stepsOf(pool, messageId)).filter((kind) => kind === 'held-back').length === 2)
+    assert.deepEqual([await statusOf(pool, messageId), carrier.seen], ['ACCEPTED', []])
+  })
+
+  test('is held back for two minutes by a clock that was set back, too', async (t) => {
+    const { messageId } = await heldBack(t)
+    await pool.query(
+      `update message_events set occurred_at = occurred_at + interval '1 hour' where message_id = $1 and kind = 'held-back'`,
+      [messageId],
+    )
+    await isDue(messageId)
+    const dueInMs = async () => Date.parse((await readAll(pool, messageId)).queue.due_at) - Date.now()
+    await until('it is held back again', async () => (await stepsOf(pool, messageId)).filter((kind) => kind === 'held-back').length === 2)
+    assert.ok((await dueInMs()) <= 120_000, `${await dueInMs()}`)
   })
 
   test('is not failed before the two minutes are over, whoever takes it up', async (t) => {
