@@ -45,7 +45,7 @@ export function guardRoutes(app: FastifyInstance, guard: Guard): void {
 }
 
 async function check({ authenticate, limiter, policies }: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const address = countedAddress(request.ip)
+  const address = countedAddress(request.ip as string | undefined)
   // What an account is told is for it alone, and for now.
   reply.header('Cache-Control', 'no-store')
   if (request.routeOptions.config?.public) {

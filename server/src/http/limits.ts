@@ -27,9 +27,10 @@ export type Limiter = (policy: Policy, subject: string) => Promise<Verdict>
 
 /**
  * What the limits count as one address. Of IPv6 the first 64 bits: a single customer has all of the rest. IPv4 written as IPv6 is the same
- * address as without, and a port, which some proxies add, is not part of one. Whatever else a proxy may have passed on counts as one.
+ * address as without, and a port, which some proxies add, is not part of one. Whatever else a proxy may have passed on counts as one, and so do
+ * those who had broken their connection off when their request was read: the system no longer knows whose it was.
  */
-export function countedAddress(ip: string): string {
+export function countedAddress(ip = 'unknown'): string {
   // Almost every one, and in a fiftieth of the 4 µs that the rest takes.
   const short = ip.startsWith('::ffff:') ? ip.slice('::ffff:'.length) : ip
   if (isIPv4(short)) return short

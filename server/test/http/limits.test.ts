@@ -313,5 +313,6 @@ test('an address is counted once however it is written, and IPv6 by its first 64
   assert.equal(countedAddress('::ffff:c000:0201'), '192.0.2.1')
   assert.equal(countedAddress('192.0.2.1:51234'), '192.0.2.1')
   assert.equal(countedAddress('[2001:db8::1]:443'), '2001:db8:0:0::/64')
-  for (const junk of ['', 'unknown', 'x'.repeat(9_000), '192.0.2.999', '_hidden', 'a, b']) assert.equal(countedAddress(junk), 'unknown')
+  for (const junk of [undefined, '', 'unknown', 'x'.repeat(9_000), '192.0.2.999', '_hidden', 'a, b'])
+    assert.equal(countedAddress(junk), 'unknown')
 })

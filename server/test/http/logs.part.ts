@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
+import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { describeError, maskSecrets } from '../../src/http/log.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -20,6 +21,19 @@ describe('the log', () => {
     const line = JSON.parse(service.log().trim().split('\n').at(-1) as string)
     assert.deepEqual(Object.keys(line), ['level', 'time', 'requestId', 'method', 'route', 'status', 'ms', 'accountId', 'msg'])
     assert.deepEqual([line.method, line.route, line.status, line.accountId], ['PATCH', '/v1/agents/:agentId', 200, caller.accountId])
+  })
+
+  test('has no error of a caller who had broken the connection off when the request was read', async () => {
+    const { authorization } = await createCaller(pool)
+    const { hostname, port } = new URL(url)
+    for (let n = 0; n < 5; n++) {
+      const socket = connect(Number(port), hostname)
+      await once(socket, 'connect')
+      socket.write(`GET /v1/agents HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`)
+      socket.resetAndDestroy()
+    }
+    assert.equal((await call(`${url}/v1/agents`, { authorization })).status, 200)
+    assert.ok(!service.log().includes('a request failed'))
   })
 
   test('never holds a secret, a key, a number or a text, wherever they were put: neither do answers of errors nor metrics', async () => {
