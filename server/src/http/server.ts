@@ -37,7 +37,10 @@ export function createServer(config: Config, logger: Logger, timeouts: Timeouts 
     // Ours says so in the documented form.
     return503OnClosing: false,
     trustProxy: config.trustProxy.length > 0 ? config.trustProxy : false,
-    clientErrorHandler: answerBrokenRequest,
+    clientErrorHandler: (error, socket) => {
+      if (isUnused(error, socket)) keepIdle(socket, timeouts)
+      else answerBrokenRequest(error, socket)
+    },
     // Not setValidatorCompiler: Fastify forgets that in every scope that adds a schema. The type of the validator fits only its own.
     schemaController: { compilersFactory: { buildValidator: buildValidator as never, buildSerializer } },
     routerOptions: { maxParamLength: HEADER_LIMIT_BYTES },
@@ -48,6 +51,20 @@ export function createServer(config: Config, logger: Logger, timeouts: Timeouts 
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.server.on('connect', (_request, socket) => answerBrokenRequest(new Error('CONNECT'), socket as Socket))
   return app
+}
+
+/**
+ * Node counts the time for headers from the first moment of a connection. One that has not asked anything yet is as idle as one between two
+ * requests: clients open some in advance, and one that is told 408 just as it begins to ask takes that for the answer.
+ */
+function isUnused({ code }: NodeJS.ErrnoException, { bytesRead }: Socket): boolean {
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' && bytesRead === 0
+}
+
+/** For as long as any other. With its first byte, Node counts the time for headers anew. */
+function keepIdle(socket: Socket, { headersMs, keepAliveMs }: Timeouts): void {
+  if (keepAliveMs > headersMs) socket.setTimeout(keepAliveMs - headersMs)
+  else socket.destroy()
 }
 
 /**

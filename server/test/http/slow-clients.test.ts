@@ -53,6 +53,30 @@ describe('a slow client is cut off with 408 and holds nobody else up:', () => {
     assert.ok(answers.every((received) => received.startsWith('HTTP/1.1 408 ')))
   })
 
+  test('but not one that has asked nothing yet, as clients open in advance: it is as idle as one between two requests', async () => {
+    const patient = await startTestService({ HERALD_DATABASE_URL }, { timeouts: { headersMs: 400, requestMs: 800, keepAliveMs: 60_000 } })
+    const [unused, slow] = [rawConnection(patient.url), rawConnection(patient.url)]
+    slow.send('GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+    assert.equal(parseAnswer(await slow.ended).status, 408)
+    unused.send('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+    assert.equal(parseAnswer(await unused.ended).status, 200)
+  })
+
+  test('and not with a word, where it asks nothing for as long as an idle one is kept', async () => {
+    const timeouts = { headersMs: 400, requestMs: 800, keepAliveMs: 900 }
+    const patient = await startTestService({ HERALD_DATABASE_URL }, { timeouts })
+    for (const at of [patient.url, url]) assert.equal(await rawConnection(at).ended, '')
+  })
+
+  test('and one that begins to ask late has no more time for its headers than any other', async () => {
+    const patient = await startTestService({ HERALD_DATABASE_URL }, { timeouts: { headersMs: 400, requestMs: 800, keepAliveMs: 60_000 } })
+    const [unused, slow] = [rawConnection(patient.url), rawConnection(patient.url)]
+    slow.send('GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+    await slow.ended
+    unused.send('GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')
+    assert.equal(parseAnswer(await unused.ended).status, 408)
+  })
+
   test('an idle connection is closed after the keep-alive time', async () => {
     const connection = rawConnection(url)
     connection.send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
