@@ -8,6 +8,9 @@ import type { Failure } from './failures.ts'
 /** What is being sent at this moment is left to its outcome, and what has run out to its expiry. */
 export const NOT_UNDER_WAY = '(q.lease is null or q.due_at <= now()) and q.expires_at > now()'
 
+/** What an entry becomes whose message is to be taken back at once. */
+export const TO_REVOKE = `task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = now(), attempts = 0, lease = null`
+
 /**
  * A statement that gives messages up that wait to be sent: `$1` are their ids, `$2` is the sentence for callers. `because` joins the queue's
  * entry q with what is the reason, which may have gone since they were found. `fallBack` are the steps that say what becomes of their SMS.
@@ -37,7 +40,7 @@ export function giveUp(
   ), dropped as (
     delete from queue where message_id = any (array(select id from failed where attempts = 0))
   ), turned as (
-    update queue q set task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = now(), attempts = 0, lease = null
+    update queue q set ${TO_REVOKE}
     where q.message_id = any (array(select id from failed where attempts > 0))
   ), settled as (
     delete from expiries where message_id = any (array(select id from failed))

@@ -1,11 +1,12 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
 import { type Executor, lists } from '../db/pool.ts'
 import { FAILURE, MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
-import { mayBecome, PRIORITIES } from '../messages/states.ts'
+import { mayBecome } from '../messages/states.ts'
 import { countReached, LISTED } from '../reports/counters.ts'
 import { countMoves } from './campaigns/counts.ts'
 import { TRIES } from './claim.ts'
 import { describeFailure, FAILURES, type Failure } from './failures.ts'
+import { TO_REVOKE } from './give-up.ts'
 import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
 
 /** What came of a claimed entry. `detail`: the network's own words, where it had any. */
@@ -108,7 +109,7 @@ const record = (messages: string) => `
     returning ${MESSAGE_FACTS}, m.traffic, h.verdict, m.sent_at, m.failed_at, coalesce(m.failed_at, m.sent_at) as at, h.reason, h.description, h.detail,
       h.may_be_there as awaits_revocation, 'ACCEPTED' as was, m.status as became
   ), turned as (
-    update queue q set task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = now(), attempts = 0, lease = null
+    update queue q set ${TO_REVOKE}
     where q.message_id = any (array(select id from moved where awaits_revocation))
   ), ended as (
     delete from queue where message_id = any (array(select message_id from held where not stays and not may_be_there))

@@ -61,10 +61,13 @@ function isUnused({ code }: NodeJS.ErrnoException, { bytesRead }: Socket): boole
   return code === 'ERR_HTTP_REQUEST_TIMEOUT' && bytesRead === 0
 }
 
-/** For as long as any other. With its first byte, Node counts the time for headers anew. */
+/**
+ * For as long as any other. With its first byte, Node counts the time for headers anew. Not `socket.setTimeout`, which would go on counting
+ * while an answer waits for a slow reader.
+ */
 function keepIdle(socket: Socket, { headersMs, keepAliveMs }: Timeouts): void {
-  if (keepAliveMs > headersMs) socket.setTimeout(keepAliveMs - headersMs)
-  else socket.destroy()
+  const closeUnused = () => socket.bytesRead === 0 && socket.destroy()
+  setTimeout(closeUnused, Math.max(0, keepAliveMs - headersMs)).unref()
 }
 
 /**
