@@ -78,10 +78,12 @@ function authorityOf(text: string): string {
   return /^[a-z]+:\/\/([^/?#]*)/i.exec(text)?.[1] ?? ''
 }
 
-/** Characters that an address can't hold grow by being encoded. */
+/** Characters that an address can't hold grow by being encoded, to at least one character for each byte after the host. */
 function encodedLengthRules(text: string): Violation[] {
   // Longer as it is: the schema says so.
-  if (lengthOf(text) > URL_MAX_LENGTH || encodedUrl(text).length <= URL_MAX_LENGTH) return []
+  if (lengthOf(text) > URL_MAX_LENGTH) return []
+  const leastLength = Buffer.byteLength(text.slice('https://'.length + authorityOf(text).length))
+  if (leastLength <= URL_MAX_LENGTH && encodedUrl(text).length <= URL_MAX_LENGTH) return []
   return fault(`must have at most ${URL_MAX_LENGTH} characters once those that an address can't hold are encoded`)
 }
 

@@ -11,5 +11,9 @@ export function contactText(content: unknown, { name, organization, phoneNumbers
 
 /** In code points, as all limits are. */
 export function lengthOf(text: string): number {
-  return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0)
+  let pairs = 0
+  for (let index = 0; index < text.length; index += 1) {
+    if ((text.charCodeAt(index) & 0xfc00) === 0xd800 && (text.charCodeAt(index + 1) & 0xfc00) === 0xdc00) pairs += 1
+  }
+  return text.length - pairs
 }

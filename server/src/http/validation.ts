@@ -39,8 +39,11 @@ async function checkQuery(request: FastifyRequest): Promise<void> {
 /** Where not all can be named, what is wrong with a list as a whole comes before what is wrong with each of its items. */
 function mostTelling(violations: Violation[]): Violation[] {
   if (violations.length <= MAX_VIOLATIONS) return violations
-  const depth = ({ path }: Violation) => path.split('/').length
-  return violations.toSorted((a, b) => depth(a) - depth(b)).slice(0, MAX_VIOLATIONS)
+  const byDepth = Map.groupBy(violations, ({ path }) => path.split('/').length)
+  return [...byDepth.keys()]
+    .sort((a, b) => a - b)
+    .flatMap((depth) => byDepth.get(depth) ?? [])
+    .slice(0, MAX_VIOLATIONS)
 }
 
 /** Parts of a body whose faults have a code of their own. Where several are at fault, the first of these is the code. */
@@ -56,9 +59,13 @@ function codeFor(schema: TSchema, httpPart: string | undefined, violations: Viol
   // The one header that the API asks for, beside those that the guard judges.
   if (httpPart === 'headers') return 'RCS_IDEMPOTENCY_KEY_REQUIRED'
   if (httpPart !== 'body') return 'RCS_INVALID_REQUEST'
-  const fields = new Set(violations.map(({ path }) => path.split('/')[1]))
-  // Only of bodies that have such a part: elsewhere it is a field that nobody knows.
-  return CODES_BY_FIELD.find(([field]) => fields.has(field) && field in propertiesOf(schema))?.[1] ?? 'RCS_INVALID_REQUEST'
+  // Only of bodies that have such a part: elsewhere it is an unknown field.
+  const parts = CODES_BY_FIELD.filter(([field]) => field in propertiesOf(schema))
+  return parts.find(([field]) => violations.some(({ path }) => isWithin(path, field)))?.[1] ?? 'RCS_INVALID_REQUEST'
+}
+
+function isWithin(path: string, field: string): boolean {
+  return path.startsWith(field, 1) && (path.length === field.length + 1 || path[field.length + 1] === '/')
 }
 
 function propertiesOf(schema: TSchema): Record<string, { type?: string }> {

@@ -4,3 +4,10 @@ export function cpuMs(work: () => void): number {
   work()
   return process.cpuUsage(begun).user / 1_000
 }
+
+/** The same of work that waits: all that the process did meanwhile counts. */
+export async function cpuMsOf(work: () => Promise<void>): Promise<number> {
+  const begun = process.cpuUsage()
+  await work()
+  return process.cpuUsage(begun).user / 1_000
+}

@@ -1,0 +1,105 @@
+// Counts what a JSON text holds before anything parses it. Parsing costs 10 to 60 ms for 256 KiB of brackets or names; this scan costs a
+// fraction of a millisecond, and ends at the first limit that is passed.
+
+/** The deepest body that the API knows has nine levels. */
+const MAX_DEPTH = 32
+/** The largest body that the API knows, a carousel of ten cards with all their buttons, has 500 values. */
+const MAX_VALUES = 1_000
+/** The longest name that the API knows has 22 characters. Error paths repeat names, so names must not be long. */
+const MAX_NAME_LENGTH = 100
+// Each value has at most a name, two brackets, a colon and a comma. More marks than that are not JSON, or more values.
+const MAX_MARKS = 6 * MAX_VALUES
+// An escaped character takes six bytes, such as \u0041.
+const MAX_NAME_BYTES = 6 * MAX_NAME_LENGTH
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+// What a byte is, by a table: four comparisons for each byte took three times as long.
+const BLANK = 0
+const OTHER = 1
+const STRING = 2
+const COMMA = 3
+const COLON = 4
+const OPEN = 5
+const CLOSE = 6
+const KINDS = new Uint8Array(256).fill(OTHER).fill(BLANK, 0, 0x21)
+for (const [text, kind] of [
+  ['"', STRING],
+  [',', COMMA],
+  [':', COLON],
+  ['[{', OPEN],
+  [']}', CLOSE],
+] as const) {
+  for (const byte of Buffer.from(text)) KINDS[byte] = kind
+}
+
+const TOO_MANY = `The body holds more than ${MAX_VALUES} values.`
+const TOO_DEEP = `The body is nested deeper than ${MAX_DEPTH} levels.`
+const TOO_LONG = `The body has a property whose name is over ${MAX_NAME_LENGTH} characters long.`
+
+type Scan = { body: Buffer; at: number; values: number; depth: number; marks: number; nameStart: number }
+
+/**
+ * Says in a sentence which limit the body passes, or returns undefined. The body need not be valid JSON: what the scan lets through is for
+ * the parser, whose work these limits bound.
+ */
+export function structureProblem(body: Buffer): string | undefined {
+  const scan: Scan = { body, at: 0, values: 1, depth: 0, marks: 0, nameStart: 0 }
+  let before = BLANK
+  for (; scan.at < body.length; scan.at += 1) {
+    scan.at = nextMark(body, scan.at, before)
+    const kind = KINDS[body[scan.at] ?? 0] as number
+    // An empty container holds no value; any other one holds one more than it has commas.
+    if (before === OPEN && kind !== CLOSE) scan.values += 1
+    before = kind
+    const problem = kind <= OTHER ? undefined : visit(scan, kind)
+    if (problem !== undefined) return problem
+  }
+  return undefined
+}
+
+/** Skips blanks, and what is part of a number or word that has begun. */
+function nextMark(body: Buffer, from: number, before: number): number {
+  const skipped = before === OTHER ? OTHER : BLANK
+  let at = from
+  while (at < body.length && (KINDS[body[at] as number] as number) <= skipped) at += 1
+  return at
+}
+
+/** Takes a mark of JSON's syntax, and of a string all up to its closing quote. */
+function visit(scan: Scan, kind: number): string | undefined {
+  scan.marks += 1
+  if (kind === STRING) {
+    scan.nameStart = scan.at
+    scan.at = endOfString(scan.body, scan.at)
+  } else if (kind === COMMA) scan.values += 1
+  else if (kind === OPEN) scan.depth += 1
+  else if (kind === CLOSE) scan.depth -= 1
+  else if (isLongName(scan.body, scan.nameStart, scan.at)) return TOO_LONG
+  else scan.nameStart = scan.at
+  if (scan.depth > MAX_DEPTH) return TOO_DEEP
+  return scan.values > MAX_VALUES || scan.marks > MAX_MARKS ? TOO_MANY : undefined
+}
+
+/** Where the closing quote is, or the end of a body that has none. */
+function endOfString(body: Buffer, start: number): number {
+  let at = start + 1
+  while (at < body.length && body[at] !== QUOTE) at += body[at] === BACKSLASH ? 2 : 1
+  return at
+}
+
+/** `start` is where the last string began, `colon` where the colon behind it is. Almost every name is short enough in bytes. */
+function isLongName(body: Buffer, start: number, colon: number): boolean {
+  if (colon - start <= MAX_NAME_LENGTH) return false
+  const end = endOfString(body, start) + 1
+  const bytes = end - start - 2
+  if (bytes <= MAX_NAME_LENGTH) return false
+  if (bytes > MAX_NAME_BYTES) return true
+  try {
+    return (JSON.parse(body.toString('utf8', start, end)) as string).length > MAX_NAME_LENGTH
+  } catch {
+    // Not a valid string: the parser says so.
+    return false
+  }
+}
