@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { createAuthenticator } from './accounts/authenticate.ts'
@@ -11,11 +11,13 @@ import { CONTENT_SCHEMAS } from './content/content.ts'
 import type { Pool } from './db/pool.ts'
 import { eventRoutes } from './events/routes.ts'
 import { describeWebhooks, EVENTS_TAG, WEBHOOK_HEADERS } from './events/schemas.ts'
+import { createBodyBudget, limitBodies } from './http/body-budget.ts'
 import { serveDocs } from './http/docs.ts'
 import { answerErrors, missingHost, unavailable } from './http/error-answers.ts'
 import { createPolicies, guardRoutes } from './http/guard.ts'
 import { serveHealth } from './http/health.ts'
 import { acceptJsonOnly } from './http/json-body.ts'
+import { countedAddress } from './http/limits.ts'
 import { createDatabaseLimiter } from './http/limits-database.ts'
 import { createMemoryLimiter } from './http/limits-memory.ts'
 import { logRequest } from './http/log.ts'
@@ -23,6 +25,7 @@ import { createMetrics, type Metrics, serveMetrics } from './http/metrics.ts'
 import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
 import { createServer, listeningUrl, type Timeouts } from './http/server.ts'
+import { createUnreadWatch, type UnreadLimits, type UnreadWatch } from './http/unread.ts'
 import { checkQueryFirst } from './http/validation.ts'
 import { linkRoutes } from './links/routes.ts'
 import { messageRoutes } from './messages/routes.ts'
@@ -37,6 +40,8 @@ import { TEMPLATES_TAG } from './templates/schemas.ts'
 
 export type App = {
   fastify: FastifyInstance
+  /** Where networks send their events, if that has a listener of its own. */
+  carrierWebhooks: FastifyInstance | undefined
   metrics: Metrics
   /** From now on every answer is 503; requests under way are finished. */
   drain: () => void
@@ -48,34 +53,28 @@ export type AppOptions = {
   /** Where networks send their events. */
   webhook?: WebhookOptions
   timeouts?: Timeouts
+  unreadLimits?: UnreadLimits
 }
 
 export async function buildApp(config: Config, pool: Pool, logger: Logger, options: AppOptions = {}): Promise<App> {
-  const { roles = ROLES, webhook, timeouts } = options
-  let stopping = false
-  const app = createServer(config, logger, timeouts)
+  const { roles = ROLES, webhook } = options
   const metrics = createMetrics(pool)
-  metrics.countRequests(app)
-
-  // Without a promise, as all hooks that every request passes: each would cost another turn of the loop.
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.header('X-Request-Id', request.id)
-    if (stopping && request.url !== '/healthz' && request.url !== '/readyz') done(unavailable('The service is shutting down.'))
-    else if (request.headers.host === undefined && request.raw.httpVersion === '1.1') done(missingHost())
-    else done()
-  })
-  // Otherwise a connection that has just been served would be kept open for the next request, and the stop would wait for it.
-  app.addHook('onSend', (_request, reply, _payload, done) => {
-    if (stopping) reply.header('Connection', 'close')
-    done()
-  })
-  app.addHook('onResponse', (request, reply, done) => {
-    logRequest(request, reply)
-    done()
-  })
-  answerErrors(app)
-  answerUnknownRoutes(app)
-  acceptJsonOnly(app)
+  const unread = createUnreadWatch(logger, options.unreadLimits)
+  const bodies = createBodyBudget()
+  let isStopping = false
+  function newServer(): FastifyInstance {
+    const server = createServer(config, logger, options.timeouts)
+    addCommonHooks(server, () => isStopping)
+    metrics.countRequests(server)
+    unread.watch(server)
+    answerErrors(server)
+    answerUnknownRoutes(server)
+    limitBodies(server, bodies)
+    acceptJsonOnly(server)
+    return server
+  }
+  const app = newServer()
+  app.addHook('onClose', async () => unread.stop())
   checkQueryFirst(app)
   await describeApi(app, {
     version: packageJson.version,
@@ -84,23 +83,50 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
     parameters: WEBHOOK_HEADERS,
   })
 
-  serveHealth(app, pool, () => stopping)
+  serveHealth(app, pool, () => isStopping)
   serveDocs(app)
   if (config.metricsAddress === undefined) serveMetrics(app, metrics)
-  if (webhook !== undefined) await app.register(googleRbmWebhook, webhook)
-  if (roles.includes('api')) await app.register(linkRoutes, { pool })
-  if (roles.includes('api')) await app.register((v1) => addApiRoutes(v1, config, pool, () => shortLinksAt(config, app)), { prefix: '/v1' })
+  const carrierWebhooks = webhook !== undefined && config.carrierWebhookPort !== undefined ? newServer() : undefined
+  if (webhook !== undefined) await (carrierWebhooks ?? app).register(googleRbmWebhook, { ...webhook, addressOf })
+  if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
+  if (roles.includes('api')) {
+    const routes = { config, pool, unread, publicUrl: () => shortLinksAt(config, app) }
+    await app.register((v1) => addApiRoutes(v1, routes), { prefix: '/v1' })
+  }
   await app.ready()
+  await carrierWebhooks?.ready()
   return {
     fastify: app,
+    carrierWebhooks,
     metrics,
     drain: () => {
-      stopping = true
+      isStopping = true
     },
   }
 }
 
-async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool, publicUrl: () => string | undefined): Promise<void> {
+/** Without promises, as all hooks that every request passes: each promise would cost another turn of the event loop. */
+function addCommonHooks(server: FastifyInstance, isStopping: () => boolean): void {
+  server.addHook('onRequest', (request, reply, done) => {
+    reply.header('X-Request-Id', request.id)
+    if (isStopping() && request.url !== '/healthz' && request.url !== '/readyz') done(unavailable('The service is shutting down.'))
+    else if (request.headers.host === undefined && request.raw.httpVersion === '1.1') done(missingHost())
+    else done()
+  })
+  // Otherwise a connection that has just been served would be kept open for the next request, and the stop would wait for it.
+  server.addHook('onSend', (_request, reply, _payload, done) => {
+    if (isStopping()) reply.header('Connection', 'close')
+    done()
+  })
+  server.addHook('onResponse', (request, reply, done) => {
+    logRequest(request, reply)
+    done()
+  })
+}
+
+type ApiRoutes = { config: Config; pool: Pool; unread: UnreadWatch; publicUrl: () => string | undefined }
+
+async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, publicUrl }: ApiRoutes): Promise<void> {
   let limiter = createMemoryLimiter()
   if (config.limits.store === 'database') {
     const shared = createDatabaseLimiter(pool)
@@ -118,8 +144,12 @@ async function addApiRoutes(v1: FastifyInstance, config: Config, pool: Pool, pub
   await v1.register(messageRoutes, { pool, publicUrl })
   await v1.register(campaignRoutes, { pool, publicUrl })
   await v1.register(reportRoutes, { pool })
-  await v1.register(exportRoutes, { pool })
+  await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })
   await v1.register(eventRoutes, { pool })
+}
+
+function addressOf(request: FastifyRequest): string {
+  return countedAddress(request.ip as string | undefined)
 }
 
 /** With real networks nobody could follow a link to where this process happens to listen. */

@@ -20,6 +20,8 @@ export type Config = {
   /** Undefined: /metrics is served beside the API. */
   metricsAddress: { host: string; port: number } | undefined
   publicUrl: string | undefined
+  /** Undefined: carriers' webhooks are served beside the API. */
+  carrierWebhookPort: number | undefined
   carriersFile: string | undefined
   simulatorDelayMs: number
   webhookAllowPrivate: boolean
@@ -157,6 +159,7 @@ export function loadConfig(env: Environment): Config {
     trustProxy: read('HERALD_TRUST_PROXY', networks, []),
     metricsAddress: read('HERALD_METRICS_ADDRESS', hostAndPort, undefined),
     publicUrl: read('HERALD_PUBLIC_URL', publicAddress, undefined),
+    carrierWebhookPort: read('HERALD_CARRIER_WEBHOOK_PORT', integer(0, 65535), undefined),
     carriersFile: read('HERALD_CARRIERS', filePath, undefined),
     simulatorDelayMs: read('HERALD_SIMULATOR_DELAY_MS', integer(0, 3_600_000), 500),
     webhookAllowPrivate: read('HERALD_WEBHOOK_ALLOW_PRIVATE', boolean, false),

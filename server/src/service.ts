@@ -15,6 +15,7 @@ import { answerErrors, newRequestId } from './http/error-answers.ts'
 import { serveMetrics } from './http/metrics.ts'
 import { answerUnknownRoutes } from './http/routes.ts'
 import { listeningUrl, type Timeouts } from './http/server.ts'
+import type { UnreadLimits } from './http/unread.ts'
 import { ROLES, type Role } from './roles.ts'
 import { createWebhookMetrics } from './webhooks/metrics.ts'
 import { startWebhooks } from './webhooks/webhooks.ts'
@@ -22,6 +23,8 @@ import { startWebhooks } from './webhooks/webhooks.ts'
 export type Service = {
   /** Where it listens, such as http://127.0.0.1:8080. */
   url: string
+  /** Where carriers' webhooks are served: the same, unless they have a port of their own. */
+  carrierWebhookUrl: string
   database: Database
   /** Finishes the requests under way, then closes everything; what has not ended by the deadline is cut off. */
   stop: () => Promise<void>
@@ -41,6 +44,7 @@ export type ServiceOptions = {
   /** What has to be there before anybody is let in: whoever finds /readyz willing finds it done. */
   beforeListening?: (pool: Pool) => Promise<void>
   timeouts?: Timeouts
+  unreadLimits?: UnreadLimits
 }
 
 export async function startService(config: Config, logger: Logger, options: ServiceOptions = {}): Promise<Service> {
@@ -72,6 +76,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
     closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))
     await options.beforeListening?.(database.pool)
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
+    const carrierWebhookUrl = await listenForCarriers(app, config, url)
     if (roles.includes('delivery')) {
       // Before the networks are opened: from then on nothing may fail before there is somebody to close them, or the process neither works nor ends.
       const links = { key: await installationSecret(database.pool, 'links'), publicUrl: config.publicUrl ?? url }
@@ -84,7 +89,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
       const metrics = createWebhookMetrics(app.metrics.registry)
       workers.push(startWebhooks({ pool: database.pool, logger, metrics, allowPrivate: config.webhookAllowPrivate }).stop)
     }
-    return { url, database, stop: () => closeAll(closers) }
+    return { url, carrierWebhookUrl, database, stop: () => closeAll(closers) }
   } catch (error) {
     await closeAll(closers)
     throw error
@@ -122,9 +127,15 @@ async function listen(server: App['fastify'], { host, port }: { host: string; po
   return listeningUrl(server)
 }
 
-async function closeApp({ fastify: server, drain }: App): Promise<void> {
+async function listenForCarriers({ carrierWebhooks }: App, { host, carrierWebhookPort: port }: Config, apiUrl: string): Promise<string> {
+  if (carrierWebhooks === undefined || port === undefined) return apiUrl
+  return await listen(carrierWebhooks, { host, port }, 'HERALD_HOST and HERALD_CARRIER_WEBHOOK_PORT')
+}
+
+async function closeApp({ fastify: server, carrierWebhooks, drain }: App): Promise<void> {
   drain()
-  const deadline = setTimeout(() => server.server.closeAllConnections(), DRAIN_MS)
-  await server.close()
+  const servers = carrierWebhooks === undefined ? [server] : [server, carrierWebhooks]
+  const deadline = setTimeout(() => servers.map((each) => each.server.closeAllConnections()), DRAIN_MS)
+  await Promise.all(servers.map((each) => each.close()))
   clearTimeout(deadline)
 }

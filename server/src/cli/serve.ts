@@ -75,7 +75,7 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
     await simulator()?.stop()
   }
   try {
-    await simulator()?.tellWhere(reachableHere(service.url))
+    await simulator()?.tellWhere(reachableHere(service.carrierWebhookUrl))
     greet(config, { url: reachableHere(service.url), roles, isNew, simulator: simulator() })
     return { ...service, stop }
   } catch (error) {

@@ -1,5 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
+import { withinPageBytes } from '../http/paging.ts'
 
 /** An event as the log has it. Its data is the text that was stored: nothing reads it on its way out. */
 export type LoggedEvent = { eventId: string; kind: string; occurredAt: Date; data: string }
@@ -21,17 +22,17 @@ export type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: bool
  */
 export async function readFeed(db: Executor, accountId: number, { after, limit }: { after?: string; limit: number }): Promise<FeedPage> {
   const place = after === undefined ? BEGINNING : decodeCursor(after)
-  const { rows } = await db.query<{ isThere: boolean; position: number | null } & LoggedEvent>({
+  const { rows } = await db.query<{ isThere: boolean; position: number | null; found: number; bytesBefore: number | null } & LoggedEvent>({
     name: 'read-feed',
     text: READ_FEED,
     values: [accountId, place.position, limit + 1, place.mark],
   })
   if (!rows[0]?.isThere) throw invalidCursor('is of a place that the events do not have; begin again without it')
-  const found = rows.flatMap(({ isThere, position, ...event }) => (position === null ? [] : [{ position, event }]))
-  const items = found.slice(0, limit)
+  const read = rows.flatMap(({ isThere, position, found, bytesBefore, ...event }) => (position === null ? [] : [{ position, event }]))
+  const items = read.slice(0, limit)
   const last = items.at(-1)
   const next = last === undefined ? place : { position: last.position, mark: last.event.eventId.slice(-MARK_LENGTH) }
-  return { items: items.map(({ event }) => event), nextCursor: encodeCursor(next), hasMore: found.length > limit }
+  return { items: items.map(({ event }) => event), nextCursor: encodeCursor(next), hasMore: (rows[0]?.found ?? 0) > items.length }
 }
 
 /** A place in the log: a position, and how the id of the event there ends. */
@@ -50,7 +51,10 @@ export const READ_FEED = `
       (select last_value >= $2 from event_positions) and not exists (select from events where account_id = $1 and position < $2)
     ) as "isThere", page.*
   from (values (1)) as always left join lateral (
-    select e.position, ${LOGGED_EVENT} from events e where e.account_id = $1 and e.position > $2 order by e.position limit $3
+    ${withinPageBytes(
+      `select e.position, ${LOGGED_EVENT} from events e where e.account_id = $1 and e.position > $2 order by e.position limit $3`,
+      'octet_length(data)',
+    )}
   ) as page on true
   order by page.position`
 

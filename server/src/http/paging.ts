@@ -6,6 +6,9 @@ import type { Rule } from '../validation.ts'
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 200
 
+/** A page ends early once its items have this many bytes, but has at least one: 200 of the largest templates would be 50 MB in one response. */
+export const PAGE_MAX_BYTES = 1024 * 1024
+
 /** How a field that a list can be sorted by stands in the database, and what a cursor may hold for it. */
 export type SortField = {
   column: string
@@ -33,6 +36,17 @@ export type Page = {
   /** `found`: how many there were, where not all of them were read. */
   answer: <Item extends Record<string, unknown>>(rows: Item[], found?: number) => { items: Item[]; nextCursor: string | null }
 }
+
+/**
+ * Cuts the rows of a statement to PAGE_MAX_BYTES, in SQL, so that what is cut is never sent. `size` is the size of a row; `found` says how many
+ * rows there were.
+ */
+export const withinPageBytes = (statement: string, size: string) => `
+  select * from (
+    select page.*, count(*) over () as found, sum(${size}) over (rows between unbounded preceding and 1 preceding) as "bytesBefore"
+    from (${statement}) as page
+  ) as sized
+  where coalesce("bytesBefore", 0) < ${PAGE_MAX_BYTES}`
 
 /** The query parameters of a list: `limit`, `cursor`, `sort`, and the filters of its own. */
 export function listQuery<Name extends string, Filters extends TProperties>(

@@ -1,43 +1,73 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isbot } from 'isbot'
 import { encodedUrl } from '../content/urls.ts'
 import type { Pool } from '../db/pool.ts'
+import type { Policy, Verdict } from '../http/limits.ts'
+import { createMemoryLimiter } from '../http/limits-memory.ts'
 import { isShortCode, SHORT_PATH } from './codes.ts'
 import { visitLink } from './links.ts'
 
 // Every visit is asked for anew, none is passed on to where it leads, and none belongs into a search engine: the code is the recipient's.
 const HEADERS = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Robots-Tag': 'noindex' }
 
-// For people, who have come here from an SMS. The same for a code that is not there and for what can't be one.
-const NOT_FOUND_PAGE = `<!doctype html>
+// For people, who have come here from an SMS. The same for an unknown code and for a text that can't be a code.
+const NOT_FOUND_PAGE = page(
+  'Link not found',
+  'This link leads nowhere',
+  'It may have been cut short, or it is too old. Please open it from the message once more, or ask the sender.',
+)
+const TOO_MANY_PAGE = page('Too many requests', 'Please try again in a minute', 'Too many links were opened from your network just now.')
+
+function page(title: string, heading: string, text: string): string {
+  return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Link not found</title>
+<title>${title}</title>
 </head>
 <body>
-<h1>This link leads nowhere</h1>
-<p>It may have been cut short, or it is too old. Please open it from the message once more, or ask whoever sent it to you.</p>
+<h1>${heading}</h1>
+<p>${text}</p>
 </body>
 </html>
 `
+}
+
+type LinkOptions = { pool: Pool; addressOf: (request: FastifyRequest) => string }
+
+// By address, on each node. Many phones of a mobile network share an address, so a known code is never refused for wrong guesses of others.
+const VISITS: Policy = { name: 'links', quota: 100, windowMs: 1_000 }
+const MISSES: Policy = { name: 'unknown-links', quota: 30, windowMs: 60_000 }
 
 /**
  * `GET /l/{code}`: leads from the short link in an SMS to where the sender wanted. Not part of the API: it takes no credentials, and nothing
  * of the request but its code decides where it leads.
  */
-export async function linkRoutes(app: FastifyInstance, { pool }: { pool: Pool }): Promise<void> {
+export async function linkRoutes(app: FastifyInstance, { pool, addressOf }: LinkOptions): Promise<void> {
+  const limiter = createMemoryLimiter()
   // Fastify answers HEAD by the same handler.
   app.get(`${SHORT_PATH}:code`, { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
     const { code } = request.params as { code: string }
+    const address = addressOf(request)
+    reply.headers(HEADERS)
+    const visit = await limiter(VISITS, address)
+    if (!visit.allowed) return await refuse(reply, visit)
     const url = isShortCode(code) ? await visitLink(pool, code, isRobot(request)) : undefined
     const location = url === undefined ? undefined : locationOf(url)
-    reply.headers(HEADERS)
     if (location !== undefined) return await reply.code(302).header('Location', location).send()
-    reply.headers({ 'Content-Security-Policy': "default-src 'none'", 'X-Content-Type-Options': 'nosniff' })
-    return await reply.code(404).type('text/html; charset=utf-8').send(NOT_FOUND_PAGE)
+    const miss = await limiter(MISSES, address)
+    return await (miss.allowed ? sendPage(reply, 404, NOT_FOUND_PAGE) : refuse(reply, miss))
   })
+}
+
+async function refuse(reply: FastifyReply, { resetMs }: Verdict): Promise<FastifyReply> {
+  return await sendPage(reply.header('Retry-After', String(Math.max(1, Math.ceil(resetMs / 1_000)))), 429, TOO_MANY_PAGE)
+}
+
+async function sendPage(reply: FastifyReply, status: number, page: string): Promise<FastifyReply> {
+  reply.headers({ 'Content-Security-Policy': "default-src 'none'", 'X-Content-Type-Options': 'nosniff' })
+  return await reply.code(status).type('text/html; charset=utf-8').send(page)
 }
 
 /** As a header can say it: in ASCII, so without line breaks. Only links of the web are shortened; should another kind get in, it leads nowhere. */

@@ -1,5 +1,5 @@
 import { type Pool, transaction } from '../db/pool.ts'
-import { type ListDefinition, type Page, type PageQuery, readPage } from '../http/paging.ts'
+import { type ListDefinition, type Page, type PageQuery, readPage, withinPageBytes } from '../http/paging.ts'
 import type { Action } from '../replies/actions.ts'
 import { type CampaignKey, requireCampaign } from './campaign.ts'
 import { daysOf, idsOf, type Range } from './range.ts'
@@ -55,8 +55,8 @@ export const ACTION_LIST: ListDefinition<'occurredAt' | 'recipient' | 'action' |
   defaultSort: '-occurredAt',
 }
 
-/** The rows that a list is of. By time, they have an index on `at`, or their ids are in its order. */
-type Source = { select: string; columns: string; from: string; id: string; at: string }
+/** The rows that a list is of. By time, they have an index on `at`, or their ids are in its order. `size`: where rows can be large, their bytes. */
+type Source = { select: string; columns: string; from: string; id: string; at: string; size?: string }
 
 const EVENTS: Source = {
   select: `message_id as "messageId", recipient, occurred_at as "occurredAt", reason`,
@@ -78,6 +78,8 @@ const ACTIONS: Source = {
   from: 'recipient_actions',
   id: 'id',
   at: 'occurred_at',
+  // What people write has no length that this service sets.
+  size: `coalesce(octet_length(text), 0) + coalesce(octet_length(payload), 0) + coalesce(octet_length(url), 0)`,
 }
 
 /** The ids of messages are in the order in which they were accepted. */
@@ -107,15 +109,17 @@ async function listAccepted(db: Pool, accountId: number, campaignId: string, { s
   return page.answer(await readRows<ReachedRecipient>(db, { ...ACCEPTED, accountId, campaign: within }, byId, page))
 }
 
+type SizedAction = ActionDetail & { actionId: string; found: number; bytesBefore: number | null }
+
 /** What the recipients of a campaign did. */
 export async function listActions(db: Pool, accountId: number, campaignId: string, query: ListQuery) {
   const page = readPage(ACTION_LIST, ownPage(query, campaignId, 'actions'), FIRST_OF_PAGE)
   const campaign = await requireCampaign(db, accountId, campaignId)
   // They have ids of their own, of the time at which they were taken up: that is never before it was done, and goes on long after the campaign.
   const within = { ...campaign, firstId: later(idsOf(query)[0], campaign.firstId), endId: campaign.nowId }
-  const rows = await readRows<ActionDetail & { actionId: string }>(db, { ...ACTIONS, accountId, campaign: within }, query, page)
-  const { items, nextCursor } = page.answer(rows)
-  return { items: items.map(({ actionId, ...item }): ActionDetail => item), nextCursor }
+  const rows = await readRows<SizedAction>(db, { ...ACTIONS, accountId, campaign: within }, query, page)
+  const { items, nextCursor } = page.answer(rows, rows[0]?.found)
+  return { items: items.map(({ actionId, found, bytesBefore, ...item }): ActionDetail => item), nextCursor }
 }
 
 /** A cursor is of its campaign and list, too. One that is not right is told before the campaign is looked for. */
@@ -140,8 +144,10 @@ async function readRows<Row extends object>(db: Pool, wanted: Wanted, query: Lis
   const { accountId, campaign, kind } = wanted
   const ofList = [campaign.id, accountId, campaign.firstId, campaign.endId, ...daysOf(query), page.fetch]
   const values = [...ofList, ...(kind === undefined ? [] : [kind]), ...page.values]
-  if (/^-?(recipient|action)$/.test(query.sort ?? '')) return await readByDay(db, byDay(wanted, page), values)
-  return (await db.query<Row>(byTime(wanted, page), values)).rows
+  const isByTime = !/^-?(recipient|action)$/.test(query.sort ?? '')
+  const rows = isByTime ? byTime(wanted, page) : byDay(wanted, page)
+  const statement = wanted.size === undefined ? rows : withinPageBytes(rows, wanted.size)
+  return isByTime ? (await db.query<Row>(statement, values)).rows : await readByDay(db, statement, values)
 }
 
 /**

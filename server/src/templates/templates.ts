@@ -3,7 +3,7 @@ import type { MessageContent } from '../content/content.ts'
 import { templateReferences } from '../content/references.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { ApiError, type Violation } from '../errors.ts'
-import { type ListDefinition, type PageQuery, readPage } from '../http/paging.ts'
+import { type ListDefinition, PAGE_MAX_BYTES, type PageQuery, readPage } from '../http/paging.ts'
 
 export const TEMPLATE_STATUSES = ['DRAFT', 'APPROVED'] as const
 export type TemplateStatus = (typeof TEMPLATE_STATUSES)[number]
@@ -29,9 +29,6 @@ export const TEMPLATE_LIST: ListDefinition<'createdAt' | 'name' | 'id'> = {
 function toTemplate({ id, name, description, ...row }: TemplateRow): Template {
   return { id, name, ...(description !== null && { description }), ...row }
 }
-
-// A page ends early once its contents have this many bytes: 200 of the largest would be 50 MB for one answer.
-const PAGE_MAX_BYTES = 4 * 1024 * 1024
 
 /** The page is found by the templates alone; contents, which may be large and many, are read for its own templates only. */
 export async function listTemplates(db: Executor, accountId: number, query: PageQuery & TemplateFilters) {

@@ -25,7 +25,8 @@ const app = createServer(loadConfig({}), logger)
 app.addHook('onResponse', async (asked, reply) => logRequest(asked, reply))
 answerErrors(app)
 answerUnknownRoutes(app)
-await app.register(linkRoutes, { pool })
+let visitor = '192.0.2.1'
+await app.register(linkRoutes, { pool, addressOf: () => visitor })
 const base = await app.listen({ host: '127.0.0.1', port: 0 })
 after(() => app.close())
 
@@ -281,6 +282,30 @@ describe('what is no short link', () => {
     const post = await visit('/l/unknown', PERSON, 'POST')
     assert.deepEqual([post.status, post.headers.allow], [405, 'GET, HEAD'])
   })
+})
+
+test('an address that tries too many unknown codes is refused for them, and still led on by a known code', async () => {
+  visitor = '192.0.2.7'
+  const { code, url } = await newLink()
+  const unknown = () => visit(`/l/${shortCode(key, randomUUID(), 0, 0)}`)
+  for (let tried = 0; tried < 30; tried += 1) assert.equal((await unknown()).status, 404)
+  const refused = await unknown()
+  assert.deepEqual([refused.status, refused.headers['content-type']], [429, 'text/html; charset=utf-8'])
+  assert.ok(Number(refused.headers['retry-after']) > 0)
+  const known = await visit(`/l/${code}`)
+  assert.deepEqual([known.status, known.headers.location], [302, url])
+  visitor = '192.0.2.8'
+  assert.equal((await unknown()).status, 404, 'another address is not affected')
+})
+
+test('an address gets at most 100 visits in a second', async () => {
+  visitor = '192.0.2.9'
+  const { code } = await newLink()
+  const visits = await Promise.all(Array.from({ length: 150 }, () => visit(`/l/${code}`)))
+  const led = visits.filter(({ status }) => status === 302).length
+  assert.ok(led >= 100 && led < 150, `${led} were led on`)
+  assert.ok(visits.every(({ status }) => status === 302 || status === 429))
+  visitor = '192.0.2.1'
 })
 
 test('the log has every visit, and neither a code nor an address', async () => {

@@ -1,9 +1,11 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
+import { structureProblem } from '../../json-structure.ts'
 import type { OnEvents } from '../carrier.ts'
-import { fieldsOf } from '../json.ts'
+import { fieldsOf, parseJson } from '../json.ts'
 import { eventOf } from './events.ts'
+import { createFailureGate, type FailureGate } from './failure-gate.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
 export type WebhookOptions = {
@@ -12,32 +14,59 @@ export type WebhookOptions = {
   onEvents: OnEvents
 }
 
-// More than an event can have: one that is refused comes back for seven days.
-const BODY_LIMIT_BYTES = 1024 * 1024
+type Options = WebhookOptions & { addressOf: (request: FastifyRequest) => string }
+
+// A set-up challenge, which has no signature, has some 100 bytes.
+const UNSIGNED_LIMIT_BYTES = 4 * 1024
+// A SHA-512 in base64.
+const SIGNATURE = /^[A-Za-z0-9+/]{86}==$/
 
 export function webhookPath(carrier: string): string {
   return `/carriers/${carrier}/webhook`
 }
 
-/** `POST /carriers/{name}/webhook`: where Google sends its events. Not part of the API: it takes no credentials, and proves itself by its signature. */
-export async function googleRbmWebhook(app: FastifyInstance, { carriers, postbackKey, onEvents }: WebhookOptions): Promise<void> {
+/**
+ * `POST /carriers/{name}/webhook`: where Google sends its events. It takes no credentials; a signature proves each event. Requests are refused
+ * in order of cost: carrier, earlier failures of the address, size, structure, then parsing and the signature.
+ */
+export async function googleRbmWebhook(app: FastifyInstance, options: Options): Promise<void> {
+  const { carriers, postbackKey, onEvents, addressOf } = options
   const tokens = new Map(carriers.map(({ name, webhookToken }) => [name, webhookToken]))
-  acceptAnyJson(app)
-  app.post(webhookPath(':carrier'), { schema: { hide: true }, bodyLimit: BODY_LIMIT_BYTES }, async (request, reply) => {
-    const { carrier } = request.params as { carrier: string }
-    const token = tokens.get(carrier)
-    if (token === undefined) throw new ApiError('RCS_ROUTE_NOT_FOUND')
+  const gate = createFailureGate()
+  acceptEnvelopes(app)
+  app.addHook('onRequest', (request, _reply, done) => {
+    done(tokens.has(carrierOf(request)) ? repeatedFailures(gate, addressOf(request)) : new ApiError('RCS_ROUTE_NOT_FOUND'))
+  })
+  app.addHook('onResponse', (request, { statusCode }, done) => {
+    if (statusCode === 200) gate.note(addressOf(request), 'proved')
+    else if ([400, 401, 413, 415].includes(statusCode)) gate.note(addressOf(request), 'failed')
+    done()
+  })
+  app.post(webhookPath(':carrier'), { schema: { hide: true } }, async (request, reply) => {
+    const carrier = carrierOf(request)
+    const token = tokens.get(carrier) as string
     const body = fieldsOf(request.body)
     if (body.message === undefined) {
       const secret = answerToChallenge(body, token)
       return await reply.type('text/plain; charset=utf-8').header('X-Content-Type-Options', 'nosniff').send(secret)
     }
-    const data = signedData(body, request, token)
-    const event = eventOf(carrier, data, postbackKey)
+    const event = eventOf(carrier, signedData(body, request, token), postbackKey)
     if (event.kind === 'unknown') request.log.warn({ carrier, reason: event.description }, 'an event that changes nothing')
     await onEvents([event])
     return await reply.code(200).send()
   })
+}
+
+function carrierOf({ params }: FastifyRequest): string {
+  return (params as { carrier: string }).carrier
+}
+
+function repeatedFailures(gate: FailureGate, address: string): ApiError | undefined {
+  const refusedForMs = gate.refusedForMs(address)
+  if (refusedForMs === 0) return undefined
+  const seconds = Math.ceil(refusedForMs / 1_000)
+  const reason = `Too many requests from this address had no valid signature; try again in ${seconds} s.`
+  return new ApiError('RCS_RATE_LIMITED', { headers: { 'Retry-After': String(seconds) }, details: [{ path: '', reason }] })
 }
 
 /** Google proves at the set-up that it knows the token, and we that we do: by saying back what it said. */
@@ -47,15 +76,21 @@ function answerToChallenge({ clientToken, secret }: Record<string, unknown>, tok
   return secret
 }
 
-/** Signed is what the base64 text stands for, not the body of the request. */
-function signedData({ message }: Record<string, unknown>, { headers }: FastifyRequest, token: string): Buffer {
+/** The signature is over the bytes that the base64 text stands for, not over the body of the request. */
+function signedData({ message }: Record<string, unknown>, request: FastifyRequest, token: string): Buffer {
   const { data } = fieldsOf(message)
   if (typeof data !== 'string') throw malformed('/message/data must be a base64 text')
+  const signature = signatureOf(request)
+  if (signature === undefined) throw refused('X-Goog-Signature is missing or wrong')
   const bytes = Buffer.from(data, 'base64')
   const expected = createHmac('sha512', token).update(bytes).digest()
-  const signature = Buffer.from(String(headers['x-goog-signature']), 'base64')
-  if (signature.length !== expected.length || !timingSafeEqual(signature, expected)) throw refused('X-Goog-Signature is missing or wrong')
+  if (!timingSafeEqual(signature, expected)) throw refused('X-Goog-Signature is missing or wrong')
   return bytes
+}
+
+function signatureOf({ headers }: FastifyRequest): Buffer | undefined {
+  const text = String(headers['x-goog-signature'])
+  return SIGNATURE.test(text) ? Buffer.from(text, 'base64') : undefined
 }
 
 /** So that two texts of any length can be compared in constant time. */
@@ -63,15 +98,16 @@ function hash(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** The API's own parser drops nulls and counts values, which is for callers of ours. */
-function acceptAnyJson(app: FastifyInstance): void {
+/** The API's own parser drops nulls, which is for callers of the API. */
+function acceptEnvelopes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, async (_request: FastifyRequest, body: string) => {
-    try {
-      return JSON.parse(body)
-    } catch {
-      throw malformed('the body is not JSON')
-    }
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    if (body.length > UNSIGNED_LIMIT_BYTES && signatureOf(request) === undefined) throw new ApiError('RCS_PAYLOAD_TOO_LARGE')
+    const problem = structureProblem(body)
+    if (problem !== undefined) throw malformed(problem)
+    const envelope = parseJson(body)
+    if (envelope === undefined) throw malformed('the body is not JSON')
+    return envelope
   })
 }
 

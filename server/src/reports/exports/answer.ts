@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { TLSSocket } from 'node:tls'
 import type { FastifyReply } from 'fastify'
 import type pg from 'pg'
 import type { Pool } from '../../db/pool.ts'
+import { breakOff } from '../../http/unread.ts'
 import type { Source } from './copy.ts'
 import type { TakePlace } from './places.ts'
 
@@ -14,7 +14,12 @@ export type Times = {
   longestMs: number
 }
 
-export type Exporting = { connections: Pool; takePlace: TakePlace; times: Times }
+export type Exporting = {
+  connections: Pool
+  takePlace: TakePlace
+  times: Times
+  allowIdle: (response: ServerResponse, idleMs: number) => void
+}
 
 export type ExportFile = Source & { contentType: string; name: string }
 
@@ -25,14 +30,15 @@ export type ExportFile = Source & { contentType: string; name: string }
  */
 export async function answerExport(
   reply: FastifyReply,
-  { connections, takePlace, times }: Exporting,
+  { connections, takePlace, times, allowIdle }: Exporting,
   accountId: number,
   open: (client: pg.ClientBase) => Promise<ExportFile>,
 ): Promise<FastifyReply> {
   const leave = takePlace(accountId)
   const isOver = closing(reply.raw)
   void isOver.then(leave)
-  limitTimes(reply, times)
+  allowIdle(reply.raw, times.idleMs)
+  limitDuration(reply, times.longestMs)
   try {
     const client = await connect(connections, isOver)
     const { contentType, name, body, isRead } = await open(client)
@@ -41,7 +47,7 @@ export async function answerExport(
     body.once('error', (error) => {
       if (!reply.raw.headersSent || reply.raw.closed) return
       reply.log.error({ err: error, accountId }, 'an export failed in the middle, and was broken off')
-      breakOff(reply.raw)
+      cutOff(reply.raw)
     })
     void isOver.then(() => {
       if (!reply.raw.writableFinished) reply.log.warn({ accountId, ms: Math.round(reply.elapsedTime) }, 'an export did not come to its end')
@@ -73,26 +79,17 @@ async function connect(connections: Pool, isOver: Promise<void>): Promise<pg.Cli
   return Object.assign(client, { close })
 }
 
-/** A client that takes its bytes one by one may take its time; one that takes none may not. */
-function limitTimes(reply: FastifyReply, { idleMs, longestMs }: Times): void {
-  const { raw: response } = reply
-  const cutOff = (reason: string) => {
-    reply.log.warn({ reason }, 'an export was cut off')
-    breakOff(response)
-  }
-  const deadline = setTimeout(() => cutOff(`it took longer than ${longestMs} ms`), longestMs)
+function limitDuration({ log, raw: response }: FastifyReply, longestMs: number): void {
+  const deadline = setTimeout(() => {
+    log.warn({ reason: `it took longer than ${longestMs} ms` }, 'an export was cut off')
+    cutOff(response)
+  }, longestMs)
   deadline.unref()
   response.once('close', () => clearTimeout(deadline))
-  response.setTimeout(idleMs, () => {
-    // Where nothing waits to be taken, it is the database that takes its time.
-    if (response.writableLength > 0) cutOff(`its client took nothing for ${idleMs} ms`)
-    else response.setTimeout(idleMs)
-  })
 }
 
-/** Without the end of its last chunk, and by a reset, so that it shows at once. An answer that waits for the one before it has no socket yet. */
-function breakOff(response: ServerResponse): void {
-  const { socket } = response
-  if (socket === null || socket instanceof TLSSocket) response.destroy()
-  else socket.resetAndDestroy()
+/** A response that waits for the one before it has no socket yet. */
+function cutOff(response: ServerResponse): void {
+  if (response.socket === null) response.destroy()
+  else breakOff(response.socket)
 }

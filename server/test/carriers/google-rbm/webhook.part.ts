@@ -3,10 +3,13 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { writePostback } from '../../../src/carriers/google-rbm/postback.ts'
 import { installationSecret } from '../../../src/db/secrets.ts'
+import { cpuMsOf } from '../../support/cpu.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { startNetwork } from '../../support/network.ts'
 import { cuttableDatabase } from '../../support/proxy.ts'
+import { parseAnswer, rawConnection } from '../../support/raw.ts'
 import { call, startTestService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const { settings } = await startNetwork()
@@ -15,12 +18,19 @@ const service = await startTestService({ HERALD_DATABASE_URL, HERALD_LOG_LEVEL: 
 const postbackKey = await installationSecret(pool, 'postback')
 const PHONE = '+48500100200'
 
-type Sent = { url?: string; carrier?: string; token?: string; signature?: string | null; body?: unknown }
+type Sent = {
+  url?: string
+  carrier?: string
+  token?: string
+  signature?: string | null
+  body?: unknown
+  headers?: Record<string, string>
+}
 
 /** As Google sends it: the event in base64 in an envelope, its bytes signed. */
 async function deliver(
   event: unknown,
-  { url = service.url, carrier = 'network', token = settings.webhookToken, signature, body }: Sent = {},
+  { url = service.url, carrier = 'network', token = settings.webhookToken, signature, body, headers }: Sent = {},
 ) {
   const bytes = Buffer.from(typeof event === 'string' ? event : JSON.stringify(event))
   const signed = signature === undefined ? createHmac('sha512', token).update(bytes).digest('base64') : signature
@@ -30,7 +40,7 @@ async function deliver(
   }
   return await call(`${url}/carriers/${carrier}/webhook`, {
     method: 'POST',
-    headers: { ...(signed !== null && { 'X-Goog-Signature': signed }) },
+    headers: { ...(signed !== null && { 'X-Goog-Signature': signed }), ...headers },
     body: body ?? envelope,
   })
 }
@@ -160,8 +170,8 @@ describe('an event whose signature is right is kept, whatever its kind', () => {
     assert.deepEqual(new Set(events.map(({ kind }) => kind)), new Set(['delivered', 'read']))
   })
 
-  test('one of 300 KB', async () => {
-    const text = 'x'.repeat(300_000)
+  test('one of 150 KB', async () => {
+    const text = 'x'.repeat(150_000)
     assert.equal((await kept(userEvent({ text }))).text, text)
   })
 
@@ -240,6 +250,76 @@ test('what is neither an event nor a challenge is refused, and so is a carrier t
   assert.equal((await deliver('{}', { carrier: 'nobody' })).status, 404)
   assert.equal((await deliver('{}', { carrier: 'constructor' })).status, 404)
   assert.equal((await call(`${service.url}/carriers/network/webhook`)).status, 405)
+})
+
+describe('a request is refused in order of cost:', () => {
+  /** Sends the head of a request with a body of this length, and none of the body. */
+  async function answerBeforeBody(carrier: string, headers: string[] = [], url = service.url) {
+    const connection = rawConnection(url)
+    const head = [
+      `POST /carriers/${carrier}/webhook HTTP/1.1`,
+      'Host: x',
+      'Content-Type: application/json',
+      'Content-Length: 200000',
+      ...headers,
+    ]
+    connection.send(`${head.join('\r\n')}\r\n\r\n`)
+    const answer = await until('a response before any byte of the body', () => {
+      const received = connection.received()
+      return received.includes('\r\n\r\n') && received.endsWith('}') ? parseAnswer(received) : undefined
+    })
+    connection.close()
+    return answer
+  }
+
+  test('an unknown carrier before the body is read', async () => {
+    assert.equal((await answerBeforeBody('nobody')).status, 404)
+  })
+
+  test('a body of brackets before it is parsed, at no cost that others could feel', async () => {
+    const body = '['.repeat(250_000)
+    const signature = Buffer.alloc(64).toString('base64')
+    await deliver('', { body, signature })
+    const tookMs = await cpuMsOf(async () => {
+      for (let sent = 0; sent < 20; sent += 1) assert.equal((await deliver('', { body, signature })).status, 400)
+    })
+    // With the client's own share. Parsing alone took 15 ms for each.
+    assert.ok(tookMs / 20 < 8, `${tookMs / 20} ms for each`)
+  })
+
+  test('a large body that has no signature, and one over 256 KiB that has', async () => {
+    assert.equal((await deliver('x'.repeat(10_000), { signature: null })).status, 413)
+    assert.equal((await deliver('x'.repeat(250_000))).status, 413)
+  })
+
+  test('an address that failed 30 times in a minute before its body is read; another address is not', async () => {
+    const proxied = await startTestService({ HERALD_DATABASE_URL, HERALD_TRUST_PROXY: '127.0.0.1' }, { findCarriers })
+    const from = (address: string) => ({ url: proxied.url, headers: { 'X-Forwarded-For': address } })
+    for (let sent = 0; sent < 30; sent += 1) assert.equal((await deliver('{}', { token: 'wrong', ...from('192.0.2.1') })).status, 401)
+    const refused = await answerBeforeBody('network', ['X-Forwarded-For: 192.0.2.1'], proxied.url)
+    assert.deepEqual([refused.status, refused.body.code], [429, 'RCS_RATE_LIMITED'])
+    assert.match(refused.head, /retry-after: \d+/i)
+    assert.equal((await deliver(userEvent({ eventType: 'IS_TYPING' }), from('192.0.2.1'))).status, 429)
+    assert.equal((await deliver(userEvent({ eventType: 'IS_TYPING' }), from('192.0.2.2'))).status, 200)
+  })
+
+  test('but no address that has sent a valid event within the hour: a network may share it with an attacker', async () => {
+    const shared = await startTestService({ HERALD_DATABASE_URL }, { findCarriers })
+    assert.equal((await deliver(userEvent({ eventType: 'IS_TYPING' }), { url: shared.url })).status, 200)
+    for (let sent = 0; sent < 40; sent += 1) assert.equal((await deliver('{}', { token: 'wrong', url: shared.url })).status, 401)
+    assert.equal((await deliver(userEvent({ eventType: 'IS_TYPING' }), { url: shared.url })).status, 200)
+  })
+})
+
+test('with HERALD_CARRIER_WEBHOOK_PORT, events are taken on a port of their own, and nothing else is there', async () => {
+  const apart = await startTestService({ HERALD_DATABASE_URL, HERALD_CARRIER_WEBHOOK_PORT: '0' }, { findCarriers })
+  assert.notEqual(apart.carrierWebhookUrl, apart.url)
+  const event = userEvent({ eventType: 'IS_TYPING' })
+  assert.equal((await deliver(event, { url: apart.url })).status, 404)
+  assert.equal((await deliver(event, { url: apart.carrierWebhookUrl })).status, 200)
+  for (const path of ['/v1/agents', '/docs', '/metrics', '/l/x']) {
+    assert.equal((await call(`${apart.carrierWebhookUrl}${path}`)).status, 404, path)
+  }
 })
 
 test('with the database away an event is not acknowledged, so that it comes again', async () => {

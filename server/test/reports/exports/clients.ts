@@ -5,6 +5,7 @@ import { loadConfig } from '../../../src/config.ts'
 import { createExportPool, type Pool } from '../../../src/db/pool.ts'
 import { answerErrors } from '../../../src/http/error-answers.ts'
 import { createServer, listeningUrl } from '../../../src/http/server.ts'
+import { createUnreadWatch } from '../../../src/http/unread.ts'
 import type { Times } from '../../../src/reports/exports/answer.ts'
 import { openCopy } from '../../../src/reports/exports/copy.ts'
 import { exportRoutes } from '../../../src/reports/exports/routes.ts'
@@ -113,10 +114,13 @@ export async function whileLocked<T>(databaseUrl: string, table: string, work: (
 export async function startExports(pool: Pool, times?: Times): Promise<string> {
   const app = createServer(loadConfig({}), logger)
   answerErrors(app)
+  const { watch, allowIdle, stop } = createUnreadWatch(logger)
+  watch(app)
+  after(stop)
   app.addHook('onRequest', async (request) => {
     request.caller = { accountId: Number(request.headers.authorization), integrationKey: '', modules: ['rcs'] }
   })
-  await app.register(exportRoutes, { pool, prefix: '/v1', ...(times && { times }) })
+  await app.register(exportRoutes, { pool, allowIdle, prefix: '/v1', ...(times && { times }) })
   await app.listen({ host: '127.0.0.1', port: 0 })
   after(() => app.close())
   return listeningUrl(app)

@@ -1,0 +1,156 @@
+import type { Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+
+// A client that asks and does not read makes the service keep what it would read. Here its connection is closed: after a time without
+// progress, or when an account or the process keeps too many bytes.
+
+export type UnreadLimits = {
+  /** How long a connection may have bytes to send of which its client takes none. */
+  idleMs: number
+  /** How many unsent bytes the connections of one account may hold, and those of all together. */
+  accountBytes: number
+  processBytes: number
+}
+
+const MIB = 1024 * 1024
+// The largest page of a list is 1 MiB, so 32 callers of an account can read one at the same time.
+export const UNREAD_LIMITS: UnreadLimits = { idleMs: 60_000, accountBytes: 32 * MIB, processBytes: 128 * MIB }
+
+/** Smaller responses are not attributed to an account: Node stops reading a connection that has this much to send. */
+const LARGE_BYTES = 16 * 1024
+const SWEEP_MS = 1_000
+const SWEEP_SOON_MS = 20
+
+type Connection = {
+  socket: Socket
+  /** The account that the last large response was for. */
+  accountId: number | undefined
+  /** Large responses that are not closed. Those that wait for an earlier one hold their bytes themselves. */
+  responses: Set<ServerResponse>
+  unsent: number
+  /** When `unsent` last changed. */
+  movedAt: number
+  idleMs: number
+}
+
+export type UnreadWatch = {
+  /** Watches every connection of a server. */
+  watch: (app: FastifyInstance) => void
+  /** Gives the client of this response another time than `idleMs`. */
+  allowIdle: (response: ServerResponse, idleMs: number) => void
+  stop: () => void
+}
+
+export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_LIMITS): UnreadWatch {
+  const connections = new Map<Socket, Connection>()
+  let soon: NodeJS.Timeout | undefined
+
+  function sweep(): void {
+    soon = undefined
+    const holding = measure(connections.values(), performance.now())
+    for (const [connection, reason] of toDisconnect(holding, limits)) {
+      logger.warn({ reason, accountId: connection.accountId }, 'a client does not read: its connection is closed')
+      breakOff(connection.socket)
+    }
+  }
+
+  function addLarge(response: ServerResponse, socket: Socket | null, accountId: number | undefined): void {
+    const connection = socket && connections.get(socket)
+    if (!connection) return
+    connection.accountId = accountId
+    connection.responses.add(response)
+    response.once('close', () => connection.responses.delete(response))
+    soon ??= setTimeout(sweep, SWEEP_SOON_MS).unref()
+  }
+
+  const timer = setInterval(sweep, SWEEP_MS).unref()
+  return {
+    watch: (app) => {
+      watchConnections(app.server as Server, connections, limits.idleMs)
+      app.addHook('onSend', (request, reply, payload, done) => {
+        if (isLarge(payload)) addLarge(reply.raw, request.raw.socket, request.caller?.accountId)
+        done()
+      })
+    },
+    allowIdle: (response, idleMs) => {
+      const connection = response.socket && connections.get(response.socket)
+      if (!connection) return
+      connection.idleMs = idleMs
+      response.once('close', () => {
+        connection.idleMs = limits.idleMs
+      })
+    },
+    stop: () => {
+      clearInterval(timer)
+      clearTimeout(soon)
+    },
+  }
+}
+
+function watchConnections(server: Server, connections: Map<Socket, Connection>, idleMs: number): void {
+  const add = (socket: Socket) => {
+    connections.set(socket, { socket, accountId: undefined, responses: new Set(), unsent: 0, movedAt: 0, idleMs })
+    socket.once('close', () => connections.delete(socket))
+  }
+  // A server that speaks TLS tells of the bare connection, too, on which no response is written.
+  server.on('secureConnection', add)
+  if (!('setSecureContext' in server)) server.on('connection', add)
+}
+
+function isLarge(payload: unknown): boolean {
+  return (typeof payload === 'string' || Buffer.isBuffer(payload)) && payload.length > LARGE_BYTES
+}
+
+/** Those that have something to send, with how much and since when nothing of it was taken. */
+function measure(connections: Iterable<Connection>, now: number): (Connection & { stalledMs: number })[] {
+  const holding = []
+  for (const connection of connections) {
+    const unsent = unsentOf(connection)
+    if (unsent !== connection.unsent) connection.movedAt = now
+    connection.unsent = unsent
+    if (unsent > 0) holding.push({ ...connection, stalledMs: now - connection.movedAt })
+  }
+  return holding
+}
+
+function unsentOf({ socket, responses }: Connection): number {
+  let bytes = socket.writableLength
+  for (const response of responses) if (response.socket === null) bytes += response.writableLength
+  return bytes
+}
+
+type Holding = ReturnType<typeof measure>
+
+/** Of an account that holds too much, and of the one that holds most where all hold too much, the connections that moved last stay. */
+function toDisconnect(holding: Holding, { accountBytes, processBytes }: UnreadLimits): Map<Connection, string> {
+  const gone = new Map<Connection, string>()
+  for (const connection of holding) if (connection.stalledMs >= connection.idleMs) gone.set(connection, 'it took nothing for too long')
+  const accounts = [...Map.groupBy(holding, ({ accountId }) => accountId).values()].map(longestStalledFirst)
+  for (const connections of accounts) disconnectUntil(connections, accountBytes, gone, 'its account holds too many unsent bytes')
+  disconnectUntil(longestStalledFirst(holding), processBytes, gone, 'the process holds too many unsent bytes')
+  return gone
+}
+
+function longestStalledFirst(connections: Holding): Holding {
+  return connections.toSorted((a, b) => b.stalledMs - a.stalledMs)
+}
+
+function disconnectUntil(connections: Holding, maxBytes: number, gone: Map<Connection, string>, reason: string): void {
+  let bytes = 0
+  for (const connection of connections) if (!gone.has(connection)) bytes += connection.unsent
+  for (const connection of connections) {
+    if (bytes <= maxBytes) return
+    if (gone.has(connection)) continue
+    gone.set(connection, reason)
+    bytes -= connection.unsent
+  }
+}
+
+/** By a reset, where the protocol has one: a client that reads on sees at once that the response is not whole. */
+export function breakOff(socket: Socket): void {
+  if (socket instanceof TLSSocket) socket.destroy()
+  else socket.resetAndDestroy()
+}
