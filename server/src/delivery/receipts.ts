@@ -51,8 +51,8 @@ function isSmsReceipt(event: CarrierEvent): event is SmsReceipt {
 }
 
 /**
- * Moves messages by their receipts, and keeps those that are about none: of another carrier than the message went to, of another phone, or
- * of a message that is not here.
+ * Moves messages by their receipts, and keeps those that are about none: of another carrier or agent than the message went to, of another
+ * phone, or of a message that is not here.
  *
  * Receipts come first, twice, late and out of order. Messages only move forward, and of equal moves the first counts. One that comes
  * after the message has failed or run out changes nothing, and stands in its timeline. Where a phone has a message whose sending is
@@ -63,7 +63,7 @@ function isSmsReceipt(event: CarrierEvent): event is SmsReceipt {
  */
 async function takeReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<void> {
   try {
-    const values = [...columnsOf(receipts), receipts.map(({ messageId }) => messageId)]
+    const values = [...columnsOf(receipts), receipts.map(({ messageId }) => messageId), receipts.map(({ agentId }) => agentId)]
     await db.query({ name: `take-receipts ${messages}`, text: take(messages), values })
     const revoked = receipts.filter(({ kind }) => kind === 'expired')
     const told = revoked.map(({ messageId }) => messageId)
@@ -106,6 +106,9 @@ function columnsOf(events: CarrierEvent[]): unknown[][] {
   ]
 }
 
+/** Networks may write an agent's id with the domain that an operator may have left out, and the other way round. */
+const bareAgentId = (column: string) => `split_part(${column}, '@rbm.goog', 1)`
+
 const TOLD = [
   { kind: 'message.sent', at: 'sent_at', where: 'not was_sent' },
   { kind: 'message.delivered', at: 'delivered_at', where: mayBecome('DELIVERED', 'was') },
@@ -117,14 +120,14 @@ const TOLD = [
 const take = (messages: string) => `
   with event as materialized (
     select *
-    from unnest(${lists('text', 'text', 'text', 'text', 'timestamptz(3)', 'text', 'uuid')})
-      as e (carrier, event_id, kind, phone, occurred_at, event, message_id)
+    from unnest(${lists('text', 'text', 'text', 'text', 'timestamptz(3)', 'text', 'uuid', 'text')})
+      as e (carrier, event_id, kind, phone, occurred_at, event, message_id, agent_id)
   ), receipt as materialized (
-    select message_id, carrier, phone,
+    select message_id, carrier, phone, agent_id,
       min(occurred_at) filter (where kind = 'delivered') as delivered_at, min(occurred_at) filter (where kind = 'read') as read_at,
       min(occurred_at) filter (where kind = 'expired') as revoked_at, min(occurred_at) filter (where kind = 'expiry-failed') as revoke_failed_at
     from event
-    group by message_id, carrier, phone
+    group by message_id, carrier, phone, agent_id
   ), queued as materialized (
     select q.message_id from (select distinct message_id from receipt order by message_id) as r, lateral (
       select message_id from queue q where q.message_id = r.message_id for update
@@ -136,7 +139,7 @@ const take = (messages: string) => `
     select m.id, m.account_id, m.status, m.expires_at, m.sent_at is not null as was_sent, r.*, at.sent, at.delivered,
       greatest(at.delivered, least(r.read_at, now())) as read
     from ready r
-    join ${messages} m on m.id = r.message_id and m.recipient = r.phone
+    join ${messages} m on m.id = r.message_id and m.recipient = r.phone and ${bareAgentId('m.agent_id')} = r.agent_id
     join agents a on a.agent_id = m.agent_id and a.carrier = r.carrier,
     lateral (select least(coalesce(r.delivered_at, r.read_at), now()) as first) as reported,
     lateral (select coalesce(m.sent_at, greatest(reported.first, m.accepted_at)) as sent) as sending,
@@ -175,6 +178,6 @@ const take = (messages: string) => `
   )
   insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event)
   select carrier, event_id, kind, phone, occurred_at, event::json from event
-  where (message_id, carrier, phone) not in (select message_id, carrier, phone from known)
+  where (message_id, carrier, phone, agent_id) not in (select message_id, carrier, phone, agent_id from known)
   order by carrier, event_id
   on conflict do nothing`

@@ -6,11 +6,10 @@ import { foldCounts } from '../../src/delivery/campaigns/counts.ts'
 import { completeDone, startDue } from '../../src/delivery/campaigns/course.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { ensurePace } from '../../src/delivery/claim.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { recordResults } from '../../src/delivery/results.ts'
 import { makeAll, phone, startCampaignService } from '../campaigns/support.ts'
 import { claimMessages } from '../delivery/sms/support.ts'
-import { CARRIER, receipt } from '../delivery/support.ts'
+import { CARRIER, createReceiver, receipt } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { smsFallback } from '../support/messages.ts'
 import { call } from '../support/service.ts'
@@ -122,7 +121,7 @@ describe('GET /campaigns/{id}', () => {
     assert.deepEqual(await read(), { ...completed, counts: { ...NONE, SENT: 1, FAILED: 1 } })
 
     const { rows } = await pool.query(`select id from messages where account_id = $1 and status = 'SENT'`, [accountId])
-    await createEventTaker(pool)([receipt({ messageId: rows[0].id, kind: 'read', phone: phone(0) })])
+    await createReceiver(pool)([receipt({ messageId: rows[0].id, kind: 'read', phone: phone(0) })])
     assert.deepEqual(await read(), { ...completed, counts: { ...NONE, READ: 1, FAILED: 1 } })
     await foldCounts(pool)
     assert.deepEqual(await read(), { ...completed, counts: { ...NONE, READ: 1, FAILED: 1 } })

@@ -8,11 +8,21 @@ import type { Outcome, RcsMessage } from '../../src/carriers/carrier.ts'
 import { completeDone } from '../../src/delivery/campaigns/course.ts'
 import { startDelivery } from '../../src/delivery/delivery.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { QUEUE_CHANNEL } from '../../src/messages/states.ts'
 import { changeOptOut } from '../../src/replies/opt-outs.ts'
 import { createSmsCarrier } from '../delivery/sms/support.ts'
-import { CARRIER, createCarrier, createSender, logger, queueMessage, receipt, type Sender, sent, statusOf } from '../delivery/support.ts'
+import {
+  CARRIER,
+  createCarrier,
+  createReceiver,
+  createSender,
+  logger,
+  queueMessage,
+  receipt,
+  type Sender,
+  sent,
+  statusOf,
+} from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 import { acceptedCampaign, assertCountersEqualRows, fatesOf, fillGroup, phones, smsFatesOf } from './support.ts'
@@ -257,7 +267,7 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
     const audience = await createAudience(60, (message) => (Number(message.recipient) % 6 === 0 ? refused : sent(message)))
     const campaignId = await acceptedCampaign(pool, audience)
     await ended(campaignId)
-    const take = createEventTaker(pool)
+    const take = createReceiver(pool)
     const { rows } = await pool.query<{ id: string; recipient: string }>('select id, recipient from messages where campaign_id = $1', [
       campaignId,
     ])

@@ -8,13 +8,13 @@ import type { Entry } from '../../src/delivery/claim.ts'
 import { createErrand, LATEST_BEGIN_MS } from '../../src/delivery/errands.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startSimulator } from '../support/simulator.ts'
 import { until } from '../support/until.ts'
 import {
   CARRIER,
   createCarrier,
+  createReceiver,
   createSender,
   kindsOf,
   logger,
@@ -222,7 +222,7 @@ test('results of the same moment are written together', async (t) => {
 
 test('a result that comes after the receipt is refused and counted', async (t) => {
   const messageId = await queueMessage(pool, one)
-  const take = createEventTaker(pool)
+  const take = createReceiver(pool)
   const carrier = createCarrier({
     onSend: async (message) => {
       await take([receipt(message)])

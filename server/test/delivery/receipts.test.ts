@@ -5,16 +5,26 @@ import type { CarrierEvent } from '../../src/carriers/carrier.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
 import { claim, ensurePace } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { type Result, recordResults, type Verdict } from '../../src/delivery/results.ts'
 import { countReached } from '../../src/reports/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { CARRIER, createSender, kindsOf, queueMessage, queueMessages, readAll, receipt, statusOf, whileOthersCommit } from './support.ts'
+import {
+  CARRIER,
+  createReceiver,
+  createSender,
+  kindsOf,
+  queueMessage,
+  queueMessages,
+  readAll,
+  receipt,
+  statusOf,
+  whileOthersCommit,
+} from './support.ts'
 
 const { url, pool } = await createTestDatabase()
 await ensurePace(pool, CARRIER)
 const sender = await createSender(pool)
-const take = createEventTaker(pool)
+const take = createReceiver(pool)
 
 type Claimed = { messageId: string; lease: string }
 
@@ -149,12 +159,13 @@ describe('a receipt', () => {
     assert.equal(await statusOf(pool, late), 'EXPIRED')
   })
 
-  test('that is about no message of ours, or from another phone or carrier, is kept, once, and moves nothing', async () => {
+  test('that names no message of ours, or another phone, carrier or agent, is kept once and moves nothing', async () => {
     const messageId = await sentMessage()
     const before = await readAll(pool, messageId)
     const strays = [
       receipt({ messageId, phone: '+48500100201' }),
       receipt({ messageId, carrier: 'another' }),
+      receipt({ messageId, agentId: 'another' }),
       receipt({ messageId: randomUUID() }),
       receipt({ messageId: 'MsgNotAUuid', kind: 'read' }),
       receipt({ messageId: '' }),
@@ -260,7 +271,7 @@ function createShuffle(start: number): <T>(items: T[]) => T[] {
 
 describe('never wait for each other in a circle:', () => {
   const other = createPool({ connectionString: url }, () => {})
-  const takeElsewhere = createEventTaker(other)
+  const takeElsewhere = createReceiver(other)
   const shuffle = createShuffle(seed)
 
   test(`two nodes that take overlapping batches in opposite orders (seed ${seed})`, async () => {

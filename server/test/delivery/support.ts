@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { Registry } from 'prom-client'
-import type { CarrierEvent, Outcome, RcsCarrier, RcsMessage, RevokeOutcome } from '../../src/carriers/carrier.ts'
+import type { CarrierEvent, OnEvents, Outcome, RcsCarrier, RcsMessage, RevokeOutcome } from '../../src/carriers/carrier.ts'
 import { createPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
 import { createDispatcher, type Dispatcher } from '../../src/delivery/dispatcher.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
+import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { createLogger } from '../../src/http/log.ts'
 import { ACCEPTED } from '../../src/messages/accept.ts'
+import { UUID } from '../../src/messages/messages.ts'
 import { countReached } from '../../src/reports/counters.ts'
 import { createAssignedAgent, createCaller, type TestCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -144,13 +146,43 @@ type Receipt = {
   kind?: 'delivered' | 'read' | 'expired' | 'expiry-failed'
   phone?: string
   carrier?: string
+  agentId?: string
   eventId?: string
 }
 
 /** What the network tells about a message; `agoMs` by its clock. */
 export function receipt({ agoMs = 0, ...fields }: Receipt & { agoMs?: number }): CarrierEvent {
-  const { messageId, kind = 'delivered', phone = '+48500100200', carrier = CARRIER, eventId = randomUUID() } = fields
-  return { carrier, eventId, kind, phone, messageId, agentId: 'agent', occurredAt: new Date(Date.now() - agoMs) }
+  const {
+    messageId,
+    kind = 'delivered',
+    phone = '+48500100200',
+    carrier = CARRIER,
+    eventId = randomUUID(),
+    agentId = AGENT_OF_MESSAGE,
+  } = fields
+  return { carrier, eventId, kind, phone, messageId, agentId, occurredAt: new Date(Date.now() - agoMs) }
+}
+
+const AGENT_OF_MESSAGE = 'the agent of the message'
+
+/** Takes events as the service does. A network knows which agent sent a message, so its receipts get the agent's id here. */
+export function createReceiver(pool: Pool): OnEvents {
+  const take = createEventTaker(pool)
+  return async (events) => {
+    const ids = events.flatMap((event) => ('messageId' in event && UUID.test(event.messageId) ? [event.messageId] : []))
+    const { rows } = await pool.query<{ id: string; agentId: string }>(
+      'select id, agent_id as "agentId" from messages where id = any ($1::uuid[])',
+      [ids],
+    )
+    const agents = new Map(rows.map(({ id, agentId }) => [id, agentId]))
+    await take(
+      events.map((event) =>
+        'messageId' in event && event.agentId === AGENT_OF_MESSAGE
+          ? { ...event, agentId: agents.get(event.messageId.toLowerCase()) ?? 'agent' }
+          : event,
+      ),
+    )
+  }
 }
 
 /** Starts `work` while another transaction has done `change` and not committed it yet; commits that once `work` waits for it. */

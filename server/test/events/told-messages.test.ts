@@ -7,12 +7,11 @@ import { ensurePace } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { FAILURES } from '../../src/delivery/failures.ts'
 import { failInactive } from '../../src/delivery/inactive-agents.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { recordResults, type Verdict } from '../../src/delivery/results.ts'
 import { createAcceptor, type Submission } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { claimMessages } from '../delivery/sms/support.ts'
-import { CARRIER, createSender, readAll, receipt, type Sender } from '../delivery/support.ts'
+import { CARRIER, createReceiver, createSender, readAll, receipt, type Sender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { RECIPIENT } from '../support/messages.ts'
 import { TEXT } from '../support/templates.ts'
@@ -26,7 +25,7 @@ const otherNode = createPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 await ensurePace(pool, CARRIER)
 const accept = createAcceptor(pool)
-const take = createEventTaker(pool)
+const take = createReceiver(pool)
 
 async function accepted(sender: Sender, fields: Partial<Submission> = {}): Promise<string> {
   const { accountId, agentId } = sender
@@ -147,7 +146,7 @@ describe('a message that the network took', () => {
     const leases = new Map((await claimMessages(pool)).map(({ messageId, lease }) => [messageId, lease]))
     const results = ids.map((messageId) => ({ messageId, lease: leases.get(messageId) as string, is: 'sent' as const }))
     const receipts = ids.flatMap((messageId) => [receipt({ messageId }), receipt({ messageId, kind: 'read' })])
-    const takers = [pool, otherNode].map((node) => createEventTaker(node))
+    const takers = [pool, otherNode].map((node) => createReceiver(node))
     await Promise.all([recordResults(pool, results), ...takers.map((taker) => taker(receipts)), takers[0]?.(receipts.toReversed())])
     const told = await readTold(pool, sender)
     for (const messageId of ids) {

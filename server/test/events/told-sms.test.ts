@@ -5,7 +5,6 @@ import { createPool } from '../../src/db/pool.ts'
 import { ensurePace } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { FAILURES, SMS_FAILURES } from '../../src/delivery/failures.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { takeUpReplies } from '../../src/delivery/replies.ts'
 import type { SmsEntry } from '../../src/delivery/sms/claim.ts'
 import { recordSmsResults, type SmsVerdict, type SubmittedPart } from '../../src/delivery/sms/results.ts'
@@ -26,7 +25,7 @@ import {
   takeOne,
   takeSms,
 } from '../delivery/sms/support.ts'
-import { CARRIER, createSender, logger, readAll, receipt, type Sender } from '../delivery/support.ts'
+import { CARRIER, createReceiver, createSender, logger, readAll, receipt, type Sender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { assertAllTold, readTold } from '../support/told.ts'
 import { until } from '../support/until.ts'
@@ -39,7 +38,7 @@ const otherNode = createPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 await ensurePace(pool, CARRIER)
 await ensurePace(pool, SMS_CARRIER)
-const take = createEventTaker(pool)
+const take = createReceiver(pool)
 
 beforeEach(async () => {
   await pool.query('delete from sms_queue')
@@ -95,7 +94,7 @@ describe('an SMS that the network took', () => {
     const [first, ...others] = partIds.map((id) => smsReceipt({ phone: one.phone, ids: [id] }))
     await take([first as ReturnType<typeof smsReceipt>, smsReceipt({ kind: 'sms-underway', phone: one.phone, ids: partIds })])
     await assertTold(one, [['sms.sent']], 3)
-    await Promise.all([take(others), createEventTaker(otherNode)(others.toReversed())])
+    await Promise.all([take(others), createReceiver(otherNode)(others.toReversed())])
     await take(others)
     await assertTold(one, [['sms.sent'], ['sms.delivered']], 3)
   })

@@ -9,7 +9,6 @@ import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { ensurePace } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/inactive-agents.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { takeUpReplies } from '../../src/delivery/replies.ts'
 import { recordResults, type Verdict } from '../../src/delivery/results.ts'
 import { recordSmsResults } from '../../src/delivery/sms/results.ts'
@@ -20,14 +19,14 @@ import { changeOptOut } from '../../src/replies/opt-outs.ts'
 import { acceptedCampaign, fillGroup, makeAll, phones } from '../campaigns/support.ts'
 import { logger, PHONE, pool, sentMessage, TEXT, tapped, wrote } from '../delivery/replies/support.ts'
 import { claimMessages, nextPhone, recordSent, refusedMessage, SMS_CARRIER, smsReceipt, takeOne } from '../delivery/sms/support.ts'
-import { CARRIER, createSender, queueMessage, receipt, type Sender } from '../delivery/support.ts'
+import { CARRIER, createReceiver, createSender, queueMessage, receipt, type Sender } from '../delivery/support.ts'
 
 // Of a change and its event there are both or none, whatever fails: they are of one transaction.
 
 /** Something that is about to happen, as often as it is tried, and the row that it changes. */
 type Road = { act: () => Promise<unknown>; table: string; column: string; id: string }
 
-const take = createEventTaker(pool)
+const take = createReceiver(pool)
 
 const ofMessage = (id: string, act: Road['act']): Road => ({ act, table: 'messages', column: 'id', id })
 const ofSms = (id: string, act: Road['act']): Road => ({ act, table: 'sms_fallbacks', column: 'message_id', id })

@@ -7,14 +7,13 @@ import { createPool, transaction } from '../../src/db/pool.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/inactive-agents.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { recordResults } from '../../src/delivery/results.ts'
 import { createAcceptor } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { NO_CAMPAIGN } from '../../src/messages/states.ts'
 import { makeAll } from '../campaigns/support.ts'
 import { nextPhone } from '../delivery/sms/support.ts'
-import { createSender, kindsOf, receipt } from '../delivery/support.ts'
+import { createReceiver, createSender, kindsOf, receipt } from '../delivery/support.ts'
 import { assertAllCounted, readCounted } from '../support/counted.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { TEXT } from '../support/templates.ts'
@@ -27,7 +26,7 @@ const { url, pool } = await createTestDatabase()
 const otherNode = createPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 const { make, makeAllOf, leaseOf, handOver, refuse, report, runOut, expire, tap, counted } = await startCounting(pool)
-const [take, takeElsewhere] = [createEventTaker(pool), createEventTaker(otherNode)]
+const [take, takeElsewhere] = [createReceiver(pool), createReceiver(otherNode)]
 
 /** These are all the counts of its account. */
 async function assertCounted({ sender, campaignId }: Made, counts: Record<string, number>): Promise<void> {

@@ -5,7 +5,6 @@ import type { Pool } from '../../src/db/pool.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { ensurePace } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { takeUpReplies } from '../../src/delivery/replies.ts'
 import { recordResults, type Verdict } from '../../src/delivery/results.ts'
 import type { SmsEntry } from '../../src/delivery/sms/claim.ts'
@@ -18,7 +17,7 @@ import { fallbackOf } from '../../src/messages/sms-fallback.ts'
 import { NO_CAMPAIGN } from '../../src/messages/states.ts'
 import { acceptedCampaign, fillGroup, makeAll } from '../campaigns/support.ts'
 import { claimMessages, nextPhone, recordSent, SMS_CARRIER, smsReceipt, takeSms } from '../delivery/sms/support.ts'
-import { CARRIER, createSender, logger, receipt, type Sender } from '../delivery/support.ts'
+import { CARRIER, createReceiver, createSender, logger, receipt, type Sender } from '../delivery/support.ts'
 import { readCounted } from '../support/counted.ts'
 import { smsFallback } from '../support/messages.ts'
 
@@ -56,7 +55,7 @@ export async function startCounting(pool: Pool) {
   await ensurePace(pool, CARRIER)
   await ensurePace(pool, SMS_CARRIER)
   const accept = createAcceptor(pool)
-  const take = createEventTaker(pool)
+  const take = createReceiver(pool)
   const leases = new Map<string, string>()
   const entries = new Map<string, SmsEntry>()
 

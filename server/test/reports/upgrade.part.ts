@@ -5,10 +5,9 @@ import { before, describe, test } from 'node:test'
 import pg from 'pg'
 import { migrate } from '../../src/db/migrate.ts'
 import { EXPORTS_NAME, type Executor } from '../../src/db/pool.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { NO_CAMPAIGN } from '../../src/messages/states.ts'
 import { recordAction } from '../../src/replies/actions.ts'
-import { CARRIER, receipt } from '../delivery/support.ts'
+import { CARRIER, createReceiver, receipt } from '../delivery/support.ts'
 import { assertAllCounted, type Counted, readCounted } from '../support/counted.ts'
 import { createTestDatabase, makePastMonths } from '../support/database.ts'
 
@@ -221,7 +220,7 @@ describe('the upgrade of a database that has messages', () => {
   test('goes on from there: what comes after it is added, and what was counted is not counted again', async () => {
     const sums = async () => (await pool.query(SUMS)).rows[0]
     const earlier = await sums()
-    await createEventTaker(pool)([receipt({ messageId: delivered, kind: 'delivered' }), receipt({ messageId: delivered, kind: 'read' })])
+    await createReceiver(pool)([receipt({ messageId: delivered, kind: 'delivered' }), receipt({ messageId: delivered, kind: 'read' })])
     for (const kind of ['clicked', 'wrote'] as const) {
       await recordAction(pool, {
         ...ACCOUNT,

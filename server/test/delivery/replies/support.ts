@@ -4,14 +4,13 @@ import { after } from 'node:test'
 import { assignAgent } from '../../../src/agents/agents.ts'
 import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
 import { createPool, type Pool } from '../../../src/db/pool.ts'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { takeUpReplies } from '../../../src/delivery/replies.ts'
 import { createLogger } from '../../../src/http/log.ts'
 import { ACCEPTED } from '../../../src/messages/accept.ts'
 import { countReached } from '../../../src/reports/counters.ts'
 import { createTemplate } from '../../../src/templates/templates.ts'
 import { createTestDatabase, makePastMonths } from '../../support/database.ts'
-import { CARRIER, createSender, type Sender } from '../support.ts'
+import { CARRIER, createReceiver, createSender, type Sender } from '../support.ts'
 
 // A database with two nodes on it, and what people do, as networks tell it.
 
@@ -65,13 +64,13 @@ export function wroteSms(number: string, text: string): CarrierEvent {
 
 /** The node is told, and takes it up. */
 export async function tell(events: CarrierEvent[], node: Pool = pool): Promise<void> {
-  await createEventTaker(node)(events)
+  await createReceiver(node)(events)
   await takeUpReplies(node, logger)
 }
 
 /** Two nodes are told at the same moment, and take it up twice each. */
 export async function tellBoth(events: CarrierEvent[]): Promise<void> {
-  await Promise.all([pool, otherNode].map((node) => createEventTaker(node)(events)))
+  await Promise.all([pool, otherNode].map((node) => createReceiver(node)(events)))
   await Promise.all([pool, otherNode, pool, otherNode].map((node) => takeUpReplies(node, logger)))
 }
 

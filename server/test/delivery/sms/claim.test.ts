@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { before, beforeEach, describe, test } from 'node:test'
 import { ensurePace } from '../../../src/delivery/claim.ts'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import type { SmsEntry } from '../../../src/delivery/sms/claim.ts'
 import { recordOptOut } from '../../../src/replies/opt-outs.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { joinGroup } from '../../support/groups.ts'
 import { watchStalls } from '../../support/stalls.ts'
 import { until } from '../../support/until.ts'
-import { CARRIER, createSender, receipt, type Sender } from '../support.ts'
+import { CARRIER, createReceiver, createSender, receipt, type Sender } from '../support.ts'
 import {
   countQueued,
   createSmsCarrier,
@@ -27,7 +26,7 @@ import {
 } from './support.ts'
 
 const { url, pool } = await createTestDatabase({ uncounted: 'messages are removed by hand' })
-const take = createEventTaker(pool)
+const take = createReceiver(pool)
 let sender: Sender
 
 before(async () => {

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { transaction } from '../../../src/db/pool.ts'
 import { expireDue } from '../../../src/delivery/expiry.ts'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { callerAt, newKey, RECIPIENT, smsFallback, startMessageService } from '../../support/messages.ts'
 import { startTestService } from '../../support/service.ts'
 import { startSimulator } from '../../support/simulator.ts'
 import { until } from '../../support/until.ts'
-import { createSender, NO_LIMITS, receipt } from '../support.ts'
+import { createReceiver, createSender, NO_LIMITS, receipt } from '../support.ts'
 
 // From a message that no phone gets in time to the SMS, or to none, by HTTP in and the network's phones out.
 
@@ -187,7 +186,7 @@ test('is due at once, too, where the network’s word that it has expired comes 
     await tx.query('select from messages where id = $1 for update', [messageId])
     const marking = expireDue(database.pool)
     await inLine(1)
-    const telling = createEventTaker(database.pool)([receipt({ kind: 'expired', messageId, phone: RECIPIENT })])
+    const telling = createReceiver(database.pool)([receipt({ kind: 'expired', messageId, phone: RECIPIENT })])
     await inLine(2)
     return [marking, telling]
   })

@@ -6,14 +6,13 @@ import { ensurePace } from '../../../src/delivery/claim.ts'
 import { LATEST_BEGIN_MS } from '../../../src/delivery/errands.ts'
 import { expireDue } from '../../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../../src/delivery/metrics.ts'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { recordResults } from '../../../src/delivery/results.ts'
 import type { SmsEntry } from '../../../src/delivery/sms/claim.ts'
 import { recordSmsResults } from '../../../src/delivery/sms/results.ts'
 import { createSubmitter } from '../../../src/delivery/sms/submit.ts'
 import { recordOptOut } from '../../../src/replies/opt-outs.ts'
 import { createTestDatabase } from '../../support/database.ts'
-import { CARRIER, createSender, logger, receipt } from '../support.ts'
+import { CARRIER, createReceiver, createSender, logger, receipt } from '../support.ts'
 import {
   acceptMessages,
   claimMessages,
@@ -32,7 +31,7 @@ const { pool } = await createTestDatabase({ uncounted: 'messages get a campaign 
 await ensurePace(pool, CARRIER)
 await ensurePace(pool, SMS_CARRIER)
 const sender = await createSender(pool)
-const take = createEventTaker(pool)
+const take = createReceiver(pool)
 
 beforeEach(async () => {
   await pool.query('delete from sms_queue')

@@ -6,12 +6,11 @@ import { createPool, type Pool } from '../../../src/db/pool.ts'
 import { ensurePace } from '../../../src/delivery/claim.ts'
 import { expireDue } from '../../../src/delivery/expiry.ts'
 import { failInactive } from '../../../src/delivery/inactive-agents.ts'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { recordResults, type Verdict } from '../../../src/delivery/results.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createAssignedAgent } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
-import { CARRIER, createCarrier, createSender, receipt, type Sender, sent, startWorker } from '../support.ts'
+import { CARRIER, createCarrier, createReceiver, createSender, receipt, type Sender, sent, startWorker } from '../support.ts'
 import { acceptMessages, createSmsCarrier, SMS_CARRIER, startSmsWorker, taken } from './support.ts'
 
 // Everything that can end a message or call its SMS off, at the same moment: whatever wins, there is one SMS where there has to be one, and
@@ -137,7 +136,7 @@ async function begin(batch: Round[], lease: string): Promise<void> {
 }
 
 async function tell(round: Round, kind: (typeof RECEIPTS)[number]): Promise<void> {
-  await createEventTaker(oneOf(nodes))([receipt({ ...round, kind })])
+  await createReceiver(oneOf(nodes))([receipt({ ...round, kind })])
   if (kind === 'delivered' || kind === 'read') round.toldAt = Math.min(round.toldAt, await databaseTime(pool))
 }
 

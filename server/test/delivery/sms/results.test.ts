@@ -3,14 +3,13 @@ import { beforeEach, describe, test } from 'node:test'
 import type { Outcome } from '../../../src/carriers/carrier.ts'
 import { ensurePace } from '../../../src/delivery/claim.ts'
 import { expireDue } from '../../../src/delivery/expiry.ts'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { recordResults } from '../../../src/delivery/results.ts'
 import { recordSmsResults, type SmsVerdict } from '../../../src/delivery/sms/results.ts'
 import { recordOptOut } from '../../../src/replies/opt-outs.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { cuttableDatabase } from '../../support/proxy.ts'
 import { until } from '../../support/until.ts'
-import { CARRIER, createSender, receipt } from '../support.ts'
+import { CARRIER, createReceiver, createSender, receipt } from '../support.ts'
 import {
   acceptMessages,
   claimMessages,
@@ -35,7 +34,7 @@ const { url, pool } = await createTestDatabase()
 await ensurePace(pool, CARRIER)
 await ensurePace(pool, SMS_CARRIER)
 const sender = await createSender(pool)
-const take = createEventTaker(pool)
+const take = createReceiver(pool)
 
 beforeEach(async () => {
   await pool.query('delete from sms_queue')

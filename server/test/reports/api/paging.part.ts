@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { recordAction } from '../../../src/replies/actions.ts'
-import { receipt } from '../../delivery/support.ts'
+import { createReceiver, receipt } from '../../delivery/support.ts'
 import { type Written, writeCampaign } from './past.ts'
 import { ascending, newCaller, pool } from './scene.ts'
 import { phone } from './support.ts'
 
 // Lists are read page by page while what they list goes on happening, at times before, at and after the place that the reader has come to.
 
-const take = createEventTaker(pool)
+const take = createReceiver(pool)
 const seed = Number(process.env.HERALD_PAGING_SEED ?? randomInt(2 ** 31))
 
 /** Numbers from 0 up to `below`, ever the same for a seed (mulberry32). */

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { expireDue } from '../../../src/delivery/expiry.ts'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { recordAction } from '../../../src/replies/actions.ts'
 import { foldReports } from '../../../src/reports/counters.ts'
-import { receipt } from '../../delivery/support.ts'
+import { createReceiver, receipt } from '../../delivery/support.ts'
 import { type PastMessage, writeCampaign, writeMessages } from './past.ts'
 import { assertDescribed, at, newCaller, pool } from './scene.ts'
 import { phone } from './support.ts'
@@ -198,7 +197,7 @@ describe('a summary goes along', () => {
       [1, 2, 3].map((n) => ({ recipient: phone(n), acceptedAt, sentAt: acceptedAt, expiresAt })),
     )
     const [first, second, third] = messages.map(({ messageId }) => messageId) as [string, string, string]
-    const take = createEventTaker(pool)
+    const take = createReceiver(pool)
     const counts = async () => {
       const { sent, delivered, read, expired, clicked } = await caller.report(`/campaigns/${campaignId}/summary`)
       return [sent, delivered, read, expired, clicked]

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
+import { createReceiver } from '../../delivery/support.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { parseAnswer, rawConnection } from '../../support/raw.ts'
 import { type PastMessage, writeCampaign, writeMessages } from '../api/past.ts'
@@ -225,7 +225,7 @@ describe('a campaign as an archive', () => {
         sentAt: new Date(now).toISOString(),
       })),
     )
-    const take = createEventTaker(pool)
+    const take = createReceiver(pool)
     let isOver = false
     const receipts = (async () => {
       for (const { messageId, recipient } of messages) {
