@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 import { applyVerdict, countedAddress, type Limiter, type Policy } from './limits.ts'
-import { decodedPath } from './routes.ts'
 
 /** Who sends the request, as far as HTTP is concerned: features know more about an account. */
 export type Caller = { accountId: number; integrationKey: string; modules: string[] }
@@ -16,6 +15,8 @@ export type Guard = {
 export type Policies = { messages: Policy; others: Policy; wrongCredentials: Policy }
 
 const WRONG_CREDENTIALS_PER_MINUTE = 30
+/** The one endpoint with a limit of its own. */
+const MESSAGES = '/v1/messages'
 
 export function createPolicies(limits: { messagesPerSecond: number; othersPerMinute: number }): Policies {
   return {
@@ -48,7 +49,8 @@ async function check({ authenticate, limiter, policies }: Guard, request: Fastif
   const address = countedAddress(request.ip as string | undefined)
   // What an account is told is for it alone, and for now.
   reply.header('Cache-Control', 'no-store')
-  if (request.routeOptions.config?.public) {
+  const { config: route, url: pattern } = request.routeOptions
+  if (route?.public) {
     await takeTurn(reply, limiter, policies.others, address)
     return
   }
@@ -59,7 +61,9 @@ async function check({ authenticate, limiter, policies }: Guard, request: Fastif
     throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
   }
   request.caller = caller
-  const policy = isMessagePost(request) ? policies.messages : policies.others
+  // By the route that the router has found, however the caller spells its path. An unknown path has no pattern.
+  const isMessagePost = request.method === 'POST' && pattern === MESSAGES
+  const policy = isMessagePost ? policies.messages : policies.others
   await takeTurn(reply, limiter, policy, `${address} ${caller.integrationKey}`)
   if (!caller.modules.includes('rcs')) throw new ApiError('RCS_MODULE_NOT_AVAILABLE')
 }
@@ -70,11 +74,6 @@ async function takeTurn(reply: FastifyReply, limiter: Limiter, policy: Policy, s
   // Timers go off up to a millisecond early.
   const turn = performance.now() + verdict.waitMs
   for (let left = verdict.waitMs; left > 0; left = turn - performance.now()) await sleep(Math.ceil(left))
-}
-
-/** The one endpoint with a limit of its own. */
-function isMessagePost({ method, url }: FastifyRequest): boolean {
-  return method === 'POST' && decodedPath(url) === '/v1/messages'
 }
 
 /** The account that every query of a guarded route is bound to. */

@@ -14,8 +14,8 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     methodsByPath.set(url, methods)
   })
   function refusal(url: string): ApiError {
-    const path = decodedPath(url)
-    const methods = [...methodsByPath].filter(([pattern]) => matches(pattern, path)).flatMap(([, names]) => [...names])
+    const segments = segmentsOf(url)
+    const methods = [...methodsByPath].filter(([pattern]) => matches(pattern, segments)).flatMap(([, names]) => [...names])
     if (methods.length === 0) return new ApiError('RCS_ROUTE_NOT_FOUND')
     return new ApiError('RCS_METHOD_NOT_ALLOWED', { headers: { Allow: [...new Set(methods)].sort().join(', ') } })
   }
@@ -28,14 +28,19 @@ export function unknownRoute(_request: FastifyRequest): never {
   throw new ApiError('RCS_ROUTE_NOT_FOUND')
 }
 
-/** The path as the router reads it: /v1/%61gents is /v1/agents. */
-export function decodedPath(url: string): string {
-  return decodeURIComponent(url.replace(/\?.*$/s, ''))
+/**
+ * The segments as the router reads them: split first, then decoded. So /v1/%61gents is /v1/agents, but /v1%2fagents is one segment that
+ * no route has: outside /v1, it must not reveal which paths and methods /v1 has.
+ */
+function segmentsOf(url: string): string[] {
+  return url
+    .replace(/\?.*$/s, '')
+    .split('/')
+    .map((segment) => decodeURIComponent(segment))
 }
 
-function matches(pattern: string, path: string): boolean {
+function matches(pattern: string, given: string[]): boolean {
   const wanted = pattern.split('/')
-  const given = path.split('/')
   return (
     wanted.length === given.length && wanted.every((part, index) => (part.startsWith(':') ? given[index] !== '' : part === given[index]))
   )
