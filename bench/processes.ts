@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
+import { freePort } from '../server/test/support/ports.ts'
 import { fail, keep } from './clean-up.ts'
 
 // As the first line of `herald` has it, which a shell would read; and the same for what it is held against.
@@ -40,7 +41,13 @@ export async function startSimulator({ inspect = false } = {}): Promise<Simulato
   return { ...JSON.parse(String(chunk)), child, inspector: inspectorIn(errors()), stop }
 }
 
-export type HeraldProcess = Inspected & { url: string; dataDir: string; databaseUrl: string; stop: () => Promise<void> }
+export type HeraldProcess = Inspected & {
+  url: string
+  metricsUrl: string
+  dataDir: string
+  databaseUrl: string
+  stop: () => Promise<void>
+}
 
 /** Limits are on, so high that nobody reaches them; where they are counted is what an operator gets: in the database, where one is named. */
 export const LIMITS = { HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
@@ -48,8 +55,10 @@ export const LIMITS = { HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMI
 /** `herald serve` with an embedded database of its own, unless it is given one. */
 export async function startHerald(args: string[], env: Record<string, string> = {}, { inspect = false } = {}): Promise<HeraldProcess> {
   const dataDir = temporaryDirectory()
+  const metricsPort = String(await freePort())
+  const settings = { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0', HERALD_METRICS_PORT: metricsPort, HERALD_LOG_LEVEL: 'warn' }
   const child = fork(fileURLToPath(new URL('../server/bin/herald.js', import.meta.url)), ['serve', ...args], {
-    env: { PATH: process.env.PATH, HERALD_DATA_DIR: dataDir, HERALD_PORT: '0', HERALD_LOG_LEVEL: 'warn', ...LIMITS, ...env },
+    env: { PATH: process.env.PATH, ...settings, ...LIMITS, ...env },
     execArgv: inspect ? [...EXEC_ARGV, INSPECTED] : EXEC_ARGV,
     silent: true,
     detached: true,
@@ -67,7 +76,8 @@ export async function startHerald(args: string[], env: Record<string, string> = 
   }
   const url = /ready at (\S+);/.exec(errors())?.[1] as string
   const databaseUrl = `postgres://herald@localhost/herald?host=${encodeURIComponent(readSocketDir(dataDir))}`
-  return { url, dataDir, databaseUrl, child, inspector: inspectorIn(errors()), stop }
+  const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`
+  return { url, metricsUrl, dataDir, databaseUrl, child, inspector: inspectorIn(errors()), stop }
 }
 
 /** All that is said, also by one that would stand still if nobody read it. */

@@ -77,8 +77,8 @@ async function prepare({ pool, bare }: Scene, sink: Peer, worker: HeraldProcess)
   ]
 }
 
-async function countRouted({ url }: HeraldProcess): Promise<number> {
-  const metrics = await (await fetch(`${url}/metrics`)).text()
+async function countRouted({ metricsUrl }: HeraldProcess): Promise<number> {
+  const metrics = await (await fetch(metricsUrl)).text()
   return Number(/^herald_events_total (\d+)/m.exec(metrics)?.[1] ?? 0)
 }
 

@@ -21,7 +21,7 @@ import { countedAddress } from './http/limits.ts'
 import { createDatabaseLimiter } from './http/limits-database.ts'
 import { createMemoryLimiter } from './http/limits-memory.ts'
 import { logRequest } from './http/log.ts'
-import { createMetrics, type Metrics, serveMetrics } from './http/metrics.ts'
+import { createMetrics, type Metrics } from './http/metrics.ts'
 import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
 import { createServer, listeningUrl, type Timeouts } from './http/server.ts'
@@ -42,6 +42,8 @@ export type App = {
   fastify: FastifyInstance
   /** Where networks send their events, if that has a listener of its own. */
   carrierWebhooks: FastifyInstance | undefined
+  /** Both of them. */
+  servers: FastifyInstance[]
   metrics: Metrics
   /** From now on every answer is 503; requests under way are finished. */
   drain: () => void
@@ -85,7 +87,6 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
 
   serveHealth(app, pool, () => isStopping)
   serveDocs(app)
-  if (config.metricsAddress === undefined) serveMetrics(app, metrics)
   const carrierWebhooks = webhook !== undefined && config.carrierWebhookPort !== undefined ? newServer() : undefined
   if (webhook !== undefined) await (carrierWebhooks ?? app).register(googleRbmWebhook, { ...webhook, addressOf })
   if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
@@ -98,6 +99,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   return {
     fastify: app,
     carrierWebhooks,
+    servers: carrierWebhooks === undefined ? [app] : [app, carrierWebhooks],
     metrics,
     drain: () => {
       isStopping = true

@@ -1,24 +1,28 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
-import { createSecureContext } from 'node:tls'
 import { OperatorError } from './errors.ts'
+import { readTls, type Tls } from './tls.ts'
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+export const ENVIRONMENTS = ['development', 'production'] as const
 
 export type Config = {
+  /** `production` refuses to serve with what production.ts lists. */
+  environment: (typeof ENVIRONMENTS)[number]
   host: string
   port: number
   /** Undefined: the service runs a PostgreSQL of its own under `dataDir`. */
   databaseUrl: string | undefined
   dataDir: string
+  /** Whether production may use the embedded database. */
+  allowEmbedded: boolean
   limits: { store: 'memory' | 'database'; messagesPerSecond: number; othersPerMinute: number }
-  tls: { cert: Buffer; key: Buffer } | undefined
+  tls: Tls | undefined
   /** Addresses and networks whose X-Forwarded-For is believed. */
   trustProxy: string[]
-  /** Undefined: /metrics is served beside the API. */
-  metricsAddress: { host: string; port: number } | undefined
+  /** Where /metrics is served. Port undefined: the usual one, or a free one where that is taken. */
+  metrics: { host: string; port: number | undefined }
   publicUrl: string | undefined
   /** Undefined: carriers' webhooks are served beside the API. */
   carrierWebhookPort: number | undefined
@@ -87,25 +91,14 @@ const publicAddress: Parser<string> = (value) => {
   return parsed.href.replace(/\/+$/, '')
 }
 
-const file: Parser<Buffer> = (value) => {
+/** The content is for its reader to check. */
+const filePath: Parser<string> = (value) => {
   try {
-    return readFileSync(value)
+    readFileSync(value)
   } catch {
     throw new Expected('the path of a file that can be read')
   }
-}
-
-/** What is in it is for its reader to judge. */
-const filePath: Parser<string> = (value) => {
-  file(value)
   return resolve(value)
-}
-
-const hostAndPort: Parser<{ host: string; port: number }> = (value) => {
-  const parts = /^(?:\[(?<v6>[0-9A-Fa-f:.]+)\]|(?<name>[A-Za-z0-9._-]+)):(?<port>\d{1,5})$/.exec(value)?.groups
-  const port = Number(parts?.port)
-  if (parts === undefined || port > 65535) throw new Expected('an address with a port, such as 127.0.0.1:9464')
-  return { host: parts.v6 ?? (parts.name as string), port }
 }
 
 const networks: Parser<string[]> = (value) => {
@@ -143,21 +136,26 @@ export function loadConfig(env: Environment): Config {
   }
 
   const databaseUrl = read('HERALD_DATABASE_URL', url('postgres:', 'postgresql:'), undefined)
-  const cert = read('HERALD_TLS_CERT', file, undefined)
-  const key = read('HERALD_TLS_KEY', file, undefined)
+  const certFile = read('HERALD_TLS_CERT', filePath, undefined)
+  const keyFile = read('HERALD_TLS_KEY', filePath, undefined)
   const config: Config = {
+    environment: read('HERALD_ENV', oneOf(...ENVIRONMENTS), 'development'),
     host: read('HERALD_HOST', host, '127.0.0.1'),
     port: read('HERALD_PORT', integer(0, 65535), 8080),
     databaseUrl,
     dataDir: resolve(read('HERALD_DATA_DIR', text, './data')),
+    allowEmbedded: read('HERALD_ALLOW_EMBEDDED', boolean, false),
     limits: {
       store: read('HERALD_LIMITS', oneOf('memory', 'database'), databaseUrl === undefined ? 'memory' : 'database'),
       messagesPerSecond: read('HERALD_LIMIT_MESSAGES_PER_SECOND', integer(1, 1_000_000), 35),
       othersPerMinute: read('HERALD_LIMIT_OTHERS_PER_MINUTE', integer(1, 1_000_000), 30),
     },
-    tls: cert !== undefined && key !== undefined ? { cert, key } : undefined,
+    tls: loadTls(certFile, keyFile, problems),
     trustProxy: read('HERALD_TRUST_PROXY', networks, []),
-    metricsAddress: read('HERALD_METRICS_ADDRESS', hostAndPort, undefined),
+    metrics: {
+      host: read('HERALD_METRICS_HOST', host, '127.0.0.1'),
+      port: read('HERALD_METRICS_PORT', integer(0, 65535), undefined),
+    },
     publicUrl: read('HERALD_PUBLIC_URL', publicAddress, undefined),
     carrierWebhookPort: read('HERALD_CARRIER_WEBHOOK_PORT', integer(0, 65535), undefined),
     carriersFile: read('HERALD_CARRIERS', filePath, undefined),
@@ -167,18 +165,23 @@ export function loadConfig(env: Environment): Config {
     unknownVariables: [],
   }
   config.unknownVariables = Object.keys(env).filter((name) => name.startsWith('HERALD_') && !known.has(name))
-
-  if ((cert === undefined) !== (key === undefined) && problems.length === 0) {
-    problems.push('HERALD_TLS_CERT and HERALD_TLS_KEY must be given together.')
-  }
-  if (config.tls !== undefined) {
-    try {
-      createSecureContext(config.tls)
-      if (!new X509Certificate(config.tls.cert).checkPrivateKey(createPrivateKey(config.tls.key))) throw new Error('not a pair')
-    } catch {
-      problems.push('HERALD_TLS_CERT and HERALD_TLS_KEY must be a certificate and its private key, both in PEM.')
-    }
+  if (env.HERALD_METRICS_ADDRESS) {
+    problems.push('HERALD_METRICS_ADDRESS is no longer a setting: set HERALD_METRICS_HOST and HERALD_METRICS_PORT instead.')
   }
   if (problems.length > 0) throw new OperatorError(problems.join('\n'))
   return config
+}
+
+function loadTls(certFile: string | undefined, keyFile: string | undefined, problems: string[]): Tls | undefined {
+  if (certFile !== undefined && keyFile !== undefined) {
+    try {
+      return readTls({ certFile, keyFile })
+    } catch (error) {
+      if (!(error instanceof OperatorError)) throw error
+      problems.push(error.message)
+    }
+  } else if (certFile !== keyFile && problems.length === 0) {
+    problems.push('HERALD_TLS_CERT and HERALD_TLS_KEY must be given together.')
+  }
+  return undefined
 }

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, renameSync, statSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** Makes a new or renamed entry of a directory outlast a power cut; the file's own sync does not. */
@@ -16,4 +16,17 @@ export function writePrivateFile(path: string, text: string): void {
   closeSync(fd)
   renameSync(`${path}.new`, path)
   syncDirectory(dirname(path))
+}
+
+/**
+ * Whether the mode of a file lets any user of the machine read or write it. Its group may: a key at 0640 is how a service that is not root
+ * gets at a certificate that root renews. A file that can't be looked at is left to its reader. Windows has no such modes.
+ */
+export function isReadableByOthers(path: string): boolean {
+  if (process.platform === 'win32') return false
+  try {
+    return (statSync(path).mode & 0o006) !== 0
+  } catch {
+    return false
+  }
 }

@@ -1,4 +1,4 @@
-import { fastify } from 'fastify'
+import type { Server as TlsServer } from 'node:tls'
 import type { Logger } from 'pino'
 import { type App, buildApp } from './app.ts'
 import { type Carriers, openCarriers } from './carriers/carriers.ts'
@@ -10,13 +10,13 @@ import { installationSecret } from './db/secrets.ts'
 import { type Delivery, startDelivery } from './delivery/delivery.ts'
 import { createDeliveryMetrics } from './delivery/metrics.ts'
 import { createEventTaker } from './delivery/receipts.ts'
-import { OperatorError } from './errors.ts'
-import { answerErrors, newRequestId } from './http/error-answers.ts'
+import { listen } from './http/listen.ts'
 import { serveMetrics } from './http/metrics.ts'
-import { answerUnknownRoutes } from './http/routes.ts'
-import { listeningUrl, type Timeouts } from './http/server.ts'
+import type { Timeouts } from './http/server.ts'
 import type { UnreadLimits } from './http/unread.ts'
+import { isLoopback } from './loopback.ts'
 import { ROLES, type Role } from './roles.ts'
+import { reloadCertificate } from './tls.ts'
 import { createWebhookMetrics } from './webhooks/metrics.ts'
 import { startWebhooks } from './webhooks/webhooks.ts'
 
@@ -25,7 +25,11 @@ export type Service = {
   url: string
   /** Where carriers' webhooks are served: the same, unless they have a port of their own. */
   carrierWebhookUrl: string
+  /** Where its metrics are, such as http://127.0.0.1:9464/metrics. */
+  metricsUrl: string
   database: Database
+  /** Reads the certificate and its key again. Without TLS there is nothing to read. */
+  reloadCertificate: () => void
   /** Finishes the requests under way, then closes everything; what has not ended by the deadline is cut off. */
   stop: () => Promise<void>
 }
@@ -33,7 +37,6 @@ export type Service = {
 // Requests under way and the carriers (3.5 s at the most) end side by side. With PostgreSQL's own 5 s at the most, Ctrl-C takes under 10 s
 // in the worst case and some tens of milliseconds in the usual one.
 const DRAIN_MS = 3_000
-const METRICS_TIMEOUT_MS = 10_000
 const NO_CARRIERS: CarrierSettings = { rcs: [], sms: undefined }
 
 export type ServiceOptions = {
@@ -63,20 +66,16 @@ export async function startService(config: Config, logger: Logger, options: Serv
     const onEvents = createEventTaker(database.pool)
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
     const app = await buildApp(config, database.pool, logger, { ...options, webhook })
-    if (config.metricsAddress !== undefined) {
-      const metricsServer = fastify({ genReqId: newRequestId, requestTimeout: METRICS_TIMEOUT_MS, forceCloseConnections: true })
-      answerErrors(metricsServer)
-      answerUnknownRoutes(metricsServer)
-      serveMetrics(metricsServer, app.metrics)
-      closers.unshift(() => metricsServer.close())
-      await listen(metricsServer, config.metricsAddress, 'HERALD_METRICS_ADDRESS')
-    }
     const workers: (() => Promise<void>)[] = []
     // First of all: nobody new is let in while the rest is closed.
     closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))
     await options.beforeListening?.(database.pool)
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
     const carrierWebhookUrl = await listenForCarriers(app, config, url)
+    // After the API: should that be set to the default port of the metrics, these give way.
+    const metricsServer = await serveMetrics(config.metrics, app.metrics)
+    closers.splice(1, 0, metricsServer.close)
+    logger.info({ metricsUrl: metricsServer.url }, 'metrics are served')
     if (roles.includes('delivery')) {
       // Before the networks are opened: from then on nothing may fail before there is somebody to close them, or the process neither works nor ends.
       const links = { key: await installationSecret(database.pool, 'links'), publicUrl: config.publicUrl ?? url }
@@ -89,15 +88,25 @@ export async function startService(config: Config, logger: Logger, options: Serv
       const metrics = createWebhookMetrics(app.metrics.registry)
       workers.push(startWebhooks({ pool: database.pool, logger, metrics, allowPrivate: config.webhookAllowPrivate }).stop)
     }
-    return { url, carrierWebhookUrl, database, stop: () => closeAll(closers) }
+    return {
+      url,
+      carrierWebhookUrl,
+      metricsUrl: metricsServer.url,
+      database,
+      reloadCertificate: () => {
+        if (config.tls !== undefined)
+          reloadCertificate(
+            config.tls,
+            app.servers.map(({ server }) => server as unknown as TlsServer),
+            logger,
+          )
+      },
+      stop: () => closeAll(closers),
+    }
   } catch (error) {
     await closeAll(closers)
     throw error
   }
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }
 
 /** Nothing more is taken up; calls under way end, or are ended, and what came of them is written down. */
@@ -111,30 +120,13 @@ async function closeAll(closers: (() => Promise<unknown>)[]): Promise<void> {
   if (failures.length > 0) throw failures[0]
 }
 
-async function listen(server: App['fastify'], { host, port }: { host: string; port: number }, variables: string): Promise<string> {
-  try {
-    await server.listen({ host, port })
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    const reasons: Record<string, string> = {
-      EADDRINUSE: 'another program listens there',
-      EACCES: 'this user may not',
-      EADDRNOTAVAIL: 'this machine has no such address',
-      ENOTFOUND: 'there is no such host',
-    }
-    throw new OperatorError(`Can't listen on ${host} port ${port}: ${reasons[code ?? ''] ?? code} (${variables}).`)
-  }
-  return listeningUrl(server)
-}
-
 async function listenForCarriers({ carrierWebhooks }: App, { host, carrierWebhookPort: port }: Config, apiUrl: string): Promise<string> {
   if (carrierWebhooks === undefined || port === undefined) return apiUrl
   return await listen(carrierWebhooks, { host, port }, 'HERALD_HOST and HERALD_CARRIER_WEBHOOK_PORT')
 }
 
-async function closeApp({ fastify: server, carrierWebhooks, drain }: App): Promise<void> {
+async function closeApp({ servers, drain }: App): Promise<void> {
   drain()
-  const servers = carrierWebhooks === undefined ? [server] : [server, carrierWebhooks]
   const deadline = setTimeout(() => servers.map((each) => each.server.closeAllConnections()), DRAIN_MS)
   await Promise.all(servers.map((each) => each.close()))
   clearTimeout(deadline)

@@ -1,22 +1,23 @@
 import assert from 'node:assert/strict'
-import { generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { describe, test } from 'node:test'
 import { loadConfig } from '../src/config.ts'
+import { installCertificate } from './support/certificates.ts'
 
 describe('the settings', () => {
   test('all have the defaults of the contract', () => {
     assert.deepEqual(loadConfig({}), {
+      environment: 'development',
       host: '127.0.0.1',
       port: 8080,
       databaseUrl: undefined,
       dataDir: resolve('data'),
+      allowEmbedded: false,
       limits: { store: 'memory', messagesPerSecond: 35, othersPerMinute: 30 },
       tls: undefined,
       trustProxy: [],
-      metricsAddress: undefined,
+      metrics: { host: '127.0.0.1', port: undefined },
       publicUrl: undefined,
       carriersFile: undefined,
       simulatorDelayMs: 500,
@@ -67,7 +68,15 @@ describe('the settings', () => {
       '0.0.0.0/0',
       'HERALD_TRUST_PROXY must be addresses or networks separated by commas, such as 10.0.0.0/8,192.168.1.7.',
     ],
-    ['HERALD_METRICS_ADDRESS', '9464', 'HERALD_METRICS_ADDRESS must be an address with a port, such as 127.0.0.1:9464.'],
+    ['HERALD_METRICS_HOST', '127.0.0.1:9464', 'HERALD_METRICS_HOST must be a host name or an address, without a port.'],
+    ['HERALD_METRICS_PORT', '65536', 'HERALD_METRICS_PORT must be a whole number from 0 to 65535.'],
+    [
+      'HERALD_METRICS_ADDRESS',
+      '127.0.0.1:9464',
+      'HERALD_METRICS_ADDRESS is no longer a setting: set HERALD_METRICS_HOST and HERALD_METRICS_PORT instead.',
+    ],
+    ['HERALD_ENV', 'prod', 'HERALD_ENV must be one of development, production.'],
+    ['HERALD_ALLOW_EMBEDDED', '1', 'HERALD_ALLOW_EMBEDDED must be one of true, false.'],
     ...['ftp://x', 'x', 'https://x/?q=1', 'https://x/?', 'https://x/#a', 'https://u:p@x'].map(
       (value) =>
         [
@@ -94,22 +103,36 @@ describe('the settings', () => {
   })
 
   test('a certificate needs its key, and the two must be what they say', () => {
-    const file = (name: string) => new URL(`support/tls/${name}`, import.meta.url).pathname
-    const [HERALD_TLS_CERT, HERALD_TLS_KEY] = [file('cert.pem'), file('key.pem')]
-    assert.ok(loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY }).tls)
-    assert.throws(() => loadConfig({ HERALD_TLS_CERT }), { message: 'HERALD_TLS_CERT and HERALD_TLS_KEY must be given together.' })
-    const { privateKey } = generateKeyPairSync('rsa', {
-      modulusLength: 2048,
-      privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-      publicKeyEncoding: { type: 'spki', format: 'pem' },
-    })
-    const other = join(mkdtempSync(join(tmpdir(), 'herald-')), 'other.pem')
-    writeFileSync(other, privateKey)
-    assert.throws(() => loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY: other }), { message: /must be a certificate and its private key/ })
-    const junk = join(mkdtempSync(join(tmpdir(), 'herald-')), 'junk.pem')
-    writeFileSync(junk, 'not a key')
-    assert.throws(() => loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY: junk }), { message: /must be a certificate and its private key/ })
+    const { HERALD_TLS_CERT, HERALD_TLS_KEY } = installCertificate('ec')
+    const { HERALD_TLS_KEY: otherKey } = installCertificate('rsa')
+    const { tls } = loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY })
+    assert.deepEqual([tls?.certFile, tls?.keyFile], [HERALD_TLS_CERT, HERALD_TLS_KEY])
+    const together = { message: 'HERALD_TLS_CERT and HERALD_TLS_KEY must be given together.' }
+    assert.throws(() => loadConfig({ HERALD_TLS_CERT }), together)
+    assert.throws(() => loadConfig({ HERALD_TLS_KEY }), together)
+    const pair = { message: 'HERALD_TLS_CERT and HERALD_TLS_KEY must be a certificate and its private key, both in PEM.' }
+    assert.throws(() => loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY: otherKey }), pair)
+    writeFileSync(otherKey, 'not a key')
+    assert.throws(() => loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY: otherKey }), pair)
   })
+
+  for (const mode of [0o644, 0o604, 0o602, 0o666]) {
+    test(`a TLS key of the mode ${mode.toString(8)} is refused`, () => {
+      const { settings, HERALD_TLS_KEY } = installCertificate('ec')
+      chmodSync(HERALD_TLS_KEY, mode)
+      assert.throws(() => loadConfig(settings), {
+        message: `HERALD_TLS_KEY must be a file that other users can't read: its mode is 0${mode.toString(8)}. Run chmod 600 on it, or chmod 640 to share it with its group.`,
+      })
+    })
+  }
+
+  for (const mode of [0o400, 0o600, 0o640]) {
+    test(`a TLS key of the mode ${mode.toString(8)} is accepted`, () => {
+      const { settings, HERALD_TLS_KEY } = installCertificate('ec')
+      chmodSync(HERALD_TLS_KEY, mode)
+      assert.ok(loadConfig(settings).tls)
+    })
+  }
 
   test('a variable that only looks like a setting is noticed, and stops nothing', () => {
     assert.deepEqual(loadConfig({ HERALD_PROT: '9090', OTHER: 'x' }).unknownVariables, ['HERALD_PROT'])

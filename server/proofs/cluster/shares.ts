@@ -13,8 +13,8 @@ const WORK: Record<Role, RegExp> = {
 /** By the name of the node. */
 export type Shares = Map<string, { role: Role; done: number }>
 
-export async function noteShare(shares: Shares, { name, role, url }: Node): Promise<void> {
-  const { body } = await call(`${url}/metrics`)
+export async function noteShare(shares: Shares, { name, role, metricsUrl }: Node): Promise<void> {
+  const { body } = await call(metricsUrl)
   const done = [...(body as string).matchAll(WORK[role])].reduce((sum, [, count]) => sum + Number(count), 0)
   shares.set(name, { role, done: (shares.get(name)?.done ?? 0) + done })
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newKey } from '../../test/support/messages.ts'
-import { type HeraldProcess, isRunning } from '../../test/support/process.ts'
+import { isRunning } from '../../test/support/process.ts'
 import { call } from '../../test/support/service.ts'
 import { until } from '../../test/support/until.ts'
 import {
@@ -37,8 +37,8 @@ async function everything({ pool }: Scene) {
   return rows[0]
 }
 
-async function metric({ url }: HeraldProcess, name: string): Promise<number> {
-  const { body } = await call(`${url}/metrics`)
+async function metric({ metricsUrl }: Node, name: string): Promise<number> {
+  const { body } = await call(metricsUrl)
   return Number(new RegExp(`^${name}\\{[^}]*\\} (\\d+)`, 'm').exec(body)?.[1] ?? 0)
 }
 

@@ -10,6 +10,7 @@ import type { Pool } from '../../src/db/pool.ts'
 import { assertAllCounted } from '../../test/support/counted.ts'
 import { createTestDatabase } from '../../test/support/database.ts'
 import { callerAt, type MessageCaller } from '../../test/support/messages.ts'
+import { freePort } from '../../test/support/ports.ts'
 import { type HeraldProcess, startHerald } from '../../test/support/process.ts'
 import { createAssignedAgent, createCaller } from '../../test/support/service.ts'
 import { startSimulator, type TestSimulator } from '../../test/support/simulator.ts'
@@ -66,7 +67,7 @@ export async function setScene(connections?: number): Promise<Scene> {
 export type Role = 'api' | 'delivery' | 'webhooks'
 
 /** `databaseUrl`: with a name for its connections that nobody else's have. */
-export type Node = HeraldProcess & { databaseUrl: string }
+export type Node = HeraldProcess & { databaseUrl: string; metricsUrl: string }
 
 let nodes = 0
 export async function startNode(env: Record<string, string>, role: Role): Promise<Node> {
@@ -74,7 +75,10 @@ export async function startNode(env: Record<string, string>, role: Role): Promis
   const url = new URL(env.HERALD_DATABASE_URL as string)
   url.searchParams.set('application_name', `${role} ${nodes}`)
   const databaseUrl = url.href
-  return { ...(await startHerald({ ...env, HERALD_DATABASE_URL: databaseUrl }, undefined, ['serve', '--only', role])), databaseUrl }
+  const metricsPort = String(await freePort())
+  const settings = { ...env, HERALD_DATABASE_URL: databaseUrl, HERALD_METRICS_PORT: metricsPort }
+  const herald = await startHerald(settings, undefined, ['serve', '--only', role])
+  return { ...herald, databaseUrl, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` }
 }
 
 /** Returns when the database, too, has done with it: a claim that it had begun is committed after its death, with a lease of its own. */

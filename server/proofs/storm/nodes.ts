@@ -9,7 +9,7 @@ import { createProgram, type Program } from './process.ts'
 // HERALD_CARRIERS; the log is in `node.outFile`.
 
 export type Role = 'api' | 'delivery' | 'webhooks'
-export type Node = Program & { role: Role; url: string }
+export type Node = Program & { role: Role; url: string; metricsUrl: string }
 
 export type NodeOptions = { name: string; role: Role; env: Record<string, string>; dir: string }
 
@@ -27,11 +27,12 @@ export const SHARED_SETTINGS = {
 
 export async function createNode({ name, role, env, dir }: NodeOptions): Promise<Node> {
   const port = await freePort()
+  const metricsPort = await freePort()
   const url = `http://127.0.0.1:${port}`
   const program = createProgram({
     name,
     args: [HERALD, 'serve', '--only', role],
-    env: { ...SHARED_SETTINGS, ...env, HERALD_PORT: String(port), HERALD_DATA_DIR: dir },
+    env: { ...SHARED_SETTINGS, ...env, HERALD_PORT: String(port), HERALD_METRICS_PORT: String(metricsPort), HERALD_DATA_DIR: dir },
     dir,
     untilReady: async ({ errFile, assertRunning }) => {
       const greetings = countGreetings(errFile)
@@ -45,7 +46,7 @@ export async function createNode({ name, role, env, dir }: NodeOptions): Promise
       )
     },
   })
-  return { ...program, role, url }
+  return { ...program, role, url, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` }
 }
 
 function countGreetings(errFile: string): number {

@@ -84,6 +84,16 @@ export function readCarriers(path: string): CarrierSettings {
   }
 }
 
+/** The files that hold the carriers' secrets: this one, and the key files that it names. Whether they are right is for `readCarriers`. */
+export function carrierFiles(path: string): string[] {
+  const file = readJson(path)
+  const entries = isObject(file) ? Object.values(file) : []
+  const keyFiles = entries
+    .map((entry) => (isObject(entry) ? entry.serviceAccountFile : undefined))
+    .filter((name) => typeof name === 'string')
+  return [path, ...keyFiles.map((name) => resolve(dirname(path), name))]
+}
+
 function problemsOf(path: string, name: string, entry: unknown): string[] {
   if (!/^[A-Za-z0-9._-]{1,64}$/.test(name)) {
     return [`has the name ${JSON.stringify(name.slice(0, 80))}; names are 1 to 64 letters, digits, ".", "_" or "-"`]

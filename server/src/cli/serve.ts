@@ -35,7 +35,7 @@ export const serveCommand = new Command('serve')
       process.exit(1)
     })
     const starting = untilStarted(config, logger, only)
-    stopOnSignal(config, starting)
+    handleSignals(config, starting)
     await starting
   })
 
@@ -44,6 +44,8 @@ export const serveCommand = new Command('serve')
  * the start begins anew. One that takes no writes is not, since only somebody can mend that.
  */
 async function untilStarted(config: Config, logger: Logger, roles: Role[]): Promise<Service> {
+  const { checkProduction } = await import('../production.ts')
+  checkProduction(config, roles)
   const { isReadOnlyError, isUnavailable } = await import('../db/pool.ts')
   for (let startsLeft = MOST_STARTS - 1; ; startsLeft--) {
     try {
@@ -61,10 +63,12 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
   // Loaded here and not above: no other command needs the HTTP server and the features, which take longer to load than all else together.
   const { startService } = await import('../service.ts')
   const { makeDemoAccount } = await import('./demo.ts')
+  const { refuseDemoAccount } = await import('../production.ts')
   const { findCarriers, simulator } = await chooseNetwork(config, logger, roles)
   let isNew = false
   async function beforeListening(pool: Pool): Promise<void> {
-    isNew = config.databaseUrl === undefined && (await makeDemoAccount(pool, config.dataDir))
+    if (config.environment === 'production') await refuseDemoAccount(pool)
+    else isNew = config.databaseUrl === undefined && (await makeDemoAccount(pool, config.dataDir))
   }
   const service = await startService(config, logger, { roles, findCarriers, beforeListening }).catch(async (error: unknown) => {
     await simulator()?.stop()
@@ -134,8 +138,11 @@ function shownPath(path: string): string {
  * The first signal stops in order. One that comes later, from somebody who can't wait, ends the process as it is: nothing is lost by
  * that. A start is stopped as soon as it is through, so that no database is left behind; one that waits for a database elsewhere has
  * nothing to leave behind and ends at once.
+ *
+ * With TLS, SIGHUP reloads the certificate, as with other servers. Without it there is nothing to reload, and SIGHUP means that the
+ * terminal was closed, which must not leave a service behind.
  */
-function stopOnSignal(config: Config, starting: Promise<Service>): void {
+function handleSignals(config: Config, starting: Promise<Service>): void {
   let firstAt: number | undefined
   let isStarting = true
   void starting
@@ -152,7 +159,13 @@ function stopOnSignal(config: Config, starting: Promise<Service>): void {
     if (isStarting && config.databaseUrl !== undefined) process.exit(0)
     void stop(starting)
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, onSignal)
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, onSignal)
+  process.on('SIGHUP', config.tls === undefined ? onSignal : () => reloadOnceStarted(starting))
+}
+
+/** A start has read the files before the signal, so it reads them again when it is through. Its failure is reported elsewhere. */
+function reloadOnceStarted(starting: Promise<Service>): void {
+  void starting.then(({ reloadCertificate }) => reloadCertificate()).catch(() => {})
 }
 
 async function stop(starting: Promise<Service>): Promise<void> {

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { isUnavailable } from '../db/pool.ts'
 import { ApiError, ERRORS, type ErrorCode } from '../errors.ts'
 import { refTo } from '../schemas.ts'
+import { HSTS } from '../tls.ts'
 
 export const ViolationList = Type.Array(
   Type.Object(
@@ -125,6 +127,7 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,
     'Connection: close',
+    ...(socket instanceof TLSSocket ? [`${HSTS.name}: ${HSTS.value}`] : []),
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
   // Closing while the client still writes would reset the connection, and the client might never see the answer.

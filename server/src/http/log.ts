@@ -18,6 +18,7 @@ const FIELDS = [
   'code',
   'signal',
   'name',
+  'metricsUrl',
   'err',
 ] as const
 
@@ -60,7 +61,7 @@ function standardOutput(): DestinationStream {
 }
 
 // Asked every few seconds by machines, for ever.
-const PROBES = new Set(['/healthz', '/readyz', '/metrics'])
+const PROBES = new Set(['/healthz', '/readyz'])
 
 /** A request is the pattern of its route, never the address as sent, which may hold a number or a secret. */
 export function logRequest(request: FastifyRequest, reply: FastifyReply): void {

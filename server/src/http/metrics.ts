@@ -1,6 +1,10 @@
-import type { FastifyInstance } from 'fastify'
+import { type FastifyInstance, fastify } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Config } from '../config.ts'
 import type { Pool } from '../db/pool.ts'
+import { answerErrors, newRequestId } from './error-answers.ts'
+import { isPortTaken, listen } from './listen.ts'
+import { answerUnknownRoutes } from './routes.ts'
 
 export type Metrics = {
   registry: Registry
@@ -49,8 +53,30 @@ export function createMetrics(pool: Pool): Metrics {
   }
 }
 
-export function serveMetrics(app: FastifyInstance, { registry }: Metrics): void {
-  app.get('/metrics', { schema: { hide: true } }, async (_request, reply) => {
-    return reply.type(registry.contentType).send(await registry.metrics())
-  })
+const DEFAULT_PORT = 9464
+const REQUEST_TIMEOUT_MS = 10_000
+const PATH = '/metrics'
+
+export type MetricsServer = { url: string; close: () => Promise<void> }
+
+/** Serves /metrics on a port of its own, and nothing else there: the API's port has callers, who should not learn how busy the service is. */
+export async function serveMetrics(config: Config['metrics'], { registry }: Metrics): Promise<MetricsServer> {
+  const server = fastify({ genReqId: newRequestId, requestTimeout: REQUEST_TIMEOUT_MS, forceCloseConnections: true })
+  answerErrors(server)
+  answerUnknownRoutes(server)
+  server.get(PATH, async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
+  const url = await listenForMetrics(server, config)
+  return { url: `${url}${PATH}`, close: () => server.close() }
+}
+
+/** Several nodes of one machine share a default port: the first node gets it, and the others take a free port. */
+async function listenForMetrics(server: FastifyInstance, { host, port }: Config['metrics']): Promise<string> {
+  const variables = 'HERALD_METRICS_HOST and HERALD_METRICS_PORT'
+  if (port !== undefined) return await listen(server, { host, port }, variables)
+  try {
+    return await listen(server, { host, port: DEFAULT_PORT }, variables)
+  } catch (error) {
+    if (!isPortTaken(error)) throw error
+    return await listen(server, { host, port: 0 }, variables)
+  }
 }

@@ -2,6 +2,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { type FastifyInstance, fastify, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
+import { HSTS, tlsOptions } from '../tls.ts'
 import { answerBrokenRequest, newRequestId } from './error-answers.ts'
 import { buildSerializer } from './serialization.ts'
 import { buildValidator } from './validation.ts'
@@ -17,6 +18,7 @@ const TIMEOUTS: Timeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 
 
 /** A Fastify with every limit and time-out set, and nothing left to defaults that bend, drop or wait. */
 export function createServer(config: Config, logger: Logger, timeouts: Timeouts = TIMEOUTS): FastifyInstance {
+  const { tls } = config
   const serverOptions = {
     maxHeaderSize: HEADER_LIMIT_BYTES,
     headersTimeout: timeouts.headersMs,
@@ -26,7 +28,9 @@ export function createServer(config: Config, logger: Logger, timeouts: Timeouts 
     connectionsCheckingInterval: Math.min(1_000, timeouts.headersMs / 4),
   }
   const app = fastify({
-    ...(config.tls === undefined ? { http: serverOptions } : { https: { ...serverOptions, ...config.tls } }),
+    ...(tls === undefined
+      ? { http: serverOptions }
+      : { https: { ...serverOptions, ...tlsOptions(tls), handshakeTimeout: timeouts.headersMs } }),
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: newRequestId,
@@ -47,6 +51,8 @@ export function createServer(config: Config, logger: Logger, timeouts: Timeouts 
     rewriteUrl: ({ url = '/' }) => routableUrl(url),
   }) as unknown as FastifyInstance
   app.decorateRequest('caller', undefined)
+  // On Node's server rather than in a hook of Fastify, which has responses that no hook sees.
+  if (tls !== undefined) app.server.prependListener('request', (_request, response) => response.setHeader(HSTS.name, HSTS.value))
   // An expectation that we don't know may be ignored, says HTTP; Node would answer it without a body. CONNECT it would not answer at all.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.server.on('connect', (_request, socket) => answerBrokenRequest(new Error('CONNECT'), socket as Socket))

@@ -68,7 +68,7 @@ describe('the log', () => {
       (await call(`${url}/v1/agents/${agentId}`, { method: 'PATCH', authorization, body: { displayName: 'CANARY-TEXT' } })).status,
       500,
     )
-    answers.push((await call(`${url}/metrics`)).body)
+    answers.push((await call(service.metricsUrl)).body)
 
     for (const canary of canaries) {
       assert.ok(!service.log().includes(canary), `the log holds ${canary}`)

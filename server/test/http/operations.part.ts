@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { request as httpsRequest } from 'node:https'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { createTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/ports.ts'
 import { rawConnection } from '../support/raw.ts'
@@ -10,13 +9,13 @@ import { call, createCaller, startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
-const { url } = await startTestService({ HERALD_DATABASE_URL })
+const { url, metricsUrl } = await startTestService({ HERALD_DATABASE_URL })
 
 describe('what operators look at', () => {
   test('/healthz, /readyz, /metrics and /v1/openapi.json need no credentials', async () => {
     assert.deepEqual((await call(`${url}/healthz`)).body, { status: 'ok' })
     assert.deepEqual((await call(`${url}/readyz`)).body, { status: 'ready' })
-    assert.equal((await call(`${url}/metrics`)).status, 200)
+    assert.equal((await call(metricsUrl)).status, 200)
     assert.equal((await call(`${url}/v1/openapi.json`)).body.openapi, '3.1.0')
   })
 
@@ -53,39 +52,50 @@ describe('what operators look at', () => {
     const { authorization } = await createCaller(pool)
     for (const id of ['a', 'b', 'c']) await call(`${url}/v1/agents/${id}`, { method: 'PATCH', authorization, body: { displayName: 'X' } })
     for (const path of ['/x', '/y', '/v1/z']) await call(`${url}${path}`, { authorization })
-    const { body } = await call(`${url}/metrics`)
+    const { body } = await call(metricsUrl)
     assert.match(body, /herald_http_request_duration_seconds_count\{method="PATCH",route="\/v1\/agents\/:agentId",status="404"\} 3/)
     assert.match(body, /herald_http_request_duration_seconds_count\{method="GET",route="unknown",status="404"\} 3/)
     assert.match(body, /herald_database_connections\{state="idle"\} \d/)
   })
 
-  test('/metrics can have an address of its own, and is then nowhere else', async () => {
+  test('/metrics has a port of its own on loopback, and is 404 beside the API', async () => {
+    assert.match(metricsUrl, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/)
+    assert.notEqual(new URL(metricsUrl).port, new URL(url).port)
+    const beside = await call(`${url}/metrics`)
+    assert.deepEqual([beside.status, beside.body.code], [404, 'RCS_ROUTE_NOT_FOUND'])
+    assert.equal((await call(new URL('/healthz', metricsUrl).href)).body.code, 'RCS_ROUTE_NOT_FOUND')
+  })
+
+  test('/metrics moves to HERALD_METRICS_HOST and HERALD_METRICS_PORT, and half a request there does not delay the stop', async () => {
     const port = await freePort()
-    const service = await startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_ADDRESS: `127.0.0.1:${port}` })
-    assert.equal((await call(`${service.url}/metrics`)).status, 404)
-    assert.equal((await call(`http://127.0.0.1:${port}/metrics`)).status, 200)
-    assert.equal((await call(`http://127.0.0.1:${port}/healthz`)).body.code, 'RCS_ROUTE_NOT_FOUND')
-    const half = rawConnection(`http://127.0.0.1:${port}`)
+    const service = await startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_HOST: '127.0.0.2', HERALD_METRICS_PORT: `${port}` })
+    assert.equal(service.metricsUrl, `http://127.0.0.2:${port}/metrics`)
+    assert.equal((await call(service.metricsUrl)).status, 200)
+    assert.ok(service.log().includes(`"metricsUrl":"${service.metricsUrl}","msg":"metrics are served"`))
+    const half = rawConnection(service.metricsUrl)
     half.send('GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ')
-    await call(`http://127.0.0.1:${port}/metrics`)
+    await call(service.metricsUrl)
     const startedAt = performance.now()
     await service.stop()
     assert.ok(performance.now() - startedAt < 5_000, 'half a request does not hold up the stop')
     half.close()
   })
-})
 
-test('with a certificate and its key the service speaks TLS, and only TLS', async () => {
-  const file = (name: string) => fileURLToPath(new URL(`../support/tls/${name}`, import.meta.url))
-  const service = await startTestService({ HERALD_DATABASE_URL, HERALD_TLS_CERT: file('cert.pem'), HERALD_TLS_KEY: file('key.pem') })
-  assert.match(service.url, /^https:/)
-  const status = await new Promise((resolve, reject) => {
-    const request = httpsRequest(`${service.url}/readyz`, { ca: readFileSync(file('cert.pem')), servername: 'localhost' }, (response) => {
-      response.resume()
-      resolve(response.statusCode)
-    })
-    request.on('error', reject).end()
+  test('/metrics takes a free port where its default is taken', async () => {
+    const taken = createServer().unref()
+    taken.listen(9464, '127.0.0.1')
+    // Where another program has it already, it is taken as well.
+    await Promise.race([once(taken, 'listening'), new Promise((resolve) => taken.once('error', resolve))])
+    const service = await startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_PORT: undefined })
+    assert.notEqual(new URL(service.metricsUrl).port, '9464')
+    assert.equal((await call(service.metricsUrl)).status, 200)
+    taken.close()
   })
-  assert.equal(status, 200)
-  await assert.rejects(call(`${service.url.replace('https', 'http')}/readyz`))
+
+  test('a start fails where the port that HERALD_METRICS_PORT names is taken', async () => {
+    const { port } = new URL(metricsUrl)
+    await assert.rejects(startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_PORT: port }), {
+      message: `Can't listen on 127.0.0.1 port ${port}: another program listens there (HERALD_METRICS_HOST and HERALD_METRICS_PORT).`,
+    })
+  })
 })

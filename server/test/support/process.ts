@@ -22,7 +22,7 @@ export function spawnHerald(args: string[], env: Env, cwd = tmpdir(), wrapper: s
   const [program = '', ...rest] = [...wrapper, process.execPath, HERALD, ...args]
   const child = spawn(program, rest, {
     // Of the tests' own: a quarter of what a process needs to start is compiling.
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, HERALD_METRICS_PORT: '0', ...env },
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
   })

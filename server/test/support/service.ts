@@ -7,7 +7,7 @@ import type { Service, ServiceOptions } from '../../src/service.ts'
 
 export type TestService = Service & { log: () => string }
 
-/** The service in this process, on a free port, stopped when the test file ends. `env` are settings, as an operator would give them. */
+/** The service in this process, on free ports, stopped when the test file ends. `env` are settings, as an operator would give them. */
 export async function startTestService(env: Record<string, string | undefined>, options?: ServiceOptions): Promise<TestService> {
   // Only where one is started: loading it takes 0.6 s of a core, and half of the files want nothing but a caller or `call`.
   const [{ loadConfig }, { createLogger }, { startService }] = await Promise.all([
@@ -21,7 +21,7 @@ export async function startTestService(env: Record<string, string | undefined>, 
       log += line
     },
   })
-  const service = await startService(loadConfig({ HERALD_PORT: '0', ...env }), logger, options)
+  const service = await startService(loadConfig({ HERALD_PORT: '0', HERALD_METRICS_PORT: '0', ...env }), logger, options)
   let stopped: Promise<void> | undefined
   function stop(): Promise<void> {
     stopped ??= service.stop()

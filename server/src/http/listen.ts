@@ -1,0 +1,36 @@
+import { lookup } from 'node:dns/promises'
+import type { FastifyInstance } from 'fastify'
+import { OperatorError } from '../errors.ts'
+import { listeningUrl } from './server.ts'
+
+const REASONS: Record<string, string> = {
+  EADDRINUSE: 'another program listens there',
+  EACCES: 'this user may not',
+  EADDRNOTAVAIL: 'this machine has no such address',
+  ENOTFOUND: 'there is no such host',
+}
+
+/** Returns where the server listens. `variables` are the settings that an operator would change if it can't. */
+export async function listen(server: FastifyInstance, { host, port }: { host: string; port: number }, variables: string): Promise<string> {
+  try {
+    await server.listen({ host: await listeningHost(host), port })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const message = `Can't listen on ${host} port ${port}: ${REASONS[code ?? ''] ?? code} (${variables}).`
+    throw new OperatorError(message, { cause: error })
+  }
+  return listeningUrl(server)
+}
+
+/**
+ * For the name localhost, Fastify opens a second server on the other address family, which has none of our handlers and would keep its
+ * certificate on a reload. Given an address, Fastify opens one server.
+ */
+async function listeningHost(host: string): Promise<string> {
+  return host === 'localhost' ? (await lookup(host)).address : host
+}
+
+/** Whether `listen` failed because the port is taken. */
+export function isPortTaken(error: unknown): boolean {
+  return error instanceof OperatorError && (error.cause as NodeJS.ErrnoException | undefined)?.code === 'EADDRINUSE'
+}
