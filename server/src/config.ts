@@ -168,7 +168,7 @@ export function loadConfig(env: Environment): Config {
   if (env.HERALD_METRICS_ADDRESS) {
     problems.push('HERALD_METRICS_ADDRESS is no longer a setting: set HERALD_METRICS_HOST and HERALD_METRICS_PORT instead.')
   }
-  if (problems.length > 0) throw new OperatorError(problems.join('\n'))
+  if (problems.length > 0) throw new OperatorError(...problems)
   return config
 }
 

@@ -61,5 +61,12 @@ export class ApiError extends Error {
   }
 }
 
-/** An error whose message is a sentence for the operator: printed as it is, without a stack. */
-export class OperatorError extends Error {}
+/** An error whose message is for the operator: printed without a stack, each of its lines with control characters escaped. */
+export class OperatorError extends Error {
+  readonly lines: readonly string[]
+
+  constructor(...lines: string[]) {
+    super(lines.join('\n'))
+    this.lines = lines
+  }
+}

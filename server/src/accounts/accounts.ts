@@ -22,6 +22,11 @@ export async function listAccounts(db: Executor): Promise<Account[]> {
   return rows
 }
 
+export async function findAccount(db: Executor, accountId: number): Promise<Account> {
+  const { rows } = await db.query<Account>(`select ${ACCOUNT} from accounts where id = $1`, [accountId])
+  return rows[0] ?? noSuchAccount(accountId)
+}
+
 export async function setModules(db: Executor, accountId: number, modules: readonly Module[]): Promise<Account> {
   const { rows } = await db.query<Account>(`update accounts set modules = $2 where id = $1 returning ${ACCOUNT}`, [accountId, modules])
   return rows[0] ?? noSuchAccount(accountId)

@@ -51,6 +51,24 @@ export async function revokeKey(db: Executor, integrationKey: string): Promise<K
   return rows[0] ?? noSuchKey(integrationKey)
 }
 
+export type OwnedKey = KeyInfo & { accountId: number; accountName: string }
+
+/** For operators, who know no accounts: whose it is says its row. Also finds one that is revoked. */
+export async function findKey(db: Executor, integrationKey: string): Promise<OwnedKey> {
+  const { rows } = await db.query<OwnedKey>(
+    `select ${KEY_INFO}, account_id as "accountId", (select name from accounts a where a.id = k.account_id) as "accountName"
+     from integration_keys k where integration_key = $1`,
+    [integrationKey],
+  )
+  return rows[0] ?? noSuchKey(integrationKey)
+}
+
+export async function countLiveKeys(db: Executor, accountId: number): Promise<number> {
+  const text = 'select count(*) from integration_keys where account_id = $1 and revoked_at is null'
+  const { rows } = await db.query<{ count: number }>(text, [accountId])
+  return rows[0]?.count ?? 0
+}
+
 export async function listKeys(db: Executor, accountId: number): Promise<KeyInfo[]> {
   const account = await db.query('select from accounts where id = $1', [accountId])
   if (account.rowCount === 0) noSuchAccount(accountId)

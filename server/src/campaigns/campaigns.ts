@@ -86,26 +86,3 @@ function refusal(status: CampaignStatus, to: keyof typeof VERBS, id: string): st
   const possible = to === 'RUNNING' ? ['PAUSED'] : CAMPAIGN_MOVES[to]
   return `The campaign ${id} is ${status}, and only one that is ${possible.join(' or ')} can be ${VERBS[to]}.`
 }
-
-/** A new campaign to exactly those whose message failed, with what the first said. It starts now, and lives as long as the first was to. */
-export async function retryCampaign(db: Executor, id: string): Promise<Campaign> {
-  const { campaignId, status, counts } = await findCampaign(db, id)
-  if (status !== 'COMPLETED' && status !== 'CANCELLED') {
-    throw new OperatorError(`The campaign ${id} is ${status}; retry it once it is COMPLETED or CANCELLED.`)
-  }
-  if (counts.FAILED === 0 && counts.ACCEPTED === 0) throw new OperatorError(`No message of the campaign ${id} has failed.`)
-  const { rows: repeated } = await db.query<{ id: string }>('select id from campaigns where retry_of = $1', [campaignId])
-  if (repeated[0] !== undefined)
-    throw new OperatorError(`The campaign ${id} has been repeated already, by ${repeated[0].id}; retry that one.`)
-  const { rows } = await db.query<{ id: string }>(
-    `insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, retry_of, basic, content_id, fallback, scheduled_at, expires_at)
-     select uuid_v7(), account_id, agent_id, name, client_reference_id, '{}', id, basic, content_id, fallback, now(), now() + (expires_at - scheduled_at)
-     from campaigns where id = $1 and (status = 'COMPLETED' or withdrawn_at is not null)
-     on conflict (retry_of) do nothing
-     returning id`,
-    [campaignId],
-  )
-  if (rows[0] === undefined)
-    throw new OperatorError(`The campaign ${id} is being withdrawn, or repeated by somebody else; look again in a moment.`)
-  return await findCampaign(db, rows[0].id)
-}

@@ -146,7 +146,9 @@ function readJson(path: string): unknown {
 }
 
 function wrong(path: string, problems: string[]): OperatorError {
-  return new OperatorError(`HERALD_CARRIERS: ${path} ${problems.join(';\n  ')}.`.replace(/\?\.$/, '?'))
+  const lines = problems.map((problem, index) => `${index === 0 ? `HERALD_CARRIERS: ${path} ` : '  '}${problem}`)
+  const last = lines.pop() ?? ''
+  return new OperatorError(...lines.map((line) => `${line};`), last.endsWith('?') ? last : `${last}.`)
 }
 
 function googleRules({ region, address, serviceAccount, serviceAccountFile }: Record<string, unknown>): Violation[] {

@@ -2,13 +2,19 @@ import { Command, InvalidArgumentError } from 'commander'
 import {
   type Account,
   createAccount,
+  findAccount,
   listAccounts,
   MAX_QUARANTINE_HOURS,
   MODULES,
+  type Module,
   setModules,
   setQuarantine,
 } from '../accounts/accounts.ts'
-import { accountIdArgument, listArgument, report, reportingCommand, table, textArgument, withDatabase } from './command.ts'
+import { countLiveKeys } from '../accounts/keys.ts'
+import type { Pool } from '../db/pool.ts'
+import { accountIdArgument, listArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { confirm, confirmedCommand } from './confirm.ts'
+import { counted, table } from './terminal.ts'
 
 const modules = listArgument(MODULES, 0)
 
@@ -41,12 +47,26 @@ const list = reportingCommand('list', 'show all accounts').action(async (options
   )
 })
 
-const change = reportingCommand('modules', 'set which modules an account may use')
+const change = confirmedCommand('modules', 'set which modules an account may use; asks before it takes one away')
   .argument('<account-id>', 'its id', accountIdArgument)
   .argument('<list>', 'rcs, sms or both, separated by a comma', modules)
-  .action(async (accountId: number, list, options) => {
-    report(options, await withDatabase((pool) => setModules(pool, accountId, list)), inWords)
+  .action(async (accountId: number, list: Module[], options) => {
+    const changed = await withDatabase(async (pool) => {
+      const effect = await removedModules(pool, accountId, list)
+      if (effect !== undefined) await confirm(options, effect)
+      return await setModules(pool, accountId, list)
+    })
+    report(options, changed, inWords)
   })
+
+/** Undefined where the account keeps all modules that it has. */
+async function removedModules(pool: Pool, accountId: number, kept: Module[]): Promise<string | undefined> {
+  const { name, modules } = await findAccount(pool, accountId)
+  const removed = modules.filter((module) => !kept.includes(module))
+  if (removed.length === 0) return undefined
+  const keys = counted(await countLiveKeys(pool, accountId), 'live key')
+  return `take ${removed.join(' and ')} from account ${accountId} (${name}): requests with its ${keys} that need that get 403 at once`
+}
 
 const quarantine = reportingCommand('quarantine', 'set how long who had an SMS gets no other one, where its sender asks for that')
   .argument('<account-id>', 'its id', accountIdArgument)

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { type Agent, activateAgent, assignAgent, BILLING_TYPES, createAgent, listAgents } from '../agents/agents.ts'
-import { accountIdArgument, report, reportingCommand, table, textArgument, withDatabase } from './command.ts'
+import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { table } from './terminal.ts'
 
 function agentIdArgument(value: string): string {
   if (!/^[!-~]{1,200}$/.test(value)) {

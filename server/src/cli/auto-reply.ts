@@ -1,6 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander'
-import { type AutoReply, addAutoReply, listAutoReplies, removeAutoReply } from '../replies/auto-replies.ts'
-import { accountIdArgument, report, reportingCommand, table, textArgument, withDatabase } from './command.ts'
+import { type AutoReply, addAutoReply, findAutoReply, listAutoReplies, removeAutoReply } from '../replies/auto-replies.ts'
+import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { confirm, confirmedCommand } from './confirm.ts'
+import { table } from './terminal.ts'
 
 function idArgument(value: string): number {
   if (!/^[1-9]\d{0,14}$/.test(value)) throw new InvalidArgumentError('An id is a whole number above 0.')
@@ -29,10 +31,16 @@ const list = reportingCommand('list', 'show the automatic replies')
     report(options, replies, () => table(['ID', 'ACCOUNT', 'AGENT', 'KEYWORD', 'TEMPLATE'], rows))
   })
 
-const remove = reportingCommand('remove', 'end an automatic reply')
+const remove = confirmedCommand('remove', 'end an automatic reply')
   .argument('<auto-reply-id>', 'its id', idArgument)
   .action(async (id: number, options) => {
-    report(options, await withDatabase((pool) => removeAutoReply(pool, id)), () => `The automatic reply ${id} is removed.`)
+    const removed = await withDatabase(async (pool) => {
+      const { accountId, agentId, keyword, templateId } = await findAutoReply(pool, id)
+      const answers = `which answers "${keyword}" with template ${templateId} for the agent ${agentId} of account ${accountId}`
+      await confirm(options, `remove 1 automatic reply, ${id}, ${answers}`)
+      return await removeAutoReply(pool, id)
+    })
+    report(options, removed, () => `The automatic reply ${id} is removed.`)
   })
 
 export const autoReplyCommand = new Command('auto-reply')

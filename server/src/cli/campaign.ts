@@ -1,9 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
-import { findCampaign, listCampaigns, moveCampaign, retryCampaign } from '../campaigns/campaigns.ts'
+import { findCampaign, listCampaigns, moveCampaign } from '../campaigns/campaigns.ts'
+import { type Cancellation, planCancel } from '../campaigns/cancel.ts'
+import { planRetry, type RetryCount, retryCampaign } from '../campaigns/retry.ts'
 import type { Campaign } from '../campaigns/schemas.ts'
 import type { Pool } from '../db/pool.ts'
-import { accountIdArgument, report, reportingCommand, table, textArgument, withDatabase } from './command.ts'
+import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { confirm, confirmedCommand } from './confirm.ts'
+import { counted, statusLine, table } from './terminal.ts'
 
 const MOST_LISTED = 100
 const WATCH_EVERY_MS = 1_000
@@ -31,28 +35,77 @@ const list = reportingCommand('list', `show the campaigns of an account, the new
     report(options, campaigns, () => table(['ID', 'NAME', 'STATUS', 'SCHEDULED', 'MESSAGES', 'WAITING'], rows))
   })
 
-function movingCommand(name: string, description: string, move: (pool: Pool, campaignId: string) => Promise<Campaign>): Command {
-  return reportingCommand(name, description)
+type Options = { json?: boolean; watch?: boolean; yes?: boolean; includeCancelled?: boolean }
+type Move = (pool: Pool, campaignId: string, options: Options) => Promise<Campaign>
+
+function movingCommand(command: Command, move: Move): Command {
+  return command
     .argument(...id)
     .option('--watch', 'stay, and show how it goes on')
-    .action(async (campaignId: string, options) => {
+    .action(async (campaignId: string, options: Options) => {
       await withDatabase(async (pool) => {
-        const campaign = await move(pool, campaignId)
+        const campaign = await move(pool, campaignId, options)
         report(options, options.watch ? await watched(pool, campaign) : campaign, inWords)
       })
     })
 }
 
+const show = movingCommand(reportingCommand('show', 'show how far a campaign is'), findCampaign)
+
+const pause = movingCommand(reportingCommand('pause', 'hand nothing more over until it is resumed'), (pool, campaignId) =>
+  moveCampaign(pool, campaignId, 'PAUSED'),
+)
+
+const resume = movingCommand(reportingCommand('resume', 'go on with a paused campaign'), (pool, campaignId) =>
+  moveCampaign(pool, campaignId, 'RUNNING'),
+)
+
+const cancel = movingCommand(
+  confirmedCommand('cancel', 'withdraw what has not been handed over; this can’t be undone'),
+  async (pool, campaignId, options) => {
+    const plan = await planCancel(pool, campaignId)
+    if (plan !== undefined) await confirm(options, cancelledInWords(plan))
+    return await moveCampaign(pool, campaignId, 'CANCELLED')
+  },
+)
+
+function cancelledInWords({ campaign, waiting, waitingSms, unmade }: Cancellation): string {
+  const parts = [`about ${counted(waiting, 'message that waits now is withdrawn', 'messages that wait now are withdrawn')}`]
+  if (waitingSms > 0) parts.push(`about ${counted(waitingSms, 'SMS that waits is not sent', 'SMS that wait are not sent')}`)
+  if (unmade > 0) parts.push(`up to ${counted(unmade, 'more message is never made', 'more messages are never made')}`)
+  return `cancel the campaign ${campaign.campaignId} (${campaign.name}) for good: ${new Intl.ListFormat('en').format(parts)}`
+}
+
+const retry = movingCommand(
+  confirmedCommand('retry', 'start a new campaign to the recipients whose message failed').option(
+    '--include-cancelled',
+    'also to those whose message was withdrawn when the campaign was cancelled',
+  ),
+  async (pool, campaignId, { includeCancelled = false, ...options }) => {
+    await confirm(options, retriedInWords(await planRetry(pool, campaignId, { includeCancelled }), includeCancelled))
+    return await retryCampaign(pool, campaignId, { includeCancelled })
+  },
+)
+
+function retriedInWords({ campaign, messages, withdrawn }: RetryCount & { campaign: Campaign }, includeCancelled: boolean): string {
+  const sent = `send ${counted(messages, 'message')}, to the recipients whose message of the campaign ${campaign.campaignId} (${campaign.name}) failed`
+  if (withdrawn === 0) return sent
+  return includeCancelled
+    ? `${sent}; ${withdrawn.toLocaleString('en')} of these were withdrawn when it was cancelled`
+    : `${sent}, without ${withdrawn.toLocaleString('en')} more that were withdrawn when it was cancelled`
+}
+
 /** Shows it once a second until nothing more can change by itself: a line that is written anew on a terminal, else a line each. */
 async function watched(pool: Pool, first: Campaign): Promise<Campaign> {
+  const status = statusLine({ each: true })
   let before = { handedOver: handedOver(first), at: performance.now() }
   for (let campaign = first; ; campaign = await findCampaign(pool, first.campaignId)) {
     const now = { handedOver: handedOver(campaign), at: performance.now() }
     const perSecond = now.at > before.at ? ((now.handedOver - before.handedOver) * 1_000) / (now.at - before.at) : 0
-    process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${progressLine(campaign, perSecond)}` : `${progressLine(campaign, perSecond)}\n`)
+    status.show(progressLine(campaign, perSecond))
     before = now
     if (isOver(campaign)) {
-      if (process.stderr.isTTY) process.stderr.write('\n')
+      status.keep()
       return campaign
     }
     await sleep(WATCH_EVERY_MS)
@@ -85,14 +138,8 @@ function duration(seconds: number): string {
 export const campaignCommand = new Command('campaign')
   .description('campaigns: pause, resume, cancel, repeat, watch')
   .addCommand(list)
-  .addCommand(movingCommand('show', 'show how far a campaign is', findCampaign))
-  .addCommand(
-    movingCommand('pause', 'hand nothing more over until it is resumed', (pool, campaignId) => moveCampaign(pool, campaignId, 'PAUSED')),
-  )
-  .addCommand(movingCommand('resume', 'go on with a paused campaign', (pool, campaignId) => moveCampaign(pool, campaignId, 'RUNNING')))
-  .addCommand(
-    movingCommand('cancel', 'withdraw what has not been handed over; this can’t be undone', (pool, campaignId) =>
-      moveCampaign(pool, campaignId, 'CANCELLED'),
-    ),
-  )
-  .addCommand(movingCommand('retry', 'start a new campaign to those whose message failed', retryCampaign))
+  .addCommand(show)
+  .addCommand(pause)
+  .addCommand(resume)
+  .addCommand(cancel)
+  .addCommand(retry)

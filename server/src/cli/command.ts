@@ -4,6 +4,7 @@ import { type Config, loadConfig } from '../config.ts'
 import { openDatabase } from '../db/database.ts'
 import type { Pool } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
+import { jsonLines, type Lines, print, printError } from './terminal.ts'
 
 /** The settings of every command: the environment, and `.env` in the working directory for what the environment leaves open. */
 export function readConfig(): Config {
@@ -23,7 +24,7 @@ export async function withDatabase<T>(
   role: 'command' | 'migration' = 'command',
 ): Promise<T> {
   const config = readConfig()
-  const opening = openDatabase(config, { role, onProgress: (sentence) => console.error(sentence) })
+  const opening = openDatabase(config, { role, onProgress: printError })
   // Ctrl-C leaves no embedded database running.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
     process.once(signal, () => void opening.then(({ close }) => close()).finally(() => process.exit(130)))
@@ -42,29 +43,8 @@ export function reportingCommand(name: string, description: string): Command {
   return new Command(name).description(description).option('--json', 'print the result as JSON')
 }
 
-export function report<T>(options: { json?: boolean }, result: T, inWords: (result: T) => string): void {
-  // Of what is written as it is, some characters would be commands to a terminal.
-  const asJson = () =>
-    JSON.stringify(result, null, 2).replace(/[\u007f-\u009f]/g, (control) => `\\u00${control.charCodeAt(0).toString(16)}`)
-  process.stdout.write(`${options.json ? asJson() : inWords(result)}\n`)
-}
-
-/** Columns for people; says so where there are no rows. */
-export function table(columns: string[], rows: unknown[][]): string {
-  const cells = [columns, ...rows.map((row) => row.map(cellText))]
-  const widths = columns.map((_, index) => Math.max(...cells.map((row) => (row[index] ?? '').length)))
-  const lines = cells.map((row) =>
-    row
-      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
-  return rows.length === 0 ? 'None.' : lines.join('\n')
-}
-
-function cellText(value: unknown): string {
-  if (value === null || value === undefined) return '-'
-  return value instanceof Date ? value.toISOString() : String(value)
+export function report<T>(options: { json?: boolean }, result: T, inWords: (result: T) => Lines): void {
+  print(options.json ? jsonLines(result) : inWords(result))
 }
 
 /** An account's id as an argument. */

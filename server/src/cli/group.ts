@@ -1,10 +1,13 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { Command, InvalidArgumentError } from 'commander'
+import type { Pool } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
-import { listGroups, MAX_GROUP_NAME_CHARACTERS, MAX_GROUP_NUMBER } from '../groups/groups.ts'
+import { findGroup, listGroups, MAX_GROUP_NAME_CHARACTERS, MAX_GROUP_NUMBER } from '../groups/groups.ts'
 import { type ImportProgress, type ImportResult, importGroup } from '../groups/import.ts'
-import { accountIdArgument, report, reportingCommand, table, textArgument, withDatabase } from './command.ts'
+import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { confirm, confirmedCommand, STANDARD } from './confirm.ts'
+import { counted, statusLine, table } from './terminal.ts'
 
 const REJECTED_IN_WORDS = 20
 const READ_BYTES = 256 * 1024
@@ -17,20 +20,32 @@ function groupArgument(value: string): number {
   return Number(value)
 }
 
-const importFile = reportingCommand('import', 'put the recipients of a CSV file into a group; those that are in it already are replaced')
+const importFile = confirmedCommand('import', 'put the recipients of a CSV file into a group; those that are in it already are replaced')
   .argument('<account-id>', 'the account', accountIdArgument)
   .argument('<group>', 'the number of the group, which is made where there is none', groupArgument)
   .argument('<file>', 'a CSV file with a header that has a column "phone"; - reads standard input')
   .option('--name <name>', 'what people call the group', textArgument(MAX_GROUP_NAME_CHARACTERS))
   .action(async (accountId: number, number: number, path: string, options) => {
     const { source, bytes } = await openSource(path)
-    const progress = showProgress(bytes)
-    const result = await withDatabase((pool) =>
-      importGroup(pool, { accountId, number, name: options.name, source, onProgress: progress.show }).finally(progress.clear),
-    )
+    const result = await withDatabase(async (pool) => {
+      const effect = await replacedMembers(pool, accountId, number)
+      // What stands in the standard input is the file, and no answer.
+      if (effect !== undefined) await confirm(options, effect, path === '-' ? { ...STANDARD, input: undefined } : STANDARD)
+      const progress = showProgress(bytes)
+      return await importGroup(pool, { accountId, number, name: options.name, source, onProgress: progress.show }).finally(progress.clear)
+    })
     report(options, result, inWords)
     if (result.imported === 0) process.exitCode = 1
   })
+
+/** Undefined where the group is new or empty. */
+async function replacedMembers(pool: Pool, accountId: number, number: number): Promise<string | undefined> {
+  const group = await findGroup(pool, accountId, number)
+  if (group === undefined || group.members === 0) return undefined
+  const named = group.name === null ? '' : ` (${group.name})`
+  const members = counted(group.members, 'member')
+  return `import into group ${number}${named} of account ${accountId}, which has ${members} now: those in the file too are replaced, the others stay`
+}
 
 /** `bytes`: how many there are, where that is known. */
 async function openSource(path: string): Promise<{ source: AsyncIterable<Uint8Array>; bytes: number | undefined }> {
@@ -53,9 +68,8 @@ function unreadable(path: string, { code, message }: NodeJS.ErrnoException): nev
   throw new OperatorError(code === 'ENOENT' ? `There is no file ${path}.` : `The file ${path} can't be read: ${message}.`)
 }
 
-/** One line on a terminal, written over and over; nothing where the error stream is none. */
 function showProgress(bytes: number | undefined): { show: (progress: ImportProgress) => void; clear: () => void } {
-  if (!process.stderr.isTTY) return { show: () => {}, clear: () => {} }
+  const { show, clear } = statusLine()
   const startedAt = performance.now()
   let shownAt = 0
   return {
@@ -63,37 +77,32 @@ function showProgress(bytes: number | undefined): { show: (progress: ImportProgr
       const now = performance.now()
       if (progress.phase === 'reading' && now - shownAt < SHOW_EVERY_MS) return
       shownAt = now
-      process.stderr.write(`\r\u001b[K${progressLine(progress, { elapsedMs: now - startedAt, bytes })}`)
+      show(progressLine(progress, { elapsedMs: now - startedAt, bytes }))
     },
-    clear: () => process.stderr.write('\r\u001b[K'),
+    clear,
   }
 }
 
 export function progressLine({ phase, rows, bytes }: ImportProgress, of: { elapsedMs: number; bytes: number | undefined }): string {
-  if (phase === 'writing') return `${counted(rows)} rows read, now they go into the group ...`
-  const perSecond = `${counted(Math.round((rows * 1000) / Math.max(of.elapsedMs, 1)))} a second`
+  if (phase === 'writing') return `${counted(rows, 'row')} read, now they go into the group ...`
+  const perSecond = `${Math.round((rows * 1000) / Math.max(of.elapsedMs, 1)).toLocaleString('en')} a second`
   const percent = of.bytes ? `, ${Math.min(100, Math.floor((bytes * 100) / of.bytes))} %` : ''
-  return `${counted(rows)} rows read, ${perSecond}${percent}`
+  return `${counted(rows, 'row')} read, ${perSecond}${percent}`
 }
 
-function counted(count: number): string {
-  return count.toLocaleString('en')
-}
-
-function countedLines(count: number, one: string, several: string): string {
-  return count === 1 ? `1 line ${one}` : `${counted(count)} lines ${several}`
-}
-
-function inWords({ group, imported, unchanged, repeated, rejectedLines, rejected }: ImportResult): string {
+function inWords({ group, imported, unchanged, repeated, rejectedLines, rejected }: ImportResult): string[] {
   const lines =
     imported === 0
       ? ['Nothing was imported.']
-      : [`${counted(imported)} recipients of the file are in group ${group} now; ${counted(unchanged)} of them were so before.`]
-  if (repeated > 0) lines.push(`${countedLines(repeated, 'has', 'have')} a number that stands again further down; the last one counts.`)
-  if (rejectedLines > 0) lines.push(`${countedLines(rejectedLines, 'was', 'were')} rejected:`)
+      : [
+          `${imported.toLocaleString('en')} recipients of the file are in group ${group} now; ${unchanged.toLocaleString('en')} of them were so before.`,
+        ]
+  if (repeated > 0)
+    lines.push(`${counted(repeated, 'line has', 'lines have')} a number that stands again further down; the last one counts.`)
+  if (rejectedLines > 0) lines.push(`${counted(rejectedLines, 'line was', 'lines were')} rejected:`)
   for (const { line, reason } of rejected.slice(0, REJECTED_IN_WORDS)) lines.push(`  line ${line}: ${reason}`)
-  if (rejectedLines > REJECTED_IN_WORDS) lines.push(`  and more; --json lists the first ${counted(rejected.length)}.`)
-  return lines.join('\n')
+  if (rejectedLines > REJECTED_IN_WORDS) lines.push(`  and more; --json lists the first ${rejected.length.toLocaleString('en')}.`)
+  return lines
 }
 
 const list = reportingCommand('list', "show an account's groups")

@@ -1,9 +1,15 @@
 import { Command } from 'commander'
-import { type Credentials, createKey, listKeys, revokeKey, rotateKey } from '../accounts/keys.ts'
-import { accountIdArgument, report, reportingCommand, table, textArgument, withDatabase } from './command.ts'
+import { type Credentials, countLiveKeys, createKey, findKey, listKeys, type OwnedKey, revokeKey, rotateKey } from '../accounts/keys.ts'
+import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { confirm, confirmedCommand } from './confirm.ts'
+import { counted, table } from './terminal.ts'
 
-function inWords({ integrationKey, secret }: Credentials): string {
-  return `Integration key: ${integrationKey}\nSecret: ${secret}\nThe secret is shown only this once.`
+function inWords({ integrationKey, secret }: Credentials): string[] {
+  return [`Integration key: ${integrationKey}`, `Secret: ${secret}`, 'The secret is shown only this once.']
+}
+
+function described({ integrationKey, accountId, accountName, createdAt }: OwnedKey): string {
+  return `${integrationKey} of account ${accountId} (${accountName}), made at ${createdAt.toISOString()}`
 }
 
 const key = ['<key>', 'the integration key, hk_…', textArgument(100)] as const
@@ -14,16 +20,31 @@ const create = reportingCommand('create', 'make an integration key with its secr
     report(options, await withDatabase((pool) => createKey(pool, accountId)), inWords)
   })
 
-const rotate = reportingCommand('rotate', 'give a key a new secret; the old one ends at once')
+const rotate = confirmedCommand('rotate', 'give a key a new secret; the old one ends at once')
   .argument(...key)
   .action(async (integrationKey: string, options) => {
-    report(options, await withDatabase((pool) => rotateKey(pool, integrationKey)), inWords)
+    const credentials = await withDatabase(async (pool) => {
+      const found = await findKey(pool, integrationKey)
+      // A revoked one is refused without a question.
+      if (found.revokedAt === null) await confirm(options, `replace the secret of 1 key, ${described(found)}; the old secret ends at once`)
+      return await rotateKey(pool, integrationKey)
+    })
+    report(options, credentials, inWords)
   })
 
-const revoke = reportingCommand('revoke', 'end a key for good')
+const revoke = confirmedCommand('revoke', 'end a key for good')
   .argument(...key)
   .action(async (integrationKey: string, options) => {
-    report(options, await withDatabase((pool) => revokeKey(pool, integrationKey)), (info) => `${info.integrationKey} is revoked.`)
+    const revoked = await withDatabase(async (pool) => {
+      const found = await findKey(pool, integrationKey)
+      // To revoke a revoked one changes nothing.
+      if (found.revokedAt === null) {
+        const others = counted((await countLiveKeys(pool, found.accountId)) - 1, 'other live key')
+        await confirm(options, `revoke 1 key for good, ${described(found)}; the account keeps ${others}`)
+      }
+      return await revokeKey(pool, integrationKey)
+    })
+    report(options, revoked, (info) => `${info.integrationKey} is revoked.`)
   })
 
 const list = reportingCommand('list', "show an account's keys, without their secrets")

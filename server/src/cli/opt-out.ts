@@ -1,9 +1,13 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Command, InvalidArgumentError } from 'commander'
+import type { Pool } from '../db/pool.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
-import { changeOptOut, listOptOuts, type OptOut } from '../replies/opt-outs.ts'
+import { printable } from '../printable.ts'
+import { changeOptOut, findOptOut, listOptOuts, type OptOut, type OptOutKey } from '../replies/opt-outs.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { confirm, confirmedCommand } from './confirm.ts'
+import { asText, tableLine } from './terminal.ts'
 
 function phoneArgument(value: string): string {
   const phone = normalisePhoneNumber(value)
@@ -30,7 +34,7 @@ const list = reportingCommand('list', 'show who is opted out of what an account 
 async function* asJson(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> {
   let separator = '['
   for await (const page of pages) {
-    yield `${separator}\n  ${page.map((optOut) => JSON.stringify(optOut)).join(',\n  ')}`
+    yield `${separator}\n  ${page.map((optOut) => printable(JSON.stringify(optOut))).join(',\n  ')}`
     separator = ','
   }
   yield separator === '[' ? '[]\n' : '\n]\n'
@@ -42,30 +46,47 @@ const WIDTHS = [16, 11, 24]
 async function* asTable(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> {
   let isEmpty = true
   for await (const page of pages) {
-    if (isEmpty) yield line(['PHONE', 'BY', 'SINCE', 'AGENT'])
+    const rows = page.map(({ phone, source, changedAt, agentId }) => [phone, source, changedAt.toISOString(), agentId])
+    if (isEmpty) rows.unshift(['PHONE', 'BY', 'SINCE', 'AGENT'])
     isEmpty = false
-    yield page.map(({ phone, source, changedAt, agentId }) => line([phone, source, changedAt.toISOString(), agentId])).join('')
+    yield asText(rows.map((cells) => tableLine(cells, WIDTHS)))
   }
-  if (isEmpty) yield 'None.\n'
+  if (isEmpty) yield asText('None.')
 }
 
-function line(cells: string[]): string {
-  return `${cells.map((cell, index) => cell.padEnd(WIDTHS[index] ?? 0)).join('  ')}\n`
-}
+type Change = OptOutKey & { pool: Pool; options: { yes?: boolean } }
 
-function changeCommand(name: string, description: string, optedOut: boolean): Command {
-  return reportingCommand(name, description)
+function changeCommand(command: Command, change: (asked: Change) => Promise<OptOut>): Command {
+  return command
     .argument('<account-id>', 'the account', accountIdArgument)
     .argument('<phone>', 'the number, with its country code', phoneArgument)
     .requiredOption('--agent <agent-id>', 'the agent whose messages it is about', textArgument(200))
     .action(async (accountId: number, phone: string, options) => {
-      const key = { accountId, agentId: options.agent, phone }
-      report(options, await withDatabase((pool) => changeOptOut(pool, key, optedOut)), inWords)
+      report(options, await withDatabase((pool) => change({ pool, options, accountId, agentId: options.agent, phone })), inWords)
     })
+}
+
+const add = changeCommand(reportingCommand('add', 'send somebody no more campaigns'), ({ pool, options, ...key }) =>
+  changeOptOut(pool, key, true),
+)
+
+const remove = changeCommand(
+  confirmedCommand('remove', 'send somebody campaigns again, who has asked for them'),
+  async ({ pool, options, ...key }) => {
+    const found = await findOptOut(pool, key)
+    // Whoever is not out is refused without a question.
+    if (found?.optedOut) await confirm(options, againInWords(found))
+    return await changeOptOut(pool, key, false)
+  },
+)
+
+function againInWords({ accountId, agentId, phone, source, changedAt }: OptOut): string {
+  const since = `who opted out at ${changedAt.toISOString()} (by ${source})`
+  return `let the agent ${agentId} of account ${accountId} send campaigns again to 1 recipient, ${phone}, ${since}`
 }
 
 export const optOutCommand = new Command('opt-out')
   .description('who wants no campaigns any more, by RCS and by SMS')
   .addCommand(list)
-  .addCommand(changeCommand('add', 'send somebody no more campaigns', true))
-  .addCommand(changeCommand('remove', 'send somebody campaigns again, who has asked for them', false))
+  .addCommand(add)
+  .addCommand(remove)

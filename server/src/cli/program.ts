@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
+import { printError } from './terminal.ts'
 
 // In the order in which the help lists them.
 const COMMANDS = new Map<string, () => Promise<Command>>([
@@ -24,5 +25,12 @@ export async function createProgram(asked = ''): Promise<Command> {
   for (const command of await Promise.all((load === undefined ? [...COMMANDS.values()] : [load]).map((each) => each()))) {
     program.addCommand(command)
   }
+  escapeErrors(program)
   return program
+}
+
+/** Commander quotes arguments as they were given. It keeps this setting for each command apart. */
+function escapeErrors(command: Command): void {
+  command.configureOutput({ outputError: (message) => printError(message.trimEnd().split('\n')) })
+  for (const each of command.commands) escapeErrors(each)
 }

@@ -10,6 +10,7 @@ import { ROLES, type Role } from '../roles.ts'
 import type { Service } from '../service.ts'
 import { listArgument, readConfig } from './command.ts'
 import type { Simulator } from './simulator.ts'
+import { printError } from './terminal.ts'
 
 // npm passes a terminal's Ctrl-C on to a service that has got it already: two signals within this time are one.
 const SAME_SIGNAL_MS = 1_000
@@ -125,7 +126,7 @@ function greet(config: Config, { url, roles, isNew, simulator }: Greeting): void
       `    ${url}/v1/messages -d '${JSON.stringify(DEMO_MESSAGE)}'`,
     )
   }
-  console.error(lines.join('\n'))
+  printError(lines)
 }
 
 /** As short as it can be typed from here. */
@@ -170,7 +171,7 @@ function reloadOnceStarted(starting: Promise<Service>): void {
 
 async function stop(starting: Promise<Service>): Promise<void> {
   setTimeout(() => {
-    console.error('Herald did not stop in time, and ends as it is; nothing that was answered is lost.')
+    printError('Herald did not stop in time, and ends as it is; nothing that was answered is lost.')
     process.exit(1)
   }, STOP_DEADLINE_MS)
   try {
@@ -178,7 +179,7 @@ async function stop(starting: Promise<Service>): Promise<void> {
     await service.stop()
     process.exit(0)
   } catch (error) {
-    console.error(`Herald did not stop in order: ${(error as Error).message}`)
+    printError(`Herald did not stop in order: ${(error as Error).message}`)
     process.exit(1)
   }
 }

@@ -9,6 +9,7 @@ import type { Logger } from 'pino'
 import { webhookPath } from '../carriers/google-rbm/webhook.ts'
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
+import { printError } from './terminal.ts'
 
 // The simulator is a program of its own, which stands in for the networks where no carrier is configured. Here it is only started, watched
 // and stopped: once it runs, it is a network like any other, with settings in the same form.
@@ -98,10 +99,11 @@ async function run(options: string[]): Promise<{ child: ChildProcess; ready: Rea
   if (ready === undefined) {
     child.kill('SIGKILL')
     throw new OperatorError(
-      `The simulated network did not start: ${complaint.trim()}\nIt needs a HERALD_DATA_DIR of its own; or set HERALD_CARRIERS, and it is not needed.`,
+      ...`The simulated network did not start: ${complaint.trim()}`.split('\n'),
+      'It needs a HERALD_DATA_DIR of its own; or set HERALD_CARRIERS, and it is not needed.',
     )
   }
-  child.stderr.on('data', (chunk) => process.stderr.write(chunk))
+  createInterface(child.stderr).on('line', printError)
   return { child, ready }
 }
 

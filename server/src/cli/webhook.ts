@@ -5,10 +5,12 @@ import { type Attempt, awaitTest, listAttempts, type TestOutcome } from '../webh
 import {
   type AddedEndpoint,
   addEndpoint,
+  countDeliveries,
   disableEndpoint,
   type Enabled,
   type Endpoint,
   enableEndpoint,
+  findEndpoint,
   type ListedEndpoint,
   listEndpoints,
   type Rotated,
@@ -17,10 +19,20 @@ import {
   testEndpoint,
   updateEndpoint,
 } from '../webhooks/endpoints.ts'
-import { type ReplayProgress, type ReplayResult, replayAll, replayEvent, replayFailed } from '../webhooks/replay.ts'
+import {
+  countReplay,
+  type ReplayCount,
+  type ReplayProgress,
+  type ReplayResult,
+  replayAll,
+  replayEvent,
+  replayFailed,
+} from '../webhooks/replay.ts'
 import { isSuccess } from '../webhooks/schedule.ts'
 import { checkEndpointUrl } from '../webhooks/url.ts'
-import { accountIdArgument, listArgument, report, reportingCommand, table, textArgument, withDatabase } from './command.ts'
+import { accountIdArgument, listArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { confirm, confirmedCommand } from './confirm.ts'
+import { counted, statusLine, table } from './terminal.ts'
 
 const MAX_URL_CHARACTERS = 4_000
 const MOST_ATTEMPTS = 10_000
@@ -63,10 +75,12 @@ const add = reportingCommand('add', "post an account's events to a URL")
     report(options, added, addedInWords)
   })
 
-function addedInWords({ endpointId, accountId, url, events, secret }: AddedEndpoint): string {
-  return `The endpoint ${endpointId} gets ${events === null ? 'all events' : events.join(', ')} of account ${accountId}, at ${url}.
-Secret: ${secret}
-The secret is shown only this once.`
+function addedInWords({ endpointId, accountId, url, events, secret }: AddedEndpoint): string[] {
+  return [
+    `The endpoint ${endpointId} gets ${events === null ? 'all events' : events.join(', ')} of account ${accountId}, at ${url}.`,
+    `Secret: ${secret}`,
+    'The secret is shown only this once.',
+  ]
 }
 
 const list = reportingCommand('list', 'show the endpoints, how much waits for each and how they do')
@@ -87,15 +101,15 @@ function listedCells({ endpointId, accountId, status, url, events, ...listed }: 
     status,
     because,
     disabledAt ?? failingSince,
-    counted(listed.waiting, listed.moreWaiting),
-    counted(listed.failed, listed.moreFailed),
+    atLeast(listed.waiting, listed.moreWaiting),
+    atLeast(listed.failed, listed.moreFailed),
     ends,
     events?.join(',') ?? 'all',
     url,
   ]
 }
 
-function counted(count: number, isMore: boolean): string {
+function atLeast(count: number, isMore: boolean): string {
   return `${count}${isMore ? '+' : ''}`
 }
 
@@ -116,16 +130,27 @@ function updatedInWords({ endpointId, events }: Endpoint): string {
   return `The endpoint ${endpointId} gets ${events === null ? 'all events' : events.join(', ')} from now on.`
 }
 
-const rotate = reportingCommand('rotate', 'give an endpoint a new secret; the one before signs on beside it for 24 hours')
+function described({ endpointId, accountId, url }: Endpoint): string {
+  return `endpoint ${endpointId} of account ${accountId}, at ${url}`
+}
+
+const rotate = confirmedCommand('rotate', 'give an endpoint a new secret; the one before signs on beside it for 24 hours')
   .argument(...endpoint)
   .action(async (endpointId: number, options) => {
-    report(options, await withDatabase((pool) => rotateSecret(pool, endpointId)), rotatedInWords)
+    const rotated = await withDatabase(async (pool) => {
+      const found = described(await findEndpoint(pool, endpointId))
+      await confirm(options, `replace the secret of 1 endpoint, ${found}; the old secret signs beside the new one for 24 hours`)
+      return await rotateSecret(pool, endpointId)
+    })
+    report(options, rotated, rotatedInWords)
   })
 
-function rotatedInWords({ endpointId, url, secret, earlierSecretsEndAt }: Rotated): string {
-  return `The endpoint ${endpointId}, at ${url}, has a new secret.
-Secret: ${secret}
-The secret is shown only this once. The one before signs beside it until ${earlierSecretsEndAt.toISOString()}.`
+function rotatedInWords({ endpointId, url, secret, earlierSecretsEndAt }: Rotated): string[] {
+  return [
+    `The endpoint ${endpointId}, at ${url}, has a new secret.`,
+    `Secret: ${secret}`,
+    `The secret is shown only this once. The one before signs beside it until ${earlierSecretsEndAt.toISOString()}.`,
+  ]
 }
 
 const test = reportingCommand('test', 'post an event to an endpoint, and show what comes of it')
@@ -136,25 +161,24 @@ const test = reportingCommand('test', 'post an event to an endpoint, and show wh
     if (!isSuccess(outcome.status)) process.exitCode = 1
   })
 
-function testedInWords(outcome: TestOutcome): string {
+function testedInWords(outcome: TestOutcome): string[] {
   const { endpointId, durationMs, answer } = outcome
   const did = isSuccess(outcome.status) ? 'took' : 'did not take'
   const firstLine = shown(answer)
-  const said = firstLine === null ? '' : `\nIt answered: ${firstLine}`
-  return `The endpoint ${endpointId} ${did} the test: ${resultOf(outcome)}, after ${durationMs} ms.${said}`
+  const said = firstLine === null ? [] : [`It answered: ${firstLine}`]
+  return [`The endpoint ${endpointId} ${did} the test: ${resultOf(outcome)}, after ${durationMs} ms.`, ...said]
 }
 
 function resultOf({ status, error }: Pick<Attempt, 'status' | 'error'>): string {
   return status === null ? (shown(error) ?? 'no answer') : `status ${status}`
 }
 
-/** The first line of what somebody else's server said, cut, and with nothing in it that a terminal would obey. */
+/** The first line of what the receiver said, cut to a table's width. */
 function shown(text: string | null): string | null {
   const line = text
     ?.trimStart()
     .split(/[\r\n]/, 1)[0]
-    ?.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
-    .trim()
+    ?.trim()
   if (!line) return null
   const characters = [...line]
   return characters.length > ANSWER_CHARACTERS ? `${characters.slice(0, ANSWER_CHARACTERS).join('')}…` : line
@@ -181,7 +205,7 @@ const attempts = reportingCommand('attempts', 'show the tries to post events to 
     report(options, tries, () => table(columns, rows))
   })
 
-const replay = reportingCommand('replay', 'post events again: one, those that failed, or all')
+const replay = confirmedCommand('replay', 'post events again: one, those that failed, or all')
   .argument(...endpoint)
   .addOption(new Option('--event <event-id>', 'this event').argParser(textArgument(100)).conflicts(['failedSince', 'since']))
   .addOption(
@@ -193,31 +217,26 @@ const replay = reportingCommand('replay', 'post events again: one, those that fa
     if (event === undefined && failedSince === undefined && since === undefined) {
       command.error('error: one of --event, --failed-since and --since must say what to post again')
     }
-    const progress = showProgress()
+    const status = statusLine()
+    const onProgress = ({ replayed, share }: ReplayProgress) =>
+      status.show(`${counted(replayed, 'event')} to be posted again, ${Math.floor(share * 100)} %`)
     const result = await withDatabase(async (pool) => {
+      const count = await countReplay(pool, endpointId, { event, failedSince, since })
+      if (count.events > 0) await confirm(options, countedInWords(await findEndpoint(pool, endpointId), count))
       if (event !== undefined) return await replayEvent(pool, endpointId, event)
       const replayed = failedSince !== undefined ? replayFailed : replayAll
-      return await replayed(pool, endpointId, failedSince ?? since, { onProgress: progress.show }).finally(progress.clear)
+      return await replayed(pool, endpointId, failedSince ?? since, { onProgress }).finally(status.clear)
     })
     report(options, result, replayedInWords)
   })
 
-/** One line on a terminal, written over and over; nothing where the error stream is none. */
-function showProgress(): { show: (progress: ReplayProgress) => void; clear: () => void } {
-  if (!process.stderr.isTTY) return { show: () => {}, clear: () => {} }
-  return {
-    show: ({ replayed, share }) => process.stderr.write(`\r\u001b[K${events(replayed)} to be posted again, ${Math.floor(share * 100)} %`),
-    clear: () => process.stderr.write('\r\u001b[K'),
-  }
-}
-
-function events(count: number): string {
-  return count === 1 ? '1 event' : `${count.toLocaleString('en')} events`
+function countedInWords(endpoint: Endpoint, { events, isMore }: ReplayCount): string {
+  return `post ${isMore ? 'at least' : 'about'} ${counted(events, 'event')} again to the ${described(endpoint)}`
 }
 
 function replayedInWords({ endpointId, replayed, alreadyDue }: ReplayResult): string {
-  const others = alreadyDue === 0 ? '' : ` ${events(alreadyDue)} ${alreadyDue === 1 ? 'was' : 'were'} on the way already.`
-  return `${events(replayed)} ${replayed === 1 ? 'is' : 'are'} posted again to the endpoint ${endpointId}.${others}`
+  const others = alreadyDue === 0 ? '' : ` ${counted(alreadyDue, 'event was', 'events were')} on the way already.`
+  return `${counted(replayed, 'event is', 'events are')} posted again to the endpoint ${endpointId}.${others}`
 }
 
 const enable = reportingCommand('enable', 'post events to an endpoint again that was disabled')
@@ -226,10 +245,12 @@ const enable = reportingCommand('enable', 'post events to an endpoint again that
     report(options, await withDatabase((pool) => enableEndpoint(pool, endpointId)), enabledInWords)
   })
 
-function enabledInWords({ endpointId, missedSince }: Enabled): string {
-  if (missedSince === null) return `The endpoint ${endpointId} is active, and was so before.`
-  return `The endpoint ${endpointId} is active again. What happened while it was disabled is posted by
-  herald webhook replay ${endpointId} --since ${missedSince.toISOString()}`
+function enabledInWords({ endpointId, missedSince }: Enabled): string[] {
+  if (missedSince === null) return [`The endpoint ${endpointId} is active, and was so before.`]
+  return [
+    `The endpoint ${endpointId} is active again. What happened while it was disabled is posted by`,
+    `  herald webhook replay ${endpointId} --since ${missedSince.toISOString()}`,
+  ]
 }
 
 const disable = reportingCommand('disable', 'post nothing more to an endpoint until it is enabled')
@@ -238,10 +259,17 @@ const disable = reportingCommand('disable', 'post nothing more to an endpoint un
     report(options, await withDatabase((pool) => disableEndpoint(pool, endpointId)), () => `The endpoint ${endpointId} is disabled.`)
   })
 
-const remove = reportingCommand('remove', 'end an endpoint for good, with what it had still to get')
+const remove = confirmedCommand('remove', 'end an endpoint for good, with what it had still to get')
   .argument(...endpoint)
   .action(async (endpointId: number, options) => {
-    report(options, await withDatabase((pool) => removeEndpoint(pool, endpointId)), () => `The endpoint ${endpointId} is removed.`)
+    const removed = await withDatabase(async (pool) => {
+      const found = await findEndpoint(pool, endpointId)
+      const { waiting, moreWaiting, failed, moreFailed } = await countDeliveries(pool, found)
+      const lost = `with ${atLeast(waiting, moreWaiting)} waiting and ${atLeast(failed, moreFailed)} failed events`
+      await confirm(options, `remove 1 endpoint for good, ${described(found)}, ${lost}`)
+      return await removeEndpoint(pool, endpointId)
+    })
+    report(options, removed, () => `The endpoint ${endpointId} is removed.`)
   })
 
 export const webhookCommand = new Command('webhook')

@@ -28,6 +28,10 @@ export async function createGroup(db: Executor, group: { accountId: number; numb
   }
 }
 
+export async function findGroup(db: Executor, accountId: number, number: number): Promise<Group | undefined> {
+  return (await db.query<Group>(`select ${GROUP} from groups where account_id = $1 and number = $2`, [accountId, number])).rows[0]
+}
+
 /** By number. */
 export async function listGroups(db: Executor, accountId: number): Promise<Group[]> {
   await requireAccount(db, accountId)

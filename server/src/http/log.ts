@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import pg from 'pg'
 import { type DestinationStream, type Logger, pino } from 'pino'
+import { printable } from '../printable.ts'
 
 /** The log holds these fields and no others: whatever else is handed to it, by us or by a package, is left out. */
 const FIELDS = [
@@ -55,7 +56,8 @@ function standardOutput(): DestinationStream {
     write: (line) => {
       const { level, time, msg, err, requestId, ...fields } = JSON.parse(line) as Record<string, string>
       const texts = Object.entries(fields).map(([name, value]) => `${name}=${value}`)
-      process.stdout.write(`${[time?.slice(11, 19), level, msg, ...texts, err && JSON.stringify(err)].filter(Boolean).join(' ')}\n`)
+      const parts = [time?.slice(11, 19), level, msg, ...texts, err && JSON.stringify(err)]
+      process.stdout.write(`${printable(parts.filter(Boolean).join(' '))}\n`)
     },
   }
 }

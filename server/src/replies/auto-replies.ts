@@ -64,12 +64,19 @@ export async function listAutoReplies(db: Executor, accountId?: number): Promise
   return rows
 }
 
+/** For operators, who know no accounts. */
+export async function findAutoReply(db: Executor, autoReplyId: number): Promise<AutoReply> {
+  const { rows } = await db.query<AutoReply>(`select ${AUTO_REPLY} from auto_replies where id = $1`, [autoReplyId])
+  return rows[0] ?? noSuchAutoReply(autoReplyId)
+}
+
 export async function removeAutoReply(db: Executor, autoReplyId: number): Promise<AutoReply> {
   const { rows } = await db.query<AutoReply>(`delete from auto_replies where id = $1 returning ${AUTO_REPLY}`, [autoReplyId])
-  if (rows[0] === undefined) {
-    throw new OperatorError(`There is no automatic reply ${autoReplyId}; "herald auto-reply list" shows those there are.`)
-  }
-  return rows[0]
+  return rows[0] ?? noSuchAutoReply(autoReplyId)
+}
+
+function noSuchAutoReply(autoReplyId: number): never {
+  throw new OperatorError(`There is no automatic reply ${autoReplyId}; "herald auto-reply list" shows those there are.`)
 }
 
 /** For whoever takes up what was written to this agent. A template may have become a draft since: that is for the sending to see. */

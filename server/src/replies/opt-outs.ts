@@ -54,16 +54,17 @@ export async function changeOptOut(pool: Pool, key: OptOutKey, optedOut: boolean
     if (!optedOut && !changed) {
       throw new OperatorError(`${phone} is not opted out of what the agent ${agentId} sends for account ${accountId}.`)
     }
-    const { rows } = await tx.query<OptOut>(`select ${OPT_OUT} from opt_outs where account_id = $1 and agent_id = $2 and phone = $3`, [
-      accountId,
-      agentId,
-      phone,
-    ])
-    const optOut = rows[0] as OptOut
+    const optOut = (await findOptOut(tx, key)) as OptOut
     const data = { agentId, recipient: phone, source: optOut.source }
     if (optedOut && changed) await tell(tx, { accountId, kind: 'recipient.opted_out', at: optOut.changedAt, data })
     return optOut
   })
+}
+
+/** What was said last of this number and agent; undefined where nothing was ever said. */
+export async function findOptOut(db: Executor, { accountId, agentId, phone }: OptOutKey): Promise<OptOut | undefined> {
+  const text = `select ${OPT_OUT} from opt_outs where account_id = $1 and agent_id = $2 and phone = $3`
+  return (await db.query<OptOut>(text, [accountId, agentId, phone])).rows[0]
 }
 
 const PAGE_ROWS = 1_000

@@ -121,7 +121,7 @@ export async function listEndpoints(db: Executor, accountId?: number): Promise<L
 type Counts = Pick<ListedEndpoint, 'waiting' | 'moreWaiting' | 'failed' | 'moreFailed'>
 
 /** Reads 10,000 of each kind at the most, however many there are. */
-async function countDeliveries(db: Executor, { endpointId, accountId }: Endpoint): Promise<Counts> {
+export async function countDeliveries(db: Executor, { endpointId, accountId }: Endpoint): Promise<Counts> {
   const { rows } = await db.query<{ waiting: number; failed: number }>({
     name: 'count-webhook-deliveries',
     text: `select (

@@ -60,6 +60,36 @@ export async function replayAll(pool: Pool, endpointId: number, since: Date, opt
   return await replayPortions(pool, endpointId, since, readWanted, options)
 }
 
+/** What an operator names to be posted again: one of these. */
+export type ReplaySelection = { event?: string; failedSince?: Date; since?: Date }
+
+/** `isMore`: counting ended before the log did. */
+export type ReplayCount = { events: number; isMore: boolean }
+
+// 40 portions take a second or two. A replay that is larger says "at least".
+const COUNTED_PORTIONS = 40
+
+/** How many deliveries the replay would make due now. Changes nothing, and ends after 40 portions, however long the log is. */
+export async function countReplay(pool: Pool, endpointId: number, { event, failedSince, since }: ReplaySelection): Promise<ReplayCount> {
+  if (event !== undefined) {
+    const events = await transaction(pool, async (tx) => {
+      const endpoint = await holdActiveEndpoint(tx, endpointId)
+      return await countIdle(tx, endpoint, [(await findEvent(tx, endpoint.accountId, event)).position])
+    })
+    return { events, isMore: false }
+  }
+  const from = failedSince ?? since ?? new Date()
+  const portions = goThrough(pool, { endpointId, since: from, read: failedSince ? readFailed : readWanted, use: countIdle })
+  const count = { events: 0, isMore: false }
+  let portionsLeft = COUNTED_PORTIONS
+  for await (const { used, share } of portions) {
+    count.events += used
+    portionsLeft -= 1
+    if (portionsLeft === 0) return { ...count, isMore: share < 1 }
+  }
+  return count
+}
+
 /** What to go through: positions above `after`, up to `last`, of what was recorded since. */
 type Range = { since: Date; after: number; last: number; limit: number }
 
@@ -74,22 +104,40 @@ async function replayPortions(
   read: ReadPortion,
   { onProgress = () => {}, portionRows = PORTION_ROWS }: ReplayOptions,
 ): Promise<ReplayResult> {
-  const { first, last } = await transaction(pool, async (tx) => await findRange(tx, await holdActiveEndpoint(tx, endpointId), since))
   const result = { endpointId, replayed: 0, alreadyDue: 0 }
+  for await (const { wanted, used, share } of goThrough(pool, { endpointId, since, read, use: makeDue, portionRows })) {
+    result.replayed += used
+    result.alreadyDue += wanted - used
+    onProgress({ replayed: result.replayed, share })
+  }
+  return result
+}
+
+/** `use` gets the positions of each portion in its transaction, and returns how many it is about. */
+type Walk = {
+  endpointId: number
+  since: Date
+  read: ReadPortion
+  use: (tx: Executor, endpoint: Endpoint, positions: number[]) => Promise<number>
+  portionRows?: number
+}
+
+async function* goThrough(
+  pool: Pool,
+  { endpointId, since, read, use, portionRows = PORTION_ROWS }: Walk,
+): AsyncGenerator<{ wanted: number; used: number; share: number }> {
+  const { first, last } = await transaction(pool, async (tx) => await findRange(tx, await holdActiveEndpoint(tx, endpointId), since))
   for (let after: number | null = first - 1; after !== null && after < last; ) {
     const range: Range = { since, after, last, limit: portionRows }
     const portion = await transaction(pool, async (tx) => {
       // Looked at anew each time: it may be disabled or removed meanwhile.
       const endpoint = await holdActiveEndpoint(tx, endpointId)
       const { last, positions } = await read(tx, endpoint, range)
-      return { last, wanted: positions.length, replayed: await makeDue(tx, endpoint, positions) }
+      return { last, wanted: positions.length, used: await use(tx, endpoint, positions) }
     })
     after = portion.last
-    result.replayed += portion.replayed
-    result.alreadyDue += portion.wanted - portion.replayed
-    onProgress({ replayed: result.replayed, share: after === null ? 1 : (after - first + 1) / (last - first + 1) })
+    yield { ...portion, share: after === null ? 1 : (after - first + 1) / (last - first + 1) }
   }
-  return result
 }
 
 /**
@@ -172,6 +220,20 @@ async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, positi
         returning position
       )
       select (select count(*) from again) + (select count(*) from added) as count`,
+    values: [endpointId, accountId, positions],
+  })
+  return rows[0]?.count ?? 0
+}
+
+/** How many of these `makeDue` would change: all but the deliveries that are due. */
+async function countIdle(tx: Executor, { endpointId, accountId }: Endpoint, positions: number[]): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>({
+    name: 'count-webhook-replay',
+    text: `select count(*) from unnest($3::bigint[]) as w (position)
+      where not exists (
+        select from webhook_deliveries d
+        where d.endpoint_id = $1 and d.account_id = $2 and d.position = w.position and d.due_at <= clock_timestamp()
+      )`,
     values: [endpointId, accountId, positions],
   })
   return rows[0]?.count ?? 0

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { afterEach, describe, test } from 'node:test'
 import fc from 'fast-check'
-import { findCampaign, moveCampaign, retryCampaign } from '../../src/campaigns/campaigns.ts'
+import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
+import { retryCampaign } from '../../src/campaigns/retry.ts'
 import { createPool, type Executor, transaction } from '../../src/db/pool.ts'
 import { startDue } from '../../src/delivery/campaigns/course.ts'
 import { CHUNK, fanOut } from '../../src/delivery/campaigns/fan-out.ts'
@@ -334,16 +335,16 @@ describe('a repetition', () => {
     assert.equal((await findCampaign(pool, repeated)).recipients, 0)
   })
 
-  test('of a cancelled one reaches all that were withdrawn, however soon it is asked for', async () => {
+  test('of a cancelled one that includes the withdrawn reaches all of them, however soon it is asked for', async () => {
     const { campaignId } = await campaignTo([phones(0, 1_500)])
     await makeAll(pool)
     await moveCampaign(pool, campaignId, 'CANCELLED')
-    const retried = await retryCampaign(pool, campaignId).catch(() => undefined)
+    const retried = await retryCampaign(pool, campaignId, { includeCancelled: true }).catch(() => undefined)
     await makeAll(pool)
     while ((await withdrawCancelled(pool)).mayBeMore);
     await withdrawCancelled(pool)
     // To say that it is too early would be as good.
-    const { campaignId: repeated } = retried ?? (await retryCampaign(pool, campaignId))
+    const { campaignId: repeated } = retried ?? (await retryCampaign(pool, campaignId, { includeCancelled: true }))
     await makeAll(pool)
     assert.equal((await recipientsOf(pool, repeated)).length, 1_500)
   })

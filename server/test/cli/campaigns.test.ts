@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { findCampaign } from '../../src/campaigns/campaigns.ts'
 import { progressLine } from '../../src/cli/campaign.ts'
+import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { acceptedCampaign, fillGroup, makeAll, phones } from '../campaigns/support.ts'
 import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -55,7 +56,7 @@ describe('herald campaign', { concurrency: 3 }, () => {
     const paused = await runHerald(['campaign', 'pause', campaignId], env)
     assert.deepEqual(paused, { code: 0, stdout: words('PAUSED'), stderr: '' })
     assert.deepEqual(await heraldJson(['campaign', 'resume', campaignId], env), json(await findCampaign(pool, campaignId)))
-    const cancelled = await heraldJson(['campaign', 'cancel', campaignId], env)
+    const cancelled = await heraldJson(['campaign', 'cancel', campaignId, '--yes'], env)
     assert.deepEqual(cancelled, json(await findCampaign(pool, campaignId)))
     assert.equal(cancelled.status, 'CANCELLED')
   })
@@ -74,9 +75,25 @@ describe('herald campaign', { concurrency: 3 }, () => {
   test('retry starts a new campaign to those whose message failed', async () => {
     const { campaignId } = await runningCampaign()
     await end(campaignId)
-    const { retryOf, status, campaignId: repeated } = await heraldJson(['campaign', 'retry', campaignId], env)
+    const { retryOf, status, campaignId: repeated } = await heraldJson(['campaign', 'retry', campaignId, '--yes'], env)
     assert.deepEqual([retryOf, status], [campaignId, 'SCHEDULED'])
     await made(repeated, 2)
+  })
+
+  test('retry after cancel sends to nobody who was withdrawn, unless --include-cancelled is given', async () => {
+    const { campaignId } = await runningCampaign()
+    await heraldJson(['campaign', 'cancel', campaignId, '--yes'], env)
+    await until('all is withdrawn', async () => {
+      await withdrawCancelled(pool)
+      const { rows } = await pool.query('select withdrawn_at from campaigns where id = $1', [campaignId])
+      return rows[0].withdrawn_at !== null
+    })
+    const refused = await runHerald(['campaign', 'retry', campaignId, '--yes'], env)
+    const sentence = `The campaign ${campaignId} has no failed message but 3 messages withdrawn when it was cancelled; --include-cancelled sends those.\n`
+    assert.deepEqual(refused, { code: 1, stdout: '', stderr: sentence })
+    assert.deepEqual((await pool.query('select from campaigns where retry_of = $1', [campaignId])).rows, [])
+    const { campaignId: repeated } = await heraldJson(['campaign', 'retry', campaignId, '--include-cancelled', '--yes'], env)
+    await made(repeated, 3)
   })
 
   test('--watch on a pipe writes a line each time, and the campaign once it is over', async () => {

@@ -53,11 +53,11 @@ describe('herald', { concurrency: 2 }, () => {
     const listed = await heraldJson(['agent', 'list'], env)
     assert.deepEqual(listed.at(-1), { ...agent, accounts: [{ accountId, active: true }] })
 
-    const rotated = await heraldJson(['key', 'rotate', integrationKey], env)
+    const rotated = await heraldJson(['key', 'rotate', integrationKey, '--yes'], env)
     assert.equal(rotated.integrationKey, integrationKey)
     assert.equal((await get(`Bearer ${integrationKey}:${secret}`)).status, 401)
     assert.equal((await get(`Bearer ${integrationKey}:${rotated.secret}`)).status, 200)
-    assert.deepEqual(await heraldJson(['account', 'modules', `${accountId}`, 'sms'], env), {
+    assert.deepEqual(await heraldJson(['account', 'modules', `${accountId}`, 'sms', '--yes'], env), {
       accountId,
       name: 'Żabka & Söhne',
       modules: ['sms'],
@@ -65,9 +65,9 @@ describe('herald', { concurrency: 2 }, () => {
     })
     assert.equal((await get(`Bearer ${integrationKey}:${rotated.secret}`)).status, 403)
 
-    assert.deepEqual((await heraldJson(['account', 'modules', `${accountId}`, ''], env)).modules, [])
+    assert.deepEqual((await heraldJson(['account', 'modules', `${accountId}`, '', '--yes'], env)).modules, [])
 
-    const revoked = await heraldJson(['key', 'revoke', integrationKey], env)
+    const revoked = await heraldJson(['key', 'revoke', integrationKey, '--yes'], env)
     assert.equal(revoked.integrationKey, integrationKey)
     const again = await heraldJson(['key', 'revoke', integrationKey], env)
     assert.equal(again.revokedAt, revoked.revokedAt)

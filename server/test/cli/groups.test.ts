@@ -54,10 +54,10 @@ describe('herald group', { concurrency: 2 }, () => {
       rejectedLines: 1,
       rejected,
     })
-    const again = await runHerald(['group', 'import', account, '7', path], env)
+    const again = await runHerald(['group', 'import', account, '7', path, '--yes'], env)
     assert.deepEqual(again, {
       code: 0,
-      stderr: '',
+      stderr: `This will import into group 7 (People) of account ${account}, which has 2 members now: those in the file too are replaced, the others stay.\n`,
       stdout: [
         '2 recipients of the file are in group 7 now; 2 of them were so before.',
         '1 line has a number that stands again further down; the last one counts.',

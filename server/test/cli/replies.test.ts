@@ -22,7 +22,7 @@ describe('herald', { concurrency: 2 }, () => {
     const { changedAt, ...added } = await heraldJson(['opt-out', 'add', account, '48 500-100-200', '--agent', agentId], env)
     assert.deepEqual(added, { accountId, agentId, phone: PHONE, optedOut: true, source: 'operator' })
     assert.match(changedAt, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
-    const removed = await runHerald(['opt-out', 'remove', account, '48500100200', '--agent', agentId], env)
+    const removed = await runHerald(['opt-out', 'remove', account, '48500100200', '--agent', agentId, '--yes'], env)
     assert.deepEqual(
       [removed.code, removed.stdout],
       [0, `${PHONE} gets campaigns again from the agent ${agentId} of account ${account}.\n`],
@@ -66,7 +66,7 @@ describe('herald', { concurrency: 2 }, () => {
     const { autoReplyId, createdAt, ...added } = await heraldJson(['auto-reply', 'add', account, ...options], env)
     assert.deepEqual(added, { accountId, agentId, keyword: 'godziny', templateId })
     assert.deepEqual(await heraldJson(['auto-reply', 'list', account], env), [{ autoReplyId, ...added, createdAt }])
-    const removed = await runHerald(['auto-reply', 'remove', `${autoReplyId}`], env)
+    const removed = await runHerald(['auto-reply', 'remove', `${autoReplyId}`, '--yes'], env)
     assert.equal(removed.stdout, `The automatic reply ${autoReplyId} is removed.\n`)
   })
 

@@ -74,7 +74,7 @@ describe('herald webhook', { concurrency: 3 }, () => {
 
   test('rotate shows the new secret, and until when the one before signs', async () => {
     const { endpointId, url, secret: first } = await endpointAt('/good')
-    const { stdout } = await runHerald(['webhook', 'rotate', `${endpointId}`], env)
+    const { stdout } = await runHerald(['webhook', 'rotate', `${endpointId}`, '--yes'], env)
     const [, secret, endsAt] = /\nSecret: (whsec_\S{44})\nThe secret is shown only this once\. .* until (\S+Z)\.\n$/.exec(stdout) ?? []
     assert.ok(stdout.startsWith(`The endpoint ${endpointId}, at ${url}, has a new secret.\n`), stdout)
     const { rows } = await pool.query('select secret, ends_at from webhook_secrets where endpoint_id = $1 order by created_at', [
@@ -102,12 +102,20 @@ describe('herald webhook', { concurrency: 3 }, () => {
     const shown = await runHerald(['webhook', 'attempts', `${bad.endpointId}`, '--failed', '--event', eventId, '--limit', '1'], env)
     const [head, row, ...others] = shown.stdout.trimEnd().split('\n')
     assert.match(head as string, /^TIME +EVENT +TYPE +TRY +RESULT +MS +ANSWER$/)
-    assert.deepEqual(row?.split(/ {2,}/), [attemptedAt, eventId, 'webhook.test', '1', 'status 503', `${durationMs}`, '[2J 31mNot', 'now'])
+    assert.deepEqual(row?.split(/ {2,}/), [
+      attemptedAt,
+      eventId,
+      'webhook.test',
+      '1',
+      'status 503',
+      `${durationMs}`,
+      '\\u001b[2J\\u009b31mNot \\u202enow',
+    ])
     assert.deepEqual(others, [])
   })
 
   test('enable, replay and remove: what was missed is posted by the command that enable names', async () => {
-    const { endpointId, accountId } = await endpointAt('/good')
+    const { endpointId, accountId, url } = await endpointAt('/good')
     await disableEndpoint(pool, endpointId)
     const { disabledAt } = await findEndpoint(pool, endpointId)
     await tell(pool, { accountId, kind: 'message.sent', data: {} })
@@ -116,12 +124,13 @@ describe('herald webhook', { concurrency: 3 }, () => {
     const enabled = await runHerald(['webhook', 'enable', `${endpointId}`], env)
     const named = `The endpoint ${endpointId} is active again. What happened while it was disabled is posted by\n  herald ${replay.join(' ')}\n`
     assert.deepEqual(enabled, { code: 0, stdout: named, stderr: '' })
-    const replayed = await runHerald(replay, env)
-    assert.deepEqual(replayed, { code: 0, stdout: `1 event is posted again to the endpoint ${endpointId}.\n`, stderr: '' })
+    const { stdout, stderr } = await runHerald([...replay, '--yes'], env)
+    assert.equal(stdout, `1 event is posted again to the endpoint ${endpointId}.\n`)
+    assert.equal(stderr, `This will post about 1 event again to the endpoint ${endpointId} of account ${accountId}, at ${url}.\n`)
     const posted = () => pool.query('select from webhook_attempts where endpoint_id = $1 and status = 200', [endpointId])
     await until('it is posted', async () => (await posted()).rowCount === 1)
-    const removed = await runHerald(['webhook', 'remove', `${endpointId}`], env)
-    assert.deepEqual(removed, { code: 0, stdout: `The endpoint ${endpointId} is removed.\n`, stderr: '' })
+    const removed = await runHerald(['webhook', 'remove', `${endpointId}`, '--yes'], env)
+    assert.deepEqual([removed.code, removed.stdout], [0, `The endpoint ${endpointId} is removed.\n`])
     assert.deepEqual(await listEndpoints(pool, accountId), [])
   })
 

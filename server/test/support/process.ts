@@ -7,7 +7,7 @@ import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { until } from './until.ts'
 
-const HERALD = fileURLToPath(new URL('../../bin/herald.js', import.meta.url))
+export const HERALD = fileURLToPath(new URL('../../bin/herald.js', import.meta.url))
 
 type Env = Record<string, string>
 

@@ -102,7 +102,10 @@ async function initialise(cluster: Cluster): Promise<void> {
     child.stderr?.on('data', (chunk: Buffer) => {
       output += chunk.toString('utf8')
     })
-    if ((await ended) !== 0) throw new OperatorError(`The database could not be created in ${cluster.dir}: ${output.trim()}`)
+    if ((await ended) !== 0) {
+      const [reason, ...rest] = output.trim().split('\n')
+      throw new OperatorError(`The database could not be created in ${cluster.dir}: ${reason}`, ...rest)
+    }
     renameSync(scratch, cluster.dir)
     syncDirectory(dirname(cluster.dir))
   } catch (error) {

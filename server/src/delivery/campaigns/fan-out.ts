@@ -1,8 +1,9 @@
+import { RETRIED_MEMBERS } from '../../campaigns/retry.ts'
 import { ensurePartitions } from '../../db/partitions.ts'
 import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
 import { ACCEPTED, DEFAULT_LIFE_HOURS, isMissingPartition } from '../../messages/accept.ts'
 import { writeFallbacks } from '../../messages/sms-fallback.ts'
-import { NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
+import { PRIORITIES } from '../../messages/states.ts'
 import { countReached } from '../../reports/counters.ts'
 
 /** Messages made in a transaction: enough that its commit costs little, few enough that whoever pauses or cancels waits for a moment only. */
@@ -109,27 +110,6 @@ function makeFrom(groups: number[]): string {
   )`)
 }
 
-/**
- * Of the messages of another campaign, in their order, so many as are quickly looked through, whether or not they have failed. Whose message
- * arrived all the same, after it had been given up, has it.
- */
-const FAILED = `
-  looked_at as materialized (
-    select m.id, m.recipient, m.status
-    from campaign c, lateral (
-      select id, recipient, status from messages m
-      where m.campaign_id = c.retry_of and m.id > (case c.made_up_to when '' then '${NO_CAMPAIGN}' else c.made_up_to end)::uuid
-      order by m.id limit 10 * $2::int
-    ) as m
-  ), member as materialized (
-    select l.recipient as phone from looked_at l left join lateral (
-      select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
-    ) as arrived on true
-    where l.status = 'FAILED' and arrived.kind is null
-  ), reached as materialized (
-    select max(id::text) as position, count(*) < 10 * $2::int as is_all, (select count(*)::int from member) as made from looked_at
-  )`
-
 const make = (members: string) => `
   with campaign as materialized (
     select *, coalesce(expires_at, started_at + interval '${DEFAULT_LIFE_HOURS} hours')::timestamptz(3) as ends_at from campaigns where id = $1
@@ -159,4 +139,4 @@ const make = (members: string) => `
   )
   select made from reached`
 
-const MAKE_RETRIED = make(FAILED)
+const MAKE_RETRIED = make(RETRIED_MEMBERS)

@@ -1,0 +1,42 @@
+import type { Executor } from '../db/pool.ts'
+import { PRIORITIES } from '../messages/states.ts'
+import { findCampaign } from './campaigns.ts'
+import { countRetried } from './retry.ts'
+import type { Campaign } from './schemas.ts'
+import { CAMPAIGN_MOVES } from './states.ts'
+
+/** `waiting`: messages, of which some may be sent meanwhile. `unmade`: at most so many, since a recipient in several groups gets one. */
+export type Cancellation = { campaign: Campaign; waiting: number; waitingSms: number; unmade: number }
+
+type Row = {
+  isMade: boolean
+  madeUpTo: string
+  retryOf: string | null
+  includeCancelled: boolean
+  members: number
+  waitingSms: number
+}
+
+/** What a cancellation would withdraw now; undefined where the campaign is over, and nothing is left to cancel. Changes nothing. */
+export async function planCancel(db: Executor, id: string): Promise<Cancellation | undefined> {
+  const campaign = await findCampaign(db, id)
+  if (!CAMPAIGN_MOVES.CANCELLED.some((status) => status === campaign.status)) return undefined
+  const { rows } = await db.query<Row>(
+    `select c.made_at is not null as "isMade", c.made_up_to as "madeUpTo", c.retry_of as "retryOf", c.retry_includes_cancelled as "includeCancelled",
+       (select coalesce(sum(g.members), 0)::bigint from groups g where g.account_id = c.account_id and g.number = any (c.group_numbers)) as members,
+       (
+         select count(*) from sms_queue s
+         where s.account_id = c.account_id and s.priority = ${PRIORITIES.campaign} and s.campaign_id = c.id and s.lease is null
+       ) as "waitingSms"
+     from campaigns c where c.id = $1`,
+    [campaign.campaignId],
+  )
+  const row = rows[0] as Row
+  return { campaign, waiting: campaign.counts.ACCEPTED, waitingSms: row.waitingSms, unmade: await countUnmade(db, campaign, row) }
+}
+
+async function countUnmade(db: Executor, { recipients }: Campaign, { retryOf, isMade, ...row }: Row): Promise<number> {
+  if (isMade) return 0
+  if (retryOf === null) return Math.max(0, row.members - recipients)
+  return (await countRetried(db, retryOf, row, row.madeUpTo)).messages
+}

@@ -1,0 +1,308 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { after, describe, test } from 'node:test'
+import { findCampaign } from '../../src/campaigns/campaigns.ts'
+import { confirm } from '../../src/cli/confirm.ts'
+import { tell } from '../../src/events/outbox.ts'
+import { addAutoReply } from '../../src/replies/auto-replies.ts'
+import { changeOptOut } from '../../src/replies/opt-outs.ts'
+import { createTemplate } from '../../src/templates/templates.ts'
+import { addEndpoint } from '../../src/webhooks/endpoints.ts'
+import { acceptedCampaign, fillGroup, makeAll, phones } from '../campaigns/support.ts'
+import { createSender } from '../delivery/support.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { HERALD, heraldJson, runHerald } from '../support/process.ts'
+import { answerHerald, NO_TERMINAL } from '../support/terminal.ts'
+import { until } from '../support/until.ts'
+import { routeAll } from '../webhooks/support.ts'
+
+// Commands that send, cancel, erase, revoke or replace say how many they affect, and do nothing before the operator agrees.
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase({ uncounted: 'messages are failed by hand' })
+const env = { HERALD_DATABASE_URL }
+const directory = mkdtempSync(join(tmpdir(), 'herald-confirm-'))
+after(() => rmSync(directory, { recursive: true }))
+
+/** A campaign to three recipients; `made`: it runs, and its messages wait. */
+async function newCampaign({ made }: { made: boolean }) {
+  const sender = await createSender(pool)
+  await fillGroup(pool, sender.accountId, 1, phones(0, 3))
+  await pool.query('update groups set members = 3 where account_id = $1', [sender.accountId])
+  const campaignId = await acceptedCampaign(pool, sender)
+  if (made) {
+    await until('its messages are made', async () => {
+      await makeAll(pool)
+      return (await findCampaign(pool, campaignId)).recipients === 3
+    })
+  }
+  return { ...sender, campaignId }
+}
+
+/** All messages failed, by data. */
+async function failedCampaign(): Promise<string> {
+  const { campaignId } = await newCampaign({ made: true })
+  await pool.query(
+    `update messages set status = 'FAILED', failed_at = accepted_at, failure_reason = 'REJECTED', failure_description = 'No.' where campaign_id = $1`,
+    [campaignId],
+  )
+  await pool.query(`update campaigns set status = 'COMPLETED', completed_at = now() where id = $1`, [campaignId])
+  return campaignId
+}
+
+/** An endpoint for which two events wait, the first of them having failed once. */
+async function newEndpoint() {
+  const { accountId } = await createSender(pool)
+  const endpoint = await addEndpoint(pool, { accountId, url: `https://hooks.example.com/${accountId}` })
+  for (let count = 0; count < 2; count += 1) await tell(pool, { accountId, kind: 'message.sent', data: {} })
+  await routeAll(pool)
+  await pool.query(
+    `update webhook_deliveries set attempts = 1, due_at = now() + interval '1 hour'
+     where endpoint_id = $1 and position = (select min(position) from webhook_deliveries where endpoint_id = $1)`,
+    [endpoint.endpointId],
+  )
+  return endpoint
+}
+
+function peopleFile(): string {
+  const path = join(directory, 'people.csv')
+  writeFileSync(path, 'phone\n+48700000000\n')
+  return path
+}
+
+type Case = { command: string; prepare: () => Promise<{ args: string[]; effect: string }> }
+
+const CASES: Case[] = [
+  {
+    command: 'campaign cancel, of one that runs',
+    prepare: async () => {
+      const { campaignId } = await newCampaign({ made: true })
+      const effect = `cancel the campaign ${campaignId} (Spring sale) for good: about 3 messages that wait now are withdrawn`
+      return { args: ['campaign', 'cancel', campaignId], effect }
+    },
+  },
+  {
+    command: 'campaign cancel, of one that is scheduled',
+    prepare: async () => {
+      const { campaignId } = await newCampaign({ made: false })
+      const unmade = 'about 0 messages that wait now are withdrawn and up to 3 more messages are never made'
+      return { args: ['campaign', 'cancel', campaignId], effect: `cancel the campaign ${campaignId} (Spring sale) for good: ${unmade}` }
+    },
+  },
+  {
+    command: 'campaign retry',
+    prepare: async () => {
+      const campaignId = await failedCampaign()
+      const effect = `send 3 messages, to the recipients whose message of the campaign ${campaignId} (Spring sale) failed`
+      return { args: ['campaign', 'retry', campaignId], effect }
+    },
+  },
+  ...['rotate', 'revoke'].map((verb) => ({
+    command: `key ${verb}`,
+    prepare: async () => {
+      const { integrationKey, accountId } = await createSender(pool)
+      const { rows } = await pool.query('select created_at from integration_keys where integration_key = $1', [integrationKey])
+      const key = `${integrationKey} of account ${accountId} (Test), made at ${rows[0].created_at.toISOString()}`
+      const effect =
+        verb === 'rotate'
+          ? `replace the secret of 1 key, ${key}; the old secret ends at once`
+          : `revoke 1 key for good, ${key}; the account keeps 0 other live keys`
+      return { args: ['key', verb, integrationKey], effect }
+    },
+  })),
+  {
+    command: 'webhook rotate',
+    prepare: async () => {
+      const { endpointId, accountId, url } = await newEndpoint()
+      const effect = `replace the secret of 1 endpoint, endpoint ${endpointId} of account ${accountId}, at ${url}; the old secret signs beside the new one for 24 hours`
+      return { args: ['webhook', 'rotate', `${endpointId}`], effect }
+    },
+  },
+  {
+    command: 'webhook replay --since',
+    prepare: async () => {
+      const { endpointId, accountId, url } = await newEndpoint()
+      const effect = `post about 1 event again to the endpoint ${endpointId} of account ${accountId}, at ${url}`
+      return { args: ['webhook', 'replay', `${endpointId}`, '--since', '2026-01-01T00:00:00Z'], effect }
+    },
+  },
+  {
+    command: 'webhook remove',
+    prepare: async () => {
+      const { endpointId, accountId, url } = await newEndpoint()
+      const effect = `remove 1 endpoint for good, endpoint ${endpointId} of account ${accountId}, at ${url}, with 2 waiting and 0 failed events`
+      return { args: ['webhook', 'remove', `${endpointId}`], effect }
+    },
+  },
+  {
+    command: 'auto-reply remove',
+    prepare: async () => {
+      const { accountId, agentId } = await createSender(pool)
+      const template = { name: 'Hours', basic: false, status: 'APPROVED', message: { type: 'MESSAGE', content: '8 to 16' } } as const
+      const { id: templateId } = await createTemplate(pool, accountId, template)
+      const { autoReplyId } = await addAutoReply(pool, { accountId, agentId, keyword: 'hours', templateId })
+      const effect = `remove 1 automatic reply, ${autoReplyId}, which answers "hours" with template ${templateId} for the agent ${agentId} of account ${accountId}`
+      return { args: ['auto-reply', 'remove', `${autoReplyId}`], effect }
+    },
+  },
+  {
+    command: 'opt-out remove',
+    prepare: async () => {
+      const { accountId, agentId } = await createSender(pool)
+      const { changedAt } = await changeOptOut(pool, { accountId, agentId, phone: '+48500100200' }, true)
+      const since = `who opted out at ${changedAt.toISOString()} (by operator)`
+      const effect = `let the agent ${agentId} of account ${accountId} send campaigns again to 1 recipient, +48500100200, ${since}`
+      return { args: ['opt-out', 'remove', `${accountId}`, '+48500100200', '--agent', agentId], effect }
+    },
+  },
+  {
+    command: 'account modules, of fewer than before',
+    prepare: async () => {
+      const { accountId } = await createSender(pool)
+      const effect = `take sms from account ${accountId} (Test): requests with its 1 live key that need that get 403 at once`
+      return { args: ['account', 'modules', `${accountId}`, 'rcs'], effect }
+    },
+  },
+  {
+    command: 'group import, into a group with members',
+    prepare: async () => {
+      const { accountId } = await newCampaign({ made: false })
+      const effect = `import into group 1 of account ${accountId}, which has 3 members now: those in the file too are replaced, the others stay`
+      return { args: ['group', 'import', `${accountId}`, '1', peopleFile()], effect }
+    },
+  },
+]
+
+const CHANGED = ['accounts', 'integration_keys', 'campaigns', 'messages', 'webhook_endpoints', 'webhook_secrets', 'webhook_deliveries']
+const ALSO_CHANGED = ['auto_replies', 'opt_outs', 'groups', 'group_members', 'events', 'outbox']
+
+/** Every row that one of the commands could write. */
+async function everything(): Promise<unknown> {
+  const tables = [...CHANGED, ...ALSO_CHANGED].map((name) => `(select json_agg(t order by t::text) from ${name} t) as ${name}`)
+  return (await pool.query(`select ${tables.join(', ')}`)).rows
+}
+
+describe('without a terminal', () => {
+  for (const { command, prepare } of CASES) {
+    test(`${command} changes nothing without --yes, and goes on with it`, async () => {
+      const { args, effect } = await prepare()
+      const before = await everything()
+      const refused = await runHerald(args, env)
+      const sentence = `This would ${effect}. Nothing has changed; repeat the command with --yes to do it.\n`
+      assert.deepEqual(refused, { code: 1, stdout: '', stderr: sentence })
+      assert.deepEqual(await everything(), before)
+      const done = await runHerald([...args, '--yes', '--json'], env)
+      assert.deepEqual([done.code, done.stderr], [0, `This will ${effect}.\n`])
+      assert.equal(typeof JSON.parse(done.stdout), 'object', 'the output is JSON alone')
+      assert.notDeepEqual(await everything(), before)
+    })
+  }
+
+  test('webhook replay counts what each selection posts', async () => {
+    const { endpointId } = await newEndpoint()
+    const { rows } = await pool.query<{ id: string }>(
+      `select event_id as id from events e join webhook_deliveries d on d.position = e.position where d.endpoint_id = $1 and d.attempts = 1`,
+      [endpointId],
+    )
+    for (const selection of [
+      ['--event', rows[0]?.id as string],
+      ['--failed-since', '2026-01-01T00:00:00Z'],
+    ]) {
+      const { stderr } = await runHerald(['webhook', 'replay', `${endpointId}`, ...selection], env)
+      assert.match(stderr, new RegExp(`^This would post about 1 event again to the endpoint ${endpointId} `))
+    }
+  })
+
+  test('commands that affect nothing go on without --yes', async () => {
+    const { accountId, integrationKey } = await createSender(pool)
+    const account = `${accountId}`
+    await heraldJson(['account', 'modules', account, 'sms,rcs'], env)
+    await heraldJson(['group', 'import', account, '1', peopleFile()], env)
+    await heraldJson(['key', 'revoke', integrationKey, '--yes'], env)
+    await heraldJson(['key', 'revoke', integrationKey], env)
+    const { campaignId } = await newCampaign({ made: false })
+    await heraldJson(['campaign', 'cancel', campaignId, '--yes'], env)
+    await heraldJson(['campaign', 'cancel', campaignId], env)
+  })
+
+  test('group import from standard input needs --yes where the group has members, and reads nothing before', async () => {
+    const { accountId } = await newCampaign({ made: false })
+    const args = [HERALD, 'group', 'import', `${accountId}`, '1', '-']
+    const options = { env: { PATH: process.env.PATH, ...env }, input: 'phone\n+48700000000\n', encoding: 'utf8' } as const
+    const refused = spawnSync(process.execPath, args, options)
+    assert.equal(refused.status, 1)
+    assert.match(refused.stderr, /^This would import into group 1 .* 3 members now.* with --yes to do it\.\n$/)
+    assert.equal(spawnSync(process.execPath, [...args, '--yes'], options).status, 0)
+  })
+})
+
+describe('on a terminal', { skip: NO_TERMINAL }, () => {
+  const asked = async (answer: string | undefined) => {
+    const { integrationKey, accountId } = await createSender(pool)
+    const { code, shown } = await answerHerald(['key', 'revoke', integrationKey, '--json'], env, answer)
+    const [key] = await heraldJson(['key', 'list', `${accountId}`], env)
+    return { code, shown, isRevoked: key.revokedAt !== null }
+  }
+
+  for (const answer of ['y', 'YES']) {
+    test(`a command goes on when the answer is ${answer}`, async () => {
+      const { code, shown, isRevoked } = await asked(answer)
+      assert.deepEqual([code, isRevoked], [0, true])
+      assert.match(shown, /^This will revoke 1 key for good, hk_.*\.\nContinue\? \[y\/N\] .*\n\{\n/)
+    })
+  }
+
+  for (const answer of ['', 'n', 'yess', '\u0004']) {
+    test(`a command changes nothing when the answer is ${JSON.stringify(answer)}`, async () => {
+      const { code, shown, isRevoked } = await asked(answer)
+      assert.deepEqual([code, isRevoked], [1, false])
+      assert.match(shown, /Nothing has changed\.\n$/)
+    })
+  }
+
+  test('a command changes nothing when Ctrl-C is pressed', async () => {
+    const { code, isRevoked } = await asked(undefined)
+    assert.deepEqual([code, isRevoked], [130, false])
+  })
+})
+
+describe('the question', () => {
+  /** What is written before an answer, and what comes of it. */
+  async function dialogue(answer: string, terminals: { input: boolean; output: boolean }, yes?: true) {
+    const [input, output] = [new PassThrough(), new PassThrough()]
+    input.end(answer)
+    const streams = { input: Object.assign(input, { isTTY: terminals.input }), output: Object.assign(output, { isTTY: terminals.output }) }
+    const outcome = await confirm({ ...(yes && { yes }) }, 'do it \u001b[2J', streams).then(
+      () => 'agreed',
+      (error: Error) => error.message,
+    )
+    return { outcome, written: await text(output.end()) }
+  }
+  const BOTH = { input: true, output: true }
+  const SHOWN = 'This will do it \\u001b[2J.\n'
+
+  test('is asked where both streams are terminals, with what it quotes escaped', async () => {
+    assert.deepEqual(await dialogue('y\n', BOTH), { outcome: 'agreed', written: `${SHOWN}Continue? [y/N] ` })
+    assert.deepEqual(await dialogue('n\n', BOTH), { outcome: 'Nothing has changed.', written: `${SHOWN}Continue? [y/N] ` })
+    assert.deepEqual(await dialogue('', BOTH), { outcome: 'Nothing has changed.', written: `${SHOWN}Continue? [y/N] ` })
+  })
+
+  test('is not asked with --yes, and the effect is shown', async () => {
+    assert.deepEqual(await dialogue('n\n', BOTH, true), { outcome: 'agreed', written: SHOWN })
+  })
+
+  for (const terminals of [
+    { input: false, output: true },
+    { input: true, output: false },
+  ]) {
+    test(`is not asked where only the ${terminals.input ? 'input' : 'error stream'} is a terminal, and a "y" there does not count`, async () => {
+      const { outcome, written } = await dialogue('y\n', terminals)
+      assert.match(outcome, /^This would do it .* with --yes to do it\.$/)
+      assert.equal(written, '')
+    })
+  }
+})
