@@ -131,7 +131,7 @@ function updatedInWords({ endpointId, events }: Endpoint): string {
 }
 
 function described({ endpointId, accountId, url }: Endpoint): string {
-  return `endpoint ${endpointId} of account ${accountId}, at ${url}`
+  return `${endpointId} of account ${accountId}, at ${url}`
 }
 
 const rotate = confirmedCommand('rotate', 'give an endpoint a new secret; the one before signs on beside it for 24 hours')
@@ -231,7 +231,7 @@ const replay = confirmedCommand('replay', 'post events again: one, those that fa
   })
 
 function countedInWords(endpoint: Endpoint, { events, isMore }: ReplayCount): string {
-  return `post ${isMore ? 'at least' : 'about'} ${counted(events, 'event')} again to the ${described(endpoint)}`
+  return `post ${isMore ? 'at least' : 'about'} ${counted(events, 'event')} again to the endpoint ${described(endpoint)}`
 }
 
 function replayedInWords({ endpointId, replayed, alreadyDue }: ReplayResult): string {

@@ -118,7 +118,7 @@ const CASES: Case[] = [
     command: 'webhook rotate',
     prepare: async () => {
       const { endpointId, accountId, url } = await newEndpoint()
-      const effect = `replace the secret of 1 endpoint, endpoint ${endpointId} of account ${accountId}, at ${url}; the old secret signs beside the new one for 24 hours`
+      const effect = `replace the secret of 1 endpoint, ${endpointId} of account ${accountId}, at ${url}; the old secret signs beside the new one for 24 hours`
       return { args: ['webhook', 'rotate', `${endpointId}`], effect }
     },
   },
@@ -134,7 +134,7 @@ const CASES: Case[] = [
     command: 'webhook remove',
     prepare: async () => {
       const { endpointId, accountId, url } = await newEndpoint()
-      const effect = `remove 1 endpoint for good, endpoint ${endpointId} of account ${accountId}, at ${url}, with 2 waiting and 0 failed events`
+      const effect = `remove 1 endpoint for good, ${endpointId} of account ${accountId}, at ${url}, with 2 waiting and 0 failed events`
       return { args: ['webhook', 'remove', `${endpointId}`], effect }
     },
   },
