@@ -1,4 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { createAccount } from '../server/src/accounts/accounts.ts'
 import { createKey } from '../server/src/accounts/keys.ts'
 import { assignAgent, createAgent } from '../server/src/agents/agents.ts'
@@ -109,9 +110,11 @@ async function serve({ nodes, simulator, databaseUrl, postmaster }: Started): Pr
   return { url, databaseUrl, simulator, pool, account, processes: { ...nodes, simulator }, postmaster, stop }
 }
 
-export async function putWebhook({ url }: SimulatorProcess, address: string): Promise<void> {
-  const headers = { 'content-type': 'application/json' }
-  await fetch(`${url}/simulator/webhook`, { method: 'PUT', headers, body: JSON.stringify({ url: address }) })
+export async function putWebhook({ url, carriersFile }: SimulatorProcess, address: string): Promise<void> {
+  const { webhookToken } = JSON.parse(readFileSync(carriersFile, 'utf8')).simulator
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${webhookToken}` }
+  const response = await fetch(`${url}/simulator/webhook`, { method: 'PUT', headers, body: JSON.stringify({ url: address }) })
+  if (!response.ok) throw new Error(`The simulator refuses ${address} as its webhook: ${await response.text()}`)
 }
 
 /** Returns when the network has nothing more to tell, and all messages are READ; throws where one has come to another end. */

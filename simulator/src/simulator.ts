@@ -51,7 +51,8 @@ function assemble(store: Store, options: Options, tokenUri: () => string) {
   const steps = createSteps(store, ledger, options.delayMs, { faults, tell: webhooks.owe, receipt })
   const tokens = createTokens(store, identity, faults, tokenUri)
   const rbm = createRbmRoutes({ store, ledger, steps, faults }, tokens)
-  const control = createControlRoutes({ acting: { store, steps, tell: webhooks.owe, writeSms: outbox.writeSms }, ledger, faults, webhooks })
+  const acting = { store, steps, tell: webhooks.owe, writeSms: outbox.writeSms }
+  const control = createControlRoutes({ acting, ledger, faults, webhooks, webhookToken: identity.webhookToken })
   const http = createHttpServer((call) => {
     if (call.path.startsWith('/v1/')) return rbm(call)
     if (call.path === '/token') return tokens.issue(call)

@@ -7,8 +7,8 @@ import { startWebhook } from './support/webhook.ts'
 
 const simulator = await startTestSimulator()
 const webhook = await startWebhook()
-const { call, sendMessage } = simulator
-await call('PUT', '/simulator/webhook', { url: webhook.url })
+const { call, sendMessage, setWebhook } = simulator
+await setWebhook(webhook.url)
 
 const act = (phone: string, action: string, body: unknown) => call('POST', `/simulator/phones/${phone}/${action}`, body)
 const from = (phone: string, what: (data: any) => boolean) =>

@@ -15,8 +15,8 @@ test('after kill -9 in the middle it goes on where it was: no receipt lost, none
   const dataDir = createDataDir()
   const webhook = await startWebhook()
   const first = await startProcess(['--data-dir', dataDir, '--delay-ms', '100'])
-  const { sendMessage, call } = first.client
-  await call('PUT', '/simulator/webhook', { url: webhook.url })
+  const { sendMessage, call, setWebhook } = first.client
+  await setWebhook(webhook.url)
 
   // In all states when the axe falls: told of, refused by the webhook, not delivered yet, an SMS whose receipt nobody can take.
   const told = randomUUID()

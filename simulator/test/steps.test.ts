@@ -7,9 +7,9 @@ import { until } from './support/until.ts'
 import { startWebhook } from './support/webhook.ts'
 
 const DELAY_MS = 400
-const { call, sendMessage, phone } = await startTestSimulator({ delayMs: DELAY_MS })
+const { call, sendMessage, phone, setWebhook } = await startTestSimulator({ delayMs: DELAY_MS })
 const webhook = await startWebhook()
-await call('PUT', '/simulator/webhook', { url: webhook.url })
+await setWebhook(webhook.url)
 
 async function untilNothingIsOwed(): Promise<void> {
   await until('nothing is owed', async () => {

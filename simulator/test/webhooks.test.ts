@@ -3,7 +3,8 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
-import { AGENT, startTestSimulator } from './support/simulator.ts'
+import { connectEsme } from './support/esme.ts'
+import { AGENT, send, startTestSimulator } from './support/simulator.ts'
 import { until } from './support/until.ts'
 import { startWebhook } from './support/webhook.ts'
 
@@ -15,14 +16,14 @@ const text = { contentMessage: { text: 'Hello' } }
 
 const simulator = await startTestSimulator()
 const webhook = await startWebhook()
-const { call, sendMessage } = simulator
+const { call, sendMessage, setWebhook } = simulator
 const about = (messageId: string) => webhook.received.filter(({ data }) => data.messageId === messageId)
 const from = (phone: string) => webhook.data().filter((data) => (data.senderPhoneNumber ?? data.phoneNumber) === phone)
 const kindOf = (data: any): string =>
   data.eventType ?? (data.suggestionResponse ? `tap ${data.suggestionResponse.postbackData}` : `text ${data.text}`)
 
 test('an address that does not answer the challenge is not taken, and the answer says why', async () => {
-  const put = (url: unknown) => call('PUT', '/simulator/webhook', { url })
+  const put = setWebhook
   webhook.challenge = (secret) => `secret: ${secret}`
   assert.match((await put(webhook.url)).body.error.message, /bare secret/)
   webhook.challenge = (secret) => secret
@@ -31,10 +32,60 @@ test('an address that does not answer the challenge is not taken, and the answer
   assert.deepEqual((await call('GET', '/simulator/webhook')).body, { url: null })
 })
 
+test('sends no challenge, and so no token, to an address that a caller without the webhook token names', async () => {
+  const one = await startTestSimulator()
+  const stranger = await startWebhook()
+  const challenges: string[] = []
+  stranger.challenge = (secret) => {
+    challenges.push(secret)
+    return secret
+  }
+  const token = one.carriers.simulator.webhookToken
+  const wrong = [undefined, '', token, `Bearer ${one.token}`, `Bearer ${token}x`, `Bearer ${token.slice(1)}`, `Basic ${token}`]
+  for (const authorization of wrong) {
+    const headers = { 'content-type': 'application/json', ...(authorization !== undefined && { authorization }) }
+    const answer = await send('PUT', `${one.url}/simulator/webhook`, { url: stranger.url }, headers)
+    assert.deepEqual([answer.status, answer.body.error.status], [401, 'UNAUTHENTICATED'], `${authorization}`)
+    assert.match(answer.body.error.message, /webhookToken of carriers\.json/)
+  }
+  assert.equal((await one.setWebhook(stranger.url)).status, 200)
+  assert.equal(challenges.length, 1, 'the challenge of the caller that knows the token is the only one')
+})
+
+test('no response of the control port holds a secret of carriers.json', async () => {
+  const { simulator: rcs, 'simulator-sms': sms } = simulator.carriers
+  const key = rcs.serviceAccount.private_key ?? ''
+  const secrets = [rcs.webhookToken, sms.password, key, ...key.split('\n').filter((line) => line.length > 40)]
+  const esme = await connectEsme(simulator.carriers)
+  await esme.bind('transceiver')
+  const number = '+48500100177'
+  await sendMessage(number, randomUUID(), text)
+  await setWebhook('http://127.0.0.1:1/webhook')
+  const paths = [
+    'counts',
+    'ledger',
+    'phones',
+    `phones/${number}`,
+    `phones/${number}/reply`,
+    'agents/x/launch',
+    'webhook',
+    'faults',
+    'nothing',
+  ]
+  for (const path of paths) {
+    for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
+      const body = method === 'POST' || method === 'PUT' ? {} : undefined
+      const answer = await call(method, `/simulator/${path}`, body)
+      const shown = JSON.stringify([answer.body, ...answer.headers])
+      for (const secret of secrets) assert.ok(!shown.includes(JSON.stringify(secret).slice(1, -1)), `${method} ${path}`)
+    }
+  }
+})
+
 test('what was owed before there was an address is told at once when there is one', async () => {
   const messageId = randomUUID()
   await sendMessage('+48500100101', messageId, text)
-  assert.deepEqual((await call('PUT', '/simulator/webhook', { url: webhook.url })).body, { url: webhook.url })
+  assert.deepEqual((await setWebhook(webhook.url)).body, { url: webhook.url })
   await until('it is delivered', () => about(messageId).length === 1)
 })
 
@@ -211,7 +262,7 @@ test('64 are under way to an address that is silent; the others wait for it or i
   const one = await startTestSimulator()
   const silent = await startSilentWebhook()
   const successor = await startWebhook()
-  const put = (url: string) => one.call('PUT', '/simulator/webhook', { url })
+  const put = one.setWebhook
   await put(silent.url)
   const ids = Array.from({ length: 100 }, () => randomUUID())
   for (const id of ids) await one.sendMessage('+48500100101', id, text)
@@ -231,7 +282,7 @@ test('64 are under way to an address that is silent; the others wait for it or i
 test('stopping does not wait for an address that is silent', async () => {
   const one = await startTestSimulator()
   const silent = await startSilentWebhook()
-  await one.call('PUT', '/simulator/webhook', { url: silent.url })
+  await one.setWebhook(silent.url)
   await one.sendMessage('+48500100101', randomUUID(), text)
   await until('it is under way', () => silent.received() === 1)
   const startedAt = performance.now()

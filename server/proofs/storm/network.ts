@@ -50,7 +50,8 @@ export async function createNetwork(dir: string): Promise<Network> {
       )
     },
   })
-  const ask: Network['ask'] = (path, body, method) => askSimulator(url, path, body, method)
+  const carriersFile = join(dataDir, 'carriers.json')
+  const ask: Network['ask'] = (path, body, method) => askSimulator({ url, carriersFile }, path, body, method)
   const seen: LedgerEntry[] = []
   let isFrozen = false
   async function kill(): Promise<void> {
@@ -66,7 +67,7 @@ export async function createNetwork(dir: string): Promise<Network> {
     isFrozen = false
     program.thaw()
   }
-  return { ...program, freeze, thaw, url, carriersFile: join(dataDir, 'carriers.json'), ask, seen, kill }
+  return { ...program, freeze, thaw, url, carriersFile, ask, seen, kill }
 }
 
 function countStarts(outFile: string): number {
@@ -74,12 +75,19 @@ function countStarts(outFile: string): number {
   return readFileSync(outFile, 'utf8').split('"ready":true').length - 1
 }
 
-/** Fails where that does. */
-export async function askSimulator(url: string, path: string, body?: unknown, method = body === undefined ? 'GET' : 'POST'): Promise<any> {
+/** Fails where that does. Only `PUT webhook` requires the token. */
+async function askSimulator(
+  { url, carriersFile }: Pick<Network, 'url' | 'carriersFile'>,
+  path: string,
+  body?: unknown,
+  method = body === undefined ? 'GET' : 'POST',
+): Promise<any> {
+  const authorization = `Bearer ${JSON.parse(readFileSync(carriersFile, 'utf8')).simulator.webhookToken}`
   const answer = await fetch(`${url}/simulator/${path}`, {
     method,
     signal: AbortSignal.timeout(ANSWER_MS),
-    ...(body !== undefined && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    headers: { authorization, ...(body !== undefined && { 'content-type': 'application/json' }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
   return await answer.json()

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { webhookPath } from '../carriers/google-rbm/webhook.ts'
+import { type CarrierSettings, readCarriers } from '../carriers/settings.ts'
 import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
 import { printError } from './terminal.ts'
@@ -71,7 +72,7 @@ export async function startSimulator(config: Config, logger: Logger): Promise<Si
   return {
     url,
     carriersFile,
-    tellWhere: (serviceUrl) => setWebhook(url, `${serviceUrl}${webhookPath(CARRIER)}`),
+    tellWhere: (serviceUrl) => setWebhook({ url, carriersFile }, `${serviceUrl}${webhookPath(CARRIER)}`),
     stop: async () => {
       stopping = true
       await end(current.child)
@@ -136,10 +137,11 @@ function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode === null && signalCode === null
 }
 
-async function setWebhook(url: string, webhookUrl: string): Promise<void> {
+async function setWebhook({ url, carriersFile }: Pick<Ready, 'url' | 'carriersFile'>, webhookUrl: string): Promise<void> {
+  const { webhookToken } = readCarriers(carriersFile).rcs[0] as CarrierSettings['rcs'][number]
   const response = await fetch(`${url}/simulator/webhook`, {
     method: 'PUT',
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${webhookToken}` },
     body: JSON.stringify({ url: webhookUrl }),
     signal: AbortSignal.timeout(WEBHOOK_MS),
   })

@@ -36,8 +36,10 @@ export async function startSimulator(delayMs = 0): Promise<TestSimulator> {
   const settings = readCarriers(carriersFile)
   const [rcs] = settings.rcs
   if (rcs === undefined || settings.sms === undefined) throw new Error('the simulator is both networks')
+  // Only `PUT webhook` requires it.
+  const authorization = `Bearer ${rcs.webhookToken}`
   async function ask(path: string, body?: unknown, method = body === undefined ? 'GET' : 'POST'): Promise<any> {
-    const answer = await call(`${url}/simulator/${path}`, { method, body })
+    const answer = await call(`${url}/simulator/${path}`, { method, body, authorization })
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
     return answer.body
   }

@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { bareAgentId } from '../agents.ts'
 import type { Faults } from '../faults.ts'
 import { type Answer, type FieldViolation, invalidField, ok, refusal } from '../http/answers.ts'
@@ -9,10 +10,12 @@ import { isPhone } from './behaviours.ts'
 import { type Ledger, readLedger } from './ledger.ts'
 import { listPhones, viewPhone } from './view.ts'
 
-type Deps = { acting: Acting; ledger: Ledger; faults: Faults; webhooks: Webhooks }
+type Deps = { acting: Acting; ledger: Ledger; faults: Faults; webhooks: Webhooks; webhookToken: string }
 
 const MOST_IN_A_PAGE = 10_000
 const NO_SUCH_PATH = refusal('NOT_FOUND', 'There is nothing here; simulator/README.md lists the paths.')
+
+const NO_TOKEN = refusal('UNAUTHENTICATED', 'The Authorization header must be "Bearer " and the webhookToken of carriers.json.')
 
 /** Everything under /simulator/: for tests and pages, not a part of any network. */
 export function createControlRoutes(deps: Deps): Handler {
@@ -124,7 +127,9 @@ function withBody(call: Call, check: Check, then: (body: Record<string, unknown>
   return then(typeof fields.agentId === 'string' ? { ...fields, agentId: bareAgentId(fields.agentId) } : fields)
 }
 
-async function setWebhook({ webhooks }: Deps, call: Call): Promise<Answer> {
+/** The challenge carries the webhook token to the address, so only a caller that already knows the token may name one. */
+async function setWebhook({ webhooks, webhookToken }: Deps, call: Call): Promise<Answer> {
+  if (!isEqual(call.headers.authorization ?? '', `Bearer ${webhookToken}`)) return NO_TOKEN
   const body = parseJson(textOf(call.body))
   const fields = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
   const { url, ...more } = fields
@@ -137,4 +142,10 @@ async function setWebhook({ webhooks }: Deps, call: Call): Promise<Answer> {
 function setFaults({ faults }: Deps, call: Call): Answer {
   const problem = faults.replace(parseJson(textOf(call.body)))
   return problem === undefined ? ok(faults.describe()) : refusal('INVALID_ARGUMENT', problem)
+}
+
+/** Takes the same time wherever the texts differ. */
+function isEqual(text: string, expected: string): boolean {
+  const [one, other] = [text, expected].map((each) => createHash('sha256').update(each).digest()) as [Buffer, Buffer]
+  return timingSafeEqual(one, other)
 }

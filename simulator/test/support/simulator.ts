@@ -53,6 +53,9 @@ export async function createClient(url: string, carriersFile: string) {
     call,
     sendMessage: (phone: string, messageId: string, message: unknown, agentId = AGENT) =>
       call('POST', `/v1/phones/${phone}/agentMessages?messageId=${messageId}&agentId=${agentId}`, message),
+    /** Names the address that gets the events. Proves itself by the webhook token. */
+    setWebhook: (webhookUrl: unknown) =>
+      call('PUT', '/simulator/webhook', { url: webhookUrl }, { authorization: `Bearer ${carriers.simulator.webhookToken}` }),
     phone: async (phone: string): Promise<any[]> => (await call('GET', `/simulator/phones/${phone}`)).body.messages,
     ledger: async (): Promise<any[]> => (await call('GET', '/simulator/ledger?limit=10000')).body.entries,
     faults: async (faults: unknown) => {
