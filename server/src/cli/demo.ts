@@ -4,7 +4,7 @@ import { type Credentials, createKey } from '../accounts/keys.ts'
 import { assignAgent, BILLING_TYPES, createAgent } from '../agents/agents.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { writePrivateFile } from '../files.ts'
-import { createTemplate, type TemplateInput } from '../templates/templates.ts'
+import { insertTemplate, type TemplateInput } from '../templates/templates.ts'
 
 /**
  * On an empty database, makes an account to try Herald with, and returns true. Its credentials are on the disk before the account is
@@ -24,7 +24,8 @@ export async function makeDemoAccount(pool: Pool, dataDir: string): Promise<bool
       })
       await assignAgent(tx, agentId, accountId)
     }
-    await createTemplate(tx, accountId, DEMO_TEMPLATE)
+    // The database has no template yet whose id could be drawn again.
+    await insertTemplate(tx, accountId, DEMO_TEMPLATE)
     for (const [number, { name, phones }] of DEMO_GROUPS.entries()) await makeGroup(tx, accountId, number + 1, name, phones)
     writeCredentials(dataDir, accountId, await createKey(tx, accountId))
     return true

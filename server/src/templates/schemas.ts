@@ -32,12 +32,16 @@ function basicMode({ basic, message }: Record<string, unknown>): Violation[] {
   return basic === true ? basicRules(message, '/message') : []
 }
 
+const Id = Type.Integer({ description: 'Unique, below 2^53, and in the order of creation to the millisecond. It counts nothing.' })
+
 export const Template = Type.Object(
-  { id: Type.Integer(), name, description, basic, status, message, createdAt: OutgoingTime, updatedAt: OutgoingTime },
+  { id: Id, name, description, basic, status, message, createdAt: OutgoingTime, updatedAt: OutgoingTime },
   {
     $id: 'Template',
     additionalProperties: false,
-    examples: [{ id: 1, ...EXAMPLE, basic: false, createdAt: '2026-01-31T08:00:00.000Z', updatedAt: '2026-01-31T08:00:00.000Z' }],
+    examples: [
+      { id: 786_471_321_601_234, ...EXAMPLE, basic: false, createdAt: '2026-01-31T08:00:00.000Z', updatedAt: '2026-01-31T08:00:00.000Z' },
+    ],
   },
 )
 

@@ -85,7 +85,7 @@ describe('DELETE /templates/{id}', () => {
     )
     const { status, body } = await remove(id)
     assert.deepEqual([status, body.code], [409, 'RCS_TEMPLATE_IN_USE'])
-    assert.deepEqual(body.details, [{ path: '', reason: `is used by automatic reply ${rows[0].id}` }])
+    assert.deepEqual(body.details, [{ path: '', reason: `is used by the automatic reply of agent ${agentId} to "hours"` }])
     await pool.query('delete from auto_replies where id = $1', [rows[0].id])
     assert.equal((await remove(id)).status, 204)
   })

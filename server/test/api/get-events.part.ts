@@ -195,32 +195,14 @@ describe('GET /events', () => {
     ['after=', '/after', 'must not be empty'],
     [`after=${'a'.repeat(101)}`, '/after', 'must have at most 100 characters'],
     [`after=${cursor('1:1:0123abcd')}&after=${cursor('1:2:0123abcd')}`, '/after', 'must be a text'],
-    ...[
-      '',
-      ':',
-      '1',
-      '1:',
-      '1:0',
-      '1:1',
-      '1:1:',
-      '1:1:0123abc',
-      '1:1:0123ABCD',
-      '1:0:0123abcd',
-      '1:-1:0123abcd',
-      '1:01:0123abcd',
-      '1:1.5:0123abcd',
-    ]
-      .concat('1:1:0123abcd ', '2:1:0123abcd', '1:9007199254740992:0123abcd', '1:99999999999999999:0123abcd', `1:1:' or 1=1`, '\0')
+    ...['1:0:', '1:1:0123abcd', '2:1:0123abcd', '1:9007199254740991:0123abcd', `1:1:' or 1=1`, '\0', '\x01'.repeat(41)]
       .map((text) => cursor(text))
-      .concat('*', 'null', '12', `${cursor('1:1:0123abcd')}=`, `${cursor('1:1:0123abcd')}A`, '%F0%9F%98%80')
-      .filter((after) => after !== '')
+      .concat('*', 'null', '12', 'A'.repeat(55), '%F0%9F%98%80')
       .map((after): [string, string, string] => [`after=${after}`, '/after', NOT_OURS]),
-    [`after=${cursor('1:9007199254740991:0123abcd')}`, '/after', NOT_THERE],
   ]
   test('what is not a limit, or not a cursor of this feed, is a 400 that names it', async () => {
-    let { read } = await newReader()
-    for (const [index, [query, path, reason]] of REFUSED.entries()) {
-      if (index === 20) ({ read } = await newReader())
+    const { read } = await newReader()
+    for (const [query, path, reason] of REFUSED) {
       const { status, body } = await read(`?${query}`)
       const code = 'RCS_INVALID_REQUEST'
       const expected = { statusCode: 400, code, message: code, requestId: body.requestId, details: [{ path, reason }] }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { randomInt } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { createAccount, MODULES } from '../../src/accounts/accounts.ts'
 import { createPool, isUnavailable, type Pool, transaction } from '../../src/db/pool.ts'
+import { createCursors } from '../../src/events/cursor.ts'
 import { eventBody, readFeed } from '../../src/events/feed.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -14,6 +15,7 @@ import { until } from '../support/until.ts'
 // highest that was there, passes by those that are committed later with a lower one.
 
 const { url, pool } = await createTestDatabase()
+const cursors = createCursors(randomBytes(32))
 await pool.query('create table subjects (account_id int, id int, changes int not null default 0, primary key (account_id, id))')
 
 function openPool(name: string): Pool {
@@ -134,7 +136,7 @@ function follow(accountId: number, draw: Random) {
     let cursor: string | undefined
     for (;;) {
       const wasAllThere = isAllThere
-      const page = await readFeed(pool, accountId, { limit: 1 + draw(9), ...(cursor !== undefined && { after: cursor }) })
+      const page = await readFeed(pool, cursors, accountId, { limit: 1 + draw(9), ...(cursor !== undefined && { after: cursor }) })
       seen.push(...page.items.map((event) => JSON.parse(eventBody(event)).data))
       cursor = page.nextCursor
       if (wasAllThere && page.items.length === 0) return
@@ -225,12 +227,12 @@ describe('the feed', () => {
     })
     await late.query('commit')
     assert.deepEqual(await routeEvents(routing[1] as Pool), { routed: 0, mayBeMore: false, last: 0 })
-    const page = await readFeed(pool, accountId, { limit: 2_000 })
+    const page = await readFeed(pool, cursors, accountId, { limit: 2_000 })
     await endpoint.query('commit')
     const { routed, mayBeMore } = await first
     assert.deepEqual({ routed, mayBeMore }, { routed: 2, mayBeMore: false })
     assert.equal((await routeEvents(routing[1] as Pool)).routed, 1_000)
-    const rest = await readFeed(pool, accountId, { limit: 2_000, after: page.nextCursor })
+    const rest = await readFeed(pool, cursors, accountId, { limit: 2_000, after: page.nextCursor })
     assert.equal(page.items.length + rest.items.length, 1_001)
   })
 

@@ -1,0 +1,87 @@
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
+
+/** A place in the log: a position, and how the id of the event there ends, in hex. */
+export type Place = { position: number; mark: string }
+
+export const MARK_LENGTH = 8
+export const BEGINNING: Place = { position: 0, mark: '0'.repeat(MARK_LENGTH) }
+
+export type Cursors = {
+  encode: (accountId: number, place: Place) => string
+  /** Undefined where the text is not a cursor that the service gave to this account. */
+  decode: (accountId: number, cursor: string) => Place | undefined
+}
+
+const CIPHER = 'aes-256-gcm'
+const KEY_BYTES = 32
+// The first byte names the form: callers keep cursors for as long as they like, and a later version may have to know this form.
+const FORM = 1
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const POSITION_BYTES = 8
+const PLACE_BYTES = POSITION_BYTES + MARK_LENGTH / 2
+const CURSOR_BYTES = 1 + NONCE_BYTES + PLACE_BYTES + TAG_BYTES
+
+/**
+ * Encrypts places, since positions count the events of all accounts. A cursor is bound to its account, and all cursors have the same length.
+ *
+ * The nonce is a MAC of what is encrypted: the same place of an account always has the same cursor, and two places share a nonce only where
+ * 96 bits of the MAC collide. Random nonces would have to stop at 2^32 cursors of one key.
+ */
+export function createCursors(secret: Buffer): Cursors {
+  const keyFor = (purpose: string) => Buffer.from(hkdfSync('sha256', secret, '', `herald feed cursor ${purpose}`, KEY_BYTES))
+  const [encryptionKey, nonceKey] = [keyFor('encryption'), keyFor('nonce')]
+
+  function encode(accountId: number, place: Place): string {
+    const owner = ownerOf(accountId)
+    const plain = toBytes(place)
+    const nonce = createHmac('sha256', nonceKey).update(owner).update(plain).digest().subarray(0, NONCE_BYTES)
+    const cipher = createCipheriv(CIPHER, encryptionKey, nonce, { authTagLength: TAG_BYTES }).setAAD(owner)
+    const encrypted = [cipher.update(plain), cipher.final()]
+    return Buffer.concat([Buffer.of(FORM), nonce, ...encrypted, cipher.getAuthTag()]).toString('base64url')
+  }
+
+  function decode(accountId: number, cursor: string): Place | undefined {
+    const bytes = Buffer.from(cursor, 'base64url')
+    // The decoder ignores characters that are not base64url, so one cursor could be written in many ways.
+    if (bytes.length !== CURSOR_BYTES || bytes[0] !== FORM || bytes.toString('base64url') !== cursor) return undefined
+    const [nonce, encrypted, tag] = cut(bytes.subarray(1), [NONCE_BYTES, PLACE_BYTES, TAG_BYTES]) as [Buffer, Buffer, Buffer]
+    const decipher = createDecipheriv(CIPHER, encryptionKey, nonce, { authTagLength: TAG_BYTES }).setAAD(ownerOf(accountId)).setAuthTag(tag)
+    const plain = decipher.update(encrypted)
+    try {
+      decipher.final()
+    } catch {
+      return undefined
+    }
+    return toPlace(plain)
+  }
+
+  return { encode, decode }
+}
+
+/** What a cursor is bound to: its form and its account. */
+function ownerOf(accountId: number): Buffer {
+  const owner = Buffer.alloc(1 + 8)
+  owner.writeUInt8(FORM)
+  owner.writeBigUInt64BE(BigInt(accountId), 1)
+  return owner
+}
+
+function toBytes({ position, mark }: Place): Buffer {
+  const bytes = Buffer.alloc(PLACE_BYTES)
+  bytes.writeBigUInt64BE(BigInt(position))
+  bytes.write(mark, POSITION_BYTES, 'hex')
+  return bytes
+}
+
+function toPlace(bytes: Buffer): Place {
+  return { position: Number(bytes.readBigUInt64BE()), mark: bytes.toString('hex', POSITION_BYTES) }
+}
+
+function cut(bytes: Buffer, lengths: number[]): Buffer[] {
+  let end = 0
+  return lengths.map((length) => {
+    end += length
+    return bytes.subarray(end - length, end)
+  })
+}

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { beforeEach, describe, test } from 'node:test'
+import { createTemplate } from '../../src/templates/templates.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { createCaller } from '../support/service.ts'
+
+const input = { name: 'X', basic: false, status: 'DRAFT' as const, message: { type: 'MESSAGE' as const, content: 'Hello' } }
+
+describe('a template whose id another one drew in the same millisecond', async () => {
+  const { pool } = await createTestDatabase()
+  const { accountId } = await createCaller(pool)
+  await pool.query('create sequence draws')
+  await pool.query(`create or replace function new_template_id() returns bigint language sql volatile as $$
+    select case when n < 10 then 7 else n end from nextval('draws') as n $$`)
+
+  /** From now on, so many draws are the same number; later ones differ. */
+  const sameDraws = (count: number) => pool.query(`select setval('draws', $1)`, [9 - count])
+  const counts = async () => {
+    const { rows } = await pool.query('select (select count(*) from templates) as templates, (select count(*) from contents) as contents')
+    return rows[0]
+  }
+  beforeEach(() => pool.query('truncate templates, contents cascade'))
+
+  test('is stored once, under another id', async () => {
+    await sameDraws(4)
+    const first = await createTemplate(pool, accountId, input)
+    const second = await createTemplate(pool, accountId, input)
+    assert.deepEqual([first.id, second.id], [7, 10])
+    assert.deepEqual(await counts(), { templates: 2, contents: 2 })
+  })
+
+  test('is stored once where both are inserted at once', async () => {
+    await sameDraws(2)
+    const both = await Promise.all([createTemplate(pool, accountId, input), createTemplate(pool, accountId, input)])
+    assert.deepEqual(both.map(({ id }) => id).sort(), [10, 7])
+    assert.deepEqual(await counts(), { templates: 2, contents: 2 })
+  })
+
+  test('fails after five draws, and leaves nothing behind', async () => {
+    await sameDraws(8)
+    await createTemplate(pool, accountId, input)
+    await assert.rejects(createTemplate(pool, accountId, input), { code: '23505', constraint: 'templates_pkey' })
+    assert.deepEqual(await counts(), { templates: 1, contents: 1 })
+    assert.equal((await pool.query(`select last_value from draws`)).rows[0].last_value, 7, 'one draw, and five more')
+  })
+})
+
+test('the migration keeps the ids of templates that exist, and new ids are larger', async () => {
+  const { pool } = await createTestDatabase({ empty: true })
+  const migrations = new URL('../../src/db/migrations/', import.meta.url)
+  const run = async (included: (name: string) => boolean) => {
+    for (const name of readdirSync(migrations).sort().filter(included)) {
+      await pool.query(readFileSync(new URL(name, migrations), 'utf8'))
+    }
+  }
+  const isOlder = (name: string) => name < '0010'
+  await run(isOlder)
+  await pool.query(`insert into accounts (name, modules) values ('A', '{rcs}')`)
+  await pool.query(`insert into contents (account_id, basic, message) values (1, false, '{"type":"MESSAGE","content":"Hello"}')`)
+  await pool.query(
+    `insert into templates (account_id, name, status, type, content_id) select 1, 'X', 'DRAFT', 'MESSAGE', 1 from generate_series(1, 2)`,
+  )
+  await run((name) => !isOlder(name))
+  const added = await createTemplate(pool, 1, input)
+  const { rows } = await pool.query<{ id: number }>('select id from templates order by id')
+  assert.deepEqual(
+    rows.map(({ id }) => id),
+    [1, 2, added.id],
+  )
+})
