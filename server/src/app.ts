@@ -50,6 +50,8 @@ export type App = {
 }
 
 export type AppOptions = {
+  /** Encrypts the cursors of the event feed. */
+  cursorKey: Buffer
   /** All of them where none are named. */
   roles?: readonly Role[]
   /** Where networks send their events. */
@@ -58,8 +60,8 @@ export type AppOptions = {
   unreadLimits?: UnreadLimits
 }
 
-export async function buildApp(config: Config, pool: Pool, logger: Logger, options: AppOptions = {}): Promise<App> {
-  const { roles = ROLES, webhook } = options
+export async function buildApp(config: Config, pool: Pool, logger: Logger, options: AppOptions): Promise<App> {
+  const { cursorKey, roles = ROLES, webhook } = options
   const metrics = createMetrics(pool)
   const unread = createUnreadWatch(logger, options.unreadLimits)
   const bodies = createBodyBudget()
@@ -91,7 +93,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   if (webhook !== undefined) await (carrierWebhooks ?? app).register(googleRbmWebhook, { ...webhook, addressOf })
   if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
   if (roles.includes('api')) {
-    const routes = { config, pool, unread, publicUrl: () => shortLinksAt(config, app) }
+    const routes = { config, pool, unread, cursorKey, publicUrl: () => shortLinksAt(config, app) }
     await app.register((v1) => addApiRoutes(v1, routes), { prefix: '/v1' })
   }
   await app.ready()
@@ -126,9 +128,9 @@ function addCommonHooks(server: FastifyInstance, isStopping: () => boolean): voi
   })
 }
 
-type ApiRoutes = { config: Config; pool: Pool; unread: UnreadWatch; publicUrl: () => string | undefined }
+type ApiRoutes = { config: Config; pool: Pool; unread: UnreadWatch; cursorKey: Buffer; publicUrl: () => string | undefined }
 
-async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, publicUrl }: ApiRoutes): Promise<void> {
+async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, cursorKey, publicUrl }: ApiRoutes): Promise<void> {
   let limiter = createMemoryLimiter()
   if (config.limits.store === 'database') {
     const shared = createDatabaseLimiter(pool)
@@ -147,7 +149,7 @@ async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, publicU
   await v1.register(campaignRoutes, { pool, publicUrl })
   await v1.register(reportRoutes, { pool })
   await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })
-  await v1.register(eventRoutes, { pool })
+  await v1.register(eventRoutes, { pool, cursorKey })
 }
 
 function addressOf(request: FastifyRequest): string {

@@ -65,7 +65,8 @@ export async function startService(config: Config, logger: Logger, options: Serv
     const postbackKey = await installationSecret(database.pool, 'postback')
     const onEvents = createEventTaker(database.pool)
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
-    const app = await buildApp(config, database.pool, logger, { ...options, webhook })
+    const cursorKey = await installationSecret(database.pool, 'cursors')
+    const app = await buildApp(config, database.pool, logger, { ...options, webhook, cursorKey })
     const workers: (() => Promise<void>)[] = []
     // First of all: nobody new is let in while the rest is closed.
     closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))

@@ -1,6 +1,7 @@
 import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { withinPageBytes } from '../http/paging.ts'
+import { BEGINNING, type Cursors, MARK_LENGTH } from './cursor.ts'
 
 /** An event as the log has it. Its data is the text that was stored: nothing reads it on its way out. */
 export type LoggedEvent = { eventId: string; kind: string; occurredAt: Date; data: string }
@@ -13,6 +14,8 @@ export function eventBody({ eventId, kind, occurredAt, data }: LoggedEvent): str
   return `{"eventId":"${eventId}","type":"${kind}","occurredAt":"${occurredAt.toISOString()}","data":${data}}`
 }
 
+type FeedRow = LoggedEvent & { isThere: boolean; position: number | null; found: number; bytesBefore: number | null }
+
 export type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: boolean }
 
 /**
@@ -20,9 +23,15 @@ export type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: bool
  * before a place that has been read, so that a reader who goes on from `nextCursor` gets every event once. It is there on an empty page
  * too: whoever polls goes on from it.
  */
-export async function readFeed(db: Executor, accountId: number, { after, limit }: { after?: string; limit: number }): Promise<FeedPage> {
-  const place = after === undefined ? BEGINNING : decodeCursor(after)
-  const { rows } = await db.query<{ isThere: boolean; position: number | null; found: number; bytesBefore: number | null } & LoggedEvent>({
+export async function readFeed(
+  db: Executor,
+  cursors: Cursors,
+  accountId: number,
+  { after, limit }: { after?: string; limit: number },
+): Promise<FeedPage> {
+  const place = after === undefined ? BEGINNING : cursors.decode(accountId, after)
+  if (place === undefined) throw invalidCursor('is not a cursor that this feed has given out')
+  const { rows } = await db.query<FeedRow>({
     name: 'read-feed',
     text: READ_FEED,
     values: [accountId, place.position, limit + 1, place.mark],
@@ -32,13 +41,12 @@ export async function readFeed(db: Executor, accountId: number, { after, limit }
   const items = read.slice(0, limit)
   const last = items.at(-1)
   const next = last === undefined ? place : { position: last.position, mark: last.event.eventId.slice(-MARK_LENGTH) }
-  return { items: items.map(({ event }) => event), nextCursor: encodeCursor(next), hasMore: (rows[0]?.found ?? 0) > items.length }
+  return {
+    items: items.map(({ event }) => event),
+    nextCursor: cursors.encode(accountId, next),
+    hasMore: (rows[0]?.found ?? 0) > items.length,
+  }
 }
-
-/** A place in the log: a position, and how the id of the event there ends. */
-type Place = { position: number; mark: string }
-const BEGINNING: Place = { position: 0, mark: '' }
-const MARK_LENGTH = 8
 
 /**
  * A place that the log has not reached, or where it has another event, is of a log that was longer: before the database was set back to a
@@ -57,23 +65,6 @@ export const READ_FEED = `
     )}
   ) as page on true
   order by page.position`
-
-// The number in front is that of the form: cursors live for as long as somebody keeps one, and a later form has to know this one.
-const FORM = /^1:(?:0:|([1-9]\d{0,15}):([0-9a-f]{8}))$/
-
-function encodeCursor({ position, mark }: Place): string {
-  return Buffer.from(`1:${position}:${mark}`).toString('base64url')
-}
-
-/** Written in exactly one way, so that what was cut or altered on its way is refused rather than taken for another place. */
-function decodeCursor(cursor: string): Place {
-  const parts = FORM.exec(Buffer.from(cursor, 'base64url').toString('latin1'))
-  const place = { position: Number(parts?.[1] ?? 0), mark: parts?.[2] ?? '' }
-  if (parts === null || !Number.isSafeInteger(place.position) || encodeCursor(place) !== cursor) {
-    throw invalidCursor('is not a cursor that this feed has given out')
-  }
-  return place
-}
 
 function invalidCursor(reason: string): ApiError {
   return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '/after', reason }] })

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Pool } from '../db/pool.ts'
 import { callerOf } from '../http/guard.ts'
+import { createCursors } from './cursor.ts'
 import { eventBody, readFeed } from './feed.ts'
 import { DEFAULT_PAGE, EVENT_SCHEMAS, OPERATIONS } from './schemas.ts'
 
@@ -8,12 +9,13 @@ import { DEFAULT_PAGE, EVENT_SCHEMAS, OPERATIONS } from './schemas.ts'
 // one that fits none: a caller could never get past it.
 const serializerCompiler = () => (body: unknown) => JSON.stringify(body)
 
-export const eventRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool }) => {
+export const eventRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; cursorKey: Buffer }> = async (app, { pool, cursorKey }) => {
+  const cursors = createCursors(cursorKey)
   for (const schema of EVENT_SCHEMAS) app.addSchema(schema)
 
   app.get('/events', { schema: OPERATIONS.follow, serializerCompiler }, async (request, reply) => {
     const { limit = DEFAULT_PAGE, after } = request.query
-    const { items, nextCursor, hasMore } = await readFeed(pool, callerOf(request).accountId, {
+    const { items, nextCursor, hasMore } = await readFeed(pool, cursors, callerOf(request).accountId, {
       limit,
       ...(after !== undefined && { after }),
     })
