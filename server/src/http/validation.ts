@@ -72,17 +72,25 @@ function propertiesOf(schema: TSchema): Record<string, { type?: string }> {
   return (schema as { properties?: Record<string, { type?: string }> }).properties ?? {}
 }
 
-/** Paths and query strings hold only texts: those that spell a whole number become one where the schema wants it, and nothing else is bent. */
+/** Paths and query strings hold only texts: those that spell a whole number, `true` or `false` become that where the schema wants it. */
 function readText(schema: TSchema, httpPart: string | undefined, data: unknown): unknown {
   if (httpPart !== 'querystring' && httpPart !== 'params') return data
   const properties = propertiesOf(schema)
   return Object.fromEntries(
     Object.entries(data as Record<string, unknown>).map(([name, value]) => {
-      if (properties[name]?.type !== 'integer' || typeof value !== 'string') return [name, value]
+      const type = properties[name]?.type
+      if (typeof value !== 'string') return [name, value]
+      if (type === 'boolean') return [name, BOOLEANS.get(value) ?? value]
+      if (type !== 'integer') return [name, value]
       return [name, httpPart === 'params' ? readId(value) : readInteger(value)]
     }),
   )
 }
+
+const BOOLEANS = new Map([
+  ['true', true],
+  ['false', false],
+])
 
 function readInteger(text: string): number | string {
   return /^-?\d{1,15}$/.test(text) ? Number(text) : text

@@ -1,28 +1,10 @@
 import { SHOWN_STATUS, SMS_IS_NEEDLESS } from '../../messages/messages.ts'
 
-/** A column of a file: its name as in the API, and where it comes from. A text is what people and networks write; all else is ours. */
+/** A column of a file: its name as in the API, and where it comes from. A text is what people and networks write: csv.ts defuses it. All else is ours. */
 export type Column = { name: string; sql: string; isText: boolean }
 
 const ours = (name: string, sql: string): Column => ({ name, sql, isText: false })
-const text = (name: string, sql: string): Column => ({ name, sql: defused(sql), isText: true })
-
-// What a spreadsheet passes over at the beginning of a cell, or a person does not see: controls, all blanks, marks without a width.
-const BLANKS =
-  '\\u0001-\\u0020\\u007f-\\u00a0\\u00ad\\u034f\\u061c\\u115f\\u1160\\u1680\\u180e\\u2000-\\u200f\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0'
-/** = + - @, and their small and full-width forms. */
-const SIGNS = '=+@\\ufe62\\ufe63\\ufe66\\ufe6b\\uff0b\\uff0d\\uff1d\\uff20-'
-
-/**
- * A text that a spreadsheet would run as a formula gets an apostrophe in front, which makes it a text there, too. Most begin with a letter or
- * a digit, which is seen for a fourth of what the pattern takes.
- */
-function defused(sql: string): string {
-  return `case
-      when ascii(${sql}) between 97 and 122 or ascii(${sql}) between 65 and 90 or ascii(${sql}) between 48 and 57 then ${sql}
-      when ${sql} ~ '^([${BLANKS}]*[${SIGNS}]|[\\t\\r\\n])' then '''' || ${sql}
-      else ${sql}
-    end`
-}
+const text = (name: string, sql: string): Column => ({ name, sql, isText: true })
 
 /** Of a message `m`, what its recipient `did` first, and its SMS `f`. */
 export const MESSAGE_COLUMNS = [

@@ -12,13 +12,14 @@ export type Source = { body: Readable; isRead: Promise<void> }
  * Not by pg-copy-streams, which gathers the rows of every 8 KiB in a buffer of its own: for a million messages, with what follows, that took
  * 4.3 s of the processor instead of 2.9 s, and 65 MiB of memory instead of 29.
  */
-export function openCopy(client: pg.ClientBase, statement: string): Source {
+export function openCopy(client: pg.ClientBase, statement: string, { bom = false } = {}): Source {
   const { promise: isRead, resolve: settle } = Promise.withResolvers<void>()
   let socket: pg.Connection['stream'] | undefined
   const body = new Readable({ read: () => void socket?.resume() })
-  const lines = createRewriter((piece) => {
+  const onPiece = (piece: Buffer) => {
     if (!body.push(piece)) socket?.pause()
-  })
+  }
+  const lines = createRewriter(onPiece, { bom })
   client.query({
     submit: (connection: pg.Connection) => {
       socket = connection.stream

@@ -40,7 +40,7 @@ export const exportRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { po
     return await answerExport(reply, exporting, accountId, async (client) => {
       const { accepted } = await readSummary(client, accountId, undefined, request.query)
       const reading = await chooseReading(client, accepted, boundsOf(request.query))
-      const source = openCopy(client, copyMessages(accountId, request.query, reading))
+      const source = openCopy(client, copyMessages(accountId, request.query, reading), request.query)
       return { ...source, contentType: CSV_TYPE, name: messagesFile(request.query) }
     })
   })
@@ -48,7 +48,7 @@ export const exportRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { po
   app.get('/reports/campaigns/:id/all-data-export', { schema: OPERATIONS.campaign, ...WHOLE_OR_BROKEN }, async (request, reply) => {
     const { accountId } = callerOf(request)
     return await answerExport(reply, exporting, accountId, async (client) => {
-      const { id, ...source } = await openArchive(client, accountId, request.params.id)
+      const { id, ...source } = await openArchive(client, accountId, request.params.id, request.query)
       return { ...source, contentType: ZIP_TYPE, name: `campaign-${id}.zip` }
     })
   })

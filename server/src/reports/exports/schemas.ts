@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { errorResponses } from '../../http/error-answers.ts'
-import { daysInOrder, incomingDay, NoQuery } from '../../schemas.ts'
+import { daysInOrder, incomingDay } from '../../schemas.ts'
 import { CampaignPath, REPORTS_TAG } from '../schemas.ts'
 import { ACTION_COLUMNS, type Column, MESSAGE_COLUMNS, RECIPIENT_COLUMNS } from './columns.ts'
 import { MOST_OF_ACCOUNT, MOST_OF_NODE } from './places.ts'
@@ -12,16 +12,21 @@ const tags = [REPORTS_TAG.name]
 
 const STREAMED = `It is sent while it is read, and broken off where something fails: an answer that ends properly is whole. At most ${MOST_OF_ACCOUNT} exports of an account run at once, and ${MOST_OF_NODE} of a node; further ones are answered with 429 or 503.`
 const FORMAT =
-  'CSV as in RFC 4180, in UTF-8, the first line with the names; times are UTC. A text that a spreadsheet would run as a formula has an apostrophe in front.'
+  'CSV as in RFC 4180, in UTF-8, the first line with the names; times are UTC. A text gets an apostrophe before each `=`, `+`, `-` or `@` with which a spreadsheet could start a formula: at its beginning, after `;` `,` `|` or a tab, and after a line break, also behind blanks and quotes.'
 
 const listed = (columns: readonly Column[]) => columns.map(({ name }) => `\`${name}\``).join(', ')
 const headers = { 'Content-Disposition': { type: 'string', description: '`attachment`, with a name for the file.' } }
 const errors = (...codes: Parameters<typeof errorResponses>) => errorResponses(...codes)
 
+const bom = Type.Optional(
+  Type.Boolean({ default: false, description: 'Puts a UTF-8 byte-order mark in front of each CSV file. Excel needs it to read UTF-8.' }),
+)
+
 const AcceptedQuery = Type.Object(
-  { from: incomingDay('Accepted on this day or later, in UTC.'), to: incomingDay('Accepted on this day or earlier, in UTC.') },
+  { from: incomingDay('Accepted on this day or later, in UTC.'), to: incomingDay('Accepted on this day or earlier, in UTC.'), bom },
   { additionalProperties: false, rules: daysInOrder('from', 'to') },
 )
+const ArchiveQuery = Type.Object({ bom }, { additionalProperties: false })
 
 export const OPERATIONS = {
   messages: {
@@ -41,7 +46,7 @@ export const OPERATIONS = {
     summary: 'Export all there is of a campaign, as a ZIP archive',
     description: `Four files, all of the same moment. \`summary.csv\` and \`aggregations.csv\` (by day) have what the reports of these names have. \`recipients.csv\`, a line for each message: ${listed(RECIPIENT_COLUMNS)}. \`actions.csv\`, by time: ${listed(ACTION_COLUMNS)}. ${FORMAT} ${STREAMED}`,
     params: CampaignPath,
-    querystring: NoQuery,
+    querystring: ArchiveQuery,
     response: {
       200: { description: 'The archive.', headers, content: { [ZIP_TYPE]: { schema: Type.String({ contentMediaType: ZIP_TYPE }) } } },
       ...errors('RCS_CAMPAIGN_NOT_FOUND'),

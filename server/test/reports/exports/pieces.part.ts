@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRewriter } from '../../../src/reports/exports/csv.ts'
 
-test('a file is handed on in pieces of 64 KiB, however it comes in, and at its worst: nothing but ends of lines', () => {
+test('a file is handed on in pieces of 64 KiB, however it comes in, and at its worst: nothing but ends of lines, or formulas', () => {
   const files = [
     '2026-11-15 19:00:00+00,"a b"\n'.repeat(20_000),
     '\n'.repeat(300_000),
     `"${'x y\n'.repeat(100_000)}",2026-11-15 19:00:00.5+00\n`,
+    `"${';='.repeat(100_000)}","${';＝\n'.repeat(50_000)}"\n`,
   ]
   for (const file of files.map((text) => Buffer.from(text))) {
     for (const size of [1_000, 8_192, 65_536, file.length]) {

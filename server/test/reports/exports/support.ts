@@ -10,6 +10,49 @@ export function readCsv(text: string): Record<string, string>[] {
   return lines.map((cells) => Object.fromEntries(names.map((name, index) => [name, cells[index] as string])))
 }
 
+const BLANKS =
+  '\\x01-\\x20\\x7f-\\xa0\\xad\\u061c\\u115f\\u1160\\u1680\\u180e\\u2000-\\u200f\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ufeff\\uffa0\\u034f\\ufe00-\\ufe0f\\u{e0000}-\\u{e0fff}'
+const SIGNS = '=+\\-@\\ufe62\\ufe63\\ufe66\\ufe6b\\uff0b\\uff0d\\uff1d\\uff20'
+const FORMULA = new RegExp(`((?:^|[;,|\\t-\\r\\x1c-\\x1e])[${BLANKS}"]*)([${SIGNS}])`, 'gu')
+
+/** A text as the exports write it, by a regular expression: in one piece, and so in another way than they do it. */
+export function defused(text: string): string {
+  return (/^[\t\r\n]/.test(text) ? "'" : '') + text.replace(FORMULA, "$1'$2")
+}
+
+const STARTS_A_FORMULA = new RegExp(`^[${BLANKS}]*[${SIGNS}]`, 'u')
+
+export function startsFormula(cell: string): boolean {
+  return STARTS_A_FORMULA.test(cell)
+}
+
+/**
+ * The cells of a file as Excel reads it where `separator` separates them: quotes count at the beginning of a cell only, and what follows the
+ * closing one belongs to the cell.
+ */
+export function cellsBy(separator: string, file: string): string[] {
+  const cells: string[] = []
+  let at = 0
+  while (at < file.length) {
+    let cell = ''
+    if (file[at] === '"') {
+      at += 1
+      while (at < file.length && (file[at] !== '"' || file[at + 1] === '"')) {
+        cell += file[at]
+        at += file[at] === '"' ? 2 : 1
+      }
+      at += 1
+    }
+    while (at < file.length && file[at] !== separator && file[at] !== '\n' && file[at] !== '\r') {
+      cell += file[at]
+      at += 1
+    }
+    at += 1
+    cells.push(cell)
+  }
+  return cells
+}
+
 const END = 0x06054b50
 const ENTRY = 0x02014b50
 
