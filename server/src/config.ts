@@ -178,7 +178,7 @@ function loadTls(certFile: string | undefined, keyFile: string | undefined, prob
       return readTls({ certFile, keyFile })
     } catch (error) {
       if (!(error instanceof OperatorError)) throw error
-      problems.push(error.message)
+      problems.push(...error.lines)
     }
   } else if (certFile !== keyFile && problems.length === 0) {
     problems.push('HERALD_TLS_CERT and HERALD_TLS_KEY must be given together.')

@@ -60,7 +60,7 @@ export function checkProduction(config: Config, roles: readonly Role[]): void {
     acceptsAnyCertificate: process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0',
     exposedCarrierFiles: config.carriersFile === undefined ? [] : carrierFiles(config.carriersFile).filter(isReadableByOthers),
   })
-  if (problems.length > 0) throw new OperatorError(`HERALD_ENV=production refuses to start:\n${problems.join('\n')}`)
+  if (problems.length > 0) throw new OperatorError('HERALD_ENV=production refuses to start:', ...problems)
 }
 
 /**

@@ -39,7 +39,7 @@ export function readTls({ certFile, keyFile }: TlsFiles): Tls {
     )
   }
   if (!isPair(tls)) problems.push('HERALD_TLS_CERT and HERALD_TLS_KEY must be a certificate and its private key, both in PEM.')
-  if (problems.length > 0) throw new OperatorError(problems.join('\n'))
+  if (problems.length > 0) throw new OperatorError(...problems)
   return tls
 }
 

@@ -17,7 +17,7 @@ export async function listen(server: FastifyInstance, { host, port }: { host: st
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const message = `Can't listen on ${host} port ${port}: ${REASONS[code ?? ''] ?? code} (${variables}).`
-    throw new OperatorError(message, { cause: error })
+    throw Object.assign(new OperatorError(message), { cause: error })
   }
   return listeningUrl(server)
 }
