@@ -1,4 +1,5 @@
 import { measureAccept } from './accept.ts'
+import { measureAttacks } from './attacks.ts'
 import { measureCampaign } from './campaign.ts'
 import { unlessBrokenOff, watched } from './clean-up.ts'
 import { measureGrowth } from './growth.ts'
@@ -18,7 +19,7 @@ import { measureThrough } from './through.ts'
 
 const MOST_MINUTES = 20
 
-const { quick, only } = readOptions(process.argv.slice(2))
+const { quick, only, servers } = readOptions(process.argv.slice(2))
 const machine = describeMachine()
 const settings = {
   quick,
@@ -46,6 +47,7 @@ const MEASURE: Record<Part, () => Promise<void>> = {
   latency: async () => await measureLatency(quick, report, { accept: await topAccept(), through: await topThrough() }),
   memory: async () => await measureMemory(quick, report),
   growth: async () => await measureGrowth(quick, report),
+  attacks: async () => await measureAttacks(quick, report, servers),
 }
 
 /** Where the part that gives another its rate was not asked for, it is measured in short. */
@@ -75,7 +77,7 @@ async function run(part: Part): Promise<void> {
   warn(warningOf(part, otherWorkBefore))
   const startedAt = performance.now()
   try {
-    await watched(MEASURE[part], MOST_MINUTES)
+    await watched(MEASURE[part], MOST_MINUTES * (part === 'attacks' ? Math.max(1, servers.length) : 1))
   } catch (error) {
     await unlessBrokenOff()
     say((error as Error).stack ?? String(error))

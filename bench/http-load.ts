@@ -100,7 +100,7 @@ export async function saturate(url: string, seconds: number, request: () => stri
 }
 
 /** Of an answer that is there to its last byte. */
-function statusOf(answer: string): number | undefined {
+export function statusOf(answer: string): number | undefined {
   const head = answer.indexOf('\r\n\r\n')
   if (head === -1) return undefined
   const at = answer.search(/content-length: /i)

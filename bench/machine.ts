@@ -31,16 +31,16 @@ export function describeMachine(): Machine {
     memoryGiB: Math.round(totalmem() / 2 ** 30),
     system: `${process.platform} ${process.arch}`,
     node: process.version,
-    commit: currentCommit(),
+    commit: commitOf(import.meta.dirname),
     fdatasyncMs: timeDisk(),
     isDiskInMemory: statfsSync(tmpdir()).type === TMPFS,
   }
 }
 
-/** Empty where the program was not taken from a repository. */
-function currentCommit(): string {
+/** Empty where the directory is not in a repository. */
+export function commitOf(directory: string): string {
   const git = (...args: string[]) =>
-    execFileSync('git', args, { cwd: import.meta.dirname, stdio: ['ignore', 'pipe', 'ignore'] })
+    execFileSync('git', args, { cwd: directory, stdio: ['ignore', 'pipe', 'ignore'] })
       .toString()
       .trim()
   try {

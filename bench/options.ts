@@ -1,13 +1,13 @@
 import { parseArgs } from 'node:util'
 
-export const PARTS = ['accept', 'through', 'campaign', 'latency', 'memory', 'growth'] as const
+export const PARTS = ['accept', 'through', 'campaign', 'latency', 'memory', 'growth', 'attacks'] as const
 export type Part = (typeof PARTS)[number]
-export type Options = { quick: boolean; only: Set<Part> }
+export type Options = { quick: boolean; only: Set<Part>; servers: string[] }
 
-const HELP = `npm run bench -- [--quick] [--only PART,PART]
+const HELP = `npm run bench -- [--quick] [--only PART,PART] [--server DIRECTORY]
 
 Measures what Herald promises of its speed, each figure beside a limit of the same run, and prints a table of Markdown and the same as JSON.
-What goes on meanwhile is told on the error stream. Takes some 25 minutes; the machine should have nothing else to do.
+What goes on meanwhile is told on the error stream. Takes some 33 minutes; the machine should have nothing else to do.
 
   accept    requests accepted a second, against a bare route of Fastify          4 minutes
   through   messages a second from acceptance to READ, and the CPU time of each  2 minutes
@@ -15,10 +15,12 @@ What goes on meanwhile is told on the error stream. Takes some 25 minutes; the m
   latency   acceptance and hand-over to the carrier, at a fifth of the top rate  2 to 3 minutes
   memory    what each process keeps of an hour's worth of messages               5 to 6 minutes
   growth    accepting and claiming beside 5 million messages, and of a million   8 minutes
+  attacks   another account's response times and the memory, under attack        8 minutes
 
-  --only PART,PART  only these
-  --quick           everything in short, in some minutes: shows that it works, and judges nothing
-  --help            this
+  --only PART,PART    only these
+  --server DIRECTORY  for attacks: the checkout whose service is measured; repeat it to compare several
+  --quick             everything in short, in some minutes: shows that it works, and judges nothing
+  --help              this
 
 Status: 0 all marks are kept; 1 one is missed or a part has failed, what there is of the table is printed; 2 wrong options; 130 broken off.
 `
@@ -31,6 +33,7 @@ export function readOptions(args: string[]): Options {
       options: {
         quick: { type: 'boolean', default: false },
         only: { type: 'string', default: PARTS.join() },
+        server: { type: 'string', multiple: true, default: [] },
         help: { type: 'boolean', short: 'h', default: false },
       },
     })
@@ -38,7 +41,7 @@ export function readOptions(args: string[]): Options {
       process.stdout.write(HELP)
       process.exit(0)
     }
-    return { quick: values.quick, only: new Set(values.only.split(',').map(partOf)) }
+    return { quick: values.quick, only: new Set(values.only.split(',').map(partOf)), servers: values.server }
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n\n${HELP}`)
     process.exit(2)

@@ -52,12 +52,18 @@ export type HeraldProcess = Inspected & {
 /** Limits are on, so high that nobody reaches them; where they are counted is what an operator gets: in the database, where one is named. */
 export const LIMITS = { HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
 
-/** `herald serve` with an embedded database of its own, unless it is given one. */
-export async function startHerald(args: string[], env: Record<string, string> = {}, { inspect = false } = {}): Promise<HeraldProcess> {
+const HERALD = fileURLToPath(new URL('../server/bin/herald.js', import.meta.url))
+
+/** `herald serve` with an embedded database of its own, unless it is given one. `program`: the `herald` of another checkout. */
+export async function startHerald(
+  args: string[],
+  env: Record<string, string> = {},
+  { inspect = false, program = HERALD } = {},
+): Promise<HeraldProcess> {
   const dataDir = temporaryDirectory()
   const metricsPort = String(await freePort())
   const settings = { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0', HERALD_METRICS_PORT: metricsPort, HERALD_LOG_LEVEL: 'warn' }
-  const child = fork(fileURLToPath(new URL('../server/bin/herald.js', import.meta.url)), ['serve', ...args], {
+  const child = fork(program, ['serve', ...args], {
     env: { PATH: process.env.PATH, ...settings, ...LIMITS, ...env },
     execArgv: inspect ? [...EXEC_ARGV, INSPECTED] : EXEC_ARGV,
     silent: true,
