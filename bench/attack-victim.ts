@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { statusOf } from './http-load.ts'
@@ -30,13 +29,12 @@ export function createVictim({ port, account }: Target): Victim {
   const all = new Set<Socket>()
   let requests = 0
 
-  async function open(address: string): Promise<Socket> {
+  function open(address: string): Socket {
     const socket = connect({ port, host: '127.0.0.1', localAddress: address, noDelay: true })
     all.add(socket)
     socket.setEncoding('latin1')
     socket.on('error', () => {})
     socket.on('close', () => all.delete(socket))
-    await Promise.race([once(socket, 'connect'), once(socket, 'close')])
     return socket
   }
 
@@ -44,7 +42,7 @@ export function createVictim({ port, account }: Target): Victim {
     const address = ADDRESSES[requests++ % ADDRESSES.length] as string
     const free = idle.get(address) as Socket[]
     while (free.at(-1)?.destroyed) free.pop()
-    const socket = free.pop() ?? (await open(address))
+    const socket = free.pop() ?? open(address)
     const status = await exchange(socket, messageRequest(account))
     if (status === undefined) socket.destroy()
     else free.push(socket)

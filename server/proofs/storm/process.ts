@@ -21,6 +21,8 @@ export type Program = Restartable & {
   stop: () => Promise<void>
   outFile: string
   errFile: string
+  /** Undefined while it does not run. */
+  pid: () => number | undefined
   /** How it ended, whenever nobody had killed it; and where it was stopped, and did not end as it should. */
   endedByItself: string[]
 }
@@ -72,6 +74,7 @@ export function createProgram({ name, args, env, dir, untilReady }: ProgramOptio
     outFile,
     errFile,
     endedByItself,
+    pid: () => child?.pid,
     start: async () => {
       launch()
       await untilReady({ errFile, outFile, assertRunning })

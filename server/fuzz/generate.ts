@@ -1,0 +1,155 @@
+import { oneOf, type Random, streamOf } from '../proofs/random.ts'
+import type { ApiDocument, Operation } from './document.ts'
+import { mutate, ODD_TEXTS } from './mutations.ts'
+import { bodyFor, eventFor, type Parts, validParts, withBody, withEvent } from './parts.ts'
+import { broken, bytesOf } from './raw.ts'
+import { oddPath, oddQuery, structural } from './structures.ts'
+import { type Context, isChance, wholeBetween } from './values.ts'
+import type { World } from './world.ts'
+
+// Request number n of a seed: every operation in turn, each with every kind, the rest drawn from a stream of its own. How many requests came
+// before changes nothing.
+
+export const KINDS = ['valid', 'mutated', 'structural', 'raw'] as const
+export type Kind = (typeof KINDS)[number]
+export const CREDENTIALS = ['own', 'other', 'withoutModule', 'wrong', 'broken', 'none'] as const
+export type Credentials = (typeof CREDENTIALS)[number]
+
+export type FuzzRequest = {
+  number: number
+  operation: Operation
+  kind: Kind
+  credentials: Credentials
+  /** What was changed, in words. */
+  note: string
+  bytes: Buffer
+  method: string
+  isIntact: boolean
+  /** Where it comes from: wrong credentials are limited by address, so each such request has one of its own. */
+  address: string | undefined
+  /** Needs a connection of its own, and may be answered by its end. */
+  isRaw: boolean
+  /** The client closes its side after it. */
+  isIncomplete: boolean
+}
+
+export type Generator = (number: number) => FuzzRequest
+
+export function createGenerator(seed: number, document: ApiDocument, operations: Operation[], world: World): Generator {
+  return (number) => {
+    const operation = operations[number % operations.length] as Operation
+    const kind = KINDS[Math.floor(number / operations.length) % KINDS.length] as Kind
+    const random = streamOf(seed, `request ${number}`)
+    const context: Context = { random, document, world }
+    const credentials = oneOf(random, SHARES)
+    const { parts, note } = partsOf(context, operation, kind)
+    const headers = [...authorizationOf(context, credentials), ...parts.headers]
+    const { bytes, brokenBy, isIncomplete } = write(random, { ...parts, headers }, kind)
+    return {
+      number,
+      operation,
+      kind,
+      credentials,
+      note: [note, brokenBy].filter(Boolean).join(', '),
+      bytes,
+      method: parts.method,
+      isIntact: parts.isIntact && kind !== 'raw',
+      address: isShared(operation, credentials) ? undefined : addressFor(random),
+      isRaw: kind === 'raw',
+      isIncomplete,
+    }
+  }
+}
+
+/** Mostly right: what is behind the credentials is the larger part of the service. */
+const SHARES: Credentials[] = ['own', 'own', 'own', 'own', 'own', 'own', 'own', 'other', 'withoutModule', 'wrong', 'broken', 'none']
+
+function isShared({ path }: Operation, credentials: Credentials): boolean {
+  return path.startsWith('/v1/') && (credentials === 'own' || credentials === 'other')
+}
+
+/** Any address of the loopback network. */
+function addressFor(random: Random): string {
+  return `127.${wholeBetween(random, 1, 254)}.${wholeBetween(random, 0, 255)}.${wholeBetween(random, 1, 254)}`
+}
+
+function authorizationOf({ random, world }: Context, credentials: Credentials): Parts['headers'] {
+  const { own } = world.credentials
+  if (credentials === 'none') return []
+  if (credentials !== 'wrong' && credentials !== 'broken') return [['Authorization', world.credentials[credentials]]]
+  const [key = '', secret = ''] = own.replace('Bearer ', '').split(':')
+  const wrong = [`Bearer ${key}:hs_wrong`, `Bearer hk_unknown:${secret}`, `Bearer ${key}:${key}`, `Bearer ${key}:${secret}x`]
+  const broken = [
+    'Bearer',
+    'Bearer :',
+    `Bearer ${key}`,
+    `Bearer ${key}:`,
+    `Bearer :${key}`,
+    `Basic ${Buffer.from(`${key}:x`).toString('base64')}`,
+    `Bearer ${'x'.repeat(8_000)}`,
+    `Bearer ${':'.repeat(1_000)}`,
+    'Bearer \xe9\xff:\xfe',
+    'Digest username="x"',
+    '',
+  ]
+  return [['Authorization', oneOf(random, credentials === 'wrong' ? wrong : broken)]]
+}
+
+function partsOf(context: Context, operation: Operation, kind: Kind): { parts: Parts; note: string } {
+  const parts = validParts(context, operation)
+  if (kind === 'mutated') return mutated(context, operation, parts)
+  if (kind === 'structural') return structural(context.random, parts)
+  return { parts, note: '' }
+}
+
+/** Changes what the schemas describe: the body if there is one, else the query, the path or a header. */
+function mutated(context: Context, operation: Operation, parts: Parts): { parts: Parts; note: string } {
+  const { random } = context
+  if (parts.body !== undefined && isChance(random, 0.75)) return mutatedBody(context, operation, parts)
+  if (parts.headers.length > 0 && isChance(random, 0.3)) return oddHeader(random, parts)
+  if (isChance(random, 0.4)) return { parts: oddPath(random, parts, operation.path), note: 'odd path' }
+  return { parts: oddQuery(random, parts), note: 'odd query' }
+}
+
+const MAX_MUTATIONS = 3
+
+function mutatedBody(context: Context, operation: Operation, parts: Parts): { parts: Parts; note: string } {
+  const { random } = context
+  const isEvent = operation.id === 'carrierWebhook'
+  let value: unknown = isEvent ? eventFor(context) : bodyFor(context, operation)
+  const notes: string[] = []
+  for (let n = wholeBetween(random, 1, MAX_MUTATIONS); n > 0; n--) {
+    const change = mutate(random, value)
+    value = change.value
+    notes.push(change.note)
+  }
+  const bare = { ...parts, headers: parts.headers.filter(([name]) => name !== 'Content-Type' && name !== 'X-Goog-Signature') }
+  return { parts: isEvent ? withEvent(context, bare, value) : withBody(bare, value), note: notes.join(', ') }
+}
+
+function oddHeader(random: Random, parts: Parts): { parts: Parts; note: string } {
+  const [name] = oneOf(random, parts.headers)
+  const value = oneOf(random, [
+    '',
+    ' ',
+    'x'.repeat(256),
+    'x'.repeat(8_000),
+    'é\xff',
+    ...ODD_TEXTS.filter((text) => /^[\t\x20-\x7e]*$/.test(text)),
+  ])
+  const headers = parts.headers.map((header): [string, string] => (header[0] === name ? [name, value] : header))
+  return { parts: { ...parts, headers }, note: `odd header ${name}` }
+}
+
+function write(random: Random, { method, path, query, headers, body }: Parts, kind: Kind) {
+  const target = query.length === 0 ? path : `${path}?${query.map(([name, value]) => `${name}=${value}`).join('&')}`
+  const lines = {
+    start: `${method} ${target} HTTP/1.1`,
+    headers: ['Host: localhost', ...headers.map(([name, value]) => `${name}: ${value}`)],
+    body: body ?? Buffer.alloc(0),
+  }
+  if (body !== undefined) lines.headers.push(`Content-Length: ${body.length}`)
+  if (kind !== 'raw') return { bytes: bytesOf(lines), brokenBy: '', isIncomplete: false }
+  const { bytes, note, isIncomplete } = broken(random, lines)
+  return { bytes, brokenBy: note, isIncomplete }
+}

@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs'
+
+// Whether the resident memory of the service stays flat: the median between 20 % and 40 % of the requests, when everything is warm, against
+// the median of the last 20 %.
+
+/** `share`: of the requests, from 0 to 1. */
+export type Sample = { share: number; bytes: number }
+
+/** A leak of 1 KiB for each request shows after 100,000; the heap of a busy Node varies by less. */
+export const MAX_GROWTH_BYTES = 64 * 2 ** 20
+/** The heap of Node grows to its working size within the first thousands of requests. */
+export const MIN_REQUESTS = 20_000
+const EVERY_MS = 250
+
+export function residentBytes(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+}
+
+/** `share`: how far the run is. Returns what ends it, and the samples. */
+export function watchMemory(pid: number, share: () => number): () => Sample[] {
+  const samples: Sample[] = []
+  if (process.platform !== 'linux') return () => samples
+  const timer = setInterval(() => samples.push({ share: share(), bytes: residentBytes(pid) }), EVERY_MS)
+  return () => {
+    clearInterval(timer)
+    return samples
+  }
+}
+
+export type Growth = { warm: number; last: number; isFlat: boolean }
+
+/** Undefined where the run was too short to compare. */
+export function growthOf(samples: Sample[], requests: number): Growth | undefined {
+  const within = (from: number, to: number) => samples.filter(({ share }) => share >= from && share <= to).map(({ bytes }) => bytes)
+  const [warm, last] = [within(0.2, 0.4), within(0.8, 1)]
+  if (requests < MIN_REQUESTS || warm.length === 0 || last.length === 0) return undefined
+  const growth = { warm: median(warm), last: median(last) }
+  return { ...growth, isFlat: growth.last - growth.warm <= MAX_GROWTH_BYTES }
+}
+
+function median(numbers: number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] as number
+}

@@ -1,0 +1,83 @@
+// Reads responses of HTTP/1.1 from the bytes of a connection.
+
+export type Head = {
+  status: number
+  headers: Map<string, string>
+  /** Of a response that is there as a whole. */
+  bodyOf: (response: Buffer) => Buffer
+}
+
+const BLANK_LINE = '\r\n\r\n'
+
+/** Of the response itself: those with a status of 1xx before it only say that it will come. */
+function skipInterim(received: Buffer): number {
+  let at = 0
+  while (/^HTTP\/1\.1 1\d\d/.test(received.toString('latin1', at, at + 12))) {
+    const end = received.indexOf(BLANK_LINE, at)
+    if (end === -1) return at
+    at = end + BLANK_LINE.length
+  }
+  return at
+}
+
+/** Undefined where it is not all there, or is no HTTP. */
+export function readHead(received: Buffer): (Head & { from: number }) | undefined {
+  const start = skipInterim(received)
+  const end = received.indexOf(BLANK_LINE, start)
+  if (end === -1) return undefined
+  const [first = '', ...lines] = received.toString('latin1', start, end).split('\r\n')
+  const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(first)?.[1])
+  if (!Number.isInteger(status) || status < 200) return undefined
+  const headers = new Map(
+    lines.map((line) => {
+      const colon = line.indexOf(':')
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+    }),
+  )
+  const from = end + BLANK_LINE.length
+  const isChunked = headers.get('transfer-encoding') === 'chunked'
+  return { status, headers, from, bodyOf: (response) => (isChunked ? joinChunks(response, from) : response.subarray(from)) }
+}
+
+/** `at`: where the response ends, undefined where it is not all there. `needed`: how many bytes must come before it is worth to look again. */
+export function responseEnd(received: Buffer, method: string, isClosed: boolean): { at: number | undefined; needed: number } {
+  const head = readHead(received)
+  if (head === undefined) return { at: undefined, needed: 0 }
+  const { status, headers, from } = head
+  if (method === 'HEAD' || status === 204 || status === 304) return { at: from, needed: 0 }
+  const length = headers.get('content-length')
+  if (length !== undefined) {
+    const end = from + Number(length)
+    return { at: received.length >= end ? end : undefined, needed: end }
+  }
+  if (headers.get('transfer-encoding') === 'chunked') {
+    const end = chunksEnd(received, from)
+    return { at: end, needed: end === undefined ? received.length + 1 : 0 }
+  }
+  return { at: isClosed ? received.length : undefined, needed: 0 }
+}
+
+function* chunksIn(received: Buffer, from: number): Generator<Buffer> {
+  for (let at = from; ; ) {
+    const lineEnd = received.indexOf('\r\n', at)
+    if (lineEnd === -1) return
+    const size = Number.parseInt(received.toString('latin1', at, lineEnd), 16)
+    const begin = lineEnd + 2
+    if (received.length < begin + size + 2) return
+    yield received.subarray(begin, begin + size)
+    if (size === 0) return
+    at = begin + size + 2
+  }
+}
+
+function chunksEnd(received: Buffer, from: number): number | undefined {
+  // The last chunk is empty, and only the end of a response has one.
+  const last = received.subarray(-5).toString('latin1')
+  if (last !== '0\r\n\r\n') return undefined
+  const chunks = [...chunksIn(received, from)]
+  return chunks.at(-1)?.length === 0 ? received.length : undefined
+}
+
+function joinChunks(response: Buffer, from: number): Buffer {
+  return Buffer.concat([...chunksIn(response, from)])
+}

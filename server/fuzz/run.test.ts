@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import { createCheck } from './check.ts'
+import type { ApiDocument, Operation } from './document.ts'
+import { createGenerator, type FuzzRequest } from './generate.ts'
+import { growthOf, MAX_GROWTH_BYTES, MIN_REQUESTS } from './memory.ts'
+import { describeFindings, tableOf } from './report.ts'
+import { run, type Tally } from './run.ts'
+import { createSender } from './wire.ts'
+import type { World } from './world.ts'
+
+// A small server with deliberate faults stands in for the service: the fuzzer must find each of them, and nothing else.
+
+const DEADLINE_MS = 300
+const ERROR = { required: ['statusCode', 'code', 'message', 'requestId'], properties: { code: { type: 'string' } } }
+const DOCUMENT = { servers: [{ url: '' }], paths: {}, components: { schemas: { Error: ERROR } } } as unknown as ApiDocument
+const WORLD = { credentials: { own: 'Bearer a:hs_secret', other: 'Bearer b:c', withoutModule: 'Bearer d:e' } } as World
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void
+
+function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = { 'x-request-id': 'r' }): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+}
+
+const error = (statusCode: number, more = {}) => ({ statusCode, code: 'X', message: 'X', requestId: 'r', ...more })
+
+const HANDLERS: Record<string, Handler> = {
+  healthy: (_request, response) => answer(response, 200, {}),
+  refused: (_request, response) => answer(response, 404, error(404)),
+  failing: (_request, response) => answer(response, 500, error(500)),
+  undocumented: (_request, response) => answer(response, 418, error(418)),
+  silent: () => {},
+  half: (_request, response) => void response.writeHead(200, { 'content-length': '100', 'x-request-id': 'r' }).write('half'),
+  closed: (request) => request.socket.destroy(),
+  stack: (_request, response) => answer(response, 404, error(404, { details: 'TypeError: x\n    at f (/server/src/a.ts:1:2)' })),
+  statement: (_request, response) => answer(response, 404, error(404, { details: 'syntax error at or near "x"' })),
+  secret: (_request, response) => answer(response, 200, { authorization: 'hs_secret' }),
+  nameless: (_request, response) => answer(response, 200, {}, {}),
+  formless: (_request, response) => answer(response, 404, { error: 'not found' }),
+  otherId: (_request, response) => answer(response, 404, error(404, { requestId: 'other' })),
+}
+
+const EXPECTED: Record<string, RegExp | undefined> = {
+  failing: /^status 500$/m,
+  undocumented: /status 418 is not documented for undocumented/,
+  silent: /hang: no response after/,
+  half: /hang: no response after/,
+  closed: /the connection ended without a response/,
+  stack: /the body shows internals/,
+  statement: /the body shows internals: syntax error at or near/,
+  secret: /the body holds a secret/,
+  nameless: /X-Request-Id is missing/,
+  formless: /does not match its schema/,
+  otherId: /requestId is not X-Request-Id/,
+}
+
+const server = createServer((request, response) => {
+  request.resume()
+  HANDLERS[request.url?.slice(1) ?? '']?.(request, response)
+})
+server.listen(0, '127.0.0.1')
+await once(server, 'listening')
+const { port } = server.address() as AddressInfo
+after(() => {
+  server.closeAllConnections()
+  server.close()
+})
+
+/** Sends one valid request to the path of that name. */
+async function fuzzOne(name: string): Promise<Tally> {
+  const responses = new Map([200, 404].map((status) => [status, undefined]))
+  const operation: Operation = { id: name, method: 'GET', path: `/${name}`, parameters: [], body: undefined, example: undefined, responses }
+  const sender = createSender(port, DEADLINE_MS)
+  const generate = createGenerator(1, DOCUMENT, [operation], WORLD)
+  const tally = await run({ numbers: [0], generate, sender, check: createCheck(DOCUMENT, ['hs_secret']), lanes: 2 })
+  sender.close()
+  return tally
+}
+
+for (const name of Object.keys(HANDLERS)) {
+  const expected = EXPECTED[name]
+  test(`the fuzzer ${expected === undefined ? 'passes' : 'reports'} a response that is ${name}`, async () => {
+    const { findings, sent } = await fuzzOne(name)
+    assert.equal(sent, 1)
+    if (expected === undefined) return assert.deepEqual(findings, [])
+    assert.equal(findings.length, 1)
+    assert.match(findings[0]?.problems.join('\n') ?? '', expected)
+    return
+  })
+}
+
+test('a finding is printed with its seed, its number and its bytes', async () => {
+  const tally = await fuzzOne('failing')
+  const text = describeFindings(tally.findings, 42)
+  assert.match(text, /FAILED failing: status 500 \(1 of this kind\)/)
+  assert.match(text, /--seed 42 --number 0/)
+  assert.match(text, /GET \/failing HTTP\/1\.1\\r\\n/)
+  assert.match(tableOf(tally), /^operation +500\nfailing +1$/)
+})
+
+test('a raw request may be answered by the end of the connection, a hang may not', async () => {
+  const check = createCheck(DOCUMENT, [])
+  const request = { isRaw: true, isIntact: false, method: 'GET', operation: { id: 'x' } } as FuzzRequest
+  const none = { status: undefined, headers: new Map(), body: Buffer.alloc(0), json: undefined, tookMs: 1, isHang: false }
+  assert.deepEqual(check(request, none), [])
+  assert.equal(check(request, { ...none, isHang: true }).length, 1)
+})
+
+test('memory that grows by more than the bound is not flat', () => {
+  const samples = (last: number) => [
+    { share: 0.1, bytes: 0 },
+    { share: 0.3, bytes: 100 },
+    { share: 0.9, bytes: last },
+  ]
+  assert.equal(growthOf(samples(100 + MAX_GROWTH_BYTES), MIN_REQUESTS)?.isFlat, true)
+  assert.equal(growthOf(samples(101 + MAX_GROWTH_BYTES), MIN_REQUESTS)?.isFlat, false)
+  assert.equal(growthOf(samples(100), MIN_REQUESTS - 1), undefined)
+})

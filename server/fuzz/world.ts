@@ -1,0 +1,45 @@
+import type { Response } from './wire.ts'
+
+// What a generated request can name: accounts with their credentials, and ids that exist. Ids are learned from responses while a run goes on,
+// so a request is repeatable by its bytes; by its seed, only its form is.
+
+export type Ids = { templates: number[]; messages: string[]; campaigns: string[] }
+
+export type World = {
+  /** The start of the run, in ms: times in requests are drawn around it. */
+  now: number
+  agentId: string
+  /** Requests that change an agent name this one: a deactivated agent sends nothing more. */
+  changedAgentId: string
+  groups: number[]
+  /** Authorization headers. `withoutModule`: of an account that may use nothing. */
+  credentials: { own: string; other: string; withoutModule: string }
+  /** With which a carrier signs its events. */
+  webhookToken: string
+  own: Ids
+  other: Ids
+  /** By operation. */
+  cursors: Map<string, string[]>
+}
+
+const MAX_KEPT = 50
+
+function remember<T>(list: T[], value: T): void {
+  list.push(value)
+  if (list.length > MAX_KEPT) list.shift()
+}
+
+type Learned = { id?: unknown; messageId?: unknown; campaignId?: unknown; nextCursor?: unknown }
+
+/** Takes the ids and cursors from a response to the account whose ids are `own`. */
+export function learn(world: World, operation: string, { status, json }: Pick<Response, 'status' | 'json'>): void {
+  if (status === undefined || status >= 300 || typeof json !== 'object' || json === null) return
+  const { id, messageId, campaignId, nextCursor } = json as Learned
+  if (operation === 'createTemplate' && typeof id === 'number') remember(world.own.templates, id)
+  if (operation === 'sendMessage' && typeof messageId === 'string') remember(world.own.messages, messageId)
+  if (operation === 'createCampaign' && typeof campaignId === 'string') remember(world.own.campaigns, campaignId)
+  if (typeof nextCursor !== 'string') return
+  const cursors = world.cursors.get(operation) ?? []
+  remember(cursors, nextCursor)
+  world.cursors.set(operation, cursors)
+}
