@@ -91,7 +91,11 @@ const REPLACEMENTS: Record<string, Change> = {
   null: () => null,
   'boundary length': (random) => oneOf(random, ['a', 'ą', '🙂', '\u0301']).repeat(oneOf(random, LENGTHS)),
   'deep nesting': (random) => nested(oneOf(random, [5, 31, 32, 33, 1_000])),
-  'long array': (random, value) => Array.from({ length: oneOf(random, [12, 101, 999, 1_000, 1_001, 5_000]) }, () => value ?? 1),
+  // Of a large value, thousands would be tens of megabytes.
+  'long array': (random, value) => {
+    const item = typeof value === 'object' ? 1 : value
+    return Array.from({ length: oneOf(random, [12, 101, 999, 1_000, 1_001, 5_000]) }, () => item)
+  },
 }
 
 /** Change an object or array in place. */

@@ -57,27 +57,26 @@ export function responseEnd(received: Buffer, method: string, isClosed: boolean)
   return { at: isClosed ? received.length : undefined, needed: 0 }
 }
 
-function* chunksIn(received: Buffer, from: number): Generator<Buffer> {
+/** Each chunk that is all there, and where it ends. The last one is empty. */
+function* chunksIn(received: Buffer, from: number): Generator<{ chunk: Buffer; end: number }> {
   for (let at = from; ; ) {
     const lineEnd = received.indexOf('\r\n', at)
     if (lineEnd === -1) return
     const size = Number.parseInt(received.toString('latin1', at, lineEnd), 16)
     const begin = lineEnd + 2
-    if (received.length < begin + size + 2) return
-    yield received.subarray(begin, begin + size)
+    const end = begin + size + 2
+    if (Number.isNaN(size) || received.length < end) return
+    yield { chunk: received.subarray(begin, begin + size), end }
     if (size === 0) return
-    at = begin + size + 2
+    at = end
   }
 }
 
 function chunksEnd(received: Buffer, from: number): number | undefined {
-  // The last chunk is empty, and only the end of a response has one.
-  const last = received.subarray(-5).toString('latin1')
-  if (last !== '0\r\n\r\n') return undefined
-  const chunks = [...chunksIn(received, from)]
-  return chunks.at(-1)?.length === 0 ? received.length : undefined
+  for (const { chunk, end } of chunksIn(received, from)) if (chunk.length === 0) return end
+  return undefined
 }
 
 function joinChunks(response: Buffer, from: number): Buffer {
-  return Buffer.concat([...chunksIn(response, from)])
+  return Buffer.concat([...chunksIn(response, from)].map(({ chunk }) => chunk))
 }
