@@ -9,7 +9,7 @@ import { migrate } from '../server/src/db/migrate.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
 import { importGroup } from '../server/src/groups/import.ts'
 import { startPostgres } from './postgres.ts'
-import { remove, temporaryDirectory } from './processes.ts'
+import { remove, temporaryDirectory } from './temporary.ts'
 
 // How fast a group is imported: `npm run bench:import`. The yardstick is a bare COPY of the same rows, written for it beforehand, into an
 // empty table of the same columns, checks and key. Program and PostgreSQL share the machine, so only the ratio of one run tells something.

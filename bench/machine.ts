@@ -3,7 +3,7 @@ import { closeSync, fdatasyncSync, openSync, statfsSync, writeSync } from 'node:
 import { cpus, loadavg, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { median } from './measure.ts'
-import { remove, temporaryDirectory } from './processes.ts'
+import { remove, temporaryDirectory } from './temporary.ts'
 
 // What the measurements ran on, and whether it was theirs alone.
 

@@ -7,7 +7,7 @@ import { ensurePartitions } from '../server/src/db/partitions.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
 import { keep } from './clean-up.ts'
 import { say } from './measure.ts'
-import { remove, temporaryDirectory } from './processes.ts'
+import { remove, temporaryDirectory } from './temporary.ts'
 
 export type Connection = { host: string; port: number; user: string; database: string }
 export type Postgres = { connection: Connection; dataDir: string; postmaster: number; stop: () => Promise<void> }

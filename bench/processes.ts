@@ -1,12 +1,13 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
 import { freePort } from '../server/test/support/ports.ts'
 import { fail, keep } from './clean-up.ts'
+import { benchKeyFile } from './keys.ts'
+import { remove, temporaryDirectory } from './temporary.ts'
 
 // As the first line of `herald` has it, which a shell would read; and the same for what it is held against.
 const EXEC_ARGV = ['--v8-pool-size=1']
@@ -62,7 +63,13 @@ export async function startHerald(
 ): Promise<HeraldProcess> {
   const dataDir = temporaryDirectory()
   const metricsPort = String(await freePort())
-  const settings = { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0', HERALD_METRICS_PORT: metricsPort, HERALD_LOG_LEVEL: 'warn' }
+  const settings = {
+    HERALD_DATA_DIR: dataDir,
+    HERALD_ENCRYPTION_KEY_FILE: benchKeyFile(),
+    HERALD_PORT: '0',
+    HERALD_METRICS_PORT: metricsPort,
+    HERALD_LOG_LEVEL: 'warn',
+  }
   const child = fork(program, ['serve', ...args], {
     env: { PATH: process.env.PATH, ...settings, ...LIMITS, ...env },
     execArgv: inspect ? [...EXEC_ARGV, INSPECTED] : EXEC_ARGV,
@@ -136,15 +143,4 @@ async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<
   const ended = once(child, 'exit')
   child.kill(signal)
   await ended
-}
-
-/** Removed with all that is in it, by whoever made it or in the end. */
-export function temporaryDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'herald-bench-'))
-  void keep(() => remove(directory))
-  return directory
-}
-
-export function remove(directory: string): void {
-  rmSync(directory, { recursive: true, force: true })
 }

@@ -5,6 +5,7 @@ import { migrate } from '../server/src/db/migrate.ts'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
 import { addEndpoint } from '../server/src/webhooks/endpoints.ts'
+import { benchKeyring } from './keys.ts'
 import { startPostgres, urlOf } from './postgres.ts'
 import { cpuOfFamilyMs } from './proc.ts'
 import { type HeraldProcess, type Peer, startHerald, startPeer } from './processes.ts'
@@ -65,7 +66,7 @@ export async function createSubscriber(pool: Pool, peer: Peer, path: string): Pr
 }
 
 export async function subscribe(pool: Pool, accountId: number, { port }: Peer, path: string): Promise<number> {
-  return (await addEndpoint(pool, { accountId, url: `http://127.0.0.1:${port}${path}` })).endpointId
+  return (await addEndpoint(pool, { accountId, url: `http://127.0.0.1:${port}${path}` }, benchKeyring())).endpointId
 }
 
 export async function askSink({ child }: Peer, question: 'count' | 'arrivals') {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { BadKeyFile, parseKeys } from './encryption/key-file.ts'
 import { OperatorError } from './errors.ts'
 import { readTls, type Tls } from './tls.ts'
 
@@ -17,6 +18,8 @@ export type Config = {
   dataDir: string
   /** Whether production may use the embedded database. */
   allowEmbedded: boolean
+  /** Undefined: `encryption/key-file.ts` says which file it is. */
+  encryptionKeyFile: string | undefined
   limits: { store: 'memory' | 'database'; messagesPerSecond: number; othersPerMinute: number }
   tls: Tls | undefined
   /** Addresses and networks whose X-Forwarded-For is believed. */
@@ -101,6 +104,16 @@ const filePath: Parser<string> = (value) => {
   return resolve(value)
 }
 
+/** Checked here, so that a wrong line shows with all other mistakes; the keys are read where they are used. */
+const keysFile: Parser<string> = (value) => {
+  try {
+    parseKeys(readFileSync(filePath(value), 'utf8'))
+    return resolve(value)
+  } catch (error) {
+    throw error instanceof BadKeyFile ? new Expected(`the path of a key file, and ${error.message}`) : error
+  }
+}
+
 const networks: Parser<string[]> = (value) => {
   const list = value.split(',').map((network) => network.trim())
   for (const network of list) {
@@ -145,6 +158,7 @@ export function loadConfig(env: Environment): Config {
     databaseUrl,
     dataDir: resolve(read('HERALD_DATA_DIR', text, './data')),
     allowEmbedded: read('HERALD_ALLOW_EMBEDDED', boolean, false),
+    encryptionKeyFile: read('HERALD_ENCRYPTION_KEY_FILE', keysFile, undefined),
     limits: {
       store: read('HERALD_LIMITS', oneOf('memory', 'database'), databaseUrl === undefined ? 'memory' : 'database'),
       messagesPerSecond: read('HERALD_LIMIT_MESSAGES_PER_SECOND', integer(1, 1_000_000), 35),

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, renameSync, statSync, writeSync } from 'node:fs'
+import { closeSync, fchownSync, fsyncSync, openSync, renameSync, statSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** Makes a new or renamed entry of a directory outlast a power cut; the file's own sync does not. */
@@ -9,8 +9,9 @@ export function syncDirectory(dir: string): void {
 }
 
 /** A file for its owner's eyes, whole or not there at all, and on the disk when this returns. */
-export function writePrivateFile(path: string, text: string): void {
+export function writePrivateFile(path: string, text: string, owner?: { uid: number; gid: number }): void {
   const fd = openSync(`${path}.new`, 'w', 0o600)
+  if (owner !== undefined) fchownSync(fd, owner.uid, owner.gid)
   writeSync(fd, text)
   fsyncSync(fd)
   closeSync(fd)

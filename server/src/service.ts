@@ -6,10 +6,11 @@ import type { CarrierSettings } from './carriers/settings.ts'
 import type { Config } from './config.ts'
 import { type Database, openDatabase } from './db/database.ts'
 import type { Pool } from './db/pool.ts'
-import { installationSecret } from './db/secrets.ts'
+import { installationSecret, openKeyring } from './db/secrets.ts'
 import { type Delivery, startDelivery } from './delivery/delivery.ts'
 import { createDeliveryMetrics } from './delivery/metrics.ts'
 import { createEventTaker } from './delivery/receipts.ts'
+import { isReadableByOthers } from './files.ts'
 import { listen } from './http/listen.ts'
 import { serveMetrics } from './http/metrics.ts'
 import type { Timeouts } from './http/server.ts'
@@ -61,11 +62,13 @@ export async function startService(config: Config, logger: Logger, options: Serv
   const database = await openDatabase(config, { role: 'service', onProgress: (sentence) => logger.warn(sentence) })
   const closers: (() => Promise<unknown>)[] = [() => database.close()]
   try {
+    const keyring = await openKeyring(database.pool, config)
+    warnOfReadableFiles(logger, [keyring.keyFile, config.carriersFile])
     const settings = await findCarriers()
-    const postbackKey = await installationSecret(database.pool, 'postback')
+    const postbackKey = await installationSecret(database.pool, 'postback', keyring)
     const onEvents = createEventTaker(database.pool)
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
-    const cursorKey = await installationSecret(database.pool, 'cursors')
+    const cursorKey = await installationSecret(database.pool, 'cursors', keyring)
     const app = await buildApp(config, database.pool, logger, { ...options, webhook, cursorKey })
     const workers: (() => Promise<void>)[] = []
     // First of all: nobody new is let in while the rest is closed.
@@ -79,7 +82,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
     logger.info({ metricsUrl: metricsServer.url }, 'metrics are served')
     if (roles.includes('delivery')) {
       // Before the networks are opened: from then on nothing may fail before there is somebody to close them, or the process neither works nor ends.
-      const links = { key: await installationSecret(database.pool, 'links'), publicUrl: config.publicUrl ?? url }
+      const links = { key: await installationSecret(database.pool, 'links', keyring), publicUrl: config.publicUrl ?? url }
       const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
       const metrics = createDeliveryMetrics(app.metrics.registry)
       const delivery = startDelivery({ pool: database.pool, carriers, logger, metrics, links })
@@ -87,7 +90,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
     }
     if (roles.includes('webhooks')) {
       const metrics = createWebhookMetrics(app.metrics.registry)
-      workers.push(startWebhooks({ pool: database.pool, logger, metrics, allowPrivate: config.webhookAllowPrivate }).stop)
+      workers.push(startWebhooks({ pool: database.pool, keyring, logger, metrics, allowPrivate: config.webhookAllowPrivate }).stop)
     }
     return {
       url,
@@ -107,6 +110,12 @@ export async function startService(config: Config, logger: Logger, options: Serv
   } catch (error) {
     await closeAll(closers)
     throw error
+  }
+}
+
+function warnOfReadableFiles(logger: Logger, files: (string | undefined)[]): void {
+  for (const file of files) {
+    if (file !== undefined && isReadableByOthers(file)) logger.warn({ file }, 'a file with secrets is readable by other users: chmod 600')
   }
 }
 

@@ -14,6 +14,7 @@ describe('the settings', () => {
       databaseUrl: undefined,
       dataDir: resolve('data'),
       allowEmbedded: false,
+      encryptionKeyFile: undefined,
       limits: { store: 'memory', messagesPerSecond: 35, othersPerMinute: 30 },
       tls: undefined,
       trustProxy: [],

@@ -35,12 +35,12 @@ const ESSENTIAL = ['api', 'delivery', 'webhooks'].map((victim) => ({ victim, man
 export async function runCluster(options: ClusterOptions, cleanup: Cleanup): Promise<Line[]> {
   const { seed, rounds, rate, binDir, dir } = options
   const world = await buildWorld(binDir, dir, cleanup)
-  const { pool, callers, network, nodes, address, addresses, pair } = world
+  const { pool, keyring, callers, network, nodes, address, addresses, pair } = world
   say('a primary, its standby, and two nodes of each role are up')
   const load = { seed, rate, campaigns: campaignsFor(rounds), campaignEveryMs: CAMPAIGN_EVERY_MS, people: CAMPAIGN_PEOPLE }
   const stalls = watchStalls()
   cleanup.push(() => void stalls.stop())
-  const tenants = await startTenants({ pool, callers, ...load })
+  const tenants = await startTenants({ pool, keyring, callers, ...load })
   const { asked } = (tenants[0] as Tenant).load
   const upsets: Disturbance[] = []
   const course = await goThrough(world, asked, upsets, options)

@@ -9,6 +9,7 @@ import pg from 'pg'
 import type { Pool } from '../../src/db/pool.ts'
 import { assertAllCounted } from '../../test/support/counted.ts'
 import { createTestDatabase } from '../../test/support/database.ts'
+import { KEY_FILE } from '../../test/support/keyring.ts'
 import { callerAt, type MessageCaller } from '../../test/support/messages.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { type HeraldProcess, startHerald } from '../../test/support/process.ts'
@@ -43,7 +44,7 @@ export async function settingsFor(simulator: TestSimulator, connections = 64): P
   const file = join(dir, 'carriers.json')
   const carriers = { [name]: { type: 'google-rbm', ...settings, connections }, [smsName]: { type: 'smpp', ...sms } }
   writeFileSync(file, JSON.stringify(carriers), { mode: 0o600 })
-  return { ...NO_LIMITS, HERALD_CARRIERS: file, HERALD_LOG_LEVEL: 'warn' }
+  return { ...NO_LIMITS, HERALD_CARRIERS: file, HERALD_ENCRYPTION_KEY_FILE: KEY_FILE, HERALD_LOG_LEVEL: 'warn' }
 }
 
 export type Scene = {

@@ -7,6 +7,7 @@ import { createPool, isUnavailable } from '../../src/db/pool.ts'
 import { eventBody } from '../../src/events/feed.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { assertAllCounted } from '../../test/support/counted.ts'
+import { keyring } from '../../test/support/keyring.ts'
 import { callerAt, newKey } from '../../test/support/messages.ts'
 import { createDataDir, postmasterPid, startHerald } from '../../test/support/process.ts'
 import { startSimulator } from '../../test/support/simulator.ts'
@@ -65,7 +66,7 @@ function lockFileLine(line: number): string {
 }
 
 async function subscribe(path: string, kinds?: ('message.delivered' | 'message.read')[]): Promise<Subscription> {
-  const endpoint = await addEndpoint(pool, { accountId, url: sink.url(path), kinds })
+  const endpoint = await addEndpoint(pool, { accountId, url: sink.url(path), kinds }, keyring)
   sink.trust(path, endpoint.secret)
   return { path, endpointId: endpoint.endpointId, wants: (kind) => kinds?.some((wanted) => wanted === kind) ?? true }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isUnavailable, type Pool } from '../../src/db/pool.ts'
+import type { Keyring } from '../../src/encryption/keyring.ts'
 import type { EventKind } from '../../src/events/kinds.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import type { Arrival } from '../crash/webhook-sink.ts'
@@ -28,14 +29,16 @@ const LOOK_EVERY_MS = 100
 const HASTEN_EVERY_MS = 500
 const SOME: readonly EventKind[] = ['message.delivered', 'message.failed', 'sms.delivered', 'campaign.completed']
 
-export async function startFollowers({ pool, caller, random }: { pool: Pool; caller: Caller; random: Random }): Promise<Followers> {
+type FollowerOptions = { pool: Pool; keyring: Keyring; caller: Caller; random: Random }
+
+export async function startFollowers({ pool, keyring, caller, random }: FollowerOptions): Promise<Followers> {
   const sink = await startSink({ random, failureRate: FAILURE_RATE, longestAnswerMs: LONGEST_ANSWER_MS })
   const wanted = [
     { path: `/${caller.accountId}/all`, kinds: undefined },
     { path: `/${caller.accountId}/some`, kinds: SOME },
   ]
   for (const { path, kinds } of wanted) {
-    sink.trust(path, (await addEndpoint(pool, { accountId: caller.accountId, url: sink.url(path), kinds })).secret)
+    sink.trust(path, (await addEndpoint(pool, { accountId: caller.accountId, url: sink.url(path), kinds }, keyring)).secret)
   }
   const stopping = new AbortController()
   const reading = follow(caller, random, stopping.signal)

@@ -1,4 +1,5 @@
 import type { Pool } from '../../src/db/pool.ts'
+import type { Keyring } from '../../src/encryption/keyring.ts'
 import { streamOf } from '../random.ts'
 import type { Asked } from './asked.ts'
 import type { Caller } from './caller.ts'
@@ -18,6 +19,7 @@ export type Tenancy = { caller: Caller; asked: Asked; told: Told }
 
 export type TenantOptions = {
   pool: Pool
+  keyring: Keyring
   callers: readonly Caller[]
   seed: number
   /** Messages a second, of all together. */
@@ -39,13 +41,13 @@ export async function startTenants({ callers, ...options }: TenantOptions): Prom
 }
 
 async function startTenant(caller: Caller, digit: number, options: Omit<TenantOptions, 'callers'>): Promise<Tenant> {
-  const { pool, seed, campaignEveryMs } = options
+  const { pool, keyring, seed, campaignEveryMs } = options
   const stream = (name: string) => streamOf(seed, `${name} ${digit}`)
   const share = SHARES[digit] ?? 0
   const asker = { agentId: caller.agentId, digit, templates: await makeTemplates(caller) }
   const people = Math.ceil(options.people * share)
   const campaigns = await prepareCampaigns(pool, caller.accountId, asker, stream('campaigns'), options.campaigns, people)
-  const followers = await startFollowers({ pool, caller, random: stream('followers') })
+  const followers = await startFollowers({ pool, keyring, caller, random: stream('followers') })
   const load = startLoad({ caller, asker, pool, rate: options.rate * share, random: stream('messages'), campaigns, campaignEveryMs })
   return { caller, load, followers }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../test/support/database.ts'
+import { keyring } from '../../test/support/keyring.ts'
 import { startTestService } from '../../test/support/service.ts'
 import { startSimulator } from '../../test/support/simulator.ts'
 import { until } from '../../test/support/until.ts'
@@ -44,7 +45,7 @@ const NOTHING: Disturbance = { victim: 'nobody', manner: 'killed', from: 0, froz
 
 async function runUndisturbed(): Promise<() => Promise<Evidence>> {
   const load = { seed: SEED, rate: 50, campaigns: 2, campaignEveryMs: 500, people: PEOPLE }
-  const tenants = await startTenants({ pool, callers, ...load })
+  const tenants = await startTenants({ pool, keyring, callers, ...load })
   const countAsked = () => tenants.reduce((sum, tenant) => sum + tenant.load.asked.messages.length, 0)
   await until('enough is asked for', () => countAsked() >= ENOUGH)
   await stopLoads(tenants)

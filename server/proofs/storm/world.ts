@@ -1,6 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createPool, type Pool } from '../../src/db/pool.ts'
+import { newKeyLine } from '../../src/encryption/key-file.ts'
+import { type Keyring, loadKeyring } from '../../src/encryption/keyring.ts'
+import { writePrivateFile } from '../../src/files.ts'
 import { createAssignedAgent, createCaller } from '../../test/support/service.ts'
 import type { Cleanup } from '../cleanup.ts'
 import { startBalancer } from './balancer.ts'
@@ -18,6 +21,8 @@ export type World = {
   network: Network
   nodes: Node[]
   pool: Pool
+  /** Of all nodes. */
+  keyring: Keyring
   callers: Caller[]
   /** Of the nodes that callers ask, by name. */
   addresses: Record<string, string>
@@ -28,10 +33,14 @@ export async function buildWorld(dir: string, databaseUrl: string, cleanup: Clea
   const network = await createNetwork(dir)
   cleanup.push(() => network.kill())
   await network.start()
+  const keyFile = join(dir, 'encryption.key')
+  writePrivateFile(keyFile, `${newKeyLine()}\n`)
+  const keyring = loadKeyring({ databaseUrl, dataDir: dir, encryptionKeyFile: keyFile })
+  const shared = { HERALD_CARRIERS: network.carriersFile, HERALD_ENCRYPTION_KEY_FILE: keyFile }
   const nodes: Node[] = []
   for (const role of ROLES) {
     for (const name of [`${role}-1`, `${role}-2`]) {
-      const env = { HERALD_DATABASE_URL: namedAddress(databaseUrl, name), HERALD_CARRIERS: network.carriersFile }
+      const env = { ...shared, HERALD_DATABASE_URL: namedAddress(databaseUrl, name) }
       mkdirSync(join(dir, name))
       nodes.push(await createNode({ name, role, env, dir: join(dir, name) }))
     }
@@ -47,7 +56,7 @@ export async function buildWorld(dir: string, databaseUrl: string, cleanup: Clea
   const pool = createPool({ connectionString: databaseUrl }, () => {})
   cleanup.push(() => pool.end())
   await watchLeases(pool)
-  return { dir, network, nodes, pool, callers: await createCallers(pool, nodeUrls), addresses }
+  return { dir, network, nodes, pool, keyring, callers: await createCallers(pool, nodeUrls), addresses }
 }
 
 /** Each of an account of its own, with an agent of its own. */

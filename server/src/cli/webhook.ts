@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { openKeyring } from '../db/secrets.ts'
 import { EVENT_KINDS } from '../events/kinds.ts'
 import { parseTimestamp } from '../time.ts'
 import { type Attempt, awaitTest, listAttempts, type TestOutcome } from '../webhooks/attempts.ts'
@@ -69,9 +70,10 @@ const add = reportingCommand('add', "post an account's events to a URL")
     listArgument(EVENT_KINDS, 1),
   )
   .action(async (accountId: number, url: string, options) => {
-    const added = await withDatabase((pool, { webhookAllowPrivate }) =>
-      addEndpoint(pool, { accountId, url: checkEndpointUrl(url, webhookAllowPrivate), kinds: options.events }),
-    )
+    const added = await withDatabase(async (pool, config) => {
+      const endpoint = { accountId, url: checkEndpointUrl(url, config.webhookAllowPrivate), kinds: options.events }
+      return await addEndpoint(pool, endpoint, await openKeyring(pool, config))
+    })
     report(options, added, addedInWords)
   })
 
@@ -137,20 +139,17 @@ function described({ endpointId, accountId, url }: Endpoint): string {
 const rotate = confirmedCommand('rotate', 'give an endpoint a new secret; the one before signs on beside it for 24 hours')
   .argument(...endpoint)
   .action(async (endpointId: number, options) => {
-    const rotated = await withDatabase(async (pool) => {
+    const rotated = await withDatabase(async (pool, config) => {
       const found = described(await findEndpoint(pool, endpointId))
       await confirm(options, `replace the secret of 1 endpoint, ${found}; the old secret signs beside the new one for 24 hours`)
-      return await rotateSecret(pool, endpointId)
+      return await rotateSecret(pool, endpointId, await openKeyring(pool, config))
     })
     report(options, rotated, rotatedInWords)
   })
 
 function rotatedInWords({ endpointId, url, secret, earlierSecretsEndAt }: Rotated): string[] {
-  return [
-    `The endpoint ${endpointId}, at ${url}, has a new secret.`,
-    `Secret: ${secret}`,
-    `The secret is shown only this once. The one before signs beside it until ${earlierSecretsEndAt.toISOString()}.`,
-  ]
+  const earlier = earlierSecretsEndAt === null ? '' : ` The one before signs beside it until ${earlierSecretsEndAt.toISOString()}.`
+  return [`The endpoint ${endpointId}, at ${url}, has a new secret.`, `Secret: ${secret}`, `The secret is shown only this once.${earlier}`]
 }
 
 const test = reportingCommand('test', 'post an event to an endpoint, and show what comes of it')

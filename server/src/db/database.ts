@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config.ts'
+import { loadKeyring } from '../encryption/keyring.ts'
 import { OperatorError } from '../errors.ts'
 import { joinEmbeddedServer } from './embedded/server.ts'
 import { ensureSchema } from './migrate.ts'
@@ -38,7 +39,8 @@ export async function openDatabase(config: Config, options: Options): Promise<Da
     await checkServer(pool)
     // A command sets up an empty database, but leaves the upgrade of one that nodes may be working on to `migrate` and `serve`; the
     // embedded one has no other nodes.
-    if (options.role !== 'migration') await ensureSchema(pool, options.role === 'service' || embedded !== undefined)
+    const mayUpgrade = options.role === 'service' || embedded !== undefined
+    if (options.role !== 'migration') await ensureSchema(pool, mayUpgrade, () => loadKeyring(config))
     if (options.role === 'service') await ensurePartitions(pool)
     return database
   } catch (error) {

@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
+import type { Keyring } from '../encryption/keyring.ts'
 import { OperatorError } from '../errors.ts'
+import { encryptPlainSecrets } from './encrypt-plain.ts'
 import { BEFORE_EVERY_REQUEST, EXPORTS_NAME, type Executor, type Pool, transaction } from './pool.ts'
 
 type Migration = { name: string; checksum: string; sql: string }
+/** The key file, for a database that has secrets in plain text; it is made where it is missing. */
+export type LoadKeys = () => Keyring
 
 const MIGRATIONS_DIR = new URL('./migrations/', import.meta.url)
 // Any number that nothing else in this database locks: "hrld" in ASCII.
@@ -17,6 +21,9 @@ const PATIENTLY = { query_timeout: 2 ** 31 - 1 }
 const END_EXPORTS = `
   select pg_terminate_backend(pid) from pg_stat_activity
   where datname = current_database() and usename = current_user and application_name = '${EXPORTS_NAME}'`
+
+// What a migration needs beyond its SQL, in the same transaction.
+const STEPS: Record<string, (tx: Executor, loadKeys: LoadKeys) => Promise<void>> = { '0012_encrypted_secrets': encryptPlainSecrets }
 
 let migrations: Migration[] | undefined
 
@@ -35,7 +42,7 @@ function readMigrations(): Migration[] {
  * Applies what is missing, all in one transaction: a failed or killed run leaves the schema as it was. Of two processes that start at
  * once, the second waits on the lock and then finds nothing to do. Returns the names applied.
  */
-export async function migrate(pool: Pool): Promise<string[]> {
+export async function migrate(pool: Pool, loadKeys: LoadKeys = noKeys): Promise<string[]> {
   return await transaction(pool, async (tx) => {
     // A large table may take its time, and so may the wait for another process.
     await tx.query('set local statement_timeout = 0')
@@ -52,6 +59,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
     if (pending.length > 0) await tx.query(END_EXPORTS)
     for (const { name, checksum, sql } of pending) {
       await tx.query({ text: sql, ...PATIENTLY })
+      await STEPS[name]?.(tx, loadKeys)
       await tx.query('insert into schema_migrations (name, checksum) values ($1, $2)', [name, checksum])
     }
     return pending.map(({ name }) => name)
@@ -76,13 +84,17 @@ export async function schemaState(db: Executor): Promise<SchemaState> {
 }
 
 /** Sees to it that the schema is this program's: applies what is missing where that is allowed, refuses a newer one. */
-export async function ensureSchema(pool: Pool, mayUpgrade: boolean): Promise<void> {
+export async function ensureSchema(pool: Pool, mayUpgrade: boolean, loadKeys?: LoadKeys): Promise<void> {
   const state = await schemaState(pool)
   if (state === 'current') return
   if (state === 'behind' && !mayUpgrade) {
     throw new OperatorError('The database has an older schema than this version of Herald: run "npx herald migrate" first.')
   }
-  await migrate(pool)
+  await migrate(pool, loadKeys)
+}
+
+function noKeys(): never {
+  throw new Error('this database has secrets in plain text, and a key to encrypt them was not given')
 }
 
 async function appliedMigrations(db: Executor): Promise<Map<string, string>> {

@@ -1,9 +1,50 @@
 import { randomBytes } from 'node:crypto'
+import { type KeyFileSettings, keyFilePath, readKeys } from '../encryption/key-file.ts'
+import { type Encrypted, type Keyring, loadKeyring, missingKeys } from '../encryption/keyring.ts'
+import { OperatorError } from '../errors.ts'
 import type { Executor } from './pool.ts'
 
-/** A key of the installation, made when it is first asked for. Of two that make it at once, both get the one that was first. */
-export async function installationSecret(db: Executor, name: string): Promise<Buffer> {
-  await db.query('insert into secrets (name, value) values ($1, $2) on conflict do nothing', [name, randomBytes(32)])
-  const { rows } = await db.query<{ value: Buffer }>('select value from secrets where name = $1', [name])
-  return (rows[0] as { value: Buffer }).value
+// What binds an encrypted value to its row, and the same in SQL.
+export const secretPlace = (name: string) => `secrets:${name}`
+export const webhookSecretPlace = (endpointId: number) => `webhook_secrets:${endpointId}`
+
+/** Every table that has encrypted values. */
+export const ENCRYPTED_TABLES = [
+  { table: 'secrets', place: `'secrets:' || name` },
+  { table: 'webhook_secrets', place: `'webhook_secrets:' || endpoint_id` },
+] as const
+
+/** A key of the installation, made when it is first needed. Of two processes that make it at once, both get the one that was first. */
+export async function installationSecret(db: Executor, name: string, keyring: Keyring): Promise<Buffer> {
+  const place = secretPlace(name)
+  const read = () => db.query<Encrypted>('select key_id as "keyId", value from secrets where name = $1', [name])
+  let [stored] = (await read()).rows
+  if (stored === undefined) {
+    const { keyId, value } = keyring.encrypt(place, randomBytes(32))
+    await db.query('insert into secrets (name, key_id, value) values ($1, $2, $3) on conflict do nothing', [name, keyId, value])
+    stored = (await read()).rows[0] as Encrypted
+  }
+  return keyring.decrypt(place, stored)
+}
+
+export type KeyUse = { keyId: string; values: number }
+
+/** How many values are encrypted with which key. */
+export async function countByKey(db: Executor): Promise<KeyUse[]> {
+  const keys = ENCRYPTED_TABLES.map(({ table }) => `select key_id from ${table}`).join(' union all ')
+  const { rows } = await db.query<KeyUse>(
+    `select key_id as "keyId", count(*) as values from (${keys}) as used group by key_id order by key_id`,
+  )
+  return rows
+}
+
+/**
+ * The keyring for this database. Refuses a key file that lacks a key which the database uses, before a new file is made: a node with a key file
+ * of its own would write what the others can't read.
+ */
+export async function openKeyring(db: Executor, settings: KeyFileSettings): Promise<Keyring> {
+  const known = readKeys(keyFilePath(settings)).map(({ id }) => id)
+  const missing = (await countByKey(db)).map(({ keyId }) => keyId).filter((keyId) => !known.includes(keyId))
+  if (missing.length > 0) throw new OperatorError(missingKeys(missing, keyFilePath(settings)))
+  return loadKeyring(settings)
 }

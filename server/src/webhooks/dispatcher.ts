@@ -4,6 +4,7 @@ import { repeat } from '../background/repeat.ts'
 import { createResultWriter } from '../background/result-writer.ts'
 import { createUnderWay } from '../background/under-way.ts'
 import type { Pool } from '../db/pool.ts'
+import type { Keyring } from '../encryption/keyring.ts'
 import { createLane, type Lane } from './lane.ts'
 import type { WebhookMetrics } from './metrics.ts'
 import { createPosting } from './posting.ts'
@@ -16,7 +17,7 @@ export type Dispatcher = {
   stop: () => Promise<void>
 }
 
-export type DispatcherOptions = { pool: Pool; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
+export type DispatcherOptions = { pool: Pool; keyring: Keyring; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
 
 // What another node has routed for an endpoint that this one serves, and retries whose time has come.
 const POLL_MS = 250
@@ -30,9 +31,10 @@ const WRITE_WITHIN_MS = 60_000
 const STOP_MS = 2_500
 
 /** Posts events to the endpoints of callers, each endpoint on its own, and writes down what came of it. */
-export function createDispatcher({ pool, logger, metrics, allowPrivate }: DispatcherOptions): Dispatcher {
+export function createDispatcher({ pool, keyring, logger, metrics, allowPrivate }: DispatcherOptions): Dispatcher {
   const lease = randomUUID()
   const lanes = new Map<number, Lane>()
+  const targetsOf = createTargetReader(pool, keyring, logger)
   const underWay = createUnderWay()
   const stopping = new AbortController()
   const breakingOff = new AbortController()
@@ -45,7 +47,7 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
     const room = new Map([...lanes].map(([id, lane]) => [id, lane.room()]))
     const busy = [...lanes].flatMap(([endpointId, lane]) => [...lane.underWay].map((subject) => ({ endpointId, subject })))
     const due = Map.groupBy(await takeDue(pool, { lease, room, underWay: busy }), ({ endpointId }) => endpointId)
-    const targets = due.size === 0 ? new Map<number, Target>() : await readTargets(pool, [...due.keys()])
+    const targets = due.size === 0 ? new Map<number, Target>() : await targetsOf([...due.keys()])
     const readAt = performance.now()
     for (const [id, free] of room) lanes.get(id)?.noteRead((due.get(id)?.length ?? 0) >= free)
     for (const [id, deliveries] of due) {
@@ -97,6 +99,20 @@ export function createDispatcher({ pool, logger, metrics, allowPrivate }: Dispat
       for (const [id, lane] of lanes) close(id, lane)
       await releaseEndpoints(pool, lease).catch(() => {})
     },
+  }
+}
+
+/** Events for an endpoint whose secrets can't be decrypted stay due; the log says so once, until they can. */
+function createTargetReader(pool: Pool, keyring: Keyring, logger: Logger): (ids: number[]) => Promise<Map<number, Target>> {
+  const logged = new Set<number>()
+  return async (ids) => {
+    const { targets, unreadable } = await readTargets(pool, ids, keyring)
+    for (const id of targets.keys()) logged.delete(id)
+    for (const [endpointId, err] of unreadable) {
+      if (!logged.has(endpointId)) logger.error({ endpointId, err }, 'a webhook secret can not be decrypted; its events wait')
+      logged.add(endpointId)
+    }
+    return targets
   }
 }
 

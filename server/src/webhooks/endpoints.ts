@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import { webhookSecretPlace } from '../db/secrets.ts'
+import type { Keyring } from '../encryption/keyring.ts'
 import { OperatorError } from '../errors.ts'
 import type { EventKind } from '../events/kinds.ts'
 import { tell, utcText } from '../events/outbox.ts'
@@ -52,7 +54,7 @@ const ENDPOINT = `id as "endpointId", account_id as "accountId", url, kinds as e
  * Of two with the same URL at once, the second is told about the first: adding locks the account's row, though not against the messages
  * and campaigns that refer to it. The secret is shown this once.
  */
-export async function addEndpoint(pool: Pool, { accountId, url, kinds }: NewEndpoint): Promise<AddedEndpoint> {
+export async function addEndpoint(pool: Pool, { accountId, url, kinds }: NewEndpoint, keyring: Keyring): Promise<AddedEndpoint> {
   return await transaction(pool, async (tx) => {
     const { rowCount } = await tx.query('select from accounts where id = $1 for no key update', [accountId])
     if (rowCount === 0) noSuchAccount(accountId)
@@ -67,18 +69,27 @@ export async function addEndpoint(pool: Pool, { accountId, url, kinds }: NewEndp
     if ((endpoints ?? 0) >= MOST_ENDPOINTS) {
       throw new OperatorError(`Account ${accountId} has ${MOST_ENDPOINTS} endpoints already, which is the most; remove one first.`)
     }
-    const secret = newSecret()
     const { rows } = await tx.query<Omit<AddedEndpoint, 'secret'>>(
-      `with added as (
-         insert into webhook_endpoints (account_id, url, kinds) values ($1, $2, $3) returning *
-       ), signed as (
-         insert into webhook_secrets (endpoint_id, secret) select id, $4 from added
-       )
-       select id as "endpointId", account_id as "accountId", url, kinds as events, status, created_at as "createdAt" from added`,
-      [accountId, url, kinds ?? null, secret],
+      `insert into webhook_endpoints (account_id, url, kinds) values ($1, $2, $3)
+       returning id as "endpointId", account_id as "accountId", url, kinds as events, status, created_at as "createdAt"`,
+      [accountId, url, kinds ?? null],
     )
-    return { ...(rows[0] as Omit<AddedEndpoint, 'secret'>), secret }
+    const added = rows[0] as Omit<AddedEndpoint, 'secret'>
+    return { ...added, secret: await addSecret(tx, added.endpointId, keyring) }
   })
+}
+
+/** A new secret of an endpoint that this transaction has made or locked. */
+async function addSecret(tx: Executor, endpointId: number, keyring: Keyring): Promise<string> {
+  const secret = newSecret()
+  const { keyId, value } = keyring.encrypt(webhookSecretPlace(endpointId), Buffer.from(secret))
+  // By the clock and not the transaction's begin, which may be long before the lock.
+  await tx.query('insert into webhook_secrets (endpoint_id, key_id, value, created_at) values ($1, $2, $3, clock_timestamp())', [
+    endpointId,
+    keyId,
+    value,
+  ])
+  return secret
 }
 
 /** For operators, who know no accounts: whose it is says its row. */
@@ -144,13 +155,14 @@ export async function countDeliveries(db: Executor, { endpointId, accountId }: E
   }
 }
 
-export type Rotated = { endpointId: number; accountId: number; url: string; secret: string; earlierSecretsEndAt: Date }
+/** `earlierSecretsEndAt`: null where there was none, since its encryption key was lost. */
+export type Rotated = { endpointId: number; accountId: number; url: string; secret: string; earlierSecretsEndAt: Date | null }
 
 /**
  * A new secret, shown this once; those before sign on beside it for a day, so that the receiver has time to take over. Of two rotations at
  * once one comes after the other, since both lock the endpoint: the secret of the first then signs for a day too.
  */
-export async function rotateSecret(pool: Pool, endpointId: number): Promise<Rotated> {
+export async function rotateSecret(pool: Pool, endpointId: number, keyring: Keyring): Promise<Rotated> {
   return await transaction(pool, async (tx) => {
     const { rows } = await tx.query<Endpoint>(`select ${ENDPOINT} from webhook_endpoints where id = $1 for no key update`, [endpointId])
     const { accountId, url } = rows[0] ?? noSuchEndpoint(endpointId)
@@ -169,9 +181,8 @@ export async function rotateSecret(pool: Pool, endpointId: number): Promise<Rota
        returning ends_at as "endsAt"`,
       [endpointId],
     )
-    const secret = newSecret()
-    await tx.query('insert into webhook_secrets (endpoint_id, secret, created_at) values ($1, $2, clock_timestamp())', [endpointId, secret])
-    return { endpointId, accountId, url, secret, earlierSecretsEndAt: ended[0]?.endsAt as Date }
+    const secret = await addSecret(tx, endpointId, keyring)
+    return { endpointId, accountId, url, secret, earlierSecretsEndAt: ended[0]?.endsAt ?? null }
   })
 }
 

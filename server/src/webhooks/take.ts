@@ -1,4 +1,6 @@
 import type { Executor } from '../db/pool.ts'
+import { webhookSecretPlace } from '../db/secrets.ts'
+import type { Encrypted, Keyring } from '../encryption/keyring.ts'
 import { LOGGED_EVENT, type LoggedEvent } from '../events/feed.ts'
 
 /** An event that is to be posted to an endpoint. */
@@ -113,18 +115,31 @@ const TAKE = `
   join events e on e.account_id = d.account_id and e.position = d.position
   order by d.turn, d.due_at limit ${MOST_AT_ONCE}`
 
+type TargetRow = Encrypted & { id: number; url: string }
+/** `unreadable`: endpoints with a secret that can't be decrypted, and why. The others are not held up by them. */
+export type Targets = { targets: Map<number, Target>; unreadable: Map<number, unknown> }
+
 /** As they are now: a secret that was replaced, or an endpoint that was removed, counts for the very next call. */
-export async function readTargets(db: Executor, ids: number[]): Promise<Map<number, Target>> {
-  const { rows } = await db.query<Target>({
+export async function readTargets(db: Executor, ids: number[], keyring: Keyring): Promise<Targets> {
+  const { rows } = await db.query<TargetRow>({
     name: 'read-webhook-endpoints',
-    text: `select e.id, e.url, array(
-             select secret from webhook_secrets s where s.endpoint_id = e.id and (s.ends_at is null or s.ends_at > now())
-             order by s.created_at desc, s.ends_at desc nulls first
-           ) as secrets
-           from webhook_endpoints e where e.id = any ($1::int[]) and e.status = 'ACTIVE'`,
+    text: `select e.id, e.url, s.key_id as "keyId", s.value
+           from webhook_endpoints e join webhook_secrets s on s.endpoint_id = e.id and (s.ends_at is null or s.ends_at > now())
+           where e.id = any ($1::int[]) and e.status = 'ACTIVE'
+           order by e.id, s.created_at desc, s.ends_at desc nulls first`,
     values: [ids],
   })
-  return new Map(rows.map((target) => [target.id, target]))
+  const targets = new Map<number, Target>()
+  const unreadable = new Map<number, unknown>()
+  for (const [id, secrets] of Map.groupBy(rows, (row) => row.id)) {
+    try {
+      const [{ url }] = secrets as [TargetRow]
+      targets.set(id, { id, url, secrets: secrets.map((stored) => keyring.decrypt(webhookSecretPlace(id), stored).toString()) })
+    } catch (error) {
+      unreadable.set(id, error)
+    }
+  }
+  return { targets, unreadable }
 }
 
 /** At the end of a process, so that others go on at once. */

@@ -10,6 +10,7 @@ import { installationSecret } from '../../src/db/secrets.ts'
 import { createLogger } from '../../src/http/log.ts'
 import { splitText } from '../../src/sms/parts.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { keyring } from '../support/keyring.ts'
 import { startTestService } from '../support/service.ts'
 import { startSimulator } from '../support/simulator.ts'
 import { until } from '../support/until.ts'
@@ -22,7 +23,7 @@ const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const service = await startTestService({ HERALD_DATABASE_URL }, { findCarriers: async () => ({ ...simulator.settings, sms: undefined }) })
 await simulator.ask('webhook', { url: `${service.url}/carriers/simulator/webhook` }, 'PUT')
 
-const rcs = createGoogleRbm(simulator.rcs, { postbackKey: await installationSecret(pool, 'postback'), logger })
+const rcs = createGoogleRbm(simulator.rcs, { postbackKey: await installationSecret(pool, 'postback', keyring), logger })
 after(() => rcs.close())
 const smsEvents: CarrierEvent[] = []
 const sms = createSmppCarrier(simulator.sms, { onEvents: async (events) => void smsEvents.push(...events), logger })

@@ -16,6 +16,7 @@ import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { acceptedCampaign, fillGroup, makeAll, phones } from '../campaigns/support.ts'
 import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { keyring } from '../support/keyring.ts'
 import { HERALD, heraldJson, runHerald } from '../support/process.ts'
 import { answerHerald, NO_TERMINAL } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
@@ -57,7 +58,7 @@ async function failedCampaign(): Promise<string> {
 /** An endpoint for which two events wait, the first of them having failed once. */
 async function newEndpoint() {
   const { accountId } = await createSender(pool)
-  const endpoint = await addEndpoint(pool, { accountId, url: `https://hooks.example.com/${accountId}` })
+  const endpoint = await addEndpoint(pool, { accountId, url: `https://hooks.example.com/${accountId}` }, keyring)
   for (let count = 0; count < 2; count += 1) await tell(pool, { accountId, kind: 'message.sent', data: {} })
   await routeAll(pool)
   await pool.query(

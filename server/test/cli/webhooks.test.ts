@@ -9,6 +9,7 @@ import { addEndpoint, disableEndpoint, findEndpoint, listEndpoints } from '../..
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
 import { startWebhooks } from '../../src/webhooks/webhooks.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { keyring, readWebhookSecrets } from '../support/keyring.ts'
 import { heraldJson, runHerald } from '../support/process.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -29,12 +30,12 @@ after(() => receiver.close())
 const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
 
 const logger = createLogger('silent', { write: () => {} })
-const worker = startWebhooks({ pool, logger, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
+const worker = startWebhooks({ pool, keyring, logger, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
 after(worker.stop)
 
 async function endpointAt(path: string) {
   const { accountId } = await createCaller(pool)
-  return await addEndpoint(pool, { accountId, url: `${receiverUrl}${path}` })
+  return await addEndpoint(pool, { accountId, url: `${receiverUrl}${path}` }, keyring)
 }
 
 describe('herald webhook', { concurrency: 3 }, () => {
@@ -49,7 +50,7 @@ describe('herald webhook', { concurrency: 3 }, () => {
     assert.deepEqual(known, { accountId, url: 'https://hooks.example.com/', events: ['sms.sent', 'sms.failed'], status: 'ACTIVE' })
     assert.match(secret, /^whsec_/)
     assert.equal(Number.isInteger(endpointId), true)
-    const second = await addEndpoint(pool, { accountId, url: `${receiverUrl}/2` })
+    const second = await addEndpoint(pool, { accountId, url: `${receiverUrl}/2` }, keyring)
     const { stdout } = await runHerald(['webhook', 'list', `${accountId}`], env)
     const [head, ...rows] = stdout.trimEnd().split('\n')
     assert.match(head as string, /^ID +ACCOUNT +STATUS +BECAUSE +SINCE +WAITING +FAILED +SECRET ENDS +EVENTS +URL$/)
@@ -77,13 +78,14 @@ describe('herald webhook', { concurrency: 3 }, () => {
     const { stdout } = await runHerald(['webhook', 'rotate', `${endpointId}`, '--yes'], env)
     const [, secret, endsAt] = /\nSecret: (whsec_\S{44})\nThe secret is shown only this once\. .* until (\S+Z)\.\n$/.exec(stdout) ?? []
     assert.ok(stdout.startsWith(`The endpoint ${endpointId}, at ${url}, has a new secret.\n`), stdout)
-    const { rows } = await pool.query('select secret, ends_at from webhook_secrets where endpoint_id = $1 order by created_at', [
-      endpointId,
-    ])
-    assert.deepEqual(rows, [
-      { secret: first, ends_at: new Date(endsAt as string) },
-      { secret, ends_at: null },
-    ])
+    const stored = await readWebhookSecrets(pool, endpointId)
+    assert.deepEqual(
+      stored.map((one) => [one.secret, one.endsAt]),
+      [
+        [first, new Date(endsAt as string)],
+        [secret, null],
+      ],
+    )
   })
 
   test('test posts an event and says what came of it; attempts shows that, and nothing that a terminal would obey', async () => {

@@ -9,6 +9,7 @@ import { createErrand, LATEST_BEGIN_MS } from '../../src/delivery/errands.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { keyring } from '../support/keyring.ts'
 import { startSimulator } from '../support/simulator.ts'
 import { until } from '../support/until.ts'
 import {
@@ -85,7 +86,7 @@ describe('what could not be sent is tried again', () => {
     const recipient = '+48500100204'
     const messageId = await queueMessage(pool, one, { recipient })
     await simulator.ask('faults', { api: { dropAfter: { count: 1 } } }, 'PUT')
-    const carrier = createGoogleRbm(simulator.rcs, { postbackKey: await installationSecret(pool, 'postback'), logger })
+    const carrier = createGoogleRbm(simulator.rcs, { postbackKey: await installationSecret(pool, 'postback', keyring), logger })
     t.after(() => carrier.close())
     startWorker(t, url, carrier)
     await until('it is sent', async () => (await statusOf(pool, messageId)) === 'SENT')

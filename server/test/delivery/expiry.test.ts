@@ -11,6 +11,7 @@ import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { recordResults } from '../../src/delivery/results.ts'
 import { countReached } from '../../src/reports/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { keyring } from '../support/keyring.ts'
 import { startSimulator } from '../support/simulator.ts'
 import { until } from '../support/until.ts'
 import {
@@ -106,7 +107,7 @@ describe('a message that ran out', () => {
   test('once it was sent is taken back at the network', async (t) => {
     const recipient = '+48500100204'
     const messageId = await queueMessage(pool, sender, { recipient })
-    const carrier = createGoogleRbm(simulator.rcs, { postbackKey: await installationSecret(pool, 'postback'), logger })
+    const carrier = createGoogleRbm(simulator.rcs, { postbackKey: await installationSecret(pool, 'postback', keyring), logger })
     t.after(() => carrier.close())
     deliver(t, carrier)
     await until('it is sent', async () => (await statusOf(pool, messageId)) === 'SENT')

@@ -1,17 +1,26 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import pg from 'pg'
 import { migrate } from '../../src/db/migrate.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createPool } from '../../src/db/pool.ts'
+import { newKeyLine } from '../../src/encryption/key-file.ts'
+import { writePrivateFile } from '../../src/files.ts'
 import { databaseUrl, TEMPLATE } from './database.ts'
 import { startPostgres } from './postgres.ts'
 
 let stopServer: (() => Promise<void>) | undefined
+let keyDir: string | undefined
 
 /**
  * One PostgreSQL for the whole run, with a template database that has the schema; each test file clones it. HERALD_TEST_DATABASE_URL
  * names a server to use instead, as a user who may create databases.
  */
 export async function globalSetup(): Promise<void> {
+  keyDir = mkdtempSync(join(tmpdir(), 'herald-keys-'))
+  process.env.HERALD_TEST_KEY_FILE = join(keyDir, 'keys')
+  writePrivateFile(process.env.HERALD_TEST_KEY_FILE, `${newKeyLine()}\n`)
   if (process.env.HERALD_TEST_DATABASE_URL === undefined) {
     const server = await startPostgres()
     process.env.HERALD_TEST_DATABASE_URL = server.url
@@ -30,4 +39,5 @@ export async function globalSetup(): Promise<void> {
 
 export async function globalTeardown(): Promise<void> {
   await stopServer?.()
+  if (keyDir !== undefined) rmSync(keyDir, { recursive: true })
 }

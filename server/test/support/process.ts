@@ -22,7 +22,13 @@ export function spawnHerald(args: string[], env: Env, cwd = tmpdir(), wrapper: s
   const [program = '', ...rest] = [...wrapper, process.execPath, HERALD, ...args]
   const child = spawn(program, rest, {
     // Of the tests' own: a quarter of what a process needs to start is compiling.
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, HERALD_METRICS_PORT: '0', ...env },
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      HERALD_METRICS_PORT: '0',
+      ...sharedKeys(env),
+      ...env,
+    },
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -37,6 +43,12 @@ export function spawnHerald(args: string[], env: Env, cwd = tmpdir(), wrapper: s
   running.set(child, env.HERALD_DATA_DIR ?? '')
   void ended.then(() => running.delete(child))
   return { child, output, ended }
+}
+
+/** On a database of the tests, as several nodes; the embedded one has a key file of its own. */
+function sharedKeys({ HERALD_DATABASE_URL }: Env): Env {
+  const file = process.env.HERALD_TEST_KEY_FILE
+  return HERALD_DATABASE_URL === undefined || file === undefined ? {} : { HERALD_ENCRYPTION_KEY_FILE: file }
 }
 
 /** A `herald` command from beginning to end, as a process of its own. */

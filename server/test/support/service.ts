@@ -21,7 +21,11 @@ export async function startTestService(env: Record<string, string | undefined>, 
       log += line
     },
   })
-  const service = await startService(loadConfig({ HERALD_PORT: '0', HERALD_METRICS_PORT: '0', ...env }), logger, options)
+  const service = await startService(
+    loadConfig({ HERALD_PORT: '0', HERALD_METRICS_PORT: '0', HERALD_ENCRYPTION_KEY_FILE: process.env.HERALD_TEST_KEY_FILE, ...env }),
+    logger,
+    options,
+  )
   let stopped: Promise<void> | undefined
   function stop(): Promise<void> {
     stopped ??= service.stop()

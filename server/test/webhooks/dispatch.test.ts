@@ -4,8 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import { createPool } from '../../src/db/pool.ts'
 import { routeEvents } from '../../src/events/router.ts'
-import { rotateSecret } from '../../src/webhooks/endpoints.ts'
+import { addEndpoint, rotateSecret } from '../../src/webhooks/endpoints.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { keyring } from '../support/keyring.ts'
 import { until } from '../support/until.ts'
 import { deliveriesOf, endpointAt, passTime, routeAll, startSink, startWorker, tellMany, tellRouted } from './support.ts'
 
@@ -46,11 +47,7 @@ describe('an event', () => {
   test('goes to the endpoints of its account that want its kind, and to no others', async (t) => {
     const [all, some, others] = [await startSink(), await startSink(), await startSink()]
     const { accountId, endpointId } = await endpointAt(pool, all)
-    await pool.query(`insert into webhook_endpoints (account_id, url, kinds) values ($1, $2, '{message.read}')`, [accountId, some.url])
-    await pool.query(
-      `insert into webhook_secrets select id, 'whsec_' || encode(sha256('x'), 'base64') from webhook_endpoints where url = $1`,
-      [some.url],
-    )
+    await addEndpoint(pool, { accountId, url: some.url, kinds: ['message.read'] }, keyring)
     await endpointAt(pool, others)
     startWorker(t, url)
     await tellMany(pool, accountId, 1, { kind: 'message.sent' })
@@ -62,7 +59,7 @@ describe('an event', () => {
   test('is signed with both secrets for a day after a rotation, then with the new one alone', async (t) => {
     const sink = await startSink()
     const { endpointId, accountId, secret } = await endpointAt(pool, sink)
-    const { secret: next } = await rotateSecret(pool, endpointId)
+    const { secret: next } = await rotateSecret(pool, endpointId, keyring)
     startWorker(t, url)
     await tellRouted(pool, accountId, 1)
     await until('it is taken', () => sink.arrived.length === 1)

@@ -9,6 +9,7 @@ import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
 import { addEndpoint, disableEndpoint, enableEndpoint, removeEndpoint, rotateSecret, updateEndpoint } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { keyring } from '../support/keyring.ts'
 import { until } from '../support/until.ts'
 import { deliveriesOf, endpointAt, newAccount, startSink, startWorker, tellRouted } from './support.ts'
 
@@ -99,7 +100,7 @@ describe('a change counts for the very next post:', () => {
 
   test('once its secret is rotated, the next post is signed with the new one', async (t) => {
     const { endpointId, sink, isAnswered, wake } = await atTheFirst(t)
-    const { secret } = await rotateSecret(pool, endpointId)
+    const { secret } = await rotateSecret(pool, endpointId, keyring)
     await isAnswered()
     const next = await until('the next has come', () => {
       wake()
@@ -120,7 +121,7 @@ describe('a change between the look for what is due and the call', () => {
       return await query(...args)
     }) as typeof own.query
     const metrics = createWebhookMetrics(new Registry())
-    const dispatcher = createDispatcher({ pool: own, logger: createLogger('silent'), metrics, allowPrivate: true })
+    const dispatcher = createDispatcher({ pool: own, keyring, logger: createLogger('silent'), metrics, allowPrivate: true })
     t.after(async () => {
       await dispatcher.stop()
       await own.end()
@@ -143,7 +144,7 @@ describe('a change between the look for what is due and the call', () => {
     await tellRouted(pool, accountId, 1)
     let secret = ''
     startHeldUp(t, async () => {
-      if (secret === '') ({ secret } = await rotateSecret(pool, endpointId))
+      if (secret === '') ({ secret } = await rotateSecret(pool, endpointId, keyring))
     })
     const { body, headers } = await until('it has come', () => sink.arrived[0])
     assert.ok(new Webhook(secret).verify(body, headers as Record<string, string>))
@@ -161,7 +162,7 @@ test('an account has 20 endpoints at the most, also where two are added at once;
   await holder.query('select from accounts where id = $1 for no key update', [accountId])
   let ended = 0
   const adding = ['a', 'b'].map((path) =>
-    addEndpoint(pool, { accountId, url: `https://example.com/${path}` }).finally(() => {
+    addEndpoint(pool, { accountId, url: `https://example.com/${path}` }, keyring).finally(() => {
       ended += 1
     }),
   )
@@ -177,6 +178,6 @@ test('an account has 20 endpoints at the most, also where two are added at once;
   const refused = (await settled).flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
   assert.equal(refused.length, 1)
   assert.ok(refused[0] instanceof OperatorError && /has 20 endpoints already/.test(refused[0].message), `${refused[0]}`)
-  await assert.rejects(addEndpoint(pool, { accountId, url: 'https://example.com/c' }), /has 20 endpoints already/)
+  await assert.rejects(addEndpoint(pool, { accountId, url: 'https://example.com/c' }, keyring), /has 20 endpoints already/)
   assert.equal((await endpointAt(pool, await startSink())).status, 'ACTIVE')
 })

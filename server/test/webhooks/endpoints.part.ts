@@ -18,6 +18,7 @@ import {
 } from '../../src/webhooks/endpoints.ts'
 import { recordAttempts } from '../../src/webhooks/results.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { keyring, readWebhookSecrets } from '../support/keyring.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { sentence } from './support.ts'
@@ -28,7 +29,7 @@ const NOBODY = 2_000_000_000
 
 async function newEndpoint(kinds?: Parameters<typeof addEndpoint>[1]['kinds']) {
   const { accountId } = await createCaller(pool)
-  return await addEndpoint(pool, { accountId, url: URL, kinds })
+  return await addEndpoint(pool, { accountId, url: URL, kinds }, keyring)
 }
 
 async function count(table: string, endpointId: number): Promise<number> {
@@ -75,23 +76,24 @@ async function routed(
 describe('an endpoint', () => {
   test('is added with a secret of its own that has no end, for all kinds of events or for some', async () => {
     const { accountId } = await createCaller(pool)
-    const { endpointId, createdAt, secret, ...added } = await addEndpoint(pool, { accountId, url: URL, kinds: undefined })
+    const { endpointId, createdAt, secret, ...added } = await addEndpoint(pool, { accountId, url: URL, kinds: undefined }, keyring)
     assert.deepEqual(added, { accountId, url: URL, events: null, status: 'ACTIVE' })
     assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
-    const { rows } = await pool.query('select secret, ends_at from webhook_secrets where endpoint_id = $1', [endpointId])
-    assert.deepEqual(rows, [{ secret, ends_at: null }])
-    const some = await addEndpoint(pool, { accountId, url: `${URL}/2`, kinds: ['message.read', 'sms.sent'] })
+    assert.deepEqual(await readWebhookSecrets(pool, endpointId), [{ secret, endsAt: null, hours: null }])
+    const some = await addEndpoint(pool, { accountId, url: `${URL}/2`, kinds: ['message.read', 'sms.sent'] }, keyring)
     assert.deepEqual(some.events, ['message.read', 'sms.sent'])
     assert.notEqual(some.secret, secret)
     const missing = `There is no account ${NOBODY}; "herald account list" shows those there are.`
-    assert.equal(await sentence(addEndpoint(pool, { accountId: NOBODY, url: URL })), missing)
+    assert.equal(await sentence(addEndpoint(pool, { accountId: NOBODY, url: URL }, keyring)), missing)
   })
 
   test('is the only one of its URL and account, however many add it at once', async () => {
     const [one, two] = [await createCaller(pool), await createCaller(pool)]
     // All connections are open, so that they begin together.
     await Promise.all(Array.from({ length: 8 }, () => pool.query('select pg_sleep(0.05)')))
-    const tries = await Promise.allSettled(Array.from({ length: 8 }, () => addEndpoint(pool, { accountId: one.accountId, url: URL })))
+    const tries = await Promise.allSettled(
+      Array.from({ length: 8 }, () => addEndpoint(pool, { accountId: one.accountId, url: URL }, keyring)),
+    )
     assert.equal(tries.filter(({ status }) => status === 'fulfilled').length, 1)
     const [{ endpointId } = { endpointId: 0 }] = await listEndpoints(pool, one.accountId)
     for (const tried of tries) {
@@ -102,7 +104,7 @@ describe('an endpoint', () => {
         )
       }
     }
-    await addEndpoint(pool, { accountId: two.accountId, url: URL })
+    await addEndpoint(pool, { accountId: two.accountId, url: URL }, keyring)
   })
 
   test('is listed with what waits, what failed and when its secrets end, and never with a secret', async () => {
@@ -110,7 +112,7 @@ describe('an endpoint', () => {
     const { endpointId, accountId, secret, ...known } = endpoint
     await addDeliveries(pool, endpoint, 1, 3, 'null')
     await addDeliveries(pool, endpoint, 4, 8, `now() + interval '1 hour'`)
-    const { secret: second, earlierSecretsEndAt } = await rotateSecret(pool, endpointId)
+    const { secret: second, earlierSecretsEndAt } = await rotateSecret(pool, endpointId, keyring)
     const [{ secrets, ...listed }, ...others] = (await listEndpoints(pool, accountId)) as [any]
     const counts = { waiting: 5, moreWaiting: false, failed: 3, moreFailed: false }
     const nothing = { failingSince: null, disabledAt: null, disabledBecause: null }
@@ -118,7 +120,7 @@ describe('an endpoint', () => {
     assert.deepEqual(others, [])
     assert.deepEqual(
       secrets.map(({ endsAt }: { endsAt: string | null }) => endsAt),
-      [null, earlierSecretsEndAt.toISOString()],
+      [null, earlierSecretsEndAt?.toISOString()],
     )
     const everything = JSON.stringify(await listEndpoints(pool))
     assert.ok(everything.includes(`"endpointId":${endpointId},`))
@@ -137,19 +139,16 @@ describe('an endpoint', () => {
 
   test('keeps a replaced secret for 24 hours, and no longer', async () => {
     const { endpointId, accountId, secret: first } = await newEndpoint()
-    const { secret: second, ...rotated } = await rotateSecret(pool, endpointId)
+    const { secret: second, ...rotated } = await rotateSecret(pool, endpointId, keyring)
     assert.deepEqual([rotated.endpointId, rotated.accountId, rotated.url], [endpointId, accountId, URL])
-    const { rows } = await pool.query(
-      `select secret, extract(epoch from ends_at - now())::float8 / 3600 as hours from webhook_secrets
-       where endpoint_id = $1 order by created_at`,
-      [endpointId],
-    )
-    assert.deepEqual([rows[0].secret, rows[1].secret, rows[1].hours], [first, second, null])
-    assert.ok(rows[0].hours > 23.98 && rows[0].hours <= 24, `${rows[0].hours} hours`)
+    const [replaced, current] = await readWebhookSecrets(pool, endpointId)
+    assert.deepEqual([replaced?.secret, current?.secret, current?.hours], [first, second, null])
+    const hours = replaced?.hours ?? 0
+    assert.ok(hours > 23.98 && hours <= 24, `${hours} hours`)
     // A day goes by.
     await pool.query(`update webhook_secrets set ends_at = ends_at - interval '24 hours' where endpoint_id = $1`, [endpointId])
-    const { secret: third } = await rotateSecret(pool, endpointId)
-    const { rows: left } = await pool.query('select secret from webhook_secrets where endpoint_id = $1 order by created_at', [endpointId])
+    const { secret: third } = await rotateSecret(pool, endpointId, keyring)
+    const left = await readWebhookSecrets(pool, endpointId)
     assert.deepEqual(
       left.map(({ secret }) => secret),
       [second, third],
@@ -158,15 +157,15 @@ describe('an endpoint', () => {
 
   test('rotated by several at once has all their secrets, of which one is to stay; by more than ten within a day, the rest are refused', async () => {
     const { endpointId, secret } = await newEndpoint()
-    const rotations = await Promise.allSettled(Array.from({ length: 12 }, () => rotateSecret(pool, endpointId)))
+    const rotations = await Promise.allSettled(Array.from({ length: 12 }, () => rotateSecret(pool, endpointId, keyring)))
     const made = rotations.flatMap((rotation) => (rotation.status === 'fulfilled' ? [rotation.value.secret] : []))
-    const { rows } = await pool.query('select secret, ends_at from webhook_secrets where endpoint_id = $1', [endpointId])
+    const rows = await readWebhookSecrets(pool, endpointId)
     assert.deepEqual(new Set(rows.map((row) => row.secret)), new Set([secret, ...made]))
     assert.equal(made.length, 9)
-    assert.equal(rows.filter(({ ends_at }) => ends_at === null).length, 1)
-    const first = rows.flatMap(({ ends_at }) => ends_at ?? []).sort((a, b) => a - b)[0]
-    const refused = `The endpoint ${endpointId} has 10 secrets that sign; the first of them ends at ${first.toISOString()}.`
-    assert.equal(await sentence(rotateSecret(pool, endpointId)), refused)
+    assert.equal(rows.filter(({ endsAt }) => endsAt === null).length, 1)
+    const first = rows.flatMap(({ endsAt }) => endsAt ?? []).sort((a, b) => Number(a) - Number(b))[0]
+    const refused = `The endpoint ${endpointId} has 10 secrets that sign; the first of them ends at ${first?.toISOString()}.`
+    assert.equal(await sentence(rotateSecret(pool, endpointId, keyring)), refused)
   })
 
   test('that is disabled gets nothing that happens then, keeps what it had due, and goes on with that once it is enabled', async () => {
@@ -198,8 +197,9 @@ describe('an endpoint', () => {
 
   test('that does not exist is one sentence', async () => {
     const missing = `There is no webhook endpoint ${NOBODY}; "herald webhook list" shows those there are.`
-    const works = [findEndpoint, rotateSecret, enableEndpoint, disableEndpoint, removeEndpoint, testEndpoint]
+    const works = [findEndpoint, enableEndpoint, disableEndpoint, removeEndpoint, testEndpoint]
     for (const work of works) assert.equal(await sentence(work(pool, NOBODY)), missing, work.name)
+    assert.equal(await sentence(rotateSecret(pool, NOBODY, keyring)), missing)
     assert.equal(await sentence(listAttempts(pool, NOBODY, { limit: 1 })), missing)
   })
 })
@@ -306,7 +306,7 @@ describe('a test of an endpoint', () => {
   test('goes to that endpoint alone, whatever kinds it wants, and what came of it is found', async () => {
     const endpoint = await newEndpoint(['sms.sent'])
     const { endpointId, accountId } = endpoint
-    const sibling = await addEndpoint(pool, { accountId, url: `${URL}/all` })
+    const sibling = await addEndpoint(pool, { accountId, url: `${URL}/all` }, keyring)
     const asked = await testEndpoint(pool, endpointId)
     const outcome = awaitTest(pool, asked)
     await routeEvents(pool)

@@ -6,6 +6,7 @@ import { addEndpoint, disableEndpoint, removeEndpoint } from '../../src/webhooks
 import { type ReplayProgress, replayAll, replayEvent, replayFailed } from '../../src/webhooks/replay.ts'
 import { recordAttempts } from '../../src/webhooks/results.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { keyring } from '../support/keyring.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { sentence } from './support.ts'
@@ -19,7 +20,7 @@ let urls = 0
 async function newEndpoint(accountId?: number, kinds?: Parameters<typeof addEndpoint>[1]['kinds']) {
   urls += 1
   const account = accountId ?? (await createCaller(pool)).accountId
-  return await addEndpoint(pool, { accountId: account, url: `https://hooks.example.com/${urls}`, kinds })
+  return await addEndpoint(pool, { accountId: account, url: `https://hooks.example.com/${urls}`, kinds }, keyring)
 }
 type Ids = { endpointId: number; accountId: number }
 

@@ -13,6 +13,7 @@ import { createLogger } from '../../src/http/log.ts'
 import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
+import { keyring } from '../support/keyring.ts'
 
 // What tests of webhooks share: an endpoint of a caller's that answers whatever a test wants, events, and workers.
 
@@ -54,7 +55,7 @@ export async function newAccount(pool: Pool): Promise<number> {
 
 /** An endpoint of an account of its own, at the sink. */
 export async function endpointAt(pool: Pool, sink: Sink, kinds?: EventKind[]) {
-  return await addEndpoint(pool, { accountId: await newAccount(pool), url: sink.url, kinds })
+  return await addEndpoint(pool, { accountId: await newAccount(pool), url: sink.url, kinds }, keyring)
 }
 
 /** Events of one account, with `n` from 1 on in their data, and `subjects` messages that they are about in turn. Not routed yet. */
@@ -88,7 +89,7 @@ export async function routeAll(pool: Pool): Promise<void> {
 /** A worker with a pool of its own, as in another process. Stopped at the end of the test at the latest. */
 export function startWorker(t: TestContext, url: string, log = createLogger('silent')) {
   const pool = createPool({ connectionString: url }, () => {})
-  const dispatcher = createDispatcher({ pool, logger: log, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
+  const dispatcher = createDispatcher({ pool, keyring, logger: log, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
   let stopped: Promise<void> | undefined
   async function end(): Promise<void> {
     await dispatcher.stop()

@@ -6,6 +6,7 @@ import { createPool } from '../../src/db/pool.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { keyring } from '../support/keyring.ts'
 import { until } from '../support/until.ts'
 import { deliveriesOf, endpointAt, newAccount, routeAll, startSink, startWorker, tellMany, tellRouted } from './support.ts'
 
@@ -144,7 +145,7 @@ describe('connections to an endpoint', () => {
   test('are kept between events, and closed once nothing has come for 30 s', async (t) => {
     const own = await createTestDatabase()
     const { address, connections } = await startWatched()
-    const { endpointId, accountId } = await addEndpoint(own.pool, { accountId: await newAccount(own.pool), url: address })
+    const { endpointId, accountId } = await addEndpoint(own.pool, { accountId: await newAccount(own.pool), url: address }, keyring)
     const clock = movingClock(t)
     const worker = startWorker(t, own.url)
     const taken = async () => {
@@ -172,7 +173,7 @@ describe('connections to an endpoint', () => {
     const own = await createTestDatabase()
     const mayAnswer = Promise.withResolvers<void>()
     const [{ address, connections, arrived }, good] = [await startWatched(() => mayAnswer.promise), await startSink()]
-    const { endpointId, accountId } = await addEndpoint(own.pool, { accountId: await newAccount(own.pool), url: address })
+    const { endpointId, accountId } = await addEndpoint(own.pool, { accountId: await newAccount(own.pool), url: address }, keyring)
     const { accountId: another } = await endpointAt(own.pool, good)
     const clock = movingClock(t)
     await tellRouted(own.pool, accountId, 1)

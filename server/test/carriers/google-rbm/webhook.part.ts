@@ -5,6 +5,7 @@ import { writePostback } from '../../../src/carriers/google-rbm/postback.ts'
 import { installationSecret } from '../../../src/db/secrets.ts'
 import { cpuMsOf } from '../../support/cpu.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { keyring } from '../../support/keyring.ts'
 import { startNetwork } from '../../support/network.ts'
 import { cuttableDatabase } from '../../support/proxy.ts'
 import { parseAnswer, rawConnection } from '../../support/raw.ts'
@@ -15,7 +16,7 @@ const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const { settings } = await startNetwork()
 const findCarriers = async () => ({ rcs: [settings], sms: undefined })
 const service = await startTestService({ HERALD_DATABASE_URL, HERALD_LOG_LEVEL: 'trace' }, { findCarriers })
-const postbackKey = await installationSecret(pool, 'postback')
+const postbackKey = await installationSecret(pool, 'postback', keyring)
 const PHONE = '+48500100200'
 
 type Sent = {

@@ -8,6 +8,7 @@ import { installationSecret } from '../../../src/db/secrets.ts'
 import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { takeUpReplies } from '../../../src/delivery/replies.ts'
 import { deleteTemplate } from '../../../src/templates/templates.ts'
+import { keyring } from '../../support/keyring.ts'
 import { startNetwork } from '../../support/network.ts'
 import { call, startTestService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
@@ -110,7 +111,7 @@ describe('a tap changes nothing, and is told in the log without its number and t
     { HERALD_DATABASE_URL: url },
     { roles: ['api'], findCarriers: async () => ({ rcs, sms: undefined }) },
   )
-  const key = await installationSecret(pool, 'postback')
+  const key = await installationSecret(pool, 'postback', keyring)
   const sender = await createSender(pool)
   const messageId = await sentMessage(sender, { content: triggering(await template(sender), 'go') })
   const real = writePostback(key, { messageId, buttonId: 'go' })

@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Encrypted, Keyring } from '../encryption/keyring.ts'
+import { type Pool, transaction } from './pool.ts'
+import { countByKey, ENCRYPTED_TABLES } from './secrets.ts'
+
+export type RotationProgress = { reencrypted: number; remaining: number }
+/** `unusedKeyIds`: keys of the key file that no value needs any more. */
+export type Rotation = { keyId: string; reencrypted: number; unusedKeyIds: string[] }
+
+type Options = { batchSize?: number; onProgress?: (progress: RotationProgress) => void }
+
+const BATCH_SIZE = 500
+const RETRY_MS = 20
+
+/**
+ * Encrypts everything anew that is not under the first key of the key file, while nodes run. Every batch is a transaction of its own: a rotation
+ * that is killed keeps what it has done, and the next one does the rest.
+ */
+export async function rotateKeys(
+  pool: Pool,
+  keyring: Keyring,
+  { batchSize = BATCH_SIZE, onProgress = () => {} }: Options = {},
+): Promise<Rotation> {
+  const [keyId = ''] = keyring.keyIds()
+  let reencrypted = 0
+  for (;;) {
+    const uses = await countByKey(pool)
+    const others = uses.filter((use) => use.keyId !== keyId)
+    onProgress({ reencrypted, remaining: others.reduce((sum, { values }) => sum + values, 0) })
+    if (others.length === 0) {
+      const unusedKeyIds = keyring.keyIds().filter((id) => id !== keyId && !uses.some((use) => use.keyId === id))
+      return { keyId, reencrypted, unusedKeyIds }
+    }
+    const before = reencrypted
+    for (const { keyId: oldKeyId } of others) {
+      for (const encryptedTable of ENCRYPTED_TABLES)
+        reencrypted += await reencryptBatch(pool, keyring, { ...encryptedTable, oldKeyId, batchSize })
+    }
+    // All rows that are left are locked by others, for a moment.
+    if (reencrypted === before) await sleep(RETRY_MS)
+  }
+}
+
+type Batch = { table: string; place: string; oldKeyId: string; batchSize: number }
+
+/**
+ * Rows that another transaction has locked are left for the next batch, so that nothing deadlocks; rows that this one has locked are changed or
+ * removed by others afterwards. So a rotation of a webhook secret at the same time is not lost.
+ */
+async function reencryptBatch(pool: Pool, keyring: Keyring, { table, place, oldKeyId, batchSize }: Batch): Promise<number> {
+  return await transaction(pool, async (tx) => {
+    const { rows } = await tx.query<Encrypted & { row: string; place: string }>(
+      `select ctid::text as row, ${place} as place, key_id as "keyId", value from ${table} where key_id = $1 limit $2 for update skip locked`,
+      [oldKeyId, batchSize],
+    )
+    for (const { row, place: rowPlace, ...stored } of rows) {
+      const { keyId, value } = keyring.encrypt(rowPlace, keyring.decrypt(rowPlace, stored))
+      await tx.query(`update ${table} set key_id = $2, value = $3 where ctid = $1::tid`, [row, keyId, value])
+    }
+    return rows.length
+  })
+}

@@ -1,0 +1,88 @@
+import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto'
+import { OperatorError } from '../errors.ts'
+import { ensureKeyFile, type Key, type KeyFileSettings, readKeys } from './key-file.ts'
+
+/** `value` is a byte for the version, the nonce, the tag and the ciphertext. */
+export type Encrypted = { keyId: string; value: Buffer }
+
+export type Keyring = {
+  keyFile: string
+  /** In the order of the file. */
+  keyIds: () => string[]
+  /** `place` is the row that the value belongs to, such as `secrets:links`. A value that was moved to another row can't be decrypted. */
+  encrypt: (place: string, plain: Buffer) => Encrypted
+  decrypt: (place: string, encrypted: Encrypted) => Buffer
+}
+
+const VERSION = 1
+const CIPHER = 'aes-256-gcm'
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
+
+/** The keys of the key file, which is made where it is missing and not configured. The database is not asked; `openKeyring` does that. */
+export function loadKeyring(settings: KeyFileSettings): Keyring {
+  const keyFile = ensureKeyFile(settings)
+  let keys = readKeys(keyFile)
+  if (keys.length === 0) throw new OperatorError(`The key file ${keyFile} does not exist.`)
+
+  // A process that runs learns of new keys this way. A file that is just being replaced leaves it with those it has.
+  function readAgain(): void {
+    try {
+      const found = readKeys(keyFile)
+      if (found.length > 0) keys = found
+    } catch (error) {
+      if (!(error instanceof OperatorError)) throw error
+    }
+  }
+
+  function findKey(keyId: string): KeyObject {
+    const find = () => keys.find(({ id }) => id === keyId)?.key
+    if (find() === undefined) readAgain()
+    const key = find()
+    if (key === undefined) throw new OperatorError(missingKeys([keyId], keyFile))
+    return key
+  }
+
+  return {
+    keyFile,
+    keyIds: () => keys.map(({ id }) => id),
+    // Encrypting is rare, 30 µs to read the file are not felt, and a key that was replaced is not used again.
+    encrypt: (place, plain) => {
+      readAgain()
+      const { id, key } = keys[0] as Key
+      return { keyId: id, value: seal(key, place, plain) }
+    },
+    decrypt: (place, { keyId, value }) => {
+      const key = findKey(keyId)
+      try {
+        return open(key, place, value)
+      } catch {
+        throw new OperatorError(
+          `The secret ${place} can't be decrypted: the key ${keyId} in ${keyFile} is not the one that encrypted it, or its row was changed.`,
+        )
+      }
+    },
+  }
+}
+
+export function missingKeys(keyIds: string[], keyFile: string): string {
+  const [keys, are] = keyIds.length === 1 ? ['key', 'is'] : ['keys', 'are']
+  return `The database has secrets that are encrypted with the ${keys} ${keyIds.join(', ')}, which ${are} not in ${keyFile}. All nodes and commands need the same key file: copy it from a node that works, or from the backup, and set HERALD_ENCRYPTION_KEY_FILE to its path.`
+}
+
+function seal(key: KeyObject, place: string, plain: Buffer): Buffer {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(`${VERSION}:${place}`))
+  const text = Buffer.concat([cipher.update(plain), cipher.final()])
+  return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), text])
+}
+
+function open(key: KeyObject, place: string, value: Buffer): Buffer {
+  if (value[0] !== VERSION || value.length < HEAD_BYTES) throw new Error('not a value of this version')
+  const nonce = value.subarray(1, 1 + NONCE_BYTES)
+  const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES })
+    .setAAD(Buffer.from(`${VERSION}:${place}`))
+    .setAuthTag(value.subarray(1 + NONCE_BYTES, HEAD_BYTES))
+  return Buffer.concat([decipher.update(value.subarray(HEAD_BYTES)), decipher.final()])
+}
