@@ -21,9 +21,10 @@ export async function rotateKeys(
   keyring: Keyring,
   { batchSize = BATCH_SIZE, onProgress = () => {} }: Options = {},
 ): Promise<Rotation> {
-  const [keyId = ''] = keyring.keyIds()
   let reencrypted = 0
   for (;;) {
+    // The key file may have changed since the last batch.
+    const [keyId = ''] = keyring.keyIds()
     const uses = await countByKey(pool)
     const others = uses.filter((use) => use.keyId !== keyId)
     onProgress({ reencrypted, remaining: others.reduce((sum, { values }) => sum + values, 0) })

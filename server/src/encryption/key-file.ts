@@ -39,7 +39,7 @@ export function parseKeys(text: string): Key[] {
 
 /** A new key as a line of a key file. Its id has the month, for people, and is never that of a key made elsewhere. */
 export function newKeyLine(): string {
-  const id = `${new Date().toISOString().slice(0, 7)}-${randomBytes(4).toString('hex')}`
+  const id = `${new Date().toISOString().slice(0, 7)}-${randomBytes(3).toString('hex')}`
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`
 }
 

@@ -13,6 +13,7 @@ const FIELDS = [
   'carrier',
   'agentId',
   'endpointId',
+  'file',
   'kind',
   'pauseMs',
   'reason',

@@ -75,7 +75,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     const demo = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8'))
     const header = readFileSync(join(dataDir, 'demo.header'), 'utf8')
     assert.equal(header, `Authorization: ${demo.authorization}\n`)
-    for (const file of ['demo.json', 'demo.header']) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600)
+    for (const file of ['demo.json', 'demo.header', 'encryption.key']) assert.equal(statSync(join(dataDir, file)).mode & 0o777, 0o600)
 
     const first = await untilReady(started)
     const { body } = await call(`${first.url}/v1/agents`, { authorization: demo.authorization })

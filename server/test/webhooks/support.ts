@@ -87,9 +87,15 @@ export async function routeAll(pool: Pool): Promise<void> {
 }
 
 /** A worker with a pool of its own, as in another process. Stopped at the end of the test at the latest. */
-export function startWorker(t: TestContext, url: string, log = createLogger('silent')) {
+export function startWorker(t: TestContext, url: string, log = createLogger('silent'), keys = keyring) {
   const pool = createPool({ connectionString: url }, () => {})
-  const dispatcher = createDispatcher({ pool, keyring, logger: log, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
+  const dispatcher = createDispatcher({
+    pool,
+    keyring: keys,
+    logger: log,
+    metrics: createWebhookMetrics(new Registry()),
+    allowPrivate: true,
+  })
   let stopped: Promise<void> | undefined
   async function end(): Promise<void> {
     await dispatcher.stop()

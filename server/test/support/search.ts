@@ -1,0 +1,33 @@
+import type { Pool } from '../../src/db/pool.ts'
+
+// Searches what a service has stored or said for secrets, in every form that one may have there.
+
+export type Secret = { what: string; value: string | Buffer }
+
+/** A text as it is, and its bytes as PostgreSQL, JSON and headers write them. Without padding: it may be left out. */
+function formsOf(value: string | Buffer): string[] {
+  const bytes = Buffer.from(value as string)
+  const encoded = (['hex', 'base64', 'base64url', 'latin1'] as const).map((encoding) => bytes.toString(encoding).replace(/=+$/, ''))
+  return typeof value === 'string' ? [value, ...encoded] : encoded
+}
+
+/** Which secrets a text has. */
+export function findSecrets(secrets: readonly Secret[], text: string): string[] {
+  return secrets.filter(({ value }) => formsOf(value).some((form) => text.includes(form))).map(({ what }) => what)
+}
+
+/** Every row of every table, partitions included, and what ANALYZE has kept of them. By name. */
+export async function dumpTables(pool: Pool): Promise<Map<string, string>> {
+  await pool.query('analyze')
+  const { rows: tables } = await pool.query<{ name: string }>(
+    `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema')`,
+  )
+  const names = [...tables.map(({ name }) => name), `(select * from pg_stats where schemaname not in ('pg_catalog', 'information_schema'))`]
+  const dump = new Map<string, string>()
+  for (const name of names) {
+    const { rows } = await pool.query<{ row: string }>(`select t::text as row from ${name} as t`)
+    dump.set(name, rows.map(({ row }) => row).join('\n'))
+  }
+  return dump
+}
