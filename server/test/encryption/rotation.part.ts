@@ -134,6 +134,27 @@ describe('a worker', () => {
   })
 })
 
+describe('an endpoint', () => {
+  test('whose secret was removed, since its key is lost, gets nothing unsigned, and goes on with the next secret', async (t) => {
+    const { url, pool } = await createTestDatabase()
+    const file = newKeyFile(keyLine('lost'))
+    const [sink, other] = [await startSink(), await startSink()]
+    const [accountId, another] = [await newAccount(pool), await newAccount(pool)]
+    const { endpointId } = await addEndpoint(pool, { accountId, url: sink.url }, file.load())
+    file.write(keyLine('new'))
+    await pool.query(`delete from webhook_secrets where key_id = 'lost'`)
+    await addEndpoint(pool, { accountId: another, url: other.url }, file.load())
+    startWorker(t, url, undefined, file.load())
+    await tellRouted(pool, accountId, 1)
+    await tellRouted(pool, another, 1)
+    await until('the other one is served', () => other.arrived.length === 1)
+    assert.equal(sink.arrived.length, 0)
+    assert.equal((await rotateSecret(pool, endpointId, file.load())).earlierSecretsEndAt, null)
+    await until('it is served', () => sink.arrived.length === 1)
+    assert.match(`${sink.arrived[0]?.headers['webhook-signature']}`, /^v1,\S+$/)
+  })
+})
+
 describe('herald encryption', () => {
   test('create-key, status and rotate: from one key to the next', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
