@@ -3,6 +3,8 @@ import { dirname } from 'node:path'
 
 /** Makes a new or renamed entry of a directory outlast a power cut; the file's own sync does not. */
 export function syncDirectory(dir: string): void {
+  // Windows can't sync a directory.
+  if (process.platform === 'win32') return
   const fd = openSync(dir, 'r')
   fsyncSync(fd)
   closeSync(fd)

@@ -77,13 +77,21 @@ export function ensureKeyFile(settings: KeyFileSettings): string {
   const path = keyFilePath(settings)
   if (settings.encryptionKeyFile !== undefined || existsSync(path)) return path
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    makeDirectory(dirname(path))
     makeKeyFile(path)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new OperatorError(`The encryption key can't be kept in ${path}: ${code}. Set HERALD_ENCRYPTION_KEY_FILE to a key file.`)
   }
   return path
+}
+
+/** With its parents, each of which outlasts a power cut: a database whose key is gone is of no use. */
+function makeDirectory(dir: string): void {
+  if (existsSync(dir)) return
+  makeDirectory(dirname(dir))
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  syncDirectory(dirname(dir))
 }
 
 /** Links a file that is whole and on the disk: a link fails where the name is taken, and is there in one step. */
