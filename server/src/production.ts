@@ -2,6 +2,7 @@ import pg from 'pg'
 import { carrierFiles } from './carriers/settings.ts'
 import type { Config } from './config.ts'
 import type { Executor } from './db/pool.ts'
+import { keyFilePath } from './encryption/key-file.ts'
 import { OperatorError } from './errors.ts'
 import { isReadableByOthers } from './files.ts'
 import { isLoopback } from './loopback.ts'
@@ -15,6 +16,8 @@ export type Facts = {
   acceptsAnyCertificate: boolean
   /** Files of HERALD_CARRIERS that other users of the machine can read. */
   exposedCarrierFiles: string[]
+  /** Whether other users can read the encryption keys. */
+  isKeyFileExposed: boolean
 }
 
 type Rule = (config: Config, facts: Facts) => string | undefined | false
@@ -41,6 +44,8 @@ const RULES: Rule[] = [
   (_config, { exposedCarrierFiles }) =>
     exposedCarrierFiles.length > 0 &&
     `HERALD_CARRIERS must name files that other users can't read. Run chmod 600 on ${exposedCarrierFiles.join(' and ')}.`,
+  (config, { isKeyFileExposed }) =>
+    isKeyFileExposed && `HERALD_ENCRYPTION_KEY_FILE must name a file that other users can't read. Run chmod 600 on ${keyFilePath(config)}.`,
   (_config, { acceptsAnyCertificate }) =>
     acceptsAnyCertificate && 'NODE_TLS_REJECT_UNAUTHORIZED must not be 0: Node would accept any certificate from carriers and databases.',
   (_config, { isRoot }) =>
@@ -59,6 +64,7 @@ export function checkProduction(config: Config, roles: readonly Role[]): void {
     isRoot: process.getuid?.() === 0,
     acceptsAnyCertificate: process.env.NODE_TLS_REJECT_UNAUTHORIZED === '0',
     exposedCarrierFiles: config.carriersFile === undefined ? [] : carrierFiles(config.carriersFile).filter(isReadableByOthers),
+    isKeyFileExposed: isReadableByOthers(keyFilePath(config)),
   })
   if (problems.length > 0) throw new OperatorError('HERALD_ENV=production refuses to start:', ...problems)
 }

@@ -20,7 +20,7 @@ const HERALD_CARRIERS = join(dir, 'carriers.json')
 writeFileSync(HERALD_CARRIERS, '{}', { mode: 0o600 })
 
 const SOUND = { HERALD_CARRIERS, HERALD_DATABASE_URL: 'postgres://herald@db.example.com/herald?sslmode=verify-full' }
-const FACTS: Facts = { roles: ROLES, isRoot: false, acceptsAnyCertificate: false, exposedCarrierFiles: [] }
+const FACTS: Facts = { roles: ROLES, isRoot: false, acceptsAnyCertificate: false, exposedCarrierFiles: [], isKeyFileExposed: false }
 
 /** The variables that the problems begin with. */
 function refused(env: Record<string, string | undefined>, facts: Partial<Facts> = {}): string[] {
@@ -44,6 +44,7 @@ describe('production', () => {
     ['accepts plain HTTP on localhost', { HERALD_HOST: 'localhost' }, {}, []],
     ['refuses webhooks to private addresses', { HERALD_WEBHOOK_ALLOW_PRIVATE: 'true' }, {}, ['HERALD_WEBHOOK_ALLOW_PRIVATE']],
     ['refuses exposed carrier files', {}, { exposedCarrierFiles: ['/x/carriers.json'] }, ['HERALD_CARRIERS']],
+    ['refuses an exposed key file', {}, { isKeyFileExposed: true }, ['HERALD_ENCRYPTION_KEY_FILE']],
     ['refuses to accept any certificate', {}, { acceptsAnyCertificate: true }, ['NODE_TLS_REJECT_UNAUTHORIZED']],
     ['refuses root', {}, { isRoot: true }, ['Herald']],
     [
