@@ -20,6 +20,7 @@ describe('the settings', () => {
       trustProxy: [],
       metrics: { host: '127.0.0.1', port: undefined },
       publicUrl: undefined,
+      carrierWebhookPort: undefined,
       carriersFile: undefined,
       simulatorDelayMs: 500,
       webhookAllowPrivate: false,
