@@ -111,10 +111,13 @@ async function insert(db: Executor, table: string, rows: object[]): Promise<void
   await db.query(`insert into ${table} select * from json_populate_recordset(null::${table}, $1)`, [JSON.stringify(rows)])
 }
 
-const months = new Set<string>()
+// By database: parts that have one each share a process.
+const monthsOf = new WeakMap<Pool, Set<string>>()
 
 /** A database that is new has this month's partitions and later ones. */
 async function ensureMonths(pool: Pool, wanted: string[]): Promise<void> {
+  const months = monthsOf.get(pool) ?? new Set()
+  monthsOf.set(pool, months)
   const missing = [...new Set(wanted)].filter((month) => !months.has(month))
   if (missing.length === 0) return
   for (const month of missing) {

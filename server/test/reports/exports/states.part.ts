@@ -13,7 +13,7 @@ import { boundsOf, chooseReading, copyMessages, copyRecipients, type Reading } f
 import { type Made, type Making, startCounting } from '../counting.ts'
 import { fetchExport, readCopy } from './clients.ts'
 import { newCaller, pool, url } from './service.ts'
-import { readCsv, readZip } from './support.ts'
+import { defused, readCsv, readZip } from './support.ts'
 
 // Messages that came to every state in the way they do, as the exports have them.
 
@@ -204,16 +204,31 @@ async function assertOpens(archive: Buffer, say: (sentence: string) => void): Pr
   }
 }
 
-/** A text that a spreadsheet would run, made harmless. By another pattern than the service's. */
-function harmless(value: string): string {
-  const first = /^[\p{Cc}\p{Z}]*(.)/u.exec(value)?.[1] ?? ''
-  return /^[\t\r\n]/.test(value) || '=+-@＝＋－＠'.includes(first || ' ') ? `'${value}` : value
-}
-
-test('any text comes out as it went in, or made harmless', async (t) => {
+test('any text comes out as it went in, but for the apostrophes before signs', async (t) => {
   const seed = randomInt(2 ** 31)
   t.diagnostic(`seed ${seed}`)
-  const unit = fc.constantFrom('"', ',', '\n', '\r', ' ', '=', '+', '-', '@', "'", '\t', '＝', '－', '\u3000', 'a', '1', 'ż', '日', '👋')
+  const unit = fc.constantFrom(
+    '"',
+    ',',
+    ';',
+    '\n',
+    '\r',
+    ' ',
+    '=',
+    '+',
+    '-',
+    '@',
+    "'",
+    '\t',
+    '＝',
+    '－',
+    '\u3000',
+    'a',
+    '1',
+    'ż',
+    '日',
+    '👋',
+  )
   const values = fc.sample(fc.string({ unit, maxLength: 12 }), { numRuns: 500, seed })
   const caller = await newCaller()
   await pool.query(
@@ -225,6 +240,6 @@ test('any text comes out as it went in, or made harmless', async (t) => {
   const rows = await messagesOf(caller)
   assert.deepEqual(
     rows.map(({ clientReferenceId }) => clientReferenceId),
-    values.map(harmless),
+    values.map(defused),
   )
 })
