@@ -10,7 +10,6 @@ import { fillGroup } from './campaigns/support.ts'
 import { createTestDatabase } from './support/database.ts'
 import { KEY_FILE, keyring } from './support/keyring.ts'
 import { callerAt, newKey, smsFallback } from './support/messages.ts'
-import { freePort } from './support/ports.ts'
 import { heraldJson, runHerald } from './support/process.ts'
 import { dumpTables, findSecrets, type Secret } from './support/search.ts'
 import { call, startTestService } from './support/service.ts'
@@ -21,12 +20,11 @@ import { startSink } from './webhooks/support.ts'
 // One run that uses every kind of secret; then everything that it has stored, logged, printed or answered is searched for them.
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
-const metricsAddress = `127.0.0.1:${await freePort()}`
 const env = { HERALD_DATABASE_URL, HERALD_WEBHOOK_ALLOW_PRIVATE: 'true' }
 const limits = { HERALD_LIMIT_MESSAGES_PER_SECOND: '1000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000' }
 const simulator = await startSimulator()
 const service = await startTestService(
-  { ...env, ...limits, HERALD_METRICS_ADDRESS: metricsAddress, HERALD_PUBLIC_URL: 'https://go.example.com', HERALD_LOG_LEVEL: 'trace' },
+  { ...env, ...limits, HERALD_PUBLIC_URL: 'https://go.example.com', HERALD_LOG_LEVEL: 'trace' },
   { findCarriers: async () => simulator.settings },
 )
 const sink = await startSink()
@@ -43,7 +41,7 @@ function keep(what: string, value: string | Buffer): void {
 async function makeKeys(): Promise<void> {
   ids.accountId = (await createAccount(pool, 'Searched', MODULES)).accountId
   const key = await heraldJson(['key', 'create', `${ids.accountId}`], env)
-  const rotated = await heraldJson(['key', 'rotate', key.integrationKey], env)
+  const rotated = await heraldJson(['key', 'rotate', key.integrationKey, '--yes'], env)
   keep('the first secret of the integration key', key.secret)
   keep('the secret of the integration key', rotated.secret)
   keep('the secret of a request that was refused', WRONG_SECRET)
@@ -56,7 +54,7 @@ async function makeKeys(): Promise<void> {
 
 async function makeWebhooks(): Promise<void> {
   const added = await heraldJson(['webhook', 'add', `${ids.accountId}`, sink.url], env)
-  const rotated = await heraldJson(['webhook', 'rotate', `${added.endpointId}`], env)
+  const rotated = await heraldJson(['webhook', 'rotate', `${added.endpointId}`, '--yes'], env)
   ids.endpointId = added.endpointId
   for (const { secret } of [added, rotated]) {
     keep('a webhook secret', secret)
@@ -173,7 +171,7 @@ describe('no secret of a run is in plain text', () => {
   })
 
   test('in the metrics', async () => {
-    const { status, body } = await call(`http://${metricsAddress}/metrics`)
+    const { status, body } = await call(service.metricsUrl)
     assert.deepEqual([status, findSecrets(secrets, body)], [200, []])
   })
 

@@ -95,6 +95,6 @@ describe('a key file', () => {
       chmodSync(path, mode)
       return isReadableByOthers(path)
     })
-    assert.deepEqual(readable, [false, true, true, false, false])
+    assert.deepEqual(readable, [false, false, true, false, false])
   })
 })

@@ -209,7 +209,7 @@ describe('herald encryption', () => {
   test('a service whose key file others may read warns of it', async () => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
     const file = newKeyFile(keyLine('a'))
-    chmodSync(file.path, 0o640)
+    chmodSync(file.path, 0o644)
     const service = await startTestService({ HERALD_DATABASE_URL, HERALD_ENCRYPTION_KEY_FILE: file.path }, { roles: ['api'] })
     const warning = `"file":${JSON.stringify(file.path)},"msg":"a file with secrets is readable by other users: chmod 600"`
     assert.ok(service.log().includes(warning), service.log())
