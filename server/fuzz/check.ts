@@ -34,6 +34,7 @@ export function createCheck(document: ApiDocument, secrets: string[]): Check {
     if (status === undefined) return request.isRaw ? [] : ['the connection ended without a response']
     return [
       ...statusProblems(request, status),
+      ...accessProblems(request, status),
       ...headProblems(response),
       ...leaks(response, secrets),
       ...(request.method === 'HEAD' ? [] : bodyProblems(request, response, mismatch)),
@@ -53,6 +54,19 @@ function bodyProblems({ operation, isIntact }: FuzzRequest, response: Response, 
 function statusProblems({ operation, isIntact }: FuzzRequest, status: number): string[] {
   if (status >= 500) return [`status ${status}`]
   return isIntact && !operation.responses.has(status) ? [`status ${status} is not documented for ${operation.id}`] : []
+}
+
+const WITHOUT_ACCOUNT = new Set(['none', 'wrong', 'broken'])
+
+/** Without credentials nothing of the API is readable, not even which routes it has; with them, nothing of another account. */
+function accessProblems({ operation, credentials, owner, isIntact, isRaw }: FuzzRequest, status: number): string[] {
+  if (!operation.path.startsWith('/v1/') || operation.id === 'readDocument') return []
+  const isSuccess = status < 300
+  if (WITHOUT_ACCOUNT.has(credentials)) {
+    return isSuccess || (status === 405 && !isRaw) ? [`status ${status} without right credentials`] : []
+  }
+  const isForeign = isIntact && owner !== undefined && owner !== credentials
+  return isForeign && isSuccess ? [`status ${status} for what belongs to another account`] : []
 }
 
 function headProblems({ headers }: Response): string[] {

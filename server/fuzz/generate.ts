@@ -1,7 +1,7 @@
 import { oneOf, type Random, streamOf } from '../proofs/random.ts'
 import type { ApiDocument, Operation } from './document.ts'
 import { mutate, ODD_TEXTS } from './mutations.ts'
-import { bodyFor, eventFor, type Parts, validParts, withBody, withEvent } from './parts.ts'
+import { bodyFor, eventFor, type Owner, type Parts, validParts, withBody, withEvent } from './parts.ts'
 import { broken, bytesOf } from './raw.ts'
 import { oddPath, oddQuery, structural } from './structures.ts'
 import { type Context, isChance, wholeBetween } from './values.ts'
@@ -25,6 +25,7 @@ export type FuzzRequest = {
   bytes: Buffer
   method: string
   isIntact: boolean
+  owner: Owner | undefined
   /** Where it comes from: wrong credentials are limited by address, so each such request has one of its own. */
   address: string | undefined
   /** Needs a connection of its own, and may be answered by its end. */
@@ -56,6 +57,7 @@ export function createGenerator(seed: number, document: ApiDocument, operations:
       note: [note, brokenBy].filter(Boolean).join(', '),
       bytes,
       method: parts.method,
+      owner: parts.owner,
       isIntact: parts.isIntact && kind !== 'raw' && bytes.indexOf('\r\n\r\n') < MAX_HEAD_BYTES,
       address: isShared(operation, credentials) ? undefined : addressFor(random),
       isRaw: kind === 'raw',

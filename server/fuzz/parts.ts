@@ -12,7 +12,11 @@ export type Parts = {
   body: Buffer | undefined
   /** Whether it still asks for its operation, so that only the documented statuses may come back. */
   isIntact: boolean
+  /** The account whose thing the path names. */
+  owner: Owner | undefined
 }
+
+export type Owner = 'own' | 'other'
 
 const QUERY_SHARE = 0.4
 const EXAMPLE_SHARE = 0.2
@@ -21,7 +25,9 @@ const EXAMPLE_SHARE = 0.2
 export function validParts(context: Context, operation: Operation): Parts {
   const { random } = context
   const ofKind = (kind: Parameter['in']) => operation.parameters.filter((parameter) => parameter.in === kind)
-  const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(idFor(context, operation, name)))
+  const owner: Owner = isChance(random, 0.85) ? 'own' : 'other'
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(idFor(context, operation, name, owner)))
+  const isOwned = ofKind('path').length > 0 && operation.path.startsWith('/v1/')
   const query = ofKind('query')
     .filter(({ required = false }) => required || isChance(random, QUERY_SHARE))
     .flatMap((parameter): [string, string][] => {
@@ -29,7 +35,15 @@ export function validParts(context: Context, operation: Operation): Parts {
       return value === undefined ? [] : [[parameter.name, encodeURIComponent(value)]]
     })
   const headers = ofKind('header').map(({ name, schema }): [string, string] => [name, String(valueFor(context, schema, name))])
-  const parts: Parts = { method: operation.method, path, query, headers, body: undefined, isIntact: true }
+  const parts: Parts = {
+    method: operation.method,
+    path,
+    query,
+    headers,
+    body: undefined,
+    isIntact: true,
+    owner: isOwned ? ownerOf(operation, owner) : undefined,
+  }
   if (operation.body === undefined) return parts
   return operation.id === 'carrierWebhook' ? withEvent(context, parts) : withBody(parts, bodyFor(context, operation))
 }
@@ -52,9 +66,13 @@ function queryValue(context: Context, operation: Operation, { name, schema }: Pa
   return cursors.length === 0 ? undefined : oneOf(context.random, cursors)
 }
 
-/** An id of the account, or of the other one. */
-function idFor({ random, world }: Context, { path, parameters }: Operation, name: string): string {
-  const ids = isChance(random, 0.85) ? world.own : world.other
+/** Only one account has an agent that may be changed. */
+function ownerOf({ id }: Operation, owner: Owner): Owner {
+  return id === 'changeAgent' ? 'own' : owner
+}
+
+function idFor({ random, world }: Context, { path, parameters }: Operation, name: string, owner: Owner): string {
+  const ids = world[owner]
   const choices = parameters.find((parameter) => parameter.name === name)?.schema.enum
   if (choices !== undefined) return String(oneOf(random, choices))
   if (name === 'agentId') return world.changedAgentId

@@ -138,6 +138,17 @@ test('a raw request may be answered by the end of the connection, a hang may not
   assert.equal(check(request, { ...none, isHang: true }).length, 1)
 })
 
+test('a success without right credentials, or with those of another account, is a fault', () => {
+  const check = createCheck(DOCUMENT, [])
+  const operation = { id: 'readThing', path: '/v1/things/{id}', responses: new Map([[200, undefined]]) }
+  const request = { operation, isRaw: false, isIntact: true, method: 'GET', owner: 'own' } as unknown as FuzzRequest
+  const ok = { status: 200, headers: new Map([['x-request-id', 'r']]), body: Buffer.alloc(0), json: undefined, tookMs: 1, isHang: false }
+  assert.deepEqual(check({ ...request, credentials: 'own' }, ok), [])
+  assert.deepEqual(check({ ...request, credentials: 'other' }, ok), ['status 200 for what belongs to another account'])
+  for (const credentials of ['none', 'wrong', 'broken'] as const)
+    assert.deepEqual(check({ ...request, credentials }, ok), ['status 200 without right credentials'])
+})
+
 test('memory that grows by more than the bound is not flat', () => {
   const samples = (last: number) => [
     { share: 0.1, bytes: 0 },

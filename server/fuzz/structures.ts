@@ -207,5 +207,5 @@ export function oddPath(random: Random, parts: Parts, template: string): Parts {
   if (places.length === 0) return oddQuery(random, parts)
   const odd = oneOf(random, ODD_PARAMETERS)
   segments[oneOf(random, places)] = odd
-  return { ...parts, path: segments.join('/'), isIntact: /^[\w.-]+$/.test(odd) && !/^\.+$/.test(odd) }
+  return { ...parts, path: segments.join('/'), owner: undefined, isIntact: /^[\w.-]+$/.test(odd) && !/^\.+$/.test(odd) }
 }
