@@ -86,7 +86,7 @@ export async function measureAttacks(quick: boolean, report: Report, checkouts: 
   const measured = checkouts.length === 0 ? [dirname(import.meta.dirname)] : checkouts
   for (const attack of ATTACKS) {
     for (const checkout of measured) {
-      const label = checkouts.length > 1 ? `${commitOf(checkout)}: ` : ''
+      const label = checkouts.length > 0 ? `${commitOf(checkout)}: ` : ''
       await measureAttack(attack, { checkout, label, seconds: quick ? attack.quickSeconds : attack.seconds, report })
     }
   }
