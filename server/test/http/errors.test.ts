@@ -118,7 +118,7 @@ describe('the answers to errors', () => {
     assertError(zipped, {
       status: 415,
       code: 'RCS_UNSUPPORTED_MEDIA_TYPE',
-      details: [{ path: '', reason: 'Content-Encoding must be absent: the body is taken uncompressed' }],
+      details: [{ path: '', reason: 'Content-Encoding must be absent: the body must be sent uncompressed' }],
     })
   })
 

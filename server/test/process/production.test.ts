@@ -64,8 +64,11 @@ describe('herald serve with HERALD_ENV=production', () => {
     mkdirSync(HERALD_DATA_DIR, { mode: 0o700 })
     const HERALD_CARRIERS = join(HERALD_DATA_DIR, 'carriers.json')
     writeFileSync(HERALD_CARRIERS, readFileSync(await carriersFile(0o600)), { mode: 0o600 })
-    if (isRoot) for (const path of [join(HERALD_DATA_DIR, '..'), HERALD_DATA_DIR, HERALD_CARRIERS]) chownSync(path, uid, uid)
-    const env = { HERALD_ENV: 'production', HERALD_DATABASE_URL, HERALD_DATA_DIR, HERALD_CARRIERS }
+    const HERALD_ENCRYPTION_KEY_FILE = join(HERALD_DATA_DIR, 'keys')
+    writeFileSync(HERALD_ENCRYPTION_KEY_FILE, readFileSync(process.env.HERALD_TEST_KEY_FILE as string), { mode: 0o600 })
+    const files = [join(HERALD_DATA_DIR, '..'), HERALD_DATA_DIR, HERALD_CARRIERS, HERALD_ENCRYPTION_KEY_FILE]
+    if (isRoot) for (const path of files) chownSync(path, uid, uid)
+    const env = { HERALD_ENV: 'production', HERALD_DATABASE_URL, HERALD_DATA_DIR, HERALD_CARRIERS, HERALD_ENCRYPTION_KEY_FILE }
     const herald = await startHerald(env, wrapper, ['serve'])
     assert.equal((await call(`${herald.url}/readyz`)).status, 200)
     assert.doesNotMatch(herald.output.stderr, /demo|simulated/)
