@@ -4,7 +4,7 @@ import { BEFORE_EVERY_REQUEST, listed, type Pool } from '../db/pool.ts'
 import type { Caller } from '../http/guard.ts'
 import { hashSecret } from './keys.ts'
 
-type KeyRow = { integrationKey: string; accountId: number; secretHash: Buffer; modules: string[] }
+type KeyRow = { integrationKey: string; accountId: number; accountVersion: string; secretHash: Buffer; modules: string[] }
 
 // Matches nothing that createKey makes. Whatever can't be a credential is looked up as this, so that a malformed header, an unknown
 // key and a wrong secret take the same path and the same time.
@@ -27,7 +27,7 @@ export function createAuthenticator(pool: Pool): (authorization: string | undefi
     const { integrationKey, secret } = parseAuthorization(authorization)
     const row = await lookUp(integrationKey)
     if (row === undefined || !timingSafeEqual(hashSecret(secret), row.secretHash)) return undefined
-    return { accountId: row.accountId, integrationKey, modules: row.modules }
+    return { accountId: row.accountId, accountVersion: row.accountVersion, integrationKey, modules: row.modules }
   }
 }
 
@@ -38,7 +38,7 @@ export function createAuthenticator(pool: Pool): (authorization: string | undefi
 async function lookUpKeys(pool: Pool, keys: string[]): Promise<(KeyRow | undefined)[]> {
   const { rows } = await pool.query<KeyRow>({
     name: 'authenticate',
-    text: `select asked.key as "integrationKey", coalesce(k.account_id, 0) as "accountId",
+    text: `select asked.key as "integrationKey", coalesce(k.account_id, 0) as "accountId", a.xmin::text as "accountVersion",
              coalesce(k.secret_hash, $2) as "secretHash", coalesce(a.modules, '{rcs,sms}') as modules
            from unnest(${listed('$1::text[]')}) as asked (key)
            left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null

@@ -1,3 +1,5 @@
+import { quotaExceeded, usageOf } from '../accounts/quotas.ts'
+import { countUsage, ROW_BYTES } from '../accounts/usage.ts'
 import { templateReferences } from '../content/references.ts'
 import type { Executor } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
@@ -15,10 +17,12 @@ export type CampaignSubmission = Omit<CampaignRequest, 'smsFallback' | 'smsFallb
 }
 
 type Row = {
-  outcome: 'accepted' | 'replayed' | 'conflict' | 'missing-targets' | 'missing-groups' | 'sms-text' | keyof typeof FAULTS
+  outcome: 'accepted' | 'replayed' | 'conflict' | 'missing-targets' | 'missing-groups' | 'sms-text' | 'bytes-quota' | keyof typeof FAULTS
   campaignId: string
   missingTargets: string[] | null
   missingGroups: number[] | null
+  /** Stored bytes: the quota, and what is used of it. */
+  exceeded: string[] | null
 }
 
 /** What is wrong in the light of the clock and of what the database holds. In the order in which they are answered: every 400 before the first 404. */
@@ -38,12 +42,13 @@ const FAULTS = {
 /** Returns once it is committed; or throws what the caller is to be told. */
 export async function acceptCampaign(db: Executor, submission: CampaignSubmission): Promise<{ campaignId: string; replayed: boolean }> {
   const { rows } = await db.query<Row>({ name: 'accept-campaign', text: ACCEPT, values: valuesOf(submission) })
-  const { outcome, campaignId, missingTargets, missingGroups } = rows[0] as Row
+  const { outcome, campaignId, missingTargets, missingGroups, exceeded } = rows[0] as Row
   if (outcome === 'accepted' || outcome === 'replayed') return { campaignId, replayed: outcome === 'replayed' }
   if (outcome === 'conflict') throw conflict()
   if (outcome === 'sms-text') throw new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] })
   if (outcome === 'missing-targets') throw missingTemplates(submission.message.inline, new Set(missingTargets?.map(Number)))
   if (outcome === 'missing-groups') throw noSuchGroups(submission, new Set(missingGroups))
+  if (outcome === 'bytes-quota') throw quotaExceeded('storedBytes', Number(exceeded?.[0]), Number(exceeded?.[1]))
   const { code, path, reason } = FAULTS[outcome]
   throw new ApiError(code, { details: [{ path, reason }] })
 }
@@ -87,6 +92,9 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
   ]
 }
 
+// Counted when the campaign is accepted. Its messages count as they are made: in bytes, but not towards the messages of a day.
+const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(octet_length($13::json::text), 0)`
+
 /**
  * One statement, as with a message: the key answers for itself before anything that can have changed since, and of equal keys at once the
  * later waits for the earlier to commit and then gets its row. The content is that of this moment: a template's is never changed, only
@@ -113,8 +121,9 @@ const ACCEPT = `
         when missing_target.ids is not null then 'missing-targets'
         when missing_group.numbers is not null then 'missing-groups'
         when used.message_id is not null then 'conflict'
-      end as outcome
-    from request r
+        when own.usage[4] + ${BYTES} > own.usage[3] then 'bytes-quota'
+      end as outcome, own.usage[3:4] as exceeded
+    from request r cross join lateral (${usageOf('$1')}) as own
     left join idempotency_keys used on used.account_id = $1 and used.endpoint = 'campaigns' and used.key = $2
     left join agent_assignments a on a.account_id = $1 and a.agent_id = $4 and a.active
     left join templates t on t.account_id = $1 and t.id = $8
@@ -135,18 +144,19 @@ const ACCEPT = `
   ), mine as materialized (
     select j.* from judged j join keyed k on k.message_id = j.new_id
   ), content as (
-    insert into contents (account_id, basic, message) select $1, $7, $9::json from mine where content_id is null
+    insert into contents (account_id, basic, message) select $1, $7, $9::text::json from mine where content_id is null
     returning id
   ), made as (
     insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, scheduled_at, expires_at)
     select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at from mine
     returning id
+  ), used as (${countUsage({ account: '$1::int', from: 'mine', contentBytes: `sum(${BYTES})` })}
   )
-  select outcome, used_id as "campaignId", missing_targets as "missingTargets", missing_groups as "missingGroups",
+  select outcome, used_id as "campaignId", missing_targets as "missingTargets", missing_groups as "missingGroups", exceeded,
     case outcome when 'replayed' then ${HELD_BY_STANDBY} end as held
   from judged where outcome is not null
   union all
-  select 'accepted', id, null, null, null from made
+  select 'accepted', id, null, null, null, null from made
   union all
-  select case when k.request_hash = $3 then 'replayed' else 'conflict' end, k.message_id, null, null, null
+  select case when k.request_hash = $3 then 'replayed' else 'conflict' end, k.message_id, null, null, null, null
   from keyed k join judged j on k.message_id <> j.new_id`

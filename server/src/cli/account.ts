@@ -12,6 +12,7 @@ import {
 } from '../accounts/accounts.ts'
 import { countLiveKeys } from '../accounts/keys.ts'
 import type { Pool } from '../db/pool.ts'
+import { quotaCommand } from './account-quota.ts'
 import { accountIdArgument, listArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
 import { counted, table } from './terminal.ts'
@@ -76,8 +77,9 @@ const quarantine = reportingCommand('quarantine', 'set how long who had an SMS g
   })
 
 export const accountCommand = new Command('account')
-  .description('accounts, their modules and their quarantine')
+  .description('accounts, their modules, their quarantine and their quotas')
   .addCommand(create)
   .addCommand(list)
   .addCommand(change)
   .addCommand(quarantine)
+  .addCommand(quotaCommand)

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { foldUsage } from '../accounts/usage.ts'
 import { repeat } from '../background/repeat.ts'
 import type { Carriers } from '../carriers/carriers.ts'
 import type { Executor, Pool } from '../db/pool.ts'
@@ -55,8 +56,8 @@ export function startDelivery({ pool, carriers, logger, metrics, links }: Delive
   }
 
   async function fold(): Promise<number> {
-    const { mayBeMore } = await foldReports(pool)
-    return mayBeMore ? 0 : FOLD_EVERY_MS
+    const folded = [await foldReports(pool), await foldUsage(pool)]
+    return folded.some(({ mayBeMore }) => mayBeMore) ? 0 : FOLD_EVERY_MS
   }
 
   async function refresh(): Promise<number> {
@@ -77,7 +78,7 @@ export function startDelivery({ pool, carriers, logger, metrics, links }: Delive
     repeat('expire messages', logger, expire),
     repeat('give up messages of inactive agents', logger, giveUpInactive),
     ...startCampaignLoops(pool, logger, () => wake('')),
-    repeat('fold reports', logger, fold),
+    repeat('fold reports and usage', logger, fold),
     repeat('refresh statistics', logger, refresh),
     repeat('housekeeping', logger, house),
   ]

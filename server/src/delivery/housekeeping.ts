@@ -1,3 +1,4 @@
+import { freeDroppedMonths } from '../accounts/usage.ts'
 import { ensurePartitions } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 
@@ -13,6 +14,7 @@ const CALLERS_EVENTS_KEPT_DAYS = 30
 /** Removes what nobody can ask for any more, and makes the partitions of the months to come. */
 export async function keepHouse(pool: Pool): Promise<void> {
   await ensurePartitions(pool)
+  await freeDroppedMonths(pool)
   await sweep(pool, forget('idempotency_keys', 'created_at', `${KEYS_KEPT_DAYS} days`))
   // Receipts of messages that were never here, and what has been taken up: carriers repeat theirs for seven days.
   await sweep(pool, forget('carrier_events', 'received_at', `${CARRIER_EVENTS_KEPT_DAYS} days`))

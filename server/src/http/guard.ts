@@ -4,7 +4,13 @@ import { ApiError } from '../errors.ts'
 import { applyVerdict, countedAddress, type Limiter, type Policy } from './limits.ts'
 
 /** Who sends the request, as far as HTTP is concerned: features know more about an account. */
-export type Caller = { accountId: number; integrationKey: string; modules: string[] }
+export type Caller = {
+  accountId: number
+  /** Another one after every change of the account. */
+  accountVersion: string
+  integrationKey: string
+  modules: string[]
+}
 
 export type Guard = {
   authenticate: (authorization: string | undefined) => Promise<Caller | undefined>

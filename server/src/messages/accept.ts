@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { countUsage, foldUsage, messageBytes } from '../accounts/usage.ts'
 import { templateReferences } from '../content/references.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { ensurePartitions } from '../db/partitions.ts'
@@ -6,14 +7,27 @@ import { type Executor, lists, type Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { countReached } from '../reports/counters.ts'
-import { parseTimestamp } from '../time.ts'
 import type { MessageRequest } from './schemas.ts'
 import { type Fallback, writeFallbacks } from './sms-fallback.ts'
 import { PRIORITIES, QUEUE_CHANNEL } from './states.ts'
+import { valuesOf } from './submitted-values.ts'
+import {
+  beyondQuota,
+  createRoom,
+  type Exceeded,
+  IS_NOT_REFUSED,
+  lookAtUsage,
+  mostAsked,
+  REFUSED,
+  TELL_LOOKED,
+  TELL_REFUSED,
+} from './within-quota.ts'
 
 /** A request that is right in itself. Whether what it names is there, and whether it was accepted before, is for the database to say. */
 export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'smsFallbackAfterExpiry'> & {
   accountId: number
+  /** Changes with the account's quotas. */
+  accountVersion?: string
   /** As `+` and digits; each gets a message of its own. */
   recipients: string[]
   test: boolean
@@ -27,15 +41,19 @@ export type Accepted = { messageIds: string[]; replayed: boolean }
 /** For each request one, or one for each of its recipients, in their order. */
 type Row = {
   n: number
-  outcome: 'accepted' | 'replayed' | 'conflict' | 'missing-targets' | 'sms-text' | keyof typeof FAULTS
+  outcome: 'accepted' | 'replayed' | 'conflict' | 'missing-targets' | 'sms-text' | 'tight' | 'looked' | Exceeded | keyof typeof FAULTS
   /** Of what was accepted, now or before. */
   messageId: string
   /** Templates that buttons send and the account does not have. */
   missingTargets: string[] | null
+  /** The quota that is exceeded, what is used of it, and the seconds to midnight; or an account that was looked at, and its usage. */
+  exceeded: string[] | null
 }
-type Verdict = Row & { messageIds: string[] }
+type Verdict = Omit<Row, 'outcome'> & { outcome: Exclude<Row['outcome'], 'tight' | 'looked'>; messageIds: string[] }
 
 const MOST_AT_ONCE = 200
+// The processes that deliver fold what accounts have used every second. Where none runs, accepting would read more changes each time.
+const FOLD_AFTER_BATCHES = 500
 // Past that, a caller is told to try again, with the same key: whether it was accepted after all, the key will tell.
 const PATIENTLY = { query_timeout: 3_000 }
 export const DEFAULT_LIFE_HOURS = 48
@@ -62,13 +80,25 @@ const FAULTS = {
  * the same time share a statement and a commit.
  */
 export function createAcceptor(pool: Pool): (submission: Submission) => Promise<Accepted> {
-  const submit = createBatcher((batch: Submission[]) => acceptAll(pool, batch), { maxItems: MOST_AT_ONCE })
+  const acceptAll = createAccepting(pool)
+  let batches = 0
+  const submit = createBatcher(
+    async (batch: Submission[]) => {
+      batches += 1
+      if (batches % FOLD_AFTER_BATCHES === 0) void foldUsage(pool).catch(() => {})
+      return await acceptAll(batch)
+    },
+    { maxItems: MOST_AT_ONCE },
+  )
   return async (submission) => {
-    const { outcome, messageIds, missingTargets } = await submit(submission)
+    const verdict = await submit(submission)
+    if ('failure' in verdict) throw verdict.failure
+    const { outcome, messageIds, missingTargets, exceeded } = verdict
     if (outcome === 'accepted' || outcome === 'replayed') return { messageIds, replayed: outcome === 'replayed' }
     if (outcome === 'conflict') throw conflict()
     if (outcome === 'sms-text') throw new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] })
     if (outcome === 'missing-targets') throw missingTemplates(submission.message.inline, new Set(missingTargets?.map(Number)))
+    if (outcome === 'messages-quota' || outcome === 'bytes-quota') throw beyondQuota(outcome, exceeded)
     const { code, path, reason } = FAULTS[outcome]
     throw new ApiError(code, { details: [{ path, reason }] })
   }
@@ -99,11 +129,11 @@ export function missingTemplates(inline: unknown, missing: Set<number>): ApiErro
 }
 
 /** Where the database's clock has gone beyond the partitions that there are, they are made. */
-async function acceptAll(pool: Pool, batch: Submission[]): Promise<Verdict[]> {
-  return await acceptBatch(pool, batch).catch(async (error: unknown) => {
+async function withPartitions<T>(pool: Pool, accept: () => Promise<T>): Promise<T> {
+  return await accept().catch(async (error: unknown) => {
     if (!isMissingPartition(error)) throw error
     await ensurePartitions(pool)
-    return await acceptBatch(pool, batch)
+    return await accept()
   })
 }
 
@@ -113,44 +143,49 @@ export function isMissingPartition(error: unknown): boolean {
 }
 
 /**
- * One statement, whatever the number of requests and their content.
+ * One statement, whatever the number of requests and their content; a second one for requests of accounts that may be near a quota.
  *
  * A key that is known with the same request answers for itself, before anything that can have changed since. Of equal keys in one batch
  * the first counts. Of equal keys on two nodes the later insert waits for the earlier one to commit, and then gets its row instead of
  * making one: whose message it is shows by the id. Keys are inserted in their order, so that no two nodes wait for each other.
+ *
+ * Quotas are checked last, and a request that exceeds one does not use its key up. A node runs one batch after the other, so each sees all
+ * that the node accepted before: on one node quotas are exact. A node does not see what other nodes accept at the same moment, so each
+ * further node can exceed a quota by one batch (200 requests).
  */
-async function acceptBatch(pool: Pool, batch: Submission[]): Promise<Verdict[]> {
-  const { rows } = await pool.query<Row>({ name: 'accept-messages', text: ACCEPT, values: valuesOf(batch), ...PATIENTLY })
+function createAccepting(pool: Pool): (batch: Submission[]) => Promise<(Verdict | { failure: unknown })[]> {
+  const room = createRoom()
+  const ask = (batch: Submission[], statement: Statement) => withPartitions(pool, () => askFor(pool, batch, statement))
+  // A batcher of its own: where this statement fails, what the first one has committed must not be run again.
+  const checkOne = createBatcher(
+    async (tight: Submission[]) => (await ask(tight, { ...ACCEPT_WITHIN_QUOTA, values: valuesOf(tight).values })).verdicts as Verdict[],
+    { maxItems: MOST_AT_ONCE },
+  )
+  const check = (submission: Submission) => checkOne(submission).catch((failure: unknown) => ({ failure }))
+  return async (batch) => {
+    const { values, contents, fallbacks } = valuesOf(batch)
+    if (room.isPlenty(batch)) return (await ask(batch, { ...ACCEPT, values })).verdicts as Verdict[]
+    const began = performance.now()
+    const looking = { ...ACCEPT_LOOKING, values: [...values, ...mostAsked(batch, contents, fallbacks)] }
+    const { rows, verdicts } = await ask(batch, looking)
+    const looks = rows.filter(({ outcome }) => outcome === 'looked').map(({ exceeded }) => exceeded)
+    room.note(batch, began, looks)
+    return await Promise.all(
+      verdicts.map((verdict, index) => (verdict.outcome === 'tight' ? check(batch[index] as Submission) : (verdict as Verdict))),
+    )
+  }
+}
+
+type Statement = { name: string; text: string; values: unknown[] }
+
+async function askFor(pool: Pool, batch: Submission[], statement: Statement) {
+  const { rows } = await pool.query<Row>({ ...statement, ...PATIENTLY })
   const byRequest = Map.groupBy(rows, ({ n }) => n)
-  return batch.map((_, index) => {
+  const verdicts = batch.map((_, index) => {
     const [row, ...others] = byRequest.get(index + 1) as [Row, ...Row[]]
     return { ...row, messageIds: [row, ...others].map(({ messageId }) => messageId) }
   })
-}
-
-function valuesOf(batch: Submission[]): unknown[] {
-  return [
-    batch.map(({ accountId }) => accountId),
-    batch.map(({ idempotency }) => idempotency?.key ?? null),
-    batch.map(({ idempotency }) => idempotency?.hash ?? null),
-    batch.map(({ agentId }) => agentId),
-    batch.map(({ basic }) => basic ?? false),
-    batch.map(({ test }) => test),
-    batch.map(({ clientReferenceId }) => clientReferenceId ?? null),
-    batch.map(({ message }) => message.templateId ?? null),
-    batch.map(({ message }) => (message.inline === undefined ? null : JSON.stringify(message.inline))),
-    // As a time: PostgreSQL knows no offset from 16 hours on, which ISO 8601 has.
-    batch.map(({ expiresAt }) => (expiresAt === undefined ? null : parseTimestamp(expiresAt))),
-    batch.map(({ fallback }) => (fallback === undefined ? null : JSON.stringify(fallback))),
-    // Lists of lists, which the driver would take for tables.
-    batch.map(({ recipients }) => `{${recipients.join()}}`),
-    batch.map(
-      ({ message }) =>
-        `{${templateReferences(message.inline, '')
-          .map(({ templateId }) => templateId)
-          .join()}}`,
-    ),
-  ]
+  return { rows, verdicts }
 }
 
 /** The first thing that a report counts of a message. */
@@ -161,14 +196,15 @@ const LISTS = lists(...TYPES)
 
 // Every step goes through its rows once, however many requests there are: what a later one needs is carried along, looked up in a table by
 // its index, or asked of a set ("in"). Joining two steps would compare each row with each: 200 requests took 360 ms.
-const ACCEPT = `
-  with request as materialized (
+const accepting = (quotas: 'unchecked' | 'looked-at' | 'checked') => `
+  with ${quotas === 'looked-at' ? `${lookAtUsage(TYPES.length + 1)}, ` : ''}request as materialized (
     select *
     from unnest(${LISTS})
       with ordinality
       as r (account_id, key, hash, agent_id, basic, test, client_reference_id, template_id, content, expires_at, fallback, recipients, targets, n)
   ), judged as materialized (
     select r.*, t.content_id, used.message_id as used_id, missing.ids as missing_targets, uuid_v7() as new_id,
+      ${messageBytes('r.content', 'r.client_reference_id', `(r.fallback -> 'plan')::text`)} as bytes,
       case
         when used.request_hash = r.hash then 'replayed'
         when r.expires_at <= now() then 'expires-past'
@@ -181,6 +217,7 @@ const ACCEPT = `
         when r.template_id is not null and t.id is null then 'no-template'
         when missing.ids is not null then 'missing-targets'
         when used.message_id is not null then 'conflict'
+        ${quotas === 'looked-at' ? `when r.account_id in (select account_id from looked where is_tight) then 'tight'` : ''}
       end as outcome
     from request r
     left join idempotency_keys used on used.account_id = r.account_id and used.endpoint = 'messages' and used.key = r.key
@@ -195,15 +232,17 @@ const ACCEPT = `
     select *, first_value(n) over same_key as first_n, first_value(hash) over same_key as first_hash, first_value(new_id) over same_key as first_id
     from judged where outcome is null
     window same_key as (partition by account_id, key, case when key is null then n end order by n)
-  ), keyed as materialized (
+  ), ${quotas === 'checked' ? `${REFUSED}, ` : ''}keyed as materialized (
     insert into idempotency_keys as k (account_id, endpoint, key, request_hash, message_id)
-    select account_id, 'messages', key, hash, new_id from fresh where n = first_n and key is not null order by account_id, key
+    select account_id, 'messages', key, hash, new_id from fresh
+    where n = first_n and key is not null ${quotas === 'checked' ? IS_NOT_REFUSED : ''} order by account_id, key
     on conflict (account_id, endpoint, key) do update set message_id = k.message_id
     returning k.account_id, k.key, k.request_hash, k.message_id
   ), made as materialized (
     select f.*, case when key is null then uuid_v7() else new_id end as id, recipient.number as recipient, recipient.place
     from fresh f, unnest(f.recipients::text[]) with ordinality as recipient (number, place)
-    where n = first_n and (key is null or new_id in (select message_id from keyed))
+    where n = first_n ${quotas === 'checked' ? IS_NOT_REFUSED : ''} and (key is null or new_id in (select message_id from keyed))
+  ), used as (${countUsage({ account: 'account_id', from: 'made', messages: 'count(*)', messageBytes: 'sum(bytes)' })}
   ), written as (
     insert into messages (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, expires_at)
     select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content::json,
@@ -223,19 +262,26 @@ const ACCEPT = `
   ), held as materialized (
     select ${HELD_BY_STANDBY} from (select from judged where outcome = 'replayed' limit 1) as any_replayed
   )
-  select n, outcome, used_id as "messageId", missing_targets as "missingTargets", 1 as place from judged where outcome is not null
+  select n, outcome, used_id as "messageId", missing_targets as "missingTargets", null::bigint[] as exceeded, 1 as place
+  from judged where outcome is not null
   union all
-  select n, 'accepted', id, null, place from made
+  select n, 'accepted', id, null, null, place from made
   union all
+${quotas === 'checked' ? TELL_REFUSED : ''}
+  ${quotas === 'looked-at' ? TELL_LOOKED : ''}
   -- The same key again: in this batch, or at this moment on another node, whose row it then is.
-  select f.n, case when f.hash = other.hash then 'replayed' else 'conflict' end, other.id, null, 1
+  select f.n, case when f.hash = other.hash then 'replayed' else 'conflict' end, other.id, null, null, 1
   from fresh f, lateral (
     select f.first_hash as hash, f.first_id as id where f.first_id in (select message_id from keyed)
     union all
     select k.request_hash, k.message_id from keyed k
     where f.first_id not in (select message_id from keyed) and k.account_id = f.account_id and k.key = f.key
   ) as other
-  where f.key is not null and not (f.n = f.first_n and f.first_id in (select message_id from keyed))
+  where f.key is not null ${quotas === 'checked' ? 'and f.first_n not in (select n from refused)' : ''} and not (f.n = f.first_n and f.first_id in (select message_id from keyed))
   union all
-  select 0, 'woken', null, null, (select count(*) from woken) + (select count(*) from held)
+  select 0, 'woken', null, null, null, (select count(*) from woken) + (select count(*) from held)
   order by n, place`
+
+const ACCEPT = { name: 'accept-messages', text: accepting('unchecked') }
+const ACCEPT_LOOKING = { name: 'accept-looking', text: accepting('looked-at') }
+const ACCEPT_WITHIN_QUOTA = { name: 'accept-within-quota', text: accepting('checked') }

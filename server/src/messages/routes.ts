@@ -25,7 +25,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
       const { recipient, smsFallback, smsFallbackAfterExpiry, ...body } = request.body
       const { messageIds, replayed } = await accept({
         ...body,
-        accountId: callerOf(request).accountId,
+        ...senderOf(request),
         recipients: [normalised(recipient)],
         test: false,
         fallback: smsFallback && fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl()),
@@ -40,7 +40,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
   app.post('/messages/test', { schema: OPERATIONS.sendTest }, async (request, reply) => {
     const { recipients: numbers, ...body } = request.body
     const recipients = numbers.map(normalised)
-    const { messageIds } = await accept({ ...body, accountId: callerOf(request).accountId, recipients, test: true })
+    const { messageIds } = await accept({ ...body, ...senderOf(request), recipients, test: true })
     const items = recipients.map((recipient, index) => ({ recipient, messageId: messageIds[index] as string }))
     return await reply.code(202).send({ items })
   })
@@ -48,6 +48,11 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
   app.get('/messages/:messageId', { schema: OPERATIONS.read }, async (request) => {
     return await readMessage(pool, callerOf(request).accountId, request.params.messageId)
   })
+}
+
+function senderOf(request: FastifyRequest) {
+  const { accountId, accountVersion } = callerOf(request)
+  return { accountId, accountVersion }
 }
 
 /** Before the body is judged; but what was accepted while the account had the module is answered as it was then. */

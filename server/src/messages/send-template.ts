@@ -1,3 +1,4 @@
+import { countUsage, ROW_BYTES } from '../accounts/usage.ts'
 import type { Executor } from '../db/pool.ts'
 import { countReached } from '../reports/counters.ts'
 import { ACCEPTED, DEFAULT_LIFE_HOURS } from './accept.ts'
@@ -62,6 +63,7 @@ const SEND = `
     select id, account_id, agent_id, 'send', ${PRIORITIES.transactional}, now(), expires_at from written
   ), expiring as (
     insert into expiries (message_id, expires_at) select id, expires_at from written
+  ), used as (${countUsage({ account: 'account_id', from: 'written', messageBytes: `count(*) * ${ROW_BYTES}` })}
   ), ${countReached('written', ACCEPTED)}
   select written.id as "messageId", judged.why, pg_notify('${QUEUE_CHANNEL}', '')
   from judged left join written on true`

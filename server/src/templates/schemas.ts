@@ -89,7 +89,7 @@ const TemplateListQuery = listQuery(
 )
 
 const tags = [TEMPLATES_TAG.name]
-const BODY_ERRORS = ['RCS_INVALID_MESSAGE', 'RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'] as const
+const BODY_ERRORS = ['RCS_INVALID_MESSAGE', 'RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE', 'RCS_QUOTA_EXCEEDED'] as const
 const TheTemplate = refTo(Template, { description: 'The template.' })
 
 export const OPERATIONS = {

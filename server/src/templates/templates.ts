@@ -1,4 +1,6 @@
 import pg from 'pg'
+import { refuseBeyondQuota } from '../accounts/quotas.ts'
+import { countUsage } from '../accounts/usage.ts'
 import type { MessageContent } from '../content/content.ts'
 import { templateReferences } from '../content/references.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
@@ -69,19 +71,33 @@ export async function readTemplate(db: Executor, accountId: number, id: number):
   return toTemplate(rows[0])
 }
 
+const bytesOf = ({ message }: TemplateInput) => Buffer.byteLength(JSON.stringify(message))
+const COUNT_CONTENT = (content: string) =>
+  countUsage({ account: '$1::int', from: content, contentBytes: 'sum(octet_length(message::text))' })
+
 // Ids are drawn (migration 0011). With ten other templates in the same millisecond, five draws in a row collide once in 10^13 times.
 const ID_DRAWS = 5
 
-/** Inserts a template; draws another id where two templates drew the same one at once. */
+/** Makes a template that a caller asked for; draws another id where two templates drew the same one at once. */
 export async function createTemplate(pool: Pool, accountId: number, input: TemplateInput): Promise<Template> {
   for (let draw = 1; draw < ID_DRAWS; draw += 1) {
     try {
-      return await insertTemplate(pool, accountId, input)
+      return await insertWithinQuota(pool, accountId, input)
     } catch (error) {
       if (!isViolation(error, UNIQUE_VIOLATION, ['templates_pkey'])) throw error
     }
   }
-  return await insertTemplate(pool, accountId, input)
+  return await insertWithinQuota(pool, accountId, input)
+}
+
+/** Of several at once in an account each waits for the one before, and counts it. */
+async function insertWithinQuota(pool: Pool, accountId: number, input: TemplateInput): Promise<Template> {
+  return await transaction(pool, async (tx) => {
+    await tx.query(LOCK_ACCOUNT, [accountId])
+    const template = await insertTemplate(tx, accountId, input)
+    await refuseBeyondQuota(tx, accountId, { templates: 1, storedBytes: bytesOf(input) })
+    return template
+  })
 }
 
 /**
@@ -99,6 +115,7 @@ export async function insertTemplate(db: Executor, accountId: number, input: Tem
              returning *
            ), referred as (
              insert into template_references (account_id, template_id, target_id) select $1, t.id, target from t, unnest($7::bigint[]) target
+           ), used as (${COUNT_CONTENT('c')}
            )
            select ${TEMPLATE} from t, c`,
     values: valuesOf(accountId, input),
@@ -120,7 +137,7 @@ export async function replaceTemplate(pool: Pool, accountId: number, id: number,
       values: [accountId, id],
     })
     if (locked.rowCount === 0) throw new ApiError('RCS_TEMPLATE_NOT_FOUND')
-    const { rows } = await tx.query<TemplateRow>({
+    const { rows } = await tx.query<TemplateRow & { isNewContent: boolean }>({
       name: 'replace-template',
       text: `with old as (
                select c.* from templates t join contents c on c.id = t.content_id where t.id = $8
@@ -141,11 +158,14 @@ export async function replaceTemplate(pool: Pool, accountId: number, id: number,
              ), referred as (
                insert into template_references (account_id, template_id, target_id) select $1, $8, target from unnest($7::bigint[]) target
                on conflict do nothing
+             ), used as (${COUNT_CONTENT('new')}
              )
-             select ${TEMPLATE} from t, c`,
+             select ${TEMPLATE}, exists (select from new) as "isNewContent" from t, c`,
       values: [...valuesOf(accountId, input), id],
     })
-    return toTemplate(rows[0] as TemplateRow)
+    const { isNewContent, ...row } = rows[0] as (typeof rows)[number]
+    if (isNewContent) await refuseBeyondQuota(tx, accountId, { storedBytes: bytesOf(input) })
+    return toTemplate(row)
   })
 }
 
@@ -154,13 +174,15 @@ function valuesOf(accountId: number, { name, description, status, basic, message
   return [accountId, name, description ?? null, status, basic, JSON.stringify(message), [...targets]]
 }
 
+const LOCK_ACCOUNT = 'select from accounts where id = $1 for no key update'
+
 /**
  * Deletes a template that nothing uses. One delete at a time in an account: of two templates whose buttons send each other, each would
  * wait for the other's references to go. The lock is one that hinders nobody else who writes into the account.
  */
 export async function deleteTemplate(pool: Pool, accountId: number, id: number): Promise<void> {
   const deleted = await transaction(pool, async (tx) => {
-    await tx.query('select from accounts where id = $1 for no key update', [accountId])
+    await tx.query(LOCK_ACCOUNT, [accountId])
     return await tx.query('delete from templates where account_id = $1 and id = $2', [accountId, id])
   }).catch(async (error) => {
     if (!isViolation(error, FOREIGN_KEY_VIOLATION, ['template_references_target', 'auto_replies_template'])) throw error

@@ -17,7 +17,7 @@ import { type Made, SORTS, startCounting } from './counting.ts'
 // What recipients do is counted once a message, however often they do it: that it was clicked, that it was answered, and that its recipient
 // wants no more of them. When the file ends, all counters are held against the rows once more.
 
-const { url, pool } = await createTestDatabase()
+const { url, pool } = await createTestDatabase({ unmetered: 'messages are moved to another day by hand' })
 const otherNode = createPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 const { make, handOver, refuse, sendSms, act, tap, link, counted } = await startCounting(pool)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { ROW_BYTES } from '../../src/accounts/usage.ts'
 import type { Executor } from '../../src/db/pool.ts'
 import { COUNTED } from '../../src/reports/counters.ts'
 
@@ -96,4 +97,40 @@ export async function readCounted(db: Executor, { accountId }: { accountId: numb
     hour: hour.toISOString(),
     counts: Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0)),
   }))
+}
+
+/** What accounts have used, worked out once more from the rows: the messages of the last counted day, and all stored bytes. */
+const COMPARE_USAGE = `
+  with changes as materialized (
+    select account_id, utc_day(at) as day, sum(messages) as messages, sum(message_bytes + content_bytes) as bytes
+    from account_usage_changes group by 1, 2
+  ), last_days as materialized (
+    select account_id, max(day) as day from (select account_id, day from account_usage union all select account_id, day from changes) as days group by 1
+  ), counted as materialized (
+    select d.account_id, d.day,
+      coalesce((select u.messages from account_usage u where u.account_id = d.account_id and u.day = d.day), 0)
+        + coalesce((select c.messages from changes c where c.account_id = d.account_id and c.day = d.day), 0) as messages,
+      coalesce((select u.stored_bytes from account_usage u where u.account_id = d.account_id), 0)
+        + coalesce((select sum(c.bytes) from changes c where c.account_id = d.account_id), 0) as bytes
+    from last_days d
+  ), recounted as materialized (
+    select a.id as account_id,
+      (select count(*) from messages m
+       where m.account_id = a.id and m.campaign_id is null and m.traffic = 'TRANSACTION' and utc_day(m.accepted_at) = d.day) as messages,
+      coalesce((select sum(${ROW_BYTES} + coalesce(octet_length(m.content::text), 0) + coalesce(octet_length(m.client_reference_id), 0)
+                  + coalesce(octet_length(f.plan::text), 0))
+                from messages m left join sms_fallbacks f on f.message_id = m.id where m.account_id = a.id), 0)
+        + coalesce((select sum(octet_length(c.message::text)) from contents c where c.account_id = a.id), 0)
+        + coalesce((select sum(${ROW_BYTES} + coalesce(octet_length(c.fallback::text), 0)) from campaigns c
+                    where c.account_id = a.id and c.retry_of is null), 0) as bytes
+    from accounts a left join last_days d on d.account_id = a.id
+  )
+  select account_id, day, c.messages, r.messages as "messagesOfRows", c.bytes, r.bytes as "bytesOfRows"
+  from recounted r join counted c using (account_id)
+  where c.messages <> r.messages or c.bytes <> r.bytes order by 1 limit ${MOST_SHOWN}`
+
+/** What the quotas of an account count is what the rows say. An account that has used nothing has rows that a test wrote by hand. */
+export async function assertUsageCounted(db: Executor): Promise<void> {
+  const { rows } = await db.query(COMPARE_USAGE)
+  assert.ok(rows.length === 0, `usage is not what the rows say:\n${rows.map((row) => JSON.stringify(row)).join('\n')}`)
 }

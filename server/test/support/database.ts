@@ -3,7 +3,7 @@ import { after } from 'node:test'
 import pg from 'pg'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
-import { assertAllCounted } from './counted.ts'
+import { assertAllCounted, assertUsageCounted } from './counted.ts'
 
 export const TEMPLATE = 'herald_test_template'
 
@@ -21,10 +21,12 @@ export type DatabaseOptions = {
   empty?: boolean
   /** Why what reports count can't be what the rows say: the test writes or moves messages by hand. */
   uncounted?: string
+  /** Why the usage of an account can't be what its rows say: the test writes or moves some of its messages by hand, and sends others. */
+  unmetered?: string
 }
 
 /** A database of one's own, with the schema and no rows; gone when the test file ends, which fails where reports would have counted wrong. */
-export async function createTestDatabase({ empty = false, uncounted }: DatabaseOptions = {}): Promise<TestDatabase> {
+export async function createTestDatabase({ empty = false, uncounted, unmetered }: DatabaseOptions = {}): Promise<TestDatabase> {
   const name = `herald_test_${randomBytes(8).toString('hex')}`
   // Copied as files: 25 ms instead of 60, since nothing of it goes through the log.
   await asAdmin(`create database ${name} template ${empty ? 'template0' : TEMPLATE} strategy file_copy`)
@@ -32,7 +34,7 @@ export async function createTestDatabase({ empty = false, uncounted }: DatabaseO
   const pool = createPool({ connectionString: url }, () => {})
   after(async () => {
     if (!pool.ending) await pool.end()
-    if (uncounted === undefined) await checkCounted(url)
+    if (uncounted === undefined) await checkCounted(url, unmetered === undefined)
     await asAdmin(`drop database ${name} with (force)`)
   })
   return { url, pool }
@@ -56,18 +58,20 @@ const ANYTHING =
  * Not thrown: what a test has registered to run after this, such as the end of its services, would not run, and the file would never end. The
  * services may go on meanwhile, since all is compared as of one moment.
  */
-async function checkCounted(url: string): Promise<void> {
+async function checkCounted(url: string, isMetered: boolean): Promise<void> {
   const client = new pg.Client(url)
   try {
     await client.connect()
-    const { rowCount: hasSchema } = await client.query(`select from pg_tables where schemaname = 'public' and tablename = 'report_counts'`)
+    const { rowCount: hasSchema } = await client.query(`select from pg_tables where schemaname = 'public' and tablename = 'account_usage'`)
     if (hasSchema === 0) return
     // Many have nothing to compare, and 25 ms are much for that.
     const { rowCount: hasAny } = await client.query(ANYTHING)
-    if (hasAny === 1) await assertAllCounted(client)
+    if (hasAny === 0) return
+    await assertAllCounted(client)
+    if (isMetered) await assertUsageCounted(client)
   } catch (error) {
     console.error(
-      `After the tests, ${(error as Error).message}\nIf it is they who write or move messages by hand: createTestDatabase({ uncounted })`,
+      `After the tests, ${(error as Error).message}\nIf it is they who write or move messages by hand: createTestDatabase({ uncounted }), or ({ unmetered }) for usage`,
     )
     process.exitCode = 1
   } finally {

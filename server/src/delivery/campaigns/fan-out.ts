@@ -1,3 +1,4 @@
+import { countUsage, messageBytes } from '../../accounts/usage.ts'
 import { RETRIED_MEMBERS } from '../../campaigns/retry.ts'
 import { ensurePartitions } from '../../db/partitions.ts'
 import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
@@ -121,6 +122,11 @@ const make = (members: string) => `
     select m.id, c.account_id, c.agent_id, m.phone, c.basic, false, c.content_id, greatest(now(), c.started_at), c.ends_at, 'PROMOTION', c.id
     from made m, campaign c
     returning account_id, campaign_id, test, accepted_at
+  ), used as (${countUsage({
+    account: 'account_id',
+    from: 'campaign, reached where made > 0',
+    messageBytes: `sum(made * (${messageBytes('null', 'null', `(fallback -> 'plan')::text`)}))`,
+  })}
   ), ${countReached('written', ACCEPTED)}, falling_back as (
     ${writeFallbacks('(select m.id, c.account_id, c.fallback from campaign c, made m) as falling')}
   ), queued as (

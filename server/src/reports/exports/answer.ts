@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import type pg from 'pg'
+import { readExportQuota } from '../../accounts/quotas.ts'
 import type { Pool } from '../../db/pool.ts'
 import { breakOff } from '../../http/unread.ts'
 import type { Source } from './copy.ts'
@@ -15,6 +16,7 @@ export type Times = {
 }
 
 export type Exporting = {
+  pool: Pool
   connections: Pool
   takePlace: TakePlace
   times: Times
@@ -30,11 +32,11 @@ export type ExportFile = Source & { contentType: string; name: string }
  */
 export async function answerExport(
   reply: FastifyReply,
-  { connections, takePlace, times, allowIdle }: Exporting,
+  { pool, connections, takePlace, times, allowIdle }: Exporting,
   accountId: number,
   open: (client: pg.ClientBase) => Promise<ExportFile>,
 ): Promise<FastifyReply> {
-  const leave = takePlace(accountId)
+  const leave = takePlace(accountId, await readExportQuota(pool, accountId))
   const isOver = closing(reply.raw)
   void isOver.then(leave)
   allowIdle(reply.raw, times.idleMs)

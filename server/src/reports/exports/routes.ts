@@ -29,7 +29,7 @@ const WHOLE_OR_BROKEN = { exposeHeadRoute: false, preValidation: refuseHttp10 }
 type Options = { pool: Pool; allowIdle: Exporting['allowIdle']; times?: Times }
 
 export const exportRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, allowIdle, times = TIMES }) => {
-  const exporting: Exporting = { connections: createExportPool(pool), takePlace: createPlaces(), times, allowIdle }
+  const exporting: Exporting = { pool, connections: createExportPool(pool), takePlace: createPlaces(), times, allowIdle }
   // By then every answer is over, and with it its connection; one that is being opened is not waited for.
   app.addHook('onClose', async () => {
     await Promise.race([exporting.connections.end(), sleep(POOL_CLOSE_PATIENCE_MS, undefined, { ref: false })])

@@ -1,22 +1,23 @@
 import { Type } from 'typebox'
+import { QUOTAS } from '../../accounts/quotas.ts'
 import { errorResponses } from '../../http/error-answers.ts'
 import { daysInOrder, incomingDay } from '../../schemas.ts'
 import { CampaignPath, REPORTS_TAG } from '../schemas.ts'
 import { ACTION_COLUMNS, type Column, MESSAGE_COLUMNS, RECIPIENT_COLUMNS } from './columns.ts'
-import { MOST_OF_ACCOUNT, MOST_OF_NODE } from './places.ts'
+import { MOST_OF_NODE } from './places.ts'
 
 export const CSV_TYPE = 'text/csv; charset=utf-8'
 export const ZIP_TYPE = 'application/zip'
 
 const tags = [REPORTS_TAG.name]
 
-const STREAMED = `It is sent while it is read, and broken off where something fails: an answer that ends properly is whole. At most ${MOST_OF_ACCOUNT} exports of an account run at once, and ${MOST_OF_NODE} of a node; further ones are answered with 429 or 503.`
+const STREAMED = `It is sent while it is read, and broken off where something fails: an answer that ends properly is whole. A node runs as many exports of an account at once as its quota allows, ${QUOTAS.exports.byDefault} by default, and ${MOST_OF_NODE} in all; further ones are answered with 429 or 503.`
 const FORMAT =
   'CSV as in RFC 4180, in UTF-8, the first line with the names; times are UTC. A text gets an apostrophe before each `=`, `+`, `-` or `@` with which a spreadsheet could start a formula: at its beginning, after `;` `,` `|` or a tab, and after a line break, also behind blanks and quotes.'
 
 const listed = (columns: readonly Column[]) => columns.map(({ name }) => `\`${name}\``).join(', ')
 const headers = { 'Content-Disposition': { type: 'string', description: '`attachment`, with a name for the file.' } }
-const errors = (...codes: Parameters<typeof errorResponses>) => errorResponses(...codes)
+const errors = (...codes: Parameters<typeof errorResponses>) => errorResponses('RCS_QUOTA_EXCEEDED', ...codes)
 
 const bom = Type.Optional(
   Type.Boolean({ default: false, description: 'Puts a UTF-8 byte-order mark in front of each CSV file. Excel needs it to read UTF-8.' }),

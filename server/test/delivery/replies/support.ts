@@ -14,7 +14,7 @@ import { CARRIER, createReceiver, createSender, type Sender } from '../support.t
 
 // A database with two nodes on it, and what people do, as networks tell it.
 
-export const { url, pool } = await createTestDatabase()
+export const { url, pool } = await createTestDatabase({ unmetered: 'messages are sent by hand' })
 export const otherNode = createPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 // Messages of up to 31 days ago, whichever day it is.

@@ -7,7 +7,7 @@ import { type PastMessage, writeCampaign, writeMessages } from '../api/past.ts'
 import { assertRefused, phone, startReportService } from '../api/support.ts'
 import { readCsv, readZip } from './support.ts'
 
-const database = await createTestDatabase()
+const database = await createTestDatabase({ unmetered: 'messages are written by hand' })
 const { pool } = database
 const { url, newCaller } = await startReportService(database)
 

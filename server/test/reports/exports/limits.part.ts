@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { setQuotas } from '../../../src/accounts/quotas.ts'
 import { callerAt, startMessageService } from '../../support/messages.ts'
 import { cuttableDatabase } from '../../support/proxy.ts'
 import { until } from '../../support/until.ts'
@@ -15,9 +16,8 @@ test('an account has two at once, and a third when one of them has ended', async
   const two = [open(), open()] as const
   await untilStalled(pool, 2)
   const { status, headers, body } = await caller.ask('GET', '/reports/messages/export')
-  assert.deepEqual([status, body.code], [429, 'RCS_RATE_LIMITED'])
-  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
-  assert.match(body.details[0].reason, /At most 2 exports/)
+  assert.deepEqual([status, body.code, headers.get('retry-after')], [429, 'RCS_QUOTA_EXCEEDED', '10'])
+  assert.match(body.details[0].reason, /^The quota exports of the account is 2, and 2 are used: try again when one of them has ended\.$/)
   assert.equal((await two[0].ending()).is, 'whole')
   const third = await until('there is a place', async () => {
     const next = open()
@@ -25,6 +25,14 @@ test('an account has two at once, and a third when one of them has ended', async
   })
   for (const { leave } of [third, two[1]]) leave()
   await untilNothingRuns(pool)
+})
+
+test('an account has no more than its own quota allows', async () => {
+  const { accountId, ask } = await newCaller()
+  await setQuotas(pool, accountId, { exports: 0 })
+  assert.deepEqual((await ask('GET', '/reports/messages/export')).body.code, 'RCS_QUOTA_EXCEEDED')
+  await setQuotas(pool, accountId, { exports: null })
+  assert.equal((await ask('GET', '/reports/messages/export')).status, 200)
 })
 
 test('while eight are under way, others are told to come later', async () => {

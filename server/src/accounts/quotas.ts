@@ -1,0 +1,120 @@
+import type { Executor } from '../db/pool.ts'
+import { ApiError } from '../errors.ts'
+import { noSuchAccount } from './accounts.ts'
+
+// What an account may use, and what it has used. docs/operating.md derives the defaults: no honest caller meets them.
+
+export const QUOTAS = {
+  messagesPerDay: { column: 'quota_messages_per_day', byDefault: 5_000_000 },
+  templates: { column: 'quota_templates', byDefault: 10_000 },
+  storedBytes: { column: 'quota_stored_bytes', byDefault: 2 ** 40 },
+  exports: { column: 'quota_exports', byDefault: 2 },
+} as const
+export type Quota = keyof typeof QUOTAS
+
+const quotaOf = (quota: Quota) => `coalesce(a.${QUOTAS[quota].column}, ${QUOTAS[quota].byDefault})`
+
+/**
+ * A query for `usage`: an account's messages a day (quota, used) and stored bytes (quota, used), in this order. Sees what was committed
+ * before its statement began. PostgreSQL reads the changes since the last fold, which runs every second.
+ */
+export const usageOf = (accountId: string) => `
+    select array[
+      ${quotaOf('messagesPerDay')}, coalesce(case when u.day = utc_day(now()) then u.messages end, 0) + coalesce(recent.messages, 0),
+      ${quotaOf('storedBytes')}, coalesce(u.stored_bytes, 0) + coalesce(recent.bytes, 0)
+    ]::bigint[] as usage
+    from accounts a left join account_usage u on u.account_id = a.id, lateral (
+      select sum(c.messages) filter (where c.at >= (select date_trunc('day', now(), 'UTC'))) as messages, sum(c.message_bytes + c.content_bytes) as bytes
+      from account_usage_changes c where c.account_id = a.id and c.at >= coalesce(u.folded_until, '-infinity')
+    ) as recent
+    where a.id = ${accountId}`
+
+/** In SQL: how many seconds are left of the day. */
+export const SECONDS_TO_MIDNIGHT = `ceil(extract(epoch from date_trunc('day', now(), 'UTC') + interval '1 day' - now()))::bigint`
+
+// These quotas do not reset by themselves.
+const ASK_AGAIN_SECONDS = 3_600
+// Nobody knows when an export ends. A million messages take some ten seconds.
+const EXPORT_SECONDS = 10
+
+const ADVICE: Record<Quota, string> = {
+  messagesPerDay: 'the count starts again at 00:00 UTC',
+  templates: 'delete templates that you no longer need, or ask the operator for a higher quota',
+  storedBytes: 'ask the operator for a higher quota, or to drop old months',
+  exports: 'try again when one of them has ended',
+}
+
+/** 429. `retryAfterSeconds`: where the quota resets by itself. */
+export function quotaExceeded(quota: Quota, limit: number, used: number, retryAfterSeconds?: number): ApiError {
+  const seconds = retryAfterSeconds ?? (quota === 'exports' ? EXPORT_SECONDS : ASK_AGAIN_SECONDS)
+  const reason = `The quota ${quota} of the account is ${limit}, and ${used} are used: ${ADVICE[quota]}.`
+  return new ApiError('RCS_QUOTA_EXCEEDED', { headers: { 'Retry-After': String(seconds) }, details: [{ path: '', reason }] })
+}
+
+type Used = { quota: number; isDefault: boolean; used: number }
+export type Quotas = {
+  accountId: number
+  messagesPerDay: Used
+  templates: Used
+  storedBytes: Used
+  /** For each node, and counted by the node itself. */
+  exports: Omit<Used, 'used'>
+}
+
+type QuotasRow = Record<Quota, number | null> & { usage: string[]; ownTemplates: number }
+
+export async function readQuotas(db: Executor, accountId: number): Promise<Quotas> {
+  const columns = Object.entries(QUOTAS).map(([quota, { column }]) => `${column} as "${quota}"`)
+  const { rows } = await db.query<QuotasRow>({
+    name: 'read-quotas',
+    text: `select ${columns.join(', ')}, (${usageOf('$1')}) as usage, (select count(*) from templates where account_id = $1) as "ownTemplates"
+           from accounts where id = $1`,
+    values: [accountId],
+  })
+  const row = rows[0] ?? noSuchAccount(accountId)
+  const allowed = (quota: Quota) => ({ quota: row[quota] ?? QUOTAS[quota].byDefault, isDefault: row[quota] === null })
+  const [, messages, , bytes] = row.usage.map(Number)
+  return {
+    accountId,
+    messagesPerDay: { ...allowed('messagesPerDay'), used: messages as number },
+    templates: { ...allowed('templates'), used: row.ownTemplates },
+    storedBytes: { ...allowed('storedBytes'), used: bytes as number },
+    exports: allowed('exports'),
+  }
+}
+
+/** A request that begins after the commit meets the new quotas, on every node. `null` means the default; a quota that is absent stays. */
+export async function setQuotas(db: Executor, accountId: number, quotas: Partial<Record<Quota, number | null>>): Promise<Quotas> {
+  const given = Object.entries(quotas) as [Quota, number | null][]
+  if (given.length > 0) {
+    const columns = given.map(([quota], index) => `${QUOTAS[quota].column} = $${index + 2}`)
+    await db.query(`update accounts set ${columns.join(', ')} where id = $1`, [accountId, ...given.map(([, value]) => value)])
+  }
+  return await readQuotas(db, accountId)
+}
+
+export async function readExportQuota(db: Executor, accountId: number): Promise<number> {
+  const { rows } = await db.query<{ quota: number }>({
+    name: 'read-export-quota',
+    text: `select ${quotaOf('exports')}::bigint as quota from accounts a where id = $1`,
+    values: [accountId],
+  })
+  return rows[0]?.quota ?? QUOTAS.exports.byDefault
+}
+
+/**
+ * Throws where the account has more than a quota allows, which rolls back the transaction that added so much. The transaction that adds a
+ * template holds the account's row, so that of two at once one sees the other's.
+ */
+export async function refuseBeyondQuota(
+  tx: Executor,
+  accountId: number,
+  added: { templates?: number; storedBytes: number },
+): Promise<void> {
+  const quotas = await readQuotas(tx, accountId)
+  for (const name of ['templates', 'storedBytes'] as const) {
+    const { quota, used } = quotas[name]
+    const own = added[name] ?? 0
+    if (own > 0 && used > quota) throw quotaExceeded(name, quota, used - own)
+  }
+}

@@ -1,0 +1,43 @@
+import { InvalidArgumentError } from 'commander'
+import { QUOTAS, type Quota, type Quotas, setQuotas } from '../accounts/quotas.ts'
+import { accountIdArgument, report, reportingCommand, withDatabase } from './command.ts'
+import { table } from './terminal.ts'
+
+const UNITS: Record<string, number> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 }
+
+type Given = Partial<Record<Quota, number | 'default'>>
+
+function countArgument(value: string): number | 'default' {
+  if (value === 'default') return value
+  if (!/^\d{1,15}$/.test(value)) throw new InvalidArgumentError('It is a whole number of at most 15 digits, or "default".')
+  return Number(value)
+}
+
+function bytesArgument(value: string): number | 'default' {
+  if (value === 'default') return value
+  const [, digits, unit] = /^(\d{1,15})(|[KMGT]iB)$/.exec(value) ?? []
+  const bytes = Number(digits) * (UNITS[unit ?? ''] ?? Number.NaN)
+  if (!Number.isSafeInteger(bytes))
+    throw new InvalidArgumentError('It is a number of bytes, such as 50GiB (KiB, MiB, GiB, TiB), or "default".')
+  return bytes
+}
+
+function inWords(quotas: Quotas): string[] {
+  const rows = (Object.keys(QUOTAS) as Quota[]).map((name) => {
+    const { quota, isDefault, ...rest } = quotas[name]
+    return [name, quota, isDefault ? 'default' : 'set', 'used' in rest ? rest.used : undefined]
+  })
+  return table(['QUOTA', 'VALUE', 'FROM', 'USED'], rows)
+}
+
+export const quotaCommand = reportingCommand('quota', 'show the quotas of an account and what it has used, or set quotas')
+  .argument('<account-id>', 'its id', accountIdArgument)
+  .option('--messages-per-day <number>', 'messages that it may send one by one on a day (UTC), or "default"', countArgument)
+  .option('--templates <number>', 'templates that it may have, or "default"', countArgument)
+  .option('--stored-bytes <bytes>', 'bytes that it may store, such as 50GiB, or "default"', bytesArgument)
+  .option('--exports <number>', 'exports that it may have open on a node, or "default"', countArgument)
+  .action(async (accountId: number, options: Given & { json?: boolean }) => {
+    const { json: _, ...given } = options
+    const quotas = Object.fromEntries(Object.entries(given).map(([quota, value]) => [quota, value === 'default' ? null : value]))
+    report(options, await withDatabase((pool) => setQuotas(pool, accountId, quotas)), inWords)
+  })
