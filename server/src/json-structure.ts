@@ -1,4 +1,5 @@
-// Counts what a JSON text holds before anything parses it. Parsing costs 10 to 60 ms for 256 KiB of brackets or names; this scan costs a
+// Counts what a JSON text holds before anything parses it. JSON.parse of Node 26.10 corrupts memory on 100 KB of nested brackets followed by
+// a text with thousands of names, which ends the process: neither may reach it. And parsing costs 10 to 60 ms for 256 KiB of brackets or names; this scan costs a
 // fraction of a millisecond, and ends at the first limit that is passed.
 
 /** The deepest body that the API knows has nine levels. */

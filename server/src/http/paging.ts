@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type TProperties, type TSchema, Type } from 'typebox'
 import { ApiError } from '../errors.ts'
+import { structureProblem } from '../json-structure.ts'
 import type { Rule } from '../validation.ts'
 
 const DEFAULT_LIMIT = 50
@@ -137,7 +138,8 @@ function decodeCursor(cursor: string, belongsTo: string, fields: SortField[]): u
 
 function parseCursor(cursor: string): unknown[] {
   try {
-    const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'))
+    const text = Buffer.from(cursor, 'base64url')
+    const parts: unknown = structureProblem(text) === undefined ? JSON.parse(text.toString('utf8')) : []
     return Array.isArray(parts) ? parts : []
   } catch {
     return []

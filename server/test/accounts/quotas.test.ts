@@ -205,9 +205,9 @@ test('the quota of templates lets exactly five of twenty pass at two nodes, and 
 test('a message that a recipient triggers counts in bytes, and no quota holds it back', async () => {
   const caller = await callerWith({ messagesPerDay: 0, storedBytes: 0 })
   const { sendTemplate } = await import('../../src/messages/send-template.ts')
-  const { createTemplate } = await import('../../src/templates/templates.ts')
+  const { insertTemplate } = await import('../../src/templates/templates.ts')
   const template = { name: 'T', basic: false, status: 'APPROVED', message: { type: 'MESSAGE', content: 'Hello' } } as const
-  const { id: templateId } = await createTemplate(pool, caller.accountId, template)
+  const { id: templateId } = await insertTemplate(pool, caller.accountId, template)
   const agentId = await createAssignedAgent(pool, caller.accountId)
   const wanted = { accountId: caller.accountId, agentId, recipient: RECIPIENT, templateId, triggeredBy: undefined, test: false }
   assert.ok('messageId' in (await sendTemplate(pool, wanted)))

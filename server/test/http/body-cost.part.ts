@@ -11,9 +11,9 @@ import { cpuMs } from '../support/cpu.ts'
 // All that is done with the bytes of a body until it is refused, for the bodies that cost the most.
 
 const LIMIT_BYTES = 256 * 1024
-// 2 ms on an idle core; a busy machine's caches are not the test's.
+// 2 ms on an idle core. Where others share the machine, the quickest of many rounds counts, and has twice as long.
 const MOST_MS = 4
-const ROUNDS = 30
+const MOST_ROUNDS = 500
 
 const many = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index))
 const fields = (count: number, name: (index: number) => string) => Object.fromEntries(many(count, (index) => [name(index), 1]))
@@ -84,8 +84,14 @@ for (const [route, schema] of Object.entries(CHECKS)) {
       test(name, () => {
         const body = Buffer.from(text)
         assert.ok(body.length <= LIMIT_BYTES, `${body.length} bytes are not too large for the service to read`)
-        const costs = many(ROUNDS, () => cpuMs(() => refuse(body)))
-        assert.ok(Math.min(...costs) < MOST_MS, `${Math.min(...costs)} ms`)
+        let quickestMs = Number.POSITIVE_INFINITY
+        for (let round = 0; round < MOST_ROUNDS && quickestMs >= MOST_MS; round += 1) {
+          quickestMs = Math.min(
+            quickestMs,
+            cpuMs(() => refuse(body)),
+          )
+        }
+        assert.ok(quickestMs < MOST_MS, `${quickestMs} ms`)
       })
     }
   })

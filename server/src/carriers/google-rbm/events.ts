@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { structureProblem } from '../../json-structure.ts'
 import { normalisePhoneNumber } from '../../phone-numbers.ts'
 import { parseTimestamp } from '../../time.ts'
 import type { CarrierEvent, CarrierEventKind } from '../carrier.ts'
@@ -13,7 +14,8 @@ import { readPostback } from './postback.ts'
 type Fields = Record<string, unknown>
 
 export function eventOf(carrier: string, data: Buffer, postbackKey: Buffer): CarrierEvent {
-  const fields = fieldsOf(parseJson(data))
+  // An event has some 20 values. One that nests deeper or has more than any body may is not parsed, and is unknown.
+  const fields = structureProblem(data) === undefined ? fieldsOf(parseJson(data)) : {}
   const phone = phoneOf(fields)
   return {
     carrier,
