@@ -79,6 +79,8 @@ function errorBody({ code, details }: ApiError, requestId: string): Static<typeo
 
 function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error
+  // The client went away in the middle of its body. Nobody reads the response, and the database has nothing to do with it.
+  if (isAborted(error)) return new ApiError('RCS_INVALID_REQUEST')
   if (isUnavailable(error)) return unavailable('The database is out of reach, or does not answer in time.')
   switch ((error as { code?: string }).code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
@@ -90,6 +92,10 @@ function toApiError(error: unknown): ApiError | undefined {
     default:
       return undefined
   }
+}
+
+function isAborted(error: unknown): boolean {
+  return error instanceof Error && error.message === 'aborted' && (error as NodeJS.ErrnoException).code === 'ECONNRESET'
 }
 
 export function unavailable(reason: string): ApiError {

@@ -5,7 +5,8 @@ import { parseAnswer, rawConnection } from '../support/raw.ts'
 import { call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
-const { url } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMIT_OTHERS_PER_MINUTE: '1000' }, { roles: ['api'] })
+const service = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMIT_OTHERS_PER_MINUTE: '1000' }, { roles: ['api'] })
+const { url } = service
 const caller = await createCaller(pool)
 const agentId = await createAssignedAgent(pool, caller.accountId)
 
@@ -46,6 +47,22 @@ describe('a bad body gets a clear 400 and changes nothing:', () => {
     ],
   ]
   for (const [name, body, reason] of bodies) test(name, () => assertRefused(body, reason))
+
+  // JSON.parse of Node 26.10 corrupts memory when it gets the first of these and then the second, which ends the process.
+  test('nested lists, then thousands of names, leave the process as it was', async () => {
+    const nested = `${'[1,'.repeat(30_000)}[{}`
+    const names = `{${Array.from({ length: 5_000 }, (_, index) => `"name${index}":${index}`).join(',')}}`
+    const signature = Buffer.alloc(64).toString('base64')
+    for (let round = 0; round < 20; round += 1) {
+      for (const body of [nested, names]) {
+        assert.equal((await patch(body)).status, 400)
+        const posted = await call(`${url}/carriers/simulator/webhook`, { method: 'POST', headers: { 'X-Goog-Signature': signature }, body })
+        assert.ok([400, 404, 429].includes(posted.status), `${posted.status}`)
+        const cursor = Buffer.from(body).toString('base64url').slice(0, 2_000)
+        assert.equal((await call(`${url}/v1/templates?cursor=${cursor}`, { authorization: caller.authorization })).status, 400)
+      }
+    }
+  })
 
   test('however much is wrong, at most 50 details are given', async () => {
     const { body } = await patch(`{${Array.from({ length: 900 }, (_, index) => `"f${index}":1`).join(',')}}`)
@@ -156,5 +173,6 @@ describe('what is not proper HTTP is answered in the documented form, and the se
     connection.close()
     await connection.ended
     assert.equal((await call(`${url}/v1/agents`, { authorization: caller.authorization })).body.items[0].displayName, undefined)
+    assert.doesNotMatch(service.log(), /the database is out of reach|"level":"error"/)
   })
 })
