@@ -3,7 +3,7 @@ import { type Executor, type Pool, transaction } from '../db/pool.ts'
 // Counts what accounts use of their quotas. A statement that stores something adds a row of its own in the same transaction, so that a
 // crash keeps both or neither and no caller waits for another.
 
-/** Counted for each message beside its texts: its rows and index entries take 2.7 KB in the first 30 days and 1.4 KB after. */
+/** Counted for each message beside its texts: its rows and index entries take 2.7 KB in the first 30 days and 1.3 KB after. */
 export const ROW_BYTES = 2_048
 
 /** In SQL: the bytes that a message counts with. Arguments are expressions of type text. */
