@@ -34,7 +34,7 @@ function page(title: string, heading: string, text: string): string {
 `
 }
 
-type LinkOptions = { pool: Pool; addressOf: (request: FastifyRequest) => string }
+type LinkOptions = { pool: Pool; addressOf: (request: FastifyRequest) => string; now?: () => number }
 
 // By address, on each node. Many phones of a mobile network share an address, so a known code is never refused for wrong guesses of others.
 const VISITS: Policy = { name: 'links', quota: 100, windowMs: 1_000 }
@@ -44,8 +44,8 @@ const MISSES: Policy = { name: 'unknown-links', quota: 30, windowMs: 60_000 }
  * `GET /l/{code}`: leads from the short link in an SMS to where the sender wanted. Not part of the API: it takes no credentials, and nothing
  * of the request but its code decides where it leads.
  */
-export async function linkRoutes(app: FastifyInstance, { pool, addressOf }: LinkOptions): Promise<void> {
-  const limiter = createMemoryLimiter()
+export async function linkRoutes(app: FastifyInstance, { pool, addressOf, now }: LinkOptions): Promise<void> {
+  const limiter = createMemoryLimiter(now)
   // Fastify answers HEAD by the same handler.
   app.get(`${SHORT_PATH}:code`, { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
     const { code } = request.params as { code: string }
