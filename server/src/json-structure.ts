@@ -100,7 +100,7 @@ function isLongName(body: Buffer, start: number, colon: number): boolean {
   try {
     return (JSON.parse(body.toString('utf8', start, end)) as string).length > MAX_NAME_LENGTH
   } catch {
-    // Not a valid string: the parser says so.
-    return false
+    // Not a valid string. The scan ends here: thousands of such names would cost an exception each.
+    return true
   }
 }

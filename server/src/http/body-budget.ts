@@ -11,7 +11,8 @@ const SMALL_BYTES = 16 * 1024
 export function limitBodies(app: FastifyInstance, budget: { leftBytes: number }): void {
   app.addHook('preParsing', (request, reply, _payload, done) => {
     const bytes = expectedBytes(request, app.initialConfig.bodyLimit ?? 0)
-    if (bytes <= SMALL_BYTES) {
+    // The client of a request that is closed by now has gone, and no event would give its share back.
+    if (bytes <= SMALL_BYTES || request.raw.destroyed || reply.raw.closed) {
       done()
       return
     }
@@ -20,9 +21,13 @@ export function limitBodies(app: FastifyInstance, budget: { leftBytes: number })
       return
     }
     budget.leftBytes -= bytes
-    reply.raw.once('close', () => {
-      budget.leftBytes += bytes
-    })
+    let isHeld = true
+    function release(): void {
+      if (isHeld) budget.leftBytes += bytes
+      isHeld = false
+    }
+    request.raw.once('close', release)
+    reply.raw.once('close', release)
     done()
   })
 }

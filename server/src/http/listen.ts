@@ -27,7 +27,9 @@ export async function listen(server: FastifyInstance, { host, port }: { host: st
  * certificate on a reload. Given an address, Fastify opens one server.
  */
 async function listeningHost(host: string): Promise<string> {
-  return host === 'localhost' ? (await lookup(host)).address : host
+  if (host !== 'localhost') return host
+  const { address } = await lookup(host, { family: 4 }).catch(() => lookup(host))
+  return address
 }
 
 /** Whether `listen` failed because the port is taken. */

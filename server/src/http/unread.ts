@@ -100,8 +100,10 @@ function watchConnections(server: Server, connections: Map<Socket, Connection>, 
   if (!('setSecureContext' in server)) server.on('connection', add)
 }
 
+/** A stream has no length, so it counts as large: its connection belongs to its account. */
 function isLarge(payload: unknown): boolean {
-  return (typeof payload === 'string' || Buffer.isBuffer(payload)) && payload.length > LARGE_BYTES
+  if (typeof payload === 'string' || Buffer.isBuffer(payload)) return payload.length > LARGE_BYTES
+  return typeof payload === 'object' && payload !== null
 }
 
 /** Those that have something to send, with how much and since when nothing of it was taken. */
