@@ -74,7 +74,7 @@ const remove = changeCommand(
   confirmedCommand('remove', 'send somebody campaigns again, who has asked for them'),
   async ({ pool, options, ...key }) => {
     const found = await findOptOut(pool, key)
-    // Whoever is not out is refused without a question.
+    // A number that is not opted out is refused without a question.
     if (found?.optedOut) await confirm(options, againInWords(found))
     return await changeOptOut(pool, key, false)
   },

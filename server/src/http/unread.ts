@@ -95,7 +95,7 @@ function watchConnections(server: Server, connections: Map<Socket, Connection>, 
     connections.set(socket, { socket, accountId: undefined, responses: new Set(), unsent: 0, movedAt: 0, idleMs })
     socket.once('close', () => connections.delete(socket))
   }
-  // A server that speaks TLS tells of the bare connection, too, on which no response is written.
+  // A TLS server also emits the bare connection, on which no response is written.
   server.on('secureConnection', add)
   if (!('setSecureContext' in server)) server.on('connection', add)
 }

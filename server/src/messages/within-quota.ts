@@ -97,7 +97,7 @@ export const TELL_REFUSED = `
   union all`
 export const TELL_LOOKED = `select 0, 'looked', null, null, array_prepend(account_id::bigint, usage), 1 from looked union all`
 
-/** What the caller of a refused request is told. `exceeded`: the quota, what is used of it, the seconds to midnight. */
+/** The error for a refused request. `exceeded`: the quota, what is used of it, the seconds to midnight. */
 export function beyondQuota(outcome: Exceeded, exceeded: string[] | null): ApiError {
   const [quota = 0, used = 0, secondsToMidnight = 0] = exceeded?.map(Number) ?? []
   if (outcome === 'bytes-quota') return quotaExceeded('storedBytes', quota, used)
