@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { newKeyLine } from '../server/src/encryption/key-file.ts'
 import { type Keyring, loadKeyring } from '../server/src/encryption/keyring.ts'
@@ -6,9 +7,9 @@ import { temporaryDirectory } from './temporary.ts'
 
 let keyFile: string | undefined
 
-/** One for all processes of a run, several of which may share a database. */
+/** One key for all processes of a part, which may share a database. Temporary files go when a part ends: the next part makes its own key. */
 export function benchKeyFile(): string {
-  if (keyFile === undefined) {
+  if (keyFile === undefined || !existsSync(keyFile)) {
     keyFile = join(temporaryDirectory(), 'encryption.key')
     writePrivateFile(keyFile, `${newKeyLine()}\n`)
   }

@@ -19,7 +19,12 @@ export type Peer = { port: number; child: ChildProcess; stop: () => Promise<void
 /** Another program of this folder, which says on which port it listens. A process of its own, so that each side has a core. */
 export async function startPeer(file: string): Promise<Peer> {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), { execArgv: EXEC_ARGV, detached: true })
-  const stop = keepChild(file, child, () => end(child, 'SIGKILL'))
+  const stop = keepChild(
+    file,
+    child,
+    () => '',
+    () => end(child, 'SIGKILL'),
+  )
   const [{ port }] = (await once(child, 'message')) as [{ port: number }]
   return { port, child, stop }
 }
@@ -34,7 +39,7 @@ export async function startSimulator({ inspect = false } = {}): Promise<Simulato
   const execArgv = inspect ? [INSPECTED] : []
   const child = fork(program, ['--data-dir', dataDir, '--delay-ms', '0'], { silent: true, detached: true, execArgv })
   const errors = gather(child.stderr as NodeJS.ReadableStream)
-  const stop = keepChild('simulator', child, async () => {
+  const stop = keepChild('simulator', child, errors, async () => {
     await end(child, 'SIGKILL')
     remove(dataDir)
   })
@@ -76,13 +81,13 @@ export async function startHerald(
     silent: true,
     detached: true,
   })
-  const stop = keepChild(`herald ${args.join(' ')}`, child, async () => {
+  const errors = gather(child.stderr as NodeJS.ReadableStream)
+  const stop = keepChild(['herald', ...args].join(' '), child, errors, async () => {
     await end(child, 'SIGTERM')
     await stopDatabaseIn(dataDir)
     remove(dataDir)
   })
   child.stdout?.pipe(process.stderr)
-  const errors = gather(child.stderr as NodeJS.ReadableStream)
   while (!errors().includes('ready at')) {
     await Promise.race([once(child.stderr as NodeJS.ReadableStream, 'data'), once(child, 'exit')])
     if (hasEnded(child)) throw new Error(errors())
@@ -122,17 +127,19 @@ function readSocketDir(dataDir: string): string {
   }
 }
 
-/** One that ends before it is ended has died, which is told. */
-function keepChild(name: string, child: ChildProcess, stop: () => Promise<void>): () => Promise<void> {
+/** A process that ends before `stop` is called fails the measurement, with what it wrote last. */
+function keepChild(name: string, child: ChildProcess, errors: () => string, stop: () => Promise<void>): () => Promise<void> {
   let isStopping = false
   child.once('exit', (code, signal) => {
-    if (!isStopping) fail(new Error(`${name} has died (${signal ?? code})`))
+    if (!isStopping) fail(new Error(`${name} has died (${signal ?? code}): ${errors().trim().slice(-LAST_WORDS)}`))
   })
   return keep(async () => {
     isStopping = true
     await stop()
   })
 }
+
+const LAST_WORDS = 1_000
 
 function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null
