@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { createAuthenticator } from './accounts/authenticate.ts'
@@ -11,13 +11,13 @@ import { CONTENT_SCHEMAS } from './content/content.ts'
 import type { Pool } from './db/pool.ts'
 import { eventRoutes } from './events/routes.ts'
 import { describeWebhooks, EVENTS_TAG, WEBHOOK_HEADERS } from './events/schemas.ts'
-import { createBodyBudget, limitBodies } from './http/body-budget.ts'
+import { createBodyBudgets, limitBodies } from './http/body-budget.ts'
 import { serveDocs } from './http/docs.ts'
 import { answerErrors, missingHost, unavailable } from './http/error-answers.ts'
 import { createPolicies, guardRoutes } from './http/guard.ts'
 import { serveHealth } from './http/health.ts'
 import { acceptJsonOnly } from './http/json-body.ts'
-import { countedAddress } from './http/limits.ts'
+import { addressOf } from './http/limits.ts'
 import { createDatabaseLimiter } from './http/limits-database.ts'
 import { createMemoryLimiter } from './http/limits-memory.ts'
 import { logRequest } from './http/log.ts'
@@ -64,7 +64,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   const { cursorKey, roles = ROLES, webhook } = options
   const metrics = createMetrics(pool)
   const unread = createUnreadWatch(logger, options.unreadLimits)
-  const bodies = createBodyBudget()
+  const bodies = createBodyBudgets()
   let isStopping = false
   function newServer(): FastifyInstance {
     const server = createServer(config, logger, options.timeouts)
@@ -150,10 +150,6 @@ async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, cursorK
   await v1.register(reportRoutes, { pool })
   await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })
   await v1.register(eventRoutes, { pool, cursorKey })
-}
-
-function addressOf(request: FastifyRequest): string {
-  return countedAddress(request.ip as string | undefined)
 }
 
 /** With real networks nobody could follow a link to where this process happens to listen. */

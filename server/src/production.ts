@@ -44,6 +44,10 @@ const RULES: Rule[] = [
   (_config, { exposedCarrierFiles }) =>
     exposedCarrierFiles.length > 0 &&
     `HERALD_CARRIERS must name files that other users can't read. Run chmod 600 on ${exposedCarrierFiles.join(' and ')}.`,
+  ({ databaseUrl, encryptionKeyFile }) =>
+    databaseUrl !== undefined &&
+    encryptionKeyFile === undefined &&
+    'HERALD_ENCRYPTION_KEY_FILE must name a key file that you back up and that all nodes share. "npx herald encryption create-key" prints a line for it.',
   (config, { isKeyFileExposed }) =>
     isKeyFileExposed && `HERALD_ENCRYPTION_KEY_FILE must name a file that other users can't read. Run chmod 600 on ${keyFilePath(config)}.`,
   (_config, { acceptsAnyCertificate }) =>

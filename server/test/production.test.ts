@@ -7,6 +7,7 @@ import { createKey, revokeKey } from '../src/accounts/keys.ts'
 import { carrierFiles } from '../src/carriers/settings.ts'
 import { makeDemoAccount } from '../src/cli/demo.ts'
 import { loadConfig } from '../src/config.ts'
+import { newKeyLine } from '../src/encryption/key-file.ts'
 import { isReadableByOthers } from '../src/files.ts'
 import { type Facts, productionProblems, refuseDemoAccount } from '../src/production.ts'
 import { ROLES } from '../src/roles.ts'
@@ -18,8 +19,14 @@ const dir = mkdtempSync(join(tmpdir(), 'herald-production-'))
 after(() => rmSync(dir, { recursive: true, force: true }))
 const HERALD_CARRIERS = join(dir, 'carriers.json')
 writeFileSync(HERALD_CARRIERS, '{}', { mode: 0o600 })
+const HERALD_ENCRYPTION_KEY_FILE = join(dir, 'encryption.key')
+writeFileSync(HERALD_ENCRYPTION_KEY_FILE, `${newKeyLine()}\n`, { mode: 0o600 })
 
-const SOUND = { HERALD_CARRIERS, HERALD_DATABASE_URL: 'postgres://herald@db.example.com/herald?sslmode=verify-full' }
+const SOUND = {
+  HERALD_CARRIERS,
+  HERALD_DATABASE_URL: 'postgres://herald@db.example.com/herald?sslmode=verify-full',
+  HERALD_ENCRYPTION_KEY_FILE,
+}
 const FACTS: Facts = { roles: ROLES, isRoot: false, acceptsAnyCertificate: false, exposedCarrierFiles: [], isKeyFileExposed: false }
 
 /** The variables that the problems begin with. */
@@ -35,7 +42,12 @@ describe('production', () => {
     ['refuses a node of the API without carriers', { HERALD_CARRIERS: undefined }, { roles: ['api'] }, ['HERALD_CARRIERS']],
     ['accepts a node that only posts webhooks without carriers', { HERALD_CARRIERS: undefined }, { roles: ['webhooks'] }, []],
     ['refuses the embedded database', { HERALD_DATABASE_URL: undefined }, {}, ['HERALD_DATABASE_URL']],
-    ['accepts the embedded database that is allowed', { HERALD_DATABASE_URL: undefined, HERALD_ALLOW_EMBEDDED: 'true' }, {}, []],
+    [
+      'accepts the embedded database that is allowed, whose key file is made beside it',
+      { HERALD_DATABASE_URL: undefined, HERALD_ALLOW_EMBEDDED: 'true', HERALD_ENCRYPTION_KEY_FILE: undefined },
+      {},
+      [],
+    ],
     ['refuses plain HTTP on all addresses', { HERALD_HOST: '0.0.0.0' }, {}, ['HERALD_TLS_CERT']],
     ['refuses plain HTTP on a name', { HERALD_HOST: '127.example.com' }, {}, ['HERALD_TLS_CERT']],
     ['refuses plain HTTP behind a proxy elsewhere', { HERALD_HOST: '::', HERALD_TRUST_PROXY: '10.0.0.1' }, {}, ['HERALD_TLS_CERT']],
@@ -44,6 +56,7 @@ describe('production', () => {
     ['accepts plain HTTP on localhost', { HERALD_HOST: 'localhost' }, {}, []],
     ['refuses webhooks to private addresses', { HERALD_WEBHOOK_ALLOW_PRIVATE: 'true' }, {}, ['HERALD_WEBHOOK_ALLOW_PRIVATE']],
     ['refuses exposed carrier files', {}, { exposedCarrierFiles: ['/x/carriers.json'] }, ['HERALD_CARRIERS']],
+    ['refuses a database of its own without a key file', { HERALD_ENCRYPTION_KEY_FILE: undefined }, {}, ['HERALD_ENCRYPTION_KEY_FILE']],
     ['refuses an exposed key file', {}, { isKeyFileExposed: true }, ['HERALD_ENCRYPTION_KEY_FILE']],
     ['refuses to accept any certificate', {}, { acceptsAnyCertificate: true }, ['NODE_TLS_REJECT_UNAUTHORIZED']],
     ['refuses root', {}, { isRoot: true }, ['Herald']],

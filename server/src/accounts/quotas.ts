@@ -44,10 +44,18 @@ const ADVICE: Record<Quota, string> = {
   exports: 'try again when one of them has ended',
 }
 
-/** 429. `retryAfterSeconds`: where the quota resets by itself. */
-export function quotaExceeded(quota: Quota, limit: number, used: number, retryAfterSeconds?: number): ApiError {
+type Excess = {
+  /** Where the quota resets by itself. */
+  retryAfterSeconds?: number
+  /** Where one request can need a large part of the quota. */
+  needed?: number
+}
+
+/** 429. */
+export function quotaExceeded(quota: Quota, limit: number, used: number, { retryAfterSeconds, needed }: Excess = {}): ApiError {
   const seconds = retryAfterSeconds ?? (quota === 'exports' ? EXPORT_SECONDS : ASK_AGAIN_SECONDS)
-  const reason = `The quota ${quota} of the account is ${limit}, and ${used} are used: ${ADVICE[quota]}.`
+  const more = needed === undefined ? '' : `, and the request needs ${needed} more`
+  const reason = `The quota ${quota} of the account is ${limit}, and ${used} are used${more}: ${ADVICE[quota]}.`
   return new ApiError('RCS_QUOTA_EXCEEDED', { headers: { 'Retry-After': String(seconds) }, details: [{ path: '', reason }] })
 }
 

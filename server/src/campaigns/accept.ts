@@ -21,7 +21,7 @@ type Row = {
   campaignId: string
   missingTargets: string[] | null
   missingGroups: number[] | null
-  /** Stored bytes: the quota, and what is used of it. */
+  /** Stored bytes: the quota, what is used of it, and what the campaign needs. */
   exceeded: string[] | null
 }
 
@@ -48,9 +48,13 @@ export async function acceptCampaign(db: Executor, submission: CampaignSubmissio
   if (outcome === 'sms-text') throw new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] })
   if (outcome === 'missing-targets') throw missingTemplates(submission.message.inline, new Set(missingTargets?.map(Number)))
   if (outcome === 'missing-groups') throw noSuchGroups(submission, new Set(missingGroups))
-  if (outcome === 'bytes-quota') throw quotaExceeded('storedBytes', Number(exceeded?.[0]), Number(exceeded?.[1]))
+  if (outcome === 'bytes-quota') throw beyondQuota((exceeded ?? []).map(Number))
   const { code, path, reason } = FAULTS[outcome]
   throw new ApiError(code, { details: [{ path, reason }] })
+}
+
+function beyondQuota([quota = 0, used = 0, needed = 0]: number[]): ApiError {
+  return quotaExceeded('storedBytes', quota, used, { needed })
 }
 
 function noSuchGroups({ segmentIds }: CampaignSubmission, missing: Set<number>): ApiError {
@@ -92,8 +96,11 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
   ]
 }
 
-// Counted when the campaign is accepted. Its messages count as they are made: in bytes, but not towards the messages of a day.
+// Counted when the campaign is accepted. Its messages are counted as they are made: in bytes, but not towards the messages of a day.
 const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(octet_length($13::json::text), 0)`
+// With what its messages will store at least. The quota must have room for that, since none of them is refused later.
+const NEEDED_BYTES = `
+    select ${BYTES} + ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as bytes from groups where account_id = $1 and number = any($10::int[])`
 
 /**
  * One statement, as with a message: the key answers for itself before anything that can have changed since, and of equal keys at once the
@@ -121,9 +128,9 @@ const ACCEPT = `
         when missing_target.ids is not null then 'missing-targets'
         when missing_group.numbers is not null then 'missing-groups'
         when used.message_id is not null then 'conflict'
-        when own.usage[4] + ${BYTES} > own.usage[3] then 'bytes-quota'
-      end as outcome, own.usage[3:4] as exceeded
-    from request r cross join lateral (${usageOf('$1')}) as own
+        when own.usage[4] + needed.bytes > own.usage[3] then 'bytes-quota'
+      end as outcome, own.usage[3:4] || needed.bytes as exceeded
+    from request r cross join lateral (${usageOf('$1')}) as own cross join lateral (${NEEDED_BYTES}) as needed
     left join idempotency_keys used on used.account_id = $1 and used.endpoint = 'campaigns' and used.key = $2
     left join agent_assignments a on a.account_id = $1 and a.agent_id = $4 and a.active
     left join templates t on t.account_id = $1 and t.id = $8

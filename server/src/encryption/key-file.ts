@@ -83,6 +83,9 @@ export function ensureKeyFile(settings: KeyFileSettings): string {
     const { code } = error as NodeJS.ErrnoException
     throw new OperatorError(`The encryption key can't be kept in ${path}: ${code}. Set HERALD_ENCRYPTION_KEY_FILE to a key file.`)
   }
+  // Where the database is embedded, the key is in its directory, and is copied with it.
+  if (settings.databaseUrl !== undefined)
+    process.stderr.write(`A new encryption key is in ${path}. Back it up: without it, the database can't be used.\n`)
   return path
 }
 

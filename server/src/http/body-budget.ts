@@ -1,14 +1,51 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { unavailable } from './error-answers.ts'
+import { addressOf } from './limits.ts'
 
-// Bodies are kept until they are whole, for up to 30 s from a client that sends slowly. All of them together have a budget.
+// Bodies are kept until they are whole, for up to 30 s from a client that sends slowly. All of them together have a budget, of which no
+// account and no address can take more than its share. Requests without credentials (the events of networks) have a budget of their own.
 
-// A thousand of the largest. Bodies of the usual size need none of it.
-const BUDGET_BYTES = 256 * 1024 * 1024
+const MIB = 1024 * 1024
+const OWNERS_THAT_FILL_A_BUDGET = 8
+// Bodies of the usual size need nothing of a budget.
 const SMALL_BYTES = 16 * 1024
 
-/** Refuses a body (503) while those under way fill the budget. Call it for every server of the process with the same `budget`. */
-export function limitBodies(app: FastifyInstance, budget: { leftBytes: number }): void {
+export type BodyBudget = {
+  /** Returns how to give the bytes back; undefined where they are not left. */
+  take: (owner: number | string, bytes: number) => (() => void) | undefined
+}
+
+export function createBodyBudget(totalBytes: number): BodyBudget {
+  const shareBytes = totalBytes / OWNERS_THAT_FILL_A_BUDGET
+  const held = new Map<number | string, number>()
+  let leftBytes = totalBytes
+  function add(owner: number | string, bytes: number): void {
+    leftBytes -= bytes
+    const sum = (held.get(owner) ?? 0) + bytes
+    if (sum === 0) held.delete(owner)
+    else held.set(owner, sum)
+  }
+  return {
+    take: (owner, bytes) => {
+      if (bytes > leftBytes || bytes > shareBytes - (held.get(owner) ?? 0)) return undefined
+      add(owner, bytes)
+      let isHeld = true
+      return () => {
+        if (isHeld) add(owner, -bytes)
+        isHeld = false
+      }
+    },
+  }
+}
+
+export type BodyBudgets = { accounts: BodyBudget; addresses: BodyBudget }
+
+export function createBodyBudgets(): BodyBudgets {
+  return { accounts: createBodyBudget(192 * MIB), addresses: createBodyBudget(64 * MIB) }
+}
+
+/** Refuses a body (503) while those under way fill a budget. Call it for every server of the process with the same budgets. */
+export function limitBodies(app: FastifyInstance, { accounts, addresses }: BodyBudgets): void {
   app.addHook('preParsing', (request, reply, _payload, done) => {
     const bytes = expectedBytes(request, app.initialConfig.bodyLimit ?? 0)
     // The client of a request that is closed by now has gone, and no event would give its share back.
@@ -16,24 +53,16 @@ export function limitBodies(app: FastifyInstance, budget: { leftBytes: number })
       done()
       return
     }
-    if (bytes > budget.leftBytes) {
+    const { caller } = request
+    const giveBack = caller === undefined ? addresses.take(addressOf(request), bytes) : accounts.take(caller.accountId, bytes)
+    if (giveBack === undefined) {
       done(unavailable('The service is receiving as many large bodies as it has room for.'))
       return
     }
-    budget.leftBytes -= bytes
-    let isHeld = true
-    function release(): void {
-      if (isHeld) budget.leftBytes += bytes
-      isHeld = false
-    }
-    request.raw.once('close', release)
-    reply.raw.once('close', release)
+    request.raw.once('close', giveBack)
+    reply.raw.once('close', giveBack)
     done()
   })
-}
-
-export function createBodyBudget(): { leftBytes: number } {
-  return { leftBytes: BUDGET_BYTES }
 }
 
 /** A body of unknown length counts as the largest that is allowed; a longer one is refused by its length. */

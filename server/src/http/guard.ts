@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
-import { applyVerdict, countedAddress, type Limiter, type Policy } from './limits.ts'
+import { addressOf, applyVerdict, type Limiter, type Policy } from './limits.ts'
 
 /** Who sends the request, as far as HTTP is concerned: features know more about an account. */
 export type Caller = {
@@ -52,7 +52,7 @@ export function guardRoutes(app: FastifyInstance, guard: Guard): void {
 }
 
 async function check({ authenticate, limiter, policies }: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const address = countedAddress(request.ip as string | undefined)
+  const address = addressOf(request)
   // What an account is told is for it alone, and for now.
   reply.header('Cache-Control', 'no-store')
   const { config: route, url: pattern } = request.routeOptions

@@ -1,5 +1,5 @@
 import { isIP, isIPv4, SocketAddress } from 'node:net'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 
 /** At most `quota` requests in any span of `windowMs`. */
@@ -44,6 +44,10 @@ export function countedAddress(ip = 'unknown'): string {
   const back = tail?.split(':').filter(Boolean) ?? []
   const zeros = Array.from({ length: 8 - front.length - back.length }, () => '0')
   return `${[...front, ...zeros, ...back].slice(0, 4).join(':')}::/64`
+}
+
+export function addressOf(request: FastifyRequest): string {
+  return countedAddress(request.ip as string | undefined)
 }
 
 /** The header pair of the IETF draft "RateLimit header fields for HTTP", and the refusal itself. */

@@ -1,8 +1,9 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
+import { addressOf } from './limits.ts'
 
 // A client that asks and does not read makes the service keep what it would read. Here its connection is closed: after a time without
 // progress, or when an account or the process keeps too many bytes.
@@ -19,19 +20,21 @@ const MIB = 1024 * 1024
 // The largest page of a list is 1 MiB, so 32 callers of an account can read one at the same time.
 export const UNREAD_LIMITS: UnreadLimits = { idleMs: 60_000, accountBytes: 32 * MIB, processBytes: 128 * MIB }
 
-/** Smaller responses are not attributed to an account: Node stops reading a connection that has this much to send. */
+/** Smaller responses are not counted one by one: Node stops reading a connection that has this much to send. */
 const LARGE_BYTES = 16 * 1024
 const SWEEP_MS = 1_000
 const SWEEP_SOON_MS = 20
 
 type Connection = {
   socket: Socket
-  /** The account that the last large response was for. */
-  accountId: number | undefined
+  /** The account that the last response was for; the address, where that needed no account. */
+  owner: number | string
   /** Large responses that are not closed. Those that wait for an earlier one hold their bytes themselves. */
   responses: Set<ServerResponse>
   unsent: number
-  /** When `unsent` last changed. */
+  /** Of `unsent`, what was handed to the system. Of one large write the client may take only a little at a time. */
+  queued: number
+  /** When the client last took something. */
   movedAt: number
   idleMs: number
 }
@@ -40,7 +43,7 @@ export type UnreadWatch = {
   /** Watches every connection of a server. */
   watch: (app: FastifyInstance) => void
   /** Gives the client of this response another time than `idleMs`. */
-  allowIdle: (response: ServerResponse, idleMs: number) => void
+  allowIdle: (reply: FastifyReply, idleMs: number) => void
   stop: () => void
 }
 
@@ -51,16 +54,14 @@ export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_
   function sweep(): void {
     soon = undefined
     const holding = measure(connections.values(), performance.now())
-    for (const [connection, reason] of toDisconnect(holding, limits)) {
-      logger.warn({ reason, accountId: connection.accountId }, 'a client does not read: its connection is closed')
-      breakOff(connection.socket)
+    for (const [{ owner, socket }, reason] of toDisconnect(holding, limits)) {
+      const accountId = typeof owner === 'number' ? owner : undefined
+      logger.warn({ reason, accountId }, 'a client does not read: its connection is closed')
+      breakOff(socket)
     }
   }
 
-  function addLarge(response: ServerResponse, socket: Socket | null, accountId: number | undefined): void {
-    const connection = socket && connections.get(socket)
-    if (!connection) return
-    connection.accountId = accountId
+  function addLarge(response: ServerResponse, connection: Connection): void {
     connection.responses.add(response)
     response.once('close', () => connection.responses.delete(response))
     soon ??= setTimeout(sweep, SWEEP_SOON_MS).unref()
@@ -71,13 +72,17 @@ export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_
     watch: (app) => {
       watchConnections(app.server as Server, connections, limits.idleMs)
       app.addHook('onSend', (request, reply, payload, done) => {
-        if (isLarge(payload)) addLarge(reply.raw, request.raw.socket, request.caller?.accountId)
+        const connection = connections.get(request.raw.socket)
+        if (connection !== undefined) {
+          connection.owner = request.caller?.accountId ?? addressOf(request)
+          if (isLarge(payload)) addLarge(reply.raw, connection)
+        }
         done()
       })
     },
-    allowIdle: (response, idleMs) => {
-      const connection = response.socket && connections.get(response.socket)
-      if (!connection) return
+    allowIdle: ({ request, raw: response }, idleMs) => {
+      const connection = connections.get(request.raw.socket)
+      if (connection === undefined) return
       connection.idleMs = idleMs
       response.once('close', () => {
         connection.idleMs = limits.idleMs
@@ -92,7 +97,7 @@ export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_
 
 function watchConnections(server: Server, connections: Map<Socket, Connection>, idleMs: number): void {
   const add = (socket: Socket) => {
-    connections.set(socket, { socket, accountId: undefined, responses: new Set(), unsent: 0, movedAt: 0, idleMs })
+    connections.set(socket, { socket, owner: 'unknown', responses: new Set(), unsent: 0, queued: 0, movedAt: 0, idleMs })
     socket.once('close', () => connections.delete(socket))
   }
   // A TLS server also emits the bare connection, on which no response is written.
@@ -110,9 +115,9 @@ function isLarge(payload: unknown): boolean {
 function measure(connections: Iterable<Connection>, now: number): (Connection & { stalledMs: number })[] {
   const holding = []
   for (const connection of connections) {
-    const unsent = unsentOf(connection)
-    if (unsent !== connection.unsent) connection.movedAt = now
-    connection.unsent = unsent
+    const [unsent, queued] = [unsentOf(connection), queuedOf(connection)]
+    if (unsent !== connection.unsent || queued !== connection.queued) connection.movedAt = now
+    Object.assign(connection, { unsent, queued })
     if (unsent > 0) holding.push({ ...connection, stalledMs: now - connection.movedAt })
   }
   return holding
@@ -124,31 +129,35 @@ function unsentOf({ socket, responses }: Connection): number {
   return bytes
 }
 
+/** What Node's own time limit for idle sockets looks at. Node has no public name for it. */
+function queuedOf({ socket }: Connection): number {
+  return (socket as unknown as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0
+}
+
 type Holding = ReturnType<typeof measure>
 
-/** Of an account that holds too much, and of the one that holds most where all hold too much, the connections that moved last stay. */
+/** Of an owner that holds too much, and of the one that holds most while all hold too much, the connections that moved last stay. */
 function toDisconnect(holding: Holding, { accountBytes, processBytes }: UnreadLimits): Map<Connection, string> {
   const gone = new Map<Connection, string>()
   for (const connection of holding) if (connection.stalledMs >= connection.idleMs) gone.set(connection, 'it took nothing for too long')
-  const accounts = [...Map.groupBy(holding, ({ accountId }) => accountId).values()].map(longestStalledFirst)
-  for (const connections of accounts) disconnectUntil(connections, accountBytes, gone, 'its account holds too many unsent bytes')
-  disconnectUntil(longestStalledFirst(holding), processBytes, gone, 'the process holds too many unsent bytes')
-  return gone
-}
-
-function longestStalledFirst(connections: Holding): Holding {
-  return connections.toSorted((a, b) => b.stalledMs - a.stalledMs)
-}
-
-function disconnectUntil(connections: Holding, maxBytes: number, gone: Map<Connection, string>, reason: string): void {
-  let bytes = 0
-  for (const connection of connections) if (!gone.has(connection)) bytes += connection.unsent
-  for (const connection of connections) {
-    if (bytes <= maxBytes) return
-    if (gone.has(connection)) continue
+  const rest = holding.filter((connection) => !gone.has(connection))
+  const owners = [...Map.groupBy(rest, ({ owner }) => owner).values()].map((connections) => ({
+    stalledLongestLast: connections.toSorted((a, b) => a.stalledMs - b.stalledMs),
+    bytes: connections.reduce((sum, { unsent }) => sum + unsent, 0),
+  }))
+  let total = owners.reduce((sum, { bytes }) => sum + bytes, 0)
+  function disconnectOne(owner: (typeof owners)[number], reason: string): void {
+    const connection = owner.stalledLongestLast.pop() as Holding[number]
     gone.set(connection, reason)
-    bytes -= connection.unsent
+    owner.bytes -= connection.unsent
+    total -= connection.unsent
   }
+  for (const owner of owners) while (owner.bytes > accountBytes) disconnectOne(owner, 'its account holds too many unsent bytes')
+  while (total > processBytes) {
+    const largest = owners.reduce((most, owner) => (owner.bytes > most.bytes ? owner : most))
+    disconnectOne(largest, 'the process holds too many unsent bytes')
+  }
+  return gone
 }
 
 /** By a reset, where the protocol has one: a client that reads on sees at once that the response is not whole. */

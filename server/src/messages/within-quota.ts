@@ -101,5 +101,5 @@ export const TELL_LOOKED = `select 0, 'looked', null, null, array_prepend(accoun
 export function beyondQuota(outcome: Exceeded, exceeded: string[] | null): ApiError {
   const [quota = 0, used = 0, secondsToMidnight = 0] = exceeded?.map(Number) ?? []
   if (outcome === 'bytes-quota') return quotaExceeded('storedBytes', quota, used)
-  return quotaExceeded('messagesPerDay', quota, used, secondsToMidnight)
+  return quotaExceeded('messagesPerDay', quota, used, { retryAfterSeconds: secondsToMidnight })
 }

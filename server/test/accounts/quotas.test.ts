@@ -165,10 +165,11 @@ describe('the quota of stored bytes', () => {
     assert.equal((await caller.send(newKey(), caller.request())).status, 202)
   })
 
-  test('rejects templates and campaigns beyond it, but not a change of a template that stores nothing', async () => {
+  test('rejects templates, and campaigns whose messages would exceed it, but not a change of a template that stores nothing', async () => {
     const caller = await newCaller()
     const id = await caller.template()
-    await fillGroup(pool, caller.accountId, 1, phones(0, 1))
+    await fillGroup(pool, caller.accountId, 1, phones(0, 3))
+    await pool.query('update groups set members = 3 where account_id = $1', [caller.accountId])
     const { storedBytes } = await readQuotas(pool, caller.accountId)
     assert.equal(storedBytes.used, JSON.stringify(TEXT).length)
     await setQuotas(pool, caller.accountId, { storedBytes: storedBytes.used })
@@ -178,8 +179,15 @@ describe('the quota of stored bytes', () => {
     assert.equal((await caller.ask('PUT', `/templates/${id}`, { ...template, message: { ...TEXT, content: 'Other' } })).status, 429)
     const campaign = { name: 'c', agentId: caller.agentId, segmentIds: [1], message: { templateId: id } }
     const ask = () => caller.ask('POST', '/campaigns', campaign, { 'Idempotency-Key': 'c' })
-    assertExceeded(await ask(), 'storedBytes', storedBytes.used, storedBytes.used, ASK)
-    await setQuotas(pool, caller.accountId, { storedBytes: storedBytes.used + ROW_BYTES })
+    const needed = ROW_BYTES + 3 * ROW_BYTES
+    await setQuotas(pool, caller.accountId, { storedBytes: storedBytes.used + needed - 1 })
+    const { status, body } = await ask()
+    assert.equal(status, 429)
+    assert.match(
+      body.details[0].reason,
+      new RegExp(`, and ${storedBytes.used} are used, and the request needs ${needed} more: ask the operator`),
+    )
+    await setQuotas(pool, caller.accountId, { storedBytes: storedBytes.used + needed })
     assert.equal((await ask()).status, 202)
     await setQuotas(pool, caller.accountId, { storedBytes: 0 })
     assert.equal((await ask()).headers.get('idempotent-replayed'), 'true')

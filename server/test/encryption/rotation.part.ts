@@ -206,6 +206,18 @@ describe('herald encryption', () => {
     )
   })
 
+  test('a command that makes the key file in the home directory says where, once', async () => {
+    const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+    const { accountId } = await createCaller(pool)
+    const home = newDirectory()
+    const env = { HERALD_DATABASE_URL, HERALD_ENCRYPTION_KEY_FILE: '', HOME: home }
+    const addEndpoint = (url: string) => runHerald(['webhook', 'add', `${accountId}`, url], env)
+    const [first, second] = [await addEndpoint('https://a.example.com'), await addEndpoint('https://b.example.com')]
+    const path = join(home, '.herald', 'encryption.key')
+    assert.equal(first.stderr, `A new encryption key is in ${path}. Back it up: without it, the database can't be used.\n`)
+    assert.deepEqual([first.code, second.code, second.stderr], [0, 0, ''])
+  })
+
   test('a service whose key file others may read warns of it', async () => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
     const file = newKeyFile(keyLine('a'))

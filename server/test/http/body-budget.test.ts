@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { loadConfig } from '../../src/config.ts'
-import { limitBodies } from '../../src/http/body-budget.ts'
+import { createBodyBudget, limitBodies } from '../../src/http/body-budget.ts'
 import { answerErrors } from '../../src/http/error-answers.ts'
 import { createServer, listeningUrl } from '../../src/http/server.ts'
 import { logger } from '../delivery/support.ts'
@@ -12,10 +12,10 @@ import { until } from '../support/until.ts'
 const BODY = `"${'x'.repeat(200_000)}"`
 
 test('a large body is refused while those under way fill the budget, and taken once they are over', async () => {
-  const budget = { leftBytes: 300_000 }
+  const addresses = createBodyBudget(8 * 300_000)
   const app = createServer(loadConfig({}), logger)
   answerErrors(app)
-  limitBodies(app, budget)
+  limitBodies(app, { accounts: createBodyBudget(0), addresses })
   app.post('/', async (request) => ({ length: (request.body as string).length }))
   await app.listen({ host: '127.0.0.1', port: 0 })
   after(() => app.close())
@@ -24,13 +24,27 @@ test('a large body is refused while those under way fill the budget, and taken o
 
   const slow = rawConnection(url)
   slow.send(`POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n`)
-  await until('the slow body has its share', () => budget.leftBytes < 200_000)
-  const refused = await send(BODY)
+  const refused = await until('the slow body has its share', async () => {
+    const response = await send(BODY)
+    return response.status === 503 ? response : undefined
+  })
   assert.deepEqual([refused.status, refused.body.code, refused.headers.get('retry-after')], [503, 'RCS_UNAVAILABLE', '1'])
   assert.equal((await send('"small"')).status, 200)
 
   slow.send(BODY)
   assert.equal(parseAnswer(await slow.ended).status, 200)
-  await until('its share is free again', () => budget.leftBytes === 300_000)
-  assert.equal((await send(BODY)).status, 200)
+  await until('its share is free again', async () => (await send(BODY)).status === 200)
+})
+
+test('one owner gets an eighth of a budget; all together get the whole of it', () => {
+  const budget = createBodyBudget(80)
+  assert.equal(budget.take(1, 11), undefined)
+  const giveBack = budget.take(1, 10)
+  assert.equal(budget.take(1, 1), undefined)
+  for (let owner = 2; owner <= 8; owner += 1) assert.ok(budget.take(owner, 10))
+  assert.equal(budget.take(9, 1), undefined)
+  giveBack?.()
+  giveBack?.()
+  assert.ok(budget.take(9, 10))
+  assert.equal(budget.take(1, 1), undefined)
 })

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { describe, test } from 'node:test'
-import { UNREAD_LIMITS, type UnreadLimits } from '../../src/http/unread.ts'
+import { after, describe, test } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
+import { createServer, listeningUrl } from '../../src/http/server.ts'
+import { createUnreadWatch, UNREAD_LIMITS, type UnreadLimits } from '../../src/http/unread.ts'
 import { createTemplate } from '../../src/templates/templates.ts'
+import { logger } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { call, createCaller, startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -13,12 +16,14 @@ const MIB = 1024 * 1024
 const PAGES = 12
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const accountOf = new Map<string, number>()
 const [greedy, neighbour] = [await accountWithTemplates(), await accountWithTemplates()]
 
 async function accountWithTemplates(): Promise<string> {
   const { accountId, authorization } = await createCaller(pool)
   const message = { type: 'MESSAGE' as const, content: 'x'.repeat(220_000) }
   for (const name of ['a', 'b', 'c', 'd', 'e']) await createTemplate(pool, accountId, { name, basic: false, status: 'DRAFT', message })
+  accountOf.set(authorization, accountId)
   return authorization
 }
 
@@ -48,6 +53,9 @@ async function readPage(url: string, authorization: string): Promise<void> {
 
 const closedFor = (log: string) => [...log.matchAll(/"reason":"([^"]*)".*its connection is closed/g)].map(([, reason]) => reason)
 
+const accountsClosed = (log: string) =>
+  [...log.matchAll(/"accountId":(\d+).*its connection is closed/g)].map(([, accountId]) => Number(accountId))
+
 describe('a client that asks and does not read', () => {
   test('is disconnected after a time without progress', async () => {
     const { url, log } = await startService({ idleMs: 500 })
@@ -67,24 +75,40 @@ describe('a client that asks and does not read', () => {
     for (const { socket } of [...clients, other]) socket.destroy()
   })
 
-  test('is disconnected when all accounts together hold too many unsent bytes', async () => {
-    const { url, log } = await startService({ processBytes: 6 * MIB })
-    const clients = [greedy, greedy, neighbour].map((authorization) => askAndNeverRead(url, authorization))
+  test('of the account that holds most is disconnected when all together hold too many unsent bytes', async () => {
+    const { url, log } = await startService({ processBytes: 12 * MIB })
+    // The first to stall, but it holds less.
+    const other = askAndNeverRead(url, neighbour, 6)
+    await readPage(url, neighbour)
+    const clients = [greedy, greedy].map((authorization) => askAndNeverRead(url, authorization))
     await until('one is closed', () => closedFor(log()).includes('the process holds too many unsent bytes'))
     await readPage(url, neighbour)
-    for (const { socket } of clients) socket.destroy()
+    assert.deepEqual(new Set(accountsClosed(log())), new Set([accountOf.get(greedy)]))
+    for (const { socket } of [...clients, other]) socket.destroy()
   })
 })
 
-test('a client that reads slowly gets all of its pages', async () => {
-  const { url } = await startService({ idleMs: 2_000 })
-  const { socket } = askAndNeverRead(url, greedy, 3)
+test('a client that reads slowly gets all of a response, which took much longer than a client may stall', async () => {
+  const app = createServer(loadConfig({}), logger)
+  const { watch, stop } = createUnreadWatch(logger, { ...UNREAD_LIMITS, idleMs: 1_500, accountBytes: 64 * MIB })
+  watch(app)
+  const [length, response] = [40 * MIB, Buffer.alloc(40 * MIB)]
+  app.get('/', async () => response)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  after(stop)
+  after(() => app.close())
+
+  const { hostname, port } = new URL(listeningUrl(app))
+  const socket = connect(Number(port), hostname)
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  const startedAt = performance.now()
   let received = 0
-  // Every time the service looks, it has taken some.
-  const timer = setInterval(() => {
-    received += (socket.read() as Buffer | null)?.length ?? 0
-  }, 100)
-  await until('three pages have arrived', () => received > 3 * 1_000_000)
-  clearInterval(timer)
-  socket.destroy()
+  socket.on('data', (chunk) => {
+    received += chunk.length
+    const aheadMs = (received / length) * 5_000 - (performance.now() - startedAt)
+    if (aheadMs > 10) setTimeout(() => socket.resume(), aheadMs)
+    if (aheadMs > 10) socket.pause()
+  })
+  await once(socket, 'close')
+  assert.ok(received > length, `${received} bytes`)
 })

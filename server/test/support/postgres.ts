@@ -10,7 +10,7 @@ import { unprivilegedIdentity } from '../../src/db/embedded/identity.ts'
 import { until } from './until.ts'
 
 // Its data need not outlive the run, so it never waits for the disk: on a busy one that is a third of the time that the tests take.
-const SETTINGS = { fsync: 'off', full_page_writes: 'off', listen_addresses: '', timezone: 'UTC', jit: 'off' }
+const SETTINGS = { fsync: 'off', full_page_writes: 'off', listen_addresses: '', timezone: 'UTC', jit: 'off', max_connections: '300' }
 
 // A database is 600 files, made and removed a hundred times: in memory that takes 25 s less of a core. They were 160 MB at most, at once.
 const MEMORY = '/dev/shm'

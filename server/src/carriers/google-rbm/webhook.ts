@@ -27,7 +27,7 @@ export function webhookPath(carrier: string): string {
 
 /**
  * `POST /carriers/{name}/webhook`: where Google sends its events. It takes no credentials; a signature proves each event. Requests are refused
- * in order of cost: carrier, earlier failures of the address, size, structure, then parsing and the signature.
+ * in order of cost: carrier, earlier failures of the address, size (all by the headers alone), then structure, parsing and the signature.
  */
 export async function googleRbmWebhook(app: FastifyInstance, options: Options): Promise<void> {
   const { carriers, postbackKey, onEvents, addressOf } = options
@@ -35,7 +35,8 @@ export async function googleRbmWebhook(app: FastifyInstance, options: Options): 
   const gate = createFailureGate()
   acceptEnvelopes(app)
   app.addHook('onRequest', (request, _reply, done) => {
-    done(tokens.has(carrierOf(request)) ? repeatedFailures(gate, addressOf(request)) : new ApiError('RCS_ROUTE_NOT_FOUND'))
+    if (!tokens.has(carrierOf(request))) done(new ApiError('RCS_ROUTE_NOT_FOUND'))
+    else done(repeatedFailures(gate, addressOf(request)) ?? unsignedAndLarge(request))
   })
   app.addHook('onResponse', (request, { statusCode }, done) => {
     if (statusCode === 200) gate.note(addressOf(request), 'proved')
@@ -67,6 +68,13 @@ function repeatedFailures(gate: FailureGate, address: string): ApiError | undefi
   const seconds = Math.ceil(refusedForMs / 1_000)
   const reason = `Too many requests from this address had no valid signature; try again in ${seconds} s.`
   return new ApiError('RCS_RATE_LIMITED', { headers: { 'Retry-After': String(seconds) }, details: [{ path: '', reason }] })
+}
+
+/** By what the headers announce: a body of unknown length may be large. */
+function unsignedAndLarge(request: FastifyRequest): ApiError | undefined {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
+  const maybeLarge = encoding !== undefined || Number(length) > UNSIGNED_LIMIT_BYTES
+  return maybeLarge && signatureOf(request) === undefined ? new ApiError('RCS_PAYLOAD_TOO_LARGE') : undefined
 }
 
 /** Google proves at the set-up that it knows the token, and we that we do: by saying back what it said. */
@@ -101,8 +109,7 @@ function hash(text: string): Buffer {
 /** The API's own parser drops nulls, which is for callers of the API. */
 function acceptEnvelopes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
-    if (body.length > UNSIGNED_LIMIT_BYTES && signatureOf(request) === undefined) throw new ApiError('RCS_PAYLOAD_TOO_LARGE')
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => {
     const problem = structureProblem(body)
     if (problem !== undefined) throw malformed(problem)
     const envelope = parseJson(body)

@@ -20,7 +20,7 @@ export type Exporting = {
   connections: Pool
   takePlace: TakePlace
   times: Times
-  allowIdle: (response: ServerResponse, idleMs: number) => void
+  allowIdle: (reply: FastifyReply, idleMs: number) => void
 }
 
 export type ExportFile = Source & { contentType: string; name: string }
@@ -39,7 +39,7 @@ export async function answerExport(
   const leave = takePlace(accountId, await readExportQuota(pool, accountId))
   const isOver = closing(reply.raw)
   void isOver.then(leave)
-  allowIdle(reply.raw, times.idleMs)
+  allowIdle(reply, times.idleMs)
   limitDuration(reply, times.longestMs)
   try {
     const client = await connect(connections, isOver)

@@ -59,6 +59,16 @@ for (const [what, address] of EXPORTS) {
       await assertAllFree()
     })
 
+    test('within a second when its client goes away while it waits behind another on the same connection', async () => {
+      const { hostname, port, pathname } = new URL(address)
+      const socket = connect(Number(port), hostname).pause()
+      socket.write(`GET ${pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: ${caller.authorization}\r\n\r\n`.repeat(2))
+      await untilStalled(pool, 2)
+      socket.destroy()
+      await untilNothingRuns(pool, 1_000)
+      await assertAllFree()
+    })
+
     test('when the database fails in the middle, which breaks it off', async () => {
       const { ending } = open(address)
       const [stalled] = await untilStalled(pool)
