@@ -5,7 +5,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { type MessageCaller, startMessageService } from '../support/messages.ts'
 import { createAssignedAgent } from '../support/service.ts'
 
-// What one account is shown must not tell how much the others do.
+// What one account is shown must not reveal how much the others do.
 
 const database = await createTestDatabase()
 const { pool } = database

@@ -335,7 +335,7 @@ describe('a repetition', () => {
     assert.equal((await findCampaign(pool, repeated)).recipients, 0)
   })
 
-  test('of a cancelled one that includes the withdrawn reaches all of them, however soon it is asked for', async () => {
+  test('of a cancelled campaign that includes withdrawn messages reaches all their recipients, however soon it is made', async () => {
     const { campaignId } = await campaignTo([phones(0, 1_500)])
     await makeAll(pool)
     await moveCampaign(pool, campaignId, 'CANCELLED')

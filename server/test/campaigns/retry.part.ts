@@ -21,7 +21,7 @@ async function campaignTo(people: string[]): Promise<string> {
   return await acceptedCampaign(pool, sender)
 }
 
-/** Gives messages that wait their outcome by data, as the network would. */
+/** Lets waiting messages fail by writing to the database, as if the network had refused them. */
 async function fail(campaignId: string, recipients: string[]): Promise<void> {
   await pool.query(
     `with failed as (
@@ -93,7 +93,7 @@ describe('a repetition of a cancelled campaign', () => {
     await moveCampaign(pool, campaignId, 'CANCELLED')
     while ((await withdrawCancelled(pool)).mayBeMore);
     await withdrawCancelled(pool)
-    const message = `The campaign ${campaignId} has no failed message but 2 messages withdrawn when it was cancelled; --include-cancelled sends those.`
+    const message = `The campaign ${campaignId} has no failures except 2 messages withdrawn when it was cancelled; --include-cancelled sends them.`
     await assert.rejects(planRetry(pool, campaignId, {}), { message })
     assert.equal((await planRetry(pool, campaignId, { includeCancelled: true })).messages, 2)
   })

@@ -129,7 +129,7 @@ describe('the largest bodies that the limits admit', () => {
   // 5 ms on an idle core; a core that others share may take twice as long.
   const MOST_MS = 10
   for (const [name, message] of Object.entries(bodies)) {
-    test(`${name} is judged, and its facts told, in under 5 ms of an idle core`, (t) => {
+    test(`${name} is checked, and its facts returned, in under 5 ms of an idle core`, (t) => {
       const tookMs = quickestMs(() => {
         check({ message })
         contentFacts(message, false, '/message')

@@ -14,7 +14,7 @@ const KEYRING = fileURLToPath(new URL('../../src/encryption/keyring.ts', import.
 const idsOf = (text: string) => parseKeys(text).map(({ id }) => id)
 
 describe('a key file', () => {
-  test('has a key a line, in their order; comments, blank lines and line ends of Windows do not count', () => {
+  test('has one key per line, in order; comments, blank lines and Windows line endings do not count', () => {
     const [a, b] = [keyLine('2026-11'), keyLine('old.key_1')]
     assert.deepEqual(idsOf(`# of production\r\n\r\n${a}\r\n  ${b}  \n\n`), ['2026-11', 'old.key_1'])
     assert.match(newKeyLine(), /^\d{4}-\d{2}-[0-9a-f]{6}:[A-Za-z0-9+/]{43}=$/)

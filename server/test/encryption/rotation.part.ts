@@ -178,7 +178,7 @@ describe('herald encryption', () => {
     assert.deepEqual(await heraldJson(['encryption', 'rotate'], env), again)
   })
 
-  test('a node or a command without a key that the database uses is told which, makes no key file, and writes nothing', async () => {
+  test('a node or a command without a key that the database uses names it, makes no key file, and writes nothing', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     const file = newKeyFile(keyLine('theirs'))
     await installationSecret(pool, 'postback', file.load())

@@ -129,7 +129,7 @@ const COMPARE_USAGE = `
   from recounted r join counted c using (account_id)
   where c.messages <> r.messages or c.bytes <> r.bytes order by 1 limit ${MOST_SHOWN}`
 
-/** What the quotas of an account count is what the rows say. An account that has used nothing has rows that a test wrote by hand. */
+/** Fails where the counted usage differs from the rows. Skips an account without counted usage: a test wrote its rows by hand. */
 export async function assertUsageCounted(db: Executor): Promise<void> {
   const { rows } = await db.query(COMPARE_USAGE)
   assert.ok(rows.length === 0, `usage is not what the rows say:\n${rows.map((row) => JSON.stringify(row)).join('\n')}`)

@@ -9,8 +9,8 @@ const BATCH = 10
 const MOST_BATCHES = 30
 
 /**
- * What the work takes on average, in the quickest of several batches: other programs slow it down where they share a core. Stops at the first
- * batch below `enoughMs`. Of a batch, since the system counts in steps of 4 ms: shorter work would count as 0.
+ * What the work takes on average, in the quickest of several batches: programs that share the core slow the others down. Stops at the first
+ * batch below `enoughMs`. Measures batches, since the system counts in steps of 4 ms: shorter work would count as 0.
  */
 export function quickestMs(work: () => void, enoughMs: number): number {
   let quickest = Number.POSITIVE_INFINITY
@@ -23,7 +23,7 @@ export function quickestMs(work: () => void, enoughMs: number): number {
   return quickest
 }
 
-/** The same of work that waits: all that the process did meanwhile counts. */
+/** For work that waits: counts all that the process did meanwhile. */
 export async function cpuMsOf(work: () => Promise<void>): Promise<number> {
   const begun = process.cpuUsage()
   await work()

@@ -45,7 +45,7 @@ export function spawnHerald(args: string[], env: Env, cwd = tmpdir(), wrapper: s
   return { child, output, ended }
 }
 
-/** On a database of the tests, as several nodes; the embedded one has a key file of its own. */
+/** Nodes and commands on a test database share a key file; an embedded database has its own. */
 function sharedKeys({ HERALD_DATABASE_URL }: Env): Env {
   const file = process.env.HERALD_TEST_KEY_FILE
   return HERALD_DATABASE_URL === undefined || file === undefined ? {} : { HERALD_ENCRYPTION_KEY_FILE: file }

@@ -111,7 +111,7 @@ async function insert(db: Executor, table: string, rows: object[]): Promise<void
   await db.query(`insert into ${table} select * from json_populate_recordset(null::${table}, $1)`, [JSON.stringify(rows)])
 }
 
-// By database: parts that have one each share a process.
+// By database: the parts that share this process have a database each.
 const monthsOf = new WeakMap<Pool, Set<string>>()
 
 /** A database that is new has this month's partitions and later ones. */

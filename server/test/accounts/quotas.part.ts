@@ -58,7 +58,7 @@ describe('the quota of messages a day', () => {
     assert.equal((await other.send('k11', other.request())).status, 202)
   })
 
-  test('answers a replay as the first time, and says what else is wrong with a request first', async () => {
+  test('answers a replay as the first time, and reports other faults of a request first', async () => {
     const caller = await callerWith({ messagesPerDay: 1 })
     const first = await caller.send('k', caller.request())
     const again = await caller.send('k', caller.request())
@@ -100,7 +100,7 @@ describe('the quota of messages a day', () => {
     for (const { headers } of RCS_QUOTA_EXCEEDED) assert.match(headers.get('retry-after') ?? '', /^\d+$/)
   })
 
-  test('is exceeded on two nodes by no more than one node accepts at once, and then holds on both', async () => {
+  test('is exceeded on two nodes by at most one batch, and then holds on both', async () => {
     const caller = await callerWith({ messagesPerDay: 10 })
     const there = callerAt(otherNode.url, caller)
     const answers = await Promise.all(Array.from({ length: 60 }, (_, n) => (n % 2 === 0 ? caller : there).send(newKey(), caller.request())))
@@ -119,7 +119,7 @@ describe('the quota of messages a day', () => {
     const results = await Promise.allSettled([
       submission(other, RECIPIENT),
       submission(near, RECIPIENT),
-      // No request gets this far with it.
+      // The schema refuses such a recipient, so that no request gets this far with it.
       submission(near, 'nonsense'),
       submission(near, '+48500100201'),
     ])
@@ -196,7 +196,7 @@ describe('the quota of stored bytes', () => {
   })
 })
 
-test('the quota of templates lets exactly five of twenty pass at two nodes, and a deleted one makes room', async () => {
+test('the quota of templates lets exactly five of twenty pass on two nodes, and a deleted one makes room', async () => {
   const caller = await callerWith({ templates: 5 })
   const there = callerAt(otherNode.url, caller)
   const template = { name: 'Template', message: TEXT }

@@ -89,7 +89,7 @@ describe('herald campaign', { concurrency: 3 }, () => {
       return rows[0].withdrawn_at !== null
     })
     const refused = await runHerald(['campaign', 'retry', campaignId, '--yes'], env)
-    const sentence = `The campaign ${campaignId} has no failed message but 3 messages withdrawn when it was cancelled; --include-cancelled sends those.\n`
+    const sentence = `The campaign ${campaignId} has no failures except 3 messages withdrawn when it was cancelled; --include-cancelled sends them.\n`
     assert.deepEqual(refused, { code: 1, stdout: '', stderr: sentence })
     assert.deepEqual((await pool.query('select from campaigns where retry_of = $1', [campaignId])).rows, [])
     const { campaignId: repeated } = await heraldJson(['campaign', 'retry', campaignId, '--include-cancelled', '--yes'], env)

@@ -57,10 +57,10 @@ describe('herald group', { concurrency: 2 }, () => {
     const again = await runHerald(['group', 'import', account, '7', path, '--yes'], env)
     assert.deepEqual(again, {
       code: 0,
-      stderr: `This will import into group 7 (People) of account ${account}, which has 2 members now: those in the file too are replaced, the others stay.\n`,
+      stderr: `This will import into group 7 (People) of account ${account}, which has 2 members now: those in the file are replaced, the others stay.\n`,
       stdout: [
-        '2 recipients of the file are in group 7 now; 2 of them were so before.',
-        '1 line has a number that stands again further down; the last one counts.',
+        '2 recipients of the file are in group 7 now; 2 of them are unchanged.',
+        '1 line has a number that appears again further down; the last one counts.',
         '1 line was rejected:',
         '  line 5: "12" is not a possible international phone number',
         '',

@@ -46,10 +46,10 @@ describe('herald account quota', () => {
   const mistakes: [string[], RegExp][] = [
     [['999999'], /^There is no account 999999/],
     [['999999', '--templates', '5'], /^There is no account 999999/],
-    [['1', '--templates', '-1'], /It is a whole number of at most 15 digits, or "default"/],
-    [['1', '--exports', '1.5'], /It is a whole number/],
-    [['1', '--stored-bytes', '50GB'], /It is a number of bytes, such as 50GiB/],
-    [['1', '--stored-bytes', '999999999999999TiB'], /It is a number of bytes/],
+    [['1', '--templates', '-1'], /It must be a whole number of at most 15 digits, or "default"/],
+    [['1', '--exports', '1.5'], /It must be a whole number/],
+    [['1', '--stored-bytes', '50GB'], /It must be a number of bytes, such as 50GiB/],
+    [['1', '--stored-bytes', '999999999999999TiB'], /It must be a number of bytes/],
     [['1', '--messages', '5'], /unknown option/],
   ]
   for (const [args, sentence] of mistakes) {

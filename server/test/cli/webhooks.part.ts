@@ -124,7 +124,7 @@ describe('herald webhook', { concurrency: 3 }, () => {
     await until('it is in the log', async () => (await pool.query('select from events where account_id = $1', [accountId])).rowCount === 1)
     const replay = ['webhook', 'replay', `${endpointId}`, '--since', (disabledAt as Date).toISOString()]
     const enabled = await runHerald(['webhook', 'enable', `${endpointId}`], env)
-    const named = `The endpoint ${endpointId} is active again. What happened while it was disabled is posted by\n  herald ${replay.join(' ')}\n`
+    const named = `The endpoint ${endpointId} is active again. To post what happened while it was disabled, run\n  herald ${replay.join(' ')}\n`
     assert.deepEqual(enabled, { code: 0, stdout: named, stderr: '' })
     const { stdout, stderr } = await runHerald([...replay, '--yes'], env)
     assert.equal(stdout, `1 event is posted again to the endpoint ${endpointId}.\n`)
