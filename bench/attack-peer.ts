@@ -16,12 +16,12 @@ export type Order = {
   isUnread: boolean
 }
 
-/** `responses`: how many, by status, and `closed` or `none` where there was none. `skipped`: not sent, since too many were under way. */
+/** `responses`: how many by status, or `closed` or `none` where no response came. `skipped`: not sent, since too many were under way. */
 export type Outcome = { sent: number; skipped: number; responses: Record<string, number> }
 
 const BRACKETS_BYTES = 1024 * 1024
 const NAMES = 24_840
-// A request that waits this long keeps its connection; beyond so many, the attacker would only fill its own machine's memory.
+// A request that gets no response keeps its connection. Beyond this many, the attacker would only fill the memory of its own machine.
 const MAX_OPEN = 512
 
 const BODIES = {

@@ -41,10 +41,10 @@ export async function setScene(checkout: string): Promise<Scene> {
   return { url, port: Number(new URL(url).port), pid: child.pid as number, victim, attacker, stop }
 }
 
-/** A page of templates ends at 4 MiB: 20 of these fill it, and one address may create them in a minute. */
+/** 20 of these fill the page of 4 MiB that older versions send (now 1 MiB), and one address may create them in a minute. */
 const TEMPLATES = 20
 
-/** Returns the size of a page then. */
+/** Returns the size of a page in bytes. */
 export async function fillTemplates({ url, attacker }: Scene): Promise<number> {
   const headers = { authorization: attacker, 'content-type': 'application/json' }
   for (let n = 0; n < TEMPLATES; n++) {

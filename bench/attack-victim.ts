@@ -64,7 +64,7 @@ async function sendEvenly(seconds: number, sendOne: () => Promise<number | undef
   const startedAt = performance.now()
   const samples: Promise<Sample>[] = []
   for (let n = 0; n < seconds * PER_SECOND; n++) {
-    // At random within its slot, so that no rhythm of the service is met again and again.
+    // At random within its slot, so that requests do not fall into step with a rhythm of the service.
     const dueAt = startedAt + ((n + Math.random()) * 1_000) / PER_SECOND
     const early = dueAt - performance.now()
     if (early > 0) await sleep(early)

@@ -30,7 +30,7 @@ type Attack = {
 
 const addresses = (count: number) => Array.from({ length: count }, (_, n) => `127.0.${4 + Math.floor(n / 250)}.${(n % 250) + 1}`)
 
-/** One of the two forms in which a carrier posts: with a signature, which is wrong here, and without one. */
+/** Every second request has a wrong signature, the others have none. */
 function brackets(carrier: string, perSecond: number, addressCount: number): Attack {
   const path = `/carriers/${carrier}/webhook`
   const signature = { 'X-Goog-Signature': Buffer.alloc(64).toString('base64') }
@@ -119,7 +119,7 @@ async function measureAttack(attack: Attack, { checkout, label, seconds, report 
   reportMemory(report, `${label}${attack.what}`, rss)
 }
 
-/** The most that the process has from now on. */
+/** Watches the resident memory. The function that it returns ends that, and returns the highest value. */
 function watchPeak(pid: number): () => number {
   let most = 0
   const look = () => {

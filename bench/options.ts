@@ -7,7 +7,7 @@ export type Options = { quick: boolean; only: Set<Part>; servers: string[] }
 const HELP = `npm run bench -- [--quick] [--only PART,PART] [--server DIRECTORY]
 
 Measures what Herald promises of its speed, each figure beside a limit of the same run, and prints a table of Markdown and the same as JSON.
-What goes on meanwhile is told on the error stream. Takes some 33 minutes; the machine should have nothing else to do.
+Progress goes to the error stream. Takes some 33 minutes; the machine should have nothing else to do.
 
   accept    requests accepted a second, against a bare route of Fastify          4 minutes
   through   messages a second from acceptance to READ, and the CPU time of each  2 minutes
@@ -19,7 +19,7 @@ What goes on meanwhile is told on the error stream. Takes some 33 minutes; the m
 
   --only PART,PART    only these
   --server DIRECTORY  for attacks: the checkout whose service is measured; repeat it to compare several
-  --quick             everything in short, in some minutes: shows that it works, and judges nothing
+  --quick             everything in short, in some minutes: shows that it works, and checks no target
   --help              this
 
 Status: 0 all marks are kept; 1 one is missed or a part has failed, what there is of the table is printed; 2 wrong options; 130 broken off.

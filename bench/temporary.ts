@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { keep } from './clean-up.ts'
 
-/** Removed with all that is in it, by whoever made it or in the end. */
+/** Removed with its content when the part or the program ends, unless the caller removes it before. */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'herald-bench-'))
   void keep(() => remove(directory))

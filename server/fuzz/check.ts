@@ -3,13 +3,13 @@ import { type ApiDocument, ERROR_POINTER, type Operation } from './document.ts'
 import type { FuzzRequest } from './generate.ts'
 import type { Response } from './wire.ts'
 
-// What every response must keep, whatever was asked for.
+// Rules that every response must keep, whatever the request.
 
 export type Check = (request: FuzzRequest, response: Response) => string[]
 
-/** In any body. */
+/** Must not be in any body. */
 const STACK = /\n\s+at .+:\d+:\d+|node_modules|\/server\/src\/|file:\/\//
-/** In the body of an error. */
+/** Must not be in the body of an error. */
 const INTERNALS =
   /SQLSTATE|syntax error at or near|duplicate key value|violates .+ constraint|invalid input syntax|out of range for type|relation "|FST_ERR|ECONNREFUSED|TypeError|RangeError|undefined is not|Cannot read prop|\bselect\b.+\bfrom\b/i
 

@@ -87,7 +87,7 @@ export function resolve(document: ApiDocument, schema: Schema): Schema {
 
 const ERROR = '/components/schemas/Error'
 
-/** Not in the document, and reachable for everybody. Errors have the documented form here too. */
+/** Routes that are not in the document, and paths that do not exist. Errors have the documented form here too. */
 export const OUTSIDE: Operation[] = [
   outside('carrierWebhook', 'POST', '/carriers/{carrier}/webhook', [200], [400, 401, 404, 413, 415, 429]),
   outside('visitLink', 'GET', '/l/{code}', [302, 404], [429]),
@@ -109,5 +109,5 @@ function outside(id: string, method: string, path: string, statuses: number[], e
   return { id, method, path, parameters, body: method === 'POST' ? {} : undefined, example: undefined, responses }
 }
 
-/** The form of every error, whatever was asked for. */
+/** The schema of every error, whatever the request. */
 export const ERROR_POINTER = ERROR

@@ -7,8 +7,8 @@ import { oddPath, oddQuery, structural } from './structures.ts'
 import { type Context, isChance, wholeBetween } from './values.ts'
 import type { World } from './world.ts'
 
-// Request number n of a seed: every operation in turn, each with every kind, the rest drawn from a stream of its own. How many requests came
-// before changes nothing.
+// Generates request number n of a seed. Operations and kinds take turns; all else is drawn from a random stream that belongs to the number, so
+// a request does not depend on those before it.
 
 export const KINDS = ['valid', 'mutated', 'structural', 'raw'] as const
 export type Kind = (typeof KINDS)[number]
@@ -28,13 +28,13 @@ export type FuzzRequest = {
   owner: Owner | undefined
   /** Where it comes from: wrong credentials are limited by address, so each such request has one of its own. */
   address: string | undefined
-  /** Needs a connection of its own, and may be answered by its end. */
+  /** Needs a connection of its own, which the service may close instead of responding. */
   isRaw: boolean
-  /** The client closes its side after it. */
+  /** The client closes its side after sending it. */
   isIncomplete: boolean
 }
 
-/** Node refuses a longer head with 431, whatever it asks for. */
+/** Node refuses a longer head with 431, whatever the route. */
 const MAX_HEAD_BYTES = 16 * 1024
 
 export type Generator = (number: number) => FuzzRequest
@@ -66,7 +66,7 @@ export function createGenerator(seed: number, document: ApiDocument, operations:
   }
 }
 
-/** Mostly right: what is behind the credentials is the larger part of the service. */
+/** Mostly right ones, since most of the service is behind the credentials. */
 const SHARES: Credentials[] = ['own', 'own', 'own', 'own', 'own', 'own', 'own', 'other', 'withoutModule', 'wrong', 'broken', 'none']
 
 function isShared({ path }: Operation, credentials: Credentials): boolean {

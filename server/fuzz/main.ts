@@ -20,7 +20,7 @@ const HELP = `npm run fuzz -- [options]: sends generated requests to every route
 checks every response: its status and body are documented, nothing internal is in it, it comes in time, and the memory stays flat.
 
   --seed N        repeats the requests of a run; by default a new seed, which is printed
-  --requests N    how many, 100000
+  --requests N    how many requests to send, by default 100000
   --only ID,ID    only these operations, by operationId
   --number N      only this request of the seed
   --help          prints this

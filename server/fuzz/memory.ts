@@ -16,7 +16,7 @@ export function residentBytes(pid: number): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 }
 
-/** `share`: how far the run is. Returns what ends it, and the samples. */
+/** `share`: how far the run is. The function that it returns ends the watch, and returns the samples. */
 export function watchMemory(pid: number, share: () => number): () => Sample[] {
   const samples: Sample[] = []
   if (process.platform !== 'linux') return () => samples

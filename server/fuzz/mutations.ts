@@ -1,7 +1,7 @@
 import { oneOf, type Random } from '../proofs/random.ts'
 import { wholeBetween } from './values.ts'
 
-// Values that a schema does not allow, or hardly: each mutation changes one place of a JSON value.
+// Values that a schema does not allow, or barely allows: each mutation changes one place of a JSON value.
 
 export const ODD_TEXTS: string[] = [
   '',
@@ -91,7 +91,7 @@ const REPLACEMENTS: Record<string, Change> = {
   null: () => null,
   'boundary length': (random) => oneOf(random, ['a', 'ą', '🙂', '\u0301']).repeat(oneOf(random, LENGTHS)),
   'deep nesting': (random) => nested(oneOf(random, [5, 31, 32, 33, 1_000])),
-  // Of a large value, thousands would be tens of megabytes.
+  // Thousands of copies of a large value would take tens of megabytes.
   'long array': (random, value) => {
     const item = typeof value === 'object' ? 1 : value
     return Array.from({ length: oneOf(random, [12, 101, 999, 1_000, 1_001, 5_000]) }, () => item)
@@ -113,7 +113,7 @@ const ADDITIONS: Record<string, (random: Random, target: Record<string, unknown>
   },
 }
 
-/** Also `__proto__` becomes a property of the object itself, which JSON.stringify writes. */
+/** Makes even `__proto__` a property of the object itself, which JSON.stringify writes. */
 function define(target: Record<string, unknown>, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true })
 }

@@ -12,7 +12,7 @@ export type Parts = {
   body: Buffer | undefined
   /** Whether it still asks for its operation, so that only the documented statuses may come back. */
   isIntact: boolean
-  /** The account whose thing the path names. */
+  /** The account that owns what the path names. */
   owner: Owner | undefined
 }
 
@@ -85,7 +85,7 @@ function idFor({ random, world }: Context, { path, parameters }: Operation, name
 
 const EVENT_TYPES = ['DELIVERED', 'READ', 'TTL_EXPIRATION_REVOKED', 'TTL_EXPIRATION_REVOKE_FAILED', 'IS_TYPING', 'UNHEARD_OF']
 
-/** An event of a carrier, signed as Google signs it. */
+/** An event of a carrier, in the form that Google sends. `withEvent` signs it. */
 export function eventFor({ random, world }: Context): object {
   const common = { senderPhoneNumber: phoneFor(random), agentId: `${world.agentId}@rbm.goog`, sendTime: new Date(world.now).toISOString() }
   const eventId = `event-${wholeBetween(random, 0, 1e9)}`
@@ -99,7 +99,7 @@ export function eventFor({ random, world }: Context): object {
   ])
 }
 
-/** The event as it is posted: in base64 within JSON, with the signature over what the base64 stands for. */
+/** The event as it is posted: in base64 within JSON, with the signature over the decoded bytes. */
 export function withEvent(context: Context, parts: Parts, event: unknown = eventFor(context)): Parts {
   const data = Buffer.from(JSON.stringify(event) ?? '')
   const signature = createHmac('sha512', context.world.webhookToken).update(data).digest('base64')

@@ -63,7 +63,7 @@ const BAD_STARTS = [
 ]
 const TLS_HELLO = Buffer.from('16030100a5010000a10303', 'hex')
 
-/** Each takes a request that is right, and breaks one thing about it. */
+/** Each takes a valid request, and breaks one thing about it. */
 const CHANGES: Record<string, Change> = {
   'chunked body': (random, lines) =>
     plus({ ...without(lines, 'content-length'), body: chunked(random, lines.body) }, 'Transfer-Encoding: chunked'),

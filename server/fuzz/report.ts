@@ -4,7 +4,7 @@ const MAX_SHOWN = 20
 const MAX_REQUEST_BYTES = 1_500
 const MAX_BODY_BYTES = 600
 
-/** Bytes as one can read them, and as a program can take them: everything but printable ASCII is escaped. */
+/** Bytes as a person can read them and a program can parse them: everything but printable ASCII is escaped. */
 export function shown(bytes: Buffer, most: number): string {
   const text = [...bytes.subarray(0, most)].map((byte) =>
     byte >= 0x20 && byte < 0x7f && byte !== 0x5c ? String.fromCharCode(byte) : escaped(byte),
@@ -18,7 +18,7 @@ function escaped(byte: number): string {
   return `\\x${byte.toString(16).padStart(2, '0')}`
 }
 
-/** One of each kind: a fault that many requests meet is shown once, with their number. */
+/** Findings of the same kind are shown once, with their number. */
 export function describeFindings(findings: Finding[], seed: number): string {
   const groups = Object.values(
     Object.groupBy(findings, ({ request, problems }) => `${request.operation.id}: ${problems.join('; ').replace(/\d+ ms/, 'ms')}`),

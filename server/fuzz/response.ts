@@ -3,13 +3,13 @@
 export type Head = {
   status: number
   headers: Map<string, string>
-  /** Of a response that is there as a whole. */
+  /** Takes the whole response. */
   bodyOf: (response: Buffer) => Buffer
 }
 
 const BLANK_LINE = '\r\n\r\n'
 
-/** Of the response itself: those with a status of 1xx before it only say that it will come. */
+/** Returns where the final response starts: interim ones, with a status of 1xx, come before it. */
 function skipInterim(received: Buffer): number {
   let at = 0
   while (/^HTTP\/1\.1 1\d\d/.test(received.toString('latin1', at, at + 12))) {
@@ -20,7 +20,7 @@ function skipInterim(received: Buffer): number {
   return at
 }
 
-/** Undefined where it is not all there, or is no HTTP. */
+/** Undefined where the head is incomplete, or is not HTTP. */
 export function readHead(received: Buffer): (Head & { from: number }) | undefined {
   const start = skipInterim(received)
   const end = received.indexOf(BLANK_LINE, start)
@@ -39,7 +39,7 @@ export function readHead(received: Buffer): (Head & { from: number }) | undefine
   return { status, headers, from, bodyOf: (response) => (isChunked ? joinChunks(response, from) : response.subarray(from)) }
 }
 
-/** `at`: where the response ends, undefined where it is not all there. `needed`: how many bytes must come before it is worth to look again. */
+/** `at`: where the response ends, undefined where it is incomplete. `needed`: how many bytes there must be before another look is worthwhile. */
 export function responseEnd(received: Buffer, method: string, isClosed: boolean): { at: number | undefined; needed: number } {
   const head = readHead(received)
   if (head === undefined) return { at: undefined, needed: 0 }
@@ -57,7 +57,7 @@ export function responseEnd(received: Buffer, method: string, isClosed: boolean)
   return { at: isClosed ? received.length : undefined, needed: 0 }
 }
 
-/** Each chunk that is all there, and where it ends. The last one is empty. */
+/** Each complete chunk, and where it ends. The last one is empty. */
 function* chunksIn(received: Buffer, from: number): Generator<{ chunk: Buffer; end: number }> {
   for (let at = from; ; ) {
     const lineEnd = received.indexOf('\r\n', at)

@@ -130,7 +130,7 @@ test('a finding is printed with its seed, its number and its bytes', async () =>
   assert.match(tableOf(tally), /^operation +500\nfailing +1$/)
 })
 
-test('a raw request may be answered by the end of the connection, a hang may not', async () => {
+test('the fuzzer passes a connection that ends without a response to a raw request, and reports a hang', async () => {
   const check = createCheck(DOCUMENT, [])
   const request = { isRaw: true, isIntact: false, method: 'GET', operation: { id: 'x' } } as FuzzRequest
   const none = { status: undefined, headers: new Map(), body: Buffer.alloc(0), json: undefined, tookMs: 1, isHang: false }

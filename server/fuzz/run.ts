@@ -3,7 +3,7 @@ import type { Check } from './check.ts'
 import type { FuzzRequest, Generator } from './generate.ts'
 import type { Response, Sender } from './wire.ts'
 
-// Sends the requests over several lanes at once, checks every response, and keeps the account of both.
+// Sends the requests over several lanes at once, checks every response, and tallies both.
 
 export type Finding = { request: FuzzRequest; response: Response; problems: string[] }
 
@@ -22,7 +22,7 @@ export type RunOptions = {
   sender: Sender
   check: Check
   lanes: number
-  /** After each response. `sent`: how many there are. */
+  /** Called after each response. `sent`: how many requests have got theirs. */
   onResponse?: (request: FuzzRequest, response: Response, sent: number) => void
 }
 

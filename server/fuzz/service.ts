@@ -13,7 +13,7 @@ import { until } from '../test/support/until.ts'
 import type { Ids, World } from './world.ts'
 
 // The service that is fuzzed: all roles in one process, as `herald serve` runs them, on a PostgreSQL and a simulated network of its own. The
-// limits are so high that they refuse nobody but wrong credentials.
+// limits are so high that only wrong credentials reach one.
 
 const HERALD = fileURLToPath(new URL('../bin/herald.js', import.meta.url))
 const START_TIMEOUT_MS = 60_000

@@ -4,8 +4,8 @@ import { mutate, ODD_NUMBERS, ODD_TEXTS } from './mutations.ts'
 import type { Parts } from './parts.ts'
 import { wholeBetween } from './values.ts'
 
-// Requests that are HTTP as it should be, around something that is not what the service expects: text that is hardly JSON, types and
-// encodings of content, paths, parameters and methods.
+// Valid HTTP around something that the service does not expect: text that is barely JSON, and odd content types, encodings, paths, parameters
+// and methods.
 
 const KIB = 1024
 
@@ -150,7 +150,7 @@ export function structural(random: Random, parts: Parts): { parts: Parts; note: 
   return { parts: CHANGES[note]?.(random, parts) ?? parts, note }
 }
 
-/** What stands in a query or a path; some of it decodes to what is no text. */
+/** Values for a query or a path. Some do not decode to a valid text. */
 const ODD_PARAMETERS = [
   ...ODD_TEXTS.map((text) => encodeURIComponent(text.toWellFormed())),
   ...ODD_NUMBERS.map(String),
@@ -200,7 +200,7 @@ export function oddQuery(random: Random, parts: Parts): Parts {
   return { ...parts, query: [...rest, [name, odd()], ...many] }
 }
 
-/** Replaces the last segment of the path that is an id by an odd one. */
+/** Replaces one id in the path by an odd value. */
 export function oddPath(random: Random, parts: Parts, template: string): Parts {
   const segments = parts.path.split('/')
   const places = template.split('/').flatMap((segment, index) => (segment.startsWith('{') ? [index] : []))

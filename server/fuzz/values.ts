@@ -48,7 +48,7 @@ export function valueFor(context: Context, schema: Schema, name: string): unknow
 
 function objectFor(context: Context, { properties = {}, required = [] }: Schema): Record<string, unknown> {
   const { random } = context
-  // The schema can't say it: a message is one of the two.
+  // The schema can't say that a message has exactly one of the two.
   const isMessage = 'templateId' in properties && 'inline' in properties
   const chosen = isMessage ? [oneOf(random, ['templateId', 'inline'])] : required
   const names = Object.keys(properties).filter((name) => chosen.includes(name) || (!isMessage && isChance(random, OPTIONAL_SHARE)))

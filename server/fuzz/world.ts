@@ -14,7 +14,7 @@ export type World = {
   groups: number[]
   /** Authorization headers. `withoutModule`: of an account that may use nothing. */
   credentials: { own: string; other: string; withoutModule: string }
-  /** With which a carrier signs its events. */
+  /** The token with which a carrier signs its events. */
   webhookToken: string
   own: Ids
   other: Ids

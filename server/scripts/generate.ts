@@ -44,7 +44,7 @@ pointer into the body, or \`/name\` for a query parameter, or empty for the requ
 ${rows.join('\n')}
 
 The checks come in this order: credentials (401), limits (429), module (403), path and method (404, 405), the request itself (400, 413, 415),
-what it names (404), conflicts (409), quotas (429). Retry 429, 503 and other 5xx with growing delay; the rest stays as it is until the request is mended.
+what it names (404), conflicts (409), quotas (429). Retry 429, 503 and other 5xx with growing delay; other errors repeat until the request is fixed.
 
 ## Failures
 

@@ -42,7 +42,7 @@ export type App = {
   fastify: FastifyInstance
   /** Where networks send their events, if that has a listener of its own. */
   carrierWebhooks: FastifyInstance | undefined
-  /** Both of them. */
+  /** The server of the API, and that of the carrier webhooks if there is one. */
   servers: FastifyInstance[]
   metrics: Metrics
   /** From now on every answer is 503; requests under way are finished. */
@@ -109,7 +109,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   }
 }
 
-/** Without promises, as all hooks that every request passes: each promise would cost another turn of the event loop. */
+/** Without promises, like all hooks that every request passes: each promise would cost another turn of the event loop. */
 function addCommonHooks(server: FastifyInstance, isStopping: () => boolean): void {
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('X-Request-Id', request.id)

@@ -9,7 +9,7 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', '
 export const ENVIRONMENTS = ['development', 'production'] as const
 
 export type Config = {
-  /** `production` refuses to serve with what production.ts lists. */
+  /** `production` refuses to start with the settings that production.ts lists. */
   environment: (typeof ENVIRONMENTS)[number]
   host: string
   port: number
@@ -18,13 +18,13 @@ export type Config = {
   dataDir: string
   /** Whether production may use the embedded database. */
   allowEmbedded: boolean
-  /** Undefined: `encryption/key-file.ts` says which file it is. */
+  /** Undefined: the default file of `encryption/key-file.ts`. */
   encryptionKeyFile: string | undefined
   limits: { store: 'memory' | 'database'; messagesPerSecond: number; othersPerMinute: number }
   tls: Tls | undefined
   /** Addresses and networks whose X-Forwarded-For is believed. */
   trustProxy: string[]
-  /** Where /metrics is served. Port undefined: the usual one, or a free one where that is taken. */
+  /** Where /metrics is served. Port undefined: the default one, or a free one where that is taken. */
   metrics: { host: string; port: number | undefined }
   publicUrl: string | undefined
   /** Undefined: carriers' webhooks are served beside the API. */
@@ -94,7 +94,7 @@ const publicAddress: Parser<string> = (value) => {
   return parsed.href.replace(/\/+$/, '')
 }
 
-/** The content is for its reader to check. */
+/** The content is checked where it is used. */
 const filePath: Parser<string> = (value) => {
   try {
     readFileSync(value)
@@ -104,7 +104,7 @@ const filePath: Parser<string> = (value) => {
   return resolve(value)
 }
 
-/** Checked here, so that a wrong line shows with all other mistakes; the keys are read where they are used. */
+/** Checked here, so that a wrong line is reported with all other mistakes; the keys are read where they are used. */
 const keysFile: Parser<string> = (value) => {
   try {
     parseKeys(readFileSync(filePath(value), 'utf8'))

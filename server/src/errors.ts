@@ -36,7 +36,7 @@ export const ERRORS = {
   RCS_RATE_LIMITED: { status: 429, when: 'Too many requests; Retry-After says how many seconds to wait.' },
   RCS_QUOTA_EXCEEDED: {
     status: 429,
-    when: 'The request exceeds a quota of the account, which `details` names with its value and what is used; Retry-After says when to try again.',
+    when: 'The request exceeds a quota of the account; `details` names it, its value and what is used. Retry-After says how many seconds to wait.',
   },
   RCS_HEADERS_TOO_LARGE: { status: 431, when: 'The request line and headers are over 16 KiB.' },
   RCS_INTERNAL: { status: 500, when: 'A fault of the service, logged with the request id.' },

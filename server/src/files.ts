@@ -23,7 +23,7 @@ export function writePrivateFile(path: string, text: string, owner?: { uid: numb
 
 /**
  * Whether the mode of a file lets any user of the machine read or write it. Its group may: a key at 0640 is how a service that is not root
- * gets at a certificate that root renews. A file that can't be looked at is left to its reader. Windows has no such modes.
+ * gets at a certificate that root renews. False where the file can't be examined: its reader reports that. Windows has no such modes.
  */
 export function isReadableByOthers(path: string): boolean {
   if (process.platform === 'win32') return false

@@ -1,6 +1,6 @@
 // Counts what a JSON text holds before anything parses it. JSON.parse of Node 26.10 corrupts memory on 100 KB of nested brackets followed by
-// a text with thousands of names, which ends the process: neither may reach it. And parsing costs 10 to 60 ms for 256 KiB of brackets or names; this scan costs a
-// fraction of a millisecond, and ends at the first limit that is passed.
+// a text with thousands of names, which ends the process: neither may reach it. And parsing costs 10 to 60 ms for 256 KiB of brackets or
+// names; this scan costs a fraction of a millisecond, and ends at the first limit that is exceeded.
 
 /** The deepest body that the API knows has nine levels. */
 const MAX_DEPTH = 32
@@ -8,7 +8,7 @@ const MAX_DEPTH = 32
 const MAX_VALUES = 1_000
 /** The longest name that the API knows has 22 characters. Error paths repeat names, so names must not be long. */
 const MAX_NAME_LENGTH = 100
-// Each value has at most a name, two brackets, a colon and a comma. More marks than that are not JSON, or more values.
+// Each value has at most a name, two brackets, a colon and a comma. A body with more marks is not JSON, or has too many values.
 const MAX_MARKS = 6 * MAX_VALUES
 // An escaped character takes six bytes, such as \u0041.
 const MAX_NAME_BYTES = 6 * MAX_NAME_LENGTH
@@ -42,7 +42,7 @@ const TOO_LONG = `The body has a property whose name is over ${MAX_NAME_LENGTH} 
 type Scan = { body: Buffer; at: number; values: number; depth: number; marks: number; nameStart: number }
 
 /**
- * Says in a sentence which limit the body passes, or returns undefined. The body need not be valid JSON: what the scan lets through is for
+ * Says in a sentence which limit the body exceeds, or returns undefined. The body need not be valid JSON: what the scan lets through is for
  * the parser, whose work these limits bound.
  */
 export function structureProblem(body: Buffer): string | undefined {
@@ -68,7 +68,7 @@ function nextMark(body: Buffer, from: number, before: number): number {
   return at
 }
 
-/** Takes a mark of JSON's syntax, and of a string all up to its closing quote. */
+/** Counts one mark of JSON's syntax, and moves to the end of a string. */
 function visit(scan: Scan, kind: number): string | undefined {
   scan.marks += 1
   if (kind === STRING) {

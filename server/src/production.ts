@@ -40,7 +40,7 @@ const RULES: Rule[] = [
     'HERALD_TLS_CERT and HERALD_TLS_KEY must be set, or HERALD_HOST must be a loopback address such as 127.0.0.1: otherwise credentials cross the network unencrypted.',
   ({ webhookAllowPrivate }) =>
     webhookAllowPrivate &&
-    'HERALD_WEBHOOK_ALLOW_PRIVATE must be false: otherwise webhooks can reach this machine and its network, and are posted by plain http.',
+    'HERALD_WEBHOOK_ALLOW_PRIVATE must be false: otherwise webhooks can reach this machine and its network, and use plain http.',
   (_config, { exposedCarrierFiles }) =>
     exposedCarrierFiles.length > 0 &&
     `HERALD_CARRIERS must name files that other users can't read. Run chmod 600 on ${exposedCarrierFiles.join(' and ')}.`,

@@ -10,6 +10,7 @@ import { installationSecret, openKeyring } from './db/secrets.ts'
 import { type Delivery, startDelivery } from './delivery/delivery.ts'
 import { createDeliveryMetrics } from './delivery/metrics.ts'
 import { createEventTaker } from './delivery/receipts.ts'
+import { watchKeyFile } from './encryption/key-file.ts'
 import { isReadableByOthers } from './files.ts'
 import { listen } from './http/listen.ts'
 import { serveMetrics } from './http/metrics.ts'
@@ -59,10 +60,13 @@ export async function startService(config: Config, logger: Logger, options: Serv
     )
   }
   for (const name of config.unknownVariables) logger.warn({ name }, 'this variable is not a setting of Herald')
+  const newKey = watchKeyFile(config)
   const database = await openDatabase(config, { role: 'service', onProgress: (sentence) => logger.warn(sentence) })
   const closers: (() => Promise<unknown>)[] = [() => database.close()]
   try {
     const keyring = await openKeyring(database.pool, config)
+    const sentence = newKey()
+    if (sentence !== undefined) logger.warn(sentence)
     warnOfReadableFiles(logger, [keyring.keyFile, config.carriersFile])
     const settings = await findCarriers()
     const postbackKey = await installationSecret(database.pool, 'postback', keyring)
@@ -76,7 +80,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
     await options.beforeListening?.(database.pool)
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
     const carrierWebhookUrl = await listenForCarriers(app, config, url)
-    // After the API: should that be set to the default port of the metrics, these give way.
+    // After the API: if the API has the default port of the metrics, the metrics take a free one.
     const metricsServer = await serveMetrics(config.metrics, app.metrics)
     closers.splice(1, 0, metricsServer.close)
     logger.info({ metricsUrl: metricsServer.url }, 'metrics are served')

@@ -21,7 +21,7 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ]
 
-/** For browsers and clients that keep it: a year, as the field advises. Only this host, since Herald does not know the others of its domain. */
+/** For clients that remember it: a year, as is usual. Only for this host, since Herald does not know the other hosts of its domain. */
 export const HSTS = { name: 'Strict-Transport-Security', value: 'max-age=31536000' }
 
 /** Node's options for every TLS listener of the service, and for `setSecureContext`, which resets every option it is not given. */

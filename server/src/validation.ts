@@ -49,7 +49,7 @@ export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) 
     return (value) => {
       const { isStorable, hasLongList } = survey(value)
       const violations = isStorable ? [] : namedUnstorableTexts(value)
-      // What passes with its lists cut is checked again with all of them.
+      // A body that passes with its lists shortened is checked again as a whole.
       const isValid = (!hasLongList || validate(withShortLists(value))) && validate(value)
       if (!isValid) violations.push(...telling(validate.errors ?? []).map(toViolation))
       return violations

@@ -75,7 +75,7 @@ function countStarts(outFile: string): number {
   return readFileSync(outFile, 'utf8').split('"ready":true').length - 1
 }
 
-/** Fails where that does. Only `PUT webhook` requires the token. */
+/** Fails where the request does. Only `PUT webhook` requires the token. */
 async function askSimulator(
   { url, carriersFile }: Pick<Network, 'url' | 'carriersFile'>,
   path: string,

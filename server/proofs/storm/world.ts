@@ -21,7 +21,7 @@ export type World = {
   network: Network
   nodes: Node[]
   pool: Pool
-  /** Of all nodes. */
+  /** All nodes have the same. */
   keyring: Keyring
   callers: Caller[]
   /** Of the nodes that callers ask, by name. */

@@ -53,7 +53,7 @@ export async function revokeKey(db: Executor, integrationKey: string): Promise<K
 
 export type OwnedKey = KeyInfo & { accountId: number; accountName: string }
 
-/** For operators, who know no accounts: whose it is says its row. Also finds one that is revoked. */
+/** For operators, who name a key without its account. Also finds a revoked key. */
 export async function findKey(db: Executor, integrationKey: string): Promise<OwnedKey> {
   const { rows } = await db.query<OwnedKey>(
     `select ${KEY_INFO}, account_id as "accountId", (select name from accounts a where a.id = k.account_id) as "accountName"

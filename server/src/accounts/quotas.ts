@@ -2,7 +2,7 @@ import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { noSuchAccount } from './accounts.ts'
 
-// What an account may use, and what it has used. docs/operating.md derives the defaults: no honest caller meets them.
+// What an account may use, and what it has used. docs/operating.md explains the defaults, which no honest caller reaches.
 
 export const QUOTAS = {
   messagesPerDay: { column: 'quota_messages_per_day', byDefault: 5_000_000 },
@@ -15,8 +15,8 @@ export type Quota = keyof typeof QUOTAS
 const quotaOf = (quota: Quota) => `coalesce(a.${QUOTAS[quota].column}, ${QUOTAS[quota].byDefault})`
 
 /**
- * A query for `usage`: an account's messages a day (quota, used) and stored bytes (quota, used), in this order. Sees what was committed
- * before its statement began. PostgreSQL reads the changes since the last fold, which runs every second.
+ * A query that returns `usage`: an account's messages of the day (quota, used) and stored bytes (quota, used), in this order. It sees what was
+ * committed before its statement began, and reads only the changes since the last fold, which runs every second.
  */
 export const usageOf = (accountId: string) => `
     select array[
@@ -32,7 +32,7 @@ export const usageOf = (accountId: string) => `
 /** In SQL: how many seconds are left of the day. */
 export const SECONDS_TO_MIDNIGHT = `ceil(extract(epoch from date_trunc('day', now(), 'UTC') + interval '1 day' - now()))::bigint`
 
-// These quotas do not reset by themselves.
+// For quotas that do not reset by themselves.
 const ASK_AGAIN_SECONDS = 3_600
 // Nobody knows when an export ends. A million messages take some ten seconds.
 const EXPORT_SECONDS = 10
@@ -51,7 +51,7 @@ type Excess = {
   needed?: number
 }
 
-/** 429. */
+/** The 429 for a request that exceeds a quota. */
 export function quotaExceeded(quota: Quota, limit: number, used: number, { retryAfterSeconds, needed }: Excess = {}): ApiError {
   const seconds = retryAfterSeconds ?? (quota === 'exports' ? EXPORT_SECONDS : ASK_AGAIN_SECONDS)
   const more = needed === undefined ? '' : `, and the request needs ${needed} more`
@@ -111,8 +111,8 @@ export async function readExportQuota(db: Executor, accountId: number): Promise<
 }
 
 /**
- * Throws where the account has more than a quota allows, which rolls back the transaction that added so much. The transaction that adds a
- * template holds the account's row, so that of two at once one sees the other's.
+ * Throws where the account is over a quota, which rolls back the transaction that added to it. A transaction that adds a template locks the
+ * account's row, so of two at once the second sees the template of the first.
  */
 export async function refuseBeyondQuota(
   tx: Executor,

@@ -20,17 +20,17 @@ export function countUsage({ account, from, messages = '0', messageBytes: ofMess
     select ${account}, ${messages}, ${ofMessages}, ${contentBytes} from ${from} group by 1`
 }
 
-const MOST_AT_ONCE = 10_000
-// Longer than any transaction that counts takes: a statement ends after 3.5 s. A change that is committed later still is missing from
-// what readers see until the next fold.
+const BATCH_SIZE = 10_000
+// Longer than any transaction that counts usage: a statement ends after 3.5 s. A change that is committed even later is missing from what
+// readers see until the next fold.
 const SETTLED_AFTER = '10 seconds'
 // Any number that nothing else in this database locks: "hrlu" in ASCII.
 const FOLD_LOCK = 0x68726c75
 
 /** Adds changes up. One fold at a time: a second one finds nothing to do. Returns whether there may be more. */
 export async function foldUsage(db: Executor): Promise<{ mayBeMore: boolean }> {
-  const { rows } = await db.query<{ folded: number }>({ name: 'fold-usage', text: FOLD, values: [MOST_AT_ONCE] })
-  return { mayBeMore: rows[0]?.folded === MOST_AT_ONCE }
+  const { rows } = await db.query<{ folded: number }>({ name: 'fold-usage', text: FOLD, values: [BATCH_SIZE] })
+  return { mayBeMore: rows[0]?.folded === BATCH_SIZE }
 }
 
 // The changes of an account are taken in the order of their times, so that none before the last one taken is left.
@@ -61,7 +61,7 @@ const FOLD = `
   )
   select count(*) as folded from taken`
 
-/** Takes off the bytes of messages whose month was dropped. Waits for a fold under way, which writes to the same rows. */
+/** Subtracts the bytes of messages whose month was dropped. Waits for a fold under way, which writes to the same rows. */
 export async function freeDroppedMonths(pool: Pool): Promise<void> {
   await transaction(pool, async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1)', [FOLD_LOCK])

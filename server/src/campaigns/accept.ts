@@ -96,9 +96,9 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
   ]
 }
 
-// Counted when the campaign is accepted. Its messages are counted as they are made: in bytes, but not towards the messages of a day.
+// The bytes counted when the campaign is accepted. Its messages are counted as they are made: in bytes, but not towards the messages of a day.
 const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(octet_length($13::json::text), 0)`
-// With what its messages will store at least. The quota must have room for that, since none of them is refused later.
+// The same, plus the least that its messages will store. The quota must have room for that, since no message is refused later.
 const NEEDED_BYTES = `
     select ${BYTES} + ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as bytes from groups where account_id = $1 and number = any($10::int[])`
 

@@ -5,7 +5,7 @@ import { countRetried } from './retry.ts'
 import type { Campaign } from './schemas.ts'
 import { CAMPAIGN_MOVES } from './states.ts'
 
-/** `waiting`: messages, of which some may be sent meanwhile. `unmade`: at most so many, since a recipient in several groups gets one. */
+/** `waiting`: messages, some of which may still be sent. `unmade`: an upper bound, since a recipient in several groups gets one message. */
 export type Cancellation = { campaign: Campaign; waiting: number; waitingSms: number; unmade: number }
 
 type Row = {

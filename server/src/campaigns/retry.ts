@@ -44,7 +44,7 @@ const COUNT_CHUNK = 1_000
 /** `withdrawn`: how many of the failed messages a cancellation withdrew, whether or not `messages` includes them. */
 export type RetryCount = { messages: number; withdrawn: number }
 
-/** How many messages a repetition would have if it was made now, after the message `madeUpTo` of the first campaign. */
+/** How many messages a repetition would have if it were made now, after the message `madeUpTo` of the first campaign. */
 export async function countRetried(db: Executor, retryOf: string, choice: RetryChoice, madeUpTo = ''): Promise<RetryCount> {
   const total = { messages: 0, withdrawn: 0 }
   for (let after = madeUpTo; ; ) {
@@ -65,7 +65,7 @@ export async function planRetry(db: Executor, id: string, choice: RetryChoice): 
   if (count.messages > 0) return { campaign, ...count }
   if (count.withdrawn > 0) {
     const withdrawn = `${count.withdrawn} ${count.withdrawn === 1 ? 'message' : 'messages'} withdrawn when it was cancelled`
-    throw new OperatorError(`The campaign ${id} has no failed message but ${withdrawn}; --include-cancelled sends those.`)
+    throw new OperatorError(`The campaign ${id} has no failures except ${withdrawn}; --include-cancelled sends them.`)
   }
   throw new OperatorError(`The campaign ${id} has no failed message to send again.`)
 }
@@ -90,7 +90,7 @@ export async function retryCampaign(db: Executor, id: string, { includeCancelled
   return await findCampaign(db, rows[0].id)
 }
 
-/** A campaign whose failed messages are final: from COMPLETED and from the end of a withdrawal, none is sent any more. */
+/** A campaign whose failed messages are final: it is COMPLETED, or CANCELLED with all its waiting messages withdrawn. */
 async function requireRetryable(db: Executor, id: string): Promise<Campaign> {
   const campaign = await findCampaign(db, id)
   if (campaign.status !== 'COMPLETED' && campaign.status !== 'CANCELLED') {

@@ -84,7 +84,7 @@ export function readCarriers(path: string): CarrierSettings {
   }
 }
 
-/** The files that hold the carriers' secrets: this one, and the key files that it names. Whether they are right is for `readCarriers`. */
+/** The files that hold the carriers' secrets: this one, and the key files that it names. `readCarriers` checks their content. */
 export function carrierFiles(path: string): string[] {
   const file = readJson(path)
   const entries = isObject(file) ? Object.values(file) : []

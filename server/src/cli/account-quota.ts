@@ -9,7 +9,7 @@ type Given = Partial<Record<Quota, number | 'default'>>
 
 function countArgument(value: string): number | 'default' {
   if (value === 'default') return value
-  if (!/^\d{1,15}$/.test(value)) throw new InvalidArgumentError('It is a whole number of at most 15 digits, or "default".')
+  if (!/^\d{1,15}$/.test(value)) throw new InvalidArgumentError('It must be a whole number of at most 15 digits, or "default".')
   return Number(value)
 }
 
@@ -18,7 +18,7 @@ function bytesArgument(value: string): number | 'default' {
   const [, digits, unit] = /^(\d{1,15})(|[KMGT]iB)$/.exec(value) ?? []
   const bytes = Number(digits) * (UNITS[unit ?? ''] ?? Number.NaN)
   if (!Number.isSafeInteger(bytes))
-    throw new InvalidArgumentError('It is a number of bytes, such as 50GiB (KiB, MiB, GiB, TiB), or "default".')
+    throw new InvalidArgumentError('It must be a number of bytes, such as 50GiB (KiB, MiB, GiB, TiB), or "default".')
   return bytes
 }
 
@@ -32,7 +32,7 @@ function inWords(quotas: Quotas): string[] {
 
 export const quotaCommand = reportingCommand('quota', 'show the quotas of an account and what it has used, or set quotas')
   .argument('<account-id>', 'its id', accountIdArgument)
-  .option('--messages-per-day <number>', 'messages that it may send one by one on a day (UTC), or "default"', countArgument)
+  .option('--messages-per-day <number>', 'messages that it may send one by one in a day (UTC), or "default"', countArgument)
   .option('--templates <number>', 'templates that it may have, or "default"', countArgument)
   .option('--stored-bytes <bytes>', 'bytes that it may store, such as 50GiB, or "default"', bytesArgument)
   .option('--exports <number>', 'exports that it may have open on a node, or "default"', countArgument)

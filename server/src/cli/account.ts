@@ -48,7 +48,7 @@ const list = reportingCommand('list', 'show all accounts').action(async (options
   )
 })
 
-const change = confirmedCommand('modules', 'set which modules an account may use; asks before it takes one away')
+const change = confirmedCommand('modules', 'set which modules an account may use; asks before it removes one')
   .argument('<account-id>', 'its id', accountIdArgument)
   .argument('<list>', 'rcs, sms or both, separated by a comma', modules)
   .action(async (accountId: number, list: Module[], options) => {
@@ -66,7 +66,7 @@ async function removedModules(pool: Pool, accountId: number, kept: Module[]): Pr
   const removed = modules.filter((module) => !kept.includes(module))
   if (removed.length === 0) return undefined
   const keys = counted(await countLiveKeys(pool, accountId), 'live key')
-  return `take ${removed.join(' and ')} from account ${accountId} (${name}): requests with its ${keys} that need that get 403 at once`
+  return `take ${removed.join(' and ')} from account ${accountId} (${name}): requests with its ${keys} get 403 if they need ${removed.join(' or ')}`
 }
 
 const quarantine = reportingCommand('quarantine', 'set how long who had an SMS gets no other one, where its sender asks for that')

@@ -79,7 +79,7 @@ function cancelledInWords({ campaign, waiting, waitingSms, unmade }: Cancellatio
 const retry = movingCommand(
   confirmedCommand('retry', 'start a new campaign to the recipients whose message failed').option(
     '--include-cancelled',
-    'also to those whose message was withdrawn when the campaign was cancelled',
+    'also to the recipients whose message was withdrawn when the campaign was cancelled',
   ),
   async (pool, campaignId, { includeCancelled = false, ...options }) => {
     await confirm(options, retriedInWords(await planRetry(pool, campaignId, { includeCancelled }), includeCancelled))

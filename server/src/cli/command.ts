@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError } from 'commander'
 import { type Config, loadConfig } from '../config.ts'
 import { openDatabase } from '../db/database.ts'
 import type { Pool } from '../db/pool.ts'
+import { watchKeyFile } from '../encryption/key-file.ts'
 import { OperatorError } from '../errors.ts'
 import { jsonLines, type Lines, print, printError } from './terminal.ts'
 
@@ -24,13 +25,17 @@ export async function withDatabase<T>(
   role: 'command' | 'migration' = 'command',
 ): Promise<T> {
   const config = readConfig()
+  const newKey = watchKeyFile(config)
   const opening = openDatabase(config, { role, onProgress: printError })
   // Ctrl-C leaves no embedded database running.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
     process.once(signal, () => void opening.then(({ close }) => close()).finally(() => process.exit(130)))
   const database = await opening
   try {
-    return await work(database.pool, config)
+    const result = await work(database.pool, config)
+    const sentence = newKey()
+    if (sentence !== undefined) printError(sentence)
+    return result
   } finally {
     await database.close()
     // Connections to a database that is frozen never close; they must not hold up the end.

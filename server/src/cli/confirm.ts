@@ -6,7 +6,7 @@ import { asText } from './terminal.ts'
 
 /** A command that sends, cancels, erases, revokes or replaces: its action calls `confirm` first, with what it would affect. */
 export function confirmedCommand(name: string, description: string): Command {
-  return reportingCommand(name, description).option('--yes', 'go on without a question, as a script must')
+  return reportingCommand(name, description).option('--yes', 'do not ask for confirmation; required in scripts')
 }
 
 type Input = NodeJS.ReadableStream & { isTTY?: boolean }
@@ -18,7 +18,7 @@ export const STANDARD: Dialogue = { input: process.stdin, output: process.stderr
 
 /**
  * Returns once the operator agrees; throws otherwise. `effect` says after "This will" what happens and to how many, as counted now: no
- * lock is held while a person reads. All of it goes to the error stream, so that the output is the result's alone.
+ * lock is held while a person reads. Everything goes to the error stream, so that the output has only the result.
  */
 export async function confirm({ yes }: { yes?: boolean }, effect: string, { input, output }: Dialogue = STANDARD): Promise<void> {
   const isAskable = input?.isTTY === true && output.isTTY === true

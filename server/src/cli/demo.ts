@@ -24,7 +24,7 @@ export async function makeDemoAccount(pool: Pool, dataDir: string): Promise<bool
       })
       await assignAgent(tx, agentId, accountId)
     }
-    // The database has no template yet whose id could be drawn again.
+    // The database has no templates yet, so the id that is drawn is free.
     await insertTemplate(tx, accountId, DEMO_TEMPLATE)
     for (const [number, { name, phones }] of DEMO_GROUPS.entries()) await makeGroup(tx, accountId, number + 1, name, phones)
     writeCredentials(dataDir, accountId, await createKey(tx, accountId))

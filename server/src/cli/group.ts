@@ -29,7 +29,7 @@ const importFile = confirmedCommand('import', 'put the recipients of a CSV file 
     const { source, bytes } = await openSource(path)
     const result = await withDatabase(async (pool) => {
       const effect = await replacedMembers(pool, accountId, number)
-      // What stands in the standard input is the file, and no answer.
+      // Here standard input is the file, so it can't hold the answer too.
       if (effect !== undefined) await confirm(options, effect, path === '-' ? { ...STANDARD, input: undefined } : STANDARD)
       const progress = showProgress(bytes)
       return await importGroup(pool, { accountId, number, name: options.name, source, onProgress: progress.show }).finally(progress.clear)
@@ -44,7 +44,7 @@ async function replacedMembers(pool: Pool, accountId: number, number: number): P
   if (group === undefined || group.members === 0) return undefined
   const named = group.name === null ? '' : ` (${group.name})`
   const members = counted(group.members, 'member')
-  return `import into group ${number}${named} of account ${accountId}, which has ${members} now: those in the file too are replaced, the others stay`
+  return `import into group ${number}${named} of account ${accountId}, which has ${members} now: those in the file are replaced, the others stay`
 }
 
 /** `bytes`: how many there are, where that is known. */
@@ -95,10 +95,10 @@ function inWords({ group, imported, unchanged, repeated, rejectedLines, rejected
     imported === 0
       ? ['Nothing was imported.']
       : [
-          `${imported.toLocaleString('en')} recipients of the file are in group ${group} now; ${unchanged.toLocaleString('en')} of them were so before.`,
+          `${imported.toLocaleString('en')} recipients of the file are in group ${group} now; ${unchanged.toLocaleString('en')} of them are unchanged.`,
         ]
   if (repeated > 0)
-    lines.push(`${counted(repeated, 'line has', 'lines have')} a number that stands again further down; the last one counts.`)
+    lines.push(`${counted(repeated, 'line has', 'lines have')} a number that appears again further down; the last one counts.`)
   if (rejectedLines > 0) lines.push(`${counted(rejectedLines, 'line was', 'lines were')} rejected:`)
   for (const { line, reason } of rejected.slice(0, REJECTED_IN_WORDS)) lines.push(`  line ${line}: ${reason}`)
   if (rejectedLines > REJECTED_IN_WORDS) lines.push(`  and more; --json lists the first ${rejected.length.toLocaleString('en')}.`)

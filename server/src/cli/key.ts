@@ -25,7 +25,7 @@ const rotate = confirmedCommand('rotate', 'give a key a new secret; the old one 
   .action(async (integrationKey: string, options) => {
     const credentials = await withDatabase(async (pool) => {
       const found = await findKey(pool, integrationKey)
-      // A revoked one is refused without a question.
+      // A revoked key is refused without a question.
       if (found.revokedAt === null) await confirm(options, `replace the secret of 1 key, ${described(found)}; the old secret ends at once`)
       return await rotateKey(pool, integrationKey)
     })
@@ -37,7 +37,7 @@ const revoke = confirmedCommand('revoke', 'end a key for good')
   .action(async (integrationKey: string, options) => {
     const revoked = await withDatabase(async (pool) => {
       const found = await findKey(pool, integrationKey)
-      // To revoke a revoked one changes nothing.
+      // Revoking a revoked key changes nothing.
       if (found.revokedAt === null) {
         const others = counted((await countLiveKeys(pool, found.accountId)) - 1, 'other live key')
         await confirm(options, `revoke 1 key for good, ${described(found)}; the account keeps ${others}`)

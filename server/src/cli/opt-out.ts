@@ -66,12 +66,12 @@ function changeCommand(command: Command, change: (asked: Change) => Promise<OptO
     })
 }
 
-const add = changeCommand(reportingCommand('add', 'send somebody no more campaigns'), ({ pool, options, ...key }) =>
+const add = changeCommand(reportingCommand('add', 'send a recipient no more campaigns'), ({ pool, options, ...key }) =>
   changeOptOut(pool, key, true),
 )
 
 const remove = changeCommand(
-  confirmedCommand('remove', 'send somebody campaigns again, who has asked for them'),
+  confirmedCommand('remove', 'send campaigns again to a recipient who has asked for them'),
   async ({ pool, options, ...key }) => {
     const found = await findOptOut(pool, key)
     // A number that is not opted out is refused without a question.

@@ -30,7 +30,7 @@ export async function createProgram(asked = ''): Promise<Command> {
   return program
 }
 
-/** Commander quotes arguments as they were given. It keeps this setting for each command apart. */
+/** Commander quotes arguments unescaped in its errors. Each command has its own setting for that. */
 function escapeErrors(command: Command): void {
   command.configureOutput({ outputError: (message) => printError(message.trimEnd().split('\n')) })
   for (const each of command.commands) escapeErrors(each)

@@ -164,14 +164,14 @@ function handleSignals(config: Config, starting: Promise<Service>): void {
   process.on('SIGHUP', config.tls === undefined ? onSignal : () => reloadOnceStarted(starting))
 }
 
-/** A start has read the files before the signal, so it reads them again when it is through. Its failure is reported elsewhere. */
+/** A start may have read the files before the signal, so they are read again once it is through. A failed start is reported elsewhere. */
 function reloadOnceStarted(starting: Promise<Service>): void {
   void starting.then(({ reloadCertificate }) => reloadCertificate()).catch(() => {})
 }
 
 async function stop(starting: Promise<Service>): Promise<void> {
   setTimeout(() => {
-    printError('Herald did not stop in time, and ends as it is; nothing that was answered is lost.')
+    printError('Herald did not stop in time, and is ended now; nothing that was accepted is lost.')
     process.exit(1)
   }, STOP_DEADLINE_MS)
   try {

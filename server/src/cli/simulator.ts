@@ -101,7 +101,7 @@ async function run(options: string[]): Promise<{ child: ChildProcess; ready: Rea
     child.kill('SIGKILL')
     throw new OperatorError(
       ...`The simulated network did not start: ${complaint.trim()}`.split('\n'),
-      'It needs a HERALD_DATA_DIR of its own; or set HERALD_CARRIERS, and it is not needed.',
+      'Give it a HERALD_DATA_DIR of its own, or set HERALD_CARRIERS to use your carriers instead.',
     )
   }
   createInterface(child.stderr).on('line', printError)

@@ -1,7 +1,7 @@
 import { printable } from '../printable.ts'
 
-// Everything that a command prints goes through this file. A text is a list of lines: the breaks between them are ours, and one inside a
-// line came with somebody's text and is escaped like every other control character.
+// Everything that a command prints goes through this file. Output is a list of lines. A line break inside a line came with the text of a caller
+// or recipient, and is escaped like every other control character.
 
 export type Lines = string | readonly string[]
 
@@ -16,7 +16,7 @@ export function print(lines: Lines): void {
   process.stdout.write(asText(lines))
 }
 
-/** For people who watch: results go to the output, all else to the error stream. */
+/** Messages to the operator: only results go to the output. */
 export function printError(lines: Lines): void {
   process.stderr.write(asText(lines))
 }
@@ -34,7 +34,7 @@ export function table(columns: string[], rows: unknown[][]): string[] {
   return cells.map((row) => tableLine(row, widths))
 }
 
-/** Cells beyond `widths` are as wide as they are. */
+/** Cells beyond `widths` are not padded. */
 export function tableLine(cells: string[], widths: number[]): string {
   return cells
     .map((cell, index) => printable(cell).padEnd(widths[index] ?? 0))
@@ -42,7 +42,7 @@ export function tableLine(cells: string[], widths: number[]): string {
     .trimEnd()
 }
 
-// Escaped before it is measured, which makes it wider.
+// Escaped before it is measured, since escaping makes it wider.
 function cellText(value: unknown): string {
   if (value === null || value === undefined) return '-'
   return printable(value instanceof Date ? value.toISOString() : String(value))
@@ -55,7 +55,7 @@ export function counted(count: number, one: string, several = `${one}s`): string
 
 const FROM_THE_START = '\r\u001b[K'
 
-/** Progress: one line on a terminal, written over and over. Where the error stream is no terminal, `each` writes a line each time. */
+/** Progress: one line on a terminal, rewritten each time. Where the error stream is not a terminal, nothing; with `each`, a line each time. */
 export function statusLine({ each = false } = {}): { show: (line: string) => void; keep: () => void; clear: () => void } {
   if (!process.stderr.isTTY) return { show: (line) => each && printError(line), keep: () => {}, clear: () => {} }
   return {

@@ -136,7 +136,7 @@ function described({ endpointId, accountId, url }: Endpoint): string {
   return `${endpointId} of account ${accountId}, at ${url}`
 }
 
-const rotate = confirmedCommand('rotate', 'give an endpoint a new secret; the one before signs on beside it for 24 hours')
+const rotate = confirmedCommand('rotate', 'give an endpoint a new secret; the old one signs beside it for 24 hours')
   .argument(...endpoint)
   .action(async (endpointId: number, options) => {
     const rotated = await withDatabase(async (pool, config) => {
@@ -148,7 +148,7 @@ const rotate = confirmedCommand('rotate', 'give an endpoint a new secret; the on
   })
 
 function rotatedInWords({ endpointId, url, secret, earlierSecretsEndAt }: Rotated): string[] {
-  const earlier = earlierSecretsEndAt === null ? '' : ` The one before signs beside it until ${earlierSecretsEndAt.toISOString()}.`
+  const earlier = earlierSecretsEndAt === null ? '' : ` The old one signs beside it until ${earlierSecretsEndAt.toISOString()}.`
   return [`The endpoint ${endpointId}, at ${url}, has a new secret.`, `Secret: ${secret}`, `The secret is shown only this once.${earlier}`]
 }
 
@@ -172,7 +172,7 @@ function resultOf({ status, error }: Pick<Attempt, 'status' | 'error'>): string 
   return status === null ? (shown(error) ?? 'no answer') : `status ${status}`
 }
 
-/** The first line of what the receiver said, cut to a table's width. */
+/** The first line of the receiver's response, shortened for a table. */
 function shown(text: string | null): string | null {
   const line = text
     ?.trimStart()
@@ -247,7 +247,7 @@ const enable = reportingCommand('enable', 'post events to an endpoint again that
 function enabledInWords({ endpointId, missedSince }: Enabled): string[] {
   if (missedSince === null) return [`The endpoint ${endpointId} is active, and was so before.`]
   return [
-    `The endpoint ${endpointId} is active again. What happened while it was disabled is posted by`,
+    `The endpoint ${endpointId} is active again. To post what happened while it was disabled, run`,
     `  herald webhook replay ${endpointId} --since ${missedSince.toISOString()}`,
   ]
 }
@@ -258,7 +258,7 @@ const disable = reportingCommand('disable', 'post nothing more to an endpoint un
     report(options, await withDatabase((pool) => disableEndpoint(pool, endpointId)), () => `The endpoint ${endpointId} is disabled.`)
   })
 
-const remove = confirmedCommand('remove', 'end an endpoint for good, with what it had still to get')
+const remove = confirmedCommand('remove', 'remove an endpoint for good, with the events that wait for it')
   .argument(...endpoint)
   .action(async (endpointId: number, options) => {
     const removed = await withDatabase(async (pool) => {

@@ -6,7 +6,7 @@ import { encryptPlainSecrets } from './encrypt-plain.ts'
 import { BEFORE_EVERY_REQUEST, EXPORTS_NAME, type Executor, type Pool, transaction } from './pool.ts'
 
 type Migration = { name: string; checksum: string; sql: string }
-/** The key file, for a database that has secrets in plain text; it is made where it is missing. */
+/** Loads the key file, to encrypt secrets that a database has in plain text. Makes the file where it is missing. */
 export type LoadKeys = () => Keyring
 
 const MIGRATIONS_DIR = new URL('./migrations/', import.meta.url)
@@ -22,7 +22,7 @@ const END_EXPORTS = `
   select pg_terminate_backend(pid) from pg_stat_activity
   where datname = current_database() and usename = current_user and application_name = '${EXPORTS_NAME}'`
 
-// What a migration needs beyond its SQL, in the same transaction.
+// What a migration has to do beyond its SQL, in the same transaction.
 const STEPS: Record<string, (tx: Executor, loadKeys: LoadKeys) => Promise<void>> = { '0012_encrypted_secrets': encryptPlainSecrets }
 
 let migrations: Migration[] | undefined

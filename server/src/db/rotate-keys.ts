@@ -13,8 +13,8 @@ const BATCH_SIZE = 500
 const RETRY_MS = 20
 
 /**
- * Encrypts everything anew that is not under the first key of the key file, while nodes run. Every batch is a transaction of its own: a rotation
- * that is killed keeps what it has done, and the next one does the rest.
+ * Re-encrypts every value that is not encrypted with the first key of the key file, while nodes run. Every batch is a transaction of its own: a
+ * rotation that is killed keeps what it has done, and the next one does the rest.
  */
 export async function rotateKeys(
   pool: Pool,
@@ -37,7 +37,7 @@ export async function rotateKeys(
       for (const encryptedTable of ENCRYPTED_TABLES)
         reencrypted += await reencryptBatch(pool, keyring, { ...encryptedTable, oldKeyId, batchSize })
     }
-    // All rows that are left are locked by others, for a moment.
+    // Other transactions have locked all remaining rows for a moment.
     if (reencrypted === before) await sleep(RETRY_MS)
   }
 }
@@ -45,8 +45,8 @@ export async function rotateKeys(
 type Batch = { table: string; place: string; oldKeyId: string; batchSize: number }
 
 /**
- * Rows that another transaction has locked are left for the next batch, so that nothing deadlocks; rows that this one has locked are changed or
- * removed by others afterwards. So a rotation of a webhook secret at the same time is not lost.
+ * Rows that another transaction has locked are left for the next batch, so that nothing deadlocks. Other transactions wait before they change or
+ * remove rows that this one has locked, so a webhook secret that is rotated at the same time is not lost.
  */
 async function reencryptBatch(pool: Pool, keyring: Keyring, { table, place, oldKeyId, batchSize }: Batch): Promise<number> {
   return await transaction(pool, async (tx) => {

@@ -4,7 +4,7 @@ import { type Encrypted, type Keyring, loadKeyring, missingKeys } from '../encry
 import { OperatorError } from '../errors.ts'
 import type { Executor } from './pool.ts'
 
-// What binds an encrypted value to its row, and the same in SQL.
+// The place that binds an encrypted value to its row. ENCRYPTED_TABLES has the same in SQL.
 export const secretPlace = (name: string) => `secrets:${name}`
 export const webhookSecretPlace = (endpointId: number) => `webhook_secrets:${endpointId}`
 

@@ -51,8 +51,8 @@ function isSmsReceipt(event: CarrierEvent): event is SmsReceipt {
 }
 
 /**
- * Moves messages by their receipts, and keeps those that are about none: of another carrier or agent than the message went to, of another
- * phone, or of a message that is not here.
+ * Moves messages by their receipts, and keeps the receipts that match none: of another carrier, agent or phone than the message's, or of a
+ * message that is not here.
  *
  * Receipts come first, twice, late and out of order. Messages only move forward, and of equal moves the first counts. One that comes
  * after the message has failed or run out changes nothing, and stands in its timeline. Where a phone has a message whose sending is

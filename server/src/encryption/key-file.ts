@@ -5,9 +5,10 @@ import { dirname, join } from 'node:path'
 import { OperatorError } from '../errors.ts'
 import { syncDirectory, writePrivateFile } from '../files.ts'
 
-// A key file has a key a line, `id:base64 of 32 bytes`; lines that are empty or begin with # do not count. The first key encrypts, all decrypt.
+// A key file has one key per line, `id:base64 of 32 bytes`; empty lines and lines that begin with # do not count. The first key encrypts, all
+// decrypt.
 
-/** Not a buffer: an error or a log that prints a KeyObject shows nothing of it. */
+/** `key` is not a buffer: an error or a log that prints a KeyObject does not show the key. */
 export type Key = { id: string; key: KeyObject }
 export type KeyFileSettings = { databaseUrl: string | undefined; dataDir: string; encryptionKeyFile: string | undefined }
 
@@ -37,7 +38,7 @@ export function parseKeys(text: string): Key[] {
   return keys
 }
 
-/** A new key as a line of a key file. Its id has the month, for people, and is never that of a key made elsewhere. */
+/** A new key as a line of a key file. Its id has the month, for people, and random digits, so that keys made elsewhere differ. */
 export function newKeyLine(): string {
   const id = `${new Date().toISOString().slice(0, 7)}-${randomBytes(3).toString('hex')}`
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`
@@ -72,6 +73,16 @@ export function readKeys(path: string): Key[] {
   }
 }
 
+/**
+ * Call it before the work that may make the key file; what it returns says afterwards in a sentence that the file was made. Nothing is said
+ * about the embedded database, whose key file is in its directory and is copied with it.
+ */
+export function watchKeyFile(settings: KeyFileSettings): () => string | undefined {
+  const path = keyFilePath(settings)
+  if (settings.databaseUrl === undefined || existsSync(path)) return () => undefined
+  return () => (existsSync(path) ? `A new encryption key is in ${path}. Back it up: without it, the database can't be used.` : undefined)
+}
+
 /** Makes the default key file where there is none. Of two processes that make it at once, both read the one that was first. */
 export function ensureKeyFile(settings: KeyFileSettings): string {
   const path = keyFilePath(settings)
@@ -83,13 +94,10 @@ export function ensureKeyFile(settings: KeyFileSettings): string {
     const { code } = error as NodeJS.ErrnoException
     throw new OperatorError(`The encryption key can't be kept in ${path}: ${code}. Set HERALD_ENCRYPTION_KEY_FILE to a key file.`)
   }
-  // Where the database is embedded, the key is in its directory, and is copied with it.
-  if (settings.databaseUrl !== undefined)
-    process.stderr.write(`A new encryption key is in ${path}. Back it up: without it, the database can't be used.\n`)
   return path
 }
 
-/** With its parents, each of which outlasts a power cut: a database whose key is gone is of no use. */
+/** Makes a directory and its parents so that they survive a power cut: a database whose key is gone is of no use. */
 function makeDirectory(dir: string): void {
   if (existsSync(dir)) return
   makeDirectory(dirname(dir))
@@ -97,7 +105,7 @@ function makeDirectory(dir: string): void {
   syncDirectory(dirname(dir))
 }
 
-/** Links a file that is whole and on the disk: a link fails where the name is taken, and is there in one step. */
+/** Writes the whole file under another name, then links it: a link is made in one step, and fails where the name is taken. */
 function makeKeyFile(path: string): void {
   const scratch = `${path}.${randomUUID()}`
   writePrivateFile(scratch, `${newKeyLine()}\n`, ownerOf(dirname(path)))

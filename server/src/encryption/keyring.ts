@@ -20,13 +20,13 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
-/** The keys of the key file, which is made where it is missing and not configured. The database is not asked; `openKeyring` does that. */
+/** The keys of the key file, which is made where it is missing and not configured. `openKeyring` checks them against the database too. */
 export function loadKeyring(settings: KeyFileSettings): Keyring {
   const keyFile = ensureKeyFile(settings)
   let keys = readKeys(keyFile)
   if (keys.length === 0) throw new OperatorError(`The key file ${keyFile} does not exist.`)
 
-  // A process that runs learns of new keys this way. A file that is just being replaced leaves it with those it has.
+  // A running process learns of new keys this way. While the file is being replaced, the process keeps the keys that it has.
   function readAgain(): void {
     try {
       const found = readKeys(keyFile)
@@ -47,7 +47,7 @@ export function loadKeyring(settings: KeyFileSettings): Keyring {
   return {
     keyFile,
     keyIds: () => keys.map(({ id }) => id),
-    // Encrypting is rare, 30 µs to read the file are not felt, and a key that was replaced is not used again.
+    // Reads the file each time, so that a replaced key is not used again. Encrypting is rare, and reading takes 30 µs.
     encrypt: (place, plain) => {
       readAgain()
       const { id, key } = keys[0] as Key

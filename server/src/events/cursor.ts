@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 
-/** A place in the log: a position, and how the id of the event there ends, in hex. */
+/** A place in the log: a position, and the last hex digits of the id of the event there. */
 export type Place = { position: number; mark: string }
 
 export const MARK_LENGTH = 8

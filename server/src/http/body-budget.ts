@@ -7,11 +7,11 @@ import { addressOf } from './limits.ts'
 
 const MIB = 1024 * 1024
 const OWNERS_THAT_FILL_A_BUDGET = 8
-// Bodies of the usual size need nothing of a budget.
+// Bodies up to this size, which is the usual one, do not count.
 const SMALL_BYTES = 16 * 1024
 
 export type BodyBudget = {
-  /** Returns how to give the bytes back; undefined where they are not left. */
+  /** Returns a function that gives the bytes back; undefined where not enough are left. */
   take: (owner: number | string, bytes: number) => (() => void) | undefined
 }
 
@@ -48,7 +48,7 @@ export function createBodyBudgets(): BodyBudgets {
 export function limitBodies(app: FastifyInstance, { accounts, addresses }: BodyBudgets): void {
   app.addHook('preParsing', (request, reply, _payload, done) => {
     const bytes = expectedBytes(request, app.initialConfig.bodyLimit ?? 0)
-    // The client of a request that is closed by now has gone, and no event would give its share back.
+    // Where the client has gone already, no event would give its share back.
     if (bytes <= SMALL_BYTES || request.raw.destroyed || reply.raw.closed) {
       done()
       return

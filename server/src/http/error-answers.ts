@@ -79,7 +79,7 @@ function errorBody({ code, details }: ApiError, requestId: string): Static<typeo
 
 function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error
-  // The client went away in the middle of its body. Nobody reads the response, and the database has nothing to do with it.
+  // The client went away in the middle of its body. Checked first: a lost connection to the database has the same code.
   if (isAborted(error)) return new ApiError('RCS_INVALID_REQUEST')
   if (isUnavailable(error)) return unavailable('The database is out of reach, or does not answer in time.')
   switch ((error as { code?: string }).code) {

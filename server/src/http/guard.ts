@@ -6,7 +6,7 @@ import { addressOf, applyVerdict, type Limiter, type Policy } from './limits.ts'
 /** Who sends the request, as far as HTTP is concerned: features know more about an account. */
 export type Caller = {
   accountId: number
-  /** Another one after every change of the account. */
+  /** Differs after every change of the account. */
   accountVersion: string
   integrationKey: string
   modules: string[]

@@ -5,12 +5,12 @@ import { listeningUrl } from './server.ts'
 
 const REASONS: Record<string, string> = {
   EADDRINUSE: 'another program listens there',
-  EACCES: 'this user may not',
+  EACCES: 'this user is not allowed to',
   EADDRNOTAVAIL: 'this machine has no such address',
   ENOTFOUND: 'there is no such host',
 }
 
-/** Returns where the server listens. `variables` are the settings that an operator would change if it can't. */
+/** Returns where the server listens. `variables` names the settings that an operator would change if that fails. */
 export async function listen(server: FastifyInstance, { host, port }: { host: string; port: number }, variables: string): Promise<string> {
   try {
     await server.listen({ host: await listeningHost(host), port })

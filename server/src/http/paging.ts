@@ -7,7 +7,7 @@ import type { Rule } from '../validation.ts'
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 200
 
-/** A page ends early once its items have this many bytes, but has at least one: 200 of the largest templates would be 50 MB in one response. */
+/** A page ends early once its items have this many bytes, but has at least one item: 200 of the largest templates would be 50 MB in one response. */
 export const PAGE_MAX_BYTES = 1024 * 1024
 
 /** How a field that a list can be sorted by stands in the database, and what a cursor may hold for it. */
@@ -39,8 +39,8 @@ export type Page = {
 }
 
 /**
- * Cuts the rows of a statement to PAGE_MAX_BYTES, in SQL, so that what is cut is never sent. `size` is the size of a row; `found` says how many
- * rows there were.
+ * Cuts the rows of a statement to PAGE_MAX_BYTES, in SQL, so that what is cut is never sent. `size` is an expression for the bytes of a row;
+ * `found` says how many rows there were.
  */
 export const withinPageBytes = (statement: string, size: string) => `
   select * from (

@@ -51,7 +51,7 @@ export function createServer(config: Config, logger: Logger, timeouts: Timeouts 
     rewriteUrl: ({ url = '/' }) => routableUrl(url),
   }) as unknown as FastifyInstance
   app.decorateRequest('caller', undefined)
-  // On Node's server rather than in a hook of Fastify, which has responses that no hook sees.
+  // On Node's server rather than in a hook, since Fastify sends some responses that no hook sees.
   if (tls !== undefined) app.server.prependListener('request', (_request, response) => response.setHeader(HSTS.name, HSTS.value))
   // An expectation that we don't know may be ignored, says HTTP; Node would answer it without a body. CONNECT it would not answer at all.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))

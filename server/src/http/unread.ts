@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
 import { addressOf } from './limits.ts'
 
-// A client that asks and does not read makes the service keep what it would read. Here its connection is closed: after a time without
+// A client that sends requests but does not read makes the service keep its responses. Such connections are closed: after a time without
 // progress, or when an account or the process keeps too many bytes.
 
 export type UnreadLimits = {
@@ -32,7 +32,7 @@ type Connection = {
   /** Large responses that are not closed. Those that wait for an earlier one hold their bytes themselves. */
   responses: Set<ServerResponse>
   unsent: number
-  /** Of `unsent`, what was handed to the system. Of one large write the client may take only a little at a time. */
+  /** The part of `unsent` that was handed to the system. It shows progress within one large write. */
   queued: number
   /** When the client last took something. */
   movedAt: number
@@ -42,7 +42,7 @@ type Connection = {
 export type UnreadWatch = {
   /** Watches every connection of a server. */
   watch: (app: FastifyInstance) => void
-  /** Gives the client of this response another time than `idleMs`. */
+  /** Gives the client of this response another timeout than the usual `idleMs`. */
   allowIdle: (reply: FastifyReply, idleMs: number) => void
   stop: () => void
 }
@@ -111,7 +111,7 @@ function isLarge(payload: unknown): boolean {
   return typeof payload === 'object' && payload !== null
 }
 
-/** Those that have something to send, with how much and since when nothing of it was taken. */
+/** The connections that have something to send: how much, and for how long the client has taken nothing. */
 function measure(connections: Iterable<Connection>, now: number): (Connection & { stalledMs: number })[] {
   const holding = []
   for (const connection of connections) {
@@ -129,14 +129,17 @@ function unsentOf({ socket, responses }: Connection): number {
   return bytes
 }
 
-/** What Node's own time limit for idle sockets looks at. Node has no public name for it. */
+/** What Node's own timeout of idle sockets uses. Node has no public name for it. */
 function queuedOf({ socket }: Connection): number {
   return (socket as unknown as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0
 }
 
 type Holding = ReturnType<typeof measure>
 
-/** Of an owner that holds too much, and of the one that holds most while all hold too much, the connections that moved last stay. */
+/**
+ * Which connections to close, and why: those that are stalled for too long; then, of an owner that holds too much, and of the largest owner while
+ * all together hold too much, those that are stalled longest.
+ */
 function toDisconnect(holding: Holding, { accountBytes, processBytes }: UnreadLimits): Map<Connection, string> {
   const gone = new Map<Connection, string>()
   for (const connection of holding) if (connection.stalledMs >= connection.idleMs) gone.set(connection, 'it took nothing for too long')

@@ -59,7 +59,7 @@ function codeFor(schema: TSchema, httpPart: string | undefined, violations: Viol
   // The one header that the API asks for, beside those that the guard judges.
   if (httpPart === 'headers') return 'RCS_IDEMPOTENCY_KEY_REQUIRED'
   if (httpPart !== 'body') return 'RCS_INVALID_REQUEST'
-  // Only of bodies that have such a part: elsewhere it is an unknown field.
+  // Only for bodies that have such a part: elsewhere the field is unknown.
   const parts = CODES_BY_FIELD.filter(([field]) => field in propertiesOf(schema))
   return parts.find(([field]) => violations.some(({ path }) => isWithin(path, field)))?.[1] ?? 'RCS_INVALID_REQUEST'
 }

@@ -52,7 +52,7 @@ type Row = {
 type Verdict = Omit<Row, 'outcome'> & { outcome: Exclude<Row['outcome'], 'tight' | 'looked'>; messageIds: string[] }
 
 const MOST_AT_ONCE = 200
-// The processes that deliver fold what accounts have used every second. Where none runs, accepting would read more changes each time.
+// Processes that deliver fold the usage of accounts every second. Where none runs, accepting would read more changes each time.
 const FOLD_AFTER_BATCHES = 500
 // Past that, a caller is told to try again, with the same key: whether it was accepted after all, the key will tell.
 const PATIENTLY = { query_timeout: 3_000 }

@@ -5,7 +5,7 @@ import type { ApiError } from '../errors.ts'
 import type { Submission } from './accept.ts'
 
 // How accepting keeps accounts within their quotas, by three statements. The usual one checks nothing, since its accounts had plenty of
-// room a moment ago: looking in every batch took 1.26 times PostgreSQL's time for batches of three. The second looks how much room there
+// room a moment ago: checking in every batch took 1.26 times PostgreSQL's time for batches of three. The second looks how much room there
 // is. The third numbers the requests of an account that may not have room for all of them.
 
 /** How long an account that had plenty of room is taken to have room. */
@@ -24,7 +24,7 @@ export function createRoom() {
         return known !== undefined && known.version === accountVersion && known.until > now
       })
     },
-    /** Takes what a statement that began at `began` saw: the account and its usage. */
+    /** `looks`: what a statement that began at `began` saw, each an account and its usage. */
     note: (batch: Submission[], began: number, looks: (string[] | null)[]): void => {
       const versions = new Map(batch.map(({ accountId, accountVersion }) => [accountId, accountVersion]))
       for (const look of looks) {
@@ -48,7 +48,7 @@ export const lookAtUsage = (first: number) => `
       lateral (${usageOf('asked.account_id')}) as own
   )`
 
-/** Its parameters: the accounts, and the most messages and bytes that each can come to. */
+/** The parameters of `lookAtUsage`: the accounts, and the most messages and bytes that each can add. */
 export function mostAsked(batch: Submission[], contents: (string | null)[], fallbacks: (string | null)[]): unknown[] {
   const asked = new Map<number, { messages: number; bytes: number }>()
   batch.forEach(({ accountId, recipients, clientReferenceId = '' }, index) => {
@@ -89,7 +89,7 @@ export const REFUSED = `
   )`
 
 export const IS_NOT_REFUSED = 'and n not in (select n from refused)'
-// Also requests that have the key of a refused one.
+// Also refuses requests that have the key of a refused one.
 export const TELL_REFUSED = `
   select n, outcome, null, null, exceeded, 1 from refused
   union all

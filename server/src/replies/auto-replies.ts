@@ -64,7 +64,7 @@ export async function listAutoReplies(db: Executor, accountId?: number): Promise
   return rows
 }
 
-/** For operators, who know no accounts. */
+/** For operators, who name an automatic reply without its account. */
 export async function findAutoReply(db: Executor, autoReplyId: number): Promise<AutoReply> {
   const { rows } = await db.query<AutoReply>(`select ${AUTO_REPLY} from auto_replies where id = $1`, [autoReplyId])
   return rows[0] ?? noSuchAutoReply(autoReplyId)

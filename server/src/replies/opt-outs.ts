@@ -61,7 +61,7 @@ export async function changeOptOut(pool: Pool, key: OptOutKey, optedOut: boolean
   })
 }
 
-/** What was said last of this number and agent; undefined where nothing was ever said. */
+/** The last opt-out or opt-in of this number for the agent; undefined where there was none. */
 export async function findOptOut(db: Executor, { accountId, agentId, phone }: OptOutKey): Promise<OptOut | undefined> {
   const text = `select ${OPT_OUT} from opt_outs where account_id = $1 and agent_id = $2 and phone = $3`
   return (await db.query<OptOut>(text, [accountId, agentId, phone])).rows[0]

@@ -32,7 +32,7 @@ function basicMode({ basic, message }: Record<string, unknown>): Violation[] {
   return basic === true ? basicRules(message, '/message') : []
 }
 
-const Id = Type.Integer({ description: 'Unique, below 2^53, and in the order of creation to the millisecond. It counts nothing.' })
+const Id = Type.Integer({ description: 'Unique, below 2^53, and in the order of creation to the millisecond. Ids have gaps of any size.' })
 
 export const Template = Type.Object(
   { id: Id, name, description, basic, status, message, createdAt: OutgoingTime, updatedAt: OutgoingTime },

@@ -75,7 +75,7 @@ const bytesOf = ({ message }: TemplateInput) => Buffer.byteLength(JSON.stringify
 const COUNT_CONTENT = (content: string) =>
   countUsage({ account: '$1::int', from: content, contentBytes: 'sum(octet_length(message::text))' })
 
-// Ids are drawn (migration 0011). With ten other templates in the same millisecond, five draws in a row collide once in 10^13 times.
+// Ids are drawn at random (migration 0011). With ten other templates in the same millisecond, five draws in a row collide once in 10^13 times.
 const ID_DRAWS = 5
 
 /** Makes a template that a caller asked for; draws another id where two templates drew the same one at once. */
@@ -90,7 +90,7 @@ export async function createTemplate(pool: Pool, accountId: number, input: Templ
   return await insertWithinQuota(pool, accountId, input)
 }
 
-/** Of several at once in an account each waits for the one before, and counts it. */
+/** Concurrent inserts of an account wait for each other, so that each counts those before it. */
 async function insertWithinQuota(pool: Pool, accountId: number, input: TemplateInput): Promise<Template> {
   return await transaction(pool, async (tx) => {
     await tx.query(LOCK_ACCOUNT, [accountId])

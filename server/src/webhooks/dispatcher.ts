@@ -102,14 +102,14 @@ export function createDispatcher({ pool, keyring, logger, metrics, allowPrivate 
   }
 }
 
-/** Events for an endpoint whose secrets can't be decrypted stay due; the log says so once, until they can. */
+/** Events for an endpoint whose secrets can't be decrypted stay due. That is logged once, until they can be decrypted. */
 function createTargetReader(pool: Pool, keyring: Keyring, logger: Logger): (ids: number[]) => Promise<Map<number, Target>> {
   const logged = new Set<number>()
   return async (ids) => {
     const { targets, unreadable } = await readTargets(pool, ids, keyring)
     for (const id of targets.keys()) logged.delete(id)
     for (const [endpointId, err] of unreadable) {
-      if (!logged.has(endpointId)) logger.error({ endpointId, err }, 'a webhook secret can not be decrypted; its events wait')
+      if (!logged.has(endpointId)) logger.error({ endpointId, err }, 'failed to decrypt a webhook secret; its events wait')
       logged.add(endpointId)
     }
     return targets

@@ -79,7 +79,7 @@ export async function addEndpoint(pool: Pool, { accountId, url, kinds }: NewEndp
   })
 }
 
-/** A new secret of an endpoint that this transaction has made or locked. */
+/** A new secret for an endpoint that this transaction has made or locked. */
 async function addSecret(tx: Executor, endpointId: number, keyring: Keyring): Promise<string> {
   const secret = newSecret()
   const { keyId, value } = keyring.encrypt(webhookSecretPlace(endpointId), Buffer.from(secret))
@@ -155,7 +155,7 @@ export async function countDeliveries(db: Executor, { endpointId, accountId }: E
   }
 }
 
-/** `earlierSecretsEndAt`: null where there was none, since its encryption key was lost. */
+/** `earlierSecretsEndAt`: null where there was no earlier secret, as after its encryption key was lost. */
 export type Rotated = { endpointId: number; accountId: number; url: string; secret: string; earlierSecretsEndAt: Date | null }
 
 /**

@@ -113,7 +113,7 @@ async function replayPortions(
   return result
 }
 
-/** `use` gets the positions of each portion in its transaction, and returns how many it is about. */
+/** `use` gets the positions of each portion in its transaction, and returns how many it changes or would change. */
 type Walk = {
   endpointId: number
   since: Date
@@ -225,7 +225,7 @@ async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, positi
   return rows[0]?.count ?? 0
 }
 
-/** How many of these `makeDue` would change: all but the deliveries that are due. */
+/** How many of these `makeDue` would change: all but the deliveries that are due already. */
 async function countIdle(tx: Executor, { endpointId, accountId }: Endpoint, positions: number[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'count-webhook-replay',

@@ -14,7 +14,7 @@ import { readPostback } from './postback.ts'
 type Fields = Record<string, unknown>
 
 export function eventOf(carrier: string, data: Buffer, postbackKey: Buffer): CarrierEvent {
-  // An event has some 20 values. One that nests deeper or has more than any body may is not parsed, and is unknown.
+  // An event has some 20 values. One that exceeds the limits of a body is not parsed, and counts as unknown.
   const fields = structureProblem(data) === undefined ? fieldsOf(parseJson(data)) : {}
   const phone = phoneOf(fields)
   return {

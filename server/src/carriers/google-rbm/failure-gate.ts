@@ -6,7 +6,7 @@ const WINDOW_MS = 60_000
 const TRUSTED_MS = 3_600_000
 const MOST_ADDRESSES = 10_000
 
-type Record = { failures: number; windowEndsAt: number; trustedUntil: number }
+type AddressRecord = { failures: number; windowEndsAt: number; trustedUntil: number }
 
 export type FailureGate = {
   /** How long this address is refused, in milliseconds; 0 where it is not. */
@@ -15,7 +15,7 @@ export type FailureGate = {
 }
 
 export function createFailureGate(now: () => number = () => performance.now()): FailureGate {
-  const records = new Map<string, Record>()
+  const records = new Map<string, AddressRecord>()
   return {
     refusedForMs: (address) => {
       const record = records.get(address)
@@ -27,7 +27,7 @@ export function createFailureGate(now: () => number = () => performance.now()): 
       const { failures, windowEndsAt, trustedUntil } = records.get(address) ?? { failures: 0, windowEndsAt: 0, trustedUntil: 0 }
       const isNewWindow = windowEndsAt <= time
       const failed = outcome === 'failed' ? 1 : 0
-      // Set anew, so that the map has the addresses in the order in which they were last heard of.
+      // Deleted and set again, so that the map keeps addresses in the order of their last request.
       records.delete(address)
       records.set(address, {
         failures: failed + (isNewWindow ? 0 : failures),

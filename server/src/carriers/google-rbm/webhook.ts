@@ -106,7 +106,7 @@ function hash(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** The API's own parser drops nulls, which is for callers of the API. */
+/** Replaces the API's own parser, which drops nulls: that is for callers of the API only. */
 function acceptEnvelopes(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => {

@@ -1,6 +1,6 @@
 import { SHOWN_STATUS, SMS_IS_NEEDLESS } from '../../messages/messages.ts'
 
-/** A column of a file: its name as in the API, and where it comes from. A text is what people and networks write: csv.ts defuses it. All else is ours. */
+/** A column of a file: its name as in the API, and its source. Texts are what people and networks write, and csv.ts defuses them. */
 export type Column = { name: string; sql: string; isText: boolean }
 
 const ours = (name: string, sql: string): Column => ({ name, sql, isText: false })

@@ -21,7 +21,7 @@ const T = 0x54
 const Z = 0x5a
 
 const MILLISECOND_DIGITS = 3
-/** In UTF-8. Excel takes a file for UTF-8 by it. */
+/** In UTF-8. Excel recognizes a file as UTF-8 by it. */
 export const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 
 // What is handed on at once. A piece is never written to again: it is the client's until it has been sent.
@@ -193,7 +193,7 @@ function copyAfterQuote(rewriting: Rewriting): void {
   rewriting.step = rewriting.afterQuote
 }
 
-/** By UTF-8, the first byte of a character says how many follow it. */
+/** In UTF-8, the first byte of a character says how many follow it. */
 function beginCharacter(rewriting: Rewriting): void {
   const lead = rewriting.input[rewriting.read] as number
   rewriting.read += 1

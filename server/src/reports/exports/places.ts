@@ -6,7 +6,7 @@ export const MOST_OF_NODE = 8
 // Nobody knows when one of them ends. A million messages take some ten seconds.
 const RETRY_AFTER_SECONDS = '10'
 
-/** Takes a place for an export of an account that may have `quota` of them, or refuses; what it returns gives it back. */
+/** Takes an export slot for an account that may have `quota` of them, or throws; the function that it returns releases the slot. */
 export type TakePlace = (accountId: number, quota: number) => () => void
 
 /** Each export holds a connection and a snapshot of the database for as long as its client takes to read it. */
@@ -16,7 +16,7 @@ export function createPlaces(): TakePlace {
   return (accountId, quota) => {
     const own = taken.get(accountId) ?? 0
     if (own >= quota) throw quotaExceeded('exports', quota, own)
-    if (all >= MOST_OF_NODE) throw refusal(`At most ${MOST_OF_NODE} exports run at once, and as many do; try again in a while.`)
+    if (all >= MOST_OF_NODE) throw refusal(`This node already runs ${MOST_OF_NODE} exports, which is the most; try again in a while.`)
     taken.set(accountId, own + 1)
     all += 1
     return () => {

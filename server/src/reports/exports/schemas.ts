@@ -11,7 +11,7 @@ export const ZIP_TYPE = 'application/zip'
 
 const tags = [REPORTS_TAG.name]
 
-const STREAMED = `It is sent while it is read, and broken off where something fails: an answer that ends properly is whole. A node runs as many exports of an account at once as its quota allows, ${QUOTAS.exports.byDefault} by default, and ${MOST_OF_NODE} in all; further ones are answered with 429 or 503.`
+const STREAMED = `It is sent while it is read, and broken off where something fails: a response that ends properly is whole. A node runs as many exports of an account at once as the account's quota allows, ${QUOTAS.exports.byDefault} by default, and ${MOST_OF_NODE} in all; further ones get 429 or 503.`
 const FORMAT =
   'CSV as in RFC 4180, in UTF-8, the first line with the names; times are UTC. A text gets an apostrophe before each `=`, `+`, `-` or `@` with which a spreadsheet could start a formula: at its beginning, after `;` `,` `|` or a tab, and after a line break, also behind blanks and quotes.'
 
