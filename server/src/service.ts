@@ -54,12 +54,7 @@ export type ServiceOptions = {
 
 export async function startService(config: Config, logger: Logger, options: ServiceOptions = {}): Promise<Service> {
   const { roles = ROLES, findCarriers = async () => NO_CARRIERS } = options
-  if (config.tls === undefined && config.trustProxy.length === 0 && !isLoopback(config.host)) {
-    logger.warn(
-      'credentials cross the network unencrypted: set HERALD_TLS_CERT and HERALD_TLS_KEY, or put a proxy in front (HERALD_TRUST_PROXY)',
-    )
-  }
-  for (const name of config.unknownVariables) logger.warn({ name }, 'this variable is not a setting of Herald')
+  warnOfSettings(config, logger)
   const newKey = watchKeyFile(config)
   const database = await openDatabase(config, { role: 'service', onProgress: (sentence) => logger.warn(sentence) })
   const closers: (() => Promise<unknown>)[] = [() => database.close()]
@@ -115,6 +110,15 @@ export async function startService(config: Config, logger: Logger, options: Serv
     await closeAll(closers)
     throw error
   }
+}
+
+function warnOfSettings(config: Config, logger: Logger): void {
+  if (config.tls === undefined && config.trustProxy.length === 0 && !isLoopback(config.host)) {
+    logger.warn(
+      'credentials cross the network unencrypted: set HERALD_TLS_CERT and HERALD_TLS_KEY, or put a proxy in front (HERALD_TRUST_PROXY)',
+    )
+  }
+  for (const name of config.unknownVariables) logger.warn({ name }, 'this variable is not a setting of Herald')
 }
 
 function warnOfReadableFiles(logger: Logger, files: (string | undefined)[]): void {
