@@ -111,7 +111,7 @@ describe('where no carrier is configured, herald serve brings a simulated networ
       assert.equal(second.code, 1)
       assert.match(
         second.stderr,
-        /^The simulated network did not start: Another simulator runs in .*\nIt needs a HERALD_DATA_DIR of its own; /,
+        /^The simulated network did not start: Another simulator runs in .*\nGive it a HERALD_DATA_DIR of its own, /,
       )
       assert.ok(await isUp(simulatorUrl(delivery.output)))
       delivery.child.kill('SIGINT')

@@ -96,11 +96,11 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
   ]
 }
 
-// The bytes counted when the campaign is accepted. Its messages are counted as they are made: in bytes, but not towards the messages of a day.
+// The campaign itself. Its messages count in bytes, but not towards the messages of a day.
 const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(octet_length($13::json::text), 0)`
-// The same, plus the least that its messages will store. The quota must have room for that, since no message is refused later.
-const NEEDED_BYTES = `
-    select ${BYTES} + ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as bytes from groups where account_id = $1 and number = any($10::int[])`
+// The least that its messages will store: reserved now, since none of them is refused later, and released as they are made.
+const RESERVED_BYTES = `
+    select ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as bytes from groups where account_id = $1 and number = any($10::int[])`
 
 /**
  * One statement, as with a message: the key answers for itself before anything that can have changed since, and of equal keys at once the
@@ -111,7 +111,7 @@ const ACCEPT = `
   with request as materialized (
     select coalesce($11::timestamptz(3), now())::timestamptz(3) as scheduled_at, $12::timestamptz(3) as expires_at, $13::json as fallback, uuid_v7() as new_id
   ), judged as materialized (
-    select r.*, t.content_id, used.message_id as used_id, missing_target.ids as missing_targets, missing_group.numbers as missing_groups,
+    select r.*, t.content_id, reserved.bytes as reserved_bytes, used.message_id as used_id, missing_target.ids as missing_targets, missing_group.numbers as missing_groups,
       case
         when used.request_hash = $3 then 'replayed'
         when r.scheduled_at < now() - interval '1 minute' then 'scheduled-past'
@@ -128,9 +128,9 @@ const ACCEPT = `
         when missing_target.ids is not null then 'missing-targets'
         when missing_group.numbers is not null then 'missing-groups'
         when used.message_id is not null then 'conflict'
-        when own.usage[4] + needed.bytes > own.usage[3] then 'bytes-quota'
-      end as outcome, own.usage[3:4] || needed.bytes as exceeded
-    from request r cross join lateral (${usageOf('$1')}) as own cross join lateral (${NEEDED_BYTES}) as needed
+        when own.usage[4] + ${BYTES} + reserved.bytes > own.usage[3] then 'bytes-quota'
+      end as outcome, own.usage[3:4] || (${BYTES} + reserved.bytes) as exceeded
+    from request r cross join lateral (${usageOf('$1')}) as own cross join lateral (${RESERVED_BYTES}) as reserved
     left join idempotency_keys used on used.account_id = $1 and used.endpoint = 'campaigns' and used.key = $2
     left join agent_assignments a on a.account_id = $1 and a.agent_id = $4 and a.active
     left join templates t on t.account_id = $1 and t.id = $8
@@ -154,10 +154,10 @@ const ACCEPT = `
     insert into contents (account_id, basic, message) select $1, $7, $9::text::json from mine where content_id is null
     returning id
   ), made as (
-    insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, scheduled_at, expires_at)
-    select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at from mine
+    insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, scheduled_at, expires_at, reserved_bytes)
+    select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at, reserved_bytes from mine
     returning id
-  ), used as (${countUsage({ account: '$1::int', from: 'mine', contentBytes: `sum(${BYTES})` })}
+  ), used as (${countUsage({ account: '$1::int', from: 'mine', contentBytes: `sum(${BYTES} + reserved_bytes)` })}
   )
   select outcome, used_id as "campaignId", missing_targets as "missingTargets", missing_groups as "missingGroups", exceeded,
     case outcome when 'replayed' then ${HELD_BY_STANDBY} end as held

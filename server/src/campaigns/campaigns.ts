@@ -1,4 +1,5 @@
 import { requireAccount } from '../accounts/accounts.ts'
+import { countUsage } from '../accounts/usage.ts'
 import type { Executor } from '../db/pool.ts'
 import { ApiError, OperatorError } from '../errors.ts'
 import { tellOfCampaigns } from '../events/outbox.ts'
@@ -70,6 +71,7 @@ export async function moveCampaign(db: Executor, id: string, to: Exclude<keyof t
          returning c.*
        ), cancelled as (
          select * from moved where cancelled_at is not null
+       ), released as (${countUsage({ account: 'account_id', from: 'cancelled where reserved_bytes > 0', contentBytes: '-sum(reserved_bytes)' })}
        ), ${tellOfCampaigns('cancelled', 'campaign.cancelled', 'cancelled_at')}
        select`,
       [id, to],

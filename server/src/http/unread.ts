@@ -1,7 +1,7 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { addressOf } from './limits.ts'
 
@@ -27,7 +27,7 @@ const SWEEP_SOON_MS = 20
 
 type Connection = {
   socket: Socket
-  /** The account that the last response was for; the address, where that needed no account. */
+  /** The account of the last response that was for one; the address, where none was. */
   owner: number | string
   /** Large responses that are not closed. Those that wait for an earlier one hold their bytes themselves. */
   responses: Set<ServerResponse>
@@ -73,11 +73,11 @@ export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_
       watchConnections(app.server as Server, connections, limits.idleMs)
       app.addHook('onSend', (request, reply, payload, done) => {
         const connection = connections.get(request.raw.socket)
-        if (connection !== undefined) {
-          connection.owner = request.caller?.accountId ?? addressOf(request)
-          if (isLarge(payload)) addLarge(reply.raw, connection)
-        }
-        done()
+        const large = connection !== undefined && isLarge(payload)
+        if (connection !== undefined) connection.owner = ownerOf(request, connection)
+        if (large) addLarge(reply.raw, connection)
+        // Node counts what it holds of a text in UTF-16 units, up to a third of its bytes.
+        done(null, large && typeof payload === 'string' ? Buffer.from(payload) : payload)
       })
     },
     allowIdle: ({ request, raw: response }, idleMs) => {
@@ -103,6 +103,10 @@ function watchConnections(server: Server, connections: Map<Socket, Connection>, 
   // A TLS server also emits the bare connection, on which no response is written.
   server.on('secureConnection', add)
   if (!('setSecureContext' in server)) server.on('connection', add)
+}
+
+function ownerOf(request: FastifyRequest, { owner }: Connection): number | string {
+  return request.caller?.accountId ?? (typeof owner === 'number' ? owner : addressOf(request))
 }
 
 /** A stream has no length, so it counts as large: its connection belongs to its account. */

@@ -69,7 +69,7 @@ export function mostAsked(batch: Submission[], contents: (string | null)[], fall
 export const REFUSED = `
   refused as materialized (
     select n, case when usage[2] + messages_so_far > usage[1] then 'messages-quota' else 'bytes-quota' end as outcome,
-      case when usage[2] + messages_so_far > usage[1] then array[usage[1], least(usage[1], usage[2] + messages_so_far - messages), ${SECONDS_TO_MIDNIGHT}]
+      case when usage[2] + messages_so_far > usage[1] then array[usage[1], greatest(usage[2], least(usage[1], usage[2] + messages_so_far - messages)), ${SECONDS_TO_MIDNIGHT}]
         else usage[3:4] end as exceeded
     from (
       select *, first_value(own_usage) over so_far as usage

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type Quota, readQuotas, setQuotas } from '../../src/accounts/quotas.ts'
 import { ROW_BYTES } from '../../src/accounts/usage.ts'
+import { moveCampaign } from '../../src/campaigns/campaigns.ts'
 import { createAcceptor, type Submission } from '../../src/messages/accept.ts'
 import { acceptedCampaign, fillGroup, makeAll, phones } from '../campaigns/support.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -193,6 +194,55 @@ describe('the quota of stored bytes', () => {
     assert.equal((await ask()).headers.get('idempotent-replayed'), 'true')
     assert.equal((await caller.ask('GET', `/templates/${id}`)).body.name, 'Renamed')
     assert.deepEqual(await countRows(pool, caller.accountId), { ...NOTHING, keys: 1 })
+  })
+})
+
+describe('bytes that a campaign reserves for its messages', () => {
+  const MEMBERS = 3
+  const start = new Date(Date.now() + 3_600_000).toISOString()
+
+  /** A caller with room for so many campaigns, and a function that posts one. */
+  async function callerFor(campaigns: number, scheduledAt?: string) {
+    const caller = await newCaller()
+    const templateId = await caller.template()
+    await fillGroup(pool, caller.accountId, 1, phones(0, MEMBERS))
+    await pool.query('update groups set members = $2 where account_id = $1', [caller.accountId, MEMBERS])
+    const usedBytes = async () => (await readQuotas(pool, caller.accountId)).storedBytes.used
+    const before = await usedBytes()
+    await setQuotas(pool, caller.accountId, { storedBytes: before + campaigns * (1 + MEMBERS) * ROW_BYTES })
+    const campaign = { name: 'c', agentId: caller.agentId, segmentIds: [1], message: { templateId }, ...(scheduledAt && { scheduledAt }) }
+    const post = () => caller.ask('POST', '/campaigns', campaign, { 'Idempotency-Key': newKey() })
+    return { accountId: caller.accountId, post, usedRows: async () => ((await usedBytes()) - before) / ROW_BYTES }
+  }
+
+  test('count from its acceptance, so that several that wait do not exceed the quota together', async () => {
+    const { post, usedRows } = await callerFor(2, start)
+    const answers = [await post(), await post(), await post()]
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [202, 202, 429],
+    )
+    assert.equal(await usedRows(), 2 * (1 + MEMBERS))
+  })
+
+  test('are its messages once those are made, and free where it is cancelled before', async () => {
+    const { post, usedRows } = await callerFor(10)
+    await post()
+    assert.equal(await usedRows(), 1 + MEMBERS)
+    await makeAll(pool)
+    assert.equal(await usedRows(), 1 + MEMBERS)
+    const waiting = await callerFor(10, start)
+    const { body } = await waiting.post()
+    await moveCampaign(pool, body.campaignId, 'CANCELLED')
+    assert.equal(await waiting.usedRows(), 1)
+  })
+
+  test('are free where fewer members are left than were counted', async () => {
+    const { post, usedRows, accountId } = await callerFor(100)
+    await pool.query('update groups set members = members + 100 where account_id = $1', [accountId])
+    await post()
+    await makeAll(pool)
+    assert.equal(await usedRows(), 1 + MEMBERS)
   })
 })
 

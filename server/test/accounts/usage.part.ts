@@ -93,6 +93,7 @@ describe('what an account has used', () => {
     await upgraded.pool.query(`
       drop table account_usage, account_usage_changes, account_usage_months;
       alter table accounts drop column quota_messages_per_day, drop column quota_templates, drop column quota_stored_bytes, drop column quota_exports;
+      alter table campaigns drop column reserved_bytes;
       delete from schema_migrations where name = '0013_quotas'`)
     assert.deepEqual(await migrate(upgraded.pool), ['0013_quotas'])
     assert.deepEqual(await readQuotas(upgraded.pool, caller.accountId), before)

@@ -17,11 +17,12 @@ const PAGES = 12
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const accountOf = new Map<string, number>()
-const [greedy, neighbour] = [await accountWithTemplates(), await accountWithTemplates()]
+const [greedy, neighbour, foreign] = [await accountWithTemplates(), await accountWithTemplates(), await accountWithTemplates('語')]
 
-async function accountWithTemplates(): Promise<string> {
+/** A page of its templates has 1 MiB in UTF-8. */
+async function accountWithTemplates(letter = 'x'): Promise<string> {
   const { accountId, authorization } = await createCaller(pool)
-  const message = { type: 'MESSAGE' as const, content: 'x'.repeat(220_000) }
+  const message = { type: 'MESSAGE' as const, content: letter.repeat(220_000 / Buffer.byteLength(letter)) }
   for (const name of ['a', 'b', 'c', 'd', 'e']) await createTemplate(pool, accountId, { name, basic: false, status: 'DRAFT', message })
   accountOf.set(authorization, accountId)
   return authorization
@@ -73,6 +74,14 @@ describe('a client that asks and does not read', () => {
     await readPage(url, greedy)
     assert.equal(other.socket.destroyed, false)
     for (const { socket } of [...clients, other]) socket.destroy()
+  })
+
+  test('is disconnected by the bytes of its pages, whatever their letters, and also where its last request needed no account', async () => {
+    const { url, log } = await startService({ accountBytes: 6 * MIB })
+    const clients = Array.from({ length: 2 }, () => askAndNeverRead(url, foreign))
+    for (const { socket } of clients) socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+    await until('one is closed', () => closedFor(log()).includes('its account holds too many unsent bytes'))
+    for (const { socket } of clients) socket.destroy()
   })
 
   test('of the account that holds most is disconnected when all together hold too many unsent bytes', async () => {

@@ -122,7 +122,8 @@ const COMPARE_USAGE = `
                 from messages m left join sms_fallbacks f on f.message_id = m.id where m.account_id = a.id), 0)
         + coalesce((select sum(octet_length(c.message::text)) from contents c where c.account_id = a.id), 0)
         + coalesce((select sum(${ROW_BYTES} + coalesce(octet_length(c.fallback::text), 0)) from campaigns c
-                    where c.account_id = a.id and c.retry_of is null), 0) as bytes
+                    where c.account_id = a.id and c.retry_of is null), 0)
+        + coalesce((select sum(c.reserved_bytes) from campaigns c where c.account_id = a.id and c.status <> 'CANCELLED'), 0) as bytes
     from accounts a left join last_days d on d.account_id = a.id
   )
   select account_id, day, c.messages, r.messages as "messagesOfRows", c.bytes, r.bytes as "bytesOfRows"

@@ -1,5 +1,5 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../errors.ts'
 import { structureProblem } from '../../json-structure.ts'
 import type { OnEvents } from '../carrier.ts'
@@ -15,6 +15,13 @@ export type WebhookOptions = {
 }
 
 type Options = WebhookOptions & { addressOf: (request: FastifyRequest) => string }
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whether the request has shown that it comes from the carrier. */
+    isProved: boolean
+  }
+}
 
 // A set-up challenge, which has no signature, has some 100 bytes.
 const UNSIGNED_LIMIT_BYTES = 4 * 1024
@@ -34,14 +41,10 @@ export async function googleRbmWebhook(app: FastifyInstance, options: Options): 
   const tokens = new Map(carriers.map(({ name, webhookToken }) => [name, webhookToken]))
   const gate = createFailureGate()
   acceptEnvelopes(app)
-  app.addHook('onRequest', (request, _reply, done) => {
+  app.decorateRequest('isProved', false)
+  app.addHook('onRequest', (request, reply, done) => {
     if (!tokens.has(carrierOf(request))) done(new ApiError('RCS_ROUTE_NOT_FOUND'))
-    else done(repeatedFailures(gate, addressOf(request)) ?? unsignedAndLarge(request))
-  })
-  app.addHook('onResponse', (request, { statusCode }, done) => {
-    if (statusCode === 200) gate.note(addressOf(request), 'proved')
-    else if ([400, 401, 413, 415].includes(statusCode)) gate.note(addressOf(request), 'failed')
-    done()
+    else done(enter(gate, addressOf(request), request, reply) ?? unsignedAndLarge(request))
   })
   app.post(webhookPath(':carrier'), { schema: { hide: true } }, async (request, reply) => {
     const carrier = carrierOf(request)
@@ -49,9 +52,12 @@ export async function googleRbmWebhook(app: FastifyInstance, options: Options): 
     const body = fieldsOf(request.body)
     if (body.message === undefined) {
       const secret = answerToChallenge(body, token)
+      request.isProved = true
       return await reply.type('text/plain; charset=utf-8').header('X-Content-Type-Options', 'nosniff').send(secret)
     }
-    const event = eventOf(carrier, signedData(body, request, token), postbackKey)
+    const data = signedData(body, request, token)
+    request.isProved = true
+    const event = eventOf(carrier, data, postbackKey)
     if (event.kind === 'unknown') request.log.warn({ carrier, reason: event.description }, 'an event that changes nothing')
     await onEvents([event])
     return await reply.code(200).send()
@@ -62,9 +68,18 @@ function carrierOf({ params }: FastifyRequest): string {
   return (params as { carrier: string }).carrier
 }
 
-function repeatedFailures(gate: FailureGate, address: string): ApiError | undefined {
+/** Whatever ends a request that has not proved itself counts as a failure, also its client that goes away. */
+function enter(gate: FailureGate, address: string, request: FastifyRequest, { raw: response }: FastifyReply): ApiError | undefined {
   const refusedForMs = gate.refusedForMs(address)
-  if (refusedForMs === 0) return undefined
+  if (refusedForMs > 0) return repeatedFailures(refusedForMs)
+  const leave = gate.enter(address)
+  const end = () => leave(request.isProved ? 'proved' : 'failed')
+  if (response.closed) end()
+  else response.once('close', end)
+  return undefined
+}
+
+function repeatedFailures(refusedForMs: number): ApiError {
   const seconds = Math.ceil(refusedForMs / 1_000)
   const reason = `Too many requests from this address had no valid signature; try again in ${seconds} s.`
   return new ApiError('RCS_RATE_LIMITED', { headers: { 'Retry-After': String(seconds) }, details: [{ path: '', reason }] })

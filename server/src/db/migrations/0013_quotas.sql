@@ -5,6 +5,10 @@ alter table accounts
   add column quota_stored_bytes bigint check (quota_stored_bytes >= 0),
   add column quota_exports bigint check (quota_exports >= 0);
 
+-- Bytes for messages that are still to be made, counted from the campaign's acceptance. A cancelled campaign keeps its value, which no longer
+-- counts.
+alter table campaigns add column reserved_bytes bigint not null default 0 check (reserved_bytes >= 0);
+
 -- Statements that store something for an account add a row here, so that no two of them wait for each other. A fold adds these rows to
 -- `account_usage` and deletes them.
 create table account_usage_changes (

@@ -1,4 +1,4 @@
-import { countUsage, messageBytes } from '../../accounts/usage.ts'
+import { countUsage, messageBytes, ROW_BYTES } from '../../accounts/usage.ts'
 import { RETRIED_MEMBERS } from '../../campaigns/retry.ts'
 import { ensurePartitions } from '../../db/partitions.ts'
 import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
@@ -111,6 +111,10 @@ function makeFrom(groups: number[]): string {
   )`)
 }
 
+/** What was reserved for the messages of this chunk; with the last chunk, all that is left. */
+const released = (campaign: string) =>
+  `case when is_all then ${campaign}.reserved_bytes else least(${campaign}.reserved_bytes, made * ${ROW_BYTES}) end`
+
 const make = (members: string) => `
   with campaign as materialized (
     select *, coalesce(expires_at, started_at + interval '${DEFAULT_LIFE_HOURS} hours')::timestamptz(3) as ends_at from campaigns where id = $1
@@ -124,7 +128,8 @@ const make = (members: string) => `
     returning account_id, campaign_id, test, accepted_at
   ), used as (${countUsage({
     account: 'account_id',
-    from: 'campaign, reached where made > 0',
+    from: 'campaign, reached where made > 0 or reserved_bytes > 0',
+    contentBytes: `-sum(${released('campaign')})`,
     messageBytes: `sum(made * (${messageBytes('null', 'null', `(fallback -> 'plan')::text`)}))`,
   })}
   ), ${countReached('written', ACCEPTED)}, falling_back as (
@@ -140,7 +145,8 @@ const make = (members: string) => `
     update campaigns c set
       made_up_to = coalesce(r.position, c.made_up_to),
       recipients = c.recipients + r.made,
-      made_at = case when r.is_all then now() end
+      made_at = case when r.is_all then now() end,
+      reserved_bytes = c.reserved_bytes - ${released('c')}
     from reached r where c.id = $1
   )
   select made from reached`

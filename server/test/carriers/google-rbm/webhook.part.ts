@@ -254,6 +254,8 @@ test('what is neither an event nor a challenge is refused, and so is a carrier t
 })
 
 describe('a request is refused in order of cost:', () => {
+  const from = ({ url }: { url: string }, address: string) => ({ url, headers: { 'X-Forwarded-For': address } })
+
   /** Sends the head of a request with a large body, and none of the body. */
   async function answerBeforeBody(carrier: string, headers: string[] = [], { url = service.url, length = 'Content-Length: 200000' } = {}) {
     const connection = rawConnection(url)
@@ -296,13 +298,26 @@ describe('a request is refused in order of cost:', () => {
 
   test('an address that failed 30 times in a minute before its body is read; another address is not', async () => {
     const proxied = await startTestService({ HERALD_DATABASE_URL, HERALD_TRUST_PROXY: '127.0.0.1' }, { findCarriers })
-    const from = (address: string) => ({ url: proxied.url, headers: { 'X-Forwarded-For': address } })
-    for (let sent = 0; sent < 30; sent += 1) assert.equal((await deliver('{}', { token: 'wrong', ...from('192.0.2.1') })).status, 401)
+    for (let sent = 0; sent < 30; sent += 1)
+      assert.equal((await deliver('{}', { token: 'wrong', ...from(proxied, '192.0.2.1') })).status, 401)
     const refused = await answerBeforeBody('network', ['X-Forwarded-For: 192.0.2.1'], proxied)
     assert.deepEqual([refused.status, refused.body.code], [429, 'RCS_RATE_LIMITED'])
     assert.match(refused.head, /retry-after: \d+/i)
-    assert.equal((await deliver(userEvent({ eventType: 'IS_TYPING' }), from('192.0.2.1'))).status, 429)
-    assert.equal((await deliver(userEvent({ eventType: 'IS_TYPING' }), from('192.0.2.2'))).status, 200)
+    assert.equal((await deliver(userEvent({ eventType: 'IS_TYPING' }), from(proxied, '192.0.2.1'))).status, 429)
+    assert.equal((await deliver(userEvent({ eventType: 'IS_TYPING' }), from(proxied, '192.0.2.2'))).status, 200)
+  })
+
+  test('an address that has 100 requests under way, or leaves after each, as one that failed', async () => {
+    const proxied = await startTestService({ HERALD_DATABASE_URL, HERALD_TRUST_PROXY: '127.0.0.1' }, { findCarriers })
+    const head = (address: string) =>
+      `POST /carriers/network/webhook HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${address}\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n`
+    const connections = Array.from({ length: 101 }, () => rawConnection(proxied.url))
+    for (const { send } of connections) send(head('192.0.2.3'))
+    const refused = () => connections.filter(({ received }) => received().startsWith('HTTP/1.1 429')).length
+    await until('one is refused', () => refused() === 1)
+    for (const { close } of connections) close()
+    await until('their end counts as failures', async () => (await deliver('{}', from(proxied, '192.0.2.3'))).status === 429)
+    assert.equal((await deliver(userEvent({ eventType: 'IS_TYPING' }), from(proxied, '192.0.2.4'))).status, 200)
   })
 
   test('but no address that has sent a valid event within the hour: a network may share it with an attacker', async () => {
