@@ -17,8 +17,8 @@ export type UnreadLimits = {
 }
 
 const MIB = 1024 * 1024
-// The largest page of a list is 1 MiB, so 32 callers of an account can read one at the same time.
-export const UNREAD_LIMITS: UnreadLimits = { idleMs: 60_000, accountBytes: 32 * MIB, processBytes: 128 * MIB }
+// The largest page of a list is 1 MiB, so 16 callers of an account can read one at the same time.
+export const UNREAD_LIMITS: UnreadLimits = { idleMs: 60_000, accountBytes: 16 * MIB, processBytes: 64 * MIB }
 
 /** Smaller responses are not counted one by one: Node stops reading a connection that has this much to send. */
 const LARGE_BYTES = 16 * 1024

@@ -85,6 +85,8 @@ describe('the quota of messages a day', () => {
     for (const node of [caller, there]) assert.equal((await node.send(newKey(), caller.request())).status, 202)
     await setQuotas(pool, caller.accountId, { messagesPerDay: 2 })
     for (const node of [there, caller]) assert.equal((await node.send(newKey(), caller.request())).status, 429)
+    await setQuotas(pool, caller.accountId, { messagesPerDay: 0 })
+    assertExceeded(await there.send(newKey(), caller.request()), 'messagesPerDay', 0, 2, MIDNIGHT)
     await setQuotas(pool, caller.accountId, { messagesPerDay: null })
     for (const node of [there, caller]) assert.equal((await node.send(newKey(), caller.request())).status, 202)
   })
