@@ -127,7 +127,7 @@ describe('Strict-Transport-Security', () => {
   test('is on a response to a request that did not arrive in time', async () => {
     const service = await startTestService(
       { HERALD_DATABASE_URL, ...ec.settings },
-      { timeouts: { headersMs: 300, requestMs: 300, keepAliveMs: 300 } },
+      { timeouts: { headersMs: 1_000, requestMs: 1_000, keepAliveMs: 1_000 } },
     )
     const received = await exchange(service.url, 'GET /readyz HTTP/1.1\r\nHost: ')
     assert.equal(parseAnswer(received).status, 408)
