@@ -146,7 +146,10 @@ function namedUnstorableTexts(body: unknown): Violation[] {
   return violations
 }
 
+const NEEDS_NO_ESCAPE = /^[\w.-]*$/
+
 export function escapePointer(name: string): string {
+  if (NEEDS_NO_ESCAPE.test(name)) return name
   return name.toWellFormed().replaceAll('\0', '\uFFFD').replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
