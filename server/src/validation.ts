@@ -1,4 +1,4 @@
-import { Ajv, type AnySchema, type ErrorObject } from 'ajv'
+import { Ajv, type AnySchema, type AnySchemaObject, type ErrorObject, type FuncKeywordDefinition } from 'ajv'
 import type { Violation } from './errors.ts'
 import { isRealDate, parseTimestamp } from './time.ts'
 
@@ -39,9 +39,9 @@ export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) 
     validateSchema: false,
   })
   ajv.addKeyword({ keyword: 'rules', errors: 'full', validate: applyRules })
-  for (const [keyword, validate] of Object.entries(LENGTHS)) {
-    ajv.removeKeyword(keyword)
-    ajv.addKeyword({ keyword, type: 'string', schemaType: 'number', validate })
+  for (const keyword of TEXT_KEYWORDS) {
+    ajv.removeKeyword(keyword.keyword)
+    ajv.addKeyword({ type: 'string', ...keyword })
   }
   for (const [name, { validate }] of Object.entries(FORMATS)) ajv.addFormat(name, validate)
   // Of answers, which are not judged.
@@ -61,11 +61,29 @@ export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) 
   }
 }
 
-// ajv's own count every character of a text, and took most of the time of refusing a long one. A character has one or two units, so most texts
-// need no counting.
-const LENGTHS: Record<string, (limit: number, text: string) => boolean> = {
-  minLength: (limit, text) => text.length >= 2 * limit || (text.length >= limit && hasAtLeast(limit, text)),
-  maxLength: (limit, text) => text.length <= limit || (text.length <= 2 * limit && !hasAtLeast(limit + 1, text)),
+// In place of ajv's own, which count every character of a text and match a pattern with all of it, however long it is: that was most of the
+// cost of refusing a long text. A character has one or two units, so most texts need no counting.
+const TEXT_KEYWORDS: (FuncKeywordDefinition & { keyword: string })[] = [
+  {
+    keyword: 'minLength',
+    validate: (limit: number, text: string) => text.length >= 2 * limit || (text.length >= limit && hasAtLeast(limit, text)),
+  },
+  {
+    keyword: 'maxLength',
+    validate: (limit: number, text: string) => text.length <= limit || (text.length <= 2 * limit && !hasAtLeast(limit + 1, text)),
+  },
+  {
+    keyword: 'pattern',
+    compile: (pattern: string, schema: AnySchemaObject) => {
+      const expression = new RegExp(pattern, 'u')
+      return (text: string) => isFarTooLong(text, schema.maxLength) || expression.test(text)
+    },
+  },
+]
+
+/** Refused for its length alone, and perhaps too long to be judged in a short time. */
+function isFarTooLong(text: string, maxLength = Number.POSITIVE_INFINITY): boolean {
+  return text.length > 2 * maxLength
 }
 
 function hasAtLeast(limit: number, text: string): boolean {
@@ -83,8 +101,7 @@ type RulesKeyword = { (rule: Rule, value: unknown, schema?: { type?: string; max
 const applyRules: RulesKeyword = (rule, value, schema, at) => {
   // Of a wrong type altogether: the schema says so.
   if (typeOf(value) !== (schema?.type === 'integer' ? 'number' : schema?.type)) return true
-  // Too long to be right, and perhaps to be judged in a short time.
-  if (typeof value === 'string' && value.length > 2 * (schema?.maxLength ?? Number.POSITIVE_INFINITY)) return true
+  if (typeof value === 'string' && isFarTooLong(value, schema?.maxLength)) return true
   const violations = rule(value as never)
   applyRules.errors = violations.map(({ path, reason }) => ({
     keyword: 'rules',
