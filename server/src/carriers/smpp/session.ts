@@ -196,7 +196,8 @@ function afterAnswers(session: Session): void {
 async function deliver(session: Session, pdu: PduOf<'deliver_sm'>): Promise<void> {
   session.deliveries += 1
   let status: number = STATUS.TEMPORARY
-  if (session.deliveries <= MAX_DELIVERIES) {
+  // Once we have said goodbye, nobody waits any more until it is kept.
+  if (session.deliveries <= MAX_DELIVERIES && session.state !== 'unbinding') {
     try {
       await session.events.onDelivery(pdu)
       status = STATUS.OK

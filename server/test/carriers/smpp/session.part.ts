@@ -5,6 +5,7 @@ import type { PduOf } from '../../../src/carriers/smpp/pdu.ts'
 import { openSession, writeSubmit } from '../../../src/carriers/smpp/session.ts'
 import type { Answer } from '../../../src/carriers/smpp/session-state.ts'
 import { DEFAULT_TIMINGS } from '../../../src/carriers/smpp/settings.ts'
+import { STATUS } from '../../../src/carriers/smpp/statuses.ts'
 import { submitSm } from '../../../src/carriers/smpp/submit-sm.ts'
 import { until } from '../../support/until.ts'
 import { pdu, type RawConnection, startRawPeer } from './raw-peer.ts'
@@ -115,6 +116,32 @@ describe('closing the SMPP carrier', () => {
     assert.ok(tookMs >= 60 + 40 - 1 && tookMs < 1_000, `${tookMs}`)
     assert.equal((await outcome).is, 'unknown')
     assert.deepEqual(commands(), ['bind_transceiver', 'submit_sm', 'unbind'])
+  })
+
+  test('takes nothing more from the network after its goodbye: whoever keeps it may be gone', async () => {
+    let unbindSequence = 0
+    const { port, connections } = await startRawPeer(({ send }, { command, sequence_number }) => {
+      if (command === 'deliver_sm_resp') send('unbind_resp', { sequence_number: unbindSequence })
+      if (command !== 'unbind') return false
+      unbindSequence = sequence_number
+      send('deliver_sm', { sequence_number: 3, source_addr: '48500', short_message: 'STOP' })
+      return true
+    })
+    let heard = 0
+    const carrier = startCarrier(port, {}, async () => {
+      heard += 1
+    })
+    await bound(carrier)
+    await carrier.close()
+    assert.equal(heard, 0)
+    assert.deepEqual(
+      connections[0]?.received.map(({ command, command_status }) => [command, command_status]),
+      [
+        ['bind_transceiver', 0],
+        ['unbind', 0],
+        ['deliver_sm_resp', STATUS.TEMPORARY],
+      ],
+    )
   })
 
   test('takes no longer where the peer has stopped reading, or the one that keeps what it delivers never ends', async () => {
