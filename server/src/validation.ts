@@ -1,5 +1,6 @@
 import { Ajv, type AnySchema, type AnySchemaObject, type ErrorObject, type FuncKeywordDefinition } from 'ajv'
 import type { Violation } from './errors.ts'
+import { lengthOf } from './text-length.ts'
 import { isRealDate, parseTimestamp } from './time.ts'
 
 /** A rule that a schema can't say. It meets values of the schema's own `type` only, but with fields of any type: it judges what it can. */
@@ -19,7 +20,7 @@ const FORMATS: Record<string, { words: string; validate: (text: string) => boole
 
 /**
  * Compiles schemas into checks that name every violation, not only the first. Nothing is coerced, filled in or dropped: what the caller
- * sent is what is judged. Lengths are in code points, as in the contract (TypeBox's own validator counts graphemes).
+ * sent is what is checked. Lengths are in code points, as in the contract (TypeBox's own validator counts graphemes).
  *
  * Beside JSON Schema's keywords there is `rules`: a function that finds what the schema can't say, with paths relative to its place.
  */
@@ -61,16 +62,16 @@ export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) 
   }
 }
 
-// In place of ajv's own, which count every character of a text and match a pattern with all of it, however long it is: that was most of the
-// cost of refusing a long text. A character has one or two units, so most texts need no counting.
+// These replace ajv's own keywords, which count every character of a text and match a pattern with all of it, however long it is. That was
+// most of the cost of refusing a long text. A character has one or two UTF-16 units, so most texts need no counting.
 const TEXT_KEYWORDS: (FuncKeywordDefinition & { keyword: string })[] = [
   {
     keyword: 'minLength',
-    validate: (limit: number, text: string) => text.length >= 2 * limit || (text.length >= limit && hasAtLeast(limit, text)),
+    validate: (limit: number, text: string) => text.length >= 2 * limit || lengthOf(text) >= limit,
   },
   {
     keyword: 'maxLength',
-    validate: (limit: number, text: string) => text.length <= limit || (text.length <= 2 * limit && !hasAtLeast(limit + 1, text)),
+    validate: (limit: number, text: string) => text.length <= limit || (!isFarTooLong(text, limit) && lengthOf(text) <= limit),
   },
   {
     keyword: 'pattern',
@@ -81,18 +82,9 @@ const TEXT_KEYWORDS: (FuncKeywordDefinition & { keyword: string })[] = [
   },
 ]
 
-/** Refused for its length alone, and perhaps too long to be judged in a short time. */
+/** Such a text is refused without counting it. Other checks skip it: on a text of any length they could take long. */
 function isFarTooLong(text: string, maxLength = Number.POSITIVE_INFINITY): boolean {
   return text.length > 2 * maxLength
-}
-
-function hasAtLeast(limit: number, text: string): boolean {
-  let count = 0
-  for (const _ of text) {
-    count += 1
-    if (count === limit) return true
-  }
-  return false
 }
 
 type Place = { instancePath: string }
@@ -163,10 +155,7 @@ function namedUnstorableTexts(body: unknown): Violation[] {
   return violations
 }
 
-const NEEDS_NO_ESCAPE = /^[\w.-]*$/
-
 export function escapePointer(name: string): string {
-  if (NEEDS_NO_ESCAPE.test(name)) return name
   return name.toWellFormed().replaceAll('\0', '\uFFFD').replaceAll('~', '~0').replaceAll('/', '~1')
 }
 

@@ -5,6 +5,7 @@ import { openDatabase } from '../db/database.ts'
 import type { Pool } from '../db/pool.ts'
 import { watchKeyFile } from '../encryption/key-file.ts'
 import { OperatorError } from '../errors.ts'
+import { lengthOf } from '../text-length.ts'
 import { jsonLines, type Lines, print, printError } from './terminal.ts'
 
 /** The settings of every command: the environment, and `.env` in the working directory for what the environment leaves open. */
@@ -63,7 +64,7 @@ export function accountIdArgument(value: string): number {
 /** A text as an argument: something that can be stored and is not too long. */
 export function textArgument(maxLength: number): (value: string) => string {
   return (value) => {
-    const length = [...value].length
+    const length = lengthOf(value)
     if (length < 1 || length > maxLength || /[\p{Cc}\p{Cs}\uFFFD]/u.test(value)) {
       throw new InvalidArgumentError(`It must have 1 to ${maxLength} characters, in UTF-8, and no control characters.`)
     }

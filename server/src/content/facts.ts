@@ -1,7 +1,8 @@
 import { Type } from 'typebox'
+import { lengthOf } from '../text-length.ts'
 import { BASIC_MAX_BYTES, CARD_TEXT_MAX_LENGTH, CARD_TITLE_MAX_LENGTH, TEXT_MAX_LENGTH } from './limits.ts'
 import { buttonsOf } from './rules.ts'
-import { contactText, lengthOf } from './text.ts'
+import { contactText } from './text.ts'
 import { type Fields, fieldsOf, isFilled, listOf } from './unchecked.ts'
 
 // What a content means for phones and for the bill. Told for content with faults too, as far as it goes: that a text is 80 characters too

@@ -1,7 +1,8 @@
 import type { Violation } from '../errors.ts'
+import { lengthOf } from '../text-length.ts'
 import { fault } from './fields.ts'
 import { BASIC_MAX_BYTES, MAX_BUTTONS, MAX_PHONE_NUMBERS, TEXT_MAX_LENGTH } from './limits.ts'
-import { contactText, lengthOf } from './text.ts'
+import { contactText } from './text.ts'
 import { type Fields, fieldsOf, isFilled, listOf } from './unchecked.ts'
 
 // What the schemas can't say. Every rule may meet fields of any type, whose faults the schemas name: it judges what it can.

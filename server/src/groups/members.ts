@@ -1,5 +1,6 @@
 import { OperatorError } from '../errors.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
+import { lengthOf } from '../text-length.ts'
 
 // What a line of a group's file says of a person, written as a line for COPY.
 
@@ -32,7 +33,7 @@ export function readHeader(header: string[]): Columns {
   names.forEach((name, index) => {
     const key = name.toLowerCase()
     if (name === '') throw new OperatorError(`Column ${index + 1} of the header has no name.`)
-    if (name.includes('\0') || [...name].length > MAX_NAME_CHARACTERS) {
+    if (name.includes('\0') || lengthOf(name) > MAX_NAME_CHARACTERS) {
       throw new OperatorError(`The name of column ${index + 1} is longer than ${MAX_NAME_CHARACTERS} characters, or has a null character.`)
     }
     if (indexes.has(key)) throw new OperatorError(`The header has two columns of the name ${shown(name)}.`)

@@ -76,7 +76,7 @@ export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_
         const large = connection !== undefined && isLarge(payload)
         if (connection !== undefined) connection.owner = ownerOf(request, connection)
         if (large) addLarge(reply.raw, connection)
-        // Node counts what it holds of a text in UTF-16 units, up to a third of its bytes.
+        // Node counts the UTF-16 units of a waiting string, which can be a third of its bytes. Of a Buffer it counts the bytes.
         done(null, large && typeof payload === 'string' ? Buffer.from(payload) : payload)
       })
     },

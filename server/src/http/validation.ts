@@ -39,17 +39,11 @@ async function checkQuery(request: FastifyRequest): Promise<void> {
 /** Where not all can be named, what is wrong with a list as a whole comes before what is wrong with each of its items. */
 function mostTelling(violations: Violation[]): Violation[] {
   if (violations.length <= MAX_VIOLATIONS) return violations
-  const byDepth = Map.groupBy(violations, ({ path }) => depthOf(path))
+  const byDepth = Map.groupBy(violations, ({ path }) => path.split('/').length)
   return [...byDepth.keys()]
     .sort((a, b) => a - b)
     .flatMap((depth) => byDepth.get(depth) ?? [])
     .slice(0, MAX_VIOLATIONS)
-}
-
-function depthOf(path: string): number {
-  let depth = 0
-  for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) depth += 1
-  return depth
 }
 
 /** Parts of a body whose faults have a code of their own. Where several are at fault, the first of these is the code. */

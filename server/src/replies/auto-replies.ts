@@ -1,6 +1,7 @@
 import { requireAccount } from '../accounts/accounts.ts'
 import type { Executor } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
+import { lengthOf } from '../text-length.ts'
 import { notAssigned, withAssignedAgent } from './agents.ts'
 import { folded, meaningOf } from './words.ts'
 
@@ -17,7 +18,7 @@ const MAX_KEYWORD_LENGTH = 100
 export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<AutoReply> {
   const { accountId, agentId, templateId } = reply
   const keyword = folded(reply.keyword)
-  if (keyword === '' || [...keyword].length > MAX_KEYWORD_LENGTH) {
+  if (keyword === '' || lengthOf(keyword) > MAX_KEYWORD_LENGTH) {
     throw new OperatorError(`A keyword needs a letter or a digit, and has at most ${MAX_KEYWORD_LENGTH} characters.`)
   }
   if (meaningOf(keyword) !== undefined) {

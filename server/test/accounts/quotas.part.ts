@@ -217,7 +217,7 @@ describe('bytes that a campaign reserves for its messages', () => {
     return { accountId: caller.accountId, post, usedRows: async () => ((await usedBytes()) - before) / ROW_BYTES }
   }
 
-  test('count from its acceptance, so that several that wait do not exceed the quota together', async () => {
+  test('count from its acceptance, so that waiting campaigns do not exceed the quota together', async () => {
     const { post, usedRows } = await callerFor(2, start)
     const answers = [await post(), await post(), await post()]
     assert.deepEqual(
@@ -227,7 +227,7 @@ describe('bytes that a campaign reserves for its messages', () => {
     assert.equal(await usedRows(), 2 * (1 + MEMBERS))
   })
 
-  test('are its messages once those are made, and free where it is cancelled before', async () => {
+  test('are replaced by the bytes of its messages, and released when it is cancelled', async () => {
     const { post, usedRows } = await callerFor(10)
     await post()
     assert.equal(await usedRows(), 1 + MEMBERS)
@@ -239,7 +239,7 @@ describe('bytes that a campaign reserves for its messages', () => {
     assert.equal(await waiting.usedRows(), 1)
   })
 
-  test('are free where fewer members are left than were counted', async () => {
+  test('are released when the group has fewer members than it counted', async () => {
     const { post, usedRows, accountId } = await callerFor(100)
     await pool.query('update groups set members = members + 100 where account_id = $1', [accountId])
     await post()

@@ -11,7 +11,7 @@ import { quickestMs } from '../support/cpu.ts'
 // All that is done with the bytes of a body until it is refused, for the bodies that cost the most.
 
 const LIMIT_BYTES = 256 * 1024
-// 2 ms, and as much again for what the yardstick does not level out.
+// 2 ms, doubled for noise that the yardstick does not remove.
 const MOST_MS = 4
 
 const many = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index))

@@ -76,7 +76,7 @@ describe('a client that asks and does not read', () => {
     for (const { socket } of [...clients, other]) socket.destroy()
   })
 
-  test('is disconnected by the bytes of its pages, whatever their letters, and also where its last request needed no account', async () => {
+  test('is disconnected by its unread bytes in UTF-8, also when its last request needed no account', async () => {
     const { url, log } = await startService({ accountBytes: 6 * MIB })
     const clients = Array.from({ length: 2 }, () => askAndNeverRead(url, foreign))
     for (const { socket } of clients) socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')

@@ -21,9 +21,9 @@ const batchMs = (work: () => void) =>
   })
 
 /**
- * What the work would take on an idle core of 2.5 GHz, in the quickest of several batches. A core that others share takes up to four times as
- * long, also in CPU time, so each batch is compared with a yardstick. Stops at the first batch below `enoughMs`. Measures batches, since the
- * system counts in steps of up to 4 ms: shorter work would count as 0.
+ * The CPU time of the work on an idle core of 2.5 GHz, from the quickest of several batches. On a shared core even CPU time can be four times
+ * as long, so each batch is compared with a yardstick. Stops at the first batch below `enoughMs`. Measures batches, since some systems count
+ * in steps of 4 ms: shorter work would count as 0.
  */
 export function quickestMs(work: () => void, enoughMs: number): number {
   let quickest = Number.POSITIVE_INFINITY

@@ -30,7 +30,7 @@ export async function startNetwork(connections = 10): Promise<TestNetwork> {
   const tokens: Asked[] = []
   let handler: Handler = echo
   let tokenHandler: Handler = () => ({ body: { access_token: 'a-token', expires_in: 3600 } })
-  // Google's own time. Node's five seconds pass in the middle of a test on a busy machine, and the next request is lost.
+  // Google closes idle connections after 240 s. Node's default of 5 s can pass within a test on a busy machine, whose next request then fails.
   const server = createServer({ keepAliveTimeout: 240_000 }, async (request, response) => {
     const { method = '', url: path = '', headers } = request
     const one = { method, path, headers, body: await text(request) }

@@ -68,7 +68,7 @@ function carrierOf({ params }: FastifyRequest): string {
   return (params as { carrier: string }).carrier
 }
 
-/** Whatever ends a request that has not proved itself counts as a failure, also its client that goes away. */
+/** A request that ends without proof of its origin counts as a failure, also when its client disconnects. */
 function enter(gate: FailureGate, address: string, request: FastifyRequest, { raw: response }: FastifyReply): ApiError | undefined {
   const refusedForMs = gate.refusedForMs(address)
   if (refusedForMs > 0) return repeatedFailures(refusedForMs)
@@ -81,7 +81,7 @@ function enter(gate: FailureGate, address: string, request: FastifyRequest, { ra
 
 function repeatedFailures(refusedForMs: number): ApiError {
   const seconds = Math.ceil(refusedForMs / 1_000)
-  const reason = `Too many requests from this address had no valid signature; try again in ${seconds} s.`
+  const reason = `Too many requests from this address have shown no valid signature; try again in ${seconds} s.`
   return new ApiError('RCS_RATE_LIMITED', { headers: { 'Retry-After': String(seconds) }, details: [{ path: '', reason }] })
 }
 

@@ -227,7 +227,7 @@ async function deliver(carrier: Carrier, pdu: PduOf<'deliver_sm'>): Promise<void
     await carrier.onEvents([eventOf(pdu, carrier.settings.name)])
   } catch (err) {
     const sentence = 'a receipt or a reply could not be kept: the SMS network will send it again'
-    // When this process ends, its database is closed, whatever still waits for it.
+    // A process that stops closes its database after a while, also when a delivery still waits for it.
     carrier.logger[isUnavailable(err) || carrier.closing ? 'warn' : 'error']({ carrier: carrier.settings.name, err }, sentence)
     throw err
   }

@@ -196,7 +196,7 @@ function afterAnswers(session: Session): void {
 async function deliver(session: Session, pdu: PduOf<'deliver_sm'>): Promise<void> {
   session.deliveries += 1
   let status: number = STATUS.TEMPORARY
-  // Once we have said goodbye, nobody waits any more until it is kept.
+  // After unbind, closing no longer waits for deliveries: the database may close before this one is stored.
   if (session.deliveries <= MAX_DELIVERIES && session.state !== 'unbinding') {
     try {
       await session.events.onDelivery(pdu)

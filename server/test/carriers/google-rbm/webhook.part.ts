@@ -307,7 +307,7 @@ describe('a request is refused in order of cost:', () => {
     assert.equal((await deliver(userEvent({ eventType: 'IS_TYPING' }), from(proxied, '192.0.2.2'))).status, 200)
   })
 
-  test('an address that has 100 requests under way, or leaves after each, as one that failed', async () => {
+  test('an address with 100 requests under way; a request that it drops counts as a failure', async () => {
     const proxied = await startTestService({ HERALD_DATABASE_URL, HERALD_TRUST_PROXY: '127.0.0.1' }, { findCarriers })
     const head = (address: string) =>
       `POST /carriers/network/webhook HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${address}\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n`

@@ -118,7 +118,7 @@ describe('closing the SMPP carrier', () => {
     assert.deepEqual(commands(), ['bind_transceiver', 'submit_sm', 'unbind'])
   })
 
-  test('takes nothing more from the network after its goodbye: whoever keeps it may be gone', async () => {
+  test('answers a deliver_sm that arrives after the unbind with a temporary error, and does not process it', async () => {
     let unbindSequence = 0
     const { port, connections } = await startRawPeer(({ send }, { command, sequence_number }) => {
       if (command === 'deliver_sm_resp') send('unbind_resp', { sequence_number: unbindSequence })
@@ -142,6 +142,24 @@ describe('closing the SMPP carrier', () => {
         ['deliver_sm_resp', STATUS.TEMPORARY],
       ],
     )
+  })
+
+  test('logs a delivery that fails meanwhile as a warning: the network sends it again', async () => {
+    const { port, connections } = await startRawPeer(() => {})
+    const { promise: failing, reject } = Promise.withResolvers<void>()
+    let heard = 0
+    const carrier = startCarrier(port, {}, () => {
+      heard += 1
+      return failing
+    })
+    await bound(carrier)
+    connections[0]?.send('deliver_sm', { sequence_number: 3, source_addr: '48500', short_message: 'STOP' })
+    await until('it is heard', () => heard === 1)
+    const closing = carrier.close()
+    reject(new Error('Cannot use a pool after calling end on the pool'))
+    await closing
+    // 40: a warning.
+    assert.match(carrier.log(), /"level":40[^\n]*could not be kept/)
   })
 
   test('takes no longer where the peer has stopped reading, or the one that keeps what it delivers never ends', async () => {
