@@ -268,9 +268,15 @@ test('a large quota is counted in a thousand steps at the most: never over the l
     const spanMs = (granted[index] as { to: number }).to - (granted[index - policy.quota] as { from: number }).from
     assert.ok(spanMs >= policy.windowMs, `${policy.quota + 1} within ${spanMs} ms`)
   }
-  const { rows } = await pool.query(
-    `select cardinality(hit_times) as entries, (select sum(n) from unnest(hit_counts) n) as used from rate_limit_windows where bucket = 'large bulk'`,
-  )
+  // The row also has requests that are held until others leave the window, so what counts is the most in any one window.
+  const { rows } = await pool.query(`
+    select cardinality(hit_times) as entries, (
+      select max(used) from (
+        select sum(count) over (order by time range between interval '999.999 ms' preceding and current row) as used
+        from unnest(hit_times, hit_counts) as hit (time, count)
+      ) as windows
+    ) as used
+    from rate_limit_windows where bucket = 'large bulk'`)
   assert.ok(rows[0].entries <= 1_001 && rows[0].used <= policy.quota, JSON.stringify(rows))
   stop()
 })
