@@ -37,6 +37,8 @@ const oneOf = <T>(items: readonly T[]) => items[Math.floor(random() * items.leng
 
 const { url, pool } = await createTestDatabase()
 const nodes = Array.from({ length: NODES }, () => createPool({ connectionString: url }, () => {}))
+// Hundreds of statements wait for a connection at the same time. On a busy machine, the 2 s of the service are too short for the last ones.
+for (const { options } of nodes) options.connectionTimeoutMillis = 20_000
 const agentIds: string[] = []
 let sender: Sender
 
