@@ -1,5 +1,5 @@
 import { bareAgentId } from './agents.ts'
-import { readSetting, type Store, writeSetting } from './state/store.ts'
+import type { Store } from './state/store.ts'
 
 type Setting = { min: number; max: number; default?: number } | { oneOf: readonly string[] }
 
@@ -70,7 +70,7 @@ type State = { seed: number; notLaunched: string[]; armed: Map<string, Armed> }
 export function createFaults(store: Store): Faults {
   let state: State = { seed: 1, notLaunched: [], armed: new Map() }
   let random = generator(state.seed)
-  const kept = readSetting(store, 'faults')
+  const kept = store.state.settings.get('faults')
   if (kept !== undefined) adopt(JSON.parse(kept))
 
   function adopt(input: unknown): string | undefined {
@@ -80,7 +80,7 @@ export function createFaults(store: Store): Faults {
     random = generator(state.seed)
     return undefined
   }
-  const keep = () => writeSetting(store, 'faults', JSON.stringify(describe(state)))
+  const keep = () => store.append({ is: 'setting', name: 'faults', value: JSON.stringify(describe(state)) })
 
   function armed<Name extends FaultName>(name: Name): SettingsOf<Name> | undefined {
     return state.armed.get(name) as SettingsOf<Name> | undefined

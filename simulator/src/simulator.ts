@@ -4,6 +4,7 @@ import { refusal } from './http/answers.ts'
 import { createHttpServer } from './http/server.ts'
 import { type Options, StartError } from './options.ts'
 import { createLedger } from './phones/ledger.ts'
+import { createMessages } from './phones/messages.ts'
 import { createControlRoutes } from './phones/routes.ts'
 import { createSteps } from './phones/steps.ts'
 import { createRbmRoutes } from './rbm/routes.ts'
@@ -12,7 +13,7 @@ import { createOutbox } from './smpp/outbox.ts'
 import { createSmppServer } from './smpp/server.ts'
 import { createReceipts, createSubmits } from './smpp/submits.ts'
 import { loadIdentity, writeCarriersFile } from './state/identity.ts'
-import { openStore, readSetting, type Store, writeSetting } from './state/store.ts'
+import { openStore, type Store } from './state/store.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
 
 export type Simulator = { url: string; smppPort: number; carriersFile: string; stop: () => Promise<void> }
@@ -21,7 +22,7 @@ type Parts = ReturnType<typeof assemble>
 
 /** Puts the parts together and starts them: the ports first, then what is still owed. */
 export async function startSimulator(options: Options): Promise<Simulator> {
-  const store = openStore(options.dataDir)
+  const store = await openStore(options.dataDir)
   let url = ''
   const parts = assemble(store, options, () => `${url}/token`)
   try {
@@ -44,22 +45,23 @@ export async function startSimulator(options: Options): Promise<Simulator> {
 function assemble(store: Store, options: Options, tokenUri: () => string) {
   const identity = loadIdentity(store)
   const ledger = createLedger(store)
+  const messages = createMessages(store, ledger)
   const faults = createFaults(store)
   const webhooks = createWebhooks(store, ledger, identity, faults)
   const outbox = createOutbox(store, ledger)
   const receipt = createReceipts(ledger, faults, outbox)
-  const steps = createSteps(store, ledger, options.delayMs, { faults, tell: webhooks.owe, receipt })
+  const steps = createSteps(store, messages, options.delayMs, { faults, tell: webhooks.owe, receipt })
   const tokens = createTokens(store, identity, faults, tokenUri)
-  const rbm = createRbmRoutes({ store, ledger, steps, faults }, tokens)
-  const acting = { store, steps, tell: webhooks.owe, writeSms: outbox.writeSms }
-  const control = createControlRoutes({ acting, ledger, faults, webhooks, webhookToken: identity.webhookToken })
+  const rbm = createRbmRoutes({ store, ledger, messages, steps, faults }, tokens)
+  const acting = { messages, steps, tell: webhooks.owe, writeSms: outbox.writeSms }
+  const control = createControlRoutes({ store, acting, ledger, faults, webhooks, webhookToken: identity.webhookToken })
   const http = createHttpServer((call) => {
     if (call.path.startsWith('/v1/')) return rbm(call)
     if (call.path === '/token') return tokens.issue(call)
     if (call.path.startsWith('/simulator/')) return control(call)
     return refusal('NOT_FOUND', 'There is nothing here.')
   })
-  const onSubmit = createSubmits({ store, ledger, faults, steps, outbox })
+  const onSubmit = createSubmits({ store, ledger, messages, faults, steps, outbox })
   const smpp = createSmppServer({ identity, faults, outbox, onSubmit })
   return { identity, webhooks, outbox, steps, http, smpp }
 }
@@ -78,7 +80,7 @@ async function stop(store: Store, { webhooks, outbox, steps, http, smpp }: Parts
 
 /** Listens where it did last time, so that what was configured with it goes on working; on another port where that one is taken. */
 async function listen(store: Store, server: Server, host: string, name: string, wanted: number | undefined): Promise<number> {
-  const last = Number(readSetting(store, name) ?? 0)
+  const last = Number(store.state.settings.get(name) ?? 0)
   let isFallback = false
   try {
     await listenOn(server, host, wanted ?? last)
@@ -91,7 +93,7 @@ async function listen(store: Store, server: Server, host: string, name: string, 
   }
   const { port } = server.address() as { port: number }
   // The first one stays remembered: whoever holds it now may be gone the next time.
-  if (!isFallback) writeSetting(store, name, String(port))
+  if (!isFallback) store.append({ is: 'setting', name, value: String(port) })
   return port
 }
 

@@ -8,6 +8,18 @@ export function waitMsAfter(tries: number, longestMs: number): number {
   return Math.min(FIRST_WAIT_MS * 2 ** Math.min(tries, 20), longestMs)
 }
 
+let lastMs = Number.NaN
+let lastText = ''
+
+/** The time in ISO 8601. Writing it takes 1.3 µs, and much happens in the same millisecond. */
+export function isoTime(ms: number): string {
+  if (ms !== lastMs) {
+    lastMs = ms
+    lastText = new Date(ms).toISOString()
+  }
+  return lastText
+}
+
 export type Alarm = {
   /** Rings at this time, or earlier where it was set to an earlier one. */
   at: (time: number) => void

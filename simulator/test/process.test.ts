@@ -84,7 +84,7 @@ test('it keeps its secrets to the owner, and a second one in the same directory 
   const first = await startProcess(['--data-dir', dataDir, '--port', '0', '--smpp-port', '0', '--stop-with-stdin'])
   const { carriersFile } = first.ready
   assert.equal(statSync(carriersFile).mode & 0o777, 0o600)
-  assert.equal(statSync(`${dataDir}/simulator.db`).mode & 0o777, 0o600)
+  assert.equal(statSync(`${dataDir}/simulator.log`).mode & 0o777, 0o600)
   const carriers = JSON.parse(readFileSync(carriersFile, 'utf8'))
   assert.equal(carriers['simulator-sms'].password.length, 8)
   assert.equal((await requestToken(carriers)).status, 200)
@@ -100,15 +100,6 @@ test('a mistake is a sentence and exit code 1', async () => {
   assert.equal(await ended, 1)
   assert.match(output.stderr, /^The simulator can't keep its state in .*\/x: .*\n$/)
   assert.equal(output.stdout, '')
-})
-
-test('where the thread that posts webhooks dies, it ends with a sentence and exit code 1', async () => {
-  const fall = `import { isMainThread } from 'node:worker_threads'
-    if (!isMainThread) setImmediate(() => { throw new Error('fallen') })`
-  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(fall)}` }
-  const { output, ended } = spawnSimulator(['--data-dir', createDataDir()], undefined, env)
-  assert.equal(await ended, 1)
-  assert.match(output.stderr, /^The thread that posts webhooks died, so the simulator ends: Error: fallen\n/)
 })
 
 test('options are read strictly', () => {

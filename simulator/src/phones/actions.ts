@@ -1,13 +1,12 @@
 import { type Answer, invalidField, ok, refusal } from '../http/answers.ts'
 import { between, type Check, choice, record, text, webAddress } from '../rbm/checks.ts'
-import type { Store } from '../state/store.ts'
 import { fileEvent, launchEvent, locationEvent, type RbmEvent, tapEvent, textEvent, userEvent } from '../webhooks/events.ts'
-import type { Message } from './messages.ts'
+import type { Message, Messages } from './messages.ts'
 import type { Steps } from './steps.ts'
 import { findSuggestion, suggestionsOf } from './suggestions.ts'
 
 export type Acting = {
-  store: Store
+  messages: Messages
   steps: Steps
   tell: (event: RbmEvent) => void
   /** An SMS that the phone writes to a number. */
@@ -69,36 +68,36 @@ function tellAll({ tell }: Acting, events: RbmEvent[]): Answer {
 }
 
 /** The RCS messages of this phone with this id; of several agents at most, which hardly happens. */
-function findMessages({ store }: Acting, phone: string, { messageId, agentId }: Body): Message[] {
-  const rows = store.all<Message>(`select * from messages where message_id = ? and channel <> 'sms' order by id`, messageId as string)
-  return rows.filter((row) => row.channel === 'rcs' && row.phone === phone && (agentId === undefined || row.origin === agentId))
+function findMessages({ messages }: Acting, phone: string, { messageId, agentId }: Body): Message[] {
+  const found = messages.withId(messageId as string)
+  return found.filter(
+    (message) => message.channel === 'rcs' && message.phone === phone && (agentId === undefined || message.origin === agentId),
+  )
 }
 
 function deliver(acting: Acting, phone: string, body: Body): Answer {
-  const found = body.messageId === undefined ? undelivered(acting.store, phone) : findMessages(acting, phone, body)
+  const found = body.messageId === undefined ? undelivered(acting, phone) : findMessages(acting, phone, body)
   if (body.messageId !== undefined && found.length === 0) return noSuchMessage(phone)
-  const revoked = found.find((message) => message.revoked_at !== null)
+  const revoked = found.find((message) => message.revokedAt !== null)
   if (revoked !== undefined) return refusal('FAILED_PRECONDITION', 'The message was revoked: no phone can get it any more.')
-  const due = found.filter((message) => message.delivered_at === null)
+  const due = found.filter((message) => message.deliveredAt === null)
   if (body.messageId !== undefined && due.length === 0) return refusal('FAILED_PRECONDITION', 'The phone has the message already.')
   for (const message of due) acting.steps.deliver(message)
-  return ok({ delivered: due.map((message) => message.message_id) })
+  return ok({ delivered: due.map((message) => message.messageId) })
 }
 
-function undelivered(store: Store, phone: string): Message[] {
-  return store.all<Message>(
-    `select * from messages where phone = ? and channel = 'rcs' and delivered_at is null and revoked_at is null order by id`,
-    phone,
-  )
+function undelivered({ messages }: Acting, phone: string): Message[] {
+  const received = messages.toPhone(phone).map(({ message }) => message)
+  return received.filter(({ channel, deliveredAt, revokedAt }) => channel === 'rcs' && deliveredAt === null && revokedAt === null)
 }
 
 function read(acting: Acting, phone: string, body: Body): Answer {
   const [message] = findMessages(acting, phone, body)
   if (message === undefined) return noSuchMessage(phone)
-  if (message.delivered_at === null) return refusal('FAILED_PRECONDITION', 'The phone does not have the message yet.')
-  if (message.read_at !== null) return refusal('FAILED_PRECONDITION', 'The message was read already.')
+  if (message.deliveredAt === null) return refusal('FAILED_PRECONDITION', 'The phone does not have the message yet.')
+  if (message.readAt !== null) return refusal('FAILED_PRECONDITION', 'The message was read already.')
   acting.steps.read(message)
-  return ok({ read: message.message_id })
+  return ok({ read: message.messageId })
 }
 
 function reply(acting: Acting, phone: string, body: Body): Answer {
@@ -113,8 +112,8 @@ function reply(acting: Acting, phone: string, body: Body): Answer {
 function tap(acting: Acting, phone: string, body: Body): Answer {
   const [message] = findMessages(acting, phone, body)
   if (message === undefined) return noSuchMessage(phone)
-  if (message.delivered_at === null) return refusal('FAILED_PRECONDITION', 'The phone does not have the message yet.')
-  const suggestions = suggestionsOf(JSON.parse(message.body))
+  if (message.deliveredAt === null) return refusal('FAILED_PRECONDITION', 'The phone does not have the message yet.')
+  const suggestions = suggestionsOf(JSON.parse(acting.messages.bodyOf(message)))
   const suggestion = findSuggestion(suggestions, body.button as string | number)
   if (suggestion === undefined) {
     const names = suggestions.map(({ text }) => text).join(', ')

@@ -1,4 +1,6 @@
+import { ENTRIES_FOR_AN_OFFSET } from '../state/state.ts'
 import type { Store } from '../state/store.ts'
+import type { Content } from './messages.ts'
 
 /** Everything that happens is one of these; checkers count them. */
 export type LedgerKind =
@@ -28,65 +30,66 @@ export type LedgerEntry = {
   messageId: string
   /** The agent, or the sender of an SMS. */
   origin: string
-  detail?: Record<string, unknown>
+  detail?: Record<string, unknown> | undefined
+  /** The phone is busy twice, and this was one of the two times. */
+  isBusy?: boolean | undefined
 }
 
+/** An entry in the log. `content`: it is a message to a phone. `about`: it is about the message at this offset. */
+export type EntryRecord = LedgerEntry & {
+  is: 'entry'
+  seq: number
+  at: number
+  content?: Content | undefined
+  about?: number | undefined
+  /** Of an entry with one of these two: the bucket of the message's phone, and the offset of the entry before it in there, 0 for none. */
+  bucket?: number | undefined
+  before?: number | undefined
+}
+export type Link = Pick<EntryRecord, 'content' | 'about' | 'bucket' | 'before'>
+
 export type Ledger = {
-  write: (entry: LedgerEntry) => void
+  /** Returns the entry as it is in the log, and its offset. */
+  write: (entry: LedgerEntry, link?: Link) => { record: EntryRecord; offset: number }
   counts: () => Record<string, number>
 }
 
-type Noted = LedgerEntry & { seq: number; at: number }
-
-/** Entries and totals are kept in memory until the commit of their turn: one row for all entries, one for each total that changed. */
-export function createLedger(store: Store): Ledger {
-  const rows = store.all<{ kind: string; total: number }>('select kind, total from counts')
-  const totals = new Map(rows.map(({ kind, total }) => [kind, total]))
-  const changed = new Set<string>()
-  let lastSeq = store.get<{ seq: number | null }>('select max(last_seq) as seq from ledger_pages')?.seq ?? 0
-  let page: Noted[] = []
-
-  store.beforeCommit(() => {
-    if (page.length === 0) return
-    const entries = JSON.stringify(page)
-    page = []
-    store.run('insert into ledger_pages (last_seq, entries) values (?, ?)', lastSeq, entries)
-    for (const kind of changed) {
-      store.run(
-        'insert into counts (kind, total) values (?, ?) on conflict (kind) do update set total = excluded.total',
-        kind,
-        totals.get(kind) ?? 0,
-      )
-    }
-    changed.clear()
-  })
-
+export function createLedger({ state, append }: Store): Ledger {
   return {
-    write: (entry) => {
-      store.begin()
-      const { kind, channel, phone, messageId, origin, detail } = entry
-      page.push({ seq: ++lastSeq, at: Date.now(), kind, channel, phone, messageId, origin, ...(detail && { detail }) })
-      totals.set(kind, (totals.get(kind) ?? 0) + 1)
-      changed.add(kind)
+    // Field by field, since spreading the two objects takes twice as long.
+    write: ({ kind, channel, phone, messageId, origin, detail, isBusy }, { content, about, bucket, before } = {}) => {
+      const [seq, at] = [state.lastSeq + 1, Date.now()]
+      const fields = {
+        is: 'entry',
+        seq,
+        at,
+        kind,
+        channel,
+        phone,
+        messageId,
+        origin,
+        detail,
+        isBusy,
+        content,
+        about,
+        bucket,
+        before,
+      } as const
+      return { record: fields, offset: append(fields) }
     },
-    counts: () => Object.fromEntries(totals),
+    counts: () => Object.fromEntries(state.counts),
   }
 }
 
-/** What is committed, in order. A page has as many entries as its turn had, so pages are read one by one until there are enough. */
-export function readLedger(store: Store, after: number, limit: number) {
-  const found: Noted[] = []
-  let last = after
-  while (found.length < limit) {
-    const row = store.get<{ last_seq: number; entries: string }>(
-      'select last_seq, entries from ledger_pages where last_seq > ? order by last_seq limit 1',
-      last,
-    )
-    if (row === undefined) break
-    found.push(...(JSON.parse(row.entries) as Noted[]).filter(({ seq }) => seq > after))
-    last = row.last_seq
+/** What is committed, in order. */
+export function readLedger({ state, records }: Store, after: number, limit: number) {
+  const found: EntryRecord[] = []
+  const from = state.ledgerIndex[Math.floor(after / ENTRIES_FOR_AN_OFFSET)]
+  if (from === undefined || limit === 0) return []
+  for (const record of records(from)) {
+    if (record.is === 'entry' && record.seq > after && found.push(record) === limit) break
   }
-  return found.slice(0, limit).map(({ seq, at, kind, channel, phone, messageId, origin, detail }) => ({
+  return found.map(({ seq, at, kind, channel, phone, messageId, origin, detail }) => ({
     seq,
     at: new Date(at).toISOString(),
     kind,

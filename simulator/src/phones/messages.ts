@@ -1,75 +1,157 @@
+import type { ReceiptNotes } from '../smpp/receipts.ts'
+import { bucketOf, offsetsOf } from '../state/state.ts'
 import type { Store } from '../state/store.ts'
-
-/** A row of what phones received. */
-export type Message = {
-  id: number
-  channel: 'rcs' | 'rcs-event' | 'sms'
-  phone: string
-  message_id: string
-  origin: string
-  body: string
-  part: string | null
-  smpp: string | null
-  attempts: number
-  accepted_at: number
-  expires_at: number | null
-  delivered_at: number | null
-  read_at: number | null
-  revoked_at: number | null
-  expired_at: number | null
-  failed_at: number | null
-}
+import type { EntryRecord, Ledger, LedgerEntry } from './ledger.ts'
 
 /** Of an SMS in several parts: which of them it is. */
 export type Part = { reference: number; total: number; number: number }
 
-export function messageById(store: Store, id: number): Message | undefined {
-  return store.get<Message>('select * from messages where id = ?', id)
+/** What a phone received. `body`: the agentMessage as it came, or the text of the SMS. `smpp`: what the receipt of an SMS needs. */
+export type Content = { body: string; expiresAt: number | null; part?: Part | undefined; smpp?: ReceiptNotes | undefined }
+
+/** A message to a phone, an agent's event or a part of an SMS. Times are milliseconds since 1970. */
+export type Message = Omit<Content, 'body'> & {
+  /** The number of its entry in the ledger. */
+  id: number
+  /** Of its entry in the log. */
+  offset: number
+  channel: 'rcs' | 'rcs-event' | 'sms'
+  phone: string
+  messageId: string
+  origin: string
+  attempts: number
+  acceptedAt: number
+  deliveredAt: number | null
+  readAt: number | null
+  revokedAt: number | null
+  expiredAt: number | null
+  failedAt: number | null
+}
+export type Received = { message: Message; body: string }
+
+type NewEntry = LedgerEntry & { kind: keyof typeof CHANNELS }
+
+export type Messages = {
+  add: (entry: NewEntry, content: Content) => Message
+  /** Keeps a message in memory for its next step; `take` returns it, from the log where it is not in memory. */
+  hold: (message: Message) => void
+  take: (offset: number) => Message
+  /** The RCS messages and agents' events with this id, of any agent. */
+  withId: (messageId: string) => Message[]
+  of: (agentId: string, messageId: string) => Message | undefined
+  /** Writes an entry about a message: what happened to it, or that it was sent again. */
+  note: (message: Message, what: Pick<LedgerEntry, 'kind' | 'detail'> & { phone?: string }) => void
+  bodyOf: (message: Message) => string
+  /** All that a phone received, in order. It reads every entry about the phone. */
+  toPhone: (phone: string) => Received[]
 }
 
-export function rcsMessage(store: Store, agentId: string, messageId: string): Message | undefined {
-  return store.get<Message>(`select * from messages where message_id = ? and origin = ? and channel <> 'sms'`, messageId, agentId)
+const CHANNELS = { accepted: 'rcs', 'agent-event': 'rcs-event', 'sms-part': 'sms' } as const
+// Those that are not held are read from the log, with the entries about them.
+const MOST_HELD = 100_000
+
+export function createMessages(store: Store, ledger: Ledger): Messages {
+  const held = new Map<number, Message>()
+  const { lastOfBucket } = store.state
+  const entryAt = (offset: number) => store.read(offset) as EntryRecord
+  function linkTo(phone: string): { bucket: number; before: number } {
+    const bucket = bucketOf(phone)
+    return { bucket, before: lastOfBucket[bucket] as number }
+  }
+
+  /** The entries about a phone and those that share its bucket, the last first, back to an offset. */
+  function* entriesBack(phone: string, to: number): Generator<[offset: number, entry: EntryRecord]> {
+    for (let offset = linkTo(phone).before; offset > to; ) {
+      const entry = entryAt(offset)
+      yield [offset, entry]
+      offset = entry.before ?? 0
+    }
+  }
+
+  function load(offset: number, entry: EntryRecord): Message {
+    const message = messageOf(entry, offset)
+    for (const [, later] of entriesBack(message.phone, offset)) if (later.about === offset) change(message, later)
+    return message
+  }
+  const at = (offset: number) => held.get(offset) ?? load(offset, entryAt(offset))
+
+  function withId(messageId: string): Message[] {
+    const entries = offsetsOf(store.state, messageId).map((offset) => [offset, entryAt(offset)] as const)
+    return entries.filter(([, entry]) => entry.messageId === messageId).map(([offset, entry]) => held.get(offset) ?? load(offset, entry))
+  }
+
+  return {
+    add: (entry, content) => {
+      const { record, offset } = ledger.write(entry, { content, ...linkTo(entry.phone) })
+      return messageOf(record, offset)
+    },
+    hold: (message) => {
+      if (held.size < MOST_HELD) held.set(message.offset, message)
+    },
+    take: (offset) => {
+      const message = at(offset)
+      held.delete(offset)
+      return message
+    },
+    withId,
+    of: (agentId, messageId) => withId(messageId).find(({ origin }) => origin === agentId),
+    note: (message, { kind, phone = message.phone, detail }) => {
+      const { messageId, origin, offset: about } = message
+      const channel = message.channel === 'sms' ? 'sms' : 'rcs'
+      const { record } = ledger.write({ kind, channel, phone, messageId, origin, detail }, { about, ...linkTo(message.phone) })
+      change(message, record)
+    },
+    bodyOf: ({ offset }) => entryAt(offset).content?.body ?? '',
+    toPhone: (phone) => {
+      const received: Received[] = []
+      const loaded = new Map<number, Message>()
+      for (const [offset, entry] of [...entriesBack(phone, 0)].reverse()) {
+        const known = loaded.get(entry.about ?? 0)
+        if (known !== undefined) change(known, entry)
+        if (entry.content === undefined || entry.phone !== phone) continue
+        const message = messageOf(entry, offset)
+        loaded.set(offset, message)
+        // What is held is as new as the log, and it is the one that later steps look at.
+        received.push({ message: held.get(offset) ?? message, body: entry.content.body })
+      }
+      return received
+    },
+  }
 }
 
-export function countAttempt(store: Store, agentId: string, messageId: string): void {
-  store.run(`update messages set attempts = attempts + 1 where message_id = ? and origin = ? and channel <> 'sms'`, messageId, agentId)
+function messageOf({ seq, at, kind, phone, messageId, origin, content }: EntryRecord, offset: number): Message {
+  const { expiresAt, part, smpp } = content as Content
+  return {
+    id: seq,
+    offset,
+    channel: CHANNELS[kind as keyof typeof CHANNELS],
+    phone,
+    messageId,
+    origin,
+    expiresAt,
+    part,
+    smpp,
+    attempts: 1,
+    acceptedAt: at,
+    deliveredAt: null,
+    readAt: null,
+    revokedAt: null,
+    expiredAt: null,
+    failedAt: null,
+  }
 }
 
-type NewMessage = Pick<Message, 'channel' | 'phone' | 'message_id' | 'origin' | 'body' | 'expires_at'> &
-  Partial<Pick<Message, 'part' | 'smpp'>>
-
-/** Its row, or undefined where an agent has used its id already: an insert that does nothing then spares a look for each message. */
-export function addMessage(store: Store, message: NewMessage): number | undefined {
-  const { changes, id } = store.run(
-    `insert into messages (channel, phone, message_id, origin, body, expires_at, part, smpp, accepted_at)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
-    message.channel,
-    message.phone,
-    message.message_id,
-    message.origin,
-    message.body,
-    message.expires_at,
-    message.part ?? null,
-    message.smpp ?? null,
-    Date.now(),
-  )
-  return changes === 0 ? undefined : id
-}
-
-const MARKS = {
-  delivered_at: 'update messages set delivered_at = ? where id = ? and delivered_at is null',
-  read_at: 'update messages set read_at = ? where id = ? and read_at is null',
-  revoked_at: 'update messages set revoked_at = ? where id = ? and revoked_at is null',
-  expired_at: 'update messages set expired_at = ? where id = ? and expired_at is null',
-  failed_at: 'update messages set failed_at = ? where id = ? and failed_at is null',
-} as const
-
-/** Notes when something happened to a message, the first time only. */
-export function mark(store: Store, id: number, what: keyof typeof MARKS): void {
-  store.run(MARKS[what], Date.now(), id)
+/** What an entry changes in the message that it is about. */
+function change(message: Message, { kind, at, detail }: EntryRecord): void {
+  if (kind === 'delivered' || kind === 'sms-delivered') message.deliveredAt = at
+  else if (kind === 'read') message.readAt = at
+  else if (kind === 'revoked') message.revokedAt = at
+  else if (kind === 'expired' || (kind === 'sms-failed' && detail?.state === 'EXPIRED')) message.expiredAt = at
+  else if (kind === 'sms-failed') message.failedAt = at
+  else if (kind === 'repeated') message.attempts++
 }
 
 /** Nothing more happens to it by itself. */
 export function isSettled(message: Message): boolean {
-  return message.delivered_at !== null || message.revoked_at !== null || message.expired_at !== null || message.failed_at !== null
+  return message.deliveredAt !== null || message.revokedAt !== null || message.expiredAt !== null || message.failedAt !== null
 }

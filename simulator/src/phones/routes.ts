@@ -4,13 +4,14 @@ import type { Faults } from '../faults.ts'
 import { type Answer, type FieldViolation, invalidField, ok, refusal } from '../http/answers.ts'
 import { type Call, decodePart, type Handler, isJson, parseJson, textOf } from '../http/server.ts'
 import type { Check } from '../rbm/checks.ts'
+import type { Store } from '../state/store.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import { ACTIONS, type Acting, launch, launchBody } from './actions.ts'
 import { isPhone } from './behaviours.ts'
 import { type Ledger, readLedger } from './ledger.ts'
 import { listPhones, viewPhone } from './view.ts'
 
-type Deps = { acting: Acting; ledger: Ledger; faults: Faults; webhooks: Webhooks; webhookToken: string }
+type Deps = { store: Store; acting: Acting; ledger: Ledger; faults: Faults; webhooks: Webhooks; webhookToken: string }
 
 const MOST_IN_A_PAGE = 10_000
 const NO_SUCH_PATH = refusal('NOT_FOUND', 'There is nothing here; simulator/README.md lists the paths.')
@@ -19,7 +20,7 @@ const NO_TOKEN = refusal('UNAUTHENTICATED', 'The Authorization header must be "B
 
 /** Everything under /simulator/: for tests and pages, not a part of any network. */
 export function createControlRoutes(deps: Deps): Handler {
-  const { store } = deps.acting
+  const { store } = deps
   return async (call) => {
     // A page of another origin can't send this type without asking first, and nobody here says yes.
     if ((call.method === 'POST' || call.method === 'PUT') && !isJson(call.headers)) {
@@ -44,7 +45,7 @@ function route(deps: Deps, call: Call): Answer | Promise<Answer> {
     case 'GET phones':
       return withPage(call, (page) => phones(deps, call, page), true)
     case 'GET phones/part':
-      return withPhone(phone, (number) => withPage(call, ({ after, limit }) => ok(viewPhone(deps.acting.store, number, after, limit))))
+      return withPhone(phone, (number) => withPage(call, ({ after, limit }) => ok(viewPhone(deps.acting.messages, number, after, limit))))
     case 'POST phones/part/action':
       return withPhone(phone, (number) => act(deps, number, action ?? '', call))
     case 'POST agents/part/action':
@@ -69,14 +70,8 @@ function withPhone(phone: string | undefined, then: (phone: string) => Answer): 
   return isPhone(phone) ? then(phone) : invalidField('phone', 'The phone number must be in E.164, with a leading +.')
 }
 
-/** Counted, since what is owed is short-lived: it does not grow with history. */
-function owed({ acting: { store } }: Deps) {
-  const count = (sql: string) => store.get<{ count: number }>(sql)?.count ?? 0
-  return {
-    steps: count('select count(*) as count from steps'),
-    webhooks: count('select count(*) as count from webhooks'),
-    deliverSm: count('select count(*) as count from deliver_sm'),
-  }
+function owed({ store: { state } }: Deps): Record<string, number> {
+  return Object.fromEntries(Object.entries(state.owed).map(([name, { debts }]) => [name, debts.size]))
 }
 
 type Page = { after: number; limit: number }
@@ -97,12 +92,12 @@ function wholeNumber(call: Call, name: string, otherwise: number, max: number): 
   return /^\d{1,15}$/.test(value) && Number(value) <= max ? Number(value) : undefined
 }
 
-function ledger({ acting: { store } }: Deps, { after, limit }: Page): Answer {
+function ledger({ store }: Deps, { after, limit }: Page): Answer {
   const entries = readLedger(store, after, limit)
   return ok({ entries, next: entries.at(-1)?.seq ?? after })
 }
 
-function phones({ acting: { store } }: Deps, call: Call, { limit }: Page): Answer {
+function phones({ store }: Deps, call: Call, { limit }: Page): Answer {
   const numbers = listPhones(store, call.query.get('after') ?? '', limit)
   return ok({ phones: numbers, next: numbers.length === limit ? (numbers.at(-1) ?? null) : null })
 }

@@ -1,90 +1,93 @@
+import { phoneOf } from '../state/state.ts'
 import type { Store } from '../state/store.ts'
-import type { Message, Part } from './messages.ts'
+import { allPairs } from '../state/table.ts'
+import type { Message, Messages, Received } from './messages.ts'
 
 const time = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
-type Sms = { key: string; rows: (Message | undefined)[] }
+type Sms = { key: string; parts: (Received | undefined)[] }
 
-/** The numbers that have received anything, in order, after the given one. One look into the index for each, however much it received. */
-export function listPhones(store: Store, after: string, limit: number): string[] {
+/** The numbers that have received anything, in order, after the given one. */
+export function listPhones({ state }: Store, after: string, limit: number): string[] {
   const phones: string[] = []
-  let last = after
-  while (phones.length < limit) {
-    const phone = store.get<{ phone: string | null }>('select min(phone) as phone from messages where phone > ?', last)?.phone
-    if (!phone) break
-    phones.push(phone)
-    last = phone
+  for (const [low, high] of allPairs(state.phones)) {
+    const phone = phoneOf(low, high)
+    if (phone > after) phones.push(phone)
   }
-  return phones
+  return phones.sort((one, other) => (one < other ? -1 : 1)).slice(0, limit)
 }
 
 /** What a phone received, in order; the parts of an SMS put together as the phone shows them. */
-export function viewPhone(store: Store, phone: string, after: number, limit: number) {
-  const rows = store.all<Message>('select * from messages where phone = ? and id > ? order by id limit ?', phone, after, limit)
+export function viewPhone(messages: Messages, phone: string, after: number, limit: number) {
+  const page = messages
+    .toPhone(phone)
+    .filter(({ message }) => message.id > after)
+    .slice(0, limit)
   const shown: (ReturnType<typeof viewRcs> | Sms)[] = []
-  for (const row of rows) {
-    if (row.channel !== 'sms') shown.push(viewRcs(row))
-    else addPart(shown, row)
+  for (const received of page) {
+    if (received.message.channel !== 'sms') shown.push(viewRcs(received))
+    else addPart(shown, received)
   }
-  const messages = shown.map((entry) => ('rows' in entry ? viewSms(entry) : entry))
-  return { phone, messages, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null }
+  const views = shown.map((entry) => ('parts' in entry ? viewSms(entry) : entry))
+  return { phone, messages: views, next: page.length === limit ? (page.at(-1)?.message.id ?? null) : null }
 }
 
-function viewRcs(row: Message) {
-  const body = JSON.parse(row.body)
+function viewRcs({ message, body }: Received) {
+  const content = JSON.parse(body)
   return {
-    seq: row.id,
-    channel: row.channel,
-    messageId: row.message_id,
-    agentId: row.origin,
-    ...(row.channel === 'rcs' ? { agentMessage: body } : { agentEvent: body }),
-    ...timesOf(row),
-    attempts: row.attempts,
+    seq: message.id,
+    channel: message.channel,
+    messageId: message.messageId,
+    agentId: message.origin,
+    ...(message.channel === 'rcs' ? { agentMessage: content } : { agentEvent: content }),
+    ...timesOf(message),
+    attempts: message.attempts,
   }
 }
 
-function timesOf(row: Message) {
+function timesOf(message: Message) {
   return {
-    acceptedAt: time(row.accepted_at),
-    deliveredAt: time(row.delivered_at),
-    readAt: time(row.read_at),
-    revokedAt: time(row.revoked_at),
-    expiredAt: time(row.expired_at),
-    failedAt: time(row.failed_at),
-    expiresAt: time(row.expires_at),
+    acceptedAt: time(message.acceptedAt),
+    deliveredAt: time(message.deliveredAt),
+    readAt: time(message.readAt),
+    revokedAt: time(message.revokedAt),
+    expiredAt: time(message.expiredAt),
+    failedAt: time(message.failedAt),
+    expiresAt: time(message.expiresAt),
   }
 }
 
 /** References repeat after 256 messages: a part belongs to the newest one of its reference that lacks it. */
-function addPart(shown: (object | Sms)[], row: Message): void {
-  const part: Part = row.part === null ? { reference: 0, total: 1, number: 1 } : JSON.parse(row.part)
-  const key = row.part === null ? '' : `${row.origin}\n${part.reference}\n${part.total}`
-  const open = shown.findLast((entry): entry is Sms => 'rows' in entry && key !== '' && entry.key === key)
-  if (open !== undefined && open.rows[part.number - 1] === undefined) {
-    open.rows[part.number - 1] = row
+function addPart(shown: (object | Sms)[], received: Received): void {
+  const { part, origin } = received.message
+  const { reference, total, number } = part ?? { reference: 0, total: 1, number: 1 }
+  const key = part === undefined ? '' : `${origin}\n${reference}\n${total}`
+  const open = shown.findLast((entry): entry is Sms => 'parts' in entry && key !== '' && entry.key === key)
+  if (open !== undefined && open.parts[number - 1] === undefined) {
+    open.parts[number - 1] = received
     return
   }
-  const rows: (Message | undefined)[] = new Array(part.total).fill(undefined)
-  rows[part.number - 1] = row
-  shown.push({ key, rows })
+  const parts: (Received | undefined)[] = new Array(total).fill(undefined)
+  parts[number - 1] = received
+  shown.push({ key, parts })
 }
 
-function viewSms({ rows }: Sms) {
-  const there = rows.filter((row) => row !== undefined)
-  const [first] = there
-  const complete = there.length === rows.length
+function viewSms({ parts }: Sms) {
+  const there = parts.filter((part) => part !== undefined)
+  const messages = there.map(({ message }) => message)
+  const first = messages[0] as Message
+  const isWhole = there.length === parts.length && messages.every(({ deliveredAt }) => deliveredAt !== null)
   return {
-    seq: Math.min(...there.map(({ id }) => id)),
+    seq: Math.min(...messages.map(({ id }) => id)),
     channel: 'sms',
-    messageIds: there.map((row) => row.message_id),
-    sender: first?.origin ?? '',
+    messageIds: messages.map(({ messageId }) => messageId),
+    sender: first.origin,
     text: there.map(({ body }) => body).join(''),
     parts: there.length,
-    totalParts: rows.length,
-    ...timesOf(first as Message),
+    totalParts: parts.length,
+    ...timesOf(first),
     // It is there when the last of its parts is.
-    deliveredAt:
-      complete && there.every((row) => row.delivered_at !== null) ? time(Math.max(...there.map((row) => row.delivered_at ?? 0))) : null,
+    deliveredAt: isWhole ? time(Math.max(...messages.map(({ deliveredAt }) => deliveredAt ?? 0))) : null,
     attempts: 1,
   }
 }

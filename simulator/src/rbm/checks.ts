@@ -43,10 +43,9 @@ export function timestampMs(value: unknown): number | undefined {
   const ms = Date.parse(`${match[1]}${(match[2] ?? '').slice(0, 4)}${match[3]}`)
   return Number.isNaN(ms) ? undefined : ms
 }
-/** Date takes 30 February for 2 March, and 24:00 for the next day. */
+/** Date takes 30 February for 2 March, and 24:00 for the next day: the day of the month is another one then. */
 function exists(time: string): boolean {
-  const ms = Date.parse(`${time}Z`)
-  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(time)
+  return new Date(`${time}Z`).getUTCDate() === Number(time.slice(8, 10))
 }
 export const timestamp: Check = (value, path, violations) => {
   if (timestampMs(value) === undefined)

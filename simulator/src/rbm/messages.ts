@@ -3,15 +3,17 @@ import { type Answer, invalidField, ok, refusal } from '../http/answers.ts'
 import { parseJson, textOf } from '../http/server.ts'
 import { behaviourOf } from '../phones/behaviours.ts'
 import type { Ledger } from '../phones/ledger.ts'
-import { addMessage, countAttempt, isSettled, mark, rcsMessage } from '../phones/messages.ts'
+import { type Content, isSettled, type Messages } from '../phones/messages.ts'
 import type { Steps } from '../phones/steps.ts'
+import { refusalKey } from '../state/state.ts'
 import type { Store } from '../state/store.ts'
+import { isoTime } from '../timing.ts'
 import { type AgentMessage, checkAgentMessage, expiryOf } from './agent-message.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i
 export const isUuid = (value: string | undefined | null): value is string => typeof value === 'string' && UUID.test(value)
 
-export type Rbm = { store: Store; ledger: Ledger; steps: Steps; faults: Faults }
+export type Rbm = { store: Store; ledger: Ledger; messages: Messages; steps: Steps; faults: Faults }
 export type Target = { phone: string; agentId: string }
 
 const NOT_REACHABLE = 'The phone number is not reachable by RCS, or the agent is not launched on its network.'
@@ -19,9 +21,9 @@ const TRIES_REFUSED = 2
 
 /** POST agentMessages: the answer, once the turn is committed. Everything is on disk before the caller hears of it. */
 export function sendMessage(rbm: Rbm, { phone, agentId }: Target, messageId: string | null, body: Buffer): Answer {
-  const refuse = (answer: Answer): Answer => {
+  const refuse = (answer: Answer, isBusy?: boolean): Answer => {
     const detail = { status: answer.status }
-    rbm.ledger.write({ kind: 'refused', channel: 'rcs', phone, messageId: messageId ?? '', origin: agentId, detail })
+    rbm.ledger.write({ kind: 'refused', channel: 'rcs', phone, messageId: messageId ?? '', origin: agentId, detail, isBusy })
     return answer
   }
   if (!isUuid(messageId)) return refuse(invalidField('messageId', 'messageId must be a UUID as in RFC 4122.'))
@@ -31,9 +33,10 @@ export function sendMessage(rbm: Rbm, { phone, agentId }: Target, messageId: str
   const violations = checkAgentMessage(message, body.length)
   if (violations.length > 0) return refuse(refusal('INVALID_ARGUMENT', violations[0]?.description ?? '', violations))
   const refused = refusalOf(rbm, phone, agentId, messageId)
+  if (refused === 'busy') return refuse(refusal('UNAVAILABLE', 'The service is currently unavailable.'), true)
   if (refused !== undefined) return refuse(refused)
   const own = withoutOutputs(message, json)
-  accept(rbm, { phone, agentId }, messageId, expiryOf(message), own)
+  accept(rbm, { phone, agentId }, messageId, { body: own, expiresAt: expiryOf(message) })
   return echo(own, phone, messageId)
 }
 
@@ -43,54 +46,36 @@ function withoutOutputs(message: AgentMessage, json: string): string {
   return JSON.stringify({ ...message, name: undefined, sendTime: undefined })
 }
 
-function accept(
-  { store, ledger, steps }: Rbm,
-  { phone, agentId }: Target,
-  messageId: string,
-  expiresAt: number | null,
-  body: string,
-): void {
-  const id = addMessage(store, { channel: 'rcs', phone, message_id: messageId, origin: agentId, body, expires_at: expiresAt })
-  ledger.write({ kind: id === undefined ? 'repeated' : 'accepted', channel: 'rcs', phone, messageId, origin: agentId })
-  if (id === undefined) countAttempt(store, agentId, messageId)
-  else steps.begin({ id, phone, channel: 'rcs', expiresAt })
+function accept({ messages, steps }: Rbm, { phone, agentId }: Target, messageId: string, content: Content): void {
+  const known = messages.of(agentId, messageId)
+  if (known === undefined) steps.begin(messages.add({ kind: 'accepted', channel: 'rcs', phone, messageId, origin: agentId }, content))
+  else messages.note(known, { kind: 'repeated', phone })
 }
 
 /** The message as it came, with its name and time put before its own fields: writing it anew would cost a tenth of the rate. */
 function echo(json: string, phone: string, messageId: string): Answer {
   const name = `phones/${phone}/agentMessages/${messageId}`
-  return { status: 200, body: `{"name":"${name}","sendTime":"${new Date().toISOString()}",${json.slice(json.indexOf('{') + 1)}` }
+  return { status: 200, body: `{"name":"${name}","sendTime":"${isoTime(Date.now())}",${json.slice(json.indexOf('{') + 1)}` }
 }
 
 /** What the phone's number makes of it. */
-function refusalOf({ store }: Rbm, phone: string, agentId: string, messageId: string): Answer | undefined {
+function refusalOf({ store, messages }: Rbm, phone: string, agentId: string, messageId: string): Answer | 'busy' | undefined {
   const { rcs } = behaviourOf(phone)
   if (rcs === 'not-found') return refusal('NOT_FOUND', NOT_REACHABLE)
   if (rcs === 'refused') return refusal('FAILED_PRECONDITION', 'The network refused the message.')
-  if (rcs !== 'busy-twice' || rcsMessage(store, agentId, messageId) !== undefined) return undefined
-  const key = [messageId, agentId] as const
-  const tries = store.get<{ tries: number }>('select tries from refused_tries where message_id = ? and agent = ?', ...key)?.tries ?? 0
-  if (tries >= TRIES_REFUSED) {
-    store.run('delete from refused_tries where message_id = ? and agent = ?', ...key)
-    return undefined
-  }
-  store.run(
-    `insert into refused_tries (message_id, agent, tries) values (?, ?, 1)
-     on conflict (message_id, agent) do update set tries = tries + 1`,
-    ...key,
-  )
-  return refusal('UNAVAILABLE', 'The service is currently unavailable.')
+  if (rcs !== 'busy-twice' || messages.of(agentId, messageId) !== undefined) return undefined
+  const refusals = store.state.refusals.get(refusalKey(agentId, messageId)) ?? 0
+  return refusals < TRIES_REFUSED ? 'busy' : undefined
 }
 
 /** DELETE: takes a message back that no phone has yet. */
-export function revokeMessage({ store, ledger }: Rbm, { phone, agentId }: Target, messageId: string): Answer {
-  const message = rcsMessage(store, agentId, messageId)
+export function revokeMessage({ messages }: Rbm, { phone, agentId }: Target, messageId: string): Answer {
+  const message = messages.of(agentId, messageId)
   if (message === undefined || message.channel !== 'rcs' || message.phone !== phone)
     return refusal('NOT_FOUND', 'There is no such message.')
   // Asked again, since its answer was lost perhaps: it is true still.
-  if (message.revoked_at !== null) return ok({})
+  if (message.revokedAt !== null) return ok({})
   if (isSettled(message)) return refusal('NOT_FOUND', 'The message is not in the queue any more.')
-  mark(store, message.id, 'revoked_at')
-  ledger.write({ kind: 'revoked', channel: 'rcs', phone, messageId, origin: agentId })
+  messages.note(message, { kind: 'revoked' })
   return ok({})
 }

@@ -2,7 +2,6 @@ import { bareAgentId } from '../agents.ts'
 import { type Answer, type FieldViolation, invalidField, ok, refusal } from '../http/answers.ts'
 import { parseJson, textOf } from '../http/server.ts'
 import { hasRcs, isPhone } from '../phones/behaviours.ts'
-import { addMessage, countAttempt } from '../phones/messages.ts'
 import { choice, isThere, list, record, text } from './checks.ts'
 import { isUuid, type Rbm, type Target } from './messages.ts'
 
@@ -36,7 +35,7 @@ const agentEvent = record(
 )
 
 /** Its id is used up for messages too: Google counts both as one. */
-export function sendEvent({ store, ledger }: Rbm, { phone, agentId }: Target, eventId: string | null, body: Buffer): Answer {
+export function sendEvent({ messages }: Rbm, { phone, agentId }: Target, eventId: string | null, body: Buffer): Answer {
   if (!isUuid(eventId)) return invalidField('eventId', 'eventId must be a UUID as in RFC 4122.')
   const input = parseJson(textOf(body)) as Record<string, unknown> | undefined
   if (input === undefined) return refusal('INVALID_ARGUMENT', 'Invalid JSON payload received.')
@@ -47,18 +46,10 @@ export function sendEvent({ store, ledger }: Rbm, { phone, agentId }: Target, ev
   // Of the caller's name and sendTime nobody takes notice.
   const { eventType, messageId } = input
   const event = { eventType, ...(isThere(input, 'messageId') && { messageId }) }
-  const added = {
-    channel: 'rcs-event',
-    phone,
-    message_id: eventId,
-    origin: agentId,
-    body: JSON.stringify(event),
-    expires_at: null,
-  } as const
-  const isNew = addMessage(store, added) !== undefined
-  if (!isNew) countAttempt(store, agentId, eventId)
-  const kind = isNew ? 'agent-event' : 'repeated'
-  ledger.write({ kind, channel: 'rcs', phone, messageId: eventId, origin: agentId })
+  const known = messages.of(agentId, eventId)
+  const entry = { kind: 'agent-event', channel: 'rcs', phone, messageId: eventId, origin: agentId } as const
+  if (known === undefined) messages.add(entry, { body: JSON.stringify(event), expiresAt: null })
+  else messages.note(known, { kind: 'repeated', phone })
   return ok({ ...event, name: `phones/${phone}/agentEvents/${eventId}`, sendTime: new Date().toISOString() })
 }
 

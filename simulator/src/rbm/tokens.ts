@@ -19,17 +19,13 @@ export type Tokens = {
 
 /** Tokens outlive a restart, as Google's do; those that have run out go when the next one is made. */
 export function createTokens(store: Store, identity: Identity, faults: Faults, tokenUri: () => string): Tokens {
-  const rows = store.all<{ token: string; expires_at: number }>('select token, expires_at from tokens')
-  const valid = new Map(rows.map((row) => [row.token, row.expires_at]))
+  const { tokens: valid } = store.state
 
   async function make(): Promise<Answer> {
     const expiresInS = faults.strikes('token.shortLived')?.expiresInSeconds ?? HOUR_S
     const token = `ya29.${randomBytes(48).toString('base64url')}`
-    const now = Date.now()
-    for (const [old, expiresAt] of valid) if (expiresAt <= now) valid.delete(old)
-    store.run('delete from tokens where expires_at <= ?', now)
-    valid.set(token, now + expiresInS * 1000)
-    store.run('insert into tokens (token, expires_at) values (?, ?)', token, now + expiresInS * 1000)
+    const at = Date.now()
+    store.append({ is: 'token', token, at, expiresAt: at + expiresInS * 1000 })
     await store.committed()
     return { status: 200, body: JSON.stringify({ access_token: token, expires_in: expiresInS, token_type: 'Bearer' }) }
   }

@@ -1,11 +1,11 @@
 import type { Session } from 'smpp'
 import type { Ledger } from '../phones/ledger.ts'
-import { createOwed, type Owed } from '../state/owed.ts'
+import { createOwed, type Handed, type Owed } from '../state/owed.ts'
 import type { Store } from '../state/store.ts'
 import { waitMsAfter } from '../timing.ts'
 import { corked } from './corked.ts'
 
-type Row = { id: number; tries: number; phone: string; message_id: string; pdu: string }
+type Row = { phone: string; messageId: string; pdu: Record<string, unknown> }
 
 const IN_FLIGHT_FOR_A_SESSION = 64
 const ANSWER_WITHIN_MS = 10_000
@@ -33,13 +33,9 @@ type Desk = {
 
 /** Hands deliver_sm to any session that may receive, again and again until one answers with 0. */
 export function createOutbox(store: Store, ledger: Ledger): Outbox {
-  const owed = createOwed<Row>(store, 'deliver_sm', () => pump(desk))
+  const owed = createOwed<Row>(store, 'deliverSm', () => pump(desk))
   const desk: Desk = { ledger, owed, receivers: new Map(), turn: 0, stopped: true }
-  const owe: Outbox['owe'] = ({ phone, messageId, dueAt }, fields) => {
-    const pdu = JSON.stringify(fields)
-    const { id } = store.run('insert into deliver_sm (due_at, phone, message_id, pdu) values (?, ?, ?, ?)', dueAt, phone, messageId, pdu)
-    owed.add({ id, tries: 0, phone, message_id: messageId, pdu }, dueAt)
-  }
+  const owe: Outbox['owe'] = ({ phone, messageId, dueAt }, pdu) => owed.add({ phone, messageId, pdu }, dueAt)
   return {
     owe,
     writeSms: (phone, number, text) => owe({ phone, messageId: '', dueAt: Date.now() }, smsFromPhone(phone, number, text)),
@@ -82,9 +78,9 @@ function pump(desk: Desk): void {
   if (desk.stopped) return
   for (;;) {
     const session = freeReceiver(desk)
-    const row = session && desk.owed.next()
-    if (row === undefined) return
-    hand(desk, session as Session, row)
+    const handed = session && desk.owed.next()
+    if (handed === undefined) return
+    hand(desk, session as Session, handed)
   }
 }
 
@@ -97,35 +93,35 @@ function freeReceiver(desk: Desk): Session | undefined {
   return undefined
 }
 
-function hand(desk: Desk, session: Session, row: Row): void {
+function hand(desk: Desk, session: Session, handed: Handed<Row>): void {
+  const { id, row } = handed
   const inFlight = desk.receivers.get(session) as InFlight
   const settle = (status: number | undefined) => {
     // Once only: by the answer, by its time, or by the end of the session.
-    if (!inFlight.has(row.id)) return
-    clearTimeout(inFlight.get(row.id))
-    inFlight.delete(row.id)
-    if (status === 0) accepted(desk, row)
-    else again(desk, row)
+    if (!inFlight.has(id)) return
+    clearTimeout(inFlight.get(id))
+    inFlight.delete(id)
+    if (status === 0) accepted(desk, handed)
+    else again(desk, handed)
   }
   const answered = (status: number | undefined) => {
     settle(status)
     pump(desk)
   }
-  inFlight.set(row.id, setTimeout(answered, ANSWER_WITHIN_MS, undefined))
+  inFlight.set(id, setTimeout(answered, ANSWER_WITHIN_MS, undefined))
   try {
-    if (!corked(session).deliver_sm(JSON.parse(row.pdu), (answer) => answered(answer.command_status))) settle(undefined)
+    if (!corked(session).deliver_sm({ ...row.pdu }, (answer) => answered(answer.command_status))) settle(undefined)
   } catch (error) {
     console.error(error)
     settle(undefined)
   }
 }
 
-function accepted({ owed, ledger }: Desk, row: Row): void {
-  const { phone, message_id: messageId, tries } = row
-  owed.paid(row.id)
+function accepted({ owed, ledger }: Desk, { id, tries, row: { phone, messageId } }: Handed<Row>): void {
+  owed.paid(id)
   ledger.write({ kind: 'receipt-accepted', channel: 'sms', phone, messageId, origin: '', detail: { tries: tries + 1 } })
 }
 
-function again({ owed }: Desk, row: Row): void {
-  owed.again(row.id, Date.now() + waitMsAfter(row.tries, LONGEST_WAIT_MS))
+function again({ owed }: Desk, { id, tries }: Handed<Row>): void {
+  owed.again(id, Date.now() + waitMsAfter(tries, LONGEST_WAIT_MS))
 }

@@ -5,8 +5,8 @@ import type { Address } from './submission.ts'
 
 const STATES: Record<SmsEnd | 'ENROUTE', number> = { ENROUTE: 1, DELIVRD: 2, EXPIRED: 3, UNDELIV: 5 }
 
-/** What a message keeps for its receipts. */
-export type ReceiptNotes = { number: number; registered: number; addresses: { source: Address; destination: Address } }
+/** What a message keeps for its receipts. `beginning`: the first letters of its text. */
+export type ReceiptNotes = { number: number; registered: number; beginning: string; addresses: { source: Address; destination: Address } }
 
 /** Whether the sender wants to hear of this end: 1 always, 2 of failures only, 3 of successes only. */
 export function wantsReceipt(registered: number, end: SmsEnd): boolean {
@@ -18,7 +18,7 @@ export const wantsIntermediate = (registered: number): boolean => (registered & 
 
 /** The fields of the deliver_sm that tells the sender. */
 export function receiptPdu(message: Message, end: SmsEnd | 'ENROUTE', faults: Faults): Record<string, unknown> {
-  const { number, addresses } = JSON.parse(message.smpp ?? '') as ReceiptNotes
+  const { number, addresses } = message.smpp as ReceiptNotes
   const id = faults.strikes('smpp.hexInReceipt') ? number.toString(16).toUpperCase() : String(number)
   const tlvs = faults.strikes('smpp.receiptWithoutTlvs') ? {} : { receipted_message_id: id, message_state: STATES[end] }
   return {
@@ -44,11 +44,11 @@ export function turnedRound({ source, destination }: { source: Address; destinat
 /** No standard says how it is spelt; networks differ in the ways that the faults name. */
 function receiptText(message: Message, id: string, end: string, spelling: string | undefined): string {
   const digits = spelling === 'seconds' ? 12 : 10
-  const submitted = compactTime(message.accepted_at, digits)
+  const submitted = compactTime(message.acceptedAt, digits)
   const done = compactTime(Date.now(), digits)
   const delivered = end === 'DELIVRD' ? '001' : '000'
   const error = end === 'UNDELIV' ? '001' : '000'
-  const beginning = message.body.slice(0, 20).replace(/[^ -~]/g, '?')
+  const beginning = message.smpp?.beginning.replace(/[^ -~]/g, '?') ?? ''
   if (spelling === 'brief') return `id:${id} stat:${end}`
   if (spelling === 'padded') {
     return `id:${id.padEnd(12)} sub:001 dlvrd:${delivered}  submit date:${submitted}  done date:${done}  stat:${end}  err:${error}  text:${beginning}`

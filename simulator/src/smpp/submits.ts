@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto'
 import type { Faults } from '../faults.ts'
 import type { Ledger } from '../phones/ledger.ts'
-import { addMessage, type Message, messageById } from '../phones/messages.ts'
+import type { Message, Messages } from '../phones/messages.ts'
 import type { SmsEnd, Steps } from '../phones/steps.ts'
-import { readSetting, type Store, writeSetting } from '../state/store.ts'
+import type { Store } from '../state/store.ts'
 import type { Outbox } from './outbox.ts'
 import { type ReceiptNotes, receiptPdu, wantsIntermediate, wantsReceipt } from './receipts.ts'
 import type { Line, OnSubmit } from './server.ts'
@@ -16,9 +16,8 @@ const OVERTAKEN_MS = 100
 /** Owes the receipt of an SMS that has ended, where its sender wants one. */
 export function createReceipts(ledger: Ledger, faults: Faults, outbox: Outbox) {
   return (message: Message, end: SmsEnd): void => {
-    const { registered } = JSON.parse(message.smpp ?? '{}') as ReceiptNotes
-    if (!wantsReceipt(registered, end)) return
-    const about = { phone: message.phone, messageId: message.message_id, dueAt: Date.now() + (faults.strikes('smpp.receiptLate')?.ms ?? 0) }
+    if (!wantsReceipt(message.smpp?.registered ?? 0, end)) return
+    const about = { phone: message.phone, messageId: message.messageId, dueAt: Date.now() + (faults.strikes('smpp.receiptLate')?.ms ?? 0) }
     if (faults.strikes('smpp.receiptLost')) {
       ledger.write({ kind: 'receipt-lost', channel: 'sms', ...about, origin: message.origin })
       return
@@ -32,19 +31,19 @@ export function createReceipts(ledger: Ledger, faults: Faults, outbox: Outbox) {
 type Counter = {
   store: Store
   ledger: Ledger
+  messages: Messages
   faults: Faults
   steps: Steps
   outbox: Outbox
-  lastNumber: number
+  firstNumber: number
 }
 
-export function createSubmits(parts: Pick<Counter, 'store' | 'ledger' | 'faults' | 'steps' | 'outbox'>): OnSubmit {
+export function createSubmits(parts: Omit<Counter, 'firstNumber'>): OnSubmit {
   const { store } = parts
-  // Ids go on where they were, and begin somewhere else in each simulator.
-  const base = Number(readSetting(store, 'smpp-ids') ?? randomInt(1_000_000_000, 2_000_000_000))
-  writeSetting(store, 'smpp-ids', String(base))
-  const lastNumber = base + (store.get<{ id: number | null }>('select max(id) as id from messages')?.id ?? 0)
-  const counter: Counter = { ...parts, lastNumber }
+  // Ids begin somewhere else in each simulator, and go on with the numbers of the ledger, which are never used twice.
+  const base = Number(store.state.settings.get('smpp-ids') ?? randomInt(1_000_000_000, 2_000_000_000))
+  store.append({ is: 'setting', name: 'smpp-ids', value: String(base) })
+  const counter: Counter = { ...parts, firstNumber: base }
 
   return (pdu, submission, line, answer) => {
     const outcome = outcomeOf(counter, submission)
@@ -80,34 +79,23 @@ function outcomeOf({ faults }: Counter, submission: Submission | number): Submis
 
 /** Writes it down, with what follows on it. `overtaken`: its receipt is to come before its answer. */
 function take(counter: Counter, submission: Submission): { messageId: string; overtaken: boolean } {
-  const { store, ledger, faults, steps } = counter
-  const number = ++counter.lastNumber
+  const { store, messages, faults, steps } = counter
+  const number = counter.firstNumber + store.state.lastSeq
   const messageId = faults.strikes('smpp.hexInAnswer') ? number.toString(16).toUpperCase() : String(number)
   const { phone, sender, text, part, expiresAt, scheduledAt, registered, addresses } = submission
-  const notes: ReceiptNotes = { number, registered, addresses }
-  const id = addMessage(store, {
-    channel: 'sms',
-    phone,
-    message_id: messageId,
-    origin: sender,
-    body: text,
-    part: part === undefined ? null : JSON.stringify(part),
-    smpp: JSON.stringify(notes),
-    expires_at: expiresAt,
-  })
-  ledger.write({ kind: 'sms-part', channel: 'sms', phone, messageId, origin: sender, ...(part === undefined ? {} : { detail: part }) })
-  if (id === undefined) throw new Error('An SMS was not written down.')
-  tellOnTheWay(counter, id, registered)
-  const early = faults.strikes('smpp.receiptBeforeAnswer') && messageById(store, id)
-  if (early) steps.deliver(early)
-  else steps.begin({ id, phone, channel: 'sms', expiresAt, scheduledAt })
-  return { messageId, overtaken: early !== undefined }
+  const smpp: ReceiptNotes = { number, registered, beginning: text.slice(0, 20), addresses }
+  const entry = { kind: 'sms-part', channel: 'sms', phone, messageId, origin: sender, detail: part } as const
+  const message = messages.add(entry, { body: text, expiresAt, part, smpp })
+  tellOnTheWay(counter, message, registered)
+  const overtaken = faults.strikes('smpp.receiptBeforeAnswer') !== undefined
+  if (overtaken) steps.deliver(message)
+  else steps.begin(message, scheduledAt)
+  return { messageId, overtaken }
 }
 
-function tellOnTheWay({ store, faults, outbox }: Counter, id: number, registered: number): void {
-  const message = wantsIntermediate(registered) ? messageById(store, id) : undefined
-  if (message === undefined) return
-  const about = { phone: message.phone, messageId: message.message_id, dueAt: Date.now() }
+function tellOnTheWay({ faults, outbox }: Counter, message: Message, registered: number): void {
+  if (!wantsIntermediate(registered)) return
+  const about = { phone: message.phone, messageId: message.messageId, dueAt: Date.now() }
   outbox.owe(about, receiptPdu(message, 'ENROUTE', faults))
 }
 

@@ -2,7 +2,7 @@ import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, rand
 import { closeSync, fsyncSync, openSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartError } from '../options.ts'
-import { readSetting, type Store, writeSetting } from './store.ts'
+import type { Store } from './store.ts'
 
 /** What the other side signs in with. Made once, so that a Herald that was configured yesterday still works today. */
 export type Identity = {
@@ -19,9 +19,9 @@ export type Identity = {
 type Secrets = Pick<Identity, 'privateKeyId' | 'privateKey' | 'webhookToken' | 'smppPassword'>
 
 export function loadIdentity(store: Store): Identity {
-  const kept = readSetting(store, 'secrets')
+  const kept = store.state.settings.get('secrets')
   const secrets: Secrets = kept === undefined ? makeSecrets() : JSON.parse(kept)
-  if (kept === undefined) writeSetting(store, 'secrets', JSON.stringify(secrets))
+  if (kept === undefined) store.append({ is: 'setting', name: 'secrets', value: JSON.stringify(secrets) })
   return { ...secrets, publicKey: createPublicKey(secrets.privateKey), clientEmail: 'herald@simulator.invalid', systemId: 'simulator' }
 }
 

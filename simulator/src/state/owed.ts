@@ -1,19 +1,23 @@
 import { createAlarm } from '../timing.ts'
+import { byDue, pushDue, shiftDue } from './due-queue.ts'
+import type { Debt, ListName, LogRecord } from './state.ts'
 import type { Store } from './store.ts'
 
-const ROWS_AT_ONCE = 256
-const MOST_IN_MEMORY = 1000
+// The rows of more debts than these are in the log alone, and read again when they are due.
+const MOST_ROWS = 20_000
 
-/** The rows of a table of debts, on their way to whoever pays them: each is handed out once, when it is due and on disk. */
+/** A debt that is handed out, with its row. */
+export type Handed<Row> = { id: number; tries: number; row: Row }
+
+/** The debts of a list on their way to the code that pays them: each is handed out once, when it is due and in the log. */
 export type Owed<Row> = {
-  /** A row that was just written. */
   add: (row: Row, dueAt: number) => void
-  /** The oldest that is due; where there is none, `pump` is called when there is. */
-  next: () => Row | undefined
+  /** The first that is due; where there is none, `pump` is called when there is. */
+  next: () => Handed<Row> | undefined
   paid: (id: number) => void
   /** It was tried in vain. */
   again: (id: number, dueAt: number) => void
-  /** It was not tried: it is due still. */
+  /** It was not tried: it is still due. */
   giveBack: (id: number) => void
   /** What waits for its next try is due now. */
   hurry: () => void
@@ -21,67 +25,54 @@ export type Owed<Row> = {
   stop: () => void
 }
 
-/**
- * A row that is due at once goes through memory and is not read again, unless so many are owed that some are in the database alone. Then
- * those are read first, by hundreds.
- */
-export function createOwed<Row extends { id: number }>(store: Store, table: 'webhooks' | 'deliver_sm', pump: () => void): Owed<Row> {
-  /** Rows that are in memory, here or with whoever pays them. */
-  const taken = new Set<number>()
-  const written: Row[] = []
-  let ready: Row[] = []
-  /** Whether rows that are due may be in the database alone. */
-  let more = true
-  const alarm = createAlarm(() => {
-    more = true
-    pump()
-  })
+export function createOwed<Row>(store: Store, list: ListName, pump: () => void): Owed<Row> {
+  const { debts } = store.state.owed[list]
+  const rows = new Map<number, Row>()
+  /** All but those that are handed out and those that are not committed yet. */
+  const waiting = [...debts.values()].sort(byDue)
+  let fresh: Debt[] = []
+  const alarm = createAlarm(pump)
+  const paid = createPayments(store, list, rows)
 
-  /** Only what is on disk is told: after a crash nobody may know of something that never was. */
-  function keep(rows: Row[]): void {
-    for (const { id } of rows) taken.add(id)
-    if (written.push(...rows) > rows.length) return
-    void store.committed().then(() => {
-      ready = ready.concat(written.splice(0))
-      pump()
-    })
+  /** After a crash nobody may know of something that never was, so what is handed out is committed. */
+  function queueFresh(): void {
+    for (const debt of fresh) pushDue(waiting, debt)
+    fresh = []
+    if ((waiting[0] as Debt).dueAt <= Date.now()) pump()
+    else alarm.at((waiting[0] as Debt).dueAt)
   }
-
-  /** Reads rows again that are taken, but no more than are being paid just now, since nothing is ready when it looks. */
-  function look(): void {
-    const now = Date.now()
-    const limit = ROWS_AT_ONCE + taken.size
-    const rows = store.all<Row>(`select * from ${table} where due_at <= ? order by due_at, id limit ?`, now, limit)
-    more = rows.length === limit
-    const fresh = rows.filter(({ id }) => !taken.has(id))
-    if (fresh.length > 0) keep(fresh)
-    const next = store.get<{ due_at: number }>(`select due_at from ${table} where due_at > ? order by due_at, id limit 1`, now)
-    if (next !== undefined) alarm.at(next.due_at)
-  }
-
-  const remove = createRemoval(store, table, taken)
 
   return {
     add: (row, dueAt) => {
-      if (dueAt <= Date.now() && !more && taken.size < MOST_IN_MEMORY) keep([row])
-      else alarm.at(dueAt)
+      const id = store.state.owed[list].lastId + 1
+      store.append({ is: 'owed', list, id, dueAt, row })
+      if (rows.size < MOST_ROWS) rows.set(id, row)
+      if (fresh.push(debts.get(id) as Debt) === 1) void store.committed().then(queueFresh)
     },
     next: () => {
-      if (ready.length === 0 && written.length === 0 && more) look()
-      return ready.shift()
+      const first = waiting[0]
+      if (first === undefined) return undefined
+      if (first.dueAt > Date.now()) {
+        alarm.at(first.dueAt)
+        return undefined
+      }
+      shiftDue(waiting)
+      const { id, tries, offset } = first
+      return { id, tries, row: rows.get(id) ?? ((store.read(offset) as Extract<LogRecord, { is: 'owed' }>).row as Row) }
     },
-    paid: remove,
+    paid,
     again: (id, dueAt) => {
-      store.run(`update ${table} set tries = tries + 1, due_at = ? where id = ?`, dueAt, id)
-      taken.delete(id)
+      store.append({ is: 'again', list, id, dueAt })
+      pushDue(waiting, debts.get(id) as Debt)
       alarm.at(dueAt)
     },
     giveBack: (id) => {
-      taken.delete(id)
+      pushDue(waiting, debts.get(id) as Debt)
       alarm.at(Date.now())
     },
     hurry: () => {
-      store.run(`update ${table} set due_at = ? where tries > 0 and due_at > ?`, Date.now(), Date.now())
+      store.append({ is: 'hurry', list, at: Date.now() })
+      waiting.sort(byDue)
       alarm.at(Date.now())
     },
     start: () => alarm.at(Date.now()),
@@ -89,18 +80,17 @@ export function createOwed<Row extends { id: number }>(store: Store, table: 'web
   }
 }
 
-/** By one statement for all rows of a turn; until then they are taken, so that nobody gets them again. */
-function createRemoval(store: Store, table: string, taken: Set<number>): (id: number) => void {
-  let paid: number[] = []
+/** One record for all debts that were paid in a turn. */
+function createPayments(store: Store, list: ListName, rows: Map<number, unknown>): (id: number) => void {
+  let ids: number[] = []
   store.beforeCommit(() => {
-    if (paid.length === 0) return
-    const ids = JSON.stringify(paid)
-    for (const id of paid) taken.delete(id)
-    paid = []
-    store.run(`delete from ${table} where id in (select value from json_each(?))`, ids)
+    if (ids.length === 0) return
+    store.append({ is: 'paid', list, ids })
+    ids = []
   })
   return (id) => {
     store.begin()
-    paid.push(id)
+    rows.delete(id)
+    ids.push(id)
   }
 }

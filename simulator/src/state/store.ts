@@ -1,51 +1,58 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { deserialize, serialize } from 'node:v8'
 import { StartError } from '../options.ts'
-import { SCHEMA } from './schema.ts'
+import { lockDirectory } from './lock.ts'
+import { type Log, openLog } from './log.ts'
+import { applyRecord, createState, type LogRecord, type State } from './state.ts'
 
 /**
- * The one database. Statements run at once, in a transaction that all work of one turn of the event loop shares; `committed` tells when
- * it is safe. A commit of its own for each request would halve the rate.
+ * The state, and the log that it comes from. A record changes the state at once; the records of one turn of the event loop are one batch of
+ * the log, and `committed` resolves when it is written. So many requests share one write.
  *
- * What can't be written ends the process: memory is ahead of the database then, and a restart is what brings them together. Nothing of
- * such a turn was answered, and the database forgets it.
+ * A batch that can't be written ends the process: the state is ahead of the log then, and a restart brings them together. Nothing of such
+ * a turn was answered, and the restart drops it.
  */
 export type Store = {
-  /** A statement that changes something. */
-  run: (sql: string, ...values: SQLInputValue[]) => { changes: number; id: number }
-  get: <Row>(sql: string, ...values: SQLInputValue[]) => Row | undefined
-  all: <Row>(sql: string, ...values: SQLInputValue[]) => Row[]
-  /** Resolves once everything that was written so far is committed. */
+  state: State
+  /** Returns the offset of the record in the log. */
+  append: (record: LogRecord) => number
+  read: (offset: number) => LogRecord
+  /** The records of committed batches, from an offset on. */
+  records: (from: number) => Generator<LogRecord>
+  /** Resolves once everything that was appended so far is written. */
   committed: () => Promise<void>
-  /** What is to be written just before each commit; `begin` has one follow where nothing else is written. */
-  beforeCommit: (write: () => void) => void
+  /** `append` is called just before each commit; `begin` has a commit follow where nothing else is appended. */
+  beforeCommit: (append: () => void) => void
   begin: () => void
   close: () => void
 }
 
-const BUSY = 5
-// What the disk or the machine does to us, by SQLite's numbers: out of memory, read-only, I/O error, corrupt, full, can't open, no database.
-const NOT_OUR_FAULT = new Set([7, 8, 10, 11, 13, 14, 26])
+const VERSION = 1
+const SNAPSHOT_EVERY_BYTES = 64 * 1_048_576
+// A snapshot of 10 MB (a million messages) is written after 64 MB of log, one of 100 MB after 400 MB.
+const LOG_FOR_A_SNAPSHOT = 4
 
-export function openStore(dataDir: string): Store {
-  const db = openExclusively(dataDir)
-  const statements = new Map<string, StatementSync>()
+export async function openStore(dataDir: string, snapshotEvery = SNAPSHOT_EVERY_BYTES): Promise<Store> {
+  const unlock = await prepareDirectory(dataDir)
+  try {
+    const { log, name, state, from } = loadState(dataDir)
+    const snapshots = createSnapshots(dataDir, name, from, snapshotEvery)
+    return createStore(dataDir, log, state, snapshots, unlock)
+  } catch (error) {
+    unlock()
+    if (error instanceof StartError) throw error
+    throw new StartError(`The state in ${dataDir} can't be opened: ${(error as Error).message}.`)
+  }
+}
+
+function createStore(dataDir: string, log: Log, state: State, snapshots: Snapshots, unlock: () => void): Store {
   const writers: (() => void)[] = []
   let commit: PromiseWithResolvers<void> | undefined
 
-  function prepared(sql: string): StatementSync {
-    let statement = statements.get(sql)
-    if (statement === undefined) {
-      statement = db.prepare(sql)
-      statements.set(sql, statement)
-    }
-    return statement
-  }
-
   function begin(): void {
     if (commit !== undefined) return
-    db.exec('begin')
     commit = Promise.withResolvers()
     setImmediate(finish)
   }
@@ -53,75 +60,118 @@ export function openStore(dataDir: string): Store {
   function finish(): void {
     const ending = commit
     if (ending === undefined) return
-    try {
-      for (const write of writers) write()
-      db.exec('commit')
-    } catch (error) {
-      endWhereNotWritten(dataDir, error)
-    }
+    for (const write of writers) write()
+    orEnd(dataDir, () => {
+      log.commit()
+      snapshots.write(state, log.end())
+    })
     commit = undefined
     ending.resolve()
   }
 
   return {
-    run: (sql, ...values) => {
+    state,
+    append: (record) => {
       begin()
-      try {
-        const { changes, lastInsertRowid } = prepared(sql).run(...values)
-        return { changes: Number(changes), id: Number(lastInsertRowid) }
-      } catch (error) {
-        endWhereNotWritten(dataDir, error)
-      }
+      const offset = log.append(JSON.stringify(record))
+      applyRecord(state, record, offset)
+      return offset
     },
-    get: <Row>(sql: string, ...values: SQLInputValue[]) => prepared(sql).get(...values) as Row | undefined,
-    all: <Row>(sql: string, ...values: SQLInputValue[]) => prepared(sql).all(...values) as Row[],
+    read: (offset) => JSON.parse(orEnd(dataDir, () => log.read(offset))),
+    records: function* (from) {
+      for (const [, line] of log.lines(from)) yield JSON.parse(line)
+    },
     committed: () => commit?.promise ?? Promise.resolve(),
-    beforeCommit: (write) => {
-      writers.push(write)
+    beforeCommit: (append) => {
+      writers.push(append)
     },
     begin,
     close: () => {
       finish()
-      db.close()
+      log.close()
+      unlock()
     },
   }
 }
 
-/** Ends the process with a sentence where the disk failed; an error of ours goes on as it is, and ends it with its stack. */
-function endWhereNotWritten(dataDir: string, error: unknown): never {
-  if (!NOT_OUR_FAULT.has(((error as { errcode?: number }).errcode ?? 0) & 0xff)) throw error
-  console.error(`The state in ${dataDir} can't be written, so the simulator ends: ${(error as Error).message}.`)
-  process.exit(1)
+/** Ends the process with a sentence where the file system failed; any other error goes on, and ends it with its stack. */
+function orEnd<T>(dataDir: string, access: () => T): T {
+  try {
+    return access()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall === undefined) throw error
+    console.error(`The state in ${dataDir} can't be written, so the simulator ends: ${(error as Error).message}.`)
+    process.exit(1)
+  }
 }
 
-/** The lock goes with the process, however that ends. A predecessor that is just ending gets half a second to do so. */
-function openExclusively(dataDir: string): DatabaseSync {
-  let db: DatabaseSync
+async function prepareDirectory(dataDir: string): Promise<() => void> {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-    const path = join(dataDir, 'simulator.db')
-    // It holds secrets, so it is made for the owner's eyes only; the files beside it get the same mode.
-    closeSync(openSync(path, 'a', 0o600))
-    db = new DatabaseSync(path, { timeout: 500 })
+    return await lockDirectory(dataDir)
   } catch (error) {
-    throw new StartError(`The simulator can't keep its state in ${dataDir}: ${error instanceof Error ? error.message : error}.`)
+    if (error instanceof StartError) throw error
+    throw new StartError(`The simulator can't keep its state in ${dataDir}: ${(error as Error).message}.`)
   }
+}
+
+type Loaded = { log: Log; name: string; state: State; from: number }
+
+/** The state of the last snapshot with what the log has since; or, without a snapshot, of the whole log. */
+function loadState(dataDir: string): Loaded {
+  const log = openLog(join(dataDir, 'simulator.log'))
+  if (log.end() === 0) startLog(dataDir, log)
+  const first = JSON.parse(log.read(0)) as Extract<LogRecord, { is: 'log' }>
+  if (first.is !== 'log' || first.version !== VERSION) {
+    throw new Error('simulator.log is of another version of the simulator; move it away to start with an empty state')
+  }
+  const snapshot = readSnapshot(dataDir, first.name, log.end())
+  const { state, position } = snapshot ?? { state: createState(), position: 0 }
+  for (const [offset, line] of log.lines(position)) applyRecord(state, parseLine(line, offset), offset)
+  return { log, name: first.name, state, from: position }
+}
+
+/** A torn batch was cut off before, so a line that can't be read is no trace of a crash. */
+function parseLine(line: string, offset: number): LogRecord {
   try {
-    db.exec(
-      'pragma locking_mode = exclusive; pragma journal_mode = wal; pragma synchronous = normal; pragma wal_autocheckpoint = 4000; pragma cache_size = -65536',
-    )
-    db.exec(`begin exclusive; ${SCHEMA}; commit`)
-    return db
-  } catch (error) {
-    if ((error as { errcode?: number }).errcode === BUSY) throw new StartError(`Another simulator runs in ${dataDir} already.`)
-    throw new StartError(`The state in ${dataDir} can't be opened: ${error instanceof Error ? error.message : error}.`)
+    return JSON.parse(line)
+  } catch {
+    throw new Error(`simulator.log is damaged at byte ${offset}; move it away to start with an empty state`)
   }
 }
 
-export function readSetting(store: Store, name: string): string | undefined {
-  return store.get<{ value: string }>('select value from settings where name = ?', name)?.value
+function startLog(dataDir: string, log: Log): void {
+  if (existsSync(join(dataDir, 'simulator.db'))) {
+    console.error(`${join(dataDir, 'simulator.db')} is of an older version and is not read: the simulator starts with an empty state.`)
+  }
+  log.append(JSON.stringify({ is: 'log', version: VERSION, name: randomUUID() } satisfies LogRecord))
+  log.commit()
 }
 
-export function writeSetting(store: Store, name: string, value: string): void {
-  store.run('insert into settings (name, value) values (?, ?) on conflict (name) do update set value = excluded.value', name, value)
+type Snapshot = { version: number; name: string; position: number; state: State }
+type Snapshots = { write: (state: State, position: number) => void }
+
+/** Saves the state from time to time, so that a start need not replay the whole log. Without its file a start takes longer, and that is all. */
+function createSnapshots(dataDir: string, name: string, from: number, every: number): Snapshots {
+  const path = join(dataDir, 'simulator.snapshot')
+  let nextAt = from + every
+  return {
+    write: (state, position) => {
+      if (position < nextAt) return
+      const bytes = serialize({ version: VERSION, name, position, state } satisfies Snapshot)
+      writeFileSync(`${path}.new`, bytes, { mode: 0o600 })
+      renameSync(`${path}.new`, path)
+      nextAt = position + Math.max(every, LOG_FOR_A_SNAPSHOT * bytes.length)
+    },
+  }
+}
+
+/** Undefined where there is none, or none that fits the log: then it is of another one, or the machine lost the end of the log. */
+function readSnapshot(dataDir: string, name: string, end: number): Snapshot | undefined {
+  try {
+    const snapshot = deserialize(readFileSync(join(dataDir, 'simulator.snapshot'))) as Snapshot
+    return snapshot.version === VERSION && snapshot.name === name && snapshot.position <= end ? snapshot : undefined
+  } catch {
+    return undefined
+  }
 }

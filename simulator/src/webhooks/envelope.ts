@@ -1,20 +1,17 @@
 import { createHmac } from 'node:crypto'
 import { fullAgentId } from '../agents.ts'
+import { isoTime } from '../timing.ts'
 import { LAUNCH_EVENT } from './events.ts'
 
+/** An event that is owed to the webhook. `data`: what the envelope carries, as JSON. */
 export type WebhookRow = {
-  id: number
-  tries: number
-  created_at: number
+  createdAt: number
   origin: string
   phone: string
-  message_id: string
+  messageId: string
   event: string
   data: string
 }
-
-/** What the envelope is made of. */
-export type PostedRow = Pick<WebhookRow, 'id' | 'created_at' | 'origin' | 'event' | 'data'>
 
 /** The signature is over the decoded data, not over the body. */
 export function sign(data: string, clientToken: string): string {
@@ -25,13 +22,13 @@ export function sign(data: string, clientToken: string): string {
  * What is posted: the same for each try, so that the other side can tell a repetition. Put together by hand, since of all its values only
  * the agent's name can hold what JSON must escape.
  */
-export function envelope(row: PostedRow): string {
+export function envelope(id: number, row: WebhookRow): string {
   const data = Buffer.from(row.data, 'utf8').toString('base64')
   const businessId = JSON.stringify(fullAgentId(row.origin))
-  const publishTime = new Date(row.created_at).toISOString()
+  const publishTime = isoTime(row.createdAt)
   const launch = row.event === LAUNCH_EVENT ? ',"type":"agent_launch_event","event_type":"AGENT_LAUNCH"' : ''
   const attributes = `{"business_id":${businessId},"product":"RBM","project_number":"1"${launch}}`
-  const ids = `"messageId":"${row.id}","message_id":"${row.id}"`
+  const ids = `"messageId":"${id}","message_id":"${id}"`
   const times = `"publishTime":"${publishTime}","publish_time":"${publishTime}"`
   return `{"message":{"data":"${data}","attributes":${attributes},${ids},${times}},"subscription":"projects/simulator/subscriptions/rbm-webhook"}`
 }

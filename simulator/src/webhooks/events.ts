@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { fullAgentId } from '../agents.ts'
 import type { Message } from '../phones/messages.ts'
 import type { Suggestion } from '../phones/suggestions.ts'
+import { isoTime } from '../timing.ts'
 
 /** What Google tells of a phone. `data` is what its webhook carries in base64. */
 export type RbmEvent = {
@@ -16,21 +17,21 @@ export type RbmEvent = {
 type Who = { agentId: string; phone: string }
 
 function fromUser({ agentId, phone }: Who) {
-  return { senderPhoneNumber: phone, agentId: fullAgentId(agentId), sendTime: new Date().toISOString() }
+  return { senderPhoneNumber: phone, agentId: fullAgentId(agentId), sendTime: isoTime(Date.now()) }
 }
 
 export const aboutMessage = (message: Message): Who => ({ agentId: message.origin, phone: message.phone })
 
 export function receiptEvent(message: Message, eventType: 'DELIVERED' | 'READ'): RbmEvent {
   const who = aboutMessage(message)
-  const messageId = message.message_id
+  const { messageId } = message
   return { ...who, messageId, name: eventType, data: { ...fromUser(who), eventType, eventId: randomUUID(), messageId } }
 }
 
 /** Of the platform, not of the user: the number has another name in it. */
 export function expiryEvent(message: Message, eventType: 'TTL_EXPIRATION_REVOKED' | 'TTL_EXPIRATION_REVOKE_FAILED'): RbmEvent {
-  const { phone, origin: agentId, message_id: messageId } = message
-  const sendTime = new Date().toISOString()
+  const { phone, origin: agentId, messageId } = message
+  const sendTime = isoTime(Date.now())
   const data = { phoneNumber: phone, agentId: fullAgentId(agentId), eventType, eventId: randomUUID(), messageId, sendTime }
   return { agentId, phone, messageId, name: eventType, data }
 }
@@ -59,7 +60,7 @@ export const LAUNCH_EVENT = 'agent launch'
 /** Of no phone: that the agent's launch came to another state. */
 export function launchEvent(agentId: string, newLaunchState: string): RbmEvent {
   const eventId = randomUUID()
-  const data = { eventId, agentId: fullAgentId(agentId), newLaunchState, sendTime: new Date().toISOString() }
+  const data = { eventId, agentId: fullAgentId(agentId), newLaunchState, sendTime: isoTime(Date.now()) }
   return { agentId, phone: '', messageId: '', name: LAUNCH_EVENT, data }
 }
 
@@ -70,5 +71,5 @@ export function tapEvent(message: Message, { kind, text, postbackData }: Suggest
     kind === 'reply'
       ? { ...fromUser(who), messageId: randomUUID(), suggestionResponse: { postbackData, text } }
       : { ...fromUser(who), eventId: randomUUID(), suggestionResponse: { postbackData } }
-  return { ...who, messageId: message.message_id, name: `tapped ${kind}`, data }
+  return { ...who, messageId: message.messageId, name: `tapped ${kind}`, data }
 }

@@ -2,21 +2,19 @@ import { randomUUID } from 'node:crypto'
 import type { Faults } from '../faults.ts'
 import type { Ledger } from '../phones/ledger.ts'
 import type { Identity } from '../state/identity.ts'
-import { createOwed, type Owed } from '../state/owed.ts'
-import { readSetting, type Store, writeSetting } from '../state/store.ts'
+import { createOwed, type Handed, type Owed } from '../state/owed.ts'
+import type { Store } from '../state/store.ts'
 import { waitMsAfter } from '../timing.ts'
-import type { WebhookRow } from './envelope.ts'
+import { envelope, sign, type WebhookRow } from './envelope.ts'
 import type { RbmEvent } from './events.ts'
-import type { Answer, Signed } from './poster.ts'
-import { type PosterThread, startPosterThread } from './poster-thread.ts'
+import { type Answer, createPoster, type Poster } from './poster.ts'
 
-// Enough that the thread never waits for more while results are on their way to us; it has 64 of them under way.
-const MOST_HANDED_OVER = 256
+const CONCURRENCY = 64
 const LONGEST_WAIT_MS = 600_000
 const GIVE_UP_AFTER_MS = 7 * 86_400_000
 
 export type Webhooks = {
-  /** Owes an event to whoever listens. It is on disk with the rest of the turn. */
+  /** Owes an event to the webhook. It is in the log with the rest of the turn. */
   owe: (event: RbmEvent) => void
   url: () => string | undefined
   /** Does the set-up challenge; says what was wrong, or undefined where the address is taken. */
@@ -31,26 +29,24 @@ type Sender = {
   identity: Identity
   faults: Faults
   owed: Owed<WebhookRow>
-  thread: PosterThread
-  /** What the thread has, by id. */
-  handedOver: Map<number, WebhookRow>
-  url: string | undefined
+  /** Where posts go. */
+  poster: Poster | undefined
+  /** That one, and those that still have something under way. */
+  open: Set<Poster>
+  posting: number
   stopped: boolean
 }
 
-/** Posts what is owed, oldest first, until it is answered with 200. Everything owed is a row, so that a restart goes on with it. */
+/** Posts what is owed, oldest first, until it is answered with 200. Everything owed is in the log, so that a restart goes on with it. */
 export function createWebhooks(store: Store, ledger: Ledger, identity: Identity, faults: Faults): Webhooks {
   const owed = createOwed<WebhookRow>(store, 'webhooks', () => pump(sender))
-  const url = readSetting(store, 'webhook')
-  const thread = startPosterThread((rows) => {
-    for (const { id, status } of rows) hear(sender, id, status)
-    pump(sender)
-  })
-  if (url !== undefined) thread.aim(url)
-  const sender: Sender = { store, ledger, identity, faults, owed, thread, handedOver: new Map(), url, stopped: true }
+  const url = () => store.state.settings.get('webhook')
+  const sender: Sender = { store, ledger, identity, faults, owed, poster: undefined, open: new Set(), posting: 0, stopped: true }
+  const address = url()
+  if (address !== undefined) aim(sender, address)
   return {
     owe: (event) => owe(sender, event),
-    url: () => sender.url,
+    url,
     register: (to) => register(sender, to),
     start: () => {
       sender.stopped = false
@@ -59,11 +55,10 @@ export function createWebhooks(store: Store, ledger: Ledger, identity: Identity,
     stop: async () => {
       sender.stopped = true
       owed.stop()
-      await thread.stop()
+      await Promise.all([...sender.open].map((poster) => poster.destroy()))
     },
   }
 }
-
 function owe(sender: Sender, event: RbmEvent): void {
   const { ledger, faults } = sender
   const { agentId, phone, messageId, name } = event
@@ -77,67 +72,79 @@ function owe(sender: Sender, event: RbmEvent): void {
   for (let copies = faults.strikes('webhooks.duplicated') ? 2 : 1; copies > 0; copies--) add(sender, event, lateMs + reorderedMs)
 }
 
-function add(sender: Sender, { agentId, phone, messageId, name, data }: RbmEvent, waitMs: number): void {
-  const now = Date.now()
-  const row = { tries: 0, created_at: now, origin: agentId, phone, message_id: messageId, event: name, data: JSON.stringify(data) }
-  const { id } = sender.store.run(
-    'insert into webhooks (due_at, created_at, origin, phone, message_id, event, data) values (?, ?, ?, ?, ?, ?, ?)',
-    now + waitMs,
-    now,
-    agentId,
-    phone,
-    messageId,
-    name,
-    row.data,
-  )
-  sender.owed.add({ id, ...row }, now + waitMs)
+function add({ owed }: Sender, { agentId: origin, phone, messageId, name, data }: RbmEvent, waitMs: number): void {
+  const createdAt = Date.now()
+  owed.add({ createdAt, origin, phone, messageId, event: name, data: JSON.stringify(data) }, createdAt + waitMs)
 }
 
-function pump({ stopped, url, owed, handedOver, faults, identity, thread }: Sender): void {
-  if (stopped || url === undefined) return
-  const rows: Signed[] = []
-  while (handedOver.size < MOST_HANDED_OVER) {
-    const row = owed.next()
-    if (row === undefined) break
-    handedOver.set(row.id, row)
-    const { id, created_at, origin, event, data } = row
+/** What waits stays in the list, so that the deadline of each post begins when it is posted, and a new address is for all that wait. */
+function pump(sender: Sender): void {
+  const { poster, owed, faults, identity } = sender
+  while (poster !== undefined && !sender.stopped && sender.posting < CONCURRENCY) {
+    const handed = owed.next()
+    if (handed === undefined) return
+    sender.posting++
     const key = faults.strikes('webhooks.wrongSignature') ? randomUUID() : identity.webhookToken
-    rows.push({ row: { id, created_at, origin, event, data }, key })
+    poster.post(envelope(handed.id, handed.row), sign(handed.row.data, key), ({ status }) => {
+      sender.posting--
+      if (sender.stopped) return
+      hear(sender, handed, status)
+      pump(sender)
+    })
   }
-  if (rows.length > 0) thread.post(rows)
 }
 
-function hear(sender: Sender, id: number, status: number): void {
-  const { owed, handedOver } = sender
-  const row = handedOver.get(id)
-  if (row === undefined) return
-  handedOver.delete(id)
-  if (status === 200) settle(sender, row, 'webhook-accepted')
-  else if (Date.now() - row.created_at > GIVE_UP_AFTER_MS) settle(sender, row, 'webhook-dropped')
+function hear(sender: Sender, handed: Handed<WebhookRow>, status: number): void {
+  if (status === 200) settle(sender, handed, 'webhook-accepted')
+  else if (Date.now() - handed.row.createdAt > GIVE_UP_AFTER_MS) settle(sender, handed, 'webhook-dropped')
   else {
-    const waitMs = waitMsAfter(row.tries, LONGEST_WAIT_MS) * (0.75 + Math.random() / 2)
-    owed.again(id, Math.round(Date.now() + waitMs))
+    const waitMs = waitMsAfter(handed.tries, LONGEST_WAIT_MS) * (0.75 + Math.random() / 2)
+    sender.owed.again(handed.id, Math.round(Date.now() + waitMs))
   }
 }
 
-function settle({ ledger, owed }: Sender, row: WebhookRow, kind: 'webhook-accepted' | 'webhook-dropped'): void {
-  owed.paid(row.id)
-  const { phone, message_id: messageId, origin, event, tries } = row
+type End = 'webhook-accepted' | 'webhook-dropped'
+
+function settle({ ledger, owed }: Sender, { id, tries, row }: Handed<WebhookRow>, kind: End): void {
+  owed.paid(id)
+  const { phone, messageId, origin, event } = row
   ledger.write({ kind, channel: 'rcs', phone, messageId, origin, detail: { event, tries: tries + 1 } })
 }
 
 async function register(sender: Sender, to: string): Promise<string | undefined> {
-  const { store, identity, owed, thread } = sender
+  const { store, identity, owed } = sender
   const secret = randomUUID()
-  const answer = await thread.challenge(to, JSON.stringify({ clientToken: identity.webhookToken, secret }))
+  const answer = await challenge(sender, to, JSON.stringify({ clientToken: identity.webhookToken, secret }))
   const problem = challengeProblem(answer, secret)
   if (problem !== undefined || sender.stopped) return problem
-  thread.aim(to)
-  sender.url = to
-  writeSetting(store, 'webhook', to)
+  aim(sender, to)
+  store.append({ is: 'setting', name: 'webhook', value: to })
   owed.hurry()
   await store.committed()
   return undefined
+}
+
+/** Posts go to this address from now on. */
+function aim(sender: Sender, url: string): void {
+  if (sender.poster !== undefined) close(sender, sender.poster)
+  sender.poster = createPoster(url)
+  sender.open.add(sender.poster)
+}
+
+function close({ open }: Sender, poster: Poster): void {
+  void poster.close().then(() => open.delete(poster))
+}
+
+/** It does not wait behind posts that the same address leaves without a response. */
+function challenge(sender: Sender, url: string, body: string): Promise<Answer> {
+  const poster = createPoster(url)
+  sender.open.add(poster)
+  return new Promise((resolve) => {
+    poster.post(body, undefined, (answer) => {
+      close(sender, poster)
+      resolve(answer)
+    })
+  })
 }
 
 function challengeProblem({ status, text }: Answer, secret: string): string | undefined {

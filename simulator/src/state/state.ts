@@ -1,0 +1,131 @@
+import type { EntryRecord, LedgerKind } from '../phones/ledger.ts'
+import { addPair, createTable, findPairs, hashOf, type Table } from './table.ts'
+
+/** What is owed, by what it is. README.md shows these names as `owed`. */
+export type ListName = 'steps' | 'webhooks' | 'deliverSm'
+/** Something that is owed. `offset`: of its record in the log, which has the rest of it. */
+export type Debt = { id: number; dueAt: number; tries: number; offset: number }
+/** No id is ever used twice. */
+export type DebtList = { lastId: number; debts: Map<number, Debt> }
+
+/** A line of the log. */
+export type LogRecord =
+  | { is: 'log'; version: number; name: string }
+  | { is: 'setting'; name: string; value: string }
+  | { is: 'token'; token: string; at: number; expiresAt: number }
+  | { is: 'owed'; list: ListName; id: number; dueAt: number; row: unknown }
+  | { is: 'again'; list: ListName; id: number; dueAt: number }
+  | { is: 'hurry'; list: ListName; at: number }
+  | { is: 'paid'; list: ListName; ids: number[] }
+  | EntryRecord
+
+/** All that must be in memory: the log has the rest. It is made of nothing but values that `v8.serialize` can write. */
+export type State = {
+  settings: Map<string, string>
+  /** By when they expire. */
+  tokens: Map<string, number>
+  owed: Record<ListName, DebtList>
+  counts: Map<LedgerKind, number>
+  lastSeq: number
+  /** Offsets in the log of the entries of the ledger with the numbers 1, 129, 257… */
+  ledgerIndex: number[]
+  /** Offsets of messages, by their ids. */
+  messages: Table
+  /** The numbers that received anything. */
+  phones: Table
+  /** The last entry about a message to any of the phones of a bucket. Each entry has the offset of the one before. */
+  lastOfBucket: Float64Array
+  /** How often the messages to phones that are busy twice were refused. */
+  refusals: Map<string, number>
+}
+
+export const ENTRIES_FOR_AN_OFFSET = 128
+const BUCKETS = 65_536
+
+export function createState(): State {
+  const list = (): DebtList => ({ lastId: 0, debts: new Map() })
+  return {
+    settings: new Map(),
+    tokens: new Map(),
+    owed: { steps: list(), webhooks: list(), deliverSm: list() },
+    counts: new Map(),
+    lastSeq: 0,
+    ledgerIndex: [],
+    messages: createTable(OFFSET_BITS),
+    phones: createTable(0),
+    lastOfBucket: new Float64Array(BUCKETS),
+    refusals: new Map(),
+  }
+}
+
+/** What a record changes: the same when it is written and when the log is replayed. */
+export function applyRecord(state: State, record: LogRecord, offset: number): void {
+  if (record.is === 'entry') applyEntry(state, record, offset)
+  else if (record.is === 'setting') state.settings.set(record.name, record.value)
+  else if (record.is === 'token') {
+    for (const [token, expiresAt] of state.tokens) if (expiresAt <= record.at) state.tokens.delete(token)
+    state.tokens.set(record.token, record.expiresAt)
+  } else if (record.is !== 'log') applyToList(state.owed[record.list], record, offset)
+}
+
+type ListRecord = Extract<LogRecord, { list: ListName }>
+
+function applyToList(list: DebtList, record: ListRecord, offset: number): void {
+  const { debts } = list
+  if (record.is === 'owed') {
+    const { id, dueAt } = record
+    debts.set(id, { id, dueAt, tries: 0, offset })
+    list.lastId = id
+  } else if (record.is === 'paid') {
+    for (const id of record.ids) debts.delete(id)
+  } else if (record.is === 'hurry') {
+    for (const debt of debts.values()) if (debt.tries > 0) debt.dueAt = Math.min(debt.dueAt, record.at)
+  } else {
+    const debt = debts.get(record.id) as Debt
+    debt.tries++
+    debt.dueAt = record.dueAt
+  }
+}
+
+function applyEntry(state: State, entry: EntryRecord, offset: number): void {
+  const { seq, kind, phone, messageId, origin, content, bucket } = entry
+  state.lastSeq = seq
+  if (seq % ENTRIES_FOR_AN_OFFSET === 1) state.ledgerIndex.push(offset)
+  state.counts.set(kind, (state.counts.get(kind) ?? 0) + 1)
+  if (bucket !== undefined) state.lastOfBucket[bucket] = offset
+  if (content !== undefined) {
+    if (kind !== 'sms-part') addMessage(state, messageId, offset)
+    addPhone(state, phone)
+  }
+  const key = refusalKey(origin, messageId)
+  if (entry.isBusy) state.refusals.set(key, (state.refusals.get(key) ?? 0) + 1)
+  else if (state.refusals.size > 0 && kind === 'accepted') state.refusals.delete(key)
+}
+
+export const refusalKey = (agentId: string, messageId: string): string => `${messageId} ${agentId}`
+
+export const bucketOf = (phone: string): number => hashOf(phone) & (BUCKETS - 1)
+
+// The first number of a message's pair has 24 bits of the hash of its id, then 8 bits of its offset; the second has the other 32.
+const OFFSET_BITS = 8
+const HIGH = 2 ** 32
+const markOf = (messageId: string): number => ((hashOf(messageId) >>> OFFSET_BITS) << OFFSET_BITS) >>> 0
+
+function addMessage({ messages }: State, messageId: string, offset: number): void {
+  addPair(messages, markOf(messageId) + Math.floor(offset / HIGH), offset % HIGH)
+}
+
+/** Offsets of the messages that may have this id: among a million, 6 in 100 ids have the mark of another, so a caller must look. */
+export function offsetsOf({ messages }: State, messageId: string): number[] {
+  const mark = markOf(messageId)
+  return findPairs(messages, mark).map(([first, second]) => (first - mark) * HIGH + second)
+}
+
+/** A number of 15 digits at most is whole in a pair. */
+function addPhone({ phones }: State, phone: string): void {
+  const number = Number(phone.slice(1))
+  const [low, high] = [number % HIGH, Math.floor(number / HIGH)]
+  if (!findPairs(phones, low).some(([, second]) => second === high)) addPair(phones, low, high)
+}
+
+export const phoneOf = (low: number, high: number): string => `+${high * HIGH + low}`
