@@ -9,7 +9,7 @@ import { createLogger } from '../src/http/log.ts'
 /** The files in the repository that are made from the code; a test fails where one is stale. */
 export async function generateFiles(): Promise<Record<string, string>> {
   const pool = createPool({ connectionString: 'postgres://never-connected' }, () => {})
-  const { fastify } = await buildApp(loadConfig({}), pool, createLogger('silent'), { cursorKey: Buffer.alloc(32) })
+  const { fastify } = await buildApp(loadConfig({}), pool, createLogger('silent'), { cursorKey: Buffer.alloc(32), announce: () => {} })
   const document = fastify.swagger()
   await fastify.close()
   await pool.end()

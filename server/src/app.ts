@@ -5,29 +5,31 @@ import { createAuthenticator } from './accounts/authenticate.ts'
 import { AGENTS_TAG, agentRoutes } from './agents/routes.ts'
 import { campaignRoutes } from './campaigns/routes.ts'
 import { CAMPAIGNS_TAG } from './campaigns/schemas.ts'
-import { googleRbmWebhook, type WebhookOptions } from './carriers/google-rbm/webhook.ts'
+import { createWebhook, type WebhookOptions } from './carriers/google-rbm/webhook.ts'
 import type { Config } from './config.ts'
 import { CONTENT_SCHEMAS } from './content/content.ts'
 import type { Pool } from './db/pool.ts'
 import { eventRoutes } from './events/routes.ts'
 import { describeWebhooks, EVENTS_TAG, WEBHOOK_HEADERS } from './events/schemas.ts'
 import { createBodyBudgets, limitBodies } from './http/body-budget.ts'
+import { createDirectHandler } from './http/direct-route.ts'
 import { serveDocs } from './http/docs.ts'
-import { answerErrors, missingHost, unavailable } from './http/error-answers.ts'
+import { answerErrors, entryProblem } from './http/error-answers.ts'
 import { createPolicies, guardRoutes } from './http/guard.ts'
 import { serveHealth } from './http/health.ts'
 import { acceptJsonOnly } from './http/json-body.ts'
-import { addressOf } from './http/limits.ts'
+import { addressOf, createAddressReader } from './http/limits.ts'
 import { createDatabaseLimiter } from './http/limits-database.ts'
 import { createMemoryLimiter } from './http/limits-memory.ts'
-import { logRequest } from './http/log.ts'
+import { logRequest, servedRequest } from './http/log.ts'
 import { createMetrics, type Metrics } from './http/metrics.ts'
 import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
-import { createServer, listeningUrl, type Timeouts } from './http/server.ts'
+import { BODY_LIMIT_BYTES, createServer, listeningUrl, type Timeouts } from './http/server.ts'
 import { createUnreadWatch, type UnreadLimits, type UnreadWatch } from './http/unread.ts'
 import { checkQueryFirst } from './http/validation.ts'
 import { linkRoutes } from './links/routes.ts'
+import type { Announce } from './messages/announce.ts'
 import { messageRoutes } from './messages/routes.ts'
 import { MESSAGES_TAG } from './messages/schemas.ts'
 import { exportRoutes } from './reports/exports/routes.ts'
@@ -52,6 +54,8 @@ export type App = {
 export type AppOptions = {
   /** Encrypts the cursors of the event feed. */
   cursorKey: Buffer
+  /** Tells the nodes that send of new messages. */
+  announce: Announce
   /** All of them where none are named. */
   roles?: readonly Role[]
   /** Where networks send their events. */
@@ -61,23 +65,27 @@ export type AppOptions = {
 }
 
 export async function buildApp(config: Config, pool: Pool, logger: Logger, options: AppOptions): Promise<App> {
-  const { cursorKey, roles = ROLES, webhook } = options
+  const { cursorKey, announce, roles = ROLES, webhook } = options
   const metrics = createMetrics(pool)
   const unread = createUnreadWatch(logger, options.unreadLimits)
   const bodies = createBodyBudgets()
   let isStopping = false
-  function newServer(): FastifyInstance {
-    const server = createServer(config, logger, options.timeouts)
-    addCommonHooks(server, () => isStopping)
-    metrics.countRequests(server)
+  const carrierRoute = webhook && createWebhook(webhook)
+  const isApart = carrierRoute !== undefined && config.carrierWebhookPort !== undefined
+  const common = { logger, metrics, unread, bodies, bodyLimit: BODY_LIMIT_BYTES, isStopping: () => isStopping }
+  const handleCarriers = carrierRoute && createDirectHandler(carrierRoute, { ...common, addressOf: createAddressReader(config.trustProxy) })
+  function newServer(hasCarriers: boolean): FastifyInstance {
+    const handleDirectly = hasCarriers ? handleCarriers : undefined
+    const server = createServer(config, logger, { timeouts: options.timeouts, handleDirectly })
+    addCommonHooks(server, metrics, () => isStopping)
     unread.watch(server)
     answerErrors(server)
-    answerUnknownRoutes(server)
+    answerUnknownRoutes(server, hasCarriers && carrierRoute !== undefined ? [carrierRoute.pattern] : [])
     limitBodies(server, bodies)
     acceptJsonOnly(server)
     return server
   }
-  const app = newServer()
+  const app = newServer(!isApart)
   app.addHook('onClose', async () => unread.stop())
   checkQueryFirst(app)
   await describeApi(app, {
@@ -89,11 +97,10 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
 
   serveHealth(app, pool, () => isStopping)
   serveDocs(app)
-  const carrierWebhooks = webhook !== undefined && config.carrierWebhookPort !== undefined ? newServer() : undefined
-  if (webhook !== undefined) await (carrierWebhooks ?? app).register(googleRbmWebhook, { ...webhook, addressOf })
+  const carrierWebhooks = isApart ? newServer(true) : undefined
   if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
   if (roles.includes('api')) {
-    const routes = { config, pool, unread, cursorKey, publicUrl: () => shortLinksAt(config, app) }
+    const routes = { config, pool, unread, cursorKey, announce, publicUrl: () => shortLinksAt(config, app) }
     await app.register((v1) => addApiRoutes(v1, routes), { prefix: '/v1' })
   }
   await app.ready()
@@ -110,12 +117,10 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
 }
 
 /** Without promises, like all hooks that every request passes: each promise would cost another turn of the event loop. */
-function addCommonHooks(server: FastifyInstance, isStopping: () => boolean): void {
+function addCommonHooks(server: FastifyInstance, metrics: Metrics, isStopping: () => boolean): void {
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('X-Request-Id', request.id)
-    if (isStopping() && request.url !== '/healthz' && request.url !== '/readyz') done(unavailable('The service is shutting down.'))
-    else if (request.headers.host === undefined && request.raw.httpVersion === '1.1') done(missingHost())
-    else done()
+    done(entryProblem(request.raw, isStopping()))
   })
   // Otherwise a connection that has just been served would be kept open for the next request, and the stop would wait for it.
   server.addHook('onSend', (_request, reply, _payload, done) => {
@@ -123,14 +128,23 @@ function addCommonHooks(server: FastifyInstance, isStopping: () => boolean): voi
     done()
   })
   server.addHook('onResponse', (request, reply, done) => {
-    logRequest(request, reply)
+    const served = servedRequest(request, reply)
+    logRequest(request.log, served)
+    metrics.countRequest(served)
     done()
   })
 }
 
-type ApiRoutes = { config: Config; pool: Pool; unread: UnreadWatch; cursorKey: Buffer; publicUrl: () => string | undefined }
+type ApiRoutes = {
+  config: Config
+  pool: Pool
+  unread: UnreadWatch
+  cursorKey: Buffer
+  announce: Announce
+  publicUrl: () => string | undefined
+}
 
-async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, cursorKey, publicUrl }: ApiRoutes): Promise<void> {
+async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, cursorKey, announce, publicUrl }: ApiRoutes): Promise<void> {
   let limiter = createMemoryLimiter()
   if (config.limits.store === 'database') {
     const shared = createDatabaseLimiter(pool)
@@ -145,7 +159,7 @@ async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, cursorK
   for (const schema of CONTENT_SCHEMAS) v1.addSchema(schema)
   await v1.register(agentRoutes, { pool })
   await v1.register(templateRoutes, { pool })
-  await v1.register(messageRoutes, { pool, publicUrl })
+  await v1.register(messageRoutes, { pool, publicUrl, announce })
   await v1.register(campaignRoutes, { pool, publicUrl })
   await v1.register(reportRoutes, { pool })
   await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })

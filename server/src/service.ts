@@ -17,6 +17,7 @@ import { serveMetrics } from './http/metrics.ts'
 import type { Timeouts } from './http/server.ts'
 import type { UnreadLimits } from './http/unread.ts'
 import { isLoopback } from './loopback.ts'
+import { createAnnouncer } from './messages/announce.ts'
 import { ROLES, type Role } from './roles.ts'
 import { reloadCertificate } from './tls.ts'
 import { createWebhookMetrics } from './webhooks/metrics.ts'
@@ -65,10 +66,11 @@ export async function startService(config: Config, logger: Logger, options: Serv
     warnOfReadableFiles(logger, [keyring.keyFile, config.carriersFile])
     const settings = await findCarriers()
     const postbackKey = await installationSecret(database.pool, 'postback', keyring)
-    const onEvents = createEventTaker(database.pool)
+    const announce = createAnnouncer(database.pool)
+    const onEvents = createEventTaker(database.pool, announce)
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
     const cursorKey = await installationSecret(database.pool, 'cursors', keyring)
-    const app = await buildApp(config, database.pool, logger, { ...options, webhook, cursorKey })
+    const app = await buildApp(config, database.pool, logger, { ...options, webhook, cursorKey, announce })
     const workers: (() => Promise<void>)[] = []
     // First of all: nobody new is let in while the rest is closed.
     closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))
@@ -84,7 +86,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
       const links = { key: await installationSecret(database.pool, 'links', keyring), publicUrl: config.publicUrl ?? url }
       const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
       const metrics = createDeliveryMetrics(app.metrics.registry)
-      const delivery = startDelivery({ pool: database.pool, carriers, logger, metrics, links })
+      const delivery = startDelivery({ pool: database.pool, carriers, logger, metrics, links, announce })
       workers.push(() => endDelivery(delivery, carriers))
     }
     if (roles.includes('webhooks')) {

@@ -2,11 +2,12 @@
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
 const TIMESTAMP =
-  /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)$/
+  /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)$/
 
 /** A day of the calendar, from the year 100 on; the 30th of February is none. */
 export function isRealDate(text: string): boolean {
-  return utcMidnight(text) !== undefined
+  const found = DATE.exec(text)
+  return found !== null && utcMidnight(Number(found[1]), Number(found[2]), Number(found[3])) !== undefined
 }
 
 // An offset can lead out of the years that a text, and PostgreSQL, can name.
@@ -15,20 +16,23 @@ const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /** The time that a text with a zone names, to the millisecond; undefined where it names none, or leaves the zone open. */
 export function parseTimestamp(text: string): Date | undefined {
-  const [whole, date = '', hours, minutes, seconds = '0', fraction = '', sign, offsetHours = '0', offsetMinutes = '0'] =
-    TIMESTAMP.exec(text) ?? []
-  const midnight = utcMidnight(date)
-  if (whole === undefined || midnight === undefined) return undefined
-  const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * (sign === '-' ? -1 : 1)
-  const minutesOfDay = Number(hours) * 60 + Number(minutes) - offset
-  const time = midnight + minutesOfDay * 60_000 + Number(seconds) * 1_000 + Number(fraction.slice(0, 3).padEnd(3, '0'))
+  // By index: taking the groups apart as a list took as long as matching them.
+  const found = TIMESTAMP.exec(text)
+  if (found === null) return undefined
+  const midnight = utcMidnight(Number(found[1]), Number(found[2]), Number(found[3]))
+  if (midnight === undefined) return undefined
+  const offset = (Number(found[9] ?? 0) * 60 + Number(found[10] ?? 0)) * (found[8] === '-' ? -1 : 1)
+  const minutesOfDay = Number(found[4]) * 60 + Number(found[5]) - offset
+  const ms = Number((found[7] ?? '').slice(0, 3).padEnd(3, '0'))
+  const time = midnight + minutesOfDay * 60_000 + Number(found[6] ?? 0) * 1_000 + ms
   return time < FIRST_MS || time > LAST_MS ? undefined : new Date(time)
 }
 
-function utcMidnight(date: string): number | undefined {
-  const [, year, month, day] = (DATE.exec(date) ?? []).map(Number)
-  if (year === undefined || month === undefined || day === undefined) return undefined
-  const time = new Date(Date.UTC(year, month - 1, day))
-  // JavaScript takes the 30th of February for the 2nd of March, and the year 5 for 1905.
-  return time.getUTCFullYear() === year && time.getUTCMonth() === month - 1 && time.getUTCDate() === day ? time.getTime() : undefined
+const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+
+/** JavaScript takes the 30th of February for the 2nd of March, and the year 5 for 1905: here, neither is a day. */
+function utcMidnight(year: number, month: number, day: number): number | undefined {
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+  const days = month === 2 && isLeap ? 29 : (DAYS[month - 1] ?? 0)
+  return year < 100 || day < 1 || day > days ? undefined : Date.UTC(year, month - 1, day)
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
+import { BY_STATUS, countersOfCampaign } from '../../src/reports/counters.ts'
 import { assertAllCounted } from '../../test/support/counted.ts'
 import { newKey } from '../../test/support/messages.ts'
 import { TEXT } from '../../test/support/templates.ts'
@@ -113,9 +114,11 @@ async function assertCountsAreRows({ id }: CampaignOf): Promise<void> {
   assert.ok((await assertAllCounted(pool)) > 0)
   const { rows } = await pool.query(
     `select status, sum(counted) as counted, sum(rows) as rows from (
-       select status, count as counted, 0 as rows from campaign_counts where campaign_id = $1
-       union all
-       select status, change, 0 from campaign_changes where campaign_id = $1
+       select by_status.status, by_status.count as counted, 0 as rows from campaigns c, lateral ${countersOfCampaign('c')} as counters, lateral (
+         values ${Object.entries(BY_STATUS)
+           .map(([status, count]) => `('${status}', ${count})`)
+           .join(', ')}
+       ) as by_status (status, count) where c.id = $1
        union all
        select status, 0, count(*) from messages where campaign_id = $1 group by status
        union all

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { COUNTED } from '../../src/reports/counters.ts'
 import { newKey } from '../../test/support/messages.ts'
 import { isRunning } from '../../test/support/process.ts'
 import { call } from '../../test/support/service.ts'
@@ -33,7 +34,13 @@ async function everything({ pool }: Scene) {
     select (select json_agg(m order by id) from messages m) as messages,
       (select json_agg(e order by message_id, kind, occurred_at) from message_events e) as events,
       (select json_agg(q order by message_id) from queue q) as queue,
-      (select json_agg(x order by message_id) from expiries x) as expiries`)
+      (select json_agg(x order by message_id) from expiries x) as expiries,
+      (select json_agg(json_build_array(page_id, events) order by page_id) from log_pages) as log,
+      (select json_agg(c) from (
+        select account_id, hour, ${COUNTED.map((counter) => `sum(${counter}) as ${counter}`).join(', ')} from (
+          select account_id, hour, ${COUNTED.join(', ')} from report_counts union all select account_id, hour, ${COUNTED.join(', ')} from report_changes
+        ) as counters group by 1, 2 order by 1, 2
+      ) as c) as counts`)
   return rows[0]
 }
 
@@ -43,7 +50,7 @@ async function metric({ metricsUrl }: Node, name: string): Promise<number> {
 }
 
 async function countLeased({ pool }: Scene, otherThan?: string): Promise<number> {
-  const { rows } = await pool.query('select count(*) from queue where lease is not null and due_at > now() and lease is distinct from $1', [
+  const { rows } = await pool.query('select count(*) from queue where leased_until > now() and lease is distinct from $1', [
     otherThan ?? null,
   ])
   return rows[0].count

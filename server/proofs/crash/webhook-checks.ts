@@ -1,30 +1,26 @@
 import assert from 'node:assert/strict'
 import type { Pool } from '../../src/db/pool.ts'
-import { eventBody, LOGGED_EVENT, type LoggedEvent } from '../../src/events/feed.ts'
+import { eventBody } from '../../src/events/pages.ts'
+import type { Logged } from '../log.ts'
 import type { Arrival } from './webhook-sink.ts'
 
 // What has to hold between the log, what arrived at an endpoint, and what was written down about it.
 
-export type Logged = LoggedEvent & { position: number; subjectId: string | null }
 /** `expected`: what the log has for this endpoint. `unanswered`: events of which the service has written down that a try had no answer. */
 export type Theirs = { arrivals: Arrival[]; expected: Logged[]; unanswered?: readonly string[] }
 
-export async function readLog(pool: Pool, accountId: number): Promise<Logged[]> {
-  const { rows } = await pool.query<Logged>(
-    `select e.position, e.subject_id as "subjectId", ${LOGGED_EVENT} from events e where e.account_id = $1 order by e.position`,
-    [accountId],
-  )
-  return rows
-}
-
-/** The timelines of messages, which nothing of this reads or writes, have the same as the log. */
+/** The columns of messages, which nothing of this reads or writes, have the same steps as the log, with the same times. */
 export async function assertAllInTheLog(pool: Pool, log: Logged[]): Promise<void> {
-  const { rows } = await pool.query<{ change: string }>(
-    `select message_id || ' message.' || kind as change from message_events where kind in ('sent', 'delivered', 'read', 'failed', 'expired')`,
+  const { rows } = await pool.query<{ id: string; kind: string; at: Date }>(
+    `select m.id, step.kind, step.at from messages m, lateral (
+       values ('message.sent', m.sent_at), ('message.delivered', m.delivered_at), ('message.read', m.read_at), ('message.failed', m.failed_at),
+         ('message.expired', case m.status when 'EXPIRED' then m.expires_at end)
+     ) as step (kind, at) where step.at is not null`,
   )
-  const told = log.map(({ subjectId, kind }) => `${subjectId} ${kind}`)
-  assert.equal(told.length, rows.length)
-  assert.deepEqual(new Set(told), new Set(rows.map(({ change }) => change)))
+  const told = log.map(({ subjectId, kind, occurredAt }) => `${subjectId} ${kind} ${occurredAt.toISOString()}`)
+  const happened = rows.map(({ id, kind, at }) => `${id} ${kind} ${at.toISOString()}`)
+  assert.equal(told.length, happened.length)
+  assert.deepEqual(new Set(told), new Set(happened))
 }
 
 /** Events that should have been taken and were not, and requests that should not have come so: by event. */
@@ -87,11 +83,12 @@ export function assertInOrder({ arrivals, expected, unanswered = [] }: Theirs): 
  * it. Nothing is left over. `unwritten`: requests of those that were killed before they could write it down.
  */
 export async function assertAttempts(pool: Pool, endpointId: number, { arrivals, expected }: Theirs): Promise<{ unwritten: number }> {
-  const { rows: attempts } = await pool.query<{ eventId: string; status: number | null; error: string | null }>(
-    `select e.event_id as "eventId", a.status, a.error
-     from webhook_attempts a join events e on e.account_id = a.account_id and e.position = a.position where a.endpoint_id = $1`,
+  const { rows } = await pool.query<{ position: number; status: number | null; error: string | null }>(
+    'select position, status, error from webhook_attempts where endpoint_id = $1',
     [endpointId],
   )
+  const idOf = new Map(expected.map(({ position, eventId }) => [position, eventId]))
+  const attempts = rows.map((row) => ({ ...row, eventId: idOf.get(row.position) ?? `position ${row.position}, which it should not get` }))
   const left = new Map<string, number>()
   const taken = new Set<string>()
   const keyOf = ({ eventId, status }: { eventId: string; status: number | null }) => `${eventId} ${status}`

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPool, isUnavailable } from '../../src/db/pool.ts'
-import { eventBody } from '../../src/events/feed.ts'
+import { eventBody } from '../../src/events/pages.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { assertAllCounted } from '../../test/support/counted.ts'
 import { keyring } from '../../test/support/keyring.ts'
@@ -12,6 +12,7 @@ import { callerAt, newKey } from '../../test/support/messages.ts'
 import { createDataDir, postmasterPid, startHerald } from '../../test/support/process.ts'
 import { startSimulator } from '../../test/support/simulator.ts'
 import { until } from '../../test/support/until.ts'
+import { findDisordered, findMisplaced, type Logged, readLog, readPlaces } from '../log.ts'
 import {
   createRandom,
   endLeases,
@@ -26,7 +27,7 @@ import {
   startNode,
   untilDelivered,
 } from './support.ts'
-import { assertAllInTheLog, assertArrived, assertAttempts, assertInOrder, countRepeated, type Logged, readLog } from './webhook-checks.ts'
+import { assertAllInTheLog, assertArrived, assertAttempts, assertInOrder, countRepeated } from './webhook-checks.ts'
 import { startSink } from './webhook-sink.ts'
 
 const KILLS = isFull ? 60 : 8
@@ -219,9 +220,9 @@ async function freezeWorker(): Promise<void> {
   await killWorker(other)
 }
 
-async function readLeft(): Promise<{ outbox: number; deliveries: number }> {
+async function readLeft(): Promise<{ unplaced: number; deliveries: number }> {
   const { rows } = await pool.query(
-    'select (select count(*) from outbox) as outbox, (select count(*) from webhook_deliveries) as deliveries',
+    'select (select count(*) from log_pages where last_position is null) as unplaced, (select count(*) from webhook_deliveries) as deliveries',
   )
   return rows[0]
 }
@@ -235,8 +236,8 @@ async function finish(): Promise<void> {
   await until(
     'all is posted',
     async () => {
-      const { outbox, deliveries } = await readLeft()
-      return outbox + deliveries === 0
+      const { unplaced, deliveries } = await readLeft()
+      return unplaced + deliveries === 0
     },
     PATIENCE_MS,
   )
@@ -268,6 +269,12 @@ test(`kill -9 of webhook workers ${KILLS} times, of the database, and a worker f
 test('every change of a message is in the log, once, and counted for reports', async () => {
   await assertAllInTheLog(pool, log)
   assert.ok((await assertAllCounted(pool)) > 0)
+})
+
+test('the log has every position once, and the events of a message in their order', async () => {
+  const { pages, heads } = await readPlaces(pool)
+  assert.ok(pages.length > 0, 'there is something to prove')
+  assert.deepEqual([...findMisplaced(pages, heads), ...findDisordered(log)], [])
 })
 
 test('the feed, read all the while, has the log: nothing missed, nothing twice, in its order', () => {

@@ -26,11 +26,11 @@ export type Asked = {
   strange: string[]
 }
 
-/** What is asked for: where the id of what was made stands, and which time can be too late, from how long after it on. */
-export type AskedKind = { idField: string; timeField: string; lateAfterMs: number }
-export const A_MESSAGE: AskedKind = { idField: 'messageId', timeField: 'expiresAt', lateAfterMs: 0 }
+/** What is asked for: where the id of what was made stands, and which times can be too late, from how long after them on. */
+export type AskedKind = { idField: string; lateAfterMs: Record<string, number> }
+export const A_MESSAGE: AskedKind = { idField: 'messageId', lateAfterMs: { expiresAt: 0 } }
 /** One that is a minute late starts all the same. */
-export const A_CAMPAIGN: AskedKind = { idField: 'campaignId', timeField: 'scheduledAt', lateAfterMs: 60_000 }
+export const A_CAMPAIGN: AskedKind = { idField: 'campaignId', lateAfterMs: { scheduledAt: 60_000, expiresAt: 0 } }
 
 /** Notes an answer to a request. */
 export function hearAnswer(asked: Asked, one: AskedMessage | AskedCampaign, answer: Answer, kind: AskedKind): void {
@@ -38,7 +38,7 @@ export function hearAnswer(asked: Asked, one: AskedMessage | AskedCampaign, answ
   if (answer.status === 202) {
     one.ids.push(answer.body[kind.idField])
     one.outcome = 'accepted'
-    if (!answer.isReplayed && answer.sentAt > lateFrom(one.body, kind))
+    if (!answer.isReplayed && Object.keys(kind.lateAfterMs).some((field) => answer.sentAt > lateFrom(one.body, kind, field)))
       asked.strange.push(`${one.key}: accepted as ${one.ids.at(-1)}, though it had run out`)
   } else if (isRightlyLate(answer, one.body, kind) && one.outcome !== 'accepted') one.outcome = 'too-late'
   else asked.strange.push(`${one.key}: ${answer.status} ${JSON.stringify(answer.body)}`)
@@ -46,11 +46,11 @@ export function hearAnswer(asked: Asked, one: AskedMessage | AskedCampaign, answ
 
 /** The request names a time that has passed, and it has. The clock is the database's, too. */
 export function isRightlyLate({ status, body, answeredAt }: Answer, asked: Record<string, unknown>, kind: AskedKind): boolean {
-  const isTold = status === 400 && body.details?.some(({ path }: { path: string }) => path === `/${kind.timeField}`)
-  return isTold && answeredAt >= lateFrom(asked, kind)
+  const isTold = (field: string) => body.details?.some(({ path }: { path: string }) => path === `/${field}`)
+  return status === 400 && Object.keys(kind.lateAfterMs).some((field) => isTold(field) && answeredAt >= lateFrom(asked, kind, field))
 }
 
-function lateFrom(asked: Record<string, unknown>, { timeField, lateAfterMs }: AskedKind): number {
-  const time = asked[timeField]
-  return typeof time === 'string' ? Date.parse(time) + lateAfterMs : Number.POSITIVE_INFINITY
+function lateFrom(asked: Record<string, unknown>, { lateAfterMs }: AskedKind, field: string): number {
+  const time = asked[field]
+  return typeof time === 'string' ? Date.parse(time) + (lateAfterMs[field] ?? 0) : Number.POSITIVE_INFINITY
 }

@@ -33,8 +33,13 @@ export async function prepareCampaigns(
 
 /** Asks for it, twice with the same key, and pauses or cancels it on its way. Returns when nobody will touch it any more. */
 export async function runCampaign({ caller, pool }: { caller: Caller; pool: Pool }, asked: Asked, wanted: WantedCampaign): Promise<void> {
-  const { startInMs, course, stopAfterMs, resumeAfterMs } = wanted
-  const body = { ...wanted.body, ...(startInMs !== undefined && { scheduledAt: new Date(Date.now() + startInMs).toISOString() }) }
+  const { startInMs, lifeMs, course, stopAfterMs, resumeAfterMs } = wanted
+  const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
+  const body = {
+    ...wanted.body,
+    ...(startInMs !== undefined && { scheduledAt: inMs(startInMs) }),
+    ...(lifeMs !== undefined && { expiresAt: inMs((startInMs ?? 0) + lifeMs) }),
+  }
   const one: AskedCampaign = { ...wanted, body, key: randomUUID(), outcome: 'unanswered', ids: [] }
   asked.campaigns.push(one)
   const hear = (answer: Answer) => hearAnswer(asked, one, answer, A_CAMPAIGN)

@@ -5,6 +5,7 @@ import {
   type Falsifications,
   first,
   hasStatus,
+  hasStep,
   isKind,
   isSingle,
   moveAccount,
@@ -12,7 +13,7 @@ import {
   stepOf,
 } from './falsifying.ts'
 import type { Received } from './received.ts'
-import type { Shown } from './stored.ts'
+import { OF_CAMPAIGNS, type Shown } from './stored.ts'
 
 // What messages are, went through, and were answered with.
 
@@ -71,6 +72,16 @@ export const MESSAGES: Falsifications = {
       (field): Falsification => [
         `the API shows another ${field}`,
         ({ messages }) => Object.assign(first(messages, isSingle).shown, { [field]: 'other' }),
+      ],
+    ),
+    ...[-3_600_000, 1].map(
+      (ms): Falsification => [
+        `a message of a campaign lives for ${ms} ms more than 48 hours`,
+        ({ messages }) => {
+          const message = first(messages, (one) => one.campaignId !== null && one.expiresAt - one.acceptedAt > 47 * 3_600_000)
+          message.expiresAt = message.acceptedAt + 48 * 3_600_000 + ms
+          message.shown.expiresAt = new Date(message.expiresAt).toISOString()
+        },
       ],
     ),
     ['the reference is not shown', ({ messages }) => delete first(messages, isSingle).shown.clientReferenceId],
@@ -147,6 +158,22 @@ export const MESSAGES: Falsifications = {
     ],
     ['the timeline has another time', ({ messages }) => (stepOf(messages, 'delivered', 'timeline').step.at += 1)],
     ['the timeline has another reason', ({ messages }) => (stepOf(messages, 'failed', 'timeline').step.reason = 'OTHER')],
+    ...OF_CAMPAIGNS.flatMap((kind): Falsification[] => [
+      [
+        `the timeline of a message of no campaign has "${kind}"`,
+        ({ messages }) => {
+          const { steps, timeline } = first(messages, (message) => message.campaignId === null && hasStep(kind)(message))
+          timeline.push(first(steps, isKind(kind)))
+        },
+      ],
+      [
+        `of a message of no campaign, the log has no "${kind}"`,
+        ({ messages, log }) => {
+          const { id } = first(messages, (message) => message.campaignId === null && hasStep(kind)(message))
+          drop(log, (event) => event.subjectId === id && event.kind === `message.${kind}`)
+        },
+      ],
+    ]),
     ['the log has no event of it', ({ log }) => drop(log, isKind('message.delivered'))],
     ['the log has another time', ({ log }) => Object.assign(first(log, isKind('sms.delivered')), { occurredAt: new Date(0) })],
     ['the API shows another time', ({ messages }) => (first(messages, hasStatus('READ')).shown.readAt = new Date(0).toISOString())],

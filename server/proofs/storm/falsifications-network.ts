@@ -67,13 +67,31 @@ export const NETWORK: Falsifications = {
       ({ leaseChanges }) =>
         leaseChanges.push({ ...ENTRY, lease: 'one', leaseBefore: null }, { ...ENTRY, by: 'delivery-2', lease: null, leaseBefore: 'one' }),
     ],
+    ['an entry is left leased', ({ leaseChanges }) => leaseChanges.push({ ...ENTRY, lease: 'one', leaseBefore: null })],
+    [
+      'an SMS is left leased',
+      ({ leaseChanges }) => {
+        const claim = first(leaseChanges, ({ queue, lease }) => queue === 'sms_queue' && lease !== null)
+        leaseChanges.splice(leaseChanges.indexOf(claim) + 1)
+      },
+    ],
     ['somebody writes a result who has nothing', ({ leaseChanges }) => leaseChanges.push({ ...ENTRY, lease: null, leaseBefore: null })],
   ],
   'the network forgets nothing itself': [
     ['an entry is gone', ({ seenBefore, ledger }) => seenBefore.push({ ...first(ledger), kind: 'another' })],
     ['its books have a gap', ({ ledger }) => ledger.splice(3, 1)],
   ],
-  'nothing is left over': [['in the queue', ({ left }) => Object.assign(left, { queue: 1 })]],
+  'nothing is left over': [
+    ['in the queue', ({ left }) => Object.assign(left, { queue: 1 })],
+    ['in the log', ({ left }) => Object.assign(left, { 'pages without a place': 1 })],
+  ],
+  'the walk of expiries passes no open message': [
+    ['it is ahead of its time', ({ walks }) => (first(walks).reachedAt = first(walks).dueAt + 1)],
+    ['it stands still', ({ walks }) => (first(walks).reachedAt -= 61_000)],
+    ['it has left one behind', ({ walks, messages }) => first(walks).passed.push(first(messages).id)],
+    ['there is none', ({ walks }) => walks.pop()],
+    ['there are two', ({ walks }) => walks.push(first(walks))],
+  ],
   'no process ended by itself, all answer': [
     ['one ended', ({ processes }) => processes.endedByItself.push('api-1 ended with 1')],
     ['one is silent', ({ processes }) => processes.silent.push('api-1')],

@@ -30,12 +30,12 @@ export const hasStep = (kind: string) => (message: Stored) => message.steps.some
 export const smsIs = (end: string) => (message: Stored) => smsEndOf(message).startsWith(end)
 export const isKind =
   (kind: string) =>
-  (entry: { kind: string }): boolean =>
+  <T extends { kind: string }>(entry: T): boolean =>
     entry.kind === kind
 
-/** Of a message that has such a step: where it is kept, and the step. */
+/** Of a message that has such a step, in its columns and in its timeline: where it is kept, and the step. */
 export function stepOf(messages: Stored[], kind: string, where: 'steps' | 'timeline'): { list: Step[]; step: Step } {
-  const list = first(messages, hasStep(kind))[where]
+  const list = first(messages, (message) => hasStep(kind)(message) && message.timeline.some(isKind(kind)))[where]
   return { list, step: first(list, isKind(kind)) }
 }
 

@@ -42,21 +42,24 @@ export async function watchLeases(pool: Pool): Promise<void> {
     begin
       insert into ${TABLE} (queue, entry, by, lease, lease_before, was_running, is_turned) values (
         tg_table_name, concat_ws(' ', before ->> 'message_id', before ->> 'copy'), current_setting('application_name'),
-        (after ->> 'lease')::uuid, old.lease, old.due_at > now(), coalesce(before ->> 'task' <> after ->> 'task', false));
+        (after ->> 'lease')::uuid, old.lease, (before ->> tg_argv[0])::timestamptz > now(), coalesce(before ->> 'task' <> after ->> 'task', false));
       return null;
     end $$`)
   // What has no lease and was never tried goes with its message: nobody holds it. An SMS that waits may be put off and hurried.
-  for (const queue of ['queue', 'sms_queue']) {
+  for (const [queue, leaseEnd] of [
+    ['queue', 'leased_until'],
+    ['sms_queue', 'due_at'],
+  ]) {
     const isPutOff = queue === 'queue' ? 'or new.lease is null' : ''
     await pool.query(`
       create trigger lease_changed after update on ${queue} for each row
-        when (old.lease is distinct from new.lease ${isPutOff}) execute function note_lease_change();
+        when (old.lease is distinct from new.lease ${isPutOff}) execute function note_lease_change('${leaseEnd}');
       create trigger lease_ended after delete on ${queue} for each row
-        when (old.lease is not null or old.attempts > 0) execute function note_lease_change()`)
+        when (old.lease is not null or old.attempts > 0) execute function note_lease_change('${leaseEnd}')`)
   }
 }
 
-export async function readLeaseChanges(pool: pg.Pool): Promise<LeaseChange[]> {
+export async function readLeaseChanges(pool: Pick<pg.ClientBase, 'query'>): Promise<LeaseChange[]> {
   const { rows } = await pool.query<LeaseChange>(
     `select queue, entry, replace(by, 'herald-', '') as by,
        round(extract(epoch from at) * 1000)::bigint as at, lease, lease_before as "leaseBefore", was_running as "wasRunning",

@@ -18,11 +18,10 @@ const LEFT = `
     (select count(*) from queue) as queue,
     (select count(*) from sms_queue) as "SMS queue",
     (select count(*) from expiries) as expiries,
-    (select count(*) from outbox) as outbox,
+    (select count(*) from log_pages where last_position is null) as "pages without a place",
     (select count(*) from webhook_deliveries) as "events to post",
     (select count(*) from carrier_events where take_up_at is not null) as "replies to take up",
     (select count(*) from report_changes) as "counts to fold",
-    (select count(*) from campaign_changes) as "campaign counts to fold",
     (select count(*) from campaigns where status in ('SCHEDULED', 'RUNNING', 'PAUSED') or status = 'CANCELLED' and withdrawn_at is null) as campaigns,
     -- 01 and 09 are phones that never tell that it was read.
     (select count(*) from messages where status in ('ACCEPTED', 'SENT') or status = 'DELIVERED' and right(recipient, 2) not in ('01', '09')) as messages,
@@ -32,7 +31,7 @@ const LEFT = `
 export type Left = Record<string, number>
 
 /** `ask`: of the network, which may still owe something. */
-export async function readLeft(pool: pg.Pool, ask: (path: string) => Promise<any>): Promise<Left> {
+export async function readLeft(pool: Pick<pg.ClientBase, 'query'>, ask: (path: string) => Promise<any>): Promise<Left> {
   const { rows } = await pool.query<Left>(LEFT)
   const { owed } = await ask('counts')
   return { ...rows[0], 'owed by the network': owed.steps + owed.webhooks + owed.deliverSm }

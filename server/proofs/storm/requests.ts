@@ -130,16 +130,19 @@ export type WantedCampaign = {
   resumeAfterMs: number
   /** From now, where it does not start at once. */
   startInMs: number | undefined
+  /** From its start until its messages expire, where they do. */
+  lifeMs: number | undefined
 }
 
 const COURSES: Record<Course, number> = { undisturbed: 2, paused: 1, cancelled: 1 }
 
-/** To people of its own. Nobody among them is waited for until an expiry. */
+/** To people of its own. Every other one expires, and has people whose phone never gets it. */
 export function drawCampaign(random: Random, n: number, { agentId, digit }: Omit<Asker, 'templates'>, people: number): WantedCampaign {
   const course = weighted(random, COURSES)
+  const expires = n % 2 === 0
   const phones = Array.from({ length: people }, (_, person) => {
     const ending = drawEnding(random)
-    return `+486${digit}${String(n * people + person).padStart(5, '0')}${ending === '04' ? '10' : ending}`
+    return `+486${digit}${String(n * people + person).padStart(5, '0')}${ending === '04' && !expires ? '10' : ending}`
   })
   const fallback = random() < 0.7 ? drawFallback(random, `${digit}-C${n}`, '02') : undefined
   const text = `Everything for the garden, a fifth off: ${digit}-C${n}.`
@@ -161,6 +164,7 @@ export function drawCampaign(random: Random, n: number, { agentId, digit }: Omit
     stopAfterMs,
     resumeAfterMs,
     startInMs: random() < 0.3 ? between(random, 1_000, 5_000) : undefined,
+    lifeMs: expires ? between(random, 10_000, 30_000) : undefined,
   }
 }
 

@@ -40,11 +40,15 @@ export type Shown = {
   smsFallback?: { status: string; reason?: string; segments: number; sentAt?: string; deliveredAt?: string }
 }
 
+type Db = Pick<pg.ClientBase, 'query'>
+
 const ms = (column: string) => `round(extract(epoch from ${column}) * 1000)::bigint`
 const step = (kind: string, at: string, reason = 'null') => `('${kind}', ${at}, ${reason})`
 
 /** What has a column has an entry in the timeline, once and with the same time, and the other way round. */
 const TOLD = ['sent', 'delivered', 'read', 'failed', 'expired', 'sms-sent', 'sms-delivered', 'sms-failed']
+/** Of these, the timelines of a campaign's messages alone have an entry. */
+export const OF_CAMPAIGNS = ['sent', 'delivered', 'read', 'failed', 'expired']
 /** These have no time of their own, or the time of another moment. */
 export const TIMELESS = ['sms-scheduled', 'sms-skipped', 'sms-not-needed']
 export const LATE = 'delivered-late'
@@ -69,9 +73,13 @@ const AT_ONCE = 48
 // One in so many is asked for by another account as well.
 const ASKED_BY_OTHERS = 10
 
+export async function readStored(pool: Db): Promise<Omit<Stored, 'shown'>[]> {
+  return (await pool.query<Omit<Stored, 'shown'>>(READ, [[...TOLD, ...TIMELESS, LATE]])).rows
+}
+
 /** `leaked`: what an account was shown that is not its own. */
-export async function readMessages(pool: pg.Pool, callers: readonly Caller[]): Promise<{ messages: Stored[]; leaked: string[] }> {
-  const { rows } = await pool.query<Omit<Stored, 'shown'>>(READ, [[...TOLD, ...TIMELESS, LATE]])
+export async function readMessages(pool: Db, callers: readonly Caller[]): Promise<{ messages: Stored[]; leaked: string[] }> {
+  const rows = await readStored(pool)
   const messages: Stored[] = []
   const leaked: string[] = []
   for (const caller of callers) {

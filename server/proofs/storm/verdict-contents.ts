@@ -53,10 +53,15 @@ function wrongShown({ message, asking }: Followed): string[] {
   return [...differences(`${id}, as it is shown`, shown, own), ...(isLong ? [`${id} lives for more than 48 hours`] : [])]
 }
 
-/** Those of a campaign live from its start on, which is not theirs. */
+// A campaign can start just after the transaction began that makes its messages, and none is accepted before the start: but they live from
+// the beginning of the transaction on.
+const STARTED_LATER_MS = 1_000
+
+/** Those of a campaign may live for a little less than 48 hours. */
 function untilOf({ campaignId, acceptedAt, expiresAt }: Stored, asking: Asking): number {
   if (asking.expiresAt !== undefined) return Date.parse(asking.expiresAt)
-  return campaignId === null ? acceptedAt + LIFE_MS : expiresAt
+  const isALittleLess = campaignId !== null && expiresAt <= acceptedAt + LIFE_MS && expiresAt > acceptedAt + LIFE_MS - STARTED_LATER_MS
+  return isALittleLess ? expiresAt : acceptedAt + LIFE_MS
 }
 
 function wrongRcs(got: Received, one: Followed | undefined): string[] {

@@ -39,8 +39,14 @@ export function judgeLeases({ leaseChanges }: Evidence): Comparison {
     promise: 'results are written by who holds the lease',
     figures: `${claims.length} claims, ${takenOver} of what another had held, ${leaseChanges.length - claims.length} ends of them`,
     compared: claims.length,
-    wrong: leaseChanges.flatMap((change) => wrongChange(change, holders)),
+    wrong: [...leaseChanges.flatMap((change) => wrongChange(change, holders)), ...leftLeased(leaseChanges)],
   }
+}
+
+/** Entries that were claimed, and of which nobody has written what came of it. */
+function leftLeased(changes: readonly LeaseChange[]): string[] {
+  const last = new Map(changes.map((change) => [`${change.queue} ${change.entry}`, change]))
+  return [...last].flatMap(([entry, { lease, by }]) => (lease === null ? [] : [`${entry}: ${by} claimed it, and it is leased for ever`]))
 }
 
 function wrongChange(change: LeaseChange, holders: Map<string, string>): string[] {
@@ -58,6 +64,28 @@ export function judgeLeft({ left }: Evidence): Comparison {
     .map(([what, count]) => `${what}: ${count}`)
   const compared = Object.keys(left).length
   return { promise: 'nothing is left over', figures: `${compared} places are empty`, compared, wrong }
+}
+
+// The walk goes on every second.
+const WALK_LATE_MS = 60_000
+
+/** Messages without an expiry of their own are found by a walk through their ids, 48 hours later: one that it has passed never expires. */
+export function judgeWalk({ walks, messages }: Evidence): Comparison {
+  return {
+    promise: 'the walk of expiries passes no open message',
+    figures: walks
+      .map(({ reachedAt, passed }) => `it is at ${new Date(reachedAt).toISOString()}, and has left ${passed.length} behind`)
+      .join('; '),
+    compared: messages.length,
+    wrong: [
+      ...(walks.length === 1 ? [] : [`there are ${walks.length} walks`]),
+      ...walks.flatMap(({ reachedAt, dueAt, passed }) => [
+        ...(reachedAt > dueAt ? [`it is ${reachedAt - dueAt} ms ahead: it passes messages that live`] : []),
+        ...(dueAt - reachedAt > WALK_LATE_MS ? [`it is ${dueAt - reachedAt} ms behind`] : []),
+        ...passed.map((id) => `${id} is open, and will never expire`),
+      ]),
+    ],
+  }
 }
 
 export function judgeProcesses({ processes: { running, endedByItself, silent }, upsets }: Evidence): Comparison {

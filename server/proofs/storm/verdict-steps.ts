@@ -1,28 +1,29 @@
 import type { Evidence } from './evidence.ts'
 import { type Comparison, unequal } from './line.ts'
-import { isLate, LATE, type Shown, type Step, type Stored, TIMELESS } from './stored.ts'
+import { isLate, LATE, OF_CAMPAIGNS, type Shown, type Step, type Stored, TIMELESS } from './stored.ts'
 
 // What a message and its SMS went through, by four who keep it: columns, timeline, log of events, and what the API shows.
 
 const timeOf = ({ kind, at }: Step) => (TIMELESS.includes(kind) ? '' : ` at ${new Date(at).toISOString()}`)
 const describe = (step: Step) => `${step.kind}${step.reason === null ? '' : ` (${step.reason})`}${timeOf(step)}`
 
-/** Each step is everywhere, once, with the same time. */
+/** Each step is everywhere, once, with the same time; and in a timeline only where that keeps it. */
 export function judgeSteps(evidence: Evidence): Comparison {
   const { messages, log } = evidence
   const events = Map.groupBy(log, ({ subjectId }) => subjectId)
   const wrong = messages.flatMap((message) => {
-    const columns = message.steps.map(describe)
+    const listed = message.steps.filter(({ kind }) => message.campaignId !== null || !OF_CAMPAIGNS.includes(kind)).map(describe)
     const told = message.steps.filter(({ kind }) => !TIMELESS.includes(kind)).map(describe)
     const sides: [string, string[], string[]][] = [
-      ['the timeline', message.timeline.filter(({ kind }) => kind !== LATE).map(describe), columns],
+      ['the timeline', message.timeline.filter(({ kind }) => kind !== LATE).map(describe), listed],
       ['the log of events', (events.get(message.id) ?? []).flatMap(stepTold).map(describe), told],
       ['the API', stepsShown(message.shown), shownOf(message.steps)],
     ]
     return [
       ...sides.flatMap(([side, its, ours]) =>
         unequal(its, ours).map(
-          ({ what, counts: [theirs, own] }) => `${message.id}: ${what} is ${own} times in its columns, ${theirs} in ${side}`,
+          ({ what, counts: [theirs, own] }) =>
+            `${message.id}: ${what} should be ${own} times in ${side}, by its columns, and is ${theirs} times`,
         ),
       ),
       ...impossible(message),

@@ -1,24 +1,60 @@
-import { eventBody } from '../../src/events/feed.ts'
+import { eventBody } from '../../src/events/pages.ts'
 import { assertInOrder, countRepeated, findMisarrived, type Theirs } from '../crash/webhook-checks.ts'
 import type { Arrival } from '../crash/webhook-sink.ts'
+import { findDisordered, findMisplaced } from '../log.ts'
 import { explainsRepeat, isDatabase, isWebhooks } from './causes.ts'
 import type { Attempt, Evidence } from './evidence.ts'
 import { type Comparison, countBy, least } from './line.ts'
 
 // What was counted and told, against what has changed.
 
-export function judgeCounters({ counted, campaignsCounted }: Evidence): Comparison {
+export function judgeCounters({ counted }: Evidence): Comparison {
   return {
     promise: 'counters against rows',
-    figures: `${counted.compared} counters of reports and ${campaignsCounted.compared} of campaigns, each worked out anew`,
-    compared: least([counted.compared, campaignsCounted.compared]),
-    wrong: [...counted.faults, ...campaignsCounted.faults],
+    figures: `${counted.compared} counters of reports, each worked out anew`,
+    compared: counted.compared,
+    wrong: counted.faults,
+  }
+}
+
+/** How many messages of a campaign have which status: by its counters, by what the API shows of it, and by what the API shows of its messages. */
+export function judgeStatusCounts({ campaignsCounted, campaigns, messages }: Evidence): Comparison {
+  const ofCampaign = Map.groupBy(messages, ({ campaignId }) => campaignId)
+  const misshown = campaigns.flatMap(({ id, shown: { recipients, counts } }) => {
+    const own = ofCampaign.get(id) ?? []
+    const there = countBy(own, ({ shown }) => shown.status)
+    const wrong = [...new Set([...Object.keys(counts), ...there.keys()])].filter(
+      (status) => (counts[status] ?? 0) !== (there.get(status) ?? 0),
+    )
+    return [
+      ...wrong.map(
+        (status) => `campaign ${id} shows ${counts[status] ?? 0} messages that are ${status}, and has ${there.get(status) ?? 0}`,
+      ),
+      ...(recipients === own.length ? [] : [`campaign ${id} shows ${recipients} recipients, and has ${own.length} messages`]),
+    ]
+  })
+  return {
+    promise: 'status counts of campaigns against their messages',
+    figures: `${campaignsCounted.compared} counts, each held against the rows and against what the API shows`,
+    compared: least([campaignsCounted.compared, campaigns.length]),
+    wrong: [...campaignsCounted.faults, ...misshown],
   }
 }
 
 export function judgeChanges({ changesTold, log }: Evidence): Comparison {
   const { compared, faults } = changesTold
   return { promise: 'events against changes', figures: `${compared} changes, ${log.length} events`, compared, wrong: faults }
+}
+
+/** Every page has a place, every position has one event, and of a message the log tells in the order in which it happened. */
+export function judgeLog({ pages, heads, log, told }: Evidence): Comparison {
+  const logs = told.map(({ accountId }) => log.filter((event) => event.accountId === accountId))
+  return {
+    promise: 'the log has each position once, in order',
+    figures: `${pages.length} pages of ${heads.length} accounts, ${log.length} events`,
+    compared: least([pages.length, heads.length, ...logs.map((own) => own.length)]),
+    wrong: [...findMisplaced(pages, heads), ...logs.flatMap(findDisordered)],
+  }
 }
 
 /** Read all the while, it has the log of its account: nothing missed, nothing twice, in its order. */

@@ -4,9 +4,18 @@ import { judgeAccepted, judgeAnswers, judgeAvailability, judgeCampaigns, judgeGi
 import { judgeAccounts, judgeContents } from './verdict-contents.ts'
 import { judgeEnds, judgeLedger, judgeNetwork, judgeRepeats, judgeSms } from './verdict-network.ts'
 import { judgeReplies } from './verdict-replies.ts'
-import { judgeComplaints, judgeDiscretion, judgeLeases, judgeLeft, judgeProcesses, judgeUpsets } from './verdict-rest.ts'
+import { judgeComplaints, judgeDiscretion, judgeLeases, judgeLeft, judgeProcesses, judgeUpsets, judgeWalk } from './verdict-rest.ts'
 import { judgeSteps } from './verdict-steps.ts'
-import { judgeAgain, judgeArrivals, judgeChanges, judgeCounters, judgeFeed, judgeOrder } from './verdict-told.ts'
+import {
+  judgeAgain,
+  judgeArrivals,
+  judgeChanges,
+  judgeCounters,
+  judgeFeed,
+  judgeLog,
+  judgeOrder,
+  judgeStatusCounts,
+} from './verdict-told.ts'
 
 // The verdict: `judge(await gatherEvidence(…))` gives a line for each promise, and `isClean(lines)` says whether all of them were kept. Judges
 // take plain data alone, and know nothing of how it came about.
@@ -27,7 +36,9 @@ const JUDGES: readonly ((evidence: Evidence) => Comparison)[] = [
   judgeSms,
   judgeLeases,
   judgeCounters,
+  judgeStatusCounts,
   judgeChanges,
+  judgeLog,
   judgeFeed,
   judgeArrivals,
   judgeAgain,
@@ -36,6 +47,7 @@ const JUDGES: readonly ((evidence: Evidence) => Comparison)[] = [
   judgeGivenUp,
   judgeLedger,
   judgeLeft,
+  judgeWalk,
   judgeProcesses,
   judgeComplaints,
   judgeDiscretion,

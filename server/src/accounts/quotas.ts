@@ -1,4 +1,4 @@
-import type { Executor } from '../db/pool.ts'
+import { type Executor, listed } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { noSuchAccount } from './accounts.ts'
 
@@ -29,8 +29,31 @@ export const usageOf = (accountId: string) => `
     ) as recent
     where a.id = ${accountId}`
 
-/** In SQL: how many seconds are left of the day. */
-export const SECONDS_TO_MIDNIGHT = `ceil(extract(epoch from date_trunc('day', now(), 'UTC') + interval '1 day' - now()))::bigint`
+export type AccountUsage = {
+  messages: { quota: number; used: number }
+  bytes: { quota: number; used: number }
+  secondsToMidnight: number
+}
+
+/** Of each account, what it has used. */
+export async function readUsage(db: Executor, accountIds: number[]): Promise<Map<number, AccountUsage>> {
+  const { rows } = await db.query<{ accountId: number; usage: string[]; secondsToMidnight: number }>({
+    name: 'read-usage',
+    text: `select asked.id as "accountId", own.usage,
+             ceil(extract(epoch from date_trunc('day', now(), 'UTC') + interval '1 day' - now()))::bigint as "secondsToMidnight"
+           from unnest(${listed('$1::int[]')}) as asked (id), lateral (${usageOf('asked.id')}) as own`,
+    values: [accountIds],
+  })
+  return new Map(
+    rows.map(({ accountId, usage, secondsToMidnight }) => {
+      const [messagesQuota = 0, messages = 0, bytesQuota = 0, bytes = 0] = usage.map(Number)
+      return [
+        accountId,
+        { messages: { quota: messagesQuota, used: messages }, bytes: { quota: bytesQuota, used: bytes }, secondsToMidnight },
+      ]
+    }),
+  )
+}
 
 // For quotas that do not reset by themselves.
 const ASK_AGAIN_SECONDS = 3_600

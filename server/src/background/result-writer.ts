@@ -4,6 +4,8 @@ import { createBatcher } from '../db/batcher.ts'
 import { isUnavailable } from '../db/pool.ts'
 
 const MOST_AT_ONCE = 500
+// A result waits this long for others, since a statement for one costs nearly as much as one for several.
+const GATHER_MS = 20
 const AGAIN_MS = 250
 // A process that is told to stop does not wait for a database that is away.
 const AFTER_STOP_MS = 3_000
@@ -15,7 +17,7 @@ const AFTER_STOP_MS = 3_000
  * `record` says for each of its results whether it counted.
  */
 export function createResultWriter<Result>(record: (results: Result[]) => Promise<boolean[]>, logger: Logger, stopping: AbortSignal) {
-  const write = createBatcher(record, { maxItems: MOST_AT_ONCE })
+  const write = createBatcher(record, { maxItems: MOST_AT_ONCE, gatherMs: GATHER_MS })
   let stopAt = Number.POSITIVE_INFINITY
   stopping.addEventListener('abort', () => {
     stopAt = performance.now() + AFTER_STOP_MS

@@ -2,34 +2,28 @@ import { requireAccount } from '../accounts/accounts.ts'
 import { countUsage } from '../accounts/usage.ts'
 import type { Executor } from '../db/pool.ts'
 import { ApiError, OperatorError } from '../errors.ts'
-import { tellOfCampaigns } from '../events/outbox.ts'
+import { recordCampaigns } from '../events/changes.ts'
 import { UUID } from '../messages/messages.ts'
+import { BY_STATUS, countersOfCampaign } from '../reports/counters.ts'
 import type { Campaign } from './schemas.ts'
 import { CAMPAIGN_MOVES, type CampaignStatus, campaignMayBecome } from './states.ts'
 
-const COUNTED = ['ACCEPTED', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'EXPIRED'] as const
+const COUNTED = Object.keys(BY_STATUS) as (keyof typeof BY_STATUS)[]
 
-// Counts and their changes are read in one statement, so that a fold in between neither loses nor doubles any.
 const READ = `
   select c.id as "campaignId", c.client_reference_id as "clientReferenceId", c.name, c.agent_id as "agentId", c.group_numbers as "segmentIds",
     c.retry_of as "retryOf", c.status, c.basic, c.created_at as "createdAt", c.scheduled_at as "scheduledAt", c.started_at as "startedAt",
-    c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt", c.recipients,
-    (
-      select coalesce(json_object_agg(status, count), '{}') from (
-        select status, sum(count)::bigint as count from (
-          select status, count from campaign_counts n where n.campaign_id = c.id
-          union all
-          select status, change from campaign_changes n where n.campaign_id = c.id
-        ) as parts group by status
-      ) as counted
-    ) as counts
-  from campaigns c`
+    c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt", c.recipients, counted.*
+  from campaigns c, lateral (
+    select ${COUNTED.map((status) => `coalesce(sum(${BY_STATUS[status]}), 0)::bigint as "${status}"`).join(', ')}
+    from ${countersOfCampaign('c')} as counters
+  ) as counted`
 
-type Row = Record<string, unknown> & { counts: Record<string, number> }
+type Row = Record<string, unknown> & Record<keyof typeof BY_STATUS, number>
 
-function toCampaign({ counts, ...row }: Row): Campaign {
-  const present = Object.entries(row).filter(([, value]) => value !== null)
-  return { ...Object.fromEntries(present), counts: Object.fromEntries(COUNTED.map((status) => [status, counts[status] ?? 0])) } as Campaign
+function toCampaign(row: Row): Campaign {
+  const present = Object.entries(row).filter(([name, value]) => value !== null && !(name in BY_STATUS))
+  return { ...Object.fromEntries(present), counts: Object.fromEntries(COUNTED.map((status) => [status, row[status]])) } as Campaign
 }
 
 export async function readCampaign(db: Executor, accountId: number, id: string): Promise<Campaign> {
@@ -72,7 +66,7 @@ export async function moveCampaign(db: Executor, id: string, to: Exclude<keyof t
        ), cancelled as (
          select * from moved where cancelled_at is not null
        ), released as (${countUsage({ account: 'account_id', from: 'cancelled where reserved_bytes > 0', contentBytes: '-sum(reserved_bytes)' })}
-       ), ${tellOfCampaigns('cancelled', 'campaign.cancelled', 'cancelled_at')}
+       ), ${recordCampaigns('cancelled', 'campaign.cancelled', 'cancelled_at')}
        select`,
       [id, to],
     )

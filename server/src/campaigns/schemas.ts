@@ -39,7 +39,7 @@ export const CampaignRequest = Type.Object(
       Type.String({
         format: 'timestamp',
         description:
-          'Until when its messages may be delivered: later than `scheduledAt`, by at most 15 days. Without it, 48 hours from its start.',
+          'Until when its messages may be delivered: later than `scheduledAt`, by at most 15 days. Without it, each message expires 48 hours after its own acceptance.',
       }),
     ),
     smsFallback: Type.Optional(SmsFallback),
@@ -98,7 +98,7 @@ export const Campaign = Type.Object(
     startedAt: at('When it started.'),
     completedAt: at('When the last message had been handed over.'),
     cancelledAt: at('When the operator ended it.'),
-    expiresAt: at('Until when its messages may be delivered; without it, 48 hours from its start.'),
+    expiresAt: at('Until when its messages may be delivered. Without it, each message expires 48 hours after its own acceptance.'),
     recipients: Type.Integer({ description: 'How many messages it has; grows while it starts.' }),
     counts: Type.Object(
       {

@@ -247,7 +247,7 @@ const enable = reportingCommand('enable', 'post events to an endpoint again that
 function enabledInWords({ endpointId, missedSince }: Enabled): string[] {
   if (missedSince === null) return [`The endpoint ${endpointId} is active, and was so before.`]
   return [
-    `The endpoint ${endpointId} is active again. To post what happened while it was disabled, run`,
+    `The endpoint ${endpointId} is active again. To post the events that it missed, run`,
     `  herald webhook replay ${endpointId} --since ${missedSince.toISOString()}`,
   ]
 }

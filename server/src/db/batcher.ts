@@ -2,7 +2,8 @@ import { isUnavailable, Overloaded } from './pool.ts'
 
 /**
  * Makes one call for many callers. Items that arrive while a batch runs are gathered and go out together as the next one: under load
- * the batches grow by themselves, and a lone item waits for nothing. There is no timer to tune.
+ * the batches grow by themselves, and a lone item waits for nothing. Where nobody waits for the result, `gatherMs` gathers the items of that
+ * time: a statement for one costs nearly as much as one for several.
  *
  * `run` gets the items in the order of arrival and returns one result for each, in the same order. When it throws, each item of the batch
  * is run alone: what is wrong with one must not fail its neighbours. But where the database is out of reach, all who wait are told so
@@ -10,12 +11,13 @@ import { isUnavailable, Overloaded } from './pool.ts'
  */
 export function createBatcher<Item, Result>(
   run: (items: Item[]) => Promise<Result[]>,
-  options: { maxItems: number; maxWaiting?: number },
+  options: { maxItems: number; maxWaiting?: number; gatherMs?: number },
 ): (item: Item) => Promise<Result> {
   type Waiting = { item: Item; resolve: (result: Result) => void; reject: (error: unknown) => void }
-  const { maxItems, maxWaiting = 20 * maxItems } = options
+  const { maxItems, maxWaiting = 20 * maxItems, gatherMs = 0 } = options
   let waiting: Waiting[] = []
   let running = false
+  let onFull = () => {}
 
   async function runBatch(batch: Waiting[]): Promise<void> {
     try {
@@ -48,11 +50,24 @@ export function createBatcher<Item, Result>(
     // One turn of the event loop, so that requests read from their sockets in the same turn share the first batch.
     await new Promise(setImmediate)
     while (waiting.length > 0) {
+      if (gatherMs > 0) await gather()
       const batch = waiting.slice(0, maxItems)
       waiting = waiting.slice(maxItems)
       await runBatch(batch)
     }
     running = false
+  }
+
+  /** Waits for the time to gather, or until a batch is full. */
+  function gather(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, gatherMs)
+      onFull = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      if (waiting.length >= maxItems) onFull()
+    })
   }
 
   return (item) =>
@@ -62,6 +77,7 @@ export function createBatcher<Item, Result>(
         return
       }
       waiting.push({ item, resolve, reject })
+      if (waiting.length >= maxItems) onFull()
       if (running) return
       running = true
       void drain()

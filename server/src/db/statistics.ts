@@ -10,7 +10,7 @@ import { type Pool, transaction } from './pool.ts'
 /** Those that keep growing. Queues are bound by key, whatever is known of them. */
 const GROWING =
   `^(${PARTITIONED.join('|')})_\\d{4}_\\d{2}$|` +
-  '^(idempotency_keys|events|webhook_deliveries|webhook_attempts|sms_parts|sms_contacts|short_links|opt_outs|group_members|campaigns|contents|' +
+  '^(idempotency_keys|log_pages|webhook_deliveries|webhook_attempts|sms_parts|sms_contacts|short_links|opt_outs|group_members|campaigns|contents|' +
   'accounts|integration_keys|agents|agent_assignments)$'
 /** What has this many rows is planned for as a large one, and left to PostgreSQL. */
 const LARGE = 10_000

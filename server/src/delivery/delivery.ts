@@ -4,7 +4,7 @@ import { repeat } from '../background/repeat.ts'
 import type { Carriers } from '../carriers/carriers.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { refreshStatistics } from '../db/statistics.ts'
-import { REPLIES_WAIT } from '../messages/states.ts'
+import type { Announce, Work } from '../messages/announce.ts'
 import { foldReports } from '../reports/counters.ts'
 import { startCampaignLoops } from './campaigns/loops.ts'
 import { createDispatcher } from './dispatcher.ts'
@@ -19,7 +19,7 @@ import { listenForWork } from './wake.ts'
 
 export type Delivery = { stop: () => Promise<void> }
 
-export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics; links: Links }
+export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics; links: Links; announce: Announce }
 
 const EXPIRY_EVERY_MS = 500
 const INACTIVE_EVERY_MS = 1_000
@@ -29,12 +29,12 @@ const STATISTICS_EVERY_MS = 5_000
 const HOUSEKEEPING_EVERY_MS = 3_600_000
 
 /** Everything that moves messages by itself. As many processes as one likes run it side by side. */
-export function startDelivery({ pool, carriers, logger, metrics, links }: DeliveryOptions): Delivery {
+export function startDelivery({ pool, carriers, logger, metrics, links, announce }: DeliveryOptions): Delivery {
   const sms = createSmsDispatcher({ pool, carrier: carriers.sms, links, logger, metrics })
   const dispatchers = [...carriers.rcs.values()].map((carrier) => createDispatcher({ pool, carrier, logger, metrics, onFailed: sms.wake }))
-  function wake(word?: string): void {
-    if (word !== REPLIES_WAIT) for (const dispatcher of dispatchers) dispatcher.wake()
-    if (word !== '') replies.wake()
+  function wake(work?: Work): void {
+    if (work !== 'replies') for (const dispatcher of dispatchers) dispatcher.wake()
+    if (work !== 'messages') replies.wake()
   }
 
   async function expire(): Promise<number> {
@@ -51,7 +51,9 @@ export function startDelivery({ pool, carriers, logger, metrics, links }: Delive
   }
 
   async function takeUp(): Promise<number> {
-    const { mayBeMore } = await takeUpReplies(pool, logger)
+    const { taken, mayBeMore } = await takeUpReplies(pool, logger)
+    // Some may have been answered by a template.
+    if (taken > 0) announce('messages')
     return mayBeMore ? 0 : REPLIES_EVERY_MS
   }
 
@@ -77,7 +79,7 @@ export function startDelivery({ pool, carriers, logger, metrics, links }: Delive
     listenForWork(pool, wake, logger),
     repeat('expire messages', logger, expire),
     repeat('give up messages of inactive agents', logger, giveUpInactive),
-    ...startCampaignLoops(pool, logger, () => wake('')),
+    ...startCampaignLoops(pool, logger, () => wake('messages')),
     repeat('fold reports and usage', logger, fold),
     repeat('refresh statistics', logger, refresh),
     repeat('housekeeping', logger, house),

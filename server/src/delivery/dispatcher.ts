@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { repeat } from '../background/repeat.ts'
 import { createResultWriter } from '../background/result-writer.ts'
@@ -6,9 +5,11 @@ import { createUnderWay } from '../background/under-way.ts'
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import type { Pool } from '../db/pool.ts'
 import { createCallCount } from './call-count.ts'
-import { type Claimed, claim, type Entry, ensurePace, readClaimed, TURNS_AHEAD_MS } from './claim.ts'
+import { claim, type Entry } from './claim.ts'
 import { createErrand, LATEST_BEGIN_MS } from './errands.ts'
 import type { DeliveryMetrics } from './metrics.ts'
+import { ensurePace, isRated, TURNS_AHEAD_MS } from './rate.ts'
+import { type Claimed, readClaimed } from './read-claimed.ts'
 import { type Result, recordEach, type Verdict } from './results.ts'
 
 export type Dispatcher = {
@@ -39,24 +40,26 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
   const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
   const calls = createCallCount()
   const stopping = new AbortController()
-  const log = logger.child({ carrier: carrier.name })
-  const write = createResultWriter((results: Result[]) => recordEach(pool, results), log, stopping.signal)
+  const write = createResultWriter<Result>((results) => recordEach(pool, results), logger.child({ carrier: carrier.name }), stopping.signal)
   const errand = createErrand({ carrier, metrics, logger, stopping: stopping.signal })
   const underWay = createUnderWay()
   const agents = new Set<string>()
-  let endedSinceClaim = 0
+  // More may be due than the last claim took. Without it, a call that ends is no reason to claim: what comes new wakes the dispatcher.
+  let isMoreDue = true
 
   async function round(): Promise<number> {
     const free = carrier.concurrency - calls.total()
     if (free === 0) return POLL_MS
-    endedSinceClaim = 0
+    isMoreDue = false
+    calls.claimed()
     const claimedAt = performance.now()
     const pausedAgents = [...agents].filter((agentId) => carrier.pausedForMs(agentId) > 0)
-    const request = { carrier, free, lease: randomUUID(), leaseMs, pausedAgents, calls: calls.byAccount }
-    const { entries, isBusy, isHeldBack } = await claim(pool, request)
+    const { entries, isBusy, isHeldBack } = await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
+    isMoreDue ||= isHeldBack
     if (entries.length > 0) await begin(entries, claimedAt)
     if (isBusy) return CLAIM_AGAIN_MS
-    return entries.length > 0 || isHeldBack ? TURNS_AHEAD_MS / 2 : POLL_MS
+    // Without a rate, room comes with a call that ends.
+    return isHeldBack && isRated(carrier) ? TURNS_AHEAD_MS / 2 : POLL_MS
   }
 
   async function begin(entries: Entry[], claimedAt: number): Promise<void> {
@@ -73,8 +76,7 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
   /** Not every call that ends makes room worth a claim: one for a single entry costs nearly as much as one for many. */
   function end({ accountId }: Entry): void {
     calls.end(accountId)
-    endedSinceClaim += 1
-    if (endedSinceClaim >= carrier.concurrency / 8 || calls.total() === 0) loop.wake()
+    if (isMoreDue && (calls.endedSinceClaim() >= carrier.concurrency / 3 || calls.total() === 0)) loop.wake()
   }
 
   async function handle(entry: Entry, message: Claimed | undefined, claimedAt: number): Promise<void> {
@@ -88,12 +90,16 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
     const hasCounted = await write({ messageId, lease, ...verdict }, claimedAt + leaseMs)
     if (!hasCounted) metrics.countRefused(carrier.name)
     else if (verdict.is === 'failed') onFailed()
-    else if ('afterMs' in verdict && verdict.afterMs < POLL_MS) setTimeout(loop.wake, verdict.afterMs).unref()
+    else if ('afterMs' in verdict && verdict.afterMs < POLL_MS) setTimeout(wake, verdict.afterMs).unref()
   }
 
+  const wake = () => {
+    isMoreDue = true
+    loop.wake()
+  }
   const loop = repeat(`dispatch to ${carrier.name}`, logger, round, { before: () => ensurePace(pool, carrier.name) })
   return {
-    wake: loop.wake,
+    wake,
     stop: async () => {
       stopping.abort()
       await loop.stop()

@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Outcome, RcsCarrier, RevokeOutcome } from '../carriers/carrier.ts'
 import { backOffMs } from './back-off.ts'
-import type { Claimed, Entry } from './claim.ts'
+import type { Entry } from './claim.ts'
 import type { DeliveryMetrics } from './metrics.ts'
+import type { Claimed } from './read-claimed.ts'
 import type { Verdict } from './results.ts'
 
 /** An entry that waited longer than this since it was claimed is not begun any more: its call might outlast its lease. */

@@ -1,101 +1,132 @@
-import { byMonth, fallbacksTable, isMissingMonth } from '../db/partitions.ts'
-import { lists, type Pool, transaction } from '../db/pool.ts'
-import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
+import { byMonth, fallbacksTable } from '../db/partitions.ts'
+import { type Executor, lists, type Pool, transaction } from '../db/pool.ts'
+import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
-import { countReached, LISTED } from '../reports/counters.ts'
-import { countMoves } from './campaigns/counts.ts'
+import { DEFAULT_LIFE_HOURS } from '../messages/store.ts'
 import { settleExpired } from './sms/schedule.ts'
 
-const MOST_AT_ONCE = 1_000
+const BATCH_SIZE = 1_000
+// Nearly all messages that are walked over have arrived: one takes some 2 µs.
+const WALKED_AT_ONCE = 10_000
 // Any number that nothing else in this database locks: "hrle" in ASCII.
 const EXPIRY_LOCK = 0x68726c65
 
 /**
- * Marks what has run out, by the database's clock, and has it taken back at the network where the network may have it. Returns how many were
- * marked, and whether there may be more.
+ * Marks messages that have expired, by the database's clock, and has them revoked where the network may have them. Messages with an expiry of
+ * their own are in `expiries`; all others live equally long, and expire in the order of their ids. One process at a time: another would
+ * find the same messages. Returns how many were marked, and whether there may be more.
  */
-export async function expireDue(pool: Pool): Promise<{ expired: number; mayBeMore: boolean }> {
-  const { rows } = await pool.query<{ messageId: string }>({
-    name: 'find-expired',
-    text: 'select message_id as "messageId" from expiries where expires_at <= now() order by expires_at limit $1',
-    values: [MOST_AT_ONCE],
-  })
-  let expired = 0
-  for (const [messages, ofMonth] of byMonth(rows, ({ messageId }) => messageId)) {
-    const ids = ofMonth.map(({ messageId }) => messageId)
-    expired += await expireMonth(pool, messages, ids).catch(async (error: unknown) => {
-      if (!isMissingMonth(error, messages)) throw error
-      // The month has been dropped, with all its messages: nothing is left to do about them.
-      await pool.query('delete from expiries where message_id = any ($1::uuid[])', [ids])
-      return 0
+export async function expireDue(pool: Pool): Promise<Expired> {
+  return await transaction(pool, async (tx) => {
+    const { rows } = await tx.query<{ mine: boolean }>({
+      name: 'hold-expiry',
+      text: `select pg_try_advisory_xact_lock(${EXPIRY_LOCK}) as mine`,
     })
-  }
-  // None, though some were found: another worker has them.
-  return { expired, mayBeMore: expired > 0 && rows.length === MOST_AT_ONCE }
+    if (!rows[0]?.mine) return { expired: 0, mayBeMore: false }
+    const [own, others] = [await expireOwn(tx), await walk(tx)]
+    return { expired: own.expired + others.expired, mayBeMore: own.mayBeMore || others.mayBeMore }
+  })
+}
+
+type Expired = { expired: number; mayBeMore: boolean }
+
+/** The row of a message that arrives stays until it is due, which costs less than to look for it with every receipt. */
+async function expireOwn(tx: Executor): Promise<Expired> {
+  const { rows } = await tx.query<{ messageId: string; isOpen: boolean }>({
+    name: 'find-expired',
+    text: `select e.message_id as "messageId", coalesce(${mayBecome('EXPIRED', 'm.status')}, false) as "isOpen"
+           from (select * from expiries where expires_at <= now() order by expires_at limit $1) as e left join messages m on m.id = e.message_id`,
+    values: [BATCH_SIZE],
+  })
+  if (rows.length === 0) return { expired: 0, mayBeMore: false }
+  const expired = await expire(
+    tx,
+    rows.filter(({ isOpen }) => isOpen).map(({ messageId }) => messageId),
+  )
+  await tx.query({
+    name: 'settle-expiries',
+    text: 'delete from expiries where message_id = any ($1::uuid[])',
+    values: [rows.map(({ messageId }) => messageId)],
+  })
+  return { expired, mayBeMore: rows.length === BATCH_SIZE }
 }
 
 /**
- * The queue's entries are locked first, and then, by a statement that sees what was committed meanwhile, the messages. One worker at a time:
- * another would find the same ones.
+ * Goes on through the ids of messages that are older than the default life. How far it has got moves with the marks, in one transaction. A
+ * second of slack, since a message may be accepted a little later than its id says. A clock that was set back has it walk there again.
  */
-async function expireMonth(pool: Pool, messages: string, ids: string[]): Promise<number> {
-  return await transaction(pool, async (tx) => {
-    const { rows: turn } = await tx.query<{ mine: boolean }>(`select pg_try_advisory_xact_lock(${EXPIRY_LOCK}) as mine`)
-    if (!turn[0]?.mine) return 0
+async function walk(tx: Executor): Promise<Expired> {
+  const { rows: walks } = await tx.query<{ reached: string; until: string }>({
+    name: 'read-expiry-walk',
+    text: `select reached, uuid_v7_from(now() - interval '${DEFAULT_LIFE_HOURS} hours 1 second') as until from expiry_walk`,
+  })
+  const { reached, until } = walks[0] as { reached: string; until: string }
+  const { rows } = await tx.query<{ messageId: string; isOpen: boolean }>({
+    name: 'walk-expired',
+    text: `select id as "messageId", expires_at <= now() and ${mayBecome('EXPIRED', 'status')} as "isOpen"
+           from messages where id >= $1 and id < $2 order by id limit $3`,
+    values: [reached, until, WALKED_AT_ONCE],
+  })
+  const open = rows.filter(({ isOpen }) => isOpen).map(({ messageId }) => messageId)
+  const batch = open.slice(0, BATCH_SIZE)
+  const expired = await expire(tx, batch)
+  const mayBeMore = rows.length === WALKED_AT_ONCE || open.length > batch.length
+  const last = open.length > batch.length ? batch.at(-1) : rows.at(-1)?.messageId
+  const next = mayBeMore ? (last as string) : until
+  if (next !== reached) await tx.query({ name: 'move-expiry-walk', text: 'update expiry_walk set reached = $1', values: [next] })
+  return { expired, mayBeMore }
+}
+
+/** Returns how many were marked. Entries are locked first, then messages, as everybody does who needs both. */
+async function expire(tx: Executor, ids: string[]): Promise<number> {
+  let count = 0
+  for (const [messages, ofMonth] of byMonth(ids, (id) => id)) {
     const { rows } = await tx.query<{ messageId: string; attempts: number }>({
       name: 'lock-queue',
       text: `select message_id as "messageId", attempts from queue where message_id = any ($1::uuid[]) order by message_id for update`,
-      values: [ids],
+      values: [ofMonth],
     })
     const attempts = new Map(rows.map((row) => [row.messageId, row.attempts]))
-    const values = [ids, ids.map((id) => attempts.get(id) ?? null)]
-    const { rows: expired } = await tx.query<Expired>({ name: `expire ${messages}`, text: expire(messages), values })
+    const values = [ofMonth, ofMonth.map((id) => attempts.get(id) ?? null)]
+    const { rows: expired } = await tx.query<Marked>({ name: `expire ${messages}`, text: mark(messages), values })
     const fallingBack = expired.filter(({ fallsBack }) => fallsBack)
     if (fallingBack.length > 0) await settleExpired(tx, messages, fallbacksTable(messages), fallingBack)
-    return expired.length
-  })
+    count += expired.length
+  }
+  return count
 }
 
-type Expired = { id: string; wasTried: boolean; fallsBack: boolean }
-
-const TOLD = [{ kind: 'message.expired', at: 'expires_at' }] as const
+type Marked = { id: string; wasTried: boolean; fallsBack: boolean }
 
 /**
- * A message that was never tried is just not sent. One whose call is under way is taken back when the call has surely ended, and its
- * result no longer counts. One without an entry is at the network. A receipt that came in time has taken its message out of `expiries`
- * in its own transaction; one that comes at this moment waits for the message's lock, and finds it expired.
+ * A message that was never tried is just not sent. One whose call is under way is revoked when the call has surely ended, and its result no
+ * longer counts. One without an entry is at the network. A receipt that comes at this moment waits for the message's lock, and finds it
+ * expired.
  */
-const expire = (messages: string) => `
+const mark = (messages: string) => `
   with locked as materialized (
     select m.id, m.status, m.expires_at, due.attempts
     from unnest(${lists('uuid', 'int')}) as due (message_id, attempts) join ${messages} m on m.id = due.message_id
     order by m.id for no key update of m
   ), expired as (
-    -- Judged by what was read under the lock. By the message's own columns PostgreSQL, which had last counted when nothing had run out, expected
-    -- none, and went through all messages instead: 1.8 s for 1,000 of 8,000.
+    -- Checked by what was read under the lock. By the message's own columns PostgreSQL, which had last counted when nothing had expired,
+    -- expected none, and went through all messages instead: 1.8 s for 1,000 of 8,000.
     update ${messages} m set status = 'EXPIRED'
     from locked l where m.id = l.id and ${mayBecome('EXPIRED', 'l.status')} and l.expires_at <= now()
-    returning ${MESSAGE_FACTS}, m.expires_at, l.attempts, l.status as was, 'EXPIRED' as became
+    returning ${MESSAGE_FACTS}, m.expires_at, m.sent_at, l.attempts
   ), dropped as (
     delete from queue where message_id = any (array(select id from expired where attempts = 0))
   ), turned as (
-    update queue q set
-      task = 'revoke',
-      priority = ${PRIORITIES.revoke},
-      -- A lease that runs is a call under way.
-      due_at = case when q.lease is null then now() else greatest(q.due_at, now()) end,
-      attempts = 0,
-      lease = null
+    -- A lease that runs is a call under way.
+    update queue q set task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = greatest(q.leased_until, now()), attempts = 0, lease = null,
+      leased_until = '-infinity'
     where q.message_id = any (array(select id from expired where attempts > 0))
   ), revoking as (
     insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
     select id, account_id, agent_id, 'revoke', ${PRIORITIES.revoke}, now(), expires_at from expired where attempts is null
-  ), ${countMoves('expired')}, ${tellOfMessages('expired', TOLD)}, ${countReached('expired', TOLD)}, settled as (
-    delete from expiries where message_id = any ($1::uuid[])
-  ), noted as (
-    insert into message_events (message_id, account_id, kind, occurred_at, campaign_id, recipient)
-    select id, account_id, 'expired', expires_at, ${LISTED} from expired
-    on conflict do nothing
-  )
+  ), ${recordChanges('expired', [
+    { kind: 'message.expired', at: 'expires_at' },
+    { kind: 'message.unsent', at: 'expires_at', where: 'sent_at is null' },
+  ])}
   select expired.id, coalesce(expired.attempts, 1) > 0 as "wasTried", f.message_id is not null as "fallsBack"
   from expired left join ${fallbacksTable(messages)} f on f.message_id = expired.id`

@@ -15,7 +15,7 @@ const CALLERS_EVENTS_KEPT_DAYS = 30
 export async function keepHouse(pool: Pool): Promise<void> {
   await ensurePartitions(pool)
   await freeDroppedMonths(pool)
-  await sweep(pool, forget('idempotency_keys', 'created_at', `${KEYS_KEPT_DAYS} days`))
+  await forgetKeys(pool)
   // Receipts of messages that were never here, and what has been taken up: carriers repeat theirs for seven days.
   await sweep(pool, forget('carrier_events', 'received_at', `${CARRIER_EVENTS_KEPT_DAYS} days`))
   await sweep(pool, forget('sms_receipts', 'received_at', `${SMS_RECEIPTS_KEPT_HOURS} hours`))
@@ -25,7 +25,7 @@ export async function keepHouse(pool: Pool): Promise<void> {
   await sweep(pool, forget('short_links', 'created_at', `${LINKS_KEPT_DAYS} days`))
   // Before their events: one without would be in the way of all that are due after it.
   await sweep(pool, FORGET_DELIVERIES)
-  await sweep(pool, forget('events', 'recorded_at', `${CALLERS_EVENTS_KEPT_DAYS} days`))
+  await sweep(pool, FORGET_PAGES)
   await sweep(pool, forget('webhook_attempts', 'attempted_at', `${CALLERS_EVENTS_KEPT_DAYS} days`))
 }
 
@@ -42,15 +42,49 @@ const forget = (table: string, column: string, age: string) => `
     select ctid from ${table} where ${column} < now() - interval '${age}' order by ${column} limit $1
     for update skip locked))`
 
-// Those that failed for good, or that a disabled endpoint has left. Found by the place of the oldest event that is kept, which costs no index
-// of their own.
+/** In SQL: pages whose id is below are forgotten. */
+const OLDEST_PAGE = `uuid_v7_from(now() - interval '${CALLERS_EVENTS_KEPT_DAYS} days')`
+
+// Deliveries that failed permanently, or that a disabled endpoint has left.
 const FORGET_DELIVERIES = `
   delete from webhook_deliveries where ctid = any (array(
     select d.ctid from webhook_endpoints e, lateral (
-      select ctid from webhook_deliveries d
-      where d.endpoint_id = e.id and d.position < coalesce(
-        (select position from events where recorded_at >= now() - interval '${CALLERS_EVENTS_KEPT_DAYS} days' order by recorded_at, position limit 1),
-        (select last_value + 1 from event_positions))
-      limit $1 for update skip locked
+      select coalesce(
+        (select last_position - event_count from log_pages p
+         where p.account_id = e.account_id and p.page_id >= ${OLDEST_PAGE} and last_position is not null order by p.page_id limit 1),
+        (select last_position from log_heads h where h.account_id = e.account_id)) as position
+    ) as forgotten, lateral (
+      select ctid from webhook_deliveries d where d.endpoint_id = e.id and d.position <= forgotten.position limit $1 for update skip locked
     ) as d
     limit $1))`
+
+const FORGET_PAGES = `
+  delete from log_pages where ctid = any (array(
+    select p.ctid from log_heads h, lateral (
+      select ctid from log_pages p where p.account_id = h.account_id and p.page_id < ${OLDEST_PAGE} and p.last_position is not null
+      limit $1 for update skip locked
+    ) as p
+    limit $1))`
+
+const BLOCKS_AT_ONCE = 1_000
+const SLICES = 24
+
+/**
+ * Forgets keys by a walk through the table, a slice of it in each hour of the day, so that a key is looked at once a day. An index by time
+ * would cost every message an entry.
+ */
+export async function forgetKeys(db: Executor, slices = SLICES): Promise<void> {
+  const { rows } = await db.query<{ blocks: number; slice: number }>(
+    `select (pg_relation_size('idempotency_keys') / current_setting('block_size')::int)::int as blocks,
+       extract(hour from now() at time zone 'UTC')::int % $1 as slice`,
+    [slices],
+  )
+  const { blocks, slice } = rows[0] as { blocks: number; slice: number }
+  const [from, to] = [Math.floor((blocks * slice) / slices), Math.ceil((blocks * (slice + 1)) / slices)]
+  for (let block = from; block < to; block += BLOCKS_AT_ONCE) {
+    await db.query(
+      `delete from idempotency_keys where ctid >= $1::text::tid and ctid < $2::text::tid and created_at < now() - interval '${KEYS_KEPT_DAYS} days'`,
+      [`(${block},0)`, `(${Math.min(block + BLOCKS_AT_ONCE, to)},0)`],
+    )
+  }
+}

@@ -1,9 +1,9 @@
 import { byMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { PRIORITIES } from '../messages/states.ts'
-import { LANES } from './claim.ts'
+import { failWaiting, NOT_UNDER_WAY } from './fail.ts'
 import { FAILURES } from './failures.ts'
-import { giveUp, NOT_UNDER_WAY } from './give-up.ts'
+import { LANES } from './lanes.ts'
 import { scheduleFailed } from './sms/schedule.ts'
 
 const MOST_AT_ONCE = 1_000
@@ -19,7 +19,7 @@ export async function failInactive(db: Executor): Promise<{ failed: number; mayB
     const ids = ofMonth.map(({ messageId }) => messageId)
     const { rowCount } = await db.query({
       name: `fail-inactive ${messages}`,
-      text: giveUp(messages, 'AGENT_INACTIVE', INACTIVE, scheduleFailed),
+      text: failWaiting(messages, 'AGENT_INACTIVE', INACTIVE, scheduleFailed),
       values: [ids, FAILURES.AGENT_INACTIVE],
     })
     failed += rowCount ?? 0

@@ -1,27 +1,28 @@
 import type { CarrierEvent, OnEvents } from '../carriers/carrier.ts'
 import { createBatcher } from '../db/batcher.ts'
-import { byMonth, isMissingMonth } from '../db/partitions.ts'
-import { type Executor, lists, type Pool } from '../db/pool.ts'
+import { byMonth, eventsTable, isMissingMonth } from '../db/partitions.ts'
+import { type Executor, listed, lists, type Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
-import { MESSAGE_FACTS, tellOfMessages } from '../events/outbox.ts'
+import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
+import type { Announce } from '../messages/announce.ts'
 import { UUID } from '../messages/messages.ts'
-import { mayBecome, QUEUE_CHANNEL, REPLIES_WAIT } from '../messages/states.ts'
-import { countReached, LISTED } from '../reports/counters.ts'
-import { countMoves } from './campaigns/counts.ts'
+import { mayBecome } from '../messages/states.ts'
 import { REPLY_KINDS } from './replies.ts'
 import { type SmsReceipt, takeSmsReceipts } from './sms/receipts.ts'
 import { releaseTold } from './sms/schedule.ts'
 
-const MOST_AT_ONCE = 500
+const BATCH_SIZE = 500
+// A receipt waits this long for others, since a statement for one costs nearly as much as one for several. Nobody waits for it but the network.
+const GATHER_MS = 20
 
 /** Takes in what carriers report. Returns once it is committed, so that a carrier is told only then that its event has arrived. */
-export function createEventTaker(pool: Pool): OnEvents {
+export function createEventTaker(pool: Pool, announce: Announce): OnEvents {
   const take = createBatcher(
     async (events: CarrierEvent[]) => {
-      await takeEvents(pool, events)
+      await takeEvents(pool, events, announce)
       return events.map(() => undefined)
     },
-    { maxItems: MOST_AT_ONCE },
+    { maxItems: BATCH_SIZE, gatherMs: GATHER_MS },
   )
   return async (events) => {
     await Promise.all(events.map(take))
@@ -29,13 +30,18 @@ export function createEventTaker(pool: Pool): OnEvents {
 }
 
 /** Receipts move their messages; the rest is kept. Each month has its statement, and most batches are of one. */
-async function takeEvents(pool: Pool, events: CarrierEvent[]): Promise<void> {
+async function takeEvents(pool: Pool, events: CarrierEvent[], announce: Announce): Promise<void> {
   const receipts = events.filter(isReceipt)
-  for (const [messages, ofMonth] of byMonth(receipts, ({ messageId }) => messageId)) await takeReceipts(pool, messages, ofMonth)
+  const unmatched: CarrierEvent[] = []
+  for (const [messages, ofMonth] of byMonth(receipts, ({ messageId }) => messageId)) {
+    unmatched.push(...(await takeMonth(pool, messages, ofMonth)))
+  }
   const ofSms = events.filter(isSmsReceipt)
   if (ofSms.length > 0) await takeSmsReceipts(pool, ofSms)
   const others = events.filter((event) => !isReceipt(event) && !isSmsReceipt(event))
-  if (others.length > 0) await keepEvents(pool, others)
+  const kept = [...unmatched, ...others]
+  if (kept.length > 0) await keepEvents(pool, kept)
+  if (others.some(({ kind }) => REPLY_KINDS.some((reply) => reply === kind))) announce('replies')
 }
 
 type Receipt = Extract<CarrierEvent, { kind: 'delivered' | 'read' | 'expired' | 'expiry-failed' }>
@@ -50,31 +56,152 @@ function isSmsReceipt(event: CarrierEvent): event is SmsReceipt {
   return event.kind === 'sms-delivered' || event.kind === 'sms-failed' || event.kind === 'sms-underway'
 }
 
+/** Returns the receipts that match no message: of another carrier, agent or phone than the message's, or of a message that is not here. */
+async function takeMonth(db: Executor, messages: string, receipts: Receipt[]): Promise<Receipt[]> {
+  try {
+    const ofPhones = receipts.filter(({ kind }) => kind === 'delivered' || kind === 'read')
+    const ofRevocations = receipts.filter(({ kind }) => kind === 'expired' || kind === 'expiry-failed')
+    return [
+      ...(ofPhones.length > 0 ? await takeReceipts(db, messages, ofPhones) : []),
+      ...(ofRevocations.length > 0 ? await takeRevocations(db, messages, ofRevocations) : []),
+    ]
+  } catch (error) {
+    if (!isMissingMonth(error, messages)) throw error
+    return receipts
+  }
+}
+
+/** The receipts of one message from one phone: several can come in one batch, and of equal ones the first time counts. */
+type Merged = { receipts: Receipt[]; first: Receipt; deliveredAt: Date | null; readAt: Date | null }
+
+function merge(receipts: Receipt[]): Merged[] {
+  const groups = Map.groupBy(receipts, ({ messageId, carrier, phone, agentId }) => [messageId, carrier, phone, agentId].join('\n'))
+  const merged = [...groups.values()].map((group) => ({
+    receipts: group,
+    first: group[0] as Receipt,
+    deliveredAt: earliest(group, 'delivered'),
+    readAt: earliest(group, 'read'),
+  }))
+  // In the order of the ids, in which everybody locks entries and messages.
+  return merged.sort((a, b) => (a.first.messageId < b.first.messageId ? -1 : 1))
+}
+
+function earliest(receipts: Receipt[], kind: Receipt['kind']): Date | null {
+  const times = receipts.filter((receipt) => receipt.kind === kind).map(({ occurredAt }) => occurredAt.getTime())
+  return times.length === 0 ? null : new Date(Math.min(...times))
+}
+
+/** What came of a receipt that moved nothing. `late`: its message has failed or expired. */
+type Unmoved = { place: number; why: 'unmatched' | 'late' }
+
 /**
- * Moves messages by their receipts, and keeps the receipts that match none: of another carrier, agent or phone than the message's, or of a
- * message that is not here.
- *
- * Receipts come first, twice, late and out of order. Messages only move forward, and of equal moves the first counts. One that comes
- * after the message has failed or run out changes nothing, and stands in its timeline. Where a phone has a message whose sending is
- * still under way, the sending is over: its queue entry goes, and with it the right to write its result.
+ * Moves messages by the receipts of phones, which come first, twice, late and out of order. Messages only move forward, and of equal moves the
+ * first counts. A receipt that comes after the message has failed or expired changes nothing, and stands in its timeline. Where a phone has
+ * a message whose sending is still under way, the sending is over: its queue entry goes, and with it the right to record its result.
  *
  * The carrier's clock may be off, so its times are fitted between what was known before and now: a message is never delivered before it
  * was sent.
  */
-async function takeReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<void> {
-  try {
-    const values = [...columnsOf(receipts), receipts.map(({ messageId }) => messageId), receipts.map(({ agentId }) => agentId)]
-    await db.query({ name: `take-receipts ${messages}`, text: take(messages), values })
-    const revoked = receipts.filter(({ kind }) => kind === 'expired')
-    const told = revoked.map(({ messageId }) => messageId)
-    if (told.length > 0) await releaseTold(db, told)
-  } catch (error) {
-    if (!isMissingMonth(error, messages)) throw error
-    await keepEvents(db, receipts)
-  }
+async function takeReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<Receipt[]> {
+  const merged = merge(receipts)
+  const { rows } = await db.query<Unmoved>({
+    name: `take-receipts ${messages}`,
+    text: take(messages),
+    values: [...matchedBy(merged), merged.map(({ deliveredAt }) => deliveredAt), merged.map(({ readAt }) => readAt)],
+  })
+  const unmoved = rows.map(({ place, why }) => ({ why, ...(merged[place - 1] as Merged) }))
+  const late = unmoved.filter(({ why }) => why === 'late').flatMap((one) => one.receipts)
+  if (late.length > 0) await noteReceipts(db, messages, late)
+  return unmoved.filter(({ why }) => why === 'unmatched').flatMap((one) => one.receipts)
 }
 
-/** One that is kept already, or comes twice in the same batch, is left as it is: the first report counts. What people did is taken up from here. */
+function matchedBy(merged: Merged[]): unknown[] {
+  const firsts = merged.map(({ first }) => first)
+  return [
+    firsts.map(({ messageId }) => messageId),
+    firsts.map(({ carrier }) => carrier),
+    firsts.map(({ phone }) => phone),
+    firsts.map(({ agentId }) => agentId),
+  ]
+}
+
+/** In SQL: the message `m` of a receipt `r`. Networks may write an agent's id with the domain that an operator may have left out, or without. */
+const matched = (messages: string) => `
+    join ${messages} m on m.id = r.message_id and m.recipient = r.phone and split_part(m.agent_id, '@rbm.goog', 1) = r.agent_id
+    join agents a on a.agent_id = m.agent_id and a.carrier = r.carrier`
+
+// What a later step needs of an earlier one is carried along in its rows, or looked up as a set ("not in"): joining two of them would
+// compare each row with each, 250,000 times for 500 receipts.
+const take = (messages: string) => `
+  with queued as materialized (
+    select q.message_id from queue q where q.message_id = any (${listed('$1::uuid[]')}::uuid[]) order by q.message_id for update
+  ), receipt as materialized (
+    -- A step of its own, so that those locks come first; and a statement that locks must not ask a step again when it has waited.
+    select r.* from unnest(${lists('uuid', 'text', 'text', 'text', 'timestamptz(3)', 'timestamptz(3)')})
+      with ordinality as r (message_id, carrier, phone, agent_id, delivered_at, read_at, place), (select count(*) from queued) as locks
+  ), known as materialized (
+    select r.place, m.id, m.status, m.expires_at, m.sent_at is null as is_unsent, r.read_at is not null as is_read, at.sent, at.delivered,
+      greatest(at.delivered, least(r.read_at, now())) as read
+    from receipt r ${matched(messages)},
+    lateral (select least(coalesce(r.delivered_at, r.read_at), now()) as first) as reported,
+    lateral (select coalesce(m.sent_at, greatest(reported.first, m.accepted_at)) as sent) as sending,
+    lateral (select sending.sent, coalesce(m.delivered_at, greatest(reported.first, sending.sent)) as delivered) as at
+    order by m.id for no key update of m
+  ), moved as (
+    -- Checked by what was read under the lock.
+    update ${messages} m set status = case when k.is_read then 'READ' else 'DELIVERED' end, sent_at = k.sent, delivered_at = k.delivered,
+      read_at = case when k.is_read then k.read end
+    from known k
+    where m.id = k.id and (k.status = 'DELIVERED' or k.expires_at > clock_timestamp())
+      and (k.is_read and ${mayBecome('READ', 'k.status')} or not k.is_read and ${mayBecome('DELIVERED', 'k.status')})
+    returning ${MESSAGE_FACTS}, k.status as was, k.is_unsent, m.sent_at, m.delivered_at, m.read_at
+  ), unqueued as (
+    delete from queue where message_id = any (array(select message_id from queued where message_id in (select id from moved)))
+  ), ${recordChanges('moved', [
+    { kind: 'message.sent', at: 'sent_at', where: 'is_unsent' },
+    { kind: 'message.delivered', at: 'delivered_at', where: mayBecome('DELIVERED', 'was') },
+    { kind: 'message.read', at: 'read_at' },
+  ])}
+  select place::int, 'unmatched' as why from receipt where place not in (select place from known)
+  union all
+  select place::int, 'late' from known where status not in ('DELIVERED', 'READ') and id not in (select id from moved)`
+
+/** What a timeline calls a receipt that moved nothing. */
+const NOTED = { delivered: 'delivered-late', read: 'read-late', expired: 'revoked', 'expiry-failed': 'revoke-failed' }
+
+/** What the network says of revocations stands in the timelines, and SMS that wait for that wait no longer. */
+async function takeRevocations(db: Executor, messages: string, receipts: Receipt[]): Promise<Receipt[]> {
+  const noted = await noteReceipts(db, messages, receipts)
+  const revoked = receipts.filter(({ kind }) => kind === 'expired').map(({ messageId }) => messageId)
+  if (revoked.length > 0) await releaseTold(db, revoked)
+  return receipts.filter((_, index) => !noted.has(index))
+}
+
+/** Writes receipts into the timelines of their messages. Returns which of them match a message. A receipt that comes again has the same time, and is the same row. */
+async function noteReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<Set<number>> {
+  const { rows } = await db.query<{ place: number }>({
+    name: `note-receipts ${messages}`,
+    text: `
+      with known as materialized (
+        -- Locked, so that an expiry either sees the note or is seen by the statement after this one.
+        select r.place, m.id, m.account_id, r.kind, r.occurred_at from unnest(${lists('uuid', 'text', 'text', 'text', 'text', 'timestamptz(3)')})
+          with ordinality as r (message_id, carrier, phone, agent_id, kind, occurred_at, place) ${matched(messages)}
+        order by m.id for no key update of m
+      ), noted as (
+        insert into ${eventsTable(messages)} (message_id, account_id, kind, occurred_at) select id, account_id, kind, occurred_at from known
+        on conflict do nothing
+      )
+      select place::int from known`,
+    values: [
+      ...matchedBy(receipts.map((first) => ({ receipts: [first], first, deliveredAt: null, readAt: null }))),
+      receipts.map(({ kind }) => NOTED[kind]),
+      receipts.map(({ occurredAt }) => occurredAt),
+    ],
+  })
+  return new Set(rows.map(({ place }) => place - 1))
+}
+
+/** One that is kept already, or comes twice in the same batch, is left as it is: the first report counts. Replies are processed from here. */
 async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
   await db.query({
     name: 'keep-carrier-events',
@@ -86,98 +213,16 @@ async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
           as e (carrier, event_id, kind, phone, occurred_at, event)
         order by carrier, event_id
         on conflict do nothing
-        returning take_up_at
       )
-      select ${HELD_BY_STANDBY}, (
-        select pg_notify('${QUEUE_CHANNEL}', '${REPLIES_WAIT}') from (select from kept where take_up_at is not null limit 1) as any_to_take_up
-      )`,
-    values: [...columnsOf(events), REPLY_KINDS],
+      select ${HELD_BY_STANDBY}`,
+    values: [
+      events.map(({ carrier }) => carrier),
+      events.map(({ eventId }) => eventId),
+      events.map(({ kind }) => kind),
+      events.map(({ phone }) => phone),
+      events.map(({ occurredAt }) => occurredAt),
+      events.map((event) => JSON.stringify(event)),
+      REPLY_KINDS,
+    ],
   })
 }
-
-function columnsOf(events: CarrierEvent[]): unknown[][] {
-  return [
-    events.map(({ carrier }) => carrier),
-    events.map(({ eventId }) => eventId),
-    events.map(({ kind }) => kind),
-    events.map(({ phone }) => phone),
-    events.map(({ occurredAt }) => occurredAt),
-    events.map((event) => JSON.stringify(event)),
-  ]
-}
-
-/** Networks may write an agent's id with the domain that an operator may have left out, and the other way round. */
-const bareAgentId = (column: string) => `split_part(${column}, '@rbm.goog', 1)`
-
-const TOLD = [
-  { kind: 'message.sent', at: 'sent_at', where: 'not was_sent' },
-  { kind: 'message.delivered', at: 'delivered_at', where: mayBecome('DELIVERED', 'was') },
-  { kind: 'message.read', at: 'read_at' },
-] as const
-
-// What a later step needs of an earlier one is carried along in its rows, or looked up as a set ("not in"): joining two of them would
-// compare each row with each, 250,000 times for 500 receipts.
-const take = (messages: string) => `
-  with event as materialized (
-    select *
-    from unnest(${lists('text', 'text', 'text', 'text', 'timestamptz(3)', 'text', 'uuid', 'text')})
-      as e (carrier, event_id, kind, phone, occurred_at, event, message_id, agent_id)
-  ), receipt as materialized (
-    select message_id, carrier, phone, agent_id,
-      min(occurred_at) filter (where kind = 'delivered') as delivered_at, min(occurred_at) filter (where kind = 'read') as read_at,
-      min(occurred_at) filter (where kind = 'expired') as revoked_at, min(occurred_at) filter (where kind = 'expiry-failed') as revoke_failed_at
-    from event
-    group by message_id, carrier, phone, agent_id
-  ), queued as materialized (
-    select q.message_id from (select distinct message_id from receipt order by message_id) as r, lateral (
-      select message_id from queue q where q.message_id = r.message_id for update
-    ) as q
-  ), ready as materialized (
-    -- A step of its own, so that those locks come first; and a statement that locks must not ask a step again when it has waited.
-    select receipt.* from receipt, (select count(*) from queued) as locks
-  ), known as materialized (
-    select m.id, m.account_id, m.status, m.expires_at, m.sent_at is not null as was_sent, r.*, at.sent, at.delivered,
-      greatest(at.delivered, least(r.read_at, now())) as read
-    from ready r
-    join ${messages} m on m.id = r.message_id and m.recipient = r.phone and ${bareAgentId('m.agent_id')} = r.agent_id
-    join agents a on a.agent_id = m.agent_id and a.carrier = r.carrier,
-    lateral (select least(coalesce(r.delivered_at, r.read_at), now()) as first) as reported,
-    lateral (select coalesce(m.sent_at, greatest(reported.first, m.accepted_at)) as sent) as sending,
-    lateral (select sending.sent, coalesce(m.delivered_at, greatest(reported.first, sending.sent)) as delivered) as at
-    order by m.id for no key update of m
-  ), moved as (
-    -- Judged by what was read under the lock.
-    update ${messages} m set
-      status = case when k.read_at is null then 'DELIVERED' else 'READ' end,
-      sent_at = k.sent,
-      delivered_at = k.delivered,
-      read_at = case when k.read_at is not null then k.read end
-    from known k
-    where m.id = k.id and (k.status = 'DELIVERED' or k.expires_at > clock_timestamp()) and (
-      k.read_at is not null and ${mayBecome('READ', 'k.status')}
-      or k.delivered_at is not null and k.read_at is null and ${mayBecome('DELIVERED', 'k.status')})
-    returning ${MESSAGE_FACTS}, k.status as was, m.status as became, k.was_sent, m.sent_at, m.delivered_at, m.read_at
-  ), unqueued as (
-    delete from queue where message_id = any (array(select id from moved))
-  ), settled as (
-    delete from expiries where message_id = any (array(select id from moved))
-  ), ${countMoves('moved')}, ${tellOfMessages('moved', TOLD)}, ${countReached('moved', TOLD)}, noted as (
-    insert into message_events (message_id, account_id, kind, occurred_at, campaign_id, recipient)
-    select id, account_id, 'sent', sent_at, ${LISTED} from moved where not was_sent
-    union all select id, account_id, 'delivered', delivered_at, ${LISTED} from moved where ${mayBecome('DELIVERED', 'was')}
-    union all select id, account_id, 'read', read_at, ${LISTED} from moved where read_at is not null
-    union all
-    select id, account_id, step.kind, step.at, null, null
-    from known k, lateral (
-      values ('delivered-late', k.delivered_at), ('read-late', k.read_at)
-    ) as step (kind, at)
-    where step.at is not null and k.status not in ('DELIVERED', 'READ') and k.id not in (select id from moved)
-    union all select id, account_id, 'revoked', revoked_at, null, null from known where revoked_at is not null
-    union all select id, account_id, 'revoke-failed', revoke_failed_at, null, null from known where revoke_failed_at is not null
-    on conflict do nothing
-  )
-  insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event)
-  select carrier, event_id, kind, phone, occurred_at, event::json from event
-  where (message_id, carrier, phone, agent_id) not in (select message_id, carrier, phone, agent_id from known)
-  order by carrier, event_id
-  on conflict do nothing`

@@ -10,7 +10,7 @@ import { readAutoReplies, takeReplyTurn } from '../replies/auto-replies.ts'
 import { recordOptOut } from '../replies/opt-outs.ts'
 import { matchingKeyword, meaningOf } from '../replies/words.ts'
 
-/** What people do, and what is taken up here: all else that networks tell is a receipt, or of no consequence. */
+/** What recipients do. Everything else that a network reports is a receipt, or has no consequence. */
 export const REPLY_KINDS = ['tapped', 'wrote', 'shared-location', 'sent-file', 'subscribed', 'unsubscribed'] as const
 type Reply = Extract<CarrierEvent, { kind: (typeof REPLY_KINDS)[number] }>
 
@@ -19,9 +19,9 @@ const AT_A_TIME = 4
 
 /**
  * Takes up what people did: attributes it, and answers where that is asked for. Each event is a transaction of its own, in which it is
- * marked as taken up: a crash loses neither it nor its answer, and repeats none. Returns whether there may be more.
+ * marked as processed: a crash loses neither it nor its answer, and repeats none. Returns how many there were, and whether there may be more.
  */
-export async function takeUpReplies(pool: Pool, logger: Logger): Promise<{ mayBeMore: boolean }> {
+export async function takeUpReplies(pool: Pool, logger: Logger): Promise<{ taken: number; mayBeMore: boolean }> {
   const { rows } = await pool.query<EventKey>({
     name: 'find-replies',
     text: `select carrier, event_id as "eventId" from carrier_events where take_up_at <= now() order by take_up_at limit $1`,
@@ -33,7 +33,7 @@ export async function takeUpReplies(pool: Pool, logger: Logger): Promise<{ mayBe
   }
   const worked = await Promise.allSettled(Array.from({ length: AT_A_TIME }, work))
   for (const result of worked) if (result.status === 'rejected') throw result.reason
-  return { mayBeMore: rows.length === MOST_AT_ONCE }
+  return { taken: rows.length, mayBeMore: rows.length === MOST_AT_ONCE }
 }
 
 type EventKey = { carrier: string; eventId: string }
@@ -54,7 +54,7 @@ async function takeUp(pool: Pool, logger: Logger, { carrier, eventId }: EventKey
   } catch (error) {
     if (isUnavailable(error) && !isTimedOut(error)) throw error
     // A fault that one event has and others need not have.
-    logger.error({ carrier, err: error }, 'what a recipient did could not be taken up, and is tried again later')
+    logger.error({ carrier, err: error }, 'what a recipient did could not be processed, and is tried again later')
     await pool.query(PUT_OFF, [carrier, eventId])
   }
 }

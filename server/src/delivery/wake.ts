@@ -2,16 +2,15 @@ import pg from 'pg'
 import type { Logger } from 'pino'
 import { repeat } from '../background/repeat.ts'
 import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
-import { QUEUE_CHANNEL } from '../messages/states.ts'
+import { QUEUE_CHANNEL, type Work } from '../messages/announce.ts'
 
 // A connection that has died in silence is noticed within this time. Until then the workers look for themselves, once a second.
 const CHECK_EVERY_MS = 5_000
 
 /**
- * Calls `onWake` whenever a message was queued or somebody answered, on whichever node, with the word that says which; and with none after
- * any gap, since anything may have happened in it.
+ * Calls `onWake` when a node announces work, with its kind; and with none after any gap, since anything may have happened in it.
  */
-export function listenForWork(pool: Pool, onWake: (word?: string) => void, logger: Logger): { stop: () => Promise<void> } {
+export function listenForWork(pool: Pool, onWake: (work?: Work) => void, logger: Logger): { stop: () => Promise<void> } {
   let client: pg.Client | undefined
   async function check(): Promise<number> {
     client ??= await connect(pool, onWake, (lost) => {
@@ -35,10 +34,10 @@ export function listenForWork(pool: Pool, onWake: (word?: string) => void, logge
   }
 }
 
-async function connect(pool: Pool, onWake: (word?: string) => void, onLost: (client: pg.Client) => void): Promise<pg.Client> {
+async function connect(pool: Pool, onWake: (work?: Work) => void, onLost: (client: pg.Client) => void): Promise<pg.Client> {
   const client = new pg.Client(pool.options)
   for (const event of ['error', 'end'] as const) client.on(event, () => onLost(client))
-  client.on('notification', ({ payload }) => onWake(payload ?? ''))
+  client.on('notification', ({ payload }) => onWake(payload as Work))
   try {
     await client.connect()
     await client.query({ text: `listen ${QUEUE_CHANNEL}`, ...BEFORE_EVERY_REQUEST })

@@ -23,7 +23,8 @@ const PLACE_BYTES = POSITION_BYTES + MARK_LENGTH / 2
 const CURSOR_BYTES = 1 + NONCE_BYTES + PLACE_BYTES + TAG_BYTES
 
 /**
- * Encrypts places, since positions count the events of all accounts. A cursor is bound to its account, and all cursors have the same length.
+ * Encrypts places: positions from before the log had pages counted the events of all accounts, and callers should not compute with cursors. A
+ * cursor is bound to its account, and all cursors have the same length.
  *
  * The nonce is a MAC of what is encrypted: the same place of an account always has the same cursor, and two places share a nonce only where
  * 96 bits of the MAC collide. Random nonces would have to stop at 2^32 cursors of one key.

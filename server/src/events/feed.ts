@@ -1,27 +1,18 @@
 import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
-import { withinPageBytes } from '../http/paging.ts'
+import { PAGE_MAX_BYTES } from '../http/paging.ts'
 import { BEGINNING, type Cursors, MARK_LENGTH } from './cursor.ts'
-
-/** An event as the log has it. Its data is the text that was stored: nothing reads it on its way out. */
-export type LoggedEvent = { eventId: string; kind: string; occurredAt: Date; data: string }
-
-/** What a statement has to select of `events e` for a LoggedEvent. */
-export const LOGGED_EVENT = `e.event_id as "eventId", e.kind, e.occurred_at as "occurredAt", e.data::text as data`
-
-/** An event as callers get it, byte for byte the same whenever and however it is told: signatures are over bytes. */
-export function eventBody({ eventId, kind, occurredAt, data }: LoggedEvent): string {
-  return `{"eventId":"${eventId}","type":"${kind}","occurredAt":"${occurredAt.toISOString()}","data":${data}}`
-}
-
-type FeedRow = LoggedEvent & { isThere: boolean; position: number | null; found: number; bytesBefore: number | null }
+import { eventsOf, type LoggedEvent, PAGE, type PageRow, type PlacedEvent } from './pages.ts'
 
 export type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: boolean }
 
+/** `newest`: the last position that there is to read. */
+type FeedRow = PageRow & { isThere: boolean; newest: number | null; pageId: string | null }
+
 /**
- * The account's events after a place in the log, in the order of the log: one range of its primary key, at any depth. Nothing ever appears
- * before a place that has been read, so that a reader who goes on from `nextCursor` gets every event once. It is there on an empty page
- * too: whoever polls goes on from it.
+ * The account's events after a place in the log, in the order of the log: one range of an index, at any depth. Nothing ever appears before a
+ * place that has been read, so a reader who goes on from `nextCursor` gets every event once. It is there on an empty page too: a reader
+ * who polls goes on from it.
  */
 export async function readFeed(
   db: Executor,
@@ -37,34 +28,54 @@ export async function readFeed(
     values: [accountId, place.position, limit + 1, place.mark],
   })
   if (!rows[0]?.isThere) throw invalidCursor('is of a place that the events do not have; begin again without it')
-  const read = rows.flatMap(({ isThere, position, found, bytesBefore, ...event }) => (position === null ? [] : [{ position, event }]))
-  const items = read.slice(0, limit)
+  const read = rows.flatMap((row) => (row.pageId === null ? [] : eventsOf(row)))
+  const found = read.filter(({ position }) => position > place.position)
+  const items = withinBytes(found.slice(0, limit))
   const last = items.at(-1)
-  const next = last === undefined ? place : { position: last.position, mark: last.event.eventId.slice(-MARK_LENGTH) }
-  return {
-    items: items.map(({ event }) => event),
-    nextCursor: cursors.encode(accountId, next),
-    hasMore: (rows[0]?.found ?? 0) > items.length,
-  }
+  const next = last === undefined ? place : { position: last.position, mark: last.eventId.slice(-MARK_LENGTH) }
+  return { items, nextCursor: cursors.encode(accountId, next), hasMore: (rows[0].newest ?? 0) > next.position }
+}
+
+/** A response ends with the event that takes it over the limit of bytes. */
+function withinBytes(events: PlacedEvent[]): PlacedEvent[] {
+  let bytesBefore = 0
+  const end = events.findIndex(({ data }) => {
+    const isOver = bytesBefore >= PAGE_MAX_BYTES
+    bytesBefore += Buffer.byteLength(data)
+    return isOver
+  })
+  return end < 0 ? events : events.slice(0, end)
 }
 
 /**
  * A place that the log has not reached, or where it has another event, is of a log that was longer: before the database was set back to a
- * backup, or before a standby took over that had not got all. Whoever went on from there would miss what was told instead, and not know.
- * Where nothing is left of that place and of all before, it has been forgotten in the meantime.
+ * backup, or before a standby took over that had not got all. A reader who went on from there would miss what was emitted instead, and not
+ * know. Where nothing is left of that place and of all before, it has been forgotten in the meantime.
+ *
+ * Of the pages after the place, as many are read as have the events asked for: each page has one at least. Only these are measured: to
+ * measure 201 full pages took 60 ms.
  */
 export const READ_FEED = `
   select $2 = 0 or coalesce(
-      (select right(event_id::text, ${MARK_LENGTH}) = $4 from events where account_id = $1 and position = $2),
-      (select last_value >= $2 from event_positions) and not exists (select from events where account_id = $1 and position < $2)
-    ) as "isThere", page.*
+      (select case when last_position - event_count < $2 then right(page_id::text, ${MARK_LENGTH}) = $4 end from log_pages
+       where account_id = $1 and last_position >= $2 order by last_position limit 1),
+      coalesce((select last_position >= $2 from log_heads where account_id = $1), false)
+        and not exists (select from log_pages where account_id = $1 and last_position < $2)
+    ) as "isThere", (select max(last_position) from log_pages where account_id = $1) as newest, ${PAGE}
   from (values (1)) as always left join lateral (
-    ${withinPageBytes(
-      `select e.position, ${LOGGED_EVENT} from events e where e.account_id = $1 and e.position > $2 order by e.position limit $3`,
-      'octet_length(data)',
-    )}
-  ) as page on true
-  order by page.position`
+    select * from (
+      select *, sum(octet_length(events::text)) over (order by last_position rows between unbounded preceding and 1 preceding) as bytes_before
+      from (
+        select *, sum(wanted) over (order by last_position) - wanted as events_before from (
+          select *, least(event_count, last_position - $2) as wanted from log_pages where account_id = $1 and last_position > $2
+          order by last_position limit $3
+        ) as next
+      ) as counted
+      where events_before < $3
+    ) as sized
+    where coalesce(bytes_before, 0) < ${PAGE_MAX_BYTES}
+  ) as p on true
+  order by p.last_position`
 
 function invalidCursor(reason: string): ApiError {
   return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '/after', reason }] })

@@ -1,5 +1,5 @@
 import { isTimedOut, type Pool } from '../db/pool.ts'
-import { MOST_AT_ONCE, type Routed, routeEvents } from './router.ts'
+import { BATCH_PAGES, type Routed, routeEvents } from './router.ts'
 
 // What was committed within this time is looked for in every round; a statement takes 3.5 s at the most.
 const SLACK_MS = 10_000
@@ -14,7 +14,7 @@ const LOOK_AT_ALL_EVERY_MS = 10_000
  * Where a round takes too long, the next one takes half as many, down to one: none can stop the router for good.
  */
 export function createRounds(pool: Pool): () => Promise<Routed> {
-  let limit = MOST_AT_ONCE
+  let limit = BATCH_PAGES
   let lookedAtAllAt = Number.NEGATIVE_INFINITY
   // The greatest numbers that were routed, and when: the last one that is older than the slack, and all after it.
   let reached: { at: number; number: number }[] = []
@@ -31,7 +31,7 @@ export function createRounds(pool: Pool): () => Promise<Routed> {
       const routed = await routeEvents(pool, { from: floor, limit })
       if (floor === 0 && !routed.mayBeMore) lookedAtAllAt = now
       if (routed.last > 0) reached = [...reached.slice(Math.max(0, reached.findLastIndex(isOld(now)))), { at: now, number: routed.last }]
-      limit = Math.min(limit * 2, MOST_AT_ONCE)
+      limit = Math.min(limit * 2, BATCH_PAGES)
       return routed
     } catch (error) {
       if (isTimedOut(error)) limit = Math.max(1, Math.floor(limit / 2))

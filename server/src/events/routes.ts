@@ -2,7 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Pool } from '../db/pool.ts'
 import { callerOf } from '../http/guard.ts'
 import { createCursors } from './cursor.ts'
-import { eventBody, readFeed } from './feed.ts'
+import { readFeed } from './feed.ts'
+import { eventBody } from './pages.ts'
 import { DEFAULT_PAGE, EVENT_SCHEMAS, OPERATIONS } from './schemas.ts'
 
 // Events are stored as they are told. Fastify's serializer would try the schema of each kind on every event, and fail the whole page for

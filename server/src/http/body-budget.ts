@@ -1,4 +1,6 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import type { ApiError } from '../errors.ts'
 import { unavailable } from './error-answers.ts'
 import { addressOf } from './limits.ts'
 
@@ -47,26 +49,32 @@ export function createBodyBudgets(): BodyBudgets {
 /** Refuses a body (503) while those under way fill a budget. Call it for every server of the process with the same budgets. */
 export function limitBodies(app: FastifyInstance, { accounts, addresses }: BodyBudgets): void {
   app.addHook('preParsing', (request, reply, _payload, done) => {
-    const bytes = expectedBytes(request, app.initialConfig.bodyLimit ?? 0)
-    // Where the client has gone already, no event would give its share back.
-    if (bytes <= SMALL_BYTES || request.raw.destroyed || reply.raw.closed) {
-      done()
-      return
-    }
     const { caller } = request
-    const giveBack = caller === undefined ? addresses.take(addressOf(request), bytes) : accounts.take(caller.accountId, bytes)
-    if (giveBack === undefined) {
-      done(unavailable('The service is receiving as many large bodies as it has room for.'))
-      return
-    }
-    request.raw.once('close', giveBack)
-    reply.raw.once('close', giveBack)
-    done()
+    const take = (bytes: number) =>
+      caller === undefined ? addresses.take(addressOf(request), bytes) : accounts.take(caller.accountId, bytes)
+    done(takeForBody(take, request.raw, reply.raw, app.initialConfig.bodyLimit ?? 0) ?? null)
   })
 }
 
+/** Holds the bytes of a body until its request or response closes. Returns the refusal where `take` finds too few of them left. */
+export function takeForBody(
+  take: (bytes: number) => (() => void) | undefined,
+  request: IncomingMessage,
+  response: ServerResponse,
+  limitBytes: number,
+): ApiError | undefined {
+  const bytes = expectedBytes(request, limitBytes)
+  // Where the client has gone already, no event would give its share back.
+  if (bytes <= SMALL_BYTES || request.destroyed || response.closed) return undefined
+  const giveBack = take(bytes)
+  if (giveBack === undefined) return unavailable('The service is receiving as many large bodies as it has room for.')
+  request.once('close', giveBack)
+  response.once('close', giveBack)
+  return undefined
+}
+
 /** A body of unknown length counts as the largest that is allowed; a longer one is refused by its length. */
-function expectedBytes({ headers }: FastifyRequest, limitBytes: number): number {
+function expectedBytes({ headers }: IncomingMessage, limitBytes: number): number {
   if (headers['transfer-encoding'] !== undefined) return limitBytes
   return Math.min(Number(headers['content-length'] ?? 0), limitBytes)
 }

@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto'
-import { STATUS_CODES } from 'node:http'
+import { randomFillSync } from 'node:crypto'
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { isUnavailable } from '../db/pool.ts'
 import { ApiError, ERRORS, type ErrorCode } from '../errors.ts'
@@ -52,16 +52,26 @@ export function errorResponses(...codes: ErrorCode[]): Record<number, object> {
 }
 
 const RETRY_AFTER_SECONDS = '1'
+export const ERROR_TYPE = 'application/json; charset=utf-8'
 
-/** Turns whatever was thrown into an answer of the documented form. What is the caller's to mend is not logged; a fault of ours, and why the database is away, is. */
+/** Turns whatever was thrown into an answer of the documented form. */
 export function answerErrors(app: FastifyInstance): void {
   app.addSchema(ErrorBody)
-  app.setErrorHandler((error, request, reply) => {
-    const known = toApiError(error)
-    if (known === undefined) request.log.error({ err: error }, 'a request failed')
-    else if (known !== error && known.code === 'RCS_UNAVAILABLE') request.log.warn({ err: error }, 'the database is out of reach')
-    return sendError(known ?? new ApiError('RCS_INTERNAL'), request, reply)
-  })
+  app.setErrorHandler((error, request, reply) =>
+    sendError(
+      callersError(error, () => request.log),
+      request,
+      reply,
+    ),
+  )
+}
+
+/** The response to the caller. A fault of the caller is not logged; a fault of ours is, and so is why the database is out of reach. */
+export function callersError(error: unknown, log: () => FastifyBaseLogger): ApiError {
+  const known = toApiError(error)
+  if (known === undefined) log().error({ err: error }, 'a request failed')
+  else if (known !== error && known.code === 'RCS_UNAVAILABLE') log().warn({ err: error }, 'the database is out of reach')
+  return known ?? new ApiError('RCS_INTERNAL')
 }
 
 function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -70,10 +80,10 @@ function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply
   // answer. Kept open, Node reads the rest and forgets it, for as long as the request's time-out allows.
   if (status === 413) reply.removeHeader('connection')
   reply.header('X-Request-Id', request.id)
-  return reply.code(status).headers(error.headers).type('application/json; charset=utf-8').send(errorBody(error, request.id))
+  return reply.code(status).headers(error.headers).type(ERROR_TYPE).send(errorBody(error, request.id))
 }
 
-function errorBody({ code, details }: ApiError, requestId: string): Static<typeof ErrorBody> {
+export function errorBody({ code, details }: ApiError, requestId: string): Static<typeof ErrorBody> {
   return { statusCode: ERRORS[code].status, code, message: code, requestId, ...(details && { details }) }
 }
 
@@ -86,7 +96,7 @@ function toApiError(error: unknown): ApiError | undefined {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new ApiError('RCS_PAYLOAD_TOO_LARGE')
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return new ApiError('RCS_UNSUPPORTED_MEDIA_TYPE', { details: [{ path: '', reason: 'Content-Type must be application/json' }] })
+      return unsupportedType()
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
       return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '', reason: 'Content-Length does not match the body' }] })
     default:
@@ -102,12 +112,29 @@ export function unavailable(reason: string): ApiError {
   return new ApiError('RCS_UNAVAILABLE', { headers: { 'Retry-After': RETRY_AFTER_SECONDS }, details: [{ path: '', reason }] })
 }
 
-export function missingHost(): ApiError {
+export function unsupportedType(): ApiError {
+  return new ApiError('RCS_UNSUPPORTED_MEDIA_TYPE', { details: [{ path: '', reason: 'Content-Type must be application/json' }] })
+}
+
+/** What is checked before anything else of a request. A process that stops still says how it is. */
+export function entryProblem({ url, headers, httpVersion }: IncomingMessage, isStopping: boolean): ApiError | undefined {
+  if (isStopping && url !== '/healthz' && url !== '/readyz') return unavailable('The service is shutting down.')
+  if (headers.host !== undefined || httpVersion !== '1.1') return undefined
   return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '', reason: 'The header Host is missing.' }] })
 }
 
+const ID_BYTES = 16
+// Random bytes for 256 ids: an id takes 0.2 µs instead of the 1 µs of a UUID without its hyphens.
+const randomPool = Buffer.alloc(256 * ID_BYTES)
+let poolAt = randomPool.length
+
 export function newRequestId(): string {
-  return `req_${randomUUID().replaceAll('-', '')}`
+  if (poolAt === randomPool.length) {
+    randomFillSync(randomPool)
+    poolAt = 0
+  }
+  poolAt += ID_BYTES
+  return `req_${randomPool.toString('hex', poolAt - ID_BYTES, poolAt)}`
 }
 
 const answered = new WeakSet<Socket>()
@@ -129,7 +156,7 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
   const body = JSON.stringify(errorBody(new ApiError(code), requestId))
   const head = [
     `HTTP/1.1 ${ERRORS[code].status} ${STATUS_CODES[ERRORS[code].status]}`,
-    'Content-Type: application/json; charset=utf-8',
+    `Content-Type: ${ERROR_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,
     'Connection: close',

@@ -1,4 +1,6 @@
+import type { IncomingMessage } from 'node:http'
 import { isIP, isIPv4, SocketAddress } from 'node:net'
+import proxyAddr from '@fastify/proxy-addr'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 
@@ -48,6 +50,13 @@ export function countedAddress(ip = 'unknown'): string {
 
 export function addressOf(request: FastifyRequest): string {
   return countedAddress(request.ip as string | undefined)
+}
+
+/** The same for a request that Fastify does not see, by the package that Fastify reads X-Forwarded-For with. */
+export function createAddressReader(trustProxy: string[]): (request: IncomingMessage) => string {
+  if (trustProxy.length === 0) return ({ socket }) => countedAddress(socket.remoteAddress)
+  const isTrusted = proxyAddr.compile(trustProxy)
+  return (request) => countedAddress(proxyAddr.all(request, isTrusted).at(-1))
 }
 
 /** The header pair of the IETF draft "RateLimit header fields for HTTP", and the refusal itself. */

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import pg from 'pg'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { printable } from '../printable.ts'
@@ -66,19 +66,18 @@ function standardOutput(): DestinationStream {
 // Asked every few seconds by machines, for ever.
 const PROBES = new Set(['/healthz', '/readyz'])
 
-/** A request is the pattern of its route, never the address as sent, which may hold a number or a secret. */
-export function logRequest(request: FastifyRequest, reply: FastifyReply): void {
-  const { url: route = 'unknown' } = request.routeOptions
-  request.log[PROBES.has(route) ? 'debug' : 'info'](
-    {
-      method: request.method,
-      route,
-      status: reply.statusCode,
-      ms: Math.round(reply.elapsedTime * 10) / 10,
-      accountId: request.caller?.accountId,
-    },
-    'request',
-  )
+/** `route` is the pattern of a route, never the address as sent, which may hold a number or a secret. */
+export type ServedRequest = { method: string; route: string; status: number; ms: number; accountId?: number | undefined }
+
+export function servedRequest(
+  { method, routeOptions, caller }: FastifyRequest,
+  { statusCode: status, elapsedTime: ms }: FastifyReply,
+): ServedRequest {
+  return { method, route: routeOptions.url ?? 'unknown', status, ms, accountId: caller?.accountId }
+}
+
+export function logRequest(log: FastifyBaseLogger, { method, route, status, ms, accountId }: ServedRequest): void {
+  log[PROBES.has(route) ? 'debug' : 'info']({ method, route, status, ms: Math.round(ms * 10) / 10, accountId }, 'request')
 }
 
 /** What helps to find a fault, without what may quote a caller's data: a database error's message and detail hold values of rows. */

@@ -4,10 +4,10 @@ import { ApiError } from '../errors.ts'
 /**
  * Answers whatever matches no route, on this instance and below: 405 with Allow where the path exists for another method, else 404.
  * That is after the credentials, which are checked when a request begins, and before its body is read: a path that is not there has no
- * rules for bodies. Call it before the routes are added.
+ * rules for bodies. Call it before the routes are added. `direct`: the paths whose POST never reaches Fastify.
  */
-export function answerUnknownRoutes(app: FastifyInstance): void {
-  const methodsByPath = new Map<string, Set<string>>()
+export function answerUnknownRoutes(app: FastifyInstance, direct: readonly string[] = []): void {
+  const methodsByPath = new Map(direct.map((url) => [url, new Set(['POST'])]))
   app.addHook('onRoute', ({ url, method }) => {
     const methods = methodsByPath.get(url) ?? new Set()
     for (const name of [method].flat()) methods.add(name)
@@ -32,7 +32,7 @@ export function unknownRoute(_request: FastifyRequest): never {
  * The segments as the router reads them: split first, then decoded. So /v1/%61gents is /v1/agents, but /v1%2fagents is one segment that
  * no route has: outside /v1, it must not reveal which paths and methods /v1 has.
  */
-function segmentsOf(url: string): string[] {
+export function segmentsOf(url: string): string[] {
   return url
     .replace(/\?.*$/s, '')
     .split('/')
@@ -44,4 +44,20 @@ function matches(pattern: string, given: string[]): boolean {
   return (
     wanted.length === given.length && wanted.every((part, index) => (part.startsWith(':') ? given[index] !== '' : part === given[index]))
   )
+}
+
+/**
+ * One way to write an address, whatever the client's: without scheme and host, which a request to a proxy has, and without a fragment,
+ * which no request should have. A path that can't be decoded is taken to the letter: it names nothing that exists, and is answered so.
+ */
+export function routableUrl(sent: string): string {
+  if (/^\/[^%#]*$/.test(sent)) return sent
+  const url = sent.replace(/^https?:\/\/[^/?#]*/i, '').replace(/#.*$/s, '') || '/'
+  const [path = '', ...query] = url.split('?')
+  try {
+    decodeURIComponent(path)
+    return url
+  } catch {
+    return [path.replaceAll('%', '%25'), ...query].join('?')
+  }
 }

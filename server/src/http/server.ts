@@ -1,15 +1,21 @@
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { type FastifyInstance, fastify, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { HSTS, tlsOptions } from '../tls.ts'
 import { answerBrokenRequest, newRequestId } from './error-answers.ts'
+import { routableUrl } from './routes.ts'
 import { buildSerializer } from './serialization.ts'
 import { buildValidator } from './validation.ts'
 
 export type Timeouts = { headersMs: number; requestMs: number; keepAliveMs: number }
 
-const BODY_LIMIT_BYTES = 256 * 1024
+/** Serves a request itself and returns true, or leaves it to Fastify. */
+export type DirectHandler = (request: IncomingMessage, response: ServerResponse) => boolean
+
+export const BODY_LIMIT_BYTES = 256 * 1024
 const HEADER_LIMIT_BYTES = 16 * 1024
 
 // Headers within 10 s and the whole request within 30 s: a slow client can't hold a connection for longer. An idle connection is kept
@@ -17,26 +23,41 @@ const HEADER_LIMIT_BYTES = 16 * 1024
 const TIMEOUTS: Timeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 72_000 }
 
 /** A Fastify with every limit and time-out set, and nothing left to defaults that bend, drop or wait. */
-export function createServer(config: Config, logger: Logger, timeouts: Timeouts = TIMEOUTS): FastifyInstance {
+export function createServer(
+  config: Config,
+  logger: Logger,
+  { timeouts = TIMEOUTS, handleDirectly }: { timeouts?: Timeouts | undefined; handleDirectly?: DirectHandler | undefined } = {},
+): FastifyInstance {
   const { tls } = config
   const serverOptions = {
     maxHeaderSize: HEADER_LIMIT_BYTES,
     headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
     // Node would answer without a body; the first hook says it in ours.
     requireHostHeader: false,
     // How often Node looks for connections that have run out of time.
     connectionsCheckingInterval: Math.min(1_000, timeouts.headersMs / 4),
   }
   const app = fastify({
-    ...(tls === undefined
-      ? { http: serverOptions }
-      : { https: { ...serverOptions, ...tlsOptions(tls), handshakeTimeout: timeouts.headersMs } }),
+    serverFactory: (toFastify) => {
+      const server =
+        tls === undefined
+          ? createHttpServer(serverOptions)
+          : createHttpsServer({ ...serverOptions, ...tlsOptions(tls), handshakeTimeout: timeouts.headersMs })
+      // Here rather than in a hook, since Fastify sends some responses that no hook sees.
+      if (tls !== undefined) server.on('request', (_request, response) => response.setHeader(HSTS.name, HSTS.value))
+      server.on('request', (request, response) => {
+        if (!handleDirectly?.(request, response)) toFastify(request, response)
+      })
+      return server
+    },
+    // The server is made above. Fastify names the scheme by this, in its log and to `listeningUrl`.
+    ...(tls !== undefined && { https: {} }),
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: newRequestId,
     bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
     forceCloseConnections: 'idle',
     // Ours says so in the documented form.
     return503OnClosing: false,
@@ -51,8 +72,6 @@ export function createServer(config: Config, logger: Logger, timeouts: Timeouts 
     rewriteUrl: ({ url = '/' }) => routableUrl(url),
   }) as unknown as FastifyInstance
   app.decorateRequest('caller', undefined)
-  // On Node's server rather than in a hook, since Fastify sends some responses that no hook sees.
-  if (tls !== undefined) app.server.prependListener('request', (_request, response) => response.setHeader(HSTS.name, HSTS.value))
   // An expectation that we don't know may be ignored, says HTTP; Node would answer it without a body. CONNECT it would not answer at all.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.server.on('connect', (_request, socket) => answerBrokenRequest(new Error('CONNECT'), socket as Socket))
@@ -74,22 +93,6 @@ function isUnused({ code }: NodeJS.ErrnoException, { bytesRead }: Socket): boole
 function keepIdle(socket: Socket, { headersMs, keepAliveMs }: Timeouts): void {
   const closeUnused = () => socket.bytesRead === 0 && socket.destroy()
   setTimeout(closeUnused, Math.max(0, keepAliveMs - headersMs)).unref()
-}
-
-/**
- * One way to write an address, whatever the client's: without scheme and host, which a request to a proxy has, and without a fragment,
- * which no request should have. A path that can't be decoded is taken to the letter: it names nothing that exists, and is answered so.
- */
-function routableUrl(sent: string): string {
-  if (/^\/[^%#]*$/.test(sent)) return sent
-  const url = sent.replace(/^https?:\/\/[^/?#]*/i, '').replace(/#.*$/s, '') || '/'
-  const [path = '', ...query] = url.split('?')
-  try {
-    decodeURIComponent(path)
-    return url
-  } catch {
-    return [path.replaceAll('%', '%25'), ...query].join('?')
-  }
 }
 
 /** Where it listens, such as http://127.0.0.1:8080. */

@@ -42,6 +42,8 @@ type Connection = {
 export type UnreadWatch = {
   /** Watches every connection of a server. */
   watch: (app: FastifyInstance) => void
+  /** Call it for every response that Fastify does not send, just before it is sent. Returns the body to send. */
+  note: (response: ServerResponse, address: string, body: string) => string | Buffer
   /** Gives the client of this response another timeout than the usual `idleMs`. */
   allowIdle: (reply: FastifyReply, idleMs: number) => void
   stop: () => void
@@ -67,19 +69,32 @@ export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_
     soon ??= setTimeout(sweep, SWEEP_SOON_MS).unref()
   }
 
+  function note<Payload>(
+    response: ServerResponse,
+    ownerOf: (connection: Connection) => number | string,
+    payload: Payload,
+  ): Payload | Buffer {
+    const connection = connections.get(response.req.socket)
+    if (connection === undefined) return payload
+    connection.owner = ownerOf(connection)
+    if (!isLarge(payload)) return payload
+    addLarge(response, connection)
+    // Node counts the UTF-16 units of a waiting string, which can be a third of its bytes. Of a Buffer it counts the bytes.
+    return typeof payload === 'string' ? Buffer.from(payload) : payload
+  }
+
   const timer = setInterval(sweep, SWEEP_MS).unref()
   return {
     watch: (app) => {
       watchConnections(app.server as Server, connections, limits.idleMs)
       app.addHook('onSend', (request, reply, payload, done) => {
-        const connection = connections.get(request.raw.socket)
-        const large = connection !== undefined && isLarge(payload)
-        if (connection !== undefined) connection.owner = ownerOf(request, connection)
-        if (large) addLarge(reply.raw, connection)
-        // Node counts the UTF-16 units of a waiting string, which can be a third of its bytes. Of a Buffer it counts the bytes.
-        done(null, large && typeof payload === 'string' ? Buffer.from(payload) : payload)
+        done(
+          null,
+          note(reply.raw, (connection) => ownerOf(request, connection), payload),
+        )
       })
     },
+    note: (response, address, body) => note(response, ({ owner }) => (typeof owner === 'number' ? owner : address), body),
     allowIdle: ({ request, raw: response }, idleMs) => {
       const connection = connections.get(request.raw.socket)
       if (connection === undefined) return

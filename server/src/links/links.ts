@@ -1,6 +1,5 @@
 import type { Executor } from '../db/pool.ts'
-import { tellOfActions } from '../events/outbox.ts'
-import { countFirsts } from '../reports/counters.ts'
+import { recordActions } from '../events/changes.ts'
 
 /** `copy`: 0 for the recipient's SMS, else the place of the test number that it was sent to. */
 export type ShortLink = {
@@ -57,7 +56,7 @@ export async function visitLink(db: Executor, code: string, isRobot: boolean): P
         select c.account_id, c.agent_id, c.recipient, c.message_id, 'clicked', 'sms', c.url, c.clicked_at, m.campaign_id
         from clicked c left join messages m on m.id = c.message_id where c.copy = 0
         returning *
-      ), ${tellOfActions('acted')}, ${countFirsts('acted')}
+      ), ${recordActions('acted')}
       select url from short_links where code = $1`,
     values: [code, isRobot],
   })

@@ -1,27 +1,18 @@
 import pg from 'pg'
-import { countUsage, foldUsage, messageBytes } from '../accounts/usage.ts'
+import { countUsage, foldUsage } from '../accounts/usage.ts'
 import { templateReferences } from '../content/references.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { ensurePartitions } from '../db/partitions.ts'
-import { type Executor, lists, type Pool } from '../db/pool.ts'
+import type { Executor, Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
-import { countReached } from '../reports/counters.ts'
+import type { Announce } from './announce.ts'
 import type { MessageRequest } from './schemas.ts'
-import { type Fallback, writeFallbacks } from './sms-fallback.ts'
-import { PRIORITIES, QUEUE_CHANNEL } from './states.ts'
-import { valuesOf } from './submitted-values.ts'
-import {
-  beyondQuota,
-  createRoom,
-  type Exceeded,
-  IS_NOT_REFUSED,
-  lookAtUsage,
-  mostAsked,
-  REFUSED,
-  TELL_LOOKED,
-  TELL_REFUSED,
-} from './within-quota.ts'
+import type { Fallback } from './sms-fallback.ts'
+import { PRIORITIES } from './states.ts'
+import { storeMessages } from './store.ts'
+import { ASKED, valuesOf } from './submitted-values.ts'
+import { createQuotaKeeper } from './within-quota.ts'
 
 /** A request that is right in itself. Whether what it names is there, and whether it was accepted before, is for the database to say. */
 export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'smsFallbackAfterExpiry'> & {
@@ -38,25 +29,14 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
 
 export type Accepted = { messageIds: string[]; replayed: boolean }
 
-/** For each request one, or one for each of its recipients, in their order. */
-type Row = {
-  n: number
-  outcome: 'accepted' | 'replayed' | 'conflict' | 'missing-targets' | 'sms-text' | 'tight' | 'looked' | Exceeded | keyof typeof FAULTS
-  /** Of what was accepted, now or before. */
-  messageId: string
-  /** Templates that buttons send and the account does not have. */
-  missingTargets: string[] | null
-  /** The quota that is exceeded, what is used of it, and the seconds to midnight; or an account that was looked at, and its usage. */
-  exceeded: string[] | null
-}
-type Verdict = Omit<Row, 'outcome'> & { outcome: Exclude<Row['outcome'], 'tight' | 'looked'>; messageIds: string[] }
+/** What became of a submission. `no-room`: a quota of the account is exceeded. */
+export type Outcome = { is: 'accepted' | 'replayed'; messageIds: string[] } | { is: 'refused'; error: unknown } | { is: 'no-room' }
 
-const MOST_AT_ONCE = 200
+const BATCH_SIZE = 200
 // Processes that deliver fold the usage of accounts every second. Where none runs, accepting would read more changes each time.
 const FOLD_AFTER_BATCHES = 500
-// Past that, a caller is told to try again, with the same key: whether it was accepted after all, the key will tell.
-const PATIENTLY = { query_timeout: 3_000 }
-export const DEFAULT_LIFE_HOURS = 48
+// After that the caller is asked to try again, with the same key, which will say whether the message was accepted after all.
+const TIMEOUT = { query_timeout: 3_000 }
 export const LONGEST_LIFE_DAYS = 15
 
 /** What can be wrong with what a message or campaign names. */
@@ -76,31 +56,27 @@ const FAULTS = {
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
 /**
- * Accepts messages. Returns once they are committed, with what was accepted; or throws what the caller is to be told. Requests that come at
- * the same time share a statement and a commit.
+ * Accepts messages. Returns once they are committed, with what was accepted; or throws the error for the caller. Requests that come at the
+ * same time share a statement and a commit.
  */
-export function createAcceptor(pool: Pool): (submission: Submission) => Promise<Accepted> {
-  const acceptAll = createAccepting(pool)
+export function createAcceptor(pool: Pool, announce: Announce): (submission: Submission) => Promise<Accepted> {
+  const acceptAll = createQuotaKeeper(pool, (batch, hasRoom) => withPartitions(pool, () => accept(pool, batch, hasRoom)))
   let batches = 0
   const submit = createBatcher(
     async (batch: Submission[]) => {
       batches += 1
       if (batches % FOLD_AFTER_BATCHES === 0) void foldUsage(pool).catch(() => {})
-      return await acceptAll(batch)
+      const outcomes = await acceptAll(batch)
+      if (outcomes.some(({ is }) => is === 'accepted')) announce('messages')
+      return outcomes
     },
-    { maxItems: MOST_AT_ONCE },
+    { maxItems: BATCH_SIZE },
   )
   return async (submission) => {
-    const verdict = await submit(submission)
-    if ('failure' in verdict) throw verdict.failure
-    const { outcome, messageIds, missingTargets, exceeded } = verdict
-    if (outcome === 'accepted' || outcome === 'replayed') return { messageIds, replayed: outcome === 'replayed' }
-    if (outcome === 'conflict') throw conflict()
-    if (outcome === 'sms-text') throw new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] })
-    if (outcome === 'missing-targets') throw missingTemplates(submission.message.inline, new Set(missingTargets?.map(Number)))
-    if (outcome === 'messages-quota' || outcome === 'bytes-quota') throw beyondQuota(outcome, exceeded)
-    const { code, path, reason } = FAULTS[outcome]
-    throw new ApiError(code, { details: [{ path, reason }] })
+    const outcome = await submit(submission)
+    if (outcome.is === 'refused') throw outcome.error
+    if (outcome.is === 'no-room') throw new Error('no room was left without a quota')
+    return { messageIds: outcome.messageIds, replayed: outcome.is === 'replayed' }
   }
 }
 
@@ -142,74 +118,94 @@ export function isMissingPartition(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '23514' && error.constraint === undefined
 }
 
+type Row = {
+  outcome: 'accepted' | 'again' | 'replayed' | 'conflict' | 'missing-targets' | 'sms-text' | 'no-room' | keyof typeof FAULTS
+  messageId: string
+  /** Templates that buttons send and the account does not have. */
+  missingTargets: string[] | null
+}
+
+// The second time, the key of the other request is committed.
+const MOST_TRIES = 3
+
 /**
- * One statement, whatever the number of requests and their content; a second one for requests of accounts that may be near a quota.
- *
- * A key that is known with the same request answers for itself, before anything that can have changed since. Of equal keys in one batch
- * the first counts. Of equal keys on two nodes the later insert waits for the earlier one to commit, and then gets its row instead of
- * making one: whose message it is shows by the id. Keys are inserted in their order, so that no two nodes wait for each other.
- *
- * Quotas are checked last, and a request that exceeds one does not use its key up. A node runs one batch after the other, so each sees all
- * that the node accepted before: on one node quotas are exact. A node does not see what other nodes accept at the same moment, so each
- * further node can exceed a quota by one batch (200 requests).
+ * Accepts a batch. A request whose key another request uses at this very moment, on this node or another, is asked for again, by itself: where
+ * that fails, what the first statement has committed must not be run again with it.
  */
-function createAccepting(pool: Pool): (batch: Submission[]) => Promise<(Verdict | { failure: unknown })[]> {
-  const room = createRoom()
-  const ask = (batch: Submission[], statement: Statement) => withPartitions(pool, () => askFor(pool, batch, statement))
-  // A batcher of its own: where this statement fails, what the first one has committed must not be run again.
-  const checkOne = createBatcher(
-    async (tight: Submission[]) => (await ask(tight, { ...ACCEPT_WITHIN_QUOTA, values: valuesOf(tight).values })).verdicts as Verdict[],
-    { maxItems: MOST_AT_ONCE },
+async function accept(db: Executor, batch: Submission[], hasRoom: boolean[], triesLeft = MOST_TRIES): Promise<Outcome[]> {
+  const answers = await ask(db, batch, hasRoom)
+  const isAgain = (index: number) => answers[index]?.[0]?.outcome === 'again'
+  const again = [...batch.keys()].filter(isAgain)
+  const submissions = again.map((index) => batch[index] as Submission)
+  const later = again.length === 0 ? [] : await acceptAgain(db, submissions, triesLeft - 1)
+  return batch.map((submission, index) =>
+    isAgain(index) ? (later[again.indexOf(index)] as Outcome) : outcomeOf(submission, answers[index] as Row[]),
   )
-  const check = (submission: Submission) => checkOne(submission).catch((failure: unknown) => ({ failure }))
-  return async (batch) => {
-    const { values, contents, fallbacks } = valuesOf(batch)
-    if (room.isPlenty(batch)) return (await ask(batch, { ...ACCEPT, values })).verdicts as Verdict[]
-    const began = performance.now()
-    const looking = { ...ACCEPT_LOOKING, values: [...values, ...mostAsked(batch, contents, fallbacks)] }
-    const { rows, verdicts } = await ask(batch, looking)
-    const looks = rows.filter(({ outcome }) => outcome === 'looked').map(({ exceeded }) => exceeded)
-    room.note(batch, began, looks)
-    return await Promise.all(
-      verdicts.map((verdict, index) => (verdict.outcome === 'tight' ? check(batch[index] as Submission) : (verdict as Verdict))),
-    )
+}
+
+async function acceptAgain(db: Executor, batch: Submission[], triesLeft: number): Promise<Outcome[]> {
+  try {
+    if (triesLeft === 0) throw new Error('a key was in use and not in use, again and again')
+    const hasRoom = batch.map(() => true)
+    return await accept(db, batch, hasRoom, triesLeft)
+  } catch (error) {
+    return batch.map(() => ({ is: 'refused', error }))
   }
 }
 
-type Statement = { name: string; text: string; values: unknown[] }
-
-async function askFor(pool: Pool, batch: Submission[], statement: Statement) {
-  const { rows } = await pool.query<Row>({ ...statement, ...PATIENTLY })
-  const byRequest = Map.groupBy(rows, ({ n }) => n)
-  const verdicts = batch.map((_, index) => {
-    const [row, ...others] = byRequest.get(index + 1) as [Row, ...Row[]]
-    return { ...row, messageIds: [row, ...others].map(({ messageId }) => messageId) }
+/** Returns the rows of each submission: one for each of its recipients. */
+async function ask(db: Executor, batch: Submission[], hasRoom: boolean[]): Promise<Row[][]> {
+  const messages = batch.flatMap((submission, index) =>
+    submission.recipients.map((recipient) => ({ submission, recipient, hasRoom: hasRoom[index] as boolean })),
+  )
+  const { rows } = await db.query<Row>({ name: 'accept-messages', text: ACCEPT, values: valuesOf(messages), ...TIMEOUT })
+  let from = 0
+  return batch.map(({ recipients }) => {
+    from += recipients.length
+    return rows.slice(from - recipients.length, from)
   })
-  return { rows, verdicts }
 }
 
-/** The first thing that a report counts of a message. */
-export const ACCEPTED = [{ kind: 'message.accepted', at: 'accepted_at' }] as const
+function outcomeOf(submission: Submission, rows: Row[]): Outcome {
+  const [{ outcome, missingTargets }] = rows as [Row & { outcome: Exclude<Row['outcome'], 'again'> }]
+  const refused = (error: ApiError) => ({ is: 'refused' as const, error })
+  switch (outcome) {
+    case 'no-room':
+      return { is: 'no-room' }
+    case 'accepted':
+    case 'replayed':
+      return { is: outcome, messageIds: rows.map(({ messageId }) => messageId) }
+    case 'conflict':
+      return refused(conflict())
+    case 'sms-text':
+      return refused(new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] }))
+    case 'missing-targets':
+      return refused(missingTemplates(submission.message.inline, new Set(missingTargets?.map(Number))))
+    default: {
+      const { code, path, reason } = FAULTS[outcome]
+      return refused(new ApiError(code, { details: [{ path, reason }] }))
+    }
+  }
+}
 
-const TYPES = ['int', 'text', 'bytea', 'text', 'bool', 'bool', 'text', 'bigint', 'text', 'timestamptz(3)', 'json', 'text', 'text']
-const LISTS = lists(...TYPES)
-
-// Every step goes through its rows once, however many requests there are: what a later one needs is carried along, looked up in a table by
-// its index, or asked of a set ("in"). Joining two steps would compare each row with each: 200 requests took 360 ms.
-const accepting = (quotas: 'unchecked' | 'looked-at' | 'checked') => `
-  with ${quotas === 'looked-at' ? `${lookAtUsage(TYPES.length + 1)}, ` : ''}request as materialized (
-    select *
-    from unnest(${LISTS})
-      with ordinality
-      as r (account_id, key, hash, agent_id, basic, test, client_reference_id, template_id, content, expires_at, fallback, recipients, targets, n)
-  ), judged as materialized (
-    select r.*, t.content_id, used.message_id as used_id, missing.ids as missing_targets, uuid_v7() as new_id,
-      ${messageBytes('r.content', 'r.client_reference_id', `(r.fallback -> 'plan')::text`)} as bytes,
+/**
+ * One statement, whatever the number of requests and their content. A key that is known with the same request answers for itself, before
+ * anything that can have changed since. A key that is inserted elsewhere at this moment, or twice in this batch, is inserted once: the
+ * later insert waits for the earlier one, and its request is asked for again. Keys are inserted in their order, so that no two nodes
+ * wait for each other.
+ *
+ * Every step goes through its rows once: what a later one needs is carried along, or asked of a set ("in"). A join of two steps would compare
+ * each row with each: 200 requests took 360 ms.
+ */
+const ACCEPT = `
+  with asked as materialized (
+    select r.*, ((select lpad(to_hex(round(extract(epoch from now()) * 1000)::bigint), 12, '0')) || r.id_end)::uuid as id,
+      t.content_id, used.message_id as used_id, missing.ids as missing_targets,
       case
         when used.request_hash = r.hash then 'replayed'
-        when r.expires_at <= now() then 'expires-past'
-        when r.expires_at > now() + interval '${LONGEST_LIFE_DAYS} days' then 'expires-late'
-        when json_array_length(r.fallback -> 'violations') > 0 then 'sms-text'
+        when r.own_expiry <= now() then 'expires-past'
+        when r.own_expiry > now() + interval '${LONGEST_LIFE_DAYS} days' then 'expires-late'
+        when r.has_violations then 'sms-text'
         when t.status <> 'APPROVED' then 'not-approved'
         when c.basic and not r.basic then 'template-basic'
         when not c.basic and r.basic then 'request-basic'
@@ -217,71 +213,30 @@ const accepting = (quotas: 'unchecked' | 'looked-at' | 'checked') => `
         when r.template_id is not null and t.id is null then 'no-template'
         when missing.ids is not null then 'missing-targets'
         when used.message_id is not null then 'conflict'
-        ${quotas === 'looked-at' ? `when r.account_id in (select account_id from looked where is_tight) then 'tight'` : ''}
+        when not r.has_room then 'no-room'
       end as outcome
-    from request r
+    from ${ASKED}
     left join idempotency_keys used on used.account_id = r.account_id and used.endpoint = 'messages' and used.key = r.key
     left join agent_assignments a on a.account_id = r.account_id and a.agent_id = r.agent_id and a.active
     left join templates t on t.account_id = r.account_id and t.id = r.template_id
-    left join contents c on c.id = t.content_id,
-    lateral (
+    left join contents c on c.id = t.content_id
+    left join lateral (
       select array_agg(target) as ids from unnest(r.targets::bigint[]) as target
       where not exists (select from templates x where x.account_id = r.account_id and x.id = target)
-    ) as missing
-  ), fresh as materialized (
-    select *, first_value(n) over same_key as first_n, first_value(hash) over same_key as first_hash, first_value(new_id) over same_key as first_id
-    from judged where outcome is null
-    window same_key as (partition by account_id, key, case when key is null then n end order by n)
-  ), ${quotas === 'checked' ? `${REFUSED}, ` : ''}keyed as materialized (
-    insert into idempotency_keys as k (account_id, endpoint, key, request_hash, message_id)
-    select account_id, 'messages', key, hash, new_id from fresh
-    where n = first_n and key is not null ${quotas === 'checked' ? IS_NOT_REFUSED : ''} order by account_id, key
-    on conflict (account_id, endpoint, key) do update set message_id = k.message_id
-    returning k.account_id, k.key, k.request_hash, k.message_id
-  ), made as materialized (
-    select f.*, case when key is null then uuid_v7() else new_id end as id, recipient.number as recipient, recipient.place
-    from fresh f, unnest(f.recipients::text[]) with ordinality as recipient (number, place)
-    where n = first_n ${quotas === 'checked' ? IS_NOT_REFUSED : ''} and (key is null or new_id in (select message_id from keyed))
-  ), used as (${countUsage({ account: 'account_id', from: 'made', messages: 'count(*)', messageBytes: 'sum(bytes)' })}
-  ), written as (
-    insert into messages (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, expires_at)
-    select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content::json,
-      coalesce(expires_at, now() + interval '${DEFAULT_LIFE_HOURS} hours')
-    from made
-    returning id, account_id, agent_id, campaign_id, test, accepted_at, expires_at
-  ), falling_back as (
-    ${writeFallbacks('made')}
-  ), queued as (
-    insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
-    select id, account_id, agent_id, 'send', ${PRIORITIES.transactional}, now(), expires_at from written
+    ) as missing on r.targets is not null
+  ), keyed as materialized (
+    insert into idempotency_keys (account_id, endpoint, key, request_hash, message_id)
+    select account_id, 'messages', key, hash, id from asked where outcome is null and key is not null order by account_id, key, n
+    on conflict do nothing
     returning message_id
-  ), expiring as (
-    insert into expiries (message_id, expires_at) select id, expires_at from written
-  ), ${countReached('written', ACCEPTED)}, woken as materialized (
-    select pg_notify('${QUEUE_CHANNEL}', '') from (select from queued limit 1) as any_queued
+  ), made as materialized (
+    select *, now() as accepted_at, 'TRANSACTION' as traffic, null::uuid as triggered_by, null::uuid as campaign_id from asked
+    where outcome is null and (key is null or id in (select message_id from keyed))
+  ), ${storeMessages('made', PRIORITIES.transactional)}, used as (
+    ${countUsage({ account: 'account_id', from: 'made', messages: 'count(*)', messageBytes: 'sum(bytes)' })}
   ), held as materialized (
-    select ${HELD_BY_STANDBY} from (select from judged where outcome = 'replayed' limit 1) as any_replayed
+    select ${HELD_BY_STANDBY} from (select from asked where outcome = 'replayed' limit 1) as any_replayed
   )
-  select n, outcome, used_id as "messageId", missing_targets as "missingTargets", null::bigint[] as exceeded, 1 as place
-  from judged where outcome is not null
-  union all
-  select n, 'accepted', id, null, null, place from made
-  union all
-${quotas === 'checked' ? TELL_REFUSED : ''}
-  ${quotas === 'looked-at' ? TELL_LOOKED : ''}
-  -- The same key again: in this batch, or at this moment on another node, whose row it then is.
-  select f.n, case when f.hash = other.hash then 'replayed' else 'conflict' end, other.id, null, null, 1
-  from fresh f, lateral (
-    select f.first_hash as hash, f.first_id as id where f.first_id in (select message_id from keyed)
-    union all
-    select k.request_hash, k.message_id from keyed k
-    where f.first_id not in (select message_id from keyed) and k.account_id = f.account_id and k.key = f.key
-  ) as other
-  where f.key is not null ${quotas === 'checked' ? 'and f.first_n not in (select n from refused)' : ''} and not (f.n = f.first_n and f.first_id in (select message_id from keyed))
-  union all
-  select 0, 'woken', null, null, null, (select count(*) from woken) + (select count(*) from held)
-  order by n, place`
-
-const ACCEPT = { name: 'accept-messages', text: accepting('unchecked') }
-const ACCEPT_LOOKING = { name: 'accept-looking', text: accepting('looked-at') }
-const ACCEPT_WITHIN_QUOTA = { name: 'accept-within-quota', text: accepting('checked') }
+  select coalesce(outcome, case when id in (select id from made) then 'accepted' else 'again' end) as outcome,
+    coalesce(used_id, id) as "messageId", missing_targets as "missingTargets", (select count(*) from held) as held
+  from asked order by n`

@@ -104,6 +104,7 @@ export async function readMessage(db: Executor, accountId: number, messageId: st
   return { ...present(fields), ...(failureReason !== null && { failure }), ...(smsStatus !== null && { smsFallback }) } as Message
 }
 
-function present(fields: Record<string, unknown>): Record<string, unknown> {
+/** The fields that have a value. */
+export function present(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 }

@@ -6,17 +6,18 @@ import { ApiError } from '../errors.ts'
 import { callerOf } from '../http/guard.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { createAcceptor, type Endpoint, wasAccepted } from './accept.ts'
+import type { Announce } from './announce.ts'
 import { readMessage } from './messages.ts'
 import { requestHash } from './request-hash.ts'
 import { Message, OPERATIONS } from './schemas.ts'
 import { fallbackOf } from './sms-fallback.ts'
 
-export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: () => string | undefined }> = async (
+export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: () => string | undefined; announce: Announce }> = async (
   app,
-  { pool, publicUrl },
+  { pool, publicUrl, announce },
 ) => {
   app.addSchema(Message)
-  const accept = createAcceptor(pool)
+  const accept = createAcceptor(pool, announce)
 
   app.post(
     '/messages',

@@ -1,8 +1,7 @@
 import { countUsage, ROW_BYTES } from '../accounts/usage.ts'
 import type { Executor } from '../db/pool.ts'
-import { countReached } from '../reports/counters.ts'
-import { ACCEPTED, DEFAULT_LIFE_HOURS } from './accept.ts'
-import { PRIORITIES, QUEUE_CHANNEL } from './states.ts'
+import { PRIORITIES } from './states.ts'
+import { storeMessages } from './store.ts'
 
 /** A template that somebody asked for, by tapping or writing. */
 export type RequestedTemplate = {
@@ -54,16 +53,12 @@ const SEND = `
       select count(*) as count from messages m
       where m.recipient = $3 and m.id >= uuid_v7_from(now() - interval '1 minute') and m.account_id = $1 and m.traffic = 'SERVICEREQUEST'
     ) as lately
-  ), written as (
-    insert into messages (id, account_id, agent_id, recipient, basic, test, content_id, expires_at, traffic, triggered_by)
-    select uuid_v7(), $1, $2, $3, basic, $6, content_id, now() + interval '${DEFAULT_LIFE_HOURS} hours', 'SERVICEREQUEST', $5 from judged where why is null
-    returning id, account_id, agent_id, campaign_id, test, accepted_at, expires_at
-  ), queued as (
-    insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
-    select id, account_id, agent_id, 'send', ${PRIORITIES.transactional}, now(), expires_at from written
-  ), expiring as (
-    insert into expiries (message_id, expires_at) select id, expires_at from written
-  ), used as (${countUsage({ account: 'account_id', from: 'written', messageBytes: `count(*) * ${ROW_BYTES}` })}
-  ), ${countReached('written', ACCEPTED)}
-  select written.id as "messageId", judged.why, pg_notify('${QUEUE_CHANNEL}', '')
-  from judged left join written on true`
+  ), made as materialized (
+    select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id, content_id,
+      null::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic, $5::uuid as triggered_by,
+      null::uuid as campaign_id, null::json as fallback
+    from judged where why is null
+  ), ${storeMessages('made', PRIORITIES.transactional)}, used as (
+    ${countUsage({ account: 'account_id', from: 'written', messageBytes: `count(*) * ${ROW_BYTES}` })}
+  )
+  select made.id as "messageId", judged.why from judged left join made on true`

@@ -31,10 +31,6 @@ export const PRIORITIES = { transactional: 0, revoke: 1, campaign: 2 } as const
 /** What a queue's entry has that is of no campaign: a null would not compare. */
 export const NO_CAMPAIGN = '00000000-0000-0000-0000-000000000000'
 
-/** Where those who hand messages to the networks are woken up; and, with this word, those who take up what people answered. */
-export const QUEUE_CHANNEL = 'herald_queue'
-export const REPLIES_WAIT = 'replies'
-
 /** What becomes of the SMS that a message falls back to. */
 export const FALLBACK_STATUSES = ['WAITING', 'SCHEDULED', 'SENT', 'DELIVERED', 'FAILED', 'NOT_NEEDED', 'SKIPPED'] as const
 export type FallbackStatus = (typeof FALLBACK_STATUSES)[number]

@@ -1,32 +1,61 @@
+import { randomBytes } from 'node:crypto'
+import { ROW_BYTES } from '../accounts/usage.ts'
 import { templateReferences } from '../content/references.ts'
+import { lists } from '../db/pool.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Submission } from './accept.ts'
 
-/** A batch as the parameters of the statement that accepts it: a list for each field. `contents` and `fallbacks` are two of them. */
-export function valuesOf(batch: Submission[]) {
-  const contents = batch.map(({ message }) => (message.inline === undefined ? null : JSON.stringify(message.inline)))
-  const fallbacks = batch.map(({ fallback }) => (fallback === undefined ? null : JSON.stringify(fallback)))
-  const values = [
-    batch.map(({ accountId }) => accountId),
-    batch.map(({ idempotency }) => idempotency?.key ?? null),
-    batch.map(({ idempotency }) => idempotency?.hash ?? null),
-    batch.map(({ agentId }) => agentId),
-    batch.map(({ basic }) => basic ?? false),
-    batch.map(({ test }) => test),
-    batch.map(({ clientReferenceId }) => clientReferenceId ?? null),
-    batch.map(({ message }) => message.templateId ?? null),
-    contents,
-    // As a time: PostgreSQL knows no offset from 16 hours on, which ISO 8601 has.
-    batch.map(({ expiresAt }) => (expiresAt === undefined ? null : parseTimestamp(expiresAt))),
-    fallbacks,
-    // Lists of lists, which the driver would take for tables.
-    batch.map(({ recipients }) => `{${recipients.join()}}`),
-    batch.map(
-      ({ message }) =>
-        `{${templateReferences(message.inline, '')
-          .map(({ templateId }) => templateId)
-          .join()}}`,
-    ),
-  ]
-  return { values, contents, fallbacks }
+/** A message that a request asks for: most ask for one. `hasRoom`: the account may store it. */
+type Asked = { submission: Submission; recipient: string; hasRoom: boolean }
+
+/** What a message is handed to the statement as: the name, type and value of each of its columns. */
+const COLUMNS: [name: string, type: string, value: (asked: Asked) => unknown][] = [
+  ['account_id', 'int', ({ submission }) => submission.accountId],
+  ['key', 'text', ({ submission }) => submission.idempotency?.key ?? null],
+  ['hash', 'bytea', ({ submission }) => submission.idempotency?.hash ?? null],
+  ['id_end', 'text', idEnd],
+  ['agent_id', 'text', ({ submission }) => submission.agentId],
+  ['recipient', 'text', ({ recipient }) => recipient],
+  ['basic', 'bool', ({ submission }) => submission.basic ?? false],
+  ['test', 'bool', ({ submission }) => submission.test],
+  ['client_reference_id', 'text', ({ submission }) => submission.clientReferenceId ?? null],
+  ['template_id', 'bigint', ({ submission }) => submission.message.templateId ?? null],
+  ['content', 'json', ({ submission }) => contentOf(submission)],
+  // As a time: PostgreSQL knows no offset from 16 hours on, which ISO 8601 has.
+  ['own_expiry', 'timestamptz(3)', ({ submission: { expiresAt } }) => (expiresAt === undefined ? null : parseTimestamp(expiresAt))],
+  ['fallback', 'json', ({ submission: { fallback } }) => (fallback === undefined ? null : JSON.stringify(fallback))],
+  ['has_violations', 'bool', ({ submission: { fallback } }) => (fallback?.violations.length ?? 0) > 0],
+  // A list of lists, which the driver would take for a table. Null where there are none, as nearly always.
+  ['targets', 'text', targetsOf],
+  ['bytes', 'int', ({ submission }) => bytesOf(submission)],
+  ['has_room', 'bool', ({ hasRoom }) => hasRoom],
+]
+
+/** In SQL: the messages of a batch, numbered by `n`. */
+export const ASKED = `unnest(${lists(...COLUMNS.map(([, type]) => type))}) with ordinality as r (${COLUMNS.map(([name]) => name).join(', ')}, n)`
+
+export function valuesOf(asked: Asked[]): unknown[][] {
+  return COLUMNS.map(([, , value]) => asked.map(value))
+}
+
+/** The part of an id after its time, in hex: version 7, and 74 random bits. The time is the database's. */
+function idEnd(): string {
+  const random = randomBytes(10).toString('hex')
+  return `7${random.slice(1, 4)}${'89ab'[Number.parseInt(random.slice(4, 5), 16) % 4]}${random.slice(5)}`
+}
+
+function contentOf({ message: { inline } }: Submission): string | null {
+  return inline === undefined ? null : JSON.stringify(inline)
+}
+
+function targetsOf({ submission: { message } }: Asked): string | null {
+  const targets = templateReferences(message.inline, '').map(({ templateId }) => templateId)
+  return targets.length === 0 ? null : `{${targets.join()}}`
+}
+
+/** What one of its messages counts with towards the quota of stored bytes. */
+export function bytesOf(submission: Submission): number {
+  const { clientReferenceId, fallback } = submission
+  const texts = [contentOf(submission), clientReferenceId, fallback && JSON.stringify(fallback.plan)]
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), ROW_BYTES)
 }

@@ -1,105 +1,132 @@
-import { quotaExceeded, SECONDS_TO_MIDNIGHT, usageOf } from '../accounts/quotas.ts'
-import { ROW_BYTES } from '../accounts/usage.ts'
-import { listed } from '../db/pool.ts'
+import { type AccountUsage, quotaExceeded, readUsage } from '../accounts/quotas.ts'
+import { isUnavailable, type Pool } from '../db/pool.ts'
 import type { ApiError } from '../errors.ts'
-import type { Submission } from './accept.ts'
+import type { Outcome, Submission } from './accept.ts'
+import { bytesOf } from './submitted-values.ts'
 
-// How accepting keeps accounts within their quotas, by three statements. The usual one checks nothing, since its accounts had plenty of
-// room a moment ago: checking in every batch took 1.26 times PostgreSQL's time for batches of three. The second looks how much room there
-// is. The third numbers the requests of an account that may not have room for all of them.
+// Keeps accounts within their quotas while a batch is accepted. A node accepts one batch after the other, so each sees all that the node
+// accepted before: on one node quotas are exact. What other nodes accept at the same moment is not seen, so each further node can exceed a
+// quota by one batch.
 
-/** How long an account that had plenty of room is taken to have room. */
-const ROOMY_FOR_MS = 1_000
+/** How long an account that had plenty of room is taken to have room: looking in every batch took 1.26 times PostgreSQL's time. */
+const ROOMY_FOR_MS = 5_000
 /** Plenty: more than all nodes together accept in that time. One accepts 6,000 messages a second. */
-const PLENTY = { messages: 100_000, bytes: 10 * 2 ** 30 }
+const PLENTY = { messages: 500_000, bytes: 50 * 2 ** 30 }
 
-/** Remembers which accounts had plenty of room. An account whose quotas were changed since has another version, and is looked at again. */
-export function createRoom() {
+/** Accepts these, of which those without room are refused, but for a request that was accepted before. */
+type Ask = (batch: Submission[], hasRoom: boolean[]) => Promise<Outcome[]>
+
+/** Accepts the submissions that fit into the quotas of their accounts, in their order. */
+export function createQuotaKeeper(pool: Pool, ask: Ask): (batch: Submission[]) => Promise<Outcome[]> {
   const roomy = new Map<number, { version: string | undefined; until: number }>()
-  return {
-    isPlenty: (batch: Submission[]): boolean => {
-      const now = performance.now()
-      return batch.every(({ accountId, accountVersion }) => {
-        const known = roomy.get(accountId)
-        return known !== undefined && known.version === accountVersion && known.until > now
-      })
-    },
-    /** `looks`: what a statement that began at `began` saw, each an account and its usage. */
-    note: (batch: Submission[], began: number, looks: (string[] | null)[]): void => {
-      const versions = new Map(batch.map(({ accountId, accountVersion }) => [accountId, accountVersion]))
-      for (const look of looks) {
-        const [accountId = 0, quota = 0, messages = 0, bytesQuota = 0, bytes = 0] = look?.map(Number) ?? []
-        const isPlenty = quota - messages > PLENTY.messages && bytesQuota - bytes > PLENTY.bytes
-        if (isPlenty) roomy.set(accountId, { version: versions.get(accountId), until: began + ROOMY_FOR_MS })
-        else roomy.delete(accountId)
-      }
-    },
+
+  /** An account whose quotas were changed since has another version, and is looked at again. */
+  function isRoomy({ accountId, accountVersion }: Submission): boolean {
+    const known = roomy.get(accountId)
+    return known !== undefined && known.version === accountVersion && known.until > performance.now()
+  }
+
+  async function lookAt(batch: Submission[]): Promise<Map<number, AccountUsage>> {
+    const until = performance.now() + ROOMY_FOR_MS
+    const versions = new Map(batch.map(({ accountId, accountVersion }) => [accountId, accountVersion]))
+    const usages = await readUsage(pool, [...versions.keys()])
+    for (const [accountId, { messages, bytes }] of usages) {
+      const isPlenty = messages.quota - messages.used > PLENTY.messages && bytes.quota - bytes.used > PLENTY.bytes
+      if (isPlenty) roomy.set(accountId, { version: versions.get(accountId), until })
+      else roomy.delete(accountId)
+    }
+    return usages
+  }
+
+  return async (batch) => {
+    if (batch.every(isRoomy))
+      return await ask(
+        batch,
+        batch.map(() => true),
+      )
+    return await askWithin(batch, await lookAt(batch), ask)
   }
 }
 
-export type Exceeded = 'messages-quota' | 'bytes-quota'
-
-/** A step `looked`: the usage of the accounts, and whether one may not have room for all of the batch. Takes the parameters from `first` on. */
-export const lookAtUsage = (first: number) => `
-  looked as materialized (
-    select asked.account_id, own.usage,
-      own.usage[2] + asked.messages > own.usage[1] or own.usage[4] + asked.bytes > own.usage[3] as is_tight
-    from unnest(${listed(`$${first}::int[]`)}, ${listed(`$${first + 1}::bigint[]`)}, ${listed(`$${first + 2}::bigint[]`)}) as asked (account_id, messages, bytes),
-      lateral (${usageOf('asked.account_id')}) as own
-  )`
-
-/** The parameters of `lookAtUsage`: the accounts, and the most messages and bytes that each can add. */
-export function mostAsked(batch: Submission[], contents: (string | null)[], fallbacks: (string | null)[]): unknown[] {
-  const asked = new Map<number, { messages: number; bytes: number }>()
-  batch.forEach(({ accountId, recipients, clientReferenceId = '' }, index) => {
-    const { messages, bytes } = asked.get(accountId) ?? { messages: 0, bytes: 0 }
-    const characters = (contents[index]?.length ?? 0) + (fallbacks[index]?.length ?? 0) + clientReferenceId.length
-    // A UTF-16 unit is at most three bytes in UTF-8.
-    const own = recipients.length * (ROW_BYTES + 3 * characters)
-    asked.set(accountId, { messages: messages + recipients.length, bytes: bytes + own })
-  })
-  const all = [...asked.values()]
-  return [[...asked.keys()], all.map(({ messages }) => messages), all.map(({ bytes }) => bytes)]
+/**
+ * Asks for as many as fit, and again for the rest with what those have left: a request that was accepted before, or is refused for another
+ * reason, takes no room. Each turn ends at least one request of every account, so there are at most as many turns as requests.
+ */
+async function askWithin(batch: Submission[], usages: Map<number, AccountUsage>, ask: Ask): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  for (let waiting = [...batch.keys()]; waiting.length > 0; ) {
+    const fitting = fittingOf(waiting, batch, usages)
+    const asked = waiting.filter((index) => fitting.has(index))
+    const answered = await askAlone(
+      ask,
+      asked.map((index) => batch[index] as Submission),
+      asked.map((index) => fitting.get(index) === true),
+    )
+    asked.forEach((index, place) => {
+      const outcome = answered[place] as Outcome
+      const submission = batch[index] as Submission
+      if (outcome.is === 'accepted') use(usages, submission)
+      outcomes[index] =
+        outcome.is === 'no-room' ? { is: 'refused', error: beyondQuota(usages.get(submission.accountId), submission) } : outcome
+    })
+    waiting = waiting.filter((index) => !fitting.has(index))
+  }
+  return outcomes
 }
 
 /**
- * A step `refused`: of the requests in `fresh`, in their order, those that do not fit any more. What is used is read once for each account,
- * with its first request; without "offset 0" PostgreSQL would read it for every request.
+ * Where the database refuses these for what one of them has, each is asked for alone. Nothing is thrown: what was accepted before must not be
+ * run again with these.
  */
-export const REFUSED = `
-  refused as materialized (
-    select n, case when usage[2] + messages_so_far > usage[1] then 'messages-quota' else 'bytes-quota' end as outcome,
-      case when usage[2] + messages_so_far > usage[1] then array[usage[1], greatest(usage[2], least(usage[1], usage[2] + messages_so_far - messages)), ${SECONDS_TO_MIDNIGHT}]
-        else usage[3:4] end as exceeded
-    from (
-      select *, first_value(own_usage) over so_far as usage
-      from (
-        select *, case when place = 1 then (${usageOf('numbered.account_id')}) end as own_usage
-        from (
-          select n, account_id, messages, sum(messages) over so_far as messages_so_far, sum(messages * bytes) over so_far as bytes_so_far,
-            row_number() over so_far as place
-          from (select n, account_id, bytes, cardinality(recipients::text[]) as messages from fresh where n = first_n) as asked
-          window so_far as (partition by account_id order by n)
-        ) as numbered
-        offset 0
-      ) as numbered
-      window so_far as (partition by account_id order by n)
-    ) as measured
-    where usage[2] + messages_so_far > usage[1] or usage[4] + bytes_so_far > usage[3]
-  )`
+async function askAlone(ask: Ask, batch: Submission[], hasRoom: boolean[]): Promise<Outcome[]> {
+  try {
+    return await ask(batch, hasRoom)
+  } catch (error) {
+    if (batch.length === 1 || isUnavailable(error)) return batch.map(() => ({ is: 'refused', error }))
+    const outcomes: Outcome[] = []
+    for (const [index, submission] of batch.entries())
+      outcomes.push(...(await askAlone(ask, [submission], hasRoom.slice(index, index + 1))))
+    return outcomes
+  }
+}
 
-export const IS_NOT_REFUSED = 'and n not in (select n from refused)'
-// Also refuses requests that have the key of a refused one.
-export const TELL_REFUSED = `
-  select n, outcome, null, null, exceeded, 1 from refused
-  union all
-  select f.n, r.outcome, null, null, r.exceeded, 1 from fresh f, lateral (select * from refused where refused.n = f.first_n) as r where f.n <> f.first_n
-  union all`
-export const TELL_LOOKED = `select 0, 'looked', null, null, array_prepend(account_id::bigint, usage), 1 from looked union all`
+/** Which of those that wait are asked for now, and whether they have room. Where the next one of an account has none, neither have those after it. */
+function fittingOf(waiting: number[], batch: Submission[], usages: Map<number, AccountUsage>): Map<number, boolean> {
+  const left = structuredClone(usages)
+  const fitting = new Map<number, boolean>()
+  const fullAfter = new Map<number, 'some' | 'none'>()
+  for (const index of waiting) {
+    const submission = batch[index] as Submission
+    const { accountId } = submission
+    if (!fullAfter.has(accountId) && exceeded(left.get(accountId), submission) !== undefined) {
+      const hasFitting = [...fitting.keys()].some((other) => batch[other]?.accountId === accountId)
+      fullAfter.set(accountId, hasFitting ? 'some' : 'none')
+    }
+    if (!fullAfter.has(accountId)) {
+      fitting.set(index, true)
+      use(left, submission)
+    } else if (fullAfter.get(accountId) === 'none') fitting.set(index, false)
+  }
+  return fitting
+}
 
-/** The error for a refused request. `exceeded`: the quota, what is used of it, the seconds to midnight. */
-export function beyondQuota(outcome: Exceeded, exceeded: string[] | null): ApiError {
-  const [quota = 0, used = 0, secondsToMidnight = 0] = exceeded?.map(Number) ?? []
-  if (outcome === 'bytes-quota') return quotaExceeded('storedBytes', quota, used)
-  return quotaExceeded('messagesPerDay', quota, used, { retryAfterSeconds: secondsToMidnight })
+function exceeded(usage: AccountUsage | undefined, submission: Submission): 'messagesPerDay' | 'storedBytes' | undefined {
+  if (usage === undefined) return undefined
+  const { messages, bytes } = usage
+  const { length } = submission.recipients
+  if (messages.used + length > messages.quota) return 'messagesPerDay'
+  return bytes.used + length * bytesOf(submission) > bytes.quota ? 'storedBytes' : undefined
+}
+
+function use(usages: Map<number, AccountUsage>, submission: Submission): void {
+  const usage = usages.get(submission.accountId)
+  if (usage === undefined) return
+  usage.messages.used += submission.recipients.length
+  usage.bytes.used += submission.recipients.length * bytesOf(submission)
+}
+
+function beyondQuota(usage: AccountUsage | undefined, submission: Submission): ApiError {
+  const { messages, bytes, secondsToMidnight } = usage as AccountUsage
+  if (exceeded(usage, submission) === 'storedBytes') return quotaExceeded('storedBytes', bytes.quota, bytes.used)
+  return quotaExceeded('messagesPerDay', messages.quota, messages.used, { retryAfterSeconds: secondsToMidnight })
 }

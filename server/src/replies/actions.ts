@@ -1,6 +1,5 @@
 import type { Executor } from '../db/pool.ts'
-import { tellOfActions } from '../events/outbox.ts'
-import { countFirsts } from '../reports/counters.ts'
+import { recordActions } from '../events/changes.ts'
 import type { OptOutSource } from './opt-outs.ts'
 
 export const ACTION_KINDS = ['clicked', 'tapped', 'wrote', 'shared-location', 'sent-file', 'opted-out', 'opted-in'] as const
@@ -34,7 +33,7 @@ export async function recordAction(db: Executor, action: Action): Promise<void> 
         select $1, $2, $3, $4, $5, $6, greatest(least($7::timestamptz, now()), m.accepted_at), $8, $9, $10, $11, $12, $13, m.campaign_id
         from (values (1)) as always left join messages m on m.id = $4
         returning *
-      ), ${tellOfActions('acted', '$14::text')}, ${countFirsts('acted')}
+      ), ${recordActions('acted', '$14::text')}
       select`,
     values: [
       action.accountId,

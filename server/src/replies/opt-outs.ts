@@ -1,7 +1,7 @@
 import { requireAccount } from '../accounts/accounts.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
-import { tell } from '../events/outbox.ts'
+import { recordEvent } from '../events/changes.ts'
 import { withAssignedAgent } from './agents.ts'
 
 export type OptOutSource = 'word' | 'unsubscribe' | 'operator'
@@ -56,7 +56,7 @@ export async function changeOptOut(pool: Pool, key: OptOutKey, optedOut: boolean
     }
     const optOut = (await findOptOut(tx, key)) as OptOut
     const data = { agentId, recipient: phone, source: optOut.source }
-    if (optedOut && changed) await tell(tx, { accountId, kind: 'recipient.opted_out', at: optOut.changedAt, data })
+    if (optedOut && changed) await recordEvent(tx, { accountId, kind: 'recipient.opted_out', at: optOut.changedAt, data })
     return optOut
   })
 }

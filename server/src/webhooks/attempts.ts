@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Executor, Pool } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
+import { eventsOf, type PlacedEvent, placeKey, readEventsAt, readPages } from '../events/pages.ts'
 import { type EndpointTest, findEndpoint } from './endpoints.ts'
-import { findEvent } from './replay.ts'
+import { requireEvent } from './replay.ts'
 
 /** One try to post an event. `eventId` and `type` are null where the event is no longer in the log. */
 export type Attempt = {
@@ -31,7 +32,7 @@ export async function listAttempts(
   portionRows = PORTION_ROWS,
 ): Promise<Attempt[]> {
   const { accountId } = await findEndpoint(pool, endpointId)
-  const event = eventId === undefined ? undefined : await findEvent(pool, accountId, eventId)
+  const event = eventId === undefined ? undefined : await requireEvent(pool, accountId, eventId)
   const attempts: Attempt[] = []
   let before: Date | 'infinity' = 'infinity'
   for (;;) {
@@ -68,20 +69,24 @@ async function readPortion(
   { endpointId, accountId, from, before }: Portion,
   { position, failedOnly, limit }: Filter,
 ): Promise<Attempt[]> {
-  const { rows } = await tx.query<Attempt>(
-    `select e.event_id as "eventId", e.kind as type, a.attempt, a.attempted_at as "attemptedAt", a.status, a.error,
-       a.duration_ms as "durationMs", a.answer
-     from (
+  const { rows } = await tx.query<Omit<Attempt, 'eventId' | 'type'> & { position: number }>(
+    `select position, attempt, attempted_at as "attemptedAt", status, error, duration_ms as "durationMs", answer from (
        select * from webhook_attempts
        where endpoint_id = $1 and account_id = $2 and attempted_at >= $3 and attempted_at < $4
          and ($5::bigint is null or position = $5) and not ($6 and coalesce(status between 200 and 299, false))
        order by attempted_at desc limit $7
      ) as a
-     left join events e on e.account_id = a.account_id and e.position = a.position
-     order by a.attempted_at desc, a.position desc`,
+     order by attempted_at desc, position desc`,
     [endpointId, accountId, from ?? '-infinity', before, position, failedOnly, limit],
   )
-  return rows
+  const events = await readEventsAt(
+    tx,
+    rows.map((row) => ({ accountId, position: row.position })),
+  )
+  return rows.map(({ position: at, ...attempt }) => {
+    const event = events.get(placeKey(accountId, at))
+    return { eventId: event?.eventId ?? null, type: event?.kind ?? null, ...attempt }
+  })
 }
 
 export type TestOutcome = Attempt & { endpointId: number }
@@ -89,7 +94,7 @@ export type TestOutcome = Attempt & { endpointId: number }
 // The longest that a call may take is 15 s.
 const PATIENCE_MS = 20_000
 const LOOK_EVERY_MS = 100
-const LOG_PORTION_ROWS = 5_000
+const LOG_PORTION_EVENTS = 5_000
 
 /** Waits for what comes of a test. Where nothing does, an error says how far it got; it goes out all the same once a worker is there. */
 export async function awaitTest(pool: Pool, test: EndpointTest, patienceMs = PATIENCE_MS): Promise<TestOutcome> {
@@ -118,16 +123,13 @@ function notTaken(endpointId: number, isInLog: boolean, patienceMs: number): Ope
   )
 }
 
-/** The next portion of the log: where it has the test's event, and how far it was read. Nothing ever appears behind a place that was read. */
+/** The next pages of the log: where they have the test's event, and how far they go. Nothing ever appears behind a place that was read. */
 async function readLog(tx: Executor, { endpointId, accountId, occurredAt }: EndpointTest, after: number) {
-  const { rows } = await tx.query<{ last: number | null; position: number | null }>({
-    name: 'find-webhook-test',
-    text: `select max(position) as last,
-        min(position) filter (where kind = 'webhook.test' and occurred_at = $3 and data ->> 'endpointId' = $4) as position
-      from (select * from events where account_id = $1 and position > $2 order by position limit ${LOG_PORTION_ROWS}) as e`,
-    values: [accountId, after, occurredAt, String(endpointId)],
-  })
-  return { last: rows[0]?.last ?? after, position: rows[0]?.position ?? undefined }
+  const pages = await readPages(tx, accountId, { after, last: Number.MAX_SAFE_INTEGER, limit: LOG_PORTION_EVENTS })
+  const isTest = ({ kind, occurredAt: at, data }: PlacedEvent) =>
+    kind === 'webhook.test' && at.getTime() === occurredAt.getTime() && data === JSON.stringify({ endpointId })
+  const test = pages.flatMap(eventsOf).find((event) => event.position > after && isTest(event))
+  return { last: pages.at(-1)?.lastPosition ?? after, position: test?.position }
 }
 
 /** Looks through the endpoint's attempts since then, which may be many thousands, only once there is one: it has changed the delivery. */

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
+import { timeOf } from '../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { webhookSecretPlace } from '../db/secrets.ts'
 import type { Keyring } from '../encryption/keyring.ts'
 import { OperatorError } from '../errors.ts'
+import { recordEvent, utcText } from '../events/changes.ts'
 import type { EventKind } from '../events/kinds.ts'
-import { tell, utcText } from '../events/outbox.ts'
+import { readHead } from '../events/pages.ts'
 import { newSecret } from './sign.ts'
 
 export type Endpoint = {
@@ -189,27 +191,71 @@ export async function rotateSecret(pool: Pool, endpointId: number, keyring: Keyr
 // As if it had never failed: tried at once, and with five days of its own.
 const WELL = 'failing_since = null, last_failed_at = null, failures = 0, paused_until = null'
 
-/** `missedSince`: from then to now it was disabled, and nothing that happened was sent to it. */
+/** `missedSince`: a replay of all events since then includes every event that it missed. Null where it was not disabled. */
 export type Enabled = Endpoint & { missedSince: Date | null }
 
-/** What it had due goes on, and five new days begin; also for one that is active, and left alone for a while. */
-export async function enableEndpoint(db: Executor, endpointId: number): Promise<Enabled> {
-  const { rows } = await db.query<{ missedSince: Date }>(
-    `with before as materialized (
-       select id, disabled_at from webhook_endpoints where id = $1 for no key update
-     )
-     update webhook_endpoints e set status = 'ACTIVE', disabled_at = null, disabled_because = null, ${WELL}
-     from before where e.id = before.id
-     returning before.disabled_at as "missedSince"`,
-    [endpointId],
-  )
-  return { ...(await findEndpoint(db, endpointId)), missedSince: rows[0]?.missedSince ?? null }
+type Disabling = { disabledAt: Date | null; disabledPosition: number | null }
+
+/**
+ * What it had due goes on, and five new days begin; also for one that is active, and left alone for a while.
+ *
+ * The router moves the head of the log before it reads which endpoints are active. This statement locks the head, so it waits for a router that
+ * has found the endpoint disabled, and the next statement sees the pages which that one placed. A later router finds the endpoint active. A
+ * head that is missing is written, since the first router of an account inserts it unseen.
+ */
+export async function enableEndpoint(pool: Pool, endpointId: number): Promise<Enabled> {
+  return await transaction(pool, async (tx) => {
+    const { rows } = await tx.query<Disabling>(
+      `with before as materialized (
+         select id, account_id, status, disabled_at, disabled_position from webhook_endpoints where id = $1 for no key update
+       ), head as (
+         insert into log_heads as h (account_id, last_position) select account_id, 0 from before where status = 'DISABLED'
+         on conflict (account_id) do update set last_position = h.last_position
+       )
+       update webhook_endpoints e set status = 'ACTIVE', disabled_at = null, disabled_because = null, disabled_position = null, ${WELL}
+       from before where e.id = before.id
+       returning before.disabled_at as "disabledAt", before.disabled_position as "disabledPosition"`,
+      [endpointId],
+    )
+    const endpoint = await findEndpoint(tx, endpointId)
+    return { ...endpoint, missedSince: await findMissed(tx, endpoint.accountId, rows[0] as Disabling) }
+  })
 }
 
-/** What it has due stays. One that is disabled already keeps the reason and the time of that. */
+// The time of a page is the begin of its transaction, so pages of transactions that overlap may stand in the log in another order than that of
+// their times. A transaction has a few statements, of 3.5 s at the most.
+const LONGEST_OVERLAP_MS = 60_000
+
+/** The time of the earliest page behind the position; where there is none, or the position is unknown, the time of disabling. */
+async function findMissed(tx: Executor, accountId: number, { disabledAt, disabledPosition }: Disabling): Promise<Date | null> {
+  if (disabledPosition === null) return disabledAt
+  const { rows: next } = await tx.query<{ pageId: string }>(
+    'select page_id as "pageId" from log_pages where account_id = $1 and last_position > $2 order by last_position limit 1',
+    [accountId, disabledPosition],
+  )
+  if (next[0] === undefined) return disabledAt
+  const { pageId } = next[0]
+  const { rows: earlier } = await tx.query<{ pageId: string }>(
+    `select page_id as "pageId" from log_pages
+     where account_id = $1 and page_id >= uuid_v7_from($3) and page_id < $4 and last_position > $2 order by page_id limit 1`,
+    [accountId, disabledPosition, new Date(timeOf(pageId).getTime() - LONGEST_OVERLAP_MS), pageId],
+  )
+  return timeOf(earlier[0]?.pageId ?? pageId)
+}
+
+/**
+ * In SQL, for the statement that disables an endpoint `e`: the head of its account's log. The statement does not wait for the router, and need not:
+ * a router that finds the endpoint disabled commits after this statement has, so its pages lie behind the head that this statement sees.
+ * Pages of a router that found it active may lie behind, too, and are then posted twice by a replay.
+ */
+export const DISABLED_POSITION = 'coalesce((select h.last_position from log_heads h where h.account_id = e.account_id), 0)'
+
+/** What it has due stays. One that is disabled already keeps the reason, the time and the position of that. */
 export async function disableEndpoint(db: Executor, endpointId: number): Promise<Endpoint> {
   await db.query(
-    `update webhook_endpoints set status = 'DISABLED', disabled_at = now(), disabled_because = 'OPERATOR' where id = $1 and status = 'ACTIVE'`,
+    `update webhook_endpoints e
+     set status = 'DISABLED', disabled_at = now(), disabled_because = 'OPERATOR', disabled_position = ${DISABLED_POSITION}
+     where e.id = $1 and e.status = 'ACTIVE'`,
     [endpointId],
   )
   return await findEndpoint(db, endpointId)
@@ -274,13 +320,10 @@ export type EndpointTest = { endpointId: number; accountId: number; occurredAt: 
 export async function testEndpoint(pool: Pool, endpointId: number): Promise<EndpointTest> {
   return await transaction(pool, async (tx) => {
     const { accountId } = await holdActiveEndpoint(tx, endpointId)
-    const { rows } = await tx.query<{ occurredAt: Date; after: number }>(
-      `select now()::timestamptz(3) as "occurredAt",
-         coalesce((select position from events where account_id = $1 order by position desc limit 1), 0)::bigint as after`,
-      [accountId],
-    )
+    const { rows } = await tx.query<{ occurredAt: Date }>('select now()::timestamptz(3) as "occurredAt"')
+    const after = await readHead(tx, accountId)
     await tx.query('update webhook_endpoints set paused_until = null where id = $1 and paused_until > now()', [endpointId])
-    await tell(tx, { accountId, kind: 'webhook.test', data: { endpointId }, endpointId })
-    return { endpointId, accountId, ...(rows[0] as { occurredAt: Date; after: number }) }
+    await recordEvent(tx, { accountId, kind: 'webhook.test', data: { endpointId } })
+    return { endpointId, accountId, after, ...(rows[0] as { occurredAt: Date }) }
   })
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
-import { eventBody } from '../events/feed.ts'
+import { eventBody } from '../events/pages.ts'
 import type { Attempted } from './destination.ts'
 import type { Lane } from './lane.ts'
 import type { WebhookMetrics } from './metrics.ts'

@@ -1,6 +1,7 @@
-import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import { timeOf } from '../db/partitions.ts'
+import { type Executor, listed, type Pool, transaction } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
-import { UUID } from '../messages/messages.ts'
+import { eventsOf, findEvent, type PlacedEvent, placeKey, readEventsAt, readHead, readPages } from '../events/pages.ts'
 import { type Endpoint, holdActiveEndpoint } from './endpoints.ts'
 
 // A replay makes deliveries due as if they had never been tried. What is due already, on its way perhaps at this moment, is left alone: it
@@ -23,31 +24,29 @@ export type ReplayOptions = { onProgress?: (progress: ReplayProgress) => void; p
 // Measured: 5,000 take a tenth of a second, and half a second on a machine that is busy, of the 3.5 s that a statement may take.
 const PORTION_ROWS = 5_000
 // Times grow with the positions, unless the database's clock was set back.
-const NEARLY_IN_ORDER_ROWS = 10_000
+const NEARLY_IN_ORDER_PAGES = 10_000
 const KEPT_DAYS = 30
 
 /** For operators: an event of this account, by the id that callers know. */
-export async function findEvent(db: Executor, accountId: number, eventId: string): Promise<{ position: number; recordedAt: Date }> {
-  const { rows } = UUID.test(eventId)
-    ? await db.query<{ position: number; recordedAt: Date }>(
-        'select position, recorded_at as "recordedAt" from events where event_id = $1 and account_id = $2',
-        [eventId, accountId],
-      )
-    : { rows: [] }
-  if (rows[0] === undefined) {
-    throw new OperatorError(`Account ${accountId} has no event ${eventId} in its log, which keeps them for ${KEPT_DAYS} days.`)
-  }
-  return rows[0]
+export async function requireEvent(db: Executor, accountId: number, eventId: string): Promise<{ position: number; recordedAt: Date }> {
+  const event = await findEvent(db, accountId, eventId)
+  if (event !== undefined) return event
+  throw new OperatorError(`Account ${accountId} has no event ${eventId} in its log, which keeps them for ${KEPT_DAYS} days.`)
 }
 
 /** One event, of whichever kind and whatever became of it. */
 export async function replayEvent(pool: Pool, endpointId: number, eventId: string): Promise<ReplayResult> {
   return await transaction(pool, async (tx) => {
     const endpoint = await holdActiveEndpoint(tx, endpointId)
-    const { position } = await findEvent(tx, endpoint.accountId, eventId)
-    const replayed = await makeDue(tx, endpoint, [position])
+    const replayed = await makeDue(tx, endpoint, [await readOne(tx, endpoint, eventId)])
     return { endpointId, replayed, alreadyDue: 1 - replayed }
   })
+}
+
+async function readOne(tx: Executor, { accountId }: Endpoint, eventId: string): Promise<Wanted> {
+  const { position } = await requireEvent(tx, accountId, eventId)
+  const events = await readEventsAt(tx, [{ accountId, position }])
+  return { position, subjectId: events.get(placeKey(accountId, position))?.subjectId ?? null }
 }
 
 /** All of which a try has failed and none has succeeded, of the events since a time: those given up, and those that wait for their next try. */
@@ -74,7 +73,7 @@ export async function countReplay(pool: Pool, endpointId: number, { event, faile
   if (event !== undefined) {
     const events = await transaction(pool, async (tx) => {
       const endpoint = await holdActiveEndpoint(tx, endpointId)
-      return await countIdle(tx, endpoint, [(await findEvent(tx, endpoint.accountId, event)).position])
+      return await countIdle(tx, endpoint, [await readOne(tx, endpoint, event)])
     })
     return { events, isMore: false }
   }
@@ -93,8 +92,10 @@ export async function countReplay(pool: Pool, endpointId: number, { event, faile
 /** What to go through: positions above `after`, up to `last`, of what was recorded since. */
 type Range = { since: Date; after: number; last: number; limit: number }
 
+/** An event to be posted. Its subject keeps the order of what is posted. */
+type Wanted = Pick<PlacedEvent, 'position' | 'subjectId'>
 /** `last`: how far this portion went; null where there is nothing more. */
-type Portion = { last: number | null; positions: number[] }
+type Portion = { last: number | null; wanted: Wanted[] }
 type ReadPortion = (tx: Executor, endpoint: Endpoint, range: Range) => Promise<Portion>
 
 async function replayPortions(
@@ -113,12 +114,12 @@ async function replayPortions(
   return result
 }
 
-/** `use` gets the positions of each portion in its transaction, and returns how many it changes or would change. */
+/** `use` gets the events of each portion in its transaction, and returns how many it changes or would change. */
 type Walk = {
   endpointId: number
   since: Date
   read: ReadPortion
-  use: (tx: Executor, endpoint: Endpoint, positions: number[]) => Promise<number>
+  use: (tx: Executor, endpoint: Endpoint, wanted: Wanted[]) => Promise<number>
   portionRows?: number
 }
 
@@ -132,8 +133,8 @@ async function* goThrough(
     const portion = await transaction(pool, async (tx) => {
       // Looked at anew each time: it may be disabled or removed meanwhile.
       const endpoint = await holdActiveEndpoint(tx, endpointId)
-      const { last, positions } = await read(tx, endpoint, range)
-      return { last, wanted: positions.length, used: await use(tx, endpoint, positions) }
+      const { last, wanted } = await read(tx, endpoint, range)
+      return { last, wanted: wanted.length, used: await use(tx, endpoint, wanted) }
     })
     after = portion.last
     yield { ...portion, share: after === null ? 1 : (after - first + 1) / (last - first + 1) }
@@ -141,68 +142,59 @@ async function* goThrough(
 }
 
 /**
- * Where to begin in the log, and where to end: what comes after this moment is posted by itself. By an index that is not the account's, whose
- * first rows since a time tell where all others begin.
+ * Where to begin in the log, and where to end: what comes after this moment is posted by itself. The ids of pages begin with their time. Positions
+ * grow with it, but for pages that were written at once.
  */
 async function findRange(db: Executor, { accountId }: Endpoint, since: Date): Promise<{ first: number; last: number }> {
-  const { rows } = await db.query<{ isFuture: boolean; first: number | null; last: number | null }>(
+  const { rows } = await db.query<{ isFuture: boolean; first: number | null }>(
     `select $2 > clock_timestamp() as "isFuture",
-       (select min(position) from (
-          select position from events where recorded_at >= $2 order by recorded_at, position limit ${NEARLY_IN_ORDER_ROWS}
-        ) as since) as first,
-       (select position from events where account_id = $1 order by position desc limit 1) as last`,
+       (select min(last_position - event_count + 1) from (
+          select last_position, event_count from log_pages where account_id = $1 and page_id >= uuid_v7_from($2) and last_position is not null
+          order by page_id limit ${NEARLY_IN_ORDER_PAGES}
+        ) as since) as first`,
     [accountId, since],
   )
-  const { isFuture, first, last } = rows[0] as { isFuture: boolean; first: number | null; last: number | null }
+  const { isFuture, first } = rows[0] as { isFuture: boolean; first: number | null }
   if (isFuture) throw new OperatorError(`The time ${since.toISOString()} is in the future; a replay begins at one that has passed.`)
-  return { first: first ?? 1, last: first === null || last === null ? 0 : last }
+  return { first: first ?? 1, last: first === null ? 0 : await readHead(db, accountId) }
 }
 
 /** Goes through the account's log: a portion costs the same wherever it is and however few of it are wanted. */
 async function readWanted(tx: Executor, { accountId, events }: Endpoint, { since, after, last, limit }: Range): Promise<Portion> {
-  const { rows } = await tx.query<Portion>({
-    name: 'read-webhook-replay',
-    text: `select max(position) as last, coalesce(array_agg(position order by position) filter (
-        where recorded_at >= $4 and kind <> 'webhook.test' and ($5::text[] is null or kind = any ($5))), '{}') as positions
-      from (
-        select position, recorded_at, kind from events where account_id = $1 and position > $2 and position <= $3 order by position limit $6
-      ) as portion`,
-    values: [accountId, after, last, since, events, limit],
-  })
-  return numbered(rows[0])
+  const pages = await readPages(tx, accountId, { after, last, limit })
+  const read = pages.flatMap((page) => (timeOf(page.pageId) < since ? [] : eventsOf(page)))
+  const wanted = read.filter(
+    ({ position, kind }) =>
+      position > after && position <= last && kind !== 'webhook.test' && (events?.some((one) => one === kind) ?? true),
+  )
+  return { last: pages.at(-1)?.lastPosition ?? null, wanted }
 }
 
-/** Goes through the endpoint's deliveries, of which those that have failed may be few among many. */
+/** Goes through the endpoint's deliveries, of which those that have failed may be few among many. One whose event is forgotten has nothing to post. */
 async function readFailed(tx: Executor, endpoint: Endpoint, { since, after, last, limit }: Range): Promise<Portion> {
-  const { rows } = await tx.query<Portion>({
+  const { rows } = await tx.query<Wanted & { isWanted: boolean | null }>({
     name: 'read-failed-webhooks',
-    text: `select max(d.position) as last, coalesce(array_agg(d.position order by d.position) filter (
-        where (d.due_at is null or d.attempts > 0) and exists (
-          select from events e where e.account_id = $2 and e.position = d.position and e.recorded_at >= $5)), '{}') as positions
-      from (
-        select position, attempts, due_at from webhook_deliveries
-        where endpoint_id = $1 and account_id = $2 and position > $3 and position <= $4 order by position limit $6
-      ) as d`,
+    text: `select d.position, d.subject_id as "subjectId", (d.due_at is null or d.attempts > 0) and (
+          select p.page_id >= uuid_v7_from($5) and p.last_position - p.event_count < d.position
+          from log_pages p where p.account_id = $2 and p.last_position >= d.position order by p.last_position limit 1
+        ) as "isWanted"
+      from webhook_deliveries d
+      where d.endpoint_id = $1 and d.account_id = $2 and d.position > $3 and d.position <= $4 order by d.position limit $6`,
     values: [endpoint.endpointId, endpoint.accountId, after, last, since, limit],
   })
-  return numbered(rows[0])
-}
-
-/** The driver gives the elements of an array of 64-bit integers as texts. */
-function numbered(portion: Portion | undefined): Portion {
-  return { last: portion?.last ?? null, positions: (portion?.positions ?? []).map(Number) }
+  return { last: rows.at(-1)?.position ?? null, wanted: rows.filter(({ isWanted }) => isWanted) }
 }
 
 /**
  * Makes these due now, and returns how many that changed. A delivery that is due is left as it is, and so is one that somebody writes at this
  * moment: a result counts for the try it is of. Waits for nobody while it holds rows, but for an equal replay, which goes the same way.
  */
-async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, positions: number[]): Promise<number> {
+async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, wanted: Wanted[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'replay-webhooks',
     text: `
       with wanted as materialized (
-        select position from unnest($3::bigint[]) as w (position) order by position
+        select position, subject_id from unnest(${listed('$3::bigint[]')}, ${listed('$4::text[]')}) as w (position, subject_id) order by position
       ), idle as materialized (
         select d.position from wanted w, lateral (
           select position from webhook_deliveries d
@@ -213,20 +205,20 @@ async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, positi
         update webhook_deliveries set attempts = 0, due_at = now(), generation = pg_current_xact_id() where endpoint_id = $1 and position = any (array(select position from idle))
         returning position
       ), added as (
-        insert into webhook_deliveries (endpoint_id, account_id, position, due_at)
-        select $1, $2, w.position, now() from wanted w
+        insert into webhook_deliveries (endpoint_id, account_id, position, subject_id, due_at)
+        select $1, $2, w.position, w.subject_id, now() from wanted w
         where not exists (select from webhook_deliveries d where d.endpoint_id = $1 and d.position = w.position)
         on conflict (endpoint_id, position) do nothing
         returning position
       )
       select (select count(*) from again) + (select count(*) from added) as count`,
-    values: [endpointId, accountId, positions],
+    values: [endpointId, accountId, wanted.map(({ position }) => position), wanted.map(({ subjectId }) => subjectId)],
   })
   return rows[0]?.count ?? 0
 }
 
 /** How many of these `makeDue` would change: all but the deliveries that are due already. */
-async function countIdle(tx: Executor, { endpointId, accountId }: Endpoint, positions: number[]): Promise<number> {
+async function countIdle(tx: Executor, { endpointId, accountId }: Endpoint, wanted: Wanted[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'count-webhook-replay',
     text: `select count(*) from unnest($3::bigint[]) as w (position)
@@ -234,7 +226,7 @@ async function countIdle(tx: Executor, { endpointId, accountId }: Endpoint, posi
         select from webhook_deliveries d
         where d.endpoint_id = $1 and d.account_id = $2 and d.position = w.position and d.due_at <= clock_timestamp()
       )`,
-    values: [endpointId, accountId, positions],
+    values: [endpointId, accountId, wanted.map(({ position }) => position)],
   })
   return rows[0]?.count ?? 0
 }

@@ -1,5 +1,6 @@
 import { type Executor, lists } from '../db/pool.ts'
-import { utcText } from '../events/outbox.ts'
+import { recordDisabled } from '../events/changes.ts'
+import { DISABLED_POSITION } from './endpoints.ts'
 
 /** What came of a try. `afterMs`: when the next one is due; null where there is none, be it that the endpoint took it or that it was the last. */
 export type Result = {
@@ -98,19 +99,17 @@ const RECORD = `
         case when c.failures >= ${PATIENCE} then least(2 ^ least(c.failures - ${PATIENCE}, 10), ${LONGEST_PAUSE_SECONDS}) * interval '1 second' end) end,
       status = case when c.goes_on and c.is_long then 'DISABLED' else e.status end,
       disabled_at = case when c.goes_on and c.is_long then coalesce(e.disabled_at, now()) else e.disabled_at end,
-      disabled_because = case when c.goes_on and c.is_long then coalesce(e.disabled_because, 'FAILING') else e.disabled_because end
+      disabled_because = case when c.goes_on and c.is_long then coalesce(e.disabled_because, 'FAILING') else e.disabled_because end,
+      disabled_position = case when c.goes_on and c.is_long and e.status = 'ACTIVE' then ${DISABLED_POSITION} else e.disabled_position end
     from endpoint c where e.id = c.id
     returning e.id, e.account_id, e.url, e.failing_since, e.disabled_at, c.was = 'ACTIVE' and e.status = 'DISABLED' as is_disabled
-  ), told as (
-    insert into outbox (account_id, kind, occurred_at, data)
-    select account_id, 'webhook.disabled', disabled_at,
-      json_build_object('endpointId', id, 'url', split_part(url, '?', 1), 'failingSince', ${utcText('failing_since')})
-    from judged where is_disabled
-  ), noted as (
+  ), disabled as (
+    select * from judged where is_disabled
+  ), ${recordDisabled('disabled')}, noted as (
     -- One that was removed meanwhile has no history any more. What is written a second time is there already.
     insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status, error, answer)
     select endpoint_id, account_id, position, attempts + 1, attempted_at, duration_ms, status, error, answer from result
     where endpoint_id in (select id from webhook_endpoints where id = any ($1::int[]))
     on conflict do nothing
   )
-  select id as "endpointId", account_id as "accountId" from judged where is_disabled`
+  select id as "endpointId", account_id as "accountId" from disabled`

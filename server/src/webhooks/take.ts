@@ -1,7 +1,7 @@
 import type { Executor } from '../db/pool.ts'
 import { webhookSecretPlace } from '../db/secrets.ts'
 import type { Encrypted, Keyring } from '../encryption/keyring.ts'
-import { LOGGED_EVENT, type LoggedEvent } from '../events/feed.ts'
+import { type LoggedEvent, placeKey, readEventsAt } from '../events/pages.ts'
 
 /** An event that is to be posted to an endpoint. */
 export type Delivery = LoggedEvent & {
@@ -55,7 +55,7 @@ const MOST_AT_ONCE = 2_000
  * Reading changes nothing but leases: what is read is due until its result is written.
  */
 export async function takeDue(db: Executor, { lease, room, underWay }: TakeRequest): Promise<Delivery[]> {
-  const { rows } = await db.query<Delivery>({
+  const { rows } = await db.query<Omit<Delivery, keyof LoggedEvent>>({
     name: 'take-webhooks',
     text: TAKE,
     values: [
@@ -65,7 +65,12 @@ export async function takeDue(db: Executor, { lease, room, underWay }: TakeReque
       underWay.map(({ subject }) => subject),
     ],
   })
-  return rows
+  if (rows.length === 0) return []
+  const events = await readEventsAt(db, rows)
+  return rows.flatMap((delivery) => {
+    const event = events.get(placeKey(delivery.accountId, delivery.position))
+    return event === undefined ? [] : [{ ...event, ...delivery }]
+  })
 }
 
 const IS_OPEN = `e.status = 'ACTIVE' and (e.paused_until is null or e.paused_until <= now())`
@@ -96,23 +101,21 @@ const TAKE = `
     update webhook_endpoints set lease = $1, leased_until = now() + interval '${LEASE_SECONDS} seconds'
     where id = any (array(select id from taken))
   )
-  select d.endpoint_id as "endpointId", d.account_id as "accountId", d.position, d.generation, d.attempts, e.subject_id as "subjectId",
-    d.has_next as "hasNext", ${LOGGED_EVENT}, clock_timestamp() as "readAt"
+  select d.endpoint_id as "endpointId", d.account_id as "accountId", d.position, d.generation, d.attempts, d.subject_id as "subjectId",
+    d.has_next as "hasNext", clock_timestamp() as "readAt"
   from (select id from held union all select id from taken) as mine, lateral (
     select *, row_number() over (order by due_at, position) as turn from (
       select distinct on (subject) * from (
-        select d.*, coalesce(e.subject_id, d.position::text) as subject, count(*) over (partition by coalesce(e.subject_id, d.position::text)) > 1 as has_next
+        select d.*, coalesce(d.subject_id, d.position::text) as subject, count(*) over (partition by coalesce(d.subject_id, d.position::text)) > 1 as has_next
         from (
           select * from webhook_deliveries d where d.endpoint_id = mine.id and d.due_at <= now() order by d.due_at, d.position limit ${LOOK_AHEAD}
         ) as d
-        join events e on e.account_id = d.account_id and e.position = d.position
       ) as near
       where (endpoint_id, subject) not in (select * from unnest($3::int[], $4::text[]))
       order by subject, due_at, position
     ) as first
     order by due_at, position limit coalesce(($2::jsonb ->> mine.id::text)::int, ${FIRST_WINDOW})
   ) as d
-  join events e on e.account_id = d.account_id and e.position = d.position
   order by d.turn, d.due_at limit ${MOST_AT_ONCE}`
 
 type TargetRow = Encrypted & { id: number; url: string }

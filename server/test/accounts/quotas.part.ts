@@ -55,7 +55,7 @@ describe('the quota of messages a day', () => {
     assertExceeded(refused, 'messagesPerDay', 10, 10, MIDNIGHT)
     const secondsLeft = (86_400_000 - (Date.now() % 86_400_000)) / 1_000
     assert.ok(Math.abs(Number(refused.headers.get('retry-after')) - secondsLeft) < 30)
-    assert.deepEqual(await countRows(pool, caller.accountId), { messages: 10, queue: 10, expiries: 10, keys: 10 })
+    assert.deepEqual(await countRows(pool, caller.accountId), { messages: 10, queue: 10, expiries: 0, keys: 10 })
     assert.equal((await other.send('k11', other.request())).status, 202)
   })
 
@@ -99,7 +99,7 @@ describe('the quota of messages a day', () => {
     assert.equal(accepted.length + RCS_QUOTA_EXCEEDED.length, 100)
     assert.equal(new Set(accepted.map(({ body }) => body.messageId)).size, 10)
     assert.equal(accepted.filter(({ headers }) => headers.get('idempotent-replayed') === null).length, 10)
-    assert.deepEqual(await countRows(pool, caller.accountId), { messages: 10, queue: 10, expiries: 10, keys: 10 })
+    assert.deepEqual(await countRows(pool, caller.accountId), { messages: 10, queue: 10, expiries: 0, keys: 10 })
     for (const { headers } of RCS_QUOTA_EXCEEDED) assert.match(headers.get('retry-after') ?? '', /^\d+$/)
   })
 
@@ -115,7 +115,7 @@ describe('the quota of messages a day', () => {
 
   test('fails no other request of a batch where the database refuses one of an account that is near its quota', async () => {
     const [near, other] = [await callerWith({ messagesPerDay: 10 }), await newCaller()]
-    const accept = createAcceptor(pool)
+    const accept = createAcceptor(pool, () => {})
     const message = { inline: TEXT } as Submission['message']
     const submission = ({ accountId, agentId }: MessageCaller, recipient: string) =>
       accept({ accountId, agentId, recipients: [recipient], test: true, message })
@@ -123,7 +123,7 @@ describe('the quota of messages a day', () => {
       submission(other, RECIPIENT),
       submission(near, RECIPIENT),
       // The schema refuses such a recipient, so that no request gets this far with it.
-      submission(near, 'nonsense'),
+      submission(near, '+48\u0000500'),
       submission(near, '+48500100201'),
     ])
     assert.deepEqual(
@@ -131,6 +131,27 @@ describe('the quota of messages a day', () => {
       ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
     )
     assert.deepEqual([await used(other), await used(near)], [1, 2])
+  })
+
+  test('accepts no message twice where the database refuses a later request that the quota had made wait', async () => {
+    const near = await callerWith({ messagesPerDay: 2 })
+    const accept = createAcceptor(pool, () => {})
+    const { accountId, agentId } = near
+    const message = { inline: TEXT } as Submission['message']
+    const submission = (recipient: string, fields: Partial<Submission> = {}) =>
+      accept({ accountId, agentId, recipients: [recipient], test: true, message, ...fields })
+    const results = await Promise.allSettled([
+      submission(RECIPIENT),
+      // Takes no room, so that one more is asked for in a second statement.
+      submission('+48500100201', { agentId: 'nobody' }),
+      submission('+48\u0000500'),
+    ])
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      ['fulfilled', 'rejected', 'rejected'],
+    )
+    const { rows } = await pool.query('select recipient from messages where account_id = $1', [accountId])
+    assert.deepEqual(rows, [{ recipient: RECIPIENT }])
   })
 
   test('counts each recipient of a test message', async () => {

@@ -67,12 +67,32 @@ const DATA: Record<EventKind, [Record<string, unknown>, Record<string, unknown>]
 
 type Told = { kind: string; data: Record<string, unknown>; occurredAt?: string }
 
-/** Tells events as a change does, and has them routed. */
+const EVENTS_A_PAGE = 100
+
+/** As the log keeps an event: what it says of a message has places of its own. */
+function stored({ kind, data, occurredAt = '2026-11-15T09:30:00.125Z' }: Told): unknown[] {
+  if (!('recipient' in data)) return [kind, occurredAt, null, null, null, null, null, null, data]
+  const { messageId = null, clientReferenceId = null, agentId, recipient, campaignId = null, test: isTest = null, ...more } = data
+  return [
+    kind,
+    occurredAt,
+    messageId,
+    clientReferenceId,
+    agentId,
+    recipient,
+    campaignId,
+    isTest,
+    Object.keys(more).length > 0 ? more : null,
+  ]
+}
+
+/** Tells events as one statement does, in pages, and has them routed. */
 async function tell(accountId: number, told: Told[]): Promise<void> {
   await pool.query(
-    `insert into outbox (account_id, kind, occurred_at, data)
-     select $1, kind, "occurredAt", data from json_to_recordset($2) as t (kind text, "occurredAt" timestamptz, data json)`,
-    [accountId, JSON.stringify(told.map((each) => ({ occurredAt: '2026-11-15T09:30:00.125Z', ...each })))],
+    `insert into log_pages (account_id, event_count, events)
+     select $1, count(*), json_agg(event order by n) from json_array_elements($2::json) with ordinality as e (event, n)
+     group by (n - 1) / ${EVENTS_A_PAGE} order by (n - 1) / ${EVENTS_A_PAGE}`,
+    [accountId, JSON.stringify(told.map(stored))],
   )
   while ((await routeEvents(pool)).mayBeMore);
 }
@@ -166,6 +186,26 @@ describe('GET /events', () => {
     assert.deepEqual(numbersOf((await mine.read(query)).body), [8, 9, 10], 'the same cursor, the same events')
   })
 
+  test('a page of the feed begins and ends anywhere in a page of the log', async () => {
+    const { accountId, read } = await newReader()
+    const all = Array.from({ length: 210 }, (_, index) => index + 1)
+    await tell(accountId, numbered(1, 205))
+    await tell(accountId, numbered(206, 5))
+    for (const limit of [40, 99, 100, 101, 200]) {
+      const [seen, ids]: [number[], string[]] = [[], []]
+      for (let [query, hasMore] = ['', true]; hasMore; ) {
+        const { body } = await read(`?limit=${limit}${query}`)
+        seen.push(...numbersOf(body))
+        ids.push(...body.items.map(({ eventId }: any) => eventId))
+        query = `&after=${body.nextCursor}`
+        hasMore = body.hasMore
+        assert.equal(body.items.length, Math.min(limit, 210 - (seen.length - body.items.length)), 'a page is full where there is more')
+      }
+      assert.deepEqual(seen, all, `by ${limit}`)
+      assert.equal(new Set(ids).size, 210)
+    }
+  })
+
   test('an account that nothing has happened to has an empty page, and goes on from there', async () => {
     const { accountId, read } = await newReader()
     const { body } = await read()
@@ -210,30 +250,40 @@ describe('GET /events', () => {
     }
   })
 
-  test('a cursor of a log that was longer, or had another event there, is refused: whoever went on from it would miss some', async () => {
-    const { accountId, read } = await newReader()
-    await tell(accountId, numbered(1, 2))
-    const { nextCursor } = (await read()).body
-    const refusal = async () => {
-      const { status, body } = await read(`?after=${nextCursor}`)
-      return status === 200 ? undefined : body.details?.[0]?.reason
-    }
-    assert.equal(await refusal(), undefined)
-    const { rows } = await pool.query<{ last: number }>('select max(position) as last from events where account_id = $1', [accountId])
-    const { last } = rows[0] as { last: number }
-    // A standby took over that had not got the last event, and another one took its place.
-    await pool.query('update events set event_id = gen_random_uuid() where position = $1', [last])
-    assert.equal(await refusal(), NOT_THERE)
-    // The last event is missing, be it that nothing has taken its place, or that the log is shorter.
-    await pool.query('delete from events where position = $1', [last])
-    assert.equal(await refusal(), NOT_THERE)
-    await pool.query('delete from events where account_id = $1', [accountId])
-    await pool.query(`select setval('event_positions', $1)`, [last - 1])
-    assert.equal(await refusal(), NOT_THERE)
-    // All up to there has been forgotten.
-    await pool.query(`select setval('event_positions', $1)`, [last])
-    assert.equal(await refusal(), undefined)
-  })
+  for (const [where, CURSOR_AT] of [
+    ['at the end of a page', ''],
+    ['within a page', '?limit=3'],
+  ] as const) {
+    test(`a cursor ${where} of a log that was longer, or had another event there, is refused, since a reader who continues from it would miss some`, async () => {
+      const { accountId, read } = await newReader()
+      await tell(accountId, numbered(1, 1))
+      await tell(accountId, numbered(2, 3))
+      const { nextCursor } = (await read(CURSOR_AT)).body
+      const refusal = async () => {
+        const { status, body } = await read(`?after=${nextCursor}`)
+        return status === 200 ? undefined : body.details?.[0]?.reason
+      }
+      assert.equal(await refusal(), undefined)
+      const { rows } = await pool.query<{ last: number }>('select max(last_position) as last from log_pages where account_id = $1', [
+        accountId,
+      ])
+      const { last } = rows[0] as { last: number }
+      // A standby took over that had not got the last event, and another one took its place.
+      await pool.query('update log_pages set page_id = gen_random_uuid() where account_id = $1 and last_position = $2', [accountId, last])
+      assert.equal(await refusal(), NOT_THERE)
+      // The last event is missing, be it that nothing has taken its place, or that the log is shorter.
+      await pool.query('delete from log_pages where account_id = $1 and last_position = $2', [accountId, last])
+      assert.equal(await refusal(), NOT_THERE)
+      await pool.query('delete from log_pages where account_id = $1', [accountId])
+      const setHead = (position: number) =>
+        pool.query('update log_heads set last_position = $2 where account_id = $1', [accountId, position])
+      await setHead(1)
+      assert.equal(await refusal(), NOT_THERE)
+      // All up to there has been forgotten.
+      await setHead(last)
+      assert.equal(await refusal(), undefined)
+    })
+  }
 
   test('a page costs the same at any depth, also where PostgreSQL made its plan when the log was short', async (t) => {
     const [mine, other] = [await newReader(), await newReader()]
@@ -241,19 +291,33 @@ describe('GET /events', () => {
     t.after(() => client.release(true))
     await client.query(`set plan_cache_mode = force_generic_plan; prepare feed (int, bigint, int, text) as ${READ_FEED}`)
     await client.query(`execute feed (${mine.accountId}, 0, 11, '')`)
-    const { rows } = await pool.query<{ position: number }>(
-      `insert into events (account_id, position, event_id, kind, occurred_at, data, recorded_at)
-       select (array[$1, $2]::int[])[1 + n % 2], nextval('event_positions'), uuid_v7(), 'webhook.test', now(), '{}', now() from generate_series(1, 20000) as n
-       returning position`,
+    await pool.query(
+      `insert into log_pages (account_id, event_count, last_position, events)
+       select (array[$1, $2]::int[])[1 + n % 2], 1, n, '[["webhook.test", "2026-11-15T09:30:00.125Z", null, null, null, null, null, null, {}]]'
+       from generate_series(1, 20000) as n`,
       [mine.accountId, other.accountId],
     )
-    for (const depth of [0, rows[10_000]?.position, rows.at(-200)?.position]) {
-      const plan = await client.query(`explain (analyze, buffers, format json) execute feed (${mine.accountId}, ${depth}, 11, '')`)
+    const costs = async (depth: number, { limit = 11, pages = 11 } = {}) => {
+      const plan = await client.query(`explain (analyze, buffers, format json) execute feed (${mine.accountId}, ${depth}, ${limit}, '')`)
       const [{ Plan }] = plan.rows[0]['QUERY PLAN']
-      assert.equal(Plan['Actual Rows'], 11)
+      assert.equal(Plan['Actual Rows'], pages)
       const blocks = Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']
       assert.ok(blocks < 60, `${blocks} blocks at ${depth}`)
     }
+    for (const depth of [0, 10_000, 19_800]) await costs(depth)
+    // Pages of 100 events, of which few are needed.
+    await pool.query(
+      `insert into log_pages (account_id, event_count, last_position, events)
+       select $1, 100, 20000 + 100 * n, (select json_agg(json_build_array('webhook.test', now(), gen_random_uuid(), null, null, null, null, null, '{}'::json))
+         from generate_series(1, 100) where n > 0)
+       from generate_series(1, 100) as n`,
+      [mine.accountId],
+    )
+    await costs(20_150, { limit: 201, pages: 3 })
+    // A cursor of a place that has been forgotten.
+    await pool.query('delete from log_pages where last_position <= 2000')
+    await pool.query('vacuum log_pages')
+    await costs(1_000)
   })
 
   test('other methods are a 405', async () => {

@@ -69,7 +69,7 @@ describe('POST /messages', () => {
     assert.deepEqual(await countRows(pool, accountId), NOTHING)
   })
 
-  test('answers 202 with the id and where to follow it, once message, queue entry, expiry and key are stored', async () => {
+  test('answers 202 with the id and where to follow it, once message, queue entry and key are stored', async () => {
     const { accountId, agentId, send, request } = await newCaller()
     const { status, headers, body } = await send('first', request())
     assert.equal(status, 202)
@@ -81,8 +81,8 @@ describe('POST /messages', () => {
     assert.deepEqual(await countRows(pool, accountId), ONE_MESSAGE)
     const { rows } = await pool.query(
       `select q.account_id, q.agent_id, q.task, q.priority, q.attempts, q.lease, q.due_at <= now() as is_due,
-         q.expires_at = m.expires_at and e.expires_at = m.expires_at as is_same_expiry, m.expires_at - m.accepted_at = '48 hours' as is_default
-       from messages m join queue q on q.message_id = m.id join expiries e on e.message_id = m.id where m.id = $1`,
+         q.expires_at = m.expires_at as is_same_expiry, m.expires_at - m.accepted_at = '48 hours' as is_default
+       from messages m join queue q on q.message_id = m.id where m.id = $1`,
       [body.messageId],
     )
     assert.deepEqual(rows, [
@@ -109,6 +109,8 @@ describe('POST /messages', () => {
     const { acceptedAt, ...body } = (await read(messageId)).body
     const expected = { messageId, clientReferenceId: 'order-1001', agentId, recipient: RECIPIENT, status: 'ACCEPTED', basic: false }
     assert.deepEqual(body, { ...expected, test: false, expiresAt })
+    const { rows } = await pool.query('select expires_at from expiries where message_id = $1', [messageId])
+    assert.deepEqual(rows, [{ expires_at: new Date(expiresAt) }], 'it expires at its own time')
   })
 
   test('takes a null for absent, at any depth', async () => {

@@ -372,7 +372,10 @@ describe('the Idempotency-Key', () => {
       const { status, body } = await caller.send('k', caller.request({ ...fields, ...change }))
       assert.deepEqual([status, body.code], [409, 'RCS_IDEMPOTENCY_CONFLICT'], JSON.stringify(change))
     }
-    assert.deepEqual([await countRows(pool, caller.accountId), await countFallbacks(caller.accountId)], [ONE_MESSAGE, 1])
+    assert.deepEqual(
+      [await countRows(pool, caller.accountId), await countFallbacks(caller.accountId)],
+      [{ ...ONE_MESSAGE, expiries: 1 }, 1],
+    )
   })
 
   test('is not used up by a fallback that is refused', async () => {

@@ -8,7 +8,7 @@ import type { Outcome, RcsMessage } from '../../src/carriers/carrier.ts'
 import { completeDone } from '../../src/delivery/campaigns/course.ts'
 import { startDelivery } from '../../src/delivery/delivery.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
-import { QUEUE_CHANNEL } from '../../src/messages/states.ts'
+import { QUEUE_CHANNEL } from '../../src/messages/announce.ts'
 import { changeOptOut } from '../../src/replies/opt-outs.ts'
 import { createSmsCarrier } from '../delivery/sms/support.ts'
 import {
@@ -24,6 +24,7 @@ import {
   statusOf,
 } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { moveExpiry } from '../support/expiring.ts'
 import { until } from '../support/until.ts'
 import { acceptedCampaign, assertCountersEqualRows, fatesOf, fillGroup, phones, smsFatesOf } from './support.ts'
 
@@ -43,6 +44,7 @@ const delivery = startDelivery({
   logger,
   metrics: createDeliveryMetrics(new Registry()),
   links: { key: Buffer.alloc(32), publicUrl: 'http://localhost' },
+  announce: () => {},
 })
 after(() => delivery.stop())
 
@@ -78,7 +80,7 @@ async function roundsPass(): Promise<void> {
   const other = await createSender(pool)
   for (let round = 0; round < 3; round += 1) {
     const messageId = await queueMessage(pool, other)
-    await pool.query('select pg_notify($1, $2)', [QUEUE_CHANNEL, ''])
+    await pool.query('select pg_notify($1, $2)', [QUEUE_CHANNEL, 'messages'])
     await until('it is sent', async () => (await statusOf(pool, messageId)) === 'SENT')
   }
 }
@@ -280,14 +282,13 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
     assert.deepEqual(await fatesOf(pool, campaignId), { DELIVERED: 10, 'FAILED NOT_REACHABLE': 10, READ: 20, SENT: 20 })
     await assertCountersEqualRows(pool, campaignId)
     const left = rows.filter(({ recipient }) => [4, 5].includes(Number(recipient) % 6)).map(({ id }) => id)
-    await pool.query('update messages set expires_at = now() where id = any ($1)', [left])
-    await pool.query('update expiries set expires_at = now() where message_id = any ($1)', [left])
+    await moveExpiry(pool, left, 'now()')
     await until('the rest has run out', async () => (await fatesOf(pool, campaignId)).EXPIRED === 20)
     await Promise.all(told('read', [0, 1, 2, 3, 4, 5]).map((event) => take([event])))
     assert.deepEqual(await fatesOf(pool, campaignId), { EXPIRED: 20, 'FAILED NOT_REACHABLE': 10, READ: 30 })
     await assertCountersEqualRows(pool, campaignId)
     await until('all changes are added up', async () => {
-      return (await pool.query('select from campaign_changes where campaign_id = $1', [campaignId])).rowCount === 0
+      return (await pool.query('select from report_changes where campaign_id = $1', [campaignId])).rowCount === 0
     })
     await assertCountersEqualRows(pool, campaignId)
   })

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { moveCampaign } from '../../src/campaigns/campaigns.ts'
 import { startDue } from '../../src/delivery/campaigns/course.ts'
-import { claim, ensurePace } from '../../src/delivery/claim.ts'
+import { claim } from '../../src/delivery/claim.ts'
+import { ensurePace } from '../../src/delivery/rate.ts'
 import { CARRIER, createSender, queueMessage } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { assertAllTold } from '../support/told.ts'
@@ -36,7 +37,7 @@ async function queuedCampaign(count: number): Promise<string> {
   return campaignId
 }
 
-/** The median time of a claim that finds one message, of another account. */
+/** The time of a claim that finds one message, of another account. The fastest of many: other processes only ever make one slower. */
 async function claimTimeMs(): Promise<number> {
   const times: number[] = []
   for (let round = 0; round < 11; round += 1) {
@@ -46,7 +47,7 @@ async function claimTimeMs(): Promise<number> {
     times.push(performance.now() - startedAt)
     assert.deepEqual(claimed, [messageId])
   }
-  return times.sort((a, b) => a - b)[5] as number
+  return Math.min(...times)
 }
 
 test('a campaign of 100,000 does not slow the claims of others while it is paused, and lets transactional messages pass while it runs', async (t) => {

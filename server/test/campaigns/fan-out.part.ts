@@ -42,13 +42,13 @@ async function assertMade(campaignId: string, expected: string[]): Promise<void>
   }
   assert.deepEqual({ ...wrong, missing: wrong.missing.slice(0, 3), extra: wrong.extra.slice(0, 3) }, { twice: 0, missing: [], extra: [] })
   const { rows } = await pool.query(
-    `select count(*) as messages, count(q.message_id) as queued, count(e.message_id) as expiring,
+    `select count(*) as messages, count(q.message_id) as queued,
        count(*) filter (where q.campaign_id = m.campaign_id and q.priority = 2 and m.traffic = 'PROMOTION' and q.expires_at = m.expires_at) as fitting
-     from messages m left join queue q on q.message_id = m.id left join expiries e on e.message_id = m.id where m.campaign_id = $1`,
+     from messages m left join queue q on q.message_id = m.id where m.campaign_id = $1`,
     [campaignId],
   )
   const { length } = expected
-  assert.deepEqual(rows[0], { messages: length, queued: length, expiring: length, fitting: length })
+  assert.deepEqual(rows[0], { messages: length, queued: length, fitting: length })
   const campaign = await findCampaign(pool, campaignId)
   assert.deepEqual([campaign.recipients, campaign.counts.ACCEPTED], [length, length])
   const counted = await pool.query('select coalesce(sum(accepted), 0)::int as accepted from report_changes where campaign_id = $1', [
@@ -58,7 +58,7 @@ async function assertMade(campaignId: string, expected: string[]): Promise<void>
 }
 
 afterEach(async () => {
-  await pool.query('truncate queue, expiries, messages, campaigns, campaign_counts, campaign_changes')
+  await pool.query('truncate queue, expiries, messages, campaigns, report_counts, report_changes')
 })
 
 /** As an operator's file brings them. */
@@ -180,10 +180,10 @@ async function inTheMiddleOfAChunk(meanwhile: (tx: Executor, pid: number) => Pro
   let chunk: Promise<[PromiseSettledResult<unknown>]> | undefined
   try {
     await transaction(pool, async (tx) => {
-      await tx.query('lock table expiries in share mode')
+      await tx.query('lock table queue in share mode')
       chunk = Promise.allSettled([fanOut(worker)])
       const pid = await until('it waits in the middle', async () => {
-        const { rows } = await pool.query<{ pid: number }>(`select pid from pg_locks where relation = 'expiries'::regclass and not granted`)
+        const { rows } = await pool.query<{ pid: number }>(`select pid from pg_locks where relation = 'queue'::regclass and not granted`)
         return rows[0]?.pid
       })
       await meanwhile(tx, pid)

@@ -26,12 +26,12 @@ async function fail(campaignId: string, recipients: string[]): Promise<void> {
   await pool.query(
     `with failed as (
        update messages set status = 'FAILED', failed_at = accepted_at, failure_reason = 'NOT_REACHABLE', failure_description = 'No RCS.'
-       where campaign_id = $1 and recipient = any ($2) returning id
+       where campaign_id = $1 and recipient = any ($2) returning id, account_id, failed_at
      ), done as (
        delete from queue where message_id in (select id from failed)
      )
-     insert into campaign_changes (campaign_id, status, change)
-     select $1, status, sign * count(*) from failed, (values ('ACCEPTED', -1), ('FAILED', 1)) as moved (status, sign) group by status, sign`,
+     insert into report_changes (account_id, campaign_id, hour, failed, unsent)
+     select account_id, $1, date_trunc('hour', failed_at, 'UTC'), count(*), count(*) from failed group by 1, 3`,
     [campaignId, recipients],
   )
 }

@@ -37,8 +37,11 @@ async function end(campaignId: string): Promise<void> {
     `with failed as (
        update messages set status = 'FAILED', failed_at = accepted_at, failure_reason = 'REJECTED', failure_description = 'No.'
        where campaign_id = $1 and recipient <> $2
+     ), unqueued as (
+       delete from queue where campaign_id = $1
      ), counted as (
-       insert into campaign_changes (campaign_id, status, change) values ($1, 'ACCEPTED', -3), ($1, 'SENT', 1), ($1, 'FAILED', 2)
+       insert into report_changes (account_id, campaign_id, hour, sent, failed, unsent)
+       select account_id, id, date_trunc('hour', now(), 'UTC'), 1, 2, 2 from campaigns where id = $1
      )
      update campaigns set status = 'COMPLETED', completed_at = now() where id = $1`,
     [campaignId, phones(0, 1)[0]],

@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Registry } from 'prom-client'
-import { tell } from '../../src/events/outbox.ts'
+import { timeOf } from '../../src/db/partitions.ts'
+import { transaction } from '../../src/db/pool.ts'
+import { recordEvent } from '../../src/events/changes.ts'
 import { createLogger } from '../../src/http/log.ts'
 import { addEndpoint, disableEndpoint, findEndpoint, listEndpoints } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
@@ -118,13 +121,21 @@ describe('herald webhook', { concurrency: 3 }, () => {
 
   test('enable, replay and remove: what was missed is posted by the command that enable names', async () => {
     const { endpointId, accountId, url } = await endpointAt('/good')
-    await disableEndpoint(pool, endpointId)
+    // Written before the endpoint is disabled, and placed in the log after that.
+    await transaction(pool, async (tx) => {
+      await recordEvent(tx, { accountId, kind: 'message.sent', data: {} })
+      await sleep(10)
+      await disableEndpoint(pool, endpointId)
+    })
+    const { pageId } = await until('it is in the log', async () => {
+      const find = 'select page_id as "pageId" from log_pages where account_id = $1 and last_position is not null'
+      return (await pool.query<{ pageId: string }>(find, [accountId])).rows[0]
+    })
     const { disabledAt } = await findEndpoint(pool, endpointId)
-    await tell(pool, { accountId, kind: 'message.sent', data: {} })
-    await until('it is in the log', async () => (await pool.query('select from events where account_id = $1', [accountId])).rowCount === 1)
-    const replay = ['webhook', 'replay', `${endpointId}`, '--since', (disabledAt as Date).toISOString()]
+    assert.ok(disabledAt !== null && timeOf(pageId) < disabledAt, `${disabledAt?.toISOString()}`)
+    const replay = ['webhook', 'replay', `${endpointId}`, '--since', timeOf(pageId).toISOString()]
     const enabled = await runHerald(['webhook', 'enable', `${endpointId}`], env)
-    const named = `The endpoint ${endpointId} is active again. To post what happened while it was disabled, run\n  herald ${replay.join(' ')}\n`
+    const named = `The endpoint ${endpointId} is active again. To post the events that it missed, run\n  herald ${replay.join(' ')}\n`
     assert.deepEqual(enabled, { code: 0, stdout: named, stderr: '' })
     const { stdout, stderr } = await runHerald([...replay, '--yes'], env)
     assert.equal(stdout, `1 event is posted again to the endpoint ${endpointId}.\n`)

@@ -35,6 +35,26 @@ describe('the batcher', () => {
     assert.deepEqual(batches, [[1, 2], [3, 4, 5], [6]])
   })
 
+  test('gathers the items of the given time into one batch, and does not wait where a batch is full', async () => {
+    const batches: number[][] = []
+    const run = async (items: number[]) => {
+      batches.push(items)
+      return items
+    }
+    // Longer than the test may take: only a full batch goes out.
+    const full = createBatcher<number, number>(run, { maxItems: 3, gatherMs: 3_600_000 })
+    assert.deepEqual(await Promise.all([1, 2, 3].map(full)), [1, 2, 3])
+    const gathering = createBatcher<number, number>(run, { maxItems: 3, gatherMs: 50 })
+    const first = gathering(4)
+    // Far more turns of the event loop than a batcher waits for without a time.
+    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate)
+    assert.deepEqual(await Promise.all([first, gathering(5)]), [4, 5])
+    assert.deepEqual(batches, [
+      [1, 2, 3],
+      [4, 5],
+    ])
+  })
+
   test('of a batch that fails for its data, each item is run alone: only the callers of the bad ones are told', async () => {
     const runs: string[][] = []
     const run = createBatcher<string, string>(

@@ -78,7 +78,7 @@ describe('statistics', () => {
     const client = await pool.connect()
     try {
       await client.query('set plan_cache_mode = force_generic_plan')
-      await recordResults(client, [{ messageId: id, lease: id, is: 'sent' }])
+      await recordResults(client, [{ messageId: id, lease: id, is: 'failed', reason: 'REJECTED', detail: '' }])
       assert.equal(await goesThroughAll(client, messages), true)
       await queueMessages(pool, sender, { count: 10_000 })
       await until('they are counted', async () => (await refreshStatistics(pool)).includes(messages))
@@ -91,7 +91,7 @@ describe('statistics', () => {
 
 /** As it is planned now, by this session. */
 async function goesThroughAll(client: Executor, messages: string): Promise<boolean> {
-  const { rows } = await client.query(`explain (format json) execute "record-results ${messages}" (${Array(7).fill('null')})`)
+  const { rows } = await client.query(`explain (format json) execute "record-failed ${messages}" (${Array(4).fill('null')})`)
   const scans = nodesOf(rows[0]['QUERY PLAN'][0].Plan).filter(
     (node) => node['Relation Name'] === messages && node['Node Type'].endsWith('Scan'),
   )

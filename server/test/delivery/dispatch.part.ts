@@ -10,6 +10,7 @@ import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
+import { LOGGED_EVENTS } from '../support/log.ts'
 import { startSimulator } from '../support/simulator.ts'
 import { until } from '../support/until.ts'
 import {
@@ -214,7 +215,7 @@ test('results of the same moment are written together', async (t) => {
   startWorker(t, url, carrier)
   await until('all are sent', async () => (await queueRows()).length === 0)
   const { rows } = await pool.query<{ sent: number; commits: number }>(
-    `select count(*) as sent, count(distinct recorded_at) as commits from message_events where kind = 'sent' and message_id = any ($1)`,
+    `select count(*) as sent, count(distinct page_id) as commits from ${LOGGED_EVENTS} as e where kind = 'message.sent' and subject_id = any ($1)`,
     [ids],
   )
   assert.equal(rows[0]?.sent, COUNT)

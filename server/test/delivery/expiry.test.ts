@@ -9,9 +9,10 @@ import { startDelivery } from '../../src/delivery/delivery.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { recordResults } from '../../src/delivery/results.ts'
-import { countReached } from '../../src/reports/counters.ts'
+import { recordChanges } from '../../src/events/changes.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
+import { LOGGED_EVENTS } from '../support/log.ts'
 import { startSimulator } from '../support/simulator.ts'
 import { until } from '../support/until.ts'
 import {
@@ -19,6 +20,7 @@ import {
   createSender,
   kindsOf,
   logger,
+  PAGE_TIME,
   queueMessage,
   queueMessages,
   readAll,
@@ -46,7 +48,7 @@ async function runOut(messageId: string): Promise<void> {
 async function sentAndExpired(): Promise<string> {
   const messageId = await queueMessage(pool, sender, { expiresInMs: -1 })
   const send = `with sent as (update messages set status = 'SENT', sent_at = accepted_at where id = $1 returning *)`
-  await pool.query(`${send}, ${countReached('sent', [{ kind: 'message.sent', at: 'sent_at' }])} select`, [messageId])
+  await pool.query(`${send}, ${recordChanges('sent', [{ kind: 'message.sent', at: 'sent_at' }])} select`, [messageId])
   await pool.query('delete from queue where message_id = $1', [messageId])
   await expireDue(pool)
   return messageId
@@ -56,7 +58,7 @@ async function sentAndExpired(): Promise<string> {
 function deliver(t: TestContext, carrier: RcsCarrier): void {
   const carriers = { rcs: new Map([[carrier.name, carrier]]), sms: undefined, close: async () => {} }
   const links = { key: Buffer.alloc(32), publicUrl: 'http://localhost' }
-  const delivery = startDelivery({ pool, carriers, logger, metrics: createDeliveryMetrics(new Registry()), links })
+  const delivery = startDelivery({ pool, carriers, logger, metrics: createDeliveryMetrics(new Registry()), links, announce: () => {} })
   t.after(() => delivery.stop())
 }
 
@@ -74,8 +76,8 @@ test('never before its time, and within two seconds after it, though 5,000 messa
   })
   const { rows } = await pool.query<{ count: number; earliest: number; latest: number; left: number }>(
     `select count(*) as count, (select count(*) from queue where account_id = $2) as left,
-       min(extract(epoch from recorded_at - occurred_at))::float8 as earliest, max(extract(epoch from recorded_at - occurred_at))::float8 as latest
-     from message_events where kind = 'expired' and message_id = any ($1)`,
+       min(extract(epoch from ${PAGE_TIME} - occurred_at))::float8 as earliest, max(extract(epoch from ${PAGE_TIME} - occurred_at))::float8 as latest
+     from ${LOGGED_EVENTS} as e where kind = 'message.expired' and subject_id = any ($1)`,
     [ids, crowd.accountId],
   )
   const { count, earliest, latest, left } = rows[0] as (typeof rows)[number]
@@ -141,7 +143,7 @@ describe('a message that ran out', () => {
     })
     const { registry, wake } = startWorker(t, url, carrier)
     await until('the call is under way', () => carrier.seen.length === 1)
-    const { due_at: leaseEndsAt } = (await readAll(pool, messageId)).queue
+    const { leased_until: leaseEndsAt } = (await readAll(pool, messageId)).queue
     await runOut(messageId)
     await expireDue(pool)
     const { queue } = await readAll(pool, messageId)
@@ -153,7 +155,7 @@ describe('a message that ran out', () => {
     const { message } = await readAll(pool, messageId)
     assert.deepEqual([message.status, message.sent_at], ['EXPIRED', null])
     assert.equal(carrier.seen.length, 1)
-    await pool.query('update queue set due_at = now() where message_id = $1', [messageId])
+    await pool.query('update queue set due_at = now(), leased_until = now() where message_id = $1', [messageId])
     wake()
     await until('it is taken back', async () => (await readAll(pool, messageId)).queue === null)
     assert.deepEqual(
@@ -176,7 +178,7 @@ describe('a message that ran out', () => {
     const { message, events } = await readAll(pool, messageId)
     assert.equal(message.status, 'EXPIRED')
     const kinds = events.map(({ kind }) => kind)
-    assert.deepEqual(kinds, ['expired', ...Array.from({ length: 9 }, () => 'attempt-failed'), 'revoke-refused'])
+    assert.deepEqual(kinds, ['sent', 'expired', ...Array.from({ length: 9 }, () => 'attempt-failed'), 'revoke-refused'])
     assert.equal(events.at(-1).detail, '503')
   })
 
@@ -184,7 +186,7 @@ describe('a message that ran out', () => {
     const messageId = await sentAndExpired()
     startWorker(t, url, createCarrier({ onRevoke: () => ({ is: 'too-late' }) }))
     await until('nothing is left to do', async () => (await readAll(pool, messageId)).queue === null)
-    assert.deepEqual(await kindsOf(pool, messageId), ['expired', 'revoke-refused'])
+    assert.deepEqual(await kindsOf(pool, messageId), ['sent', 'expired', 'revoke-refused'])
   })
 })
 
@@ -239,7 +241,7 @@ test('two that mark at once mark each message once', async () => {
   await Promise.all([work(), work(), work()])
   assert.equal(marked, ids.length)
   const { rows } = await pool.query<{ events: number; revokes: number }>(
-    `select (select count(*) from message_events where kind = 'expired' and message_id = any ($1)) as events,
+    `select (select count(*) from ${LOGGED_EVENTS} as e where kind = 'message.expired' and subject_id = any ($1)) as events,
        (select count(*) from queue where task = 'revoke') as revokes`,
     [ids],
   )

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { activateAgent, changeAgent } from '../../src/agents/agents.ts'
-import { claim, type Entry, ensurePace } from '../../src/delivery/claim.ts'
+import { claim, type Entry } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/inactive-agents.ts'
+import { ensurePace } from '../../src/delivery/rate.ts'
 import { recordResults } from '../../src/delivery/results.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
@@ -25,7 +25,7 @@ await ensurePace(pool, CARRIER)
 
 async function claimOne(messageId: string): Promise<Entry | undefined> {
   const carrier = { name: CARRIER, messagesPerSecond: undefined, messagesPerSecondPerAgent: undefined }
-  const request = { carrier, free: 10, lease: randomUUID(), leaseMs: 60_000, pausedAgents: [], calls: new Map() }
+  const request = { carrier, free: 10, leaseMs: 60_000, pausedAgents: [], calls: new Map() }
   return (await claim(pool, request)).entries.find((entry) => entry.messageId === messageId)
 }
 
@@ -46,8 +46,8 @@ describe('of an agent that was deactivated', () => {
     await deactivate(sender)
     assert.deepEqual(await failInactive(pool), { failed: 3, mayBeMore: false })
     for (const [index, id] of ids.entries()) {
-      const { message, queue, expiry, events } = await readAll(pool, id)
-      assert.deepEqual([message.status, message.failure_reason, expiry], ['FAILED', 'AGENT_INACTIVE', null])
+      const { message, queue, events } = await readAll(pool, id)
+      assert.deepEqual([message.status, message.failure_reason], ['FAILED', 'AGENT_INACTIVE'])
       assert.equal(queue?.task, index === 1 ? 'revoke' : undefined)
       assert.equal(message.failure_description, 'The agent was deactivated before the message was sent.')
       assert.deepEqual(
@@ -71,9 +71,9 @@ describe('of an agent that was deactivated', () => {
     const sender = await createSender(pool)
     const [goes, comesBack] = await queueMessages(pool, sender, { count: 2 })
     const carrier = { name: CARRIER, messagesPerSecond: undefined, messagesPerSecondPerAgent: undefined }
-    const lease = randomUUID()
-    const { entries } = await claim(pool, { carrier, free: 10, lease, leaseMs: 60_000, pausedAgents: [], calls: new Map() })
+    const { entries } = await claim(pool, { carrier, free: 10, leaseMs: 60_000, pausedAgents: [], calls: new Map() })
     assert.equal(entries.length, 2)
+    const { lease } = entries[0] as (typeof entries)[number]
     await deactivate(sender)
     assert.equal((await failInactive(pool)).failed, 0)
     await recordResults(pool, [
@@ -90,7 +90,7 @@ describe('of an agent that was deactivated', () => {
     await claimOne(messageId)
     await deactivate(sender)
     assert.equal((await failInactive(pool)).failed, 0)
-    await pool.query('update queue set due_at = now() where message_id = $1', [messageId])
+    await pool.query('update queue set due_at = now(), leased_until = now() where message_id = $1', [messageId])
     assert.equal((await failInactive(pool)).failed, 1)
     assert.equal(await statusOf(pool, messageId), 'FAILED')
   })

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { activateAgent, changeAgent } from '../../src/agents/agents.ts'
-import { claim, type Entry, readClaimed } from '../../src/delivery/claim.ts'
+import { claim, type Entry } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/inactive-agents.ts'
+import { readClaimed } from '../../src/delivery/read-claimed.ts'
 import { type Result, recordResults, type Verdict } from '../../src/delivery/results.ts'
 import type { Accepted, Submission } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
@@ -148,7 +149,7 @@ export function crash(workerIndex: number): Step {
 /** Half a minute later, by the data and by the clock that a worker measures its lease with: all leases have ended, all retries are due. */
 export function passTime(): Step {
   return async ({ pool, workers, known }) => {
-    await pool.query('update queue set due_at = least(due_at, now())')
+    await pool.query('update queue set due_at = least(due_at, now()), leased_until = least(leased_until, now())')
     for (const held of workers.flatMap((worker) => worker.held)) held.claimedAt -= LEASE_MS
     return () => {
       for (const one of known.values()) one.isLeased = false
@@ -202,7 +203,10 @@ function judgeReceipt(kind: 'delivered' | 'read', one: Known): void {
 
 const RUN_OUT = `
   with queued as (update queue set expires_at = now() - $2 * interval '1 second' where message_id = any ($1)),
-    expiring as (update expiries set expires_at = now() - $2 * interval '1 second' where message_id = any ($1))
+    expiring as (
+      insert into expiries (message_id, expires_at) select id, now() - $2 * interval '1 second' from messages where id = any ($1)
+      on conflict (message_id) do update set expires_at = excluded.expires_at
+    )
   update messages set expires_at = now() - $2 * interval '1 second' where id = any ($1)`
 
 /** Their time is over: since two seconds, at this moment, or in a hundredth of a second, which is while the next steps run. */

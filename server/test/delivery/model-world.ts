@@ -3,9 +3,9 @@ import { Registry } from 'prom-client'
 import type { OnEvents } from '../../src/carriers/carrier.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import type { Entry } from '../../src/delivery/claim.ts'
-import { ensurePace } from '../../src/delivery/claim.ts'
 import { createErrand, type Errand } from '../../src/delivery/errands.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
+import { ensurePace } from '../../src/delivery/rate.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
 import type { Verdict } from '../../src/delivery/results.ts'
 import { createAcceptor } from '../../src/messages/accept.ts'
@@ -78,8 +78,8 @@ export async function newWorld(pool: Pool, carrierName: string, agents: Pick<Cal
       logger: pino({ level: 'silent' }),
       stopping: new AbortController().signal,
     }),
-    accept: [createAcceptor(pool), createAcceptor(pool)],
-    takeEvents: Array.from({ length: 4 }, () => createEventTaker(pool)),
+    accept: [createAcceptor(pool, () => {}), createAcceptor(pool, () => {})],
+    takeEvents: Array.from({ length: 4 }, () => createEventTaker(pool, () => {})),
     workers: [{ held: [] }, { held: [] }],
     callers: agents.map((agent) => ({ ...agent, isActive: true })),
     keys: [],

@@ -146,9 +146,12 @@ async function drain(world: World): Promise<void> {
     const chores = [passTime(), giveUpInactive(), takeUp(0, 100), callNetwork(0, 100, 'taken'), writeResults(0, 100), expire()]
     for (const chore of chores) await (await chore(world))()
     await observe(world, true)
-    const { rows } = await pool.query('select (select count(*) from queue) as queue, (select count(*) from expiries) as expiries')
-    const { queue, expiries } = rows[0] as { queue: number; expiries: number }
-    if (queue + expiries === 0) {
+    const { rows } = await pool.query<{ left: number }>(
+      `select (select count(*) from queue) + (select count(*) from expiries)
+         + (select count(*) from messages where id = any ($1) and status in ('ACCEPTED', 'SENT')) as left`,
+      [[...world.known.keys()]],
+    )
+    if (rows[0]?.left === 0) {
       await (await readSome()(world))()
       return await observe(world, true)
     }

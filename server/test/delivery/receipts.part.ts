@@ -3,10 +3,11 @@ import { randomInt, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { CarrierEvent } from '../../src/carriers/carrier.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
-import { claim, ensurePace } from '../../src/delivery/claim.ts'
+import { claim } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
+import { ensurePace } from '../../src/delivery/rate.ts'
 import { type Result, recordResults, type Verdict } from '../../src/delivery/results.ts'
-import { countReached } from '../../src/reports/counters.ts'
+import { recordChanges } from '../../src/events/changes.ts'
 import { createTestDatabase } from '../support/database.ts'
 import {
   CARRIER,
@@ -30,7 +31,7 @@ type Claimed = { messageId: string; lease: string }
 
 async function claimAll(db: Pool = pool): Promise<Claimed[]> {
   const carrier = { name: CARRIER, messagesPerSecond: undefined, messagesPerSecondPerAgent: undefined }
-  const { entries } = await claim(db, { carrier, free: 1_000, lease: randomUUID(), leaseMs: 60_000, pausedAgents: [], calls: new Map() })
+  const { entries } = await claim(db, { carrier, free: 1_000, leaseMs: 60_000, pausedAgents: [], calls: new Map() })
   return entries
 }
 
@@ -75,7 +76,7 @@ describe('a receipt', () => {
     const delivered = receipt({ messageId })
     await take([delivered])
     const first = await readAll(pool, messageId)
-    assert.deepEqual([first.message.status, first.queue, first.expiry], ['DELIVERED', null, null])
+    assert.deepEqual([first.message.status, first.queue], ['DELIVERED', null])
     const read = receipt({ messageId, kind: 'read' })
     await take([read])
     assert.deepEqual([await statusOf(pool, messageId), await kindsOf(pool, messageId)], ['READ', ['sent', 'delivered', 'read']])
@@ -124,7 +125,7 @@ describe('a receipt', () => {
       const entry = await claimed()
       await take([receipt(entry)])
       const before = await readAll(pool, entry.messageId)
-      assert.deepEqual([before.message.status, before.queue, before.expiry], ['DELIVERED', null, null])
+      assert.deepEqual([before.message.status, before.queue], ['DELIVERED', null])
       assert.deepEqual(
         before.events.map(({ kind }) => kind),
         ['delivered', 'sent'],
@@ -225,7 +226,7 @@ describe('a receipt that has to wait', () => {
     const messageId = await sentMessage()
     const read = receipt({ messageId, kind: 'read' })
     const deliver = `with delivered as (update messages set status = 'DELIVERED', delivered_at = sent_at where id = $1 returning *),
-      ${countReached('delivered', [{ kind: 'message.delivered', at: 'delivered_at' }])} select`
+      ${recordChanges('delivered', [{ kind: 'message.delivered', at: 'delivered_at' }])} select`
     await whileOthersCommit(
       pool,
       (tx) => tx.query(deliver, [messageId]),

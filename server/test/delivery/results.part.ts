@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { claim, type Entry, ensurePace } from '../../src/delivery/claim.ts'
+import { claim, type Entry } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
+import { ensurePace } from '../../src/delivery/rate.ts'
 import { recordResults, type Verdict } from '../../src/delivery/results.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { CARRIER, createSender, queueMessage, queueMessages, readAll, whileOthersCommit } from './support.ts'
@@ -27,7 +28,7 @@ async function record({ messageId, lease }: Entry, verdict: Verdict): Promise<bo
 }
 
 async function endLease({ messageId }: Entry): Promise<void> {
-  await pool.query('update queue set due_at = now() where message_id = $1', [messageId])
+  await pool.query('update queue set due_at = now(), leased_until = now() where message_id = $1', [messageId])
 }
 
 async function runOut({ messageId }: Entry): Promise<void> {
@@ -92,8 +93,8 @@ describe('a result', () => {
   test('sent: SENT with its time, out of the queue, and still to expire', async () => {
     const entry = await claimed()
     assert.equal(await record(entry, { is: 'sent' }), true)
-    const { message, queue, expiry, events } = await readAll(pool, entry.messageId)
-    assert.deepEqual([message.status, queue, expiry !== null], ['SENT', null, true])
+    const { message, queue, events } = await readAll(pool, entry.messageId)
+    assert.deepEqual([message.status, queue], ['SENT', null])
     assert.deepEqual(
       events.map(({ kind, occurred_at }) => [kind, occurred_at]),
       [['sent', message.sent_at]],
@@ -105,11 +106,11 @@ describe('a result', () => {
     for (const detail of ['400 FAILED_PRECONDITION', '']) {
       const entry = await claimed()
       await record(entry, { is: 'failed', reason: 'REJECTED', detail })
-      const { message, queue, expiry, events } = await readAll(pool, entry.messageId)
-      assert.deepEqual([message.status, message.failure_reason, queue, expiry], ['FAILED', 'REJECTED', null, null])
+      const { message, queue, events } = await readAll(pool, entry.messageId)
+      assert.deepEqual([message.status, message.failure_reason, queue], ['FAILED', 'REJECTED', null])
       assert.deepEqual(
-        events.map(({ kind, occurred_at, reason, detail: words }) => ({ kind, occurred_at, reason, words })),
-        [{ kind: 'failed', occurred_at: message.failed_at, reason: 'REJECTED', words: detail }],
+        events.map(({ kind, occurred_at, reason }) => ({ kind, occurred_at, reason })),
+        [{ kind: 'failed', occurred_at: message.failed_at, reason: 'REJECTED' }],
       )
       descriptions.push(message.failure_description)
     }

@@ -6,10 +6,10 @@ import { createPool, type Executor, type Pool, transaction } from '../../src/db/
 import { createDispatcher, type Dispatcher } from '../../src/delivery/dispatcher.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
+import { MESSAGE_FACTS, recordChanges } from '../../src/events/changes.ts'
 import { createLogger } from '../../src/http/log.ts'
-import { ACCEPTED } from '../../src/messages/accept.ts'
 import { UUID } from '../../src/messages/messages.ts'
-import { countReached } from '../../src/reports/counters.ts'
+import { LOGGED_EVENTS } from '../support/log.ts'
 import { createAssignedAgent, createCaller, type TestCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -38,10 +38,10 @@ export async function queueMessages(pool: Pool, { accountId, agentId }: Pick<Sen
     `with made as materialized (
        select uuid_v7() as id, now() + ($7 + n - $1::int) * interval '1 millisecond' as due_at from generate_series(1, $1::int) as n
      ), written as (
-       insert into messages (id, account_id, agent_id, recipient, basic, test, content, accepted_at, expires_at)
+       insert into messages as m (id, account_id, agent_id, recipient, basic, test, content, accepted_at, expires_at)
        select id, $2, $3, $5, false, false, '{"type":"MESSAGE","content":"Hi"}', now() - interval '1 day', now() + $6 * interval '1 millisecond' from made
-       returning account_id, campaign_id, test, accepted_at
-     ), ${countReached('written', ACCEPTED)}, queued as (
+       returning ${MESSAGE_FACTS}, m.accepted_at
+     ), ${recordChanges('written', [{ kind: 'message.accepted', at: 'accepted_at' }])}, queued as (
        insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at, attempts, claimed)
        select id, $2, $3, 'send', $4, due_at, now() + $6 * interval '1 millisecond', $8, $8 > 0 from made
      ), expiring as (
@@ -120,12 +120,25 @@ export function startWorker(t: TestContext, databaseUrl: string, carrier: RcsCar
   return { ...dispatcher, stop, pool, registry }
 }
 
+/** The time that the id of a page begins with. */
+export const PAGE_TIME = `to_timestamp(('x' || lpad(replace(left(e.page_id::text, 13), '-', ''), 16, '0'))::bit(64)::bigint / 1000.0)::timestamptz(3)`
+
+/** In SQL: the timeline of a message `m`, from the log and from the steps that are no events. */
+export const TIMELINE = `
+  select m.id as message_id, m.account_id, replace(e.kind, 'message.', '') as kind, e.occurred_at, ${PAGE_TIME} as recorded_at,
+    e.data -> 'failure' ->> 'reason' as reason, null as detail
+  from ${LOGGED_EVENTS} as e
+  where e.subject_id = m.id::text and e.kind in ('message.sent', 'message.delivered', 'message.read', 'message.failed', 'message.expired')
+  union all
+  select message_id, account_id, kind, occurred_at, recorded_at, reason, detail from message_events v
+  where v.message_id = m.id and v.kind not in ('sent', 'delivered', 'read', 'failed', 'expired')`
+
 /** All that is stored about a message, but for the time at which it was written down. */
 export async function readAll(pool: Pool, messageId: string) {
   const { rows } = await pool.query(
     `select to_jsonb(m) as message, (select to_jsonb(q) from queue q where q.message_id = m.id) as queue,
        (select to_jsonb(e) from expiries e where e.message_id = m.id) as expiry,
-       (select coalesce(jsonb_agg(to_jsonb(v) order by recorded_at, occurred_at, kind), '[]') from message_events v where v.message_id = m.id) as events
+       (select coalesce(jsonb_agg(to_jsonb(v) order by recorded_at, occurred_at, kind), '[]') from (${TIMELINE}) as v) as events
      from messages m where m.id = $1`,
     [messageId],
   )
@@ -167,7 +180,7 @@ const AGENT_OF_MESSAGE = 'the agent of the message'
 
 /** Takes events as the service does. A network knows which agent sent a message, so its receipts get the agent's id here. */
 export function createReceiver(pool: Pool): OnEvents {
-  const take = createEventTaker(pool)
+  const take = createEventTaker(pool, () => {})
   return async (events) => {
     const ids = events.flatMap((event) => ('messageId' in event && UUID.test(event.messageId) ? [event.messageId] : []))
     const { rows } = await pool.query<{ id: string; agentId: string }>(

@@ -38,7 +38,14 @@ async function delays(count: number): Promise<number[]> {
   return all.toSorted((a, b) => a - b)
 }
 
-const median = (sorted: number[]) => sorted[Math.floor(sorted.length / 2)] as number
+/**
+ * A busy machine delays some messages, but not all of them. A service that hears nothing looks once a second, so
+ * that half of its messages wait for 500 ms and more.
+ */
+function assertAwake(sorted: number[]): void {
+  const median = sorted[Math.floor(sorted.length / 2)] as number
+  assert.ok((sorted[0] as number) < 60 && median < 300, `${sorted}`)
+}
 
 /** The connection that listens: it is all that asks nothing but whether it is still there. */
 async function listeners(): Promise<number[]> {
@@ -52,7 +59,7 @@ test('an idle service hands a message over within some tens of milliseconds of i
   await delays(2)
   const awake = await delays(5)
   t.diagnostic(`after ${awake.join(', ')} ms`)
-  assert.ok(median(awake) < 60, `${awake}`)
+  assertAwake(awake)
 
   const [ear, ...others] = await until('it listens', async () => {
     const pids = await listeners()
@@ -69,7 +76,7 @@ test('an idle service hands a message over within some tens of milliseconds of i
   await until('it listens again', async () => (await listeners()).length === 1)
   const again = await delays(5)
   t.diagnostic(`hearing again after ${again.join(', ')} ms`)
-  assert.ok(median(again) < 60, `${again}`)
+  assertAwake(again)
   assert.doesNotMatch(service.log(), /"level":"error"/)
 })
 

@@ -7,10 +7,10 @@ import { createPool } from '../../src/db/pool.ts'
 import { completeDone, startDue } from '../../src/delivery/campaigns/course.ts'
 import { fanOut } from '../../src/delivery/campaigns/fan-out.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
-import { ensurePace } from '../../src/delivery/claim.ts'
 import { startDelivery } from '../../src/delivery/delivery.ts'
 import { FAILURES } from '../../src/delivery/failures.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
+import { ensurePace } from '../../src/delivery/rate.ts'
 import { recordResults } from '../../src/delivery/results.ts'
 import { OperatorError } from '../../src/errors.ts'
 import { changeOptOut } from '../../src/replies/opt-outs.ts'
@@ -199,6 +199,7 @@ test('what two nodes at work make of campaigns, with refusals, SMS and people wh
       logger,
       metrics: createDeliveryMetrics(new Registry()),
       links: { key: Buffer.alloc(32), publicUrl: 'http://localhost' },
+      announce: () => {},
     }),
   )
   t.after(() => Promise.all(workers.map(({ stop }) => stop())))

@@ -3,16 +3,17 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { activateAgent, changeAgent } from '../../src/agents/agents.ts'
 import { createPool } from '../../src/db/pool.ts'
-import { ensurePace } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { FAILURES } from '../../src/delivery/failures.ts'
 import { failInactive } from '../../src/delivery/inactive-agents.ts'
+import { ensurePace } from '../../src/delivery/rate.ts'
 import { recordResults, type Verdict } from '../../src/delivery/results.ts'
 import { createAcceptor, type Submission } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { claimMessages } from '../delivery/sms/support.ts'
 import { CARRIER, createReceiver, createSender, readAll, receipt, type Sender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { moveExpiry } from '../support/expiring.ts'
 import { RECIPIENT } from '../support/messages.ts'
 import { TEXT } from '../support/templates.ts'
 import { assertAllTold, readTold, type Told } from '../support/told.ts'
@@ -24,7 +25,7 @@ const { url, pool } = await createTestDatabase()
 const otherNode = createPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 await ensurePace(pool, CARRIER)
-const accept = createAcceptor(pool)
+const accept = createAcceptor(pool, () => {})
 const take = createReceiver(pool)
 
 async function accepted(sender: Sender, fields: Partial<Submission> = {}): Promise<string> {
@@ -45,13 +46,6 @@ async function leaseOf(messageId: string): Promise<string> {
 /** Takes it up and writes down what came of it. */
 async function handOver(messageId: string, verdict: Verdict = { is: 'sent' }): Promise<void> {
   await recordResults(pool, [{ messageId, lease: await leaseOf(messageId), ...verdict }])
-}
-
-async function runOut(messageId: string): Promise<void> {
-  const past = `expires_at = now() - interval '1 second'`
-  await pool.query(`update messages set ${past} where id = $1`, [messageId])
-  await pool.query(`update queue set ${past} where message_id = $1`, [messageId])
-  await pool.query(`update expiries set ${past} where message_id = $1`, [messageId])
 }
 
 const TIMES = new Map([
@@ -204,7 +198,7 @@ describe('a message that the network did not take', () => {
     const sender = await createSender(pool)
     const ids = [await accepted(sender), await accepted(sender)] as const
     await handOver(ids[0], { is: 'again', afterMs: 0, detail: '503' })
-    await pool.query('update queue set lease = null where message_id = $1', [ids[1]])
+    await pool.query(`update queue set lease = null, leased_until = '-infinity' where message_id = $1`, [ids[1]])
     await changeAgent(pool, sender.accountId, sender.agentId, { active: false })
     await Promise.all([failInactive(pool), failInactive(otherNode)])
     await failInactive(pool)
@@ -238,7 +232,7 @@ describe('a message that runs out', () => {
       const sender = await createSender(pool)
       const messageId = await accepted(sender, { clientReferenceId: 'order-1' })
       await prepare(messageId)
-      await runOut(messageId)
+      await moveExpiry(pool, [messageId])
       await Promise.all([expireDue(pool), expireDue(otherNode)])
       await expireDue(pool)
       await take([receipt({ messageId }), receipt({ messageId, kind: 'read' }), receipt({ messageId, kind: 'expired' })])
@@ -250,7 +244,7 @@ describe('a message that runs out', () => {
     const sender = await createSender(pool)
     const messageId = await accepted(sender)
     const lease = await leaseOf(messageId)
-    await runOut(messageId)
+    await moveExpiry(pool, [messageId])
     await recordResults(pool, [{ messageId, lease, is: 'sent' }])
     await take([receipt({ messageId })])
     assert.deepEqual(await readTold(pool, sender), [])
@@ -263,7 +257,7 @@ describe('a message that runs out', () => {
     const messageId = await accepted(sender)
     await handOver(messageId)
     await take([receipt({ messageId })])
-    await runOut(messageId)
+    await moveExpiry(pool, [messageId])
     await expireDue(pool)
     await take([receipt({ messageId, kind: 'read' })])
     await assertTold(sender, messageId, ALL)

@@ -23,10 +23,15 @@ import {
 } from '../delivery/replies/support.ts'
 import { createSender, type Sender, whileOthersCommit } from '../delivery/support.ts'
 import { createAssignedAgent } from '../support/service.ts'
-import { assertAllTold, readTold } from '../support/told.ts'
+import { assertAllTold, readTold, type Told } from '../support/told.ts'
 import { assertAsDocumented } from './documented.ts'
 
 // What recipients do is told once, to the account it concerns, with the message they answer where there is one.
+
+/** All that an account was told, in order, but that its messages were sent. */
+async function readDeeds(account: { accountId: number }): Promise<Told[]> {
+  return (await readTold(pool, account)).filter(({ kind }) => kind !== 'message.sent')
+}
 
 /** A message that was sent, to which the caller gave a name, with the sender's buttons. */
 async function answered(made: Parameters<typeof sentMessage>[1] = {}): Promise<{ sender: Sender; messageId: string; data: object }> {
@@ -62,14 +67,14 @@ describe('a tap', () => {
       await tellBoth([event, event])
       await tell([event])
       const { occurredAt } = event
-      assert.deepEqual(await readTold(pool, sender), [{ kind, subjectId: messageId, occurredAt, data: { ...data, buttonId, ...what } }])
+      assert.deepEqual(await readDeeds(sender), [{ kind, subjectId: messageId, occurredAt, data: { ...data, buttonId, ...what } }])
     })
   }
 
   test('on a test message is told as one of a test', async () => {
     const { sender, messageId, data } = await answered({ content: { ...TEXT, buttons: BUTTONS }, test: true })
     await tell([tapped(sender, messageId, 'call')])
-    const told = await readTold(pool, sender)
+    const told = await readDeeds(sender)
     assert.deepEqual(
       told.map((one) => one.data),
       [{ ...data, test: true, buttonId: 'call', action: 'tapped', text: 'Call' }],
@@ -79,7 +84,7 @@ describe('a tap', () => {
   test('by somebody else is not told', async () => {
     const { sender, messageId } = await answered({ content: { ...TEXT, buttons: BUTTONS } })
     await tell([tapped(sender, messageId, 'yes', { phone: '+48500100999' })])
-    assert.deepEqual(await readTold(pool, sender), [])
+    assert.deepEqual(await readDeeds(sender), [])
   })
 })
 
@@ -95,9 +100,7 @@ describe('an answer', () => {
       const event = did(sender, deed, { agoMs: 1_000 })
       await tellBoth([event])
       const { occurredAt } = event
-      assert.deepEqual(await readTold(pool, sender), [
-        { kind: 'message.replied', subjectId: messageId, occurredAt, data: { ...data, ...what } },
-      ])
+      assert.deepEqual(await readDeeds(sender), [{ kind: 'message.replied', subjectId: messageId, occurredAt, data: { ...data, ...what } }])
     })
   }
 
@@ -106,14 +109,14 @@ describe('an answer', () => {
     const event = wrote(sender, 'Out of the blue', { agoMs: 1_000 })
     await tell([event])
     const data = { agentId: sender.agentId, recipient: PHONE, channel: 'rcs', action: 'wrote', text: 'Out of the blue' }
-    assert.deepEqual(await readTold(pool, sender), [{ kind: 'message.replied', subjectId: null, occurredAt: event.occurredAt, data }])
+    assert.deepEqual(await readDeeds(sender), [{ kind: 'message.replied', subjectId: null, occurredAt: event.occurredAt, data }])
   })
 
   test('by SMS is told to be so, also where its message is forgotten', async () => {
     const sender = await createSender(pool)
     const messageId = await smsContact(sender, '48732000001')
     await tell([wroteSms('48732000001', 'Yes')])
-    const [told, ...others] = await readTold(pool, sender)
+    const [told, ...others] = await readDeeds(sender)
     const data = { messageId, agentId: sender.agentId, recipient: PHONE, channel: 'sms', action: 'wrote', text: 'Yes' }
     assert.deepEqual([told?.kind, told?.subjectId, told?.data, others], ['message.replied', messageId, data, []])
   })
@@ -122,7 +125,7 @@ describe('an answer', () => {
     const a = await createSender(pool)
     const b = await partnerOf(a)
     await tell([wrote(a, 'Hello')])
-    assert.deepEqual([await readTold(pool, a), await readTold(pool, b)], [[], []])
+    assert.deepEqual([await readDeeds(a), await readDeeds(b)], [[], []])
   })
 
   test('to one of two accounts with the same agent is told to that one', async () => {
@@ -130,7 +133,7 @@ describe('an answer', () => {
     const partner = await partnerOf(sender)
     await sentMessage(partner, { agoMs: 2 * MINUTE_MS })
     await tell([wrote(sender, 'Hello')])
-    assert.deepEqual([(await readTold(pool, sender)).map(({ subjectId }) => subjectId), await readTold(pool, partner)], [[messageId], []])
+    assert.deepEqual([(await readDeeds(sender)).map(({ subjectId }) => subjectId), await readDeeds(partner)], [[messageId], []])
   })
 })
 
@@ -156,13 +159,13 @@ describe('a short link', () => {
   test('is told as clicked by a person’s first visit alone, however many come at once; not by a robot’s', async () => {
     const { sender, messageId, code, data } = await linked()
     await visitLink(pool, code, true)
-    assert.deepEqual(await readTold(pool, sender), [])
+    assert.deepEqual(await readDeeds(sender), [])
     await Promise.all([pool, otherNode, pool, otherNode, pool].map((node) => visitLink(node, code, false)))
     await visitLink(pool, code, true)
     await visitLink(pool, code, false)
     const { rows } = await pool.query('select clicked_at as "clickedAt" from short_links where code = $1', [code])
     const clicked = { ...data, channel: 'sms', action: 'clicked', url }
-    assert.deepEqual(await readTold(pool, sender), [
+    assert.deepEqual(await readDeeds(sender), [
       { kind: 'message.clicked', subjectId: messageId, occurredAt: rows[0].clickedAt, data: clicked },
     ])
   })
@@ -170,11 +173,11 @@ describe('a short link', () => {
   test('of a message that is forgotten is told with what is known', async () => {
     const { sender, messageId, code } = await linked()
     await pool.query('delete from messages where id = $1', [messageId])
-    await pool.query('delete from report_changes where account_id = $1', [sender.accountId])
+    for (const table of ['report_changes', 'log_pages']) await pool.query(`delete from ${table} where account_id = $1`, [sender.accountId])
     await visitLink(pool, code, false)
     const data = { messageId, agentId: sender.agentId, recipient: PHONE, channel: 'sms', action: 'clicked', url }
     assert.deepEqual(
-      (await readTold(pool, sender)).map((one) => one.data),
+      (await readDeeds(sender)).map((one) => one.data),
       [data],
     )
   })
@@ -182,7 +185,7 @@ describe('a short link', () => {
   test('of a copy for a test number is not told', async () => {
     const { sender, code } = await linked(1)
     assert.equal(await visitLink(pool, code, false), url)
-    assert.deepEqual(await readTold(pool, sender), [])
+    assert.deepEqual(await readDeeds(sender), [])
   })
 })
 
@@ -193,7 +196,7 @@ describe('one who wants no more messages', () => {
     const events = [unsubscribed, { ...wrote(sender, 'Stop!'), occurredAt: unsubscribed.occurredAt }]
     await tellBoth(events)
     await tell([wrote(sender, 'STOP', { agoMs: 1_500 })])
-    const told = await readTold(pool, sender)
+    const told = await readDeeds(sender)
     // Whichever came first: only who wrote has a text.
     const word = 'text' in (told[0]?.data ?? {}) ? { text: 'Stop!' } : {}
     const { occurredAt } = events[0] as { occurredAt: Date }
@@ -206,10 +209,10 @@ describe('one who wants no more messages', () => {
       },
     ])
     await tellBoth([did(sender, { kind: 'subscribed' }, { agoMs: 1_000 }), wrote(sender, 'START', { agoMs: 1_000 })])
-    assert.equal((await readTold(pool, sender)).length, 1)
+    assert.equal((await readDeeds(sender)).length, 1)
     await tell([wrote(sender, 'STOP')])
     assert.deepEqual(
-      (await readTold(pool, sender)).map(({ kind }) => kind),
+      (await readDeeds(sender)).map(({ kind }) => kind),
       ['recipient.opted_out', 'recipient.opted_out'],
     )
   })
@@ -218,7 +221,7 @@ describe('one who wants no more messages', () => {
     const { sender } = await answered()
     await tell([wrote(sender, 'START', { agoMs: 1_000 })])
     await tell([wrote(sender, 'STOP', { agoMs: 2_000 })])
-    assert.deepEqual(await readTold(pool, sender), [])
+    assert.deepEqual(await readDeeds(sender), [])
   })
 
   test('is told with the word that they wrote, and with no message where they answer none', async () => {
@@ -226,14 +229,14 @@ describe('one who wants no more messages', () => {
     const event = wrote(sender, 'Rezygnuję', { agoMs: 1_000 })
     await tell([event])
     const data = { agentId: sender.agentId, recipient: PHONE, channel: 'rcs', source: 'word', text: 'Rezygnuję' }
-    assert.deepEqual(await readTold(pool, sender), [{ kind: 'recipient.opted_out', subjectId: null, occurredAt: event.occurredAt, data }])
+    assert.deepEqual(await readDeeds(sender), [{ kind: 'recipient.opted_out', subjectId: null, occurredAt: event.occurredAt, data }])
   })
 
   test('of an agent that several accounts share is told to each where none has sent them anything, else to that one', async () => {
     const a = await createSender(pool)
     const b = await partnerOf(a)
     await tellBoth([wrote(a, 'STOP', { agoMs: 2_000 })])
-    const counts = async () => [(await readTold(pool, a)).length, (await readTold(pool, b)).length]
+    const counts = async () => [(await readDeeds(a)).length, (await readDeeds(b)).length]
     assert.deepEqual(await counts(), [1, 1])
     await sentMessage(b)
     await tell([wrote(a, 'START', { agoMs: 1_000 })])
@@ -246,7 +249,7 @@ describe('one who wants no more messages', () => {
     const two = { ...one, agentId: await createAssignedAgent(pool, one.accountId) }
     const ids = [await smsContact(one, '48732000077'), await smsContact(two, '48732000077')]
     await tell([wroteSms('48732000077', 'STOP')])
-    const told = (await readTold(pool, one)).toSorted((x, y) => ids.indexOf(x.subjectId as string) - ids.indexOf(y.subjectId as string))
+    const told = (await readDeeds(one)).toSorted((x, y) => ids.indexOf(x.subjectId as string) - ids.indexOf(y.subjectId as string))
     assert.deepEqual(
       told.map(({ kind, data }) => [kind, data]),
       [one, two].map(({ agentId }, index) => [
@@ -262,7 +265,7 @@ describe('one who wants no more messages', () => {
     const key = { accountId, agentId, phone: PHONE }
     await changeOptOut(pool, key, true)
     await changeOptOut(pool, key, true)
-    const told = await readTold(pool, sender)
+    const told = await readDeeds(sender)
     assert.deepEqual(
       told.map(({ kind, subjectId, data }) => [kind, subjectId, data]),
       [['recipient.opted_out', null, { agentId, recipient: PHONE, source: 'operator' }]],
@@ -271,14 +274,14 @@ describe('one who wants no more messages', () => {
     await changeOptOut(pool, key, false)
     await assert.rejects(changeOptOut(pool, key, false), OperatorError)
     await assert.rejects(changeOptOut(pool, { ...key, agentId: 'nobody' }, true), OperatorError)
-    assert.equal((await readTold(pool, sender)).length, 1)
+    assert.equal((await readDeeds(sender)).length, 1)
   })
 
   test('is told with how they said so', async () => {
     const [byWord, byPhone, byOperator] = [await createSender(pool), await createSender(pool), await createSender(pool)]
     await tell([wrote(byWord, 'STOP'), did(byPhone, { kind: 'unsubscribed' })])
     await changeOptOut(pool, { accountId: byOperator.accountId, agentId: byOperator.agentId, phone: PHONE }, true)
-    const told = await Promise.all([byWord, byPhone, byOperator].map((sender) => readTold(pool, sender)))
+    const told = await Promise.all([byWord, byPhone, byOperator].map((sender) => readDeeds(sender)))
     assert.deepEqual(
       told.map(([event]) => event?.data.source),
       ['word', 'unsubscribe', 'operator'],
@@ -290,7 +293,7 @@ describe('one who wants no more messages', () => {
     const key = { accountId: sender.accountId, agentId: sender.agentId, phone: PHONE }
     const writeStart = (tx: Executor) => recordOptOut(tx, { ...key, optedOut: false, source: 'word' })
     const { changedAt } = await whileOthersCommit(pool, writeStart, () => changeOptOut(pool, key, true))
-    const [told] = await readTold(pool, sender)
+    const [told] = await readDeeds(sender)
     assert.deepEqual(told?.occurredAt, changedAt)
   })
 })

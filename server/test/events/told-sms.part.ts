@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import type { CarrierEvent } from '../../src/carriers/carrier.ts'
 import { createPool } from '../../src/db/pool.ts'
-import { ensurePace } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { FAILURES, SMS_FAILURES } from '../../src/delivery/failures.ts'
+import { ensurePace } from '../../src/delivery/rate.ts'
 import { takeUpReplies } from '../../src/delivery/replies.ts'
 import type { SmsEntry } from '../../src/delivery/sms/claim.ts'
 import { recordSmsResults, type SmsVerdict, type SubmittedPart } from '../../src/delivery/sms/results.ts'
@@ -27,6 +27,7 @@ import {
 } from '../delivery/sms/support.ts'
 import { CARRIER, createReceiver, createSender, logger, readAll, receipt, type Sender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { moveExpiry } from '../support/expiring.ts'
 import { assertAllTold, readTold } from '../support/told.ts'
 import { until } from '../support/until.ts'
 import { assertAsDocumented } from './documented.ts'
@@ -148,10 +149,8 @@ describe('an SMS that the network took', () => {
     const sender = await createSender(pool)
     const phone = nextPhone()
     const [messageId] = (await acceptMessages(pool, sender, { recipients: [phone], afterExpiry: { delay: 0 } })) as [string]
-    await pool.query(`update messages set client_reference_id = 'order-1', expires_at = now() - interval '1 second' where id = $1`, [
-      messageId,
-    ])
-    await pool.query(`update expiries set expires_at = now() - interval '1 second' where message_id = $1`, [messageId])
+    await pool.query(`update messages set client_reference_id = 'order-1' where id = $1`, [messageId])
+    await moveExpiry(pool, [messageId])
     await expireDue(pool)
     await passTime(pool)
     await recordSent(pool, await takeOne(pool, messageId), nextIds())
@@ -221,8 +220,7 @@ describe('nothing is told of an SMS', () => {
     const [delivered, expired] = [nextPhone(), nextPhone()]
     const [first, second] = (await acceptMessages(pool, sender, { recipients: [delivered, expired] })) as [string, string]
     await take([receipt({ messageId: first, phone: delivered })])
-    await pool.query(`update messages set expires_at = now() - interval '1 second' where id = $1`, [second])
-    await pool.query(`update expiries set expires_at = now() - interval '1 second' where message_id = $1`, [second])
+    await moveExpiry(pool, [second])
     await expireDue(pool)
     assert.equal((await fateOf(pool, second))[0], 'SKIPPED')
     assert.deepEqual(

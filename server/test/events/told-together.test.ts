@@ -6,9 +6,9 @@ import { moveCampaign } from '../../src/campaigns/campaigns.ts'
 import type { CarrierEvent } from '../../src/carriers/carrier.ts'
 import { completeDone, startDue } from '../../src/delivery/campaigns/course.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
-import { ensurePace } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/inactive-agents.ts'
+import { ensurePace } from '../../src/delivery/rate.ts'
 import { takeUpReplies } from '../../src/delivery/replies.ts'
 import { recordResults, type Verdict } from '../../src/delivery/results.ts'
 import { recordSmsResults } from '../../src/delivery/sms/results.ts'
@@ -168,7 +168,7 @@ const ROADS: [kind: string, way: string, road: (sender: Sender) => Promise<Road>
 
 const CHANGED = [
   ...['messages', 'message_events', 'queue', 'expiries', 'sms_fallbacks', 'sms_queue', 'sms_parts', 'sms_receipts', 'sms_contacts'],
-  ...['recipient_actions', 'opt_outs', 'short_links', 'campaigns', 'campaign_changes', 'campaign_counts', 'outbox'],
+  ...['recipient_actions', 'opt_outs', 'short_links', 'campaigns', 'report_changes', 'report_counts', 'log_pages'],
 ]
 
 /** Every row that a change could leave behind. */
@@ -189,25 +189,28 @@ describe('with its change, and not without it, is told', () => {
     await pool.query(`
       create sequence refused;
       create function refuse() returns trigger language plpgsql as $$ begin perform nextval('refused'); raise 'no events today'; end $$;
-      create constraint trigger refusing after insert on outbox deferrable initially deferred for each row execute function refuse();
-      alter table outbox disable trigger refusing`)
+      create constraint trigger refusing after insert on log_pages deferrable initially deferred for each row execute function refuse();
+      alter table log_pages disable trigger refusing`)
   })
 
   for (const [kind, way, road] of ROADS) {
     test(`${kind} by ${way}`, async () => {
       const { act, table, column, id } = await road(await createSender(pool))
-      await pool.query('delete from outbox')
+      await pool.query('delete from log_pages')
       const was = await everything()
       const refusedBefore = await countRefused()
-      await pool.query('alter table outbox enable trigger refusing')
+      await pool.query('alter table log_pages enable trigger refusing')
       await act().catch(() => {})
-      await pool.query('alter table outbox disable trigger refusing')
+      await pool.query('alter table log_pages disable trigger refusing')
       assert.ok((await countRefused()) > refusedBefore, 'it was about to be told')
       assert.deepEqual(await everything(), was, 'what could not be told did not happen')
 
       await act()
       const { rows: changed } = await pool.query(`select xmin::text as transaction from ${table} where ${column} = $1`, [id])
-      const { rows: told } = await pool.query('select kind, xmin::text as transaction from outbox order by id')
+      const { rows: told } = await pool.query(
+        `select e.event ->> 0 as kind, p.xmin::text as transaction
+         from log_pages p, json_array_elements(p.events) with ordinality as e (event, place) order by p.id, e.place`,
+      )
       assert.equal(told.at(-1)?.kind, kind)
       assert.deepEqual(
         [...new Set(told.map(({ transaction }) => transaction))],

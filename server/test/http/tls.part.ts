@@ -109,6 +109,7 @@ describe('Strict-Transport-Security', () => {
       '405': await headOf(url, '/v1/agents', [credentials], 'DELETE'),
       'a short link': await headOf(url, link),
       'a short link that is not there': await headOf(url, '/l/zzzzzzzz'),
+      'a carrier webhook': await headOf(url, '/carriers/nobody/webhook', ['Content-Length: 0'], 'POST'),
       'an export': await headOf(url, exported, [credentials]),
       'a HEAD request': await headOf(url, link, [], 'HEAD'),
       'no Host': (await exchange(url, 'GET /readyz HTTP/1.1\r\nConnection: close\r\n\r\n')).split('\r\n\r\n')[0] ?? '',

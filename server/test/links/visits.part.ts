@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { after, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config.ts'
 import { answerErrors } from '../../src/http/error-answers.ts'
-import { createLogger, logRequest } from '../../src/http/log.ts'
+import { createLogger, logRequest, servedRequest } from '../../src/http/log.ts'
 import { answerUnknownRoutes } from '../../src/http/routes.ts'
 import { createServer } from '../../src/http/server.ts'
 import { shortCode } from '../../src/links/codes.ts'
@@ -22,7 +22,7 @@ const logger = createLogger('trace', {
   },
 })
 const app = createServer(loadConfig({}), logger)
-app.addHook('onResponse', async (asked, reply) => logRequest(asked, reply))
+app.addHook('onResponse', async (asked, reply) => logRequest(asked.log, servedRequest(asked, reply)))
 answerErrors(app)
 answerUnknownRoutes(app)
 let visitor = '192.0.2.1'

@@ -36,13 +36,13 @@ function told(result: PromiseSettledResult<Accepted>): string {
 describe('requests that share a statement', () => {
   test('a faulty one harms none of its neighbours, whether the rules refuse it or the database itself', async () => {
     const { accountId, submission } = await newSender()
-    const accept = createAcceptor(pool)
+    const accept = createAcceptor(pool, () => {})
     const faulty: [fields: Partial<Submission>, answer: string][] = [
       [{ agentId: 'nobody' }, 'RCS_AGENT_NOT_FOUND'],
       [{ message: { templateId: 2 ** 40 } }, 'RCS_TEMPLATE_NOT_FOUND'],
       [{ expiresAt: '2020-01-01T00:00:00Z' }, 'RCS_INVALID_REQUEST'],
       // No request gets this far with it.
-      [{ recipients: ['nonsense'] }, 'FAULT'],
+      [{ recipients: ['+48\u0000500'] }, 'FAULT'],
     ]
     for (const [index, [fields, answer]] of faulty.entries()) {
       const batch = Array.from({ length: 9 }, (_, place) => submission(`k${index}-${place}`, place === 4 ? fields : {}))
@@ -53,12 +53,12 @@ describe('requests that share a statement', () => {
       const { rows } = await pool.query('select count(*) from messages where id = any ($1::uuid[])', [ids])
       assert.deepEqual(rows, [{ count: 8 }], answer)
     }
-    assert.deepEqual(await countRows(pool, accountId), { messages: 32, queue: 32, expiries: 32, keys: 32 })
+    assert.deepEqual(await countRows(pool, accountId), { messages: 32, queue: 32, expiries: 0, keys: 32 })
   })
 
   test('of two accounts that use the same key, each has its own message', async () => {
     const [one, two] = [await newSender(), await newSender()]
-    const accept = createAcceptor(pool)
+    const accept = createAcceptor(pool, () => {})
     const answers = (await Promise.allSettled([one, two, one, two].map(({ submission }) => accept(submission('same'))))).map(told)
     assert.deepEqual([answers[2], answers[3]], [answers[0], answers[1]])
     assert.notEqual(answers[0], answers[1])
@@ -67,7 +67,7 @@ describe('requests that share a statement', () => {
 
   test('each gets what it asked for: recipients, contents and agents are never mixed up', async () => {
     const senders = await Promise.all(Array.from({ length: 3 }, newSender))
-    const accept = createAcceptor(pool)
+    const accept = createAcceptor(pool, () => {})
     const asked = Array.from({ length: 60 }, (_, index) => {
       const { submission } = senders[index % 3] as (typeof senders)[number]
       const message: Submission['message'] = { inline: { type: 'MESSAGE', content: `text ${index}` } }
@@ -97,7 +97,7 @@ describe('requests that share a statement', () => {
   test(`whatever keys and contents come in whatever batches at two nodes, a key makes one message (fast-check, seed ${seed})`, async () => {
     const { submission, accountId } = await newSender()
     const otherPool = createPool({ connectionString: database.url }, () => {})
-    const nodes = [createAcceptor(pool), createAcceptor(otherPool)]
+    const nodes = [createAcceptor(pool, () => {}), createAcceptor(otherPool, () => {})]
     const request = fc.record({ node: fc.nat(1), key: fc.nat(3), content: fc.nat(2), isFaulty: fc.boolean(), waits: fc.boolean() })
     let round = 0
     let made = 0
@@ -119,7 +119,7 @@ describe('requests that share a statement', () => {
     } finally {
       await otherPool.end()
     }
-    assert.deepEqual(await countRows(pool, accountId), { messages: made, queue: made, expiries: made, keys: made })
+    assert.deepEqual(await countRows(pool, accountId), { messages: made, queue: made, expiries: 0, keys: made })
   })
 })
 
@@ -140,6 +140,9 @@ function assertOneMade(answers: (Request & { result: PromiseSettledResult<Accept
   return made.length
 }
 
+// Nobody waits for the first; the second comes once in five seconds for an account.
+const NOT_COUNTED = ['announce', 'read-usage']
+
 /** A way to the database that counts what has to be waited for: every Sync and every simple query is a round trip. */
 async function countingDatabase(databaseUrl: string) {
   const target = new URL(databaseUrl)
@@ -157,8 +160,12 @@ async function countingDatabase(databaseUrl: string) {
       from.pipe(to)
     }
     const read = frameReader()
+    let bound = ''
     client.on('data', (chunk: Buffer) => {
-      roundTrips += read(chunk).filter((type) => type === 'S' || type === 'Q').length
+      for (const { type, statement } of read(chunk)) {
+        if (type === 'Q' || (type === 'S' && !NOT_COUNTED.includes(bound))) roundTrips += 1
+        if (type === 'B') bound = statement
+      }
     })
   })
   server.listen(0, '127.0.0.1')
@@ -171,19 +178,21 @@ async function countingDatabase(databaseUrl: string) {
   return { url: url.href, roundTrips: () => roundTrips }
 }
 
-/** The types of the messages that a client of PostgreSQL sends. The first has none. */
-function frameReader(): (chunk: Buffer) => string[] {
+/** The messages that a client of PostgreSQL sends: their types, which the first has not, and of a Bind the name of its statement. */
+function frameReader(): (chunk: Buffer) => { type: string; statement: string }[] {
   let unread = Buffer.alloc(0)
   let typeLength = 0
   return (chunk) => {
     unread = Buffer.concat([unread, chunk])
-    const types: string[] = []
+    const frames: { type: string; statement: string }[] = []
     while (unread.length >= typeLength + 4 && unread.length >= typeLength + unread.readUInt32BE(typeLength)) {
-      types.push(unread.toString('latin1', 0, typeLength))
-      unread = unread.subarray(typeLength + unread.readUInt32BE(typeLength))
+      const end = typeLength + unread.readUInt32BE(typeLength)
+      const [, statement = ''] = unread.toString('latin1', typeLength + 4, end).split('\0')
+      frames.push({ type: unread.toString('latin1', 0, typeLength), statement })
+      unread = unread.subarray(end)
       typeLength = 1
     }
-    return types
+    return frames
   }
 }
 
@@ -230,7 +239,8 @@ describe('what accepting costs', () => {
       const caller = await service.newCaller()
       const { send, sendTest, request } = caller
       const contents = await contentsOf(caller)
-      await send(newKey(), request())
+      // To open connections is a round trip, too.
+      for (let n = 0; n < 5; n++) await Promise.all([1, 2, 3, 4].map(() => send(newKey(), request())))
 
       const network = watchNetwork()
       const { recipient, ...unaddressed } = request()

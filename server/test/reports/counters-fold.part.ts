@@ -104,7 +104,7 @@ describe('a fold', () => {
     await changeMany(nextAccount().accountId, 100)
     const carriers = { rcs: new Map(), sms: undefined, close: async () => {} }
     const links = { key: Buffer.alloc(32), publicUrl: 'http://localhost' }
-    const delivery = startDelivery({ pool, carriers, logger, metrics: createDeliveryMetrics(new Registry()), links })
+    const delivery = startDelivery({ pool, carriers, logger, metrics: createDeliveryMetrics(new Registry()), links, announce: () => {} })
     t.after(() => delivery.stop())
     await until('all are folded', async () => (await countChanges(pool)) === 0)
     await changeMany(nextAccount().accountId, 100)

@@ -62,7 +62,7 @@ async function reachAll(sort: Sort): Promise<Counted[]> {
   return await readCounted(pool, sender)
 }
 
-const ALL = { accepted: 5, sent: 1, delivered: 1, read: 1, failed: 3, clicked: 1, replied: 1, opted_out: 1 }
+const ALL = { accepted: 5, sent: 1, delivered: 1, read: 1, failed: 3, unsent: 3, clicked: 1, replied: 1, opted_out: 1 }
 const ALL_SMS = { sms_sent: 1, sms_delivered: 1, sms_failed: 1, sms_skipped: 2 }
 
 for (const [microseconds, base, where] of [
@@ -78,7 +78,7 @@ for (const [microseconds, base, where] of [
         assert.deepEqual(
           counted.map(({ hour, counts }) => ({ hour, counts })),
           [
-            { hour: hourAt(base - 2), counts: { expired: 1 } },
+            { hour: hourAt(base - 2), counts: { expired: 1, unsent: 1 } },
             { hour: hourAt(base), counts: { ...ALL, ...ALL_SMS } },
           ],
         )
@@ -108,8 +108,8 @@ for (const [microseconds, base, where] of [
       assert.deepEqual(
         [...(await readCounted(pool, given.sender)), ...(await readCounted(pool, withdrawn.sender))],
         [
-          { campaignId: given.campaignId, hour, counts: { accepted: 1, failed: 1 } },
-          { campaignId: withdrawn.campaignId, hour, counts: { accepted: 1, failed: 1, sms_skipped: 1 } },
+          { campaignId: given.campaignId, hour, counts: { accepted: 1, failed: 1, unsent: 1 } },
+          { campaignId: withdrawn.campaignId, hour, counts: { accepted: 1, failed: 1, unsent: 1, sms_skipped: 1 } },
         ],
       )
     })

@@ -41,7 +41,7 @@ async function acceptedYesterday({ messageId, sender }: Made): Promise<void> {
 /** What several did at once, each taken up by a node of its own. */
 async function atOnce({ sender, phone }: Made, deeds: Record<string, unknown>[]): Promise<void> {
   const common = { carrier: CARRIER, phone, agentId: sender.agentId, occurredAt: new Date() }
-  await createEventTaker(pool)(deeds.map((deed) => ({ ...common, eventId: randomUUID(), ...deed }) as unknown as CarrierEvent))
+  await createEventTaker(pool, () => {})(deeds.map((deed) => ({ ...common, eventId: randomUUID(), ...deed }) as unknown as CarrierEvent))
   await Promise.all([pool, otherNode, pool, otherNode].map((node: Pool) => takeUpReplies(node, logger)))
 }
 

@@ -43,7 +43,7 @@ for (const sort of SORTS) {
       await recordSent(pool, entry, [id])
       assert.deepEqual(await counted(made.sender), expected(made, { failed: 1, sms_sent: 1 }))
       const receipts = [smsReceipt({ phone: made.phone, ids: [id] }), smsReceipt({ phone: made.phone, ids: [id] })]
-      await Promise.all([pool, otherNode].map((node) => createEventTaker(node)(receipts)))
+      await Promise.all([pool, otherNode].map((node) => createEventTaker(node, () => {})(receipts)))
       await reportSms(made, id)
       await reportSms(made, id, 'sms-failed')
       assert.deepEqual(await counted(made.sender), expected(made, { failed: 1, sms_sent: 1, sms_delivered: 1 }))

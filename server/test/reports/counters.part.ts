@@ -134,7 +134,7 @@ for (const sort of ['own', 'campaign'] satisfies Sort[]) {
 
 test('a request that comes again, at once or later, is counted once; two requests at once are counted for the account of each', async () => {
   const [one, two] = [await createSender(pool), await createSender(pool)]
-  const accept = [createAcceptor(pool), createAcceptor(otherNode)]
+  const accept = [createAcceptor(pool, () => {}), createAcceptor(otherNode, () => {})]
   const hash = requestHash({})
   const submissions = [one, two].map(({ accountId, agentId }) => {
     const idempotency = { key: randomUUID(), hash }

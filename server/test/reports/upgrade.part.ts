@@ -210,7 +210,9 @@ describe('the upgrade of a database that has messages', () => {
   })
 
   test('counts all that has become of them, once each, in its hour, and nothing of test messages', async () => {
-    const counted = [...toBe(await readCounted(pool, ACCOUNT), 1), ...toBe(await readCounted(pool, OTHER), 2)]
+    const all = [...toBe(await readCounted(pool, ACCOUNT), 1), ...toBe(await readCounted(pool, OTHER), 2)]
+    // No report shows it; the recount below checks it.
+    const counted = all.filter(([name]) => !name.endsWith(' unsent'))
     assert.deepEqual(new Map(counted), new Map([...expected].toSorted(([a], [b]) => (a < b ? -1 : 1))))
     assert.ok((await assertAllCounted(pool)) > 100)
     const ofTests = `select from message_events e join messages m on m.id = e.message_id where m.test and e.kind in ('clicked', 'replied', 'opted-out')`

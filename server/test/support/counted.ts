@@ -33,6 +33,7 @@ const COMPARE = `
     from own m left join sms_fallbacks f on f.message_id = m.id, lateral (
       values ('accepted', m.accepted_at), ('sent', m.sent_at), ('delivered', m.delivered_at), ('read', m.read_at), ('failed', m.failed_at),
         ('expired', case m.status when 'EXPIRED' then m.expires_at end),
+        ('unsent', case when m.sent_at is null then case m.status when 'EXPIRED' then m.expires_at when 'FAILED' then m.failed_at end end),
         ('sms_sent', f.sent_at), ('sms_delivered', f.delivered_at), ('sms_failed', f.failed_at),
         -- It has no column of its own.
         ('sms_skipped', case f.status when 'SKIPPED' then coalesce(
@@ -51,7 +52,7 @@ const COMPARE = `
   ), listed as materialized (
     select message_id as id, campaign_id, recipient, replace(kind, '-', '_') as kind, occurred_at as at from message_events where campaign_id is not null
   ), to_be_listed as materialized (
-    select id, campaign_id, recipient, kind, at from reached where campaign_id is not null and kind not in ('accepted', 'sms_skipped')
+    select id, campaign_id, recipient, kind, at from reached where campaign_id is not null and kind not in ('accepted', 'unsent', 'sms_skipped')
   )
   select (select count(*)::int from recounted) as compared,
     (select coalesce(json_agg(d), '[]') from (

@@ -3,6 +3,7 @@ import { after } from 'node:test'
 import pg from 'pg'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
+import { auditDatabase } from './audit.ts'
 import { assertAllCounted, assertUsageCounted } from './counted.ts'
 
 export const TEMPLATE = 'herald_test_template'
@@ -34,7 +35,7 @@ export async function createTestDatabase({ empty = false, uncounted, unmetered }
   const pool = createPool({ connectionString: url }, () => {})
   after(async () => {
     if (!pool.ending) await pool.end()
-    if (uncounted === undefined) await checkCounted(url, unmetered === undefined)
+    await check(url, { isCounted: uncounted === undefined, isMetered: unmetered === undefined })
     await asAdmin(`drop database ${name} with (force)`)
   })
   return { url, pool }
@@ -58,20 +59,21 @@ const ANYTHING =
  * Not thrown: what a test has registered to run after this, such as the end of its services, would not run, and the file would never end. The
  * services may go on meanwhile, since all is compared as of one moment.
  */
-async function checkCounted(url: string, isMetered: boolean): Promise<void> {
+async function check(url: string, { isCounted, isMetered }: { isCounted: boolean; isMetered: boolean }): Promise<void> {
   const client = new pg.Client(url)
   try {
     await client.connect()
-    const { rowCount: hasSchema } = await client.query(`select from pg_tables where schemaname = 'public' and tablename = 'account_usage'`)
+    const { rowCount: hasSchema } = await client.query(`select from pg_tables where schemaname = 'public' and tablename = 'log_pages'`)
     if (hasSchema === 0) return
     // Many have nothing to compare, and 25 ms are much for that.
     const { rowCount: hasAny } = await client.query(ANYTHING)
     if (hasAny === 0) return
-    await assertAllCounted(client)
-    if (isMetered) await assertUsageCounted(client)
+    await auditDatabase(client, { isMovedByHand: !isCounted })
+    if (isCounted) await assertAllCounted(client)
+    if (isCounted && isMetered) await assertUsageCounted(client)
   } catch (error) {
     console.error(
-      `After the tests, ${(error as Error).message}\nIf it is they who write or move messages by hand: createTestDatabase({ uncounted }), or ({ unmetered }) for usage`,
+      `After the tests, ${(error as Error).message}\nIf the tests write or move messages by hand: createTestDatabase({ uncounted }), or ({ unmetered }) for usage`,
     )
     process.exitCode = 1
   } finally {

@@ -7,6 +7,7 @@ import { routeEvents } from '../../src/events/router.ts'
 import { addEndpoint, rotateSecret } from '../../src/webhooks/endpoints.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
+import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
 import { deliveriesOf, endpointAt, passTime, routeAll, startSink, startWorker, tellMany, tellRouted } from './support.ts'
 
@@ -31,7 +32,7 @@ describe('an event', () => {
     startWorker(t, url)
     await tellRouted(pool, accountId, 1)
     await until('it is taken', () => isDone(endpointId))
-    const { rows } = await pool.query(`select event_id, kind, occurred_at from events where account_id = $1`, [accountId])
+    const { rows } = await pool.query(`select event_id, kind, occurred_at from ${LOGGED_EVENTS} as e where account_id = $1`, [accountId])
     const [arrived] = sink.arrived
     const { event_id: eventId, kind: type, occurred_at: occurredAt } = rows[0]
     assert.deepEqual(arrived?.event, { eventId, type, occurredAt: occurredAt.toISOString(), data: { n: 1 } })
@@ -230,7 +231,7 @@ test('events of one message are due in their order, also where a router had begu
   await begun
   await slow.end()
   const { rows } = await pool.query<{ kind: string }>(
-    'select kind from webhook_deliveries join events using (account_id, position) where endpoint_id = $1 order by due_at, position',
+    `select kind from webhook_deliveries join ${LOGGED_EVENTS} as e using (account_id, position) where endpoint_id = $1 order by due_at, position`,
     [endpointId],
   )
   assert.deepEqual(

@@ -4,20 +4,22 @@ import { Registry } from 'prom-client'
 import { Webhook } from 'standardwebhooks'
 import { createPool } from '../../src/db/pool.ts'
 import { OperatorError } from '../../src/errors.ts'
+import { routeEvents } from '../../src/events/router.ts'
 import { createLogger } from '../../src/http/log.ts'
 import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
 import { addEndpoint, disableEndpoint, enableEndpoint, removeEndpoint, rotateSecret, updateEndpoint } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
+import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
-import { deliveriesOf, endpointAt, newAccount, startSink, startWorker, tellRouted } from './support.ts'
+import { deliveriesOf, endpointAt, missedBy, newAccount, routeAll, startSink, startWorker, tellAgo, tellRouted } from './support.ts'
 
 const { url, pool } = await createTestDatabase()
 
 async function kindsWaiting(endpointId: number): Promise<string[]> {
   const { rows } = await pool.query<{ kind: string }>(
-    'select kind from webhook_deliveries join events using (account_id, position) where endpoint_id = $1 order by position',
+    `select kind from webhook_deliveries join ${LOGGED_EVENTS} as e using (account_id, position) where endpoint_id = $1 order by position`,
     [endpointId],
   )
   return rows.map(({ kind }) => kind)
@@ -149,6 +151,136 @@ describe('a change between the look for what is due and the call', () => {
     const { body, headers } = await until('it has come', () => sink.arrived[0])
     assert.ok(new Webhook(secret).verify(body, headers as Record<string, string>))
   })
+})
+
+describe('the replay that enabling names', () => {
+  const SENT = ['message.sent']
+
+  test('posts an event that was written before the endpoint was disabled, and placed after', async () => {
+    const { endpointId, accountId } = await endpointAt(pool, await startSink())
+    await tellRouted(pool, accountId, 2)
+    await tellAgo(pool, accountId, '1 second')
+    await disableEndpoint(pool, endpointId)
+    await routeAll(pool)
+    assert.deepEqual(await missedBy(pool, endpointId), { kinds: SENT, alreadyDue: 2, hoursAgo: 0 })
+  })
+
+  test('posts the events of a router that was down for long before the endpoint was disabled', async () => {
+    const { endpointId, accountId } = await endpointAt(pool, await startSink())
+    for (const ago of ['9 hours', '5 hours', '1 hour']) await tellAgo(pool, accountId, ago)
+    await disableEndpoint(pool, endpointId)
+    await routeAll(pool)
+    assert.deepEqual(await missedBy(pool, endpointId), { kinds: [...SENT, ...SENT, ...SENT], alreadyDue: 0, hoursAgo: 9 })
+  })
+
+  test('posts an event that was placed behind a later one, since its transaction took longer', async () => {
+    const { endpointId, accountId } = await endpointAt(pool, await startSink())
+    await disableEndpoint(pool, endpointId)
+    for (const ago of ['60 seconds', '100 seconds']) {
+      await tellAgo(pool, accountId, ago)
+      await routeAll(pool)
+    }
+    assert.deepEqual((await missedBy(pool, endpointId)).kinds, [...SENT, ...SENT])
+  })
+
+  test('begins when the endpoint was disabled, where nothing was placed since; what the router places later goes out by itself', async () => {
+    const { endpointId, accountId } = await endpointAt(pool, await startSink())
+    await tellRouted(pool, accountId, 1)
+    await tellAgo(pool, accountId, '5 hours')
+    const { disabledAt } = await disableEndpoint(pool, endpointId)
+    assert.deepEqual((await enableEndpoint(pool, endpointId)).missedSince, disabledAt)
+    await routeAll(pool)
+    assert.deepEqual(await kindsWaiting(endpointId), [...SENT, ...SENT])
+  })
+
+  test('counts from the last time that the endpoint was disabled', async () => {
+    const { endpointId, accountId } = await endpointAt(pool, await startSink())
+    for (const [ago, hoursAgo] of [
+      ['5 hours', 5],
+      ['2 hours', 2],
+    ] as const) {
+      await disableEndpoint(pool, endpointId)
+      await tellAgo(pool, accountId, ago)
+      await routeAll(pool)
+      assert.deepEqual((await missedBy(pool, endpointId)).hoursAgo, hoursAgo)
+    }
+  })
+
+  /** A router that stops in its transaction, before or after it reads which endpoints are active. `goOn` ends that. */
+  async function startHeldRouter(t: TestContext, place: 'before' | 'after') {
+    const own = createPool({ connectionString: url }, () => {})
+    t.after(() => own.end())
+    const [isHeld, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const hold = async () => {
+      isHeld.resolve()
+      await goesOn.promise
+    }
+    const client = await own.connect()
+    const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>
+    client.query = (async (...args: [{ name?: string }]) => {
+      const isPlace = args[0].name === 'hold-endpoints'
+      if (isPlace && place === 'before') await hold()
+      const result = await query(...args)
+      if (isPlace && place === 'after') await hold()
+      return result
+    }) as typeof client.query
+    const connect = own.connect.bind(own) as (...args: unknown[]) => unknown
+    // With a callback, the pool asks for a connection for a statement of its own.
+    own.connect = ((...args: unknown[]) => (args.length > 0 ? connect(...args) : Promise.resolve(client))) as typeof own.connect
+    const routing = routeEvents(own)
+    await Promise.race([isHeld.promise, routing])
+    return {
+      goOn: async () => {
+        goesOn.resolve()
+        assert.equal((await routing).routed, 1)
+      },
+    }
+  }
+
+  for (const hasHead of [true, false]) {
+    const which = hasHead ? 'of an account with events' : 'of an account without any'
+    const disabledAfter = async () => {
+      const { endpointId, accountId } = await endpointAt(pool, await startSink(), ['message.sent'])
+      if (hasHead) await tellRouted(pool, accountId, 1, { kind: 'message.read' })
+      await tellAgo(pool, accountId, '4 hours')
+      return endpointId
+    }
+
+    test(`posts a page that the router placed before the endpoint was disabled and addressed after, ${which}`, async (t) => {
+      const endpointId = await disabledAfter()
+      const { goOn } = await startHeldRouter(t, 'before')
+      await disableEndpoint(pool, endpointId)
+      await goOn()
+      assert.deepEqual(await kindsWaiting(endpointId), [])
+      assert.deepEqual(await missedBy(pool, endpointId), { kinds: SENT, alreadyDue: 0, hoursAgo: 4 })
+    })
+
+    test(`leaves a page alone that the router addressed while the endpoint was disabled, ${which}`, async (t) => {
+      const endpointId = await disabledAfter()
+      const { goOn } = await startHeldRouter(t, 'after')
+      await disableEndpoint(pool, endpointId)
+      await goOn()
+      assert.deepEqual(await missedBy(pool, endpointId), { kinds: [], alreadyDue: 1, hoursAgo: 4 })
+    })
+
+    for (const place of ['before', 'after'] as const) {
+      test(`includes a page of a router that is at work when the endpoint is enabled, ${place} it reads the endpoints, ${which}`, async (t) => {
+        const endpointId = await disabledAfter()
+        await disableEndpoint(pool, endpointId)
+        const { goOn } = await startHeldRouter(t, place)
+        let isEnabled = false
+        const missed = missedBy(pool, endpointId).finally(() => (isEnabled = true))
+        await until('enabling waits for the router, or for nothing', async () => {
+          const { rowCount } = await pool.query(
+            `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+          )
+          return rowCount === 1 || isEnabled
+        })
+        await goOn()
+        assert.deepEqual(await missed, { kinds: SENT, alreadyDue: 0, hoursAgo: 4 })
+      })
+    }
+  }
 })
 
 test('an account has 20 endpoints at the most, also where two are added at once; another account is not concerned', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createPool, type Executor, transaction } from '../../src/db/pool.ts'
-import { tell } from '../../src/events/outbox.ts'
+import { recordEvent } from '../../src/events/changes.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { awaitTest, listAttempts } from '../../src/webhooks/attempts.ts'
 import {
@@ -19,9 +19,10 @@ import {
 import { recordAttempts } from '../../src/webhooks/results.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring, readWebhookSecrets } from '../support/keyring.ts'
+import { LOGGED_EVENTS, writeEvents } from '../support/log.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { sentence } from './support.ts'
+import { routeAll, sentence } from './support.ts'
 
 const { pool, url: databaseUrl } = await createTestDatabase()
 const URL = 'https://hooks.example.com/herald'
@@ -65,11 +66,12 @@ async function routed(
   accountId: number,
   kind: 'message.sent' | 'message.read' = 'message.sent',
 ): Promise<{ position: number; id: string }> {
-  await tell(pool, { accountId, kind, data: {} })
+  await recordEvent(pool, { accountId, kind, data: {} })
   await routeEvents(pool)
-  const { rows } = await pool.query('select position, event_id as id from events where account_id = $1 order by position desc limit 1', [
-    accountId,
-  ])
+  const { rows } = await pool.query(
+    `select position, event_id as id from ${LOGGED_EVENTS} as e where account_id = $1 order by position desc limit 1`,
+    [accountId],
+  )
   return rows[0]
 }
 
@@ -177,7 +179,7 @@ describe('an endpoint', () => {
     assert.equal(await count('webhook_deliveries', endpointId), 1)
     assert.deepEqual((await disableEndpoint(pool, endpointId)).disabledAt, disabledAt, 'a second time changes nothing')
     const enabled = await enableEndpoint(pool, endpointId)
-    assert.deepEqual([enabled.status, enabled.disabledAt, enabled.missedSince], ['ACTIVE', null, disabledAt])
+    assert.deepEqual([enabled.status, enabled.disabledAt], ['ACTIVE', null])
     assert.equal((await enableEndpoint(pool, endpointId)).missedSince, null)
     await routed(accountId)
     assert.equal(await count('webhook_deliveries', endpointId), 2)
@@ -217,7 +219,7 @@ describe('removing an endpoint', () => {
     for (const table of ['webhook_deliveries', 'webhook_attempts', 'webhook_secrets']) assert.equal(await count(table, one.endpointId), 0)
     const others = [await count('webhook_deliveries', two.endpointId), await count('webhook_attempts', two.endpointId)]
     assert.deepEqual([...others, await exists(two.endpointId)], [13, 1, true])
-    const { rows } = await pool.query('select count(*) from events where account_id = $1', [one.accountId])
+    const { rows } = await pool.query(`select count(*) from ${LOGGED_EVENTS} as e where account_id = $1`, [one.accountId])
     assert.equal(rows[0].count, 1, 'its events stay in the log')
   })
 
@@ -310,7 +312,7 @@ describe('a test of an endpoint', () => {
     const asked = await testEndpoint(pool, endpointId)
     const outcome = awaitTest(pool, asked)
     await routeEvents(pool)
-    const { rows } = await pool.query('select position, event_id, data from events where account_id = $1', [accountId])
+    const { rows } = await pool.query(`select position, event_id, data from ${LOGGED_EVENTS} as e where account_id = $1`, [accountId])
     assert.deepEqual([rows.length, rows[0].data], [1, { endpointId }])
     assert.deepEqual([await count('webhook_deliveries', endpointId), await count('webhook_deliveries', sibling.endpointId)], [1, 0])
     await tried(endpoint, rows[0].position, { status: 503, answer: 'Later' })
@@ -332,16 +334,17 @@ describe('a test of an endpoint', () => {
     const { accountId, endpointId } = endpoint
     const first = await testEndpoint(pool, endpointId)
     await routeEvents(pool)
-    await pool.query(
-      `insert into events (account_id, position, event_id, kind, occurred_at, data)
-       select $1, nextval('event_positions'), gen_random_uuid(), 'message.sent', now(), '{}' from generate_series(1, 6000)`,
-      [accountId],
+    await writeEvents(
+      pool,
+      Array.from({ length: 6_000 }, () => ({ accountId })),
     )
+    await routeAll(pool)
     const second = await testEndpoint(pool, endpointId)
     await routeEvents(pool)
-    const { rows } = await pool.query(`select position from events where account_id = $1 and kind = 'webhook.test' order by position`, [
-      accountId,
-    ])
+    const { rows } = await pool.query(
+      `select position from ${LOGGED_EVENTS} as e where account_id = $1 and kind = 'webhook.test' order by position`,
+      [accountId],
+    )
     await tried(endpoint, rows[1].position, { status: 204 })
     await tried(endpoint, rows[0].position, { error: 'it did not answer within 15 s' })
     assert.equal((await awaitTest(pool, { ...second, after: 0 })).status, 204)
@@ -415,7 +418,7 @@ describe('attempts', () => {
     const missing = (eventId: string) => `Account ${two.accountId} has no event ${eventId} in its log, which keeps them for 30 days.`
     for (const eventId of [id, randomUUID(), 'x'])
       assert.equal(await sentence(listAttempts(pool, two.endpointId, { eventId, limit: 1 })), missing(eventId))
-    await pool.query('delete from events where event_id = $1', [id])
+    await pool.query('delete from log_pages where page_id = $1', [id])
     const [attempt] = await listAttempts(pool, one.endpointId, { limit: 1 })
     assert.deepEqual([attempt?.eventId, attempt?.status, attempt?.answer], [null, 200, null])
   })

@@ -6,6 +6,7 @@ import { createLane } from '../../src/webhooks/lane.ts'
 import { nextTryMs } from '../../src/webhooks/schedule.ts'
 import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
 import { deliveriesOf, endpointAt, passTime, routeAll, startSink, startWorker, tellRouted } from './support.ts'
 
@@ -46,7 +47,7 @@ describe('an endpoint', () => {
     await until('it is disabled', async () => (await status()) === 'DISABLED')
     assert.match(log, /"level":"warn".*"endpointId":\d+.*is disabled/)
     await tellRouted(pool, accountId, 1)
-    const { rows } = await pool.query(`select kind, data from events where account_id = $1 order by position`, [accountId])
+    const { rows } = await pool.query(`select kind, data from ${LOGGED_EVENTS} as e where account_id = $1 order by position`, [accountId])
     assert.deepEqual(
       rows.map(({ kind }) => kind),
       ['message.sent', 'webhook.disabled', 'message.sent'],
@@ -126,7 +127,8 @@ async function quickestTakeMs(endpoints: number): Promise<number> {
     [endpoints],
   )
   await own.pool.query(
-    `insert into outbox (account_id, kind, occurred_at, data) select id, 'message.sent', now(), '{}' from accounts, generate_series(1, 2)`,
+    `insert into log_pages (account_id, event_count, events)
+     select id, 1, json_build_array(json_build_array('message.sent', now(), null, null, null, null, null, null, '{}'::json)) from accounts, generate_series(1, 2)`,
   )
   await routeAll(own.pool)
   const { rows } = await own.pool.query<{ id: number }>('select id from webhook_endpoints')

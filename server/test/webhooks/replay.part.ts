@@ -5,8 +5,10 @@ import { createPool, transaction } from '../../src/db/pool.ts'
 import { addEndpoint, disableEndpoint, removeEndpoint } from '../../src/webhooks/endpoints.ts'
 import { type ReplayProgress, replayAll, replayEvent, replayFailed } from '../../src/webhooks/replay.ts'
 import { recordAttempts } from '../../src/webhooks/results.ts'
+import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
+import { LOGGED_EVENTS } from '../support/log.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { sentence } from './support.ts'
@@ -24,19 +26,36 @@ async function newEndpoint(accountId?: number, kinds?: Parameters<typeof addEndp
 }
 type Ids = { endpointId: number; accountId: number }
 
-/** Events in the log, a second apart, the last of them this many hours ago. Returns their positions. */
-async function logged(accountId: number, count: number, { kind = 'message.sent', hoursAgo = 1 } = {}): Promise<number[]> {
-  const { rows } = await pool.query(
-    `insert into events (account_id, position, event_id, kind, occurred_at, data, recorded_at)
-     select $1, nextval('event_positions'), gen_random_uuid(), $3, $4, '{}', $4::timestamptz - ($2::int - n) * interval '1 second'
-     from generate_series(1, $2::int) as n returning position`,
-    [accountId, count, kind, new Date(NOW - hoursAgo * HOUR_MS)],
+/** A page id of this time, in SQL. */
+const idOf = (time: string) => `overlay(gen_random_uuid()::text placing left(uuid_v7_from(${time})::text, 15) from 1 for 15)::uuid`
+
+type Logged = { kind?: string; hoursAgo?: number; eventsAPage?: number; subject?: string }
+
+/** Events in the log, in pages a second apart, the last of them this many hours ago. Returns their positions. */
+async function logged(
+  accountId: number,
+  count: number,
+  { kind = 'message.sent', hoursAgo = 1, eventsAPage = 1, subject }: Logged = {},
+): Promise<number[]> {
+  const { rows } = await pool.query<{ last: number }>(
+    `insert into log_heads as h (account_id, last_position) values ($1, $2)
+     on conflict (account_id) do update set last_position = h.last_position + $2 returning last_position as last`,
+    [accountId, count],
   )
-  return rows.map(({ position }) => position).sort((a, b) => a - b)
+  const before = (rows[0]?.last ?? Number.NaN) - count
+  await pool.query(
+    `insert into log_pages (account_id, page_id, event_count, last_position, events)
+     select $1, ${idOf(`$4::timestamptz - (($2::int - 1) / $5 - page) * interval '1 second'`)}, count(*), $6::bigint + max(n),
+       json_agg(json_build_array($3::text, $4::timestamptz, $7::text, null, null, null, null, null, '{}'::json) order by n)
+     from (select n, (n - 1) / $5::int as page from generate_series(1, $2::int) as n) as numbered group by page order by page`,
+    [accountId, count, kind, new Date(NOW - hoursAgo * HOUR_MS), eventsAPage, before, subject],
+  )
+  return Array.from({ length: count }, (_, index) => before + 1 + index)
 }
 
-async function eventIdAt(position: number): Promise<string> {
-  return (await pool.query('select event_id from events where position = $1', [position])).rows[0].event_id
+async function eventIdAt({ accountId }: { accountId: number }, position: number): Promise<string> {
+  const find = `select event_id from ${LOGGED_EVENTS} as e where account_id = $1 and position = $2`
+  return (await pool.query(find, [accountId, position])).rows[0].event_id
 }
 
 /** `due` as SQL. */
@@ -67,11 +86,11 @@ describe('a replay of one event', () => {
     await deliver(endpoint, [onItsWay], 3, 'now()')
     const { endpointId } = endpoint
     for (const position of [taken, failed, waiting]) {
-      const result = await replayEvent(pool, endpointId, await eventIdAt(position))
+      const result = await replayEvent(pool, endpointId, await eventIdAt(endpoint, position))
       assert.deepEqual(result, { endpointId, replayed: 1, alreadyDue: 0 })
     }
     for (const position of [onItsWay, taken]) {
-      const result = await replayEvent(pool, endpointId, await eventIdAt(position))
+      const result = await replayEvent(pool, endpointId, await eventIdAt(endpoint, position))
       assert.deepEqual(result, { endpointId, replayed: 0, alreadyDue: 1 })
     }
     assert.deepEqual(await due(endpointId), [...untried([taken, failed, waiting]), [onItsWay, 3]])
@@ -81,7 +100,7 @@ describe('a replay of one event', () => {
     const endpoint = await newEndpoint()
     const [position] = (await logged(endpoint.accountId, 1)) as [number]
     await deliver(endpoint, [position], 10, 'null')
-    const eventId = await eventIdAt(position)
+    const eventId = await eventIdAt(endpoint, position)
     await transaction(pool, async (tx) => {
       await tx.query('update webhook_deliveries set attempts = 7 where endpoint_id = $1', [endpoint.endpointId])
       assert.equal((await replayEvent(pool, endpoint.endpointId, eventId)).replayed, 0)
@@ -93,7 +112,7 @@ describe('a replay of one event', () => {
   test('of another account, or that does not exist, is one sentence', async () => {
     const [endpoint, other] = [await newEndpoint(), await newEndpoint()]
     const [position] = (await logged(other.accountId, 1)) as [number]
-    for (const eventId of [await eventIdAt(position), randomUUID(), 'x']) {
+    for (const eventId of [await eventIdAt(other, position), randomUUID(), 'x']) {
       const missing = `Account ${endpoint.accountId} has no event ${eventId} in its log, which keeps them for 30 days.`
       assert.equal(await sentence(replayEvent(pool, endpoint.endpointId, eventId)), missing)
     }
@@ -113,7 +132,7 @@ describe('a replay of those that failed', () => {
     await deliver(endpoint, [untouched], 0, `now() + interval '5 minutes'`)
     await deliver(endpoint, [onItsWay], 2, 'now()')
     // Past its 30 days, and so without anything that could be posted.
-    await pool.query('delete from events where position = $1', [gone])
+    await pool.query('delete from log_pages where account_id = $1 and last_position = $2', [endpoint.accountId, gone])
     const { endpointId } = endpoint
     const result = await replayFailed(pool, endpointId, new Date(NOW - 2 * HOUR_MS), { portionRows: 2 })
     assert.deepEqual(result, { endpointId, replayed: 2, alreadyDue: 1 })
@@ -135,13 +154,13 @@ describe('a replay of everything', () => {
     const stranger = await newEndpoint()
     const [all, some] = [await newEndpoint(accountId), await newEndpoint(accountId, ['message.read', 'webhook.test'])]
     await logged(accountId, 3, { hoursAgo: 3 })
-    const sent = await logged(accountId, 5)
+    const sent = await logged(accountId, 5, { eventsAPage: 3 })
     await logged(stranger.accountId, 5)
     const read = await logged(accountId, 4, { kind: 'message.read', hoursAgo: 0.5 })
     await logged(accountId, 1, { kind: 'webhook.test', hoursAgo: 0.25 })
     const since = new Date(NOW - 2 * HOUR_MS)
     for (const portionRows of [1, 3, 1_000]) {
-      await pool.query('delete from webhook_deliveries')
+      await pool.query('delete from webhook_deliveries where account_id = $1', [accountId])
       const options = { portionRows }
       assert.equal((await replayAll(pool, all.endpointId, since, options)).replayed, 9, `in portions of ${portionRows}`)
       assert.deepEqual(await due(all.endpointId), untried([...sent, ...read]))
@@ -154,10 +173,13 @@ describe('a replay of everything', () => {
 
   test('begins with the first since the time, also where times are not quite in the order of positions', async () => {
     const { accountId, endpointId } = await newEndpoint()
-    // Later than all others in this log, by which it would find the first, too.
+    await logged(accountId, 2, { hoursAgo: 0.02 })
     const positions = await logged(accountId, 3, { hoursAgo: 0.01 })
-    // The first was given its time last.
-    await pool.query(`update events set recorded_at = recorded_at + interval '5 seconds' where position = $1`, [positions[0]])
+    // The first was written last, and committed first.
+    await pool.query(
+      `update log_pages set page_id = ${idOf(`to_timestamp($3) + interval '5 seconds'`)} where account_id = $1 and last_position = $2`,
+      [accountId, positions[0], (NOW - 0.01 * HOUR_MS) / 1_000],
+    )
     const { replayed } = await replayAll(pool, endpointId, new Date(NOW - 0.01 * HOUR_MS - 1_500))
     assert.equal(replayed, 3)
   })
@@ -202,6 +224,45 @@ async function blocked(): Promise<number> {
 }
 
 describe('a replay', () => {
+  for (const [what, replay] of [
+    [
+      'of one event after the other',
+      async ({ endpointId }: Ids, ids: string[]) => {
+        for (const id of ids) await replayEvent(pool, endpointId, id)
+      },
+    ],
+    ['of those that failed', ({ endpointId }: Ids) => replayFailed(pool, endpointId, LONG_AGO)],
+    ['of everything', ({ endpointId }: Ids) => replayAll(pool, endpointId, LONG_AGO)],
+  ] as const) {
+    test(`${what} keeps the order: of the events of one message, one at a time is taken`, async () => {
+      const endpoint = await newEndpoint()
+      const { accountId, endpointId } = endpoint
+      const first = await logged(accountId, 3, { subject: 'a', eventsAPage: 2 })
+      const positions = [...first, ...(await logged(accountId, 2, { subject: 'b' })), ...(await logged(accountId, 1))]
+      if (what === 'of those that failed') {
+        await deliver(endpoint, positions, 10, 'null')
+        await pool.query(
+          `update webhook_deliveries set subject_id = e.subject_id from ${LOGGED_EVENTS} as e
+           where endpoint_id = $1 and (e.account_id, e.position) = (webhook_deliveries.account_id, webhook_deliveries.position)`,
+          [endpointId],
+        )
+      }
+      await replay(endpoint, await Promise.all(positions.map((position) => eventIdAt(endpoint, position))))
+      assert.deepEqual(await due(endpointId), untried(positions))
+      const taken = await takeDue(pool, { lease: randomUUID(), room: new Map([[endpointId, 10]]), underWay: [] })
+      const mine = taken.filter((one) => one.endpointId === endpointId)
+      assert.deepEqual(
+        mine.map(({ position, subjectId, hasNext }) => [position, subjectId, hasNext]).sort(([a], [b]) => Number(a) - Number(b)),
+        [
+          [positions[0], 'a', true],
+          [positions[3], 'b', true],
+          [positions[5], null, false],
+        ],
+      )
+      await removeEndpoint(pool, endpointId)
+    })
+  }
+
   test('to an endpoint that is disabled or removed, before it or in the middle of it, is refused', async () => {
     const { accountId, endpointId } = await newEndpoint()
     const positions = await logged(accountId, 300)
@@ -214,7 +275,7 @@ describe('a replay', () => {
     await disabling
     const done = await due(endpointId)
     assert.ok(done.length > 0 && done.length < positions.length, `${done.length} of ${positions.length}`)
-    assert.equal(await sentence(replayEvent(pool, endpointId, await eventIdAt(positions[299] as number))), disabled)
+    assert.equal(await sentence(replayEvent(pool, endpointId, await eventIdAt({ accountId }, positions[299] as number))), disabled)
     for (const replay of [replayAll, replayFailed]) assert.equal(await sentence(replay(pool, endpointId, LONG_AGO)), disabled)
     assert.equal((await due(endpointId)).length, done.length)
     await removeEndpoint(pool, endpointId)
@@ -280,7 +341,7 @@ describe('a replay', () => {
     const random = mulberry32(seed)
     const endpoint = await newEndpoint()
     const { accountId, endpointId } = endpoint
-    const positions = await logged(accountId, 400)
+    const positions = await logged(accountId, 400, { eventsAPage: 30 })
     await deliver(endpoint, positions.slice(0, 200), 10, 'null')
     await deliver(endpoint, positions.slice(200, 300), 2, `now() + interval '1 hour'`)
     let isOver = false

@@ -5,8 +5,9 @@ import { replayEvent } from '../../src/webhooks/replay.ts'
 import { type Result, recordAttempts } from '../../src/webhooks/results.ts'
 import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
-import { endpointAt, passTime, startSink, tellRouted } from './support.ts'
+import { endpointAt, missedBy, passTime, routeAll, startSink, tellAgo, tellRouted } from './support.ts'
 
 // What the results of tries do to events and endpoints. Time moves by data.
 
@@ -71,7 +72,9 @@ async function setFailing(endpointId: number, since: string, last: string): Prom
 }
 
 async function disabledTold(accountId: number): Promise<any[]> {
-  const { rows } = await pool.query(`select data from outbox where account_id = $1 and kind = 'webhook.disabled'`, [accountId])
+  const { rows } = await pool.query(`select data from ${LOGGED_EVENTS} as e where account_id = $1 and kind = 'webhook.disabled'`, [
+    accountId,
+  ])
   return rows.map(({ data }) => data)
 }
 
@@ -84,7 +87,7 @@ describe('a result that comes late, of a worker that was frozen', () => {
       const { endpointId, accountId, ...rest } = await newEndpoint(1)
       const frozen = await firstOf(rest)
       await recordAttempts(pool, [frozen])
-      const { rows } = await pool.query('select event_id as id from events where account_id = $1', [accountId])
+      const { rows } = await pool.query(`select event_id as id from ${LOGGED_EVENTS} as e where account_id = $1`, [accountId])
       assert.equal((await replayEvent(pool, endpointId, rows[0].id)).replayed, 1)
       const replayed = await deliveryOf(frozen)
       assert.deepEqual([replayed.attempts, replayed.isDue], [0, true])
@@ -108,7 +111,7 @@ describe('a result that comes late, of a worker that was frozen', () => {
     await recordAttempts(pool, [{ ...frozen, ...TAKEN }])
     await recordAttempts(pool, [frozen])
     assert.equal(await deliveryOf(frozen), undefined)
-    const { rows } = await pool.query('select event_id as id from events where account_id = $1', [accountId])
+    const { rows } = await pool.query(`select event_id as id from ${LOGGED_EVENTS} as e where account_id = $1`, [accountId])
     await replayEvent(pool, endpointId, rows[0].id)
     await recordAttempts(pool, [{ ...frozen, ...TAKEN }])
     assert.equal((await deliveryOf(frozen)).isDue, true)
@@ -195,6 +198,33 @@ describe('an endpoint that fails', () => {
       told.map(({ endpointId: id, url }) => [id, url]),
       [[endpointId, sink.url]],
     )
+  })
+
+  test('and is disabled gets what it missed by the replay that enabling names, also events from before that were placed later', async () => {
+    const { endpointId, accountId, ...rest } = await newEndpoint(1)
+    await setFailing(endpointId, '6 days', '1 hour')
+    await tellAgo(pool, accountId, '3 hours')
+    await recordAttempts(pool, [await firstOf(rest)])
+    await routeAll(pool)
+    // Also the event whose try has failed: it is of that time, too.
+    const kinds = ['message.sent', 'message.sent', 'webhook.disabled']
+    assert.deepEqual(await missedBy(pool, endpointId), { kinds, alreadyDue: 0, hoursAgo: 3 })
+  })
+
+  test('and was disabled already keeps the position of that, also where it is unknown', async () => {
+    for (const position of [0, null]) {
+      const { endpointId, accountId, results } = await newEndpoint(1)
+      await setFailing(endpointId, '6 days', '1 hour')
+      await pool.query(
+        `update webhook_endpoints set status = 'DISABLED', disabled_at = now() - interval '2 hours', disabled_because = 'OPERATOR', disabled_position = $2
+         where id = $1`,
+        [endpointId, position],
+      )
+      await tellRouted(pool, accountId, 1)
+      await recordAttempts(pool, results)
+      const find = 'select disabled_position as position from webhook_endpoints where id = $1'
+      assert.deepEqual((await pool.query(find, [endpointId])).rows, [{ position }])
+    }
   })
 
   test('and is disabled by two workers at once is told of once', async () => {

@@ -11,9 +11,11 @@ import type { EventKind } from '../../src/events/kinds.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { createLogger } from '../../src/http/log.ts'
 import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
-import { addEndpoint } from '../../src/webhooks/endpoints.ts'
+import { addEndpoint, enableEndpoint } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
+import { replayAll } from '../../src/webhooks/replay.ts'
 import { keyring } from '../support/keyring.ts'
+import { LOGGED_EVENTS } from '../support/log.ts'
 
 // What tests of webhooks share: an endpoint of a caller's that answers whatever a test wants, events, and workers.
 
@@ -58,7 +60,12 @@ export async function endpointAt(pool: Pool, sink: Sink, kinds?: EventKind[]) {
   return await addEndpoint(pool, { accountId: await newAccount(pool), url: sink.url, kinds }, keyring)
 }
 
-/** Events of one account, with `n` from 1 on in their data, and `subjects` messages that they are about in turn. Not routed yet. */
+const EVENTS_A_PAGE = 100
+
+/**
+ * Events of one account, with `n` from 1 on in their data, and `subjects` messages that they are about in turn. As one statement writes them:
+ * in pages. Not routed yet.
+ */
 export async function tellMany(
   pool: Pool,
   accountId: number,
@@ -66,8 +73,10 @@ export async function tellMany(
   { kind = 'message.sent', subjects = count } = {},
 ): Promise<void> {
   await pool.query(
-    `insert into outbox (account_id, kind, subject_id, occurred_at, data)
-     select $1, $2, 'subject-' || n % $4::int, now(), json_build_object('n', n) from generate_series(1, $3::int) as n`,
+    `insert into log_pages (account_id, event_count, events)
+     select $1, count(*), json_agg(json_build_array($2::text, now()::timestamptz(3), 'subject-' || n % $4::int, null, null, null, null, null,
+       json_build_object('n', n)) order by n)
+     from generate_series(1, $3::int) as n group by (n - 1) / ${EVENTS_A_PAGE} order by (n - 1) / ${EVENTS_A_PAGE}`,
     [accountId, kind, count, subjects],
   )
 }
@@ -80,6 +89,32 @@ export async function tellRouted(
 ): Promise<void> {
   await tellMany(pool, accountId, count, options)
   await routeAll(pool)
+}
+
+/** An event whose transaction began this long ago, in SQL. Not routed yet. */
+export async function tellAgo(pool: Pool, accountId: number, ago: string): Promise<void> {
+  await pool.query(
+    `insert into log_pages (account_id, page_id, event_count, events)
+     select $1, overlay(gen_random_uuid()::text placing left(uuid_v7_from(now() - $2::interval)::text, 15) from 1 for 15)::uuid, 1,
+       json_build_array(json_build_array('message.sent', now()::timestamptz(3), null, null, null, null, null, null, '{}'::json))`,
+    [accountId, ago],
+  )
+}
+
+/**
+ * Enables an endpoint and runs the replay that this names. Returns the kinds of events that it makes due, how many were due before, and how
+ * many hours ago the replay begins.
+ */
+export async function missedBy(pool: Pool, endpointId: number): Promise<{ kinds: string[]; alreadyDue: number; hoursAgo: number }> {
+  const { missedSince } = await enableEndpoint(pool, endpointId)
+  assert.ok(missedSince !== null)
+  const due = `select d.position, kind from webhook_deliveries d join ${LOGGED_EVENTS} as e using (account_id, position)
+    where endpoint_id = $1 and due_at <= now() order by d.position`
+  const before = new Set((await pool.query(due, [endpointId])).rows.map(({ position }) => position))
+  const { alreadyDue } = await replayAll(pool, endpointId, missedSince)
+  const { rows } = await pool.query(due, [endpointId])
+  const kinds = rows.filter(({ position }) => !before.has(position)).map(({ kind }) => kind)
+  return { kinds, alreadyDue, hoursAgo: Math.round((Date.now() - missedSince.getTime()) / 3_600_000) }
 }
 
 export async function routeAll(pool: Pool): Promise<void> {
@@ -113,7 +148,7 @@ export function startWorker(t: TestContext, url: string, log = createLogger('sil
 export async function deliveriesOf(pool: Pool, endpointId: number): Promise<{ n: number; attempts: number; inS: number | null }[]> {
   const { rows } = await pool.query(
     `select (e.data ->> 'n')::int as n, d.attempts, extract(epoch from d.due_at - now())::float8 as "inS"
-     from webhook_deliveries d join events e using (account_id, position) where d.endpoint_id = $1 order by d.due_at, d.position`,
+     from webhook_deliveries d join ${LOGGED_EVENTS} as e using (account_id, position) where d.endpoint_id = $1 order by d.due_at, d.position`,
     [endpointId],
   )
   return rows

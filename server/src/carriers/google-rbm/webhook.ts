@@ -1,5 +1,6 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { Logger } from 'pino'
 import { ApiError } from '../../errors.ts'
 import { structureProblem } from '../../json-structure.ts'
 import type { OnEvents } from '../carrier.ts'
@@ -14,13 +15,23 @@ export type WebhookOptions = {
   onEvents: OnEvents
 }
 
-type Options = WebhookOptions & { addressOf: (request: FastifyRequest) => string }
+type Request = { parameter: string; address: string; raw: IncomingMessage; response: ServerResponse; log: () => Logger }
+type Token = { text: string; key: KeyObject }
+type Visit = {
+  carrier: string
+  token: Token
+  headers: IncomingHttpHeaders
+  log: () => Logger
+  /** Whether the request has shown that it comes from the carrier. */
+  isProved: boolean
+}
+type Response = { headers: Record<string, string>; body: string }
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Whether the request has shown that it comes from the carrier. */
-    isProved: boolean
-  }
+export type Webhook = {
+  pattern: string
+  enter: (request: Request) => ApiError | Visit
+  parse: (body: Buffer) => unknown
+  handle: (visit: Visit, body: unknown) => Promise<Response | undefined>
 }
 
 // A set-up challenge, which has no signature, has some 100 bytes.
@@ -36,44 +47,42 @@ export function webhookPath(carrier: string): string {
  * `POST /carriers/{name}/webhook`: where Google sends its events. It takes no credentials; a signature proves each event. Requests are refused
  * in order of cost: carrier, earlier failures of the address, size (all by the headers alone), then structure, parsing and the signature.
  */
-export async function googleRbmWebhook(app: FastifyInstance, options: Options): Promise<void> {
-  const { carriers, postbackKey, onEvents, addressOf } = options
-  const tokens = new Map(carriers.map(({ name, webhookToken }) => [name, webhookToken]))
+export function createWebhook({ carriers, postbackKey, onEvents }: WebhookOptions): Webhook {
+  const tokens = new Map(carriers.map(({ name, webhookToken: text }) => [name, { text, key: createSecretKey(text, 'utf8') }]))
   const gate = createFailureGate()
-  acceptEnvelopes(app)
-  app.decorateRequest('isProved', false)
-  app.addHook('onRequest', (request, reply, done) => {
-    if (!tokens.has(carrierOf(request))) done(new ApiError('RCS_ROUTE_NOT_FOUND'))
-    else done(enter(gate, addressOf(request), request, reply) ?? unsignedAndLarge(request))
-  })
-  app.post(webhookPath(':carrier'), { schema: { hide: true } }, async (request, reply) => {
-    const carrier = carrierOf(request)
-    const token = tokens.get(carrier) as string
-    const body = fieldsOf(request.body)
-    if (body.message === undefined) {
-      const secret = answerToChallenge(body, token)
-      request.isProved = true
-      return await reply.type('text/plain; charset=utf-8').header('X-Content-Type-Options', 'nosniff').send(secret)
-    }
-    const data = signedData(body, request, token)
-    request.isProved = true
-    const event = eventOf(carrier, data, postbackKey)
-    if (event.kind === 'unknown') request.log.warn({ carrier, reason: event.description }, 'an event that changes nothing')
-    await onEvents([event])
-    return await reply.code(200).send()
-  })
-}
-
-function carrierOf({ params }: FastifyRequest): string {
-  return (params as { carrier: string }).carrier
+  return {
+    pattern: webhookPath(':carrier'),
+    enter: ({ parameter: carrier, address, raw: { headers }, response, log }) => {
+      const token = tokens.get(carrier)
+      if (token === undefined) return new ApiError('RCS_ROUTE_NOT_FOUND')
+      const visit = { carrier, token, headers, log, isProved: false }
+      return pass(gate, address, visit, response) ?? unsignedAndLarge(headers) ?? visit
+    },
+    parse: envelopeOf,
+    handle: async (visit, envelope) => {
+      const { carrier, token, log } = visit
+      const body = fieldsOf(envelope)
+      if (body.message === undefined) {
+        const secret = answerToChallenge(body, token.text)
+        visit.isProved = true
+        return { headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' }, body: secret }
+      }
+      const data = signedData(body, visit.headers, token.key)
+      visit.isProved = true
+      const event = eventOf(carrier, data, postbackKey)
+      if (event.kind === 'unknown') log().warn({ carrier, reason: event.description }, 'an event that changes nothing')
+      await onEvents([event])
+      return undefined
+    },
+  }
 }
 
 /** A request that ends without proof of its origin counts as a failure, also when its client disconnects. */
-function enter(gate: FailureGate, address: string, request: FastifyRequest, { raw: response }: FastifyReply): ApiError | undefined {
+function pass(gate: FailureGate, address: string, visit: Visit, response: ServerResponse): ApiError | undefined {
   const refusedForMs = gate.refusedForMs(address)
   if (refusedForMs > 0) return repeatedFailures(refusedForMs)
   const leave = gate.enter(address)
-  const end = () => leave(request.isProved ? 'proved' : 'failed')
+  const end = () => leave(visit.isProved ? 'proved' : 'failed')
   if (response.closed) end()
   else response.once('close', end)
   return undefined
@@ -86,10 +95,10 @@ function repeatedFailures(refusedForMs: number): ApiError {
 }
 
 /** By what the headers announce: a body of unknown length may be large. */
-function unsignedAndLarge(request: FastifyRequest): ApiError | undefined {
-  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
+function unsignedAndLarge(headers: IncomingHttpHeaders): ApiError | undefined {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers
   const maybeLarge = encoding !== undefined || Number(length) > UNSIGNED_LIMIT_BYTES
-  return maybeLarge && signatureOf(request) === undefined ? new ApiError('RCS_PAYLOAD_TOO_LARGE') : undefined
+  return maybeLarge && signatureOf(headers) === undefined ? new ApiError('RCS_PAYLOAD_TOO_LARGE') : undefined
 }
 
 /** Google proves at the set-up that it knows the token, and we that we do: by saying back what it said. */
@@ -100,18 +109,18 @@ function answerToChallenge({ clientToken, secret }: Record<string, unknown>, tok
 }
 
 /** The signature is over the bytes that the base64 text stands for, not over the body of the request. */
-function signedData({ message }: Record<string, unknown>, request: FastifyRequest, token: string): Buffer {
+function signedData({ message }: Record<string, unknown>, headers: IncomingHttpHeaders, key: KeyObject): Buffer {
   const { data } = fieldsOf(message)
   if (typeof data !== 'string') throw malformed('/message/data must be a base64 text')
-  const signature = signatureOf(request)
+  const signature = signatureOf(headers)
   if (signature === undefined) throw refused('X-Goog-Signature is missing or wrong')
   const bytes = Buffer.from(data, 'base64')
-  const expected = createHmac('sha512', token).update(bytes).digest()
+  const expected = createHmac('sha512', key).update(bytes).digest()
   if (!timingSafeEqual(signature, expected)) throw refused('X-Goog-Signature is missing or wrong')
   return bytes
 }
 
-function signatureOf({ headers }: FastifyRequest): Buffer | undefined {
+function signatureOf(headers: IncomingHttpHeaders): Buffer | undefined {
   const text = String(headers['x-goog-signature'])
   return SIGNATURE.test(text) ? Buffer.from(text, 'base64') : undefined
 }
@@ -121,16 +130,13 @@ function hash(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** Replaces the API's own parser, which drops nulls: that is for callers of the API only. */
-function acceptEnvelopes(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => {
-    const problem = structureProblem(body)
-    if (problem !== undefined) throw malformed(problem)
-    const envelope = parseJson(body)
-    if (envelope === undefined) throw malformed('the body is not JSON')
-    return envelope
-  })
+/** Not by the API's own parser, which drops nulls: that is for callers of the API only. */
+function envelopeOf(body: Buffer): unknown {
+  const problem = structureProblem(body)
+  if (problem !== undefined) throw malformed(problem)
+  const envelope = parseJson(body)
+  if (envelope === undefined) throw malformed('the body is not JSON')
+  return envelope
 }
 
 function malformed(reason: string): ApiError {

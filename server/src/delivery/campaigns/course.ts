@@ -1,6 +1,7 @@
 import { campaignMayBecome } from '../../campaigns/states.ts'
 import type { Executor } from '../../db/pool.ts'
-import { tellOfCampaigns } from '../../events/outbox.ts'
+import { recordCampaigns } from '../../events/changes.ts'
+import { BY_STATUS, countersOfCampaign } from '../../reports/counters.ts'
 
 const MOST_AT_ONCE = 100
 
@@ -24,7 +25,7 @@ const START = `
     ) as due
     where c.id = due.id and c.status = 'SCHEDULED'
     returning c.*
-  ), ${tellOfCampaigns('started', 'campaign.started', 'started_at')}
+  ), ${recordCampaigns('started', 'campaign.started', 'started_at')}
   select from started`
 
 /**
@@ -41,15 +42,11 @@ const COMPLETE = `
     update campaigns c set status = 'COMPLETED', completed_at = now()
     from (
       select r.id from campaigns r, lateral (
-        select coalesce(sum(count), 0) as waiting from (
-          select count from campaign_counts n where n.campaign_id = r.id and n.status = 'ACCEPTED'
-          union all
-          select change from campaign_changes n where n.campaign_id = r.id and n.status = 'ACCEPTED'
-        ) as parts
+        select coalesce(sum(${BY_STATUS.ACCEPTED}), 0) as waiting from ${countersOfCampaign('r')} as counters
       ) as left_over
       where r.status = 'RUNNING' and r.made_at is not null and left_over.waiting = 0
     ) as done
     where c.id = done.id and ${campaignMayBecome('COMPLETED', 'c.status')}
     returning c.*
-  ), ${tellOfCampaigns('completed', 'campaign.completed', 'completed_at')}
+  ), ${recordCampaigns('completed', 'campaign.completed', 'completed_at')}
   select from completed`

@@ -2,10 +2,9 @@ import { countUsage, messageBytes, ROW_BYTES } from '../../accounts/usage.ts'
 import { RETRIED_MEMBERS } from '../../campaigns/retry.ts'
 import { ensurePartitions } from '../../db/partitions.ts'
 import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
-import { ACCEPTED, DEFAULT_LIFE_HOURS, isMissingPartition } from '../../messages/accept.ts'
-import { writeFallbacks } from '../../messages/sms-fallback.ts'
+import { isMissingPartition } from '../../messages/accept.ts'
 import { PRIORITIES } from '../../messages/states.ts'
-import { countReached } from '../../reports/counters.ts'
+import { storeMessages } from '../../messages/store.ts'
 
 /** Messages made in a transaction: enough that its commit costs little, few enough that whoever pauses or cancels waits for a moment only. */
 export const CHUNK = 1_000
@@ -117,30 +116,19 @@ const released = (campaign: string) =>
 
 const make = (members: string) => `
   with campaign as materialized (
-    select *, coalesce(expires_at, started_at + interval '${DEFAULT_LIFE_HOURS} hours')::timestamptz(3) as ends_at from campaigns where id = $1
+    select * from campaigns where id = $1
   ), ${members}, made as materialized (
-    select uuid_v7() as id, m.phone from member m
-  ), written as (
     -- Not before its campaign has started: that may be committed after this transaction began.
-    insert into messages (id, account_id, agent_id, recipient, basic, test, content_id, accepted_at, expires_at, traffic, campaign_id)
-    select m.id, c.account_id, c.agent_id, m.phone, c.basic, false, c.content_id, greatest(now(), c.started_at), c.ends_at, 'PROMOTION', c.id
-    from made m, campaign c
-    returning account_id, campaign_id, test, accepted_at
-  ), used as (${countUsage({
+    select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
+      null::json as content, greatest(now(), c.started_at) as accepted_at, c.expires_at as own_expiry, 'PROMOTION' as traffic,
+      null::uuid as triggered_by, c.id as campaign_id, c.fallback
+    from member m, campaign c
+  ), ${storeMessages('made', PRIORITIES.campaign)}, used as (${countUsage({
     account: 'account_id',
     from: 'campaign, reached where made > 0 or reserved_bytes > 0',
     contentBytes: `-sum(${released('campaign')})`,
     messageBytes: `sum(made * (${messageBytes('null', 'null', `(fallback -> 'plan')::text`)}))`,
   })}
-  ), ${countReached('written', ACCEPTED)}, falling_back as (
-    ${writeFallbacks('(select m.id, c.account_id, c.fallback from campaign c, made m) as falling')}
-  ), queued as (
-    insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at)
-    select m.id, c.account_id, c.agent_id, 'send', ${PRIORITIES.campaign}, c.id, now(), c.ends_at from made m, campaign c
-  ), expiring as (
-    insert into expiries (message_id, expires_at) select m.id, c.ends_at from made m, campaign c
-  ), counted as (
-    insert into campaign_changes (campaign_id, status, change) select $1, 'ACCEPTED', made from reached where made > 0
   ), advanced as (
     update campaigns c set
       made_up_to = coalesce(r.position, c.made_up_to),

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import { type Loop, repeat } from '../../background/repeat.ts'
 import type { Pool } from '../../db/pool.ts'
-import { foldCounts } from './counts.ts'
 import { completeDone, startDue } from './course.ts'
 import { fanOut } from './fan-out.ts'
 import { withdrawCancelled } from './withdraw.ts'
@@ -10,7 +9,6 @@ const COURSE_EVERY_MS = 500
 // Who starts one wakes this; only what another process left is found by looking.
 const MAKE_EVERY_MS = 1_000
 const WITHDRAW_EVERY_MS = 1_000
-const FOLD_EVERY_MS = 1_000
 // As long as that a campaign whose messages can't be made leaves the others their turn.
 const PASSED_BY_MS = 10_000
 
@@ -40,16 +38,6 @@ export function startCampaignLoops(pool: Pool, logger: Logger, onMade: () => voi
     return mayBeMore ? 0 : WITHDRAW_EVERY_MS
   }
 
-  async function fold(): Promise<number> {
-    const { mayBeMore } = await foldCounts(pool)
-    return mayBeMore ? 0 : FOLD_EVERY_MS
-  }
-
   const making = repeat('make messages of campaigns', logger, make)
-  return [
-    making,
-    repeat('start and complete campaigns', logger, course),
-    repeat('withdraw cancelled campaigns', logger, withdraw),
-    repeat('count campaigns', logger, fold),
-  ]
+  return [making, repeat('start and complete campaigns', logger, course), repeat('withdraw cancelled campaigns', logger, withdraw)]
 }

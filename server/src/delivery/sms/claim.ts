@@ -1,8 +1,8 @@
 import type { SmsCarrier } from '../../carriers/carrier.ts'
-import { type Executor, type Pool, transaction } from '../../db/pool.ts'
+import { type Pool, transaction } from '../../db/pool.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
-import { clockAfter, nextTurn, TURNS_AHEAD_MS, waitMs } from '../claim.ts'
 import type { SkipReason } from '../failures.ts'
+import { holdPace, TURNS_AHEAD_MS } from '../rate.ts'
 
 /** An SMS that a worker took up. It alone may submit it, once, and write down what came of it. */
 export type SmsEntry = {
@@ -79,17 +79,11 @@ const RETURN_ABANDONED = `
   update sms_queue set lease = null, submitted_under = null, due_at = now(), attempts = attempts - 1
   where lease = any ($1::uuid[]) and (submitted_under is null or submitted_under = lease)`
 
-async function holdPace(tx: Executor, carrier: string): Promise<boolean> {
-  const { rowCount } = await tx.query({
-    name: 'hold-sms-pace',
-    text: 'select from carrier_paces where carrier = $1 for update skip locked',
-    values: [carrier],
-  })
-  return rowCount === 1
-}
-
 // An SMS takes a turn for each of its parts: at one a second, ten and a bit.
 const LONGEST_SMS_SECONDS = 15
+
+/** The next turn, by the clock as it stands when all candidates are found: turns that passed meanwhile are not taken at once. */
+const NEXT_TURN = `case when free_at > clock.at + interval '${LONGEST_SMS_SECONDS} seconds' then clock.at else greatest(free_at, clock.at) end`
 
 // What is to become of an entry that is due. In the order in which a caller would want to be told.
 const JUDGEMENT = `
@@ -160,8 +154,10 @@ const CLAIM = `
     left join lateral (
       select max(c.sent_at) as sent_at from sms_contacts c where c.account_id = q.account_id and c.recipient = q.recipient and not c.is_copy
     ) as last_sms on true
-  ), ${clockAfter('judged')}, turned as materialized (
-    select j.*, ${nextTurn(LONGEST_SMS_SECONDS)} + coalesce(sum(parts) filter (where judgement = 'go') over (
+  ), clock as materialized (
+    select clock_timestamp() as at from (select count(*) from judged) as looked
+  ), turned as materialized (
+    select j.*, ${NEXT_TURN} + coalesce(sum(parts) filter (where judgement = 'go') over (
       order by j.priority, j.account_turn, j.due_at, j.message_id, j.copy rows between unbounded preceding and 1 preceding
     ), 0) * (interval '1 second' / $6::float8) as turn_at
     from judged j, carrier_paces p, clock where p.carrier = $1
@@ -183,6 +179,7 @@ const CLAIM = `
   )
   select message_id as "messageId", copy, account_id as "accountId", agent_id as "agentId", recipient, plan, segments,
     segments_sent as "segmentsSent", attempts + 1 as attempts, expires_at as "expiresAt", judgement,
-    ${waitMs('turn_at')} as "waitMs",
+    -- By the clock as it stands when the answer is given, read once for all of it.
+    coalesce(round(extract(epoch from turn_at - (select clock_timestamp())) * 1000)::int, 0) as "waitMs",
     (select count(*) from candidate) > (select count(*) from claimed) as "isHeldBack"
   from (values (1)) as always left join claimed on true`

@@ -2,9 +2,8 @@ import type { CarrierEvent } from '../../carriers/carrier.ts'
 import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
 import { HELD_BY_STANDBY } from '../../db/standby.ts'
-import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
+import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
-import { countReached, LISTED } from '../../reports/counters.ts'
 import { SMS_FAILURES } from '../failures.ts'
 
 export type SmsReceipt = Extract<CarrierEvent, { kind: 'sms-delivered' | 'sms-failed' | 'sms-underway' }>
@@ -108,14 +107,11 @@ async function settleMonth(tx: Executor, messages: string, messageIds: string[])
   }
 }
 
-const TOLD = [
-  { kind: 'sms.delivered', at: 'delivered_at', more: SEGMENTS },
-  {
-    kind: 'sms.failed',
-    at: 'failed_at',
-    more: `${SEGMENTS}, ${FAILURE('reason', `'${SMS_FAILURES.UNDELIVERABLE}' || coalesce(' The network said: ' || nullif(detail, ''), '')`)}`,
-  },
-] as const
+const DESCRIPTION = `'${SMS_FAILURES.UNDELIVERABLE}' || coalesce(' The network said: ' || nullif(detail, ''), '')`
+const ENDS: Change[] = [
+  { kind: 'sms.delivered', at: 'delivered_at', more: SEGMENTS, reason: 'reason' },
+  { kind: 'sms.failed', at: 'failed_at', more: smsFailure('reason', DESCRIPTION), reason: 'reason' },
+]
 
 /** An SMS is delivered when all its parts are, and has failed when one has. Parts of what has ended are forgotten, and those of copies. */
 const settle = (messages: string, fallbacks: string) => `
@@ -134,15 +130,13 @@ const settle = (messages: string, fallbacks: string) => `
       detail = p.detail
     from part p
     where f.message_id = p.message_id and ${fallbackMayBecome('DELIVERED', 'f.status')} and (p.failed > 0 or p.delivered = f.segments)
-    returning f.message_id, f.status, f.reason, f.delivered_at, f.failed_at, coalesce(f.delivered_at, f.failed_at) as at, f.detail, f.segments
+    returning f.message_id, f.status, f.reason, f.delivered_at, f.failed_at, f.detail, f.segments
   ), moved as materialized (
     select e.*, ${MESSAGE_FACTS} from ended e join ${messages} m on m.id = e.message_id
-  ), ${tellOfMessages('moved', TOLD)}, ${countReached('moved', TOLD)}, forgotten as (
+  ), ${recordChanges('moved', ENDS)}, forgotten as (
     delete from sms_parts p using ended e where p.message_id = e.message_id and p.copy = 0
   ), forgotten_copies as (
     delete from sms_parts p using unnest($1::uuid[]) as ids (message_id)
     where p.message_id = ids.message_id and p.copy > 0 and p.state <> 'sent'
   )
-  insert into message_events (message_id, account_id, kind, occurred_at, reason, detail, campaign_id, recipient)
-  select message_id, account_id, 'sms-' || lower(status), at, reason, detail, ${LISTED} from moved
-  on conflict do nothing`
+  select`

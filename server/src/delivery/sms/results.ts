@@ -1,8 +1,7 @@
 import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
 import { type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
-import { FAILURE, MESSAGE_FACTS, SEGMENTS, tellOfMessages } from '../../events/outbox.ts'
+import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
-import { countReached, LISTED } from '../../reports/counters.ts'
 import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
 import { applyReceipts, holdReceipts } from './receipts.ts'
 import { LIFE_HOURS, SKIPPED } from './schedule.ts'
@@ -159,10 +158,11 @@ async function noteCopies(tx: Executor, copies: SmsResult[]): Promise<void> {
   })
 }
 
-const TOLD = [
-  { kind: 'sms.sent', at: 'sent_at', more: SEGMENTS },
-  { kind: 'sms.failed', at: 'failed_at', more: `${SEGMENTS}, ${FAILURE('reason', 'detail')}` },
-] as const
+const ENDS: Change[] = [
+  { kind: 'sms.sent', at: 'sent_at', more: SEGMENTS, reason: 'reason' },
+  { kind: 'sms.failed', at: 'failed_at', more: smsFailure('reason', 'detail'), reason: 'reason' },
+  SKIPPED,
+]
 
 /** Copies are not for the recipient, who has it already; they wait for all that is not a copy, and of a campaign each number gets one. */
 const end = (messages: string, fallbacks: string) => `
@@ -182,7 +182,7 @@ const end = (messages: string, fallbacks: string) => `
       case f.status when 'SKIPPED' then now()::timestamptz(3) end as skipped_at
   ), moved as materialized (
     select e.*, ${MESSAGE_FACTS} from ended e join ${messages} m on m.id = e.message_id
-  ), ${tellOfMessages('moved', TOLD)}, ${countReached('moved', [...TOLD, ...SKIPPED])}, known as materialized (
+  ), ${recordChanges('moved', ENDS)}, known as materialized (
     -- Those that the phone has, or may have: all of it or the beginning.
     select e.* from moved e
     left join lateral (select part from sms_parts p where p.message_id = e.message_id and p.copy = 0 limit 1) as begun on true
@@ -203,9 +203,6 @@ const end = (messages: string, fallbacks: string) => `
       now() + interval '${LIFE_HOURS} hours', segments
     from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign)
   )
-  insert into message_events (message_id, account_id, kind, occurred_at, reason, detail, campaign_id, recipient)
-  select message_id, account_id, 'sms-' || replace(lower(status), '_', '-'), at, reason, detail, ${LISTED}
-  from (
-    select message_id, account_id, status, at, reason, detail, recipient, case when status in ('SENT', 'FAILED') then campaign_id end as campaign_id from moved
-  ) as noted
+  insert into message_events (message_id, account_id, kind, occurred_at, reason)
+  select message_id, account_id, 'sms-' || replace(lower(status), '_', '-'), at, reason from moved where status in ('SKIPPED', 'NOT_NEEDED')
   on conflict do nothing`

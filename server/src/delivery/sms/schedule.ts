@@ -1,6 +1,6 @@
 import { type Executor, lists } from '../../db/pool.ts'
+import { type Change, MESSAGE_FACTS, recordChanges } from '../../events/changes.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
-import { countReached } from '../../reports/counters.ts'
 
 // When an SMS is sent instead. A fallback is scheduled in the transaction that ends its message, by whoever ends it, and only from WAITING:
 // of a failure, an expiry and a network that refuses, all at once, one ends the message and schedules the SMS.
@@ -15,8 +15,8 @@ export const LIFE_HOURS = 48
  */
 export const REVOCATION_GRACE_SECONDS = { taken: 5, silent: 30 }
 
-/** For reports: callers are not told of it. */
-export const SKIPPED = [{ kind: 'sms.skipped', at: 'skipped_at' }] as const
+/** For reports: it is no event. */
+export const SKIPPED: Change = { kind: 'sms.skipped', at: 'skipped_at' }
 
 const QUEUE =
   'sms_queue (message_id, copy, account_id, recipient, priority, campaign_id, planned_at, awaits_revocation, due_at, expires_at, segments)'
@@ -63,7 +63,7 @@ export async function settleExpired(
 
 const settle = (messages: string, fallbacks: string) => `
   with expired as materialized (
-    select m.id, m.recipient, m.traffic, m.campaign_id, m.test, m.expires_at, e.was_tried and told.kind is null as awaits_revocation
+    select ${MESSAGE_FACTS}, m.traffic, m.expires_at, e.was_tried and told.kind is null as awaits_revocation
     from unnest(${lists('uuid', 'bool')}) as e (id, was_tried) join ${messages} m on m.id = e.id
     -- The network's word may have come before the mark. Not "exists", for which all events may be read into memory.
     left join lateral (select kind from message_events v where v.message_id = m.id and v.kind = 'revoked' limit 1) as told on true
@@ -75,11 +75,11 @@ const settle = (messages: string, fallbacks: string) => `
         greatest(e.expires_at + f.after_expiry_delay_seconds * interval '1 second', f.after_expiry_not_before) end
     from expired e
     where f.message_id = e.id and ${fallbackMayBecome('SCHEDULED', 'f.status')}
-    returning f.message_id, f.account_id, f.status, f.reason, f.due_at, f.segments, e.recipient, e.traffic, e.campaign_id, e.test, e.awaits_revocation,
-      now()::timestamptz(3) as settled_at, case f.status when 'SKIPPED' then now()::timestamptz(3) end as skipped_at
+    returning e.*, f.message_id, f.status, f.reason, f.due_at, f.segments, now()::timestamptz(3) as settled_at,
+      case f.status when 'SKIPPED' then now()::timestamptz(3) end as skipped_at
   ), sms_queued as (
     insert into ${QUEUE} ${QUEUED} from settled where status = 'SCHEDULED'
-  ), ${countReached('settled', SKIPPED)}
+  ), ${recordChanges('settled', [SKIPPED])}
   insert into message_events (message_id, account_id, kind, occurred_at, reason)
   select message_id, account_id, case status when 'SCHEDULED' then 'sms-scheduled' else 'sms-skipped' end, settled_at, reason from settled
   on conflict do nothing`

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { timeOf } from '../../db/partitions.ts'
 import type { Executor } from '../../db/pool.ts'
 import type { CampaignKey } from '../campaign.ts'
 import { idsOf, type Range, timesOf } from '../range.ts'
@@ -101,6 +102,5 @@ const LAST_MS = Date.UTC(9999, 11, 31)
 
 /** Of the time that an id begins with, as in the names of tables. */
 function monthOf(id: string): string {
-  const at = Number.parseInt(id.replace('-', '').slice(0, 12), 16)
-  return new Date(Math.min(at, LAST_MS)).toISOString().slice(0, 7).replace('-', '_')
+  return new Date(Math.min(timeOf(id).getTime(), LAST_MS)).toISOString().slice(0, 7).replace('-', '_')
 }

@@ -119,7 +119,9 @@ describe('one who opts out', () => {
       await queueMessage(pool, sender, { ...queued, recipient: '+48500100298' }),
     ]
     await pool.query(`update messages set traffic = 'PROMOTION' where id = any ($1)`, [[campaign, ofOther, toOther]])
-    await pool.query('update queue set due_at = now() where message_id = any ($1)', [[campaign, transaction, ofOther, toOther]])
+    await pool.query('update queue set due_at = now(), leased_until = now() where message_id = any ($1)', [
+      [campaign, transaction, ofOther, toOther],
+    ])
     const carrier = createCarrier()
     startWorker(t, url, carrier)
     const failed = await until('the campaign’s has failed, and the others are sent', async () => {
@@ -150,7 +152,8 @@ describe('one who opts out of what may have been handed over before', () => {
     pool.query(`update message_events set occurred_at = occurred_at - interval '2 minutes' where message_id = $1 and kind = 'held-back'`, [
       messageId,
     ])
-  const isDue = (messageId: string) => pool.query('update queue set due_at = now() where message_id = $1', [messageId])
+  const isDue = (messageId: string) =>
+    pool.query('update queue set due_at = now(), leased_until = now() where message_id = $1', [messageId])
 
   test('has it where the receipt comes within two minutes of that, and is not sent it again', async (t) => {
     const { messageId, carrier } = await heldBack(t)

@@ -5,9 +5,8 @@ import { assignAgent } from '../../../src/agents/agents.ts'
 import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
 import { createPool, type Pool } from '../../../src/db/pool.ts'
 import { takeUpReplies } from '../../../src/delivery/replies.ts'
+import { type Change, recordChanges } from '../../../src/events/changes.ts'
 import { createLogger } from '../../../src/http/log.ts'
-import { ACCEPTED } from '../../../src/messages/accept.ts'
-import { countReached } from '../../../src/reports/counters.ts'
 import { createTemplate } from '../../../src/templates/templates.ts'
 import { createTestDatabase, makePastMonths } from '../../support/database.ts'
 import { CARRIER, createReceiver, createSender, type Sender } from '../support.ts'
@@ -81,7 +80,12 @@ export const DAY_MS = 86_400_000
 /** `agoMs`: when it was accepted; `sentAgoMs`: when the network had it, undefined where it refused it. */
 export type Made = { content?: object; test?: boolean; agoMs?: number; sentAgoMs?: number | undefined }
 
-const SO_FAR = [...ACCEPTED, { kind: 'message.sent', at: 'sent_at' }, { kind: 'message.failed', at: 'failed_at' }] as const
+const SO_FAR: Change[] = [
+  { kind: 'message.accepted', at: 'accepted_at' },
+  { kind: 'message.sent', at: 'sent_at' },
+  { kind: 'message.failed', at: 'failed_at' },
+  { kind: 'message.unsent', at: 'failed_at', where: 'sent_at is null' },
+]
 
 /** A message as it is once it was sent. */
 export async function sentMessage({ accountId, agentId }: { accountId: number; agentId: string }, made: Made = {}): Promise<string> {
@@ -97,7 +101,7 @@ export async function sentMessage({ accountId, agentId }: { accountId: number; a
          failed.at, case when failed.at is not null then 'REJECTED' end, case when failed.at is not null then 'No.' end
        from (select case when $8::timestamptz is null then $7::timestamptz end as at) as failed
        returning *
-     ), ${countReached('written', SO_FAR)}
+     ), ${recordChanges('written', SO_FAR)}
      select id from written`,
     [
       id,

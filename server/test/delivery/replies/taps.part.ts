@@ -87,7 +87,7 @@ describe('a tap', () => {
   test('that is taken up by a node which loses its database in the middle is neither lost nor doubled', async () => {
     const sender = await createSender(pool)
     const messageId = await sentMessage(sender, { content: triggering(await template(sender)) })
-    await createEventTaker(pool)([tapped(sender, messageId, 'more')])
+    await createEventTaker(pool, () => {})([tapped(sender, messageId, 'more')])
     await transaction(pool, async (tx) => {
       await tx.query('lock table queue in exclusive mode')
       const takingUp = assert.rejects(takeUpReplies(otherNode, logger))
@@ -270,7 +270,7 @@ describe('a button that sends a template', () => {
     const messageId = await sentMessage(sender, { content: triggering(await template(sender)) })
     await tell(Array.from({ length: 9 }, () => tapped(sender, messageId, 'more')))
     assert.equal((await messagesOf(sender)).length, 9)
-    await createEventTaker(pool)(Array.from({ length: 8 }, () => tapped(sender, messageId, 'more')))
+    await createEventTaker(pool, () => {})(Array.from({ length: 8 }, () => tapped(sender, messageId, 'more')))
     // They are held where they send: each has counted by then what there was before.
     const takingUp = await transaction(pool, async (tx) => {
       await tx.query('lock table queue in exclusive mode')
@@ -317,7 +317,7 @@ test('an event that one node fails to take up, and another takes up in the same 
   // Once the first has failed, either may be the next to get at the row; what is asked about is when it is the other.
   for (let attempt = 0; !met && attempt < 50; attempt += 1) {
     const event = wrote(sender, 'Hello')
-    await createEventTaker(pool)([event])
+    await createEventTaker(pool, () => {})([event])
     met = await takeUpAtOnce(event.eventId)
     const { rows } = await pool.query('select take_up_at from carrier_events where event_id = $1', [event.eventId])
     assert.deepEqual(rows, [{ take_up_at: null }])

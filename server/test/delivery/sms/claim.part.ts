@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, beforeEach, describe, test } from 'node:test'
-import { ensurePace } from '../../../src/delivery/claim.ts'
+import { ensurePace } from '../../../src/delivery/rate.ts'
 import type { SmsEntry } from '../../../src/delivery/sms/claim.ts'
 import { recordOptOut } from '../../../src/replies/opt-outs.ts'
 import { createTestDatabase } from '../../support/database.ts'

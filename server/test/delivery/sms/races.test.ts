@@ -3,9 +3,9 @@ import { randomInt, randomUUID } from 'node:crypto'
 import { before, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPool, type Pool } from '../../../src/db/pool.ts'
-import { ensurePace } from '../../../src/delivery/claim.ts'
 import { expireDue } from '../../../src/delivery/expiry.ts'
 import { failInactive } from '../../../src/delivery/inactive-agents.ts'
+import { ensurePace } from '../../../src/delivery/rate.ts'
 import { recordResults, type Verdict } from '../../../src/delivery/results.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createAssignedAgent } from '../../support/service.ts'
@@ -120,7 +120,7 @@ async function begin(batch: Round[], lease: string): Promise<void> {
   const idsOf = (...beginnings: Round['beginning'][]) =>
     batch.filter(({ beginning }) => beginnings.includes(beginning)).map(({ messageId }) => messageId)
   await pool.query('update queue set attempts = 1, claimed = true where message_id = any ($1)', [idsOf('tried', 'sending', 'sent')])
-  const held = `update queue set lease = $2, due_at = now() + interval '1 minute' where message_id = any ($1)`
+  const held = `update queue set lease = $2, leased_until = now() + interval '1 minute' where message_id = any ($1)`
   await pool.query(held, [idsOf('sending', 'sent'), lease])
   await recordResults(
     pool,

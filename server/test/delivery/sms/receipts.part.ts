@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
-import { ensurePace } from '../../../src/delivery/claim.ts'
+import { ensurePace } from '../../../src/delivery/rate.ts'
 import { createEventTaker } from '../../../src/delivery/receipts.ts'
 import { recordSmsResults } from '../../../src/delivery/sms/results.ts'
 import { createTestDatabase } from '../../support/database.ts'
@@ -28,7 +28,7 @@ const { pool } = await createTestDatabase()
 await ensurePace(pool, CARRIER)
 await ensurePace(pool, SMS_CARRIER)
 const sender = await createSender(pool)
-const take = createEventTaker(pool)
+const take = createEventTaker(pool, () => {})
 
 beforeEach(async () => {
   await pool.query('delete from sms_queue')
@@ -250,7 +250,10 @@ test(`a receipt and the answer to its submit at the same moment: each finds the 
     const works = entries.flatMap((entry) => {
       const id = idOf.get(entry.messageId) as string
       // A taker each: one taker writes what it is given together.
-      return [() => recordSent(pool, entry, [id]), () => createEventTaker(pool)([smsReceipt({ phone: entry.recipient, ids: [id] })])]
+      return [
+        () => recordSent(pool, entry, [id]),
+        () => createEventTaker(pool, () => {})([smsReceipt({ phone: entry.recipient, ids: [id] })]),
+      ]
     })
     const shuffled = works.map((work) => ({ work, at: random() })).toSorted((a, b) => a.at - b.at)
     await Promise.all(shuffled.map(({ work }) => work()))

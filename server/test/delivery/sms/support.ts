@@ -77,7 +77,7 @@ export async function acceptMessages(pool: Pool, sender: Pick<Sender, 'accountId
 /** Takes up all that is due by RCS. An account gets half of what is free. */
 export async function claimMessages(pool: Pool): Promise<{ messageId: string; lease: string }[]> {
   const carrier = { name: CARRIER, messagesPerSecond: undefined, messagesPerSecondPerAgent: undefined }
-  const { entries } = await claim(pool, { carrier, free: 5_000, lease: randomUUID(), leaseMs: 60_000, pausedAgents: [], calls: new Map() })
+  const { entries } = await claim(pool, { carrier, free: 5_000, leaseMs: 60_000, pausedAgents: [], calls: new Map() })
   return entries
 }
 

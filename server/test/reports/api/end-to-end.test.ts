@@ -4,6 +4,7 @@ import { fillGroup } from '../../campaigns/support.ts'
 import { createSender, NO_LIMITS } from '../../delivery/support.ts'
 import { assertAllCounted } from '../../support/counted.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { moveExpiry } from '../../support/expiring.ts'
 import { callerAt, newKey, smsFallback } from '../../support/messages.ts'
 import { startTestService } from '../../support/service.ts'
 import { startSimulator } from '../../support/simulator.ts'
@@ -83,10 +84,14 @@ async function goOn(summaryPath: string, numbers: string[]): Promise<unknown> {
     const { smsFallback: instead, ...counts } = await caller.report(summaryPath)
     return Object.entries(settled).every(([name, count]) => counts[name] === count) && instead.delivered === 2 && instead.failed === 1
   })
-  await pool.query(
-    `with due as (update messages set expires_at = now() where account_id = $1 and status = 'SENT' and recipient = any ($2) returning id, expires_at)
-     update expiries e set expires_at = due.expires_at from due where e.message_id = due.id`,
+  const { rows: due } = await pool.query<{ id: string }>(
+    `select id from messages where account_id = $1 and status = 'SENT' and recipient = any ($2)`,
     [caller.accountId, numbers],
+  )
+  await moveExpiry(
+    pool,
+    due.map(({ id }) => id),
+    'now()',
   )
   const { messages } = await simulator.ask(`phones/${numbers[1]}`)
   const [link] = /http\S+/.exec(messages.at(-1).text) as RegExpExecArray

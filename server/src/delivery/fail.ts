@@ -1,0 +1,53 @@
+import { fallbacksTable } from '../db/partitions.ts'
+import { failure, MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
+import { mayBecome, PRIORITIES } from '../messages/states.ts'
+import type { Failure } from './failures.ts'
+
+/** Not being sent at this moment, and not expired: those are left to their outcome. */
+export const NOT_UNDER_WAY = 'q.leased_until <= now() and q.expires_at > now()'
+
+/** Makes the steps that decide about the SMS of failed messages. */
+type FallBack = (fallbacks: string, failed: string) => string
+
+/** What an entry becomes whose message is to be revoked at once. */
+const TO_REVOKE = `task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity'`
+
+/**
+ * Steps that fail messages permanently. `taken` names a step with `message_id`, `reason`, `description` and `awaits_revocation`: an answer was
+ * lost, so the network may have the message, and it is revoked. The entries of `taken` are locked. `fallBack` are the steps that decide
+ * about the SMS. A message that expires at this moment is left to its expiry. The step `failed` has those that failed. `dropped` selects the
+ * ids of entries that leave the queue.
+ */
+export const failMessages = (
+  messages: string,
+  taken: string,
+  fallBack: FallBack,
+  dropped = 'select id from failed where not awaits_revocation',
+) => `
+  failed as (
+    update ${messages} m set status = 'FAILED', failed_at = greatest(now(), m.accepted_at), failure_reason = t.reason, failure_description = t.description
+    from ${taken} t
+    where m.id = t.message_id and ${mayBecome('FAILED', 'm.status')} and m.expires_at > clock_timestamp()
+    returning ${MESSAGE_FACTS}, m.traffic, m.sent_at, m.failed_at, t.reason, t.description, t.awaits_revocation
+  ), dropped as (
+    delete from queue where message_id = any (array(${dropped}))
+  ), turned as (
+    update queue set ${TO_REVOKE} where message_id = any (array(select id from failed where awaits_revocation))
+  ), ${fallBack(fallbacksTable(messages), 'failed')}, ${recordChanges('failed', [
+    { kind: 'message.failed', at: 'failed_at', more: failure('reason', 'description'), reason: 'reason' },
+    { kind: 'message.unsent', at: 'failed_at', where: 'sent_at is null' },
+  ])}`
+
+/**
+ * A statement that fails messages that wait to be sent: `$1` are their ids, `$2` is the sentence for callers. `because` joins the queue's entry
+ * q with the reason, which may have gone since they were found.
+ */
+export const failWaiting = (messages: string, reason: Failure, because: string, fallBack: FallBack) => `
+  with taken as materialized (
+    select q.message_id, '${reason}' as reason, $2::text as description, q.attempts > 0 as awaits_revocation
+    from unnest($1::uuid[]) as ids (message_id), lateral (
+      select * from queue q where q.message_id = ids.message_id and q.task = 'send' and ${NOT_UNDER_WAY} for update skip locked
+    ) as q
+    ${because}
+  ), ${failMessages(messages, 'taken', fallBack)}
+  select id from failed`

@@ -1,0 +1,81 @@
+import type { Executor } from '../db/pool.ts'
+import { listed } from '../db/pool.ts'
+import { NO_CAMPAIGN, PRIORITIES } from '../messages/states.ts'
+
+/** What an account has for an agent at one priority, of one campaign or none, in the order in which it is due. */
+export type LaneKey = { accountId: number; agentId: string; priority: number; campaignId: string }
+
+export function laneKey({ accountId, agentId, priority, campaignId }: LaneKey): string {
+  return `${accountId} ${priority} ${campaignId} ${agentId}`
+}
+
+export type Lane = LaneKey & {
+  /** When its first entry was due, in milliseconds since 1970. */
+  dueAt: number
+  /** How many entries can be sent now, counted up to a limit. */
+  due: number
+  /** When the account last had a turn while others waited, in milliseconds since 1970. */
+  servedAt: number
+  /** Milliseconds until the agent, and the carrier, may send the next message, where a rate is set for them. */
+  agentWaitMs: number
+  carrierWaitMs: number
+}
+
+/**
+ * All lanes, with the time the first entry of each is due: one look into the index for each lane, however long it is. Measured: 4.5 ms
+ * for 314 lanes that hold a million entries, on a busy machine.
+ */
+export const LANES = `
+  lane as (
+    (select account_id, agent_id, priority, campaign_id, due_at from queue order by account_id, agent_id, priority, campaign_id, due_at limit 1)
+    union all
+    select next.*
+    from lane, lateral (
+      select account_id, agent_id, priority, campaign_id, due_at from queue q
+      where (q.account_id, q.agent_id, q.priority, q.campaign_id) > (lane.account_id, lane.agent_id, lane.priority, lane.campaign_id)
+      order by account_id, agent_id, priority, campaign_id, due_at limit 1
+    ) as next
+  )`
+
+/** The entries of a lane that nobody sends at this moment, in their order. Entries that have expired are left to their expiry. */
+export const entriesOf = (lane: string, most: string, lock = '') => `
+      select * from (
+        select message_id, task, expires_at from queue q
+        where q.account_id = ${lane}.account_id and q.agent_id = ${lane}.agent_id and q.priority = ${lane}.priority
+          and q.campaign_id = ${lane}.campaign_id and q.due_at <= now() and q.leased_until <= now()
+        order by q.due_at limit ${most} ${lock}
+      ) as first
+      where task = 'revoke' or expires_at > now()`
+
+/**
+ * How long until the next slot. That may be `-infinity`, which PostgreSQL 15 and 16 can't subtract. Further ahead than the slowest rate, one a
+ * second, puts it, it is of a clock that was set back, and means nothing.
+ */
+const waitMs = (freeAt: string) =>
+  `case when ${freeAt} > clock_timestamp() + interval '2 seconds' then 0
+     else (extract(epoch from greatest(${freeAt}, clock_timestamp()) - clock_timestamp()) * 1000)::float8 end`
+
+/**
+ * The lanes of a carrier that have something to send now. A message is revoked whatever has become of its agent and its campaign. PostgreSQL
+ * would plan the statement anew for each limit, so the limit is hidden from it. `most`: how
+ * far the entries of a lane are counted.
+ */
+export async function readLanes(db: Executor, carrier: string, most: number, pausedAgents: string[]): Promise<Lane[]> {
+  const { rows } = await db.query<Lane>({ name: 'read-lanes', text: READ_LANES, values: [carrier, most, pausedAgents] })
+  return rows
+}
+
+const READ_LANES = `
+  with recursive ${LANES}
+  select l.account_id as "accountId", l.agent_id as "agentId", l.priority, l.campaign_id as "campaignId", ready.due,
+    (extract(epoch from l.due_at) * 1000)::float8 as "dueAt",
+    coalesce(extract(epoch from nullif(s.served_at, '-infinity')) * 1000, 0)::float8 as "servedAt",
+    ${waitMs('a.free_at')} as "agentWaitMs", ${waitMs('p.free_at')} as "carrierWaitMs"
+  from lane l
+  join agents a on a.agent_id = l.agent_id and a.carrier = $1
+  join carrier_paces p on p.carrier = $1
+  join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id
+  left join campaigns c on c.id = l.campaign_id and l.campaign_id <> '${NO_CAMPAIGN}',
+  lateral (select count(*)::int as due from (${entriesOf('l', '(select $2::int)')}) as entries) as ready
+  where l.due_at <= now() and l.agent_id <> all (${listed('$3::text[]')}::text[]) and ready.due > 0
+    and (l.priority = ${PRIORITIES.revoke} or s.active and (l.campaign_id = '${NO_CAMPAIGN}' or c.status = 'RUNNING'))`

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { after, describe, test } from 'node:test'
+import pg from 'pg'
+import { createPool } from '../../src/db/pool.ts'
+import { createAnnouncer, QUEUE_CHANNEL } from '../../src/messages/announce.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+
+const { url, pool } = await createTestDatabase()
+const heard: string[] = []
+const listener = new pg.Client(url)
+listener.on('notification', ({ payload }) => heard.push(payload ?? ''))
+await listener.connect()
+await listener.query(`listen ${QUEUE_CHANNEL}`)
+after(() => listener.end())
+
+describe('an announcement of work', () => {
+  test('reaches all who listen, and many at once share one that is under way and one after it', async () => {
+    const announce = createAnnouncer(pool)
+    for (let n = 0; n < 100; n += 1) announce('messages')
+    announce('replies')
+    await until('both kinds are heard', () => new Set(heard).size === 2)
+    assert.deepEqual(heard, ['messages', 'messages', 'replies'])
+  })
+
+  test('that the database does not take fails nobody: workers look for themselves', async () => {
+    const closed = createPool({ connectionString: url }, () => {})
+    await closed.end()
+    // A rejection that nobody handles would fail this file.
+    createAnnouncer(closed)('messages')
+    await assert.rejects(closed.query('select 1'))
+  })
+})
