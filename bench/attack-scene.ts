@@ -1,11 +1,8 @@
-import { execFile } from 'node:child_process'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { heraldOf } from './checkouts.ts'
+import { type Account, commandOf, createBenchAgent, createCaller } from './commands.ts'
 import { startHerald } from './processes.ts'
-import { type Account, AGENT } from './service.ts'
 
-// The service under attack: one process with all roles, the embedded database and the simulated network, with the default limits. The
-// accounts are made by the commands of the measured checkout, since the schema of its database may not be that of this one.
+// The service under attack: one process with all roles, the embedded database and the simulated network, with the default limits.
 
 const DEFAULT_LIMITS = { HERALD_LIMIT_MESSAGES_PER_SECOND: '', HERALD_LIMIT_OTHERS_PER_MINUTE: '' }
 
@@ -21,22 +18,12 @@ export type Scene = {
 
 /** `checkout`: the directory of the Herald to measure. */
 export async function setScene(checkout: string): Promise<Scene> {
-  const program = join(checkout, 'server', 'bin', 'herald.js')
+  const program = heraldOf(checkout)
   const herald = await startHerald([], DEFAULT_LIMITS, { program })
-  const command = async (...args: string[]) => {
-    const env = { PATH: process.env.PATH, HERALD_DATA_DIR: herald.dataDir }
-    const { stdout } = await promisify(execFile)(process.execPath, [program, ...args, '--json'], { env })
-    return JSON.parse(stdout)
-  }
-  await command('agent', 'create', AGENT, '--name', AGENT, '--billing-type', 'single')
-  const createCaller = async (name: string) => {
-    const { accountId } = await command('account', 'create', name)
-    await command('agent', 'assign', AGENT, String(accountId))
-    const { integrationKey, secret } = await command('key', 'create', String(accountId))
-    return { accountId, authorization: `Bearer ${integrationKey}:${secret}`, templateId: 0 }
-  }
-  const victim = await createCaller('Victim')
-  const { authorization: attacker } = await createCaller('Attacker')
+  const command = commandOf(program, { HERALD_DATA_DIR: herald.dataDir })
+  await createBenchAgent(command)
+  const victim = await createCaller(command, 'Victim')
+  const { authorization: attacker } = await createCaller(command, 'Attacker')
   const { url, child, stop } = herald
   return { url, port: Number(new URL(url).port), pid: child.pid as number, victim, attacker, stop }
 }

@@ -1,8 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Account } from './commands.ts'
 import { statusOf } from './http-load.ts'
 import { inTurn } from './measure.ts'
-import { type Account, messageRequest } from './service.ts'
+import { messageRequest } from './service.ts'
 
 // The caller whose response times count. It stays within the default limits: 50 requests a second from 25 addresses, so that a backlog of
 // many seconds still brings no more than 35 requests from one address at once.

@@ -141,24 +141,24 @@ function reportTimes(report: Report, what: string, alone: Sample[], attacked: Sa
   }
   const shares = [
     { share: 0.5, name: '50 %' },
-    { share: 0.99, name: '99 %', mark: { of: 'ratio', most: MAX_RATIO } as const },
+    { share: 0.99, name: '99 %', target: { of: 'ratio', most: MAX_RATIO } as const },
     { share: 1, name: 'longest' },
   ]
-  for (const { share, name, mark } of shares) {
+  for (const { share, name, target } of shares) {
     const limit = { what: 'without', ...at(alone, share) }
-    report({ part, what: `${what}: ${name}`, unit: 'ms', measured: at(attacked, share), limit, ...(mark && { mark }) })
+    report({ part, what: `${what}: ${name}`, unit: 'ms', measured: at(attacked, share), limit, ...(target && { target }) })
   }
   const failed = (samples: Sample[]) => samples.filter(({ status }) => status !== 202).length
   say(
     `attacks: of ${attacked.length} requests at ${PER_SECOND} a second ${failed(attacked)} failed, of ${alone.length} before ${failed(alone)}`,
   )
-  report({ part, what: `${what}: failed requests`, unit: '', measured: once(failed(attacked)), mark: { of: 'measured', most: 0 } })
+  report({ part, what: `${what}: failed requests`, unit: '', measured: once(failed(attacked)), target: { of: 'measured', most: 0 } })
 }
 
 function reportMemory(report: Report, what: string, { before, most, after }: { before: number; most: number; after: number }): void {
   const growth = once((most - before) / MB)
-  const mark = { of: 'measured', most: MAX_GROWTH_MB } as const
-  report({ part: 'attacks', what: `${what}: growth of RSS at its peak`, unit: 'MB', measured: growth, mark })
+  const target = { of: 'measured', most: MAX_GROWTH_MB } as const
+  report({ part: 'attacks', what: `${what}: growth of RSS at its peak`, unit: 'MB', measured: growth, target })
   const limit = { what: 'before', ...once(before / MB) }
   report({ part: 'attacks', what: `${what}: RSS after`, unit: 'MB', measured: once(after / MB), limit })
 }

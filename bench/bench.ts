@@ -4,61 +4,58 @@ import { measureCampaign } from './campaign.ts'
 import { unlessBrokenOff, watched } from './clean-up.ts'
 import { measureGrowth } from './growth.ts'
 import { CONNECTIONS } from './http-load.ts'
+import { measureKannel } from './kannel.ts'
 import { measureLatency } from './latency.ts'
-import { isKept, type Line, type Report, ratioOf, tableOf } from './lines.ts'
+import { isKept, type Line, markdownOf, type Report, type ReportTable, ratioOf, type Table, tableOf } from './lines.ts'
+import { measureLowLoad } from './low-load.ts'
 import { describeMachine, lookAtOtherWork, type OtherWork, warningOf } from './machine.ts'
 import { say } from './measure.ts'
 import { measureMemory } from './memory.ts'
 import { PARTS, type Part, readOptions } from './options.ts'
 import { readSettings } from './postgres.ts'
 import { LIMITS } from './processes.ts'
+import { measureScaling } from './scaling.ts'
 import { measureThrough } from './through.ts'
+import { measureBesideHistory } from './through-history.ts'
 
 // What Herald promises of its speed, measured: `npm run bench`. Each figure stands beside a limit of the same run on the same machine, so that
 // their ratio means the same elsewhere.
 
 const MOST_MINUTES = 20
 
-const { quick, only, servers } = readOptions(process.argv.slice(2))
+const { quick, only, checkouts, servers, delayMs } = readOptions(process.argv.slice(2))
+const measuring = { quick, servers, delayMs }
 const machine = describeMachine()
 const settings = {
   quick,
   parts: [...only],
+  servers,
+  delayMs,
   startedAt: new Date().toISOString(),
   connections: CONNECTIONS,
   limits: { ...LIMITS, HERALD_LIMITS: 'not set: in memory on the embedded database, in the database where nodes are apart' },
   postgres: {} as Record<string, string>,
 }
 const lines: Line[] = []
+const tables: Table[] = []
 const ran: { part: Part; seconds: number; otherWorkBefore: OtherWork }[] = []
 const warnings: string[] = []
 const failures: { part: Part; why: string }[] = []
-const top: { accept?: number; through?: number } = {}
 const report: Report = (line) => lines.push(line)
+const reportTable: ReportTable = (table) => tables.push(table)
 
 const MEASURE: Record<Part, () => Promise<void>> = {
-  accept: async () => {
-    top.accept = await measureAccept(quick, report)
-  },
-  through: async () => {
-    top.through = await measureThrough(quick, report)
-  },
-  campaign: async () => await measureCampaign(quick, report, await topThrough()),
-  latency: async () => await measureLatency(quick, report, { accept: await topAccept(), through: await topThrough() }),
+  accept: async () => await measureAccept(quick, report),
+  through: async () => await measureThrough(measuring, report, reportTable),
+  history: async () => await measureBesideHistory(measuring, report),
+  'low-load': async () => await measureLowLoad(measuring, report),
+  campaign: async () => await measureCampaign(measuring, report),
+  kannel: async () => await measureKannel(measuring, report, warn),
+  latency: async () => await measureLatency(measuring, report),
+  scaling: async () => await measureScaling(measuring, report, reportTable),
   memory: async () => await measureMemory(quick, report),
   growth: async () => await measureGrowth(quick, report),
-  attacks: async () => await measureAttacks(quick, report, servers),
-}
-
-/** Where the part that gives another its rate was not asked for, it is measured in short. */
-async function topAccept(): Promise<number> {
-  top.accept ??= await measureAccept(true, () => {})
-  return top.accept
-}
-
-async function topThrough(): Promise<number> {
-  top.through ??= await measureThrough(true, () => {})
-  return top.through
+  attacks: async () => await measureAttacks(quick, report, checkouts),
 }
 
 // Whatever becomes of the rest, what was measured is shown: also when somebody breaks off.
@@ -77,7 +74,7 @@ async function run(part: Part): Promise<void> {
   warn(warningOf(part, otherWorkBefore))
   const startedAt = performance.now()
   try {
-    await watched(MEASURE[part], MOST_MINUTES * (part === 'attacks' ? Math.max(1, servers.length) : 1))
+    await watched(MEASURE[part], MOST_MINUTES * servers.length)
   } catch (error) {
     await unlessBrokenOff()
     say((error as Error).stack ?? String(error))
@@ -101,9 +98,16 @@ function show(): void {
   const notes = [
     ...warnings,
     ...failures.map(({ part, why }) => `FAILED: ${part}: ${why}`),
-    ...(quick ? ['A quick run: far too short to judge by.'] : []),
+    ...(quick ? ['A quick run: too short to check a target.'] : []),
   ]
-  const judged = lines.map((line) => ({ ...line, ratio: ratioOf(line), isKept: quick ? undefined : isKept(line) }))
-  const json = JSON.stringify({ machine, settings, ran, warnings, failures, lines: judged })
-  process.stdout.write(`${[`${onWhat}; ${took.join(', ') || 'no part was done'}.`, tableOf(lines, !quick), ...notes, json].join('\n\n')}\n`)
+  const checked = lines.map((line) => ({ ...line, ratio: ratioOf(line), isKept: quick ? undefined : isKept(line) }))
+  const json = JSON.stringify({ machine, settings, ran, warnings, failures, lines: checked, tables })
+  const written = [
+    `${onWhat}; ${took.join(', ') || 'no part was done'}.`,
+    tableOf(lines, !quick),
+    ...tables.flatMap(({ title, head, rows }) => [`${title}:`, markdownOf(head, rows)]),
+    ...notes,
+    json,
+  ]
+  process.stdout.write(`${written.join('\n\n')}\n`)
 }

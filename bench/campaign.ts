@@ -1,29 +1,64 @@
-import { once, type Report } from './lines.ts'
-import { say, until } from './measure.ts'
+import { randomUUID } from 'node:crypto'
+import { AGENT } from './commands.ts'
+import type { Figure, Report } from './lines.ts'
+import { interleave, say } from './measure.ts'
 import { openClient } from './postgres.ts'
-import { AGENT, type Service, startTogether, untilAllRead } from './service.ts'
+import type { Service } from './service.ts'
+import { cpuOfEach, type Measured, processesOf, ratesOf, totalsOf, walOfEach } from './side-lines.ts'
+import type { Measuring } from './through.ts'
+import { labelled, openSide, type Round, type Side, totalOf } from './whole-way.ts'
 
-// A campaign, from the request that starts it until every message of it is READ, the roles in one process, the network beside it.
+// A campaign, from the request that starts it until every message of it is READ, in turns with as many messages that are sent one by one: it
+// should not cost more, since nothing of it has to be accepted over HTTP.
 
+const PART = 'campaign'
 const GROUP = 1
-const LOOK_EVERY_MS = 1_000
+const MAX_RATIO = 1
 
-/** `through`: what messages sent one by one reached a second, of which each has to be accepted over HTTP. */
-export async function measureCampaign(quick: boolean, report: Report, through: number): Promise<void> {
-  const recipients = quick ? 2_000 : 100_000
-  const service = await startTogether()
-  await createGroup(service, recipients)
-  const startedAt = performance.now()
-  const campaignId = await start(service)
-  await until(() => isRead(service, campaignId, recipients), LOOK_EVERY_MS)
-  const seconds = (performance.now() - startedAt) / 1_000
-  // Every message is looked at once more, and not only counted.
-  await untilAllRead(service, recipients)
-  await service.stop()
-  const part = 'campaign'
-  report({ part, what: `${recipients.toLocaleString('en')} recipients, from the start to all READ`, unit: 's', measured: once(seconds) })
-  const limit = { what: 'one by one', ...once(through) }
-  report({ part, what: 'of these each second', unit: 'a second', measured: once(recipients / seconds), limit })
+/** `single` and `campaign`: the rounds of each. */
+type Compared = { side: Side; single: Round[]; campaign: Round[] }
+
+export async function measureCampaign({ quick, servers, delayMs }: Measuring, report: Report): Promise<void> {
+  const { warmUp, count, rounds } = quick ? { warmUp: 500, count: 1_000, rounds: 3 } : { warmUp: 30_000, count: 20_000, rounds: 3 }
+  const all: Compared[] = []
+  for (const server of servers) all.push({ side: await openSide(server, delayMs), single: [], campaign: [] })
+  for (const { side } of all) {
+    await createGroup(side.service, count)
+    await side.run(warmUp)
+    await side.run(count, startCampaign)
+  }
+  const turns = all.flatMap(({ side, single, campaign }) => [
+    async (round: number) => {
+      single.push(await side.run(count))
+      sayRound(`round ${round} of ${rounds}`, labelled(side.label, 'one by one'), single)
+    },
+    async (round: number) => {
+      campaign.push(await side.run(count, startCampaign))
+      sayRound(`round ${round} of ${rounds}`, labelled(side.label, 'campaign'), campaign)
+    },
+  ])
+  await interleave(rounds, turns)
+  for (const compared of all) reportPair(report, compared, { count, isLast: compared === all.at(-1) })
+  for (const { side } of all) await side.stop()
+}
+
+function sayRound(round: string, what: string, rounds: Round[]): void {
+  const { cpu, perSecond } = rounds.at(-1) as Round
+  say(`${PART}, ${round}: ${what}: ${perSecond.toFixed(0)} a second, ${totalOf(cpu).toFixed(0)} µs of the service and PostgreSQL`)
+}
+
+function reportPair(report: Report, { side, single, campaign }: Compared, { count, isLast }: { count: number; isLast: boolean }): void {
+  const of = { single: { label: '', rounds: single }, campaign: { label: '', rounds: campaign } }
+  function line(what: string, unit: string, read: (of: Measured) => Figure, most?: number): void {
+    const limit = { what: 'one by one', ...read(of.single) }
+    const target = isLast && most !== undefined ? { target: { of: 'ratio' as const, most } } : {}
+    report({ part: PART, what: labelled(side.label, what), unit, measured: read(of.campaign), limit, ...target })
+  }
+  line(`${count.toLocaleString('en')} recipients, from the start to all READ`, 'a second', ratesOf)
+  for (const name of processesOf(of.campaign)) line(`CPU of each message: ${name}`, 'µs', cpuOfEach(name))
+  line('CPU of each message: service and PostgreSQL', 'µs', totalsOf, MAX_RATIO)
+  line('WAL records of each message', '', walOfEach('records'))
+  line('WAL of each message, without page images', 'bytes', walOfEach('bytes'))
 }
 
 async function createGroup({ databaseUrl, account: { accountId } }: Service, recipients: number): Promise<void> {
@@ -38,25 +73,14 @@ async function createGroup({ databaseUrl, account: { accountId } }: Service, rec
   await close()
 }
 
-async function start({ url, account: { authorization } }: Service): Promise<string> {
+/** To the whole group. */
+async function startCampaign({ url, account: { authorization } }: Service): Promise<void> {
   const message = { inline: { type: 'MESSAGE', content: 'Our autumn sale has begun.' } }
-  const answer = await fetch(`${url}/v1/campaigns`, {
+  const response = await fetch(`${url}/v1/campaigns`, {
     method: 'POST',
-    headers: { authorization, 'content-type': 'application/json', 'idempotency-key': 'campaign' },
+    headers: { authorization, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
     body: JSON.stringify({ name: 'Autumn sale', agentId: AGENT, segmentIds: [GROUP], message }),
   })
-  const body = (await answer.json()) as { campaignId: string }
-  if (answer.status !== 202) throw new Error(`the answer was ${answer.status}: ${JSON.stringify(body)}`)
-  return body.campaignId
-}
-
-/** By its counters, whose cost does not grow with the messages. */
-async function isRead({ pool }: Service, campaignId: string, recipients: number): Promise<boolean> {
-  const { rows } = await pool.query<{ made: number; read: number }>(
-    'select coalesce(sum(accepted), 0)::int as made, coalesce(sum(read), 0)::int as read from report_counts where campaign_id = $1',
-    [campaignId],
-  )
-  const { made, read } = rows[0] as { made: number; read: number }
-  say(`campaign: ${made.toLocaleString('en')} made, ${read.toLocaleString('en')} READ`)
-  return read >= recipients
+  const body = await response.text()
+  if (response.status !== 202) throw new Error(`the campaign was refused with ${response.status}: ${body}`)
 }

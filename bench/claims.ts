@@ -1,5 +1,6 @@
-import { randomUUID } from 'node:crypto'
-import { claim, ensurePace, readClaimed } from '../server/src/delivery/claim.ts'
+import { claim } from '../server/src/delivery/claim.ts'
+import { ensurePace } from '../server/src/delivery/rate.ts'
+import { readClaimed } from '../server/src/delivery/read-claimed.ts'
 import { recordResults } from '../server/src/delivery/results.ts'
 import { enqueue, fillQueue, type Sending, vacuum } from './history.ts'
 import { byMedian, type Report } from './lines.ts'
@@ -15,14 +16,13 @@ const CARRIER = { name: 'simulator', messagesPerSecond: undefined, messagesPerSe
 const BATCH = 64
 
 async function takeUp({ pool }: Sending, free: number): Promise<Times> {
-  const lease = randomUUID()
   const from = performance.now()
-  const { entries } = await claim(pool, { carrier: CARRIER, free, lease, leaseMs: 3_600_000, pausedAgents: [], calls: new Map() })
+  const { entries } = await claim(pool, { carrier: CARRIER, free, leaseMs: 3_600_000, pausedAgents: [], calls: new Map() })
   const messages = await readClaimed(pool, entries)
   const taken = performance.now()
   const counted = await recordResults(
     pool,
-    entries.map(({ messageId }) => ({ messageId, lease, is: 'sent' as const })),
+    entries.map(({ messageId, lease }) => ({ messageId, lease, is: 'sent' as const })),
   )
   const recorded = performance.now()
   const expected = takenOf(free)
@@ -79,8 +79,8 @@ export async function compareHistories(report: Report, pair: Pair, history: numb
   const beside = `beside ${history.toLocaleString('en')} messages of history`
   const limit = (of: keyof Times) => ({ what: 'beside none', ...figures(small, of) })
   const what = `${takenOf(BATCH)} claimed and read, ${beside}, 50 %`
-  const mark = { of: 'ratio' as const, most }
-  report({ part: 'growth', what, unit: 'ms', measured: figures(large, 'taken'), limit: limit('taken'), mark })
+  const target = { of: 'ratio' as const, most }
+  report({ part: 'growth', what, unit: 'ms', measured: figures(large, 'taken'), limit: limit('taken'), target })
   const recorded = `${takenOf(BATCH)} recorded as sent, ${beside}, 50 %`
   report({ part: 'growth', what: recorded, unit: 'ms', measured: figures(large, 'recorded'), limit: limit('recorded') })
   say('growth: claims beside a history are compared')
@@ -106,7 +106,7 @@ export async function compareBacklogs(report: Report, pair: Pair, backlog: numbe
       unit: 'ms',
       measured: figures(large, 'taken'),
       limit: { what: `of ${count} that ${count === 1 ? 'waits' : 'wait'}`, ...figures(small, 'taken') },
-      mark: { of: 'ratio', most },
+      target: { of: 'ratio', most },
     })
     say(`growth: claims of ${count} out of a backlog are compared`)
   }

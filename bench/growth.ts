@@ -1,5 +1,5 @@
 import { compareBacklogs, compareHistories } from './claims.ts'
-import { fillHistory, fillQueue, type Sending } from './history.ts'
+import { emptyQueue, fillHistory, fillQueue, type Sending } from './history.ts'
 import { saturate } from './http-load.ts'
 import { byMedian, type Report } from './lines.ts'
 import { say } from './measure.ts'
@@ -38,7 +38,7 @@ async function openBacklogs(postgres: Postgres, backlog: number): Promise<{ smal
   await fillQueue({ account, ...first }, backlog)
   await first.close()
   const small = await cloneDatabase(postgres, 'many', 'few')
-  await small.client.query('truncate queue, expiries')
+  await emptyQueue({ ...small, account })
   return { small: { ...small, account }, large: { ...(await openDatabase(postgres, 'many')), account } }
 }
 
@@ -66,7 +66,7 @@ async function compareAccepting(report: Report, { small, large }: Histories, his
     unit: 'a second',
     measured: byMedian(rates[1]),
     limit: { what: 'without', ...byMedian(rates[0]) },
-    mark: { of: 'ratio', least: ACCEPT_LEAST },
+    target: { of: 'ratio', least: ACCEPT_LEAST },
   })
 }
 

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { inTurn } from './measure.ts'
 import { type Cpu, eachMicroseconds } from './proc.ts'
 
 // The leanest client there can be: requests are texts, of an answer only the status is read. A common one takes as much CPU time for each as
@@ -16,10 +17,19 @@ type Lane = { socket: Socket; received: string; settle: ((answer: string | Error
 
 type Waiting = { request: string; settle: (answer: string | Error) => void }
 
-/** Every answer must have the status `expected`. */
-export async function openConnections(url: string, count: number, expected: number): Promise<Connections> {
+/**
+ * Every answer must have the status `expected`. Where there is a `first` request, connections are opened one by one, each when the one before
+ * has its answer: Kannel listens with a backlog so short that the system drops some of 256 that come at once, and tries again after seconds.
+ */
+export async function openConnections(url: string, count: number, expected: number, first?: () => string): Promise<Connections> {
   const { hostname, port } = new URL(url)
-  const lanes = await Promise.all(Array.from({ length: count }, () => openLane(hostname, Number(port), expected)))
+  const lanes: Lane[] = []
+  async function open(): Promise<void> {
+    const lane = await openLane(hostname, Number(port), expected)
+    if (first !== undefined) await exchange(lane, first())
+    lanes.push(lane)
+  }
+  await inTurn(count, first === undefined ? count : 1, open)
   const free = [...lanes]
   const waiting: Waiting[] = []
   function begin(lane: Lane, { request, settle }: Waiting): void {
@@ -44,6 +54,16 @@ export async function openConnections(url: string, count: number, expected: numb
     for (const { socket } of lanes) socket.removeAllListeners('close').destroy()
   }
   return { send, close }
+}
+
+/** Over a connection that nothing else uses yet. */
+async function exchange(lane: Lane, request: string): Promise<void> {
+  const answer = await new Promise<string | Error>((resolve) => {
+    lane.settle = resolve
+    lane.socket.write(request, 'latin1')
+  })
+  lane.settle = undefined
+  if (answer instanceof Error) throw answer
 }
 
 async function openLane(host: string, port: number, expected: number): Promise<Lane> {
@@ -75,10 +95,10 @@ export const CONNECTIONS = 256
 /** `cpu`: for each request, in µs, by what used it. */
 export type Rate = { perSecond: number; cpu: Cpu }
 
-/** Keeps all connections busy for so long, after a warm-up of a quarter of it. `cpu`: what was used so far, in ms. */
-export async function saturate(url: string, seconds: number, request: () => string, cpu: () => Cpu): Promise<Rate> {
+/** Keeps all connections busy for so long, after a warm-up of a quarter of it. `cpu`: what was used so far, in ms. `first`: see above. */
+export async function saturate(url: string, seconds: number, request: () => string, cpu: () => Cpu, first?: () => string): Promise<Rate> {
   // Opened anew each time: the service closes one that has been idle for as long as the others take their turns.
-  const connections = await openConnections(url, CONNECTIONS, 202)
+  const connections = await openConnections(url, CONNECTIONS, 202, first)
   let done = 0
   let isOver = false
   async function keepSending(): Promise<void> {

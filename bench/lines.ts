@@ -11,7 +11,7 @@ export type Line = {
   /** Of the same run. Where it has as many rounds, each ran next to the one of the same place. */
   limit?: Figure & { what: string }
   /** What is promised: of the ratio to the limit, or of what was measured. */
-  mark?: { of: 'ratio' | 'measured'; least?: number; most?: number }
+  target?: { of: 'ratio' | 'measured'; least?: number; most?: number }
 }
 
 /** Takes a line as soon as it is known: what comes after it may fail. */
@@ -33,17 +33,17 @@ export function ratioOf({ measured, limit }: Line): Figure | undefined {
   return byMedian(measured.rounds.map((value, round) => value / (rounds[round] as number)))
 }
 
-/** Whether a mark is kept; undefined where there is none. What is no number keeps none. */
+/** Whether a target is met; undefined where there is none. A figure that is not a number meets none. */
 export function isKept(line: Line): boolean | undefined {
-  if (line.mark === undefined) return undefined
-  const { of, least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY } = line.mark
-  const judged = (of === 'ratio' ? ratioOf(line) : line.measured)?.value ?? Number.NaN
-  return judged >= least && judged <= most
+  if (line.target === undefined) return undefined
+  const { of, least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY } = line.target
+  const checked = (of === 'ratio' ? ratioOf(line) : line.measured)?.value ?? Number.NaN
+  return checked >= least && checked <= most
 }
 
-/** As a table of Markdown, to be read as it is and to be kept as it is. What is too short to judge by has no verdicts. */
-export function tableOf(lines: Line[], isJudged: boolean): string {
-  const head = ['part', 'what', 'measured', 'limit in the same run', 'ratio', 'mark', '']
+/** As a table of Markdown. A quick run checks no target. */
+export function tableOf(lines: Line[], isChecked: boolean): string {
+  const head = ['part', 'what', 'measured', 'limit in the same run', 'ratio', 'target', '']
   const rows = lines.map((line) => {
     const ratio = ratioOf(line)
     return [
@@ -52,19 +52,27 @@ export function tableOf(lines: Line[], isJudged: boolean): string {
       `${written(line.measured)} ${line.unit}`,
       line.limit === undefined ? '' : `${line.limit.what}: ${written(line.limit)}`,
       ratio === undefined ? '' : written(ratio, 2),
-      markOf(line),
-      isJudged ? ({ true: 'kept', false: '**MISSED**', undefined: '' }[`${isKept(line)}`] as string) : '',
+      targetOf(line),
+      isChecked ? ({ true: 'kept', false: '**MISSED**', undefined: '' }[`${isKept(line)}`] as string) : '',
     ]
   })
+  return markdownOf(head, rows)
+}
+
+/** What has more than one figure in a row, and no target. */
+export type Table = { title: string; head: string[]; rows: string[][] }
+export type ReportTable = (table: Table) => void
+
+export function markdownOf(head: string[], rows: string[][]): string {
   const widths = head.map((title, column) => Math.max(...[head, ...rows].map((row) => (row[column] ?? title).length)))
   const write = (cells: string[]) => `| ${cells.map((cell, column) => cell.padEnd(widths[column] as number)).join(' | ')} |`
   return [write(head), `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`, ...rows.map(write)].join('\n')
 }
 
-function markOf({ mark, unit }: Line): string {
-  if (mark === undefined) return ''
-  const bound = mark.least === undefined ? `at most ${mark.most}` : `at least ${mark.least}`
-  return mark.of === 'ratio' ? `ratio ${bound}` : `${bound} ${unit}`
+function targetOf({ target, unit }: Line): string {
+  if (target === undefined) return ''
+  const bound = target.least === undefined ? `at most ${target.most}` : `at least ${target.least}`
+  return target.of === 'ratio' ? `ratio ${bound}` : `${bound} ${unit}`
 }
 
 /** With the least and the most of the rounds, where there were several. */

@@ -65,6 +65,13 @@ export async function inTurn(count: number, width: number, call: () => Promise<u
   await Promise.all(Array.from({ length: width }, keepCalling))
 }
 
+/** What takes turns, in rounds. Every other round goes backwards, so that none always comes after the same one. Rounds count from 1. */
+export async function interleave(rounds: number, turns: ((round: number) => Promise<void>)[]): Promise<void> {
+  for (let round = 1; round <= rounds; round++) {
+    for (const turn of round % 2 === 1 ? turns : turns.toReversed()) await turn(round)
+  }
+}
+
 export function print(figures: Figure[]): void {
   const [first] = figures
   const rows = figures.map(({ what, perSecond, cpuMicroseconds }) => [

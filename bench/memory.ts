@@ -5,8 +5,8 @@ import { say, until } from './measure.ts'
 import { childrenOf, residentBytes } from './proc.ts'
 import { startPeer } from './processes.ts'
 import { type Service, startApart, untilAllRead } from './service.ts'
-import { send } from './through.ts'
 import { askSink, subscribe } from './webhook-scene.ts'
+import { send } from './whole-way.ts'
 
 // Whether a process keeps anything of the messages that have passed: as many as an hour brings at the rate that a caller may send, 35 a
 // second, with an endpoint that is told of every step. Looked at three times while nothing is under way: after a tenth as many, which warm
@@ -15,9 +15,9 @@ import { askSink, subscribe } from './webhook-scene.ts'
 const HOUR = 35 * 3_600
 const EVENTS_EACH = 3
 /** What an id has in its shortest form: who keeps anything of each message keeps more. It is 2 MiB of an hour's worth. */
-const MARK_BYTES = 16
+const TARGET_BYTES = 16
 // A backend grows with the statements that it has met, to a size that it then has.
-const BACKEND_MARK = 1.1
+const BACKEND_TARGET = 1.1
 // Connections to the database that are idle end after 10 s: each look finds only those that are always there.
 const SETTLE_MS = 12_000
 const MIB = 2 ** 20
@@ -66,7 +66,7 @@ function reportLooks(report: Report, looks: Looks, half: number): void {
     const rounds = [middle.held - warm.held, end.held - middle.held].map((bytes) => bytes / half)
     const measured = { value: rounds[1] as number, rounds }
     const what = `${name}: kept of each message of the second half, by heap and buffers`
-    report({ part, what, unit: 'bytes', measured, mark: { of: 'measured', most: MARK_BYTES } })
+    report({ part, what, unit: 'bytes', measured, target: { of: 'measured', most: TARGET_BYTES } })
     report({ part, what: `${name}: heap and buffers in the end`, unit: 'MiB', ...sinceThen('warmed up', warm.held, end.held) })
     report({ part, what: `${name}: resident (RSS) in the end`, unit: 'MiB', ...sinceThen('warmed up', warm.resident, end.resident) })
   }
@@ -77,7 +77,7 @@ function reportLooks(report: Report, looks: Looks, half: number): void {
     what: 'postgres: its largest backend in the end, without shared buffers',
     unit: 'MiB',
     ...sinceThen('at half', largest(looks.middle), largest(looks.end)),
-    mark: { of: 'ratio', most: BACKEND_MARK },
+    target: { of: 'ratio', most: BACKEND_TARGET },
   })
   const what = 'postgres: all its processes in the end, without shared buffers'
   report({ part, what, unit: 'MiB', ...sinceThen('at half', all(looks.middle), all(looks.end)) })

@@ -12,17 +12,29 @@ import { remove, temporaryDirectory } from './temporary.ts'
 export type Connection = { host: string; port: number; user: string; database: string }
 export type Postgres = { connection: Connection; dataDir: string; postmaster: number; stop: () => Promise<void> }
 
-/** A PostgreSQL of the bench's own, set up as Herald sets up the one that it brings, durable as in production. */
-export async function startPostgres(): Promise<Postgres> {
+/** A PostgreSQL of the bench's own, set up as Herald sets up the one that it brings, durable as in production. `settings` differ from that. */
+export async function startPostgres(settings: Record<string, string> = {}): Promise<Postgres> {
   const dataDir = temporaryDirectory()
-  const joining = joinEmbeddedServer(dataDir, false, say)
+  let joining = joinEmbeddedServer(dataDir, false, say)
   // Known before it is there: one that is being started when somebody breaks off is stopped as soon as it is through.
   const stop = keep(async () => {
     await (await joining).leave()
     remove(dataDir)
   })
+  if (Object.keys(settings).length > 0) {
+    await configure(await joining, settings)
+    joining = joinEmbeddedServer(dataDir, false, say)
+  }
   const server = await joining
   return { connection: server.connection as Connection, dataDir, postmaster: postmasterIn(dataDir), stop }
+}
+
+/** Stops the server, which takes some settings only when it starts. */
+async function configure(server: Awaited<ReturnType<typeof joinEmbeddedServer>>, settings: Record<string, string>): Promise<void> {
+  const { client, close } = await openClient(urlOf(server.connection as Connection))
+  for (const [name, value] of Object.entries(settings)) await client.query(`alter system set ${name} = '${value}'`)
+  await close()
+  await server.leave()
 }
 
 /** The first line of its lock file. */

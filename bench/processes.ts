@@ -1,10 +1,11 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { joinEmbeddedServer } from '../server/src/db/embedded/server.ts'
 import { freePort } from '../server/test/support/ports.ts'
+import { heraldOf, simulatorOf, THIS_CHECKOUT } from './checkouts.ts'
 import { fail, keep } from './clean-up.ts'
 import { benchKeyFile } from './keys.ts'
 import { remove, temporaryDirectory } from './temporary.ts'
@@ -17,8 +18,8 @@ const INSPECTED = '--inspect=127.0.0.1:0'
 export type Peer = { port: number; child: ChildProcess; stop: () => Promise<void> }
 
 /** Another program of this folder, which says on which port it listens. A process of its own, so that each side has a core. */
-export async function startPeer(file: string): Promise<Peer> {
-  const child = fork(fileURLToPath(new URL(file, import.meta.url)), { execArgv: EXEC_ARGV, detached: true })
+export async function startPeer(file: string, args: string[] = []): Promise<Peer> {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), args, { execArgv: EXEC_ARGV, detached: true })
   const stop = keepChild(
     file,
     child,
@@ -29,15 +30,30 @@ export async function startPeer(file: string): Promise<Peer> {
   return { port, child, stop }
 }
 
+export type Program = { child: ChildProcess; stop: () => Promise<void> }
+
+/** A program that is not ours. Its input stays open and has nothing. */
+export function startProgram(file: string, args: string[]): Program {
+  const child = spawn(file, args, { stdio: 'pipe', detached: true })
+  const errors = gather(child.stderr)
+  child.stdout.resume()
+  const stop = keepChild(file, child, errors, () => end(child, 'SIGKILL'))
+  return { child, stop }
+}
+
 /** `inspector`: where it can be asked about itself, if it was started so. */
 export type Inspected = { child: ChildProcess; inspector: string }
 export type SimulatorProcess = Inspected & { url: string; carriersFile: string; stop: () => Promise<void> }
 
-export async function startSimulator({ inspect = false } = {}): Promise<SimulatorProcess> {
+/** `program`: the simulator of another checkout. `delayMs`: the time between the steps of a message. */
+export async function startSimulator({
+  inspect = false,
+  program = simulatorOf(THIS_CHECKOUT),
+  delayMs = 0,
+} = {}): Promise<SimulatorProcess> {
   const dataDir = temporaryDirectory()
-  const program = fileURLToPath(new URL('../simulator/bin/herald-simulator.js', import.meta.url))
   const execArgv = inspect ? [INSPECTED] : []
-  const child = fork(program, ['--data-dir', dataDir, '--delay-ms', '0'], { silent: true, detached: true, execArgv })
+  const child = fork(program, ['--data-dir', dataDir, '--delay-ms', String(delayMs)], { silent: true, detached: true, execArgv })
   const errors = gather(child.stderr as NodeJS.ReadableStream)
   const stop = keepChild('simulator', child, errors, async () => {
     await end(child, 'SIGKILL')
@@ -58,13 +74,11 @@ export type HeraldProcess = Inspected & {
 /** Limits are on, so high that nobody reaches them; where they are counted is what an operator gets: in the database, where one is named. */
 export const LIMITS = { HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
 
-const HERALD = fileURLToPath(new URL('../server/bin/herald.js', import.meta.url))
-
 /** `herald serve` with an embedded database of its own, unless it is given one. `program`: the `herald` of another checkout. */
 export async function startHerald(
   args: string[],
   env: Record<string, string> = {},
-  { inspect = false, program = HERALD } = {},
+  { inspect = false, program = heraldOf(THIS_CHECKOUT) } = {},
 ): Promise<HeraldProcess> {
   const dataDir = temporaryDirectory()
   const metricsPort = String(await freePort())
@@ -87,7 +101,8 @@ export async function startHerald(
     await stopDatabaseIn(dataDir)
     remove(dataDir)
   })
-  child.stdout?.pipe(process.stderr)
+  // Not by a pipe, of which the stream warns when there are more than ten.
+  child.stdout?.on('data', (chunk) => process.stderr.write(chunk))
   while (!errors().includes('ready at')) {
     await Promise.race([once(child.stderr as NodeJS.ReadableStream, 'data'), once(child, 'exit')])
     if (hasEnded(child)) throw new Error(errors())

@@ -1,7 +1,8 @@
 import type pg from 'pg'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import type { Pool } from '../server/src/db/pool.ts'
-import { countReached, LISTED } from '../server/src/reports/counters.ts'
+import { NO_CAMPAIGN } from '../server/src/messages/states.ts'
+import { COUNTERS, type Counter } from '../server/src/reports/counters.ts'
 
 // Messages that have come to their ends, written by SQL: in the order of their acceptance, evenly over ten days, with a month's border in the
 // middle of them. What becomes of one depends on its number alone, so that every run has the same rows.
@@ -37,7 +38,7 @@ export async function createMonths(bare: pg.Client, pool: Pool, border: Date): P
   for (const month of [before, border]) {
     const first = `${month.toISOString().slice(0, 7)}-01`
     const name = `messages_${first.slice(0, 7).replace('-', '_')}`
-    await bare.query(`create table ${name} (like messages including all) with (fillfactor = 70)`)
+    await bare.query(`create table ${name} (like messages including all) with (fillfactor = 45)`)
     await bare.query(
       `do $$ begin execute format('alter table messages attach partition ${name} for values from (%L) to (%L)',
          uuid_v7_from('${first} 00:00Z'), uuid_v7_from(('${first}'::timestamp + interval '1 month') at time zone 'UTC')); end $$`,
@@ -70,8 +71,9 @@ const daysLater = (at: Date, days: number) => new Date(at.getTime() + days * 86_
 export type Half = 'first half' | 'second half'
 
 /**
- * Half of the messages of a sender, which is those of one month, with their events, SMS, and what their recipients did; counted by the steps
- * that count for the service. The two halves of a million at once keep two cores busy, and never write to the same table.
+ * Half of the messages of a sender, which is those of one month, with their timelines, SMS, what their recipients did, and their counters. No
+ * report reads the log of events, so nothing is written there: the service would route all of it while reports are measured. The two halves
+ * of a million at once keep two cores busy, and never write to the same month's table.
  */
 export async function writeMessages(bare: pg.Client, sender: Sender, half: Half, { border, say }: Telling): Promise<void> {
   const { accountId, agentId, campaignId = null, contentId = null, messages, testEvery = 0 } = sender
@@ -121,6 +123,9 @@ const REASONS = new Map([
   ['sms-failed', `'UNDELIVERABLE'`],
 ])
 
+/** The message itself has their times: `message_events` has them of a campaign's messages alone, for the lists of its reports. */
+const OF_CAMPAIGNS = ['sent', 'delivered', 'read', 'failed', 'expired']
+
 /** In the order in which they come: those of a kind by their time. Reports list neither test messages nor SMS that were held back. */
 const EVENTS = Object.entries({
   sent: 'sent_at',
@@ -137,10 +142,37 @@ const EVENTS = Object.entries({
   'sms-skipped': 'skipped_at',
 })
   .map(([kind, at]) => {
-    const listed = kind === 'sms-skipped' ? 'null::uuid, null' : LISTED
-    return `select id, account_id, '${kind}', ${at}, ${REASONS.get(kind) ?? 'null'}, ${listed} from made where ${at} is not null`
+    const listed = kind === 'sms-skipped' ? 'null::uuid, null' : 'campaign_id, case when campaign_id is not null then recipient end'
+    const which = OF_CAMPAIGNS.includes(kind) ? 'and campaign_id is not null' : ''
+    return `select id, account_id, '${kind}', ${at}, ${REASONS.get(kind) ?? 'null'}, ${listed} from made where ${at} is not null ${which}`
   })
   .join(' union all ')
+
+/** When a message came to what is counted. */
+const COUNTED_AT: Record<Counter, string> = {
+  'message.accepted': 'accepted_at',
+  'message.sent': 'sent_at',
+  'message.delivered': 'delivered_at',
+  'message.read': 'read_at',
+  'message.failed': 'failed_at',
+  'message.expired': 'expired_at',
+  'message.clicked': 'clicked_at',
+  'message.replied': 'replied_at',
+  'recipient.opted_out': 'opted_out_at',
+  'sms.sent': 'sms_sent_at',
+  'sms.delivered': 'sms_delivered_at',
+  'sms.failed': 'sms_failed_at',
+  'sms.skipped': 'skipped_at',
+  'message.unsent': 'case when sent_at is null then coalesce(failed_at, expired_at) end',
+}
+const KINDS = Object.keys(COUNTED_AT) as Counter[]
+
+const COUNT = `
+    insert into report_changes (account_id, campaign_id, hour, ${KINDS.map((kind) => COUNTERS[kind]).join(', ')})
+    select account_id, coalesce(campaign_id, '${NO_CAMPAIGN}'), date_trunc('hour', at, 'UTC'),
+      ${KINDS.map((kind) => `count(*) filter (where kind = '${kind}')`).join(', ')}
+    from made, lateral (values ${KINDS.map((kind) => `('${kind}', ${COUNTED_AT[kind]})`).join(', ')}) as step (kind, at)
+    where at is not null and not test group by 1, 2, 3`
 
 const WRITE = `
   with fated as materialized (
@@ -193,19 +225,5 @@ const WRITE = `
   ), noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason, campaign_id, recipient)
     ${EVENTS}
-  ), ${countReached('made', [
-    { kind: 'message.accepted', at: 'accepted_at' },
-    { kind: 'message.sent', at: 'sent_at' },
-    { kind: 'message.delivered', at: 'delivered_at' },
-    { kind: 'message.read', at: 'read_at' },
-    { kind: 'message.failed', at: 'failed_at' },
-    { kind: 'message.expired', at: 'expired_at' },
-    { kind: 'message.clicked', at: 'clicked_at' },
-    { kind: 'message.replied', at: 'replied_at' },
-    { kind: 'recipient.opted_out', at: 'opted_out_at' },
-    { kind: 'sms.sent', at: 'sms_sent_at' },
-    { kind: 'sms.delivered', at: 'sms_delivered_at' },
-    { kind: 'sms.failed', at: 'sms_failed_at' },
-    { kind: 'sms.skipped', at: 'skipped_at' },
-  ])}
-  select`
+  )
+  ${COUNT}`

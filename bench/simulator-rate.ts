@@ -20,8 +20,9 @@ const BODY = JSON.stringify({
 /** `run`: how many a second it takes of so many, until the last receipt is taken. */
 export type Network = { run: (count: number) => Promise<number>; stop: () => Promise<void> }
 
-export async function startNetwork(): Promise<Network> {
-  const simulator = await startSimulator()
+/** `delayMs`: the time between the steps of a message. */
+export async function startNetwork(delayMs: number): Promise<Network> {
+  const simulator = await startSimulator({ delayMs })
   const peer = await startPeer('webhook-peer.ts')
   await putWebhook(simulator, `http://127.0.0.1:${peer.port}`)
   const [settings] = readCarriers(simulator.carriersFile).rcs

@@ -1,63 +1,69 @@
-import { CONNECTIONS, openConnections } from './http-load.ts'
-import { byMedian, type Report } from './lines.ts'
-import { inTurn, median, say } from './measure.ts'
-import { type Cpu, eachMicroseconds } from './proc.ts'
-import { cpuOf, messageRequest, type Service, startApart, startTogether, untilAllRead } from './service.ts'
+import type { Server } from './checkouts.ts'
+import { byMedian, type Figure, once, type Report, type ReportTable } from './lines.ts'
+import { cpuOfEach, linesOf, processesOf, ratesOf, totalsOf, walOfEach } from './side-lines.ts'
 import { startNetwork } from './simulator-rate.ts'
+import { sumOf } from './statistics.ts'
+import { labelled, openSide, type Plan, type Side, takeTurns } from './whole-way.ts'
 
-// How many messages a second go all the way: accepted, handed to the network, delivered, read, and every receipt recorded. The limit is the
-// network itself, which shares the two cores: the simulator with a client and a webhook that do nothing else. The three take turns.
+// How many messages a second go the whole way, from the request until they are READ, and what each costs of every process, of the rows and of
+// the log. The network alone takes its turns too: no service beside it can surpass it.
 
-/** Returns how many a second go through one process. */
-export async function measureThrough(quick: boolean, report: Report): Promise<number> {
-  const [count, rounds] = quick ? [1_000, 3] : [10_000, 3]
-  const network = await startNetwork()
-  const together = follow(await startTogether())
-  const apart = follow(await startApart())
+const PART = 'through'
+/** µs of CPU time, records and bytes for each message; HOT updates in percent. */
+const TARGETS = { total: 800, cpu: { postgres: 280, simulator: 330 } as Record<string, number>, records: 22, bytes: 3_200, hot: 97 }
+
+// V8 compiles for tens of thousands of messages: in short rounds that was 11 to 15 % of the CPU time.
+export function planOf(quick: boolean): Plan {
+  return quick ? { warmUp: 500, count: 1_000, rounds: 3 } : { warmUp: 50_000, count: 10_000, rounds: 5 }
+}
+
+export type Measuring = { quick: boolean; servers: Server[]; delayMs: number }
+
+export async function measureThrough({ quick, servers, delayMs }: Measuring, report: Report, reportTable: ReportTable): Promise<void> {
+  const plan = planOf(quick)
+  const network = await startNetwork(delayMs)
+  const sides: Side[] = []
+  for (const server of servers) sides.push(await openSide(server, delayMs))
   const alone: number[] = []
-  for (let round = 0; round <= rounds; round++) {
-    const [perSecond, one, three] = [await network.run(count), await together.run(count), await apart.run(count)]
-    // The first round is a warm-up.
-    if (round === 0) continue
-    alone.push(perSecond)
-    together.runs.push(one)
-    apart.runs.push(three)
-    const rates = [perSecond, one.perSecond, three.perSecond].map((rate) => rate.toFixed(0))
-    say(`through, round ${round} of ${rounds}: network alone, one process, a process for each role: ${rates.join(', ')} a second`)
+  await network.run(plan.count)
+  await takeTurns(PART, sides, plan, [async () => void alone.push(await network.run(plan.count))])
+  for (const side of sides) {
+    reportSide(report, sides, side, byMedian(alone))
+    reportTable(tableOfRows(side))
   }
-  const limit = { what: 'network alone', ...byMedian(alone) }
-  const part = 'through'
-  const rates = (runs: Run[]) => runs.map(({ perSecond }) => perSecond)
-  report({ part, what: 'accepted to READ, one process', unit: 'a second', measured: byMedian(rates(together.runs)), limit })
-  report({ part, what: 'accepted to READ, a process for each role', unit: 'a second', measured: byMedian(rates(apart.runs)), limit })
-  for (const name of Object.keys((apart.runs[0] as Run).cpu)) {
-    const measured = byMedian(apart.runs.map(({ cpu }) => cpu[name] ?? 0))
-    report({ part, what: `CPU for each message, a process for each role: ${name}`, unit: 'µs', measured })
-  }
-  for (const { stop } of [together.service, apart.service, network]) await stop()
-  return median(rates(together.runs))
+  for (const { stop } of [...sides, network]) await stop()
 }
 
-type Run = { perSecond: number; cpu: Cpu }
-
-function follow(service: Service) {
-  const children = Object.fromEntries(Object.entries(service.processes).map(([name, { child }]) => [name, child]))
-  let sent = 0
-  /** From the first request to the last receipt that is recorded. */
-  async function run(count: number): Promise<Run> {
-    const from = { at: performance.now(), cpu: cpuOf(children, service.postmaster) }
-    await send(service, count)
-    sent += count
-    await untilAllRead(service, sent)
-    const perSecond = (count * 1_000) / (performance.now() - from.at)
-    return { perSecond, cpu: eachMicroseconds(from.cpu, cpuOf(children, service.postmaster), count) }
+function reportSide(report: Report, sides: Side[], side: Side, network: Figure): void {
+  const line = linesOf(PART, sides, side)
+  report({ limit: { what: 'network alone', ...network }, ...line('accepted to READ', 'a second', ratesOf) })
+  for (const name of processesOf(side)) {
+    const most = TARGETS.cpu[name]
+    report(line(`CPU of each message: ${name}`, 'µs', cpuOfEach(name), most === undefined ? undefined : { of: 'measured', most }))
   }
-  return { service, run, runs: [] as Run[] }
+  report(line('CPU of each message: service and PostgreSQL', 'µs', totalsOf, { of: 'measured', most: TARGETS.total }))
+  report(line('WAL records of each message', '', walOfEach('records'), { of: 'measured', most: TARGETS.records }))
+  report(line('commits of each message', '', walOfEach('commits')))
+  report(line('WAL of each message, without page images', 'bytes', walOfEach('bytes'), { of: 'measured', most: TARGETS.bytes }))
+  report(line('WAL of each message, page images', 'bytes', walOfEach('pageBytes')))
+  report(line('HOT share of all updates', '%', hotShareOf, { of: 'measured', least: TARGETS.hot }))
 }
 
-/** As fast as they are accepted. */
-export async function send({ url, account }: Service, count: number): Promise<void> {
-  const connections = await openConnections(url, CONNECTIONS, 202)
-  await inTurn(count, CONNECTIONS, () => connections.send(messageRequest(account)))
-  connections.close()
+function hotShareOf({ rows }: Side): Figure {
+  const { hot, updated } = sumOf(rows)
+  return once((100 * hot) / updated)
+}
+
+function tableOfRows({ label, rows }: Side) {
+  const written = ({ inserted, updated, hot, deleted }: ReturnType<typeof sumOf>) => [
+    inserted.toFixed(2),
+    updated.toFixed(2),
+    updated === 0 ? '' : `${((100 * hot) / updated).toFixed(1)} %`,
+    deleted.toFixed(2),
+  ]
+  return {
+    title: labelled(label, 'rows written for each message, by table'),
+    head: ['table', 'inserted', 'updated', 'HOT', 'deleted'],
+    rows: [...Object.entries(rows).map(([table, of]) => [table, ...written(of)]), ['sum', ...written(sumOf(rows))]],
+  }
 }

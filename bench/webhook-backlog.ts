@@ -1,3 +1,4 @@
+import { EVENTS_A_PAGE } from '../server/src/events/pages.ts'
 import { takeDue } from '../server/src/webhooks/take.ts'
 import { median, percentile, printTable } from './measure.ts'
 import type { Peer } from './processes.ts'
@@ -97,8 +98,9 @@ async function measureCrowd({ pool, bare }: Scene, good: Subscriber): Promise<vo
 async function fill(bare: Scene['bare'], { accountId, endpointId }: Subscriber, from: number, count: number, dueAt: string): Promise<void> {
   const values = [accountId, from, from + count - 1]
   await bare.query(
-    `insert into events (account_id, position, event_id, kind, occurred_at, data, recorded_at)
-     select $1, n, uuid_v7(), 'message.sent', now(), '{}', now() from generate_series($2::int, $3::int) as n`,
+    `insert into log_pages (account_id, event_count, last_position, events)
+     select $1, count(*), max(n), json_agg(json_build_array('message.sent', now(), null, null, null, null, null, null, '{}'::json) order by n)
+     from generate_series($2::int, $3::int) as n group by (n - $2) / ${EVENTS_A_PAGE}`,
     values,
   )
   await bare.query(

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from '../server/src/db/pool.ts'
+import { recordEvent } from '../server/src/events/changes.ts'
 import { median, percentile, printTable, say, until } from './measure.ts'
 import type { Peer } from './processes.ts'
 import { askSink, clear, createSubscriber, type Scene, subscribe } from './webhook-scene.ts'
@@ -64,11 +65,7 @@ async function run(pool: Pool, sink: Peer, accounts: number[], seconds: number):
   const committedAt = new Map<number, number>()
   const writing: Promise<void>[] = []
   async function write(accountId: number, number: number, isTimed: boolean): Promise<void> {
-    await pool.query({
-      name: 'bench-tell',
-      text: `insert into outbox (account_id, kind, subject_id, occurred_at, data) values ($1, 'message.delivered', $2, now(), json_build_object('number', $3::int))`,
-      values: [accountId, `${accountId}-${number}`, number],
-    })
+    await recordEvent(pool, { accountId, kind: 'message.delivered', data: { number } })
     if (isTimed) committedAt.set(number, now())
   }
   const endAt = performance.now() + seconds * 1_000
@@ -92,11 +89,12 @@ async function run(pool: Pool, sink: Peer, accounts: number[], seconds: number):
   }))
 }
 
-/** When the log got each of the account's events, by the clock of this process. */
+/** When the router committed the place of each of the account's events, by the clock of this process. Each is a page of its own. */
 async function readLog(pool: Pool, accountId: number): Promise<Map<number, number>> {
   const clockMs = Date.now() - now()
   const { rows } = await pool.query<{ number: number; at: Date }>(
-    `select (data ->> 'number')::int as number, recorded_at as at from events where account_id = $1`,
+    `select (events -> 0 -> 8 ->> 'number')::int as number, pg_xact_commit_timestamp(xmin) as at from log_pages
+     where account_id = $1 and last_position is not null`,
     [accountId],
   )
   return new Map(rows.map(({ number, at }) => [number, at.getTime() - clockMs]))

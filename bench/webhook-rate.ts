@@ -4,9 +4,9 @@ import { newSecret, sign } from '../server/src/webhooks/sign.ts'
 import { median, printTable, say, until } from './measure.ts'
 import { cpuMs } from './proc.ts'
 import type { HeraldProcess, Peer } from './processes.ts'
-import { askSink, clear, createSubscriber, fillOutbox, type Scene } from './webhook-scene.ts'
+import { askSink, clear, createSubscriber, fillLog, type Scene } from './webhook-scene.ts'
 
-// How many events a second go from the outbox to an endpoint that takes all. The yardstick posts the same headers and a body of the same
+// How many events a second go from the log to an endpoint that takes all. The yardstick posts the same headers and a body of the same
 // size to the same sink, over as many connections, and does nothing else.
 
 const CONNECTIONS = 64
@@ -39,7 +39,7 @@ async function prepare({ pool, bare }: Scene, sink: Peer, worker: HeraldProcess)
   const fill = async (count: number) => {
     await clear(bare)
     await bare.query('begin')
-    await fillOutbox(bare, accountId, count)
+    await fillLog(bare, accountId, count)
   }
   // Somebody else's, who does nothing with it: events are routed to it, and not posted.
   const leaseToNobody = (until: string) =>
@@ -66,7 +66,7 @@ async function prepare({ pool, bare }: Scene, sink: Peer, worker: HeraldProcess)
   return [
     { what: 'bare loop: posted, nothing stored', runs: [], poster: process, before: nothing, run: (n) => postBare(sink, n) },
     {
-      what: 'routed: from the outbox into the log',
+      what: 'routed: placed in the log, deliveries written',
       runs: [],
       poster: worker.child,
       before: fillAndBar,

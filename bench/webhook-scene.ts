@@ -4,6 +4,7 @@ import { createAccount } from '../server/src/accounts/accounts.ts'
 import { migrate } from '../server/src/db/migrate.ts'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import { createPool, type Pool } from '../server/src/db/pool.ts'
+import { EVENTS_A_PAGE } from '../server/src/events/pages.ts'
 import { addEndpoint } from '../server/src/webhooks/endpoints.ts'
 import { benchKeyring } from './keys.ts'
 import { startPostgres, urlOf } from './postgres.ts'
@@ -25,8 +26,11 @@ export type Scene = {
   close: () => Promise<void>
 }
 
+// Pages of the log do not have the time at which they got their place: it is that of the router's commit.
+const COMMIT_TIMES = { track_commit_timestamp: 'on' }
+
 export async function setScene(): Promise<Scene> {
-  const server = await startPostgres()
+  const server = await startPostgres(COMMIT_TIMES)
   const pool = createPool(server.connection, () => {})
   await migrate(pool)
   await ensurePartitions(pool)
@@ -77,21 +81,21 @@ export async function askSink({ child }: Peer, question: 'count' | 'arrivals') {
 
 const KINDS = ['message.sent', 'message.delivered', 'message.read']
 
-/** As a campaign leaves them: all are sent, then all are delivered, then all are read. Committed together. */
-export async function fillOutbox(bare: pg.Client, accountId: number, count: number): Promise<void> {
+/** As a campaign leaves them: all are sent, then all are delivered, then all are read. Committed together. They have no place in the log yet. */
+export async function fillLog(bare: pg.Client, accountId: number, count: number): Promise<void> {
   const messages = Math.ceil(count / KINDS.length)
   await bare.query(
-    `insert into outbox (account_id, kind, subject_id, occurred_at, data)
-     select $1, ($3::text[])[n / $4 + 1], md5((n % $4)::text)::uuid::text, now(), json_build_object('messageId', md5((n % $4)::text)::uuid,
-       'clientReferenceId', 'order-' || n % $4, 'agentId', 'bench', 'recipient', '+48' || 500000000 + n % $4, 'test', false)
-     from generate_series(0, $2::int - 1) as n`,
+    `insert into log_pages (account_id, event_count, events)
+     select $1, count(*), json_agg(json_build_array(($3::text[])[n / $4 + 1], now()::timestamptz(3), md5((n % $4)::text)::uuid, 'order-' || n % $4, 'bench',
+       '+48' || 500000000 + n % $4, null, false, null) order by n)
+     from generate_series(0, $2::int - 1) as n group by n / ${EVENTS_A_PAGE} order by n / ${EVENTS_A_PAGE}`,
     [accountId, count, KINDS, messages],
   )
 }
 
 /** Nothing of the run before is left, to be read or to be written. */
 export async function clear(bare: pg.Client): Promise<void> {
-  await bare.query('truncate outbox, events, webhook_deliveries, webhook_attempts')
+  await bare.query('truncate log_pages, webhook_deliveries, webhook_attempts')
   await bare.query(`update webhook_endpoints set lease = null, leased_until = '-infinity'`)
   await bare.query('checkpoint')
 }
