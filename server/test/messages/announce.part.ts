@@ -12,9 +12,11 @@ const listener = new pg.Client(url)
 listener.on('notification', ({ payload }) => heard.push(payload ?? ''))
 await listener.connect()
 await listener.query(`listen ${QUEUE_CHANNEL}`)
-after(() => listener.end())
 
 describe('an announcement of work', () => {
+  // Before the database is dropped, which would end the connection with an error.
+  after(() => listener.end())
+
   test('reaches all who listen, and many at once share one that is under way and one after it', async () => {
     const announce = createAnnouncer(pool)
     for (let n = 0; n < 100; n += 1) announce('messages')
