@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { transaction } from '../../../src/db/pool.ts'
 import { expireDue } from '../../../src/delivery/expiry.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { moveExpiry } from '../../support/expiring.ts'
 import { callerAt, newKey, RECIPIENT, smsFallback, startMessageService } from '../../support/messages.ts'
 import { startTestService } from '../../support/service.ts'
 import { startSimulator } from '../../support/simulator.ts'
@@ -178,12 +179,11 @@ test('is due at once, too, where the network’s word that it has expired comes 
   const database = await createTestDatabase({ uncounted: 'a message is sent by hand' })
   const { newCaller } = await startMessageService(database)
   const { accepted: acceptedBy } = await newCaller()
-  const expiresAt = new Date(Date.now() + 500).toISOString()
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
   const messageId = await acceptedBy({ expiresAt, smsFallback: smsFallback(), smsFallbackAfterExpiry: { delay: 0 } })
   await database.pool.query(`update messages set status = 'SENT', sent_at = now() where id = $1`, [messageId])
   await database.pool.query('delete from queue where message_id = $1', [messageId])
-  const isOver = 'select from messages where id = $1 and expires_at <= now()'
-  await until('it has expired', async () => (await database.pool.query(isOver, [messageId])).rowCount)
+  await moveExpiry(database.pool, [messageId])
   const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
   const inLine = (count: number) => until(`${count} wait`, async () => (await database.pool.query(waiting)).rowCount === count)
   const both = await transaction(database.pool, async (tx) => {
