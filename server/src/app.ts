@@ -151,7 +151,7 @@ async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, cursorK
     limiter = shared.limiter
     v1.addHook('onClose', async () => shared.stop())
   }
-  guardRoutes(v1, { authenticate: createAuthenticator(pool), limiter, policies: createPolicies(config.limits) })
+  guardRoutes(v1, { ...createAuthenticator(pool), limiter, policies: createPolicies(config.limits) })
   // Of its own, so that the guard stands before unknown paths too.
   v1.setNotFoundHandler(unknownRoute)
 

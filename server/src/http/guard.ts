@@ -9,11 +9,13 @@ export type Caller = {
   /** Differs after every change of the account. */
   accountVersion: string
   integrationKey: string
+  secretHash: Buffer
   modules: string[]
 }
 
 export type Guard = {
   authenticate: (authorization: string | undefined) => Promise<Caller | undefined>
+  recall: (authorization: string | undefined) => Caller | undefined
   limiter: Limiter
   policies: Policies
 }
@@ -36,8 +38,12 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set on every guarded route. */
     caller: Caller | undefined
+    /** Set while the caller is recalled, and not looked up for this request: looks them up. Throws where their credentials are no longer right. */
+    confirmCaller: (() => Promise<void>) | undefined
   }
   interface FastifyContextConfig {
+    /** Its statement confirms a recalled caller, which saves the look-up. */
+    confirmsCaller?: boolean
     /** Open to everybody; limited by address alone. */
     public?: boolean
   }
@@ -49,9 +55,15 @@ declare module 'fastify' {
  */
 export function guardRoutes(app: FastifyInstance, guard: Guard): void {
   app.addHook('onRequest', (request, reply) => check(guard, request, reply))
+  // Wrong credentials come before every other error.
+  app.setErrorHandler(async (error, request) => {
+    await request.confirmCaller?.()
+    throw error
+  })
 }
 
-async function check({ authenticate, limiter, policies }: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const { limiter, policies } = guard
   const address = addressOf(request)
   // What an account is told is for it alone, and for now.
   reply.header('Cache-Control', 'no-store')
@@ -60,18 +72,32 @@ async function check({ authenticate, limiter, policies }: Guard, request: Fastif
     await takeTurn(reply, limiter, policies.others, address)
     return
   }
-  const caller = await authenticate(request.headers.authorization)
-  if (caller === undefined) {
-    // Only wrong credentials count here, and right ones always pass: nobody behind the same address is locked out by a neighbour.
-    await takeTurn(reply, limiter, policies.wrongCredentials, address)
-    throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
-  }
-  request.caller = caller
+  const recalled = route?.confirmsCaller ? guard.recall(request.headers.authorization) : undefined
+  if (recalled?.modules.includes('rcs')) {
+    request.caller = recalled
+    request.confirmCaller = async () => {
+      await lookUpCaller(guard, request, reply)
+      checkModule(request)
+    }
+  } else await lookUpCaller(guard, request, reply)
   // By the route that the router has found, however the caller spells its path. An unknown path has no pattern.
   const isMessagePost = request.method === 'POST' && pattern === MESSAGES
   const policy = isMessagePost ? policies.messages : policies.others
-  await takeTurn(reply, limiter, policy, `${address} ${caller.integrationKey}`)
-  if (!caller.modules.includes('rcs')) throw new ApiError('RCS_MODULE_NOT_AVAILABLE')
+  await takeTurn(reply, limiter, policy, `${address} ${callerOf(request).integrationKey}`)
+  checkModule(request)
+}
+
+async function lookUpCaller({ authenticate, limiter, policies }: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  request.confirmCaller = undefined
+  request.caller = await authenticate(request.headers.authorization)
+  if (request.caller !== undefined) return
+  // Only wrong credentials count here, and right ones always pass: nobody behind the same address is locked out by a neighbour.
+  await takeTurn(reply, limiter, policies.wrongCredentials, addressOf(request))
+  throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
+}
+
+function checkModule(request: FastifyRequest): void {
+  if (!callerOf(request).modules.includes('rcs')) throw new ApiError('RCS_MODULE_NOT_AVAILABLE')
 }
 
 async function takeTurn(reply: FastifyReply, limiter: Limiter, policy: Policy, subject: string): Promise<void> {

@@ -72,6 +72,7 @@ export function createServer(
     rewriteUrl: ({ url = '/' }) => routableUrl(url),
   }) as unknown as FastifyInstance
   app.decorateRequest('caller', undefined)
+  app.decorateRequest('confirmCaller', undefined)
   // An expectation that we don't know may be ignored, says HTTP; Node would answer it without a body. CONNECT it would not answer at all.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.server.on('connect', (_request, socket) => answerBrokenRequest(new Error('CONNECT'), socket as Socket))

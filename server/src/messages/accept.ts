@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { confirmedCallers } from '../accounts/authenticate.ts'
 import { countUsage, foldUsage } from '../accounts/usage.ts'
 import { templateReferences } from '../content/references.ts'
 import { createBatcher } from '../db/batcher.ts'
@@ -6,12 +7,13 @@ import { ensurePartitions } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
+import type { Caller } from '../http/guard.ts'
 import type { Announce } from './announce.ts'
 import type { MessageRequest } from './schemas.ts'
 import type { Fallback } from './sms-fallback.ts'
 import { PRIORITIES } from './states.ts'
 import { storeMessages } from './store.ts'
-import { ASKED, valuesOf } from './submitted-values.ts'
+import { ASKED, CALLERS, valuesOf } from './submitted-values.ts'
 import { createQuotaKeeper } from './within-quota.ts'
 
 /** A request that is right in itself. Whether what it names is there, and whether it was accepted before, is for the database to say. */
@@ -19,6 +21,8 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
   accountId: number
   /** Changes with the account's quotas. */
   accountVersion?: string
+  /** Set where the caller was recalled: the statement confirms that they are still the same. */
+  recalled?: Caller | undefined
   /** As `+` and digits; each gets a message of its own. */
   recipients: string[]
   test: boolean
@@ -28,6 +32,9 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
 }
 
 export type Accepted = { messageIds: string[]; replayed: boolean }
+
+/** The caller was recalled, and their key or their account has changed since. Nothing was accepted. */
+export class UnconfirmedCaller extends Error {}
 
 /** What became of a submission. `no-room`: a quota of the account is exceeded. */
 export type Outcome = { is: 'accepted' | 'replayed'; messageIds: string[] } | { is: 'refused'; error: unknown } | { is: 'no-room' }
@@ -119,7 +126,7 @@ export function isMissingPartition(error: unknown): boolean {
 }
 
 type Row = {
-  outcome: 'accepted' | 'again' | 'replayed' | 'conflict' | 'missing-targets' | 'sms-text' | 'no-room' | keyof typeof FAULTS
+  outcome: 'accepted' | 'again' | 'unconfirmed' | 'replayed' | 'conflict' | 'missing-targets' | 'sms-text' | 'no-room' | keyof typeof FAULTS
   messageId: string
   /** Templates that buttons send and the account does not have. */
   missingTargets: string[] | null
@@ -155,10 +162,7 @@ async function acceptAgain(db: Executor, batch: Submission[], triesLeft: number)
 
 /** Returns the rows of each submission: one for each of its recipients. */
 async function ask(db: Executor, batch: Submission[], hasRoom: boolean[]): Promise<Row[][]> {
-  const messages = batch.flatMap((submission, index) =>
-    submission.recipients.map((recipient) => ({ submission, recipient, hasRoom: hasRoom[index] as boolean })),
-  )
-  const { rows } = await db.query<Row>({ name: 'accept-messages', text: ACCEPT, values: valuesOf(messages), ...TIMEOUT })
+  const { rows } = await db.query<Row>({ name: 'accept-messages', text: ACCEPT, values: valuesOf(batch, hasRoom), ...TIMEOUT })
   let from = 0
   return batch.map(({ recipients }) => {
     from += recipients.length
@@ -168,13 +172,15 @@ async function ask(db: Executor, batch: Submission[], hasRoom: boolean[]): Promi
 
 function outcomeOf(submission: Submission, rows: Row[]): Outcome {
   const [{ outcome, missingTargets }] = rows as [Row & { outcome: Exclude<Row['outcome'], 'again'> }]
-  const refused = (error: ApiError) => ({ is: 'refused' as const, error })
+  const refused = (error: Error) => ({ is: 'refused' as const, error })
   switch (outcome) {
     case 'no-room':
       return { is: 'no-room' }
     case 'accepted':
     case 'replayed':
       return { is: outcome, messageIds: rows.map(({ messageId }) => messageId) }
+    case 'unconfirmed':
+      return refused(new UnconfirmedCaller())
     case 'conflict':
       return refused(conflict())
     case 'sms-text':
@@ -198,10 +204,12 @@ function outcomeOf(submission: Submission, rows: Row[]): Outcome {
  * each row with each: 200 requests took 360 ms.
  */
 const ACCEPT = `
-  with asked as materialized (
+  with confirmed as materialized (${confirmedCallers(CALLERS)}
+  ), asked as materialized (
     select r.*, ((select lpad(to_hex(round(extract(epoch from now()) * 1000)::bigint), 12, '0')) || r.id_end)::uuid as id,
       t.content_id, used.message_id as used_id, missing.ids as missing_targets,
       case
+        when r.caller is not null and r.caller not in (select place from confirmed) then 'unconfirmed'
         when used.request_hash = r.hash then 'replayed'
         when r.own_expiry <= now() then 'expires-past'
         when r.own_expiry > now() + interval '${LONGEST_LIFE_DAYS} days' then 'expires-late'

@@ -5,7 +5,7 @@ import type { Pool } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { callerOf } from '../http/guard.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
-import { createAcceptor, type Endpoint, wasAccepted } from './accept.ts'
+import { type Accepted, createAcceptor, type Endpoint, type Submission, UnconfirmedCaller, wasAccepted } from './accept.ts'
 import type { Announce } from './announce.ts'
 import { readMessage } from './messages.ts'
 import { requestHash } from './request-hash.ts'
@@ -19,14 +19,32 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
   app.addSchema(Message)
   const accept = createAcceptor(pool, announce)
 
+  /** A recalled caller who is no longer what they were is looked up, and what depends on them is checked again. */
+  async function acceptFrom(request: FastifyRequest, submission: Omit<Submission, 'accountId'>): Promise<Accepted> {
+    const caller = callerOf(request)
+    const { accountId, accountVersion } = caller
+    const recalled = request.confirmCaller && caller
+    try {
+      return await accept({ ...submission, accountId, accountVersion, recalled })
+    } catch (error) {
+      if (!(error instanceof UnconfirmedCaller) || request.confirmCaller === undefined) throw error
+      await request.confirmCaller()
+      await checkSmsModule(pool, 'messages', request)
+      return await acceptFrom(request, submission)
+    }
+  }
+
   app.post(
     '/messages',
-    { schema: OPERATIONS.send, preValidation: (request) => checkSmsModule(pool, 'messages', request) },
+    {
+      schema: OPERATIONS.send,
+      preValidation: (request) => checkSmsModule(pool, 'messages', request),
+      config: { confirmsCaller: true },
+    },
     async (request, reply) => {
       const { recipient, smsFallback, smsFallbackAfterExpiry, ...body } = request.body
-      const { messageIds, replayed } = await accept({
+      const { messageIds, replayed } = await acceptFrom(request, {
         ...body,
-        ...senderOf(request),
         recipients: [normalised(recipient)],
         test: false,
         fallback: smsFallback && fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl()),
@@ -38,10 +56,10 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
     },
   )
 
-  app.post('/messages/test', { schema: OPERATIONS.sendTest }, async (request, reply) => {
+  app.post('/messages/test', { schema: OPERATIONS.sendTest, config: { confirmsCaller: true } }, async (request, reply) => {
     const { recipients: numbers, ...body } = request.body
     const recipients = numbers.map(normalised)
-    const { messageIds } = await accept({ ...body, ...senderOf(request), recipients, test: true })
+    const { messageIds } = await acceptFrom(request, { ...body, recipients, test: true })
     const items = recipients.map((recipient, index) => ({ recipient, messageId: messageIds[index] as string }))
     return await reply.code(202).send({ items })
   })
@@ -51,15 +69,12 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
   })
 }
 
-function senderOf(request: FastifyRequest) {
-  const { accountId, accountVersion } = callerOf(request)
-  return { accountId, accountVersion }
-}
-
 /** Before the body is judged; but what was accepted while the account had the module is answered as it was then. */
 export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
+  if (fieldsOf(request.body).smsFallback === undefined || callerOf(request).modules.includes('sms')) return
+  await request.confirmCaller?.()
   const { accountId, modules } = callerOf(request)
-  if (modules.includes('sms') || fieldsOf(request.body).smsFallback === undefined) return
+  if (modules.includes('sms')) return
   const [key, second] = keysOf(request)
   if (key !== undefined && second === undefined && (await wasAccepted(pool, accountId, endpoint, key, requestHash(request.body)))) return
   const details = [{ path: '/smsFallback', reason: 'needs the module sms, which the account does not have' }]

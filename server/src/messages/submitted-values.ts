@@ -5,8 +5,8 @@ import { lists } from '../db/pool.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Submission } from './accept.ts'
 
-/** A message that a request asks for: most ask for one. `hasRoom`: the account may store it. */
-type Asked = { submission: Submission; recipient: string; hasRoom: boolean }
+/** A message that a request asks for: most ask for one. `hasRoom`: the account may store it. `caller`: the place of a recalled one in the list. */
+type Asked = { submission: Submission; recipient: string; hasRoom: boolean; caller: number | null }
 
 /** What a message is handed to the statement as: the name, type and value of each of its columns. */
 const COLUMNS: [name: string, type: string, value: (asked: Asked) => unknown][] = [
@@ -29,13 +29,27 @@ const COLUMNS: [name: string, type: string, value: (asked: Asked) => unknown][] 
   ['targets', 'text', targetsOf],
   ['bytes', 'int', ({ submission }) => bytesOf(submission)],
   ['has_room', 'bool', ({ hasRoom }) => hasRoom],
+  ['caller', 'bigint', ({ caller }) => caller],
 ]
 
 /** In SQL: the messages of a batch, numbered by `n`. */
 export const ASKED = `unnest(${lists(...COLUMNS.map(([, type]) => type))}) with ordinality as r (${COLUMNS.map(([name]) => name).join(', ')}, n)`
 
-export function valuesOf(asked: Asked[]): unknown[][] {
-  return COLUMNS.map(([, , value]) => asked.map(value))
+/** The parameters after those: the recalled callers of a batch, as lists of their keys, hashes and versions. */
+export const CALLERS = [1, 2, 3].map((n) => `$${COLUMNS.length + n}`) as [string, string, string]
+
+export function valuesOf(batch: Submission[], hasRoom: boolean[]): unknown[][] {
+  const callers = [...new Set(batch.flatMap(({ recalled = [] }) => recalled))]
+  const asked = batch.flatMap((submission, index) => {
+    const caller = submission.recalled === undefined ? null : callers.indexOf(submission.recalled) + 1
+    return submission.recipients.map((recipient) => ({ submission, recipient, hasRoom: hasRoom[index] as boolean, caller }))
+  })
+  return [
+    ...COLUMNS.map(([, , value]) => asked.map(value)),
+    callers.map(({ integrationKey }) => integrationKey),
+    callers.map(({ secretHash }) => secretHash),
+    callers.map(({ accountVersion }) => accountVersion),
+  ]
 }
 
 /** The part of an id after its time, in hex: version 7, and 74 random bits. The time is the database's. */

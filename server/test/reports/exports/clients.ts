@@ -118,7 +118,13 @@ export async function startExports(pool: Pool, times?: Times): Promise<string> {
   watch(app)
   after(stop)
   app.addHook('onRequest', async (request) => {
-    request.caller = { accountId: Number(request.headers.authorization), accountVersion: '', integrationKey: '', modules: ['rcs'] }
+    request.caller = {
+      accountId: Number(request.headers.authorization),
+      accountVersion: '',
+      integrationKey: '',
+      secretHash: Buffer.alloc(0),
+      modules: ['rcs'],
+    }
   })
   await app.register(exportRoutes, { pool, allowIdle, prefix: '/v1', ...(times && { times }) })
   await app.listen({ host: '127.0.0.1', port: 0 })

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import pg from 'pg'
+import { setModules } from '../../src/accounts/accounts.ts'
+import { revokeKey, rotateKey } from '../../src/accounts/keys.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { callerAt, countRows, type MessageCaller, newKey, smsFallback, startMessageService } from '../support/messages.ts'
+
+const database = await createTestDatabase()
+const { pool } = database
+const { newCaller, url } = await startMessageService(database)
+
+/** A caller whom the node has looked up: from now on it recalls them. */
+async function recalledCaller(): Promise<MessageCaller> {
+  const caller = await newCaller()
+  assert.equal((await caller.send(newKey(), caller.request())).status, 202)
+  return caller
+}
+
+const REQUESTS: Record<string, (caller: MessageCaller) => Promise<{ status: number }>> = {
+  'a message': (caller) => caller.send(newKey(), caller.request()),
+  'a message with a fault': (caller) => caller.send(newKey(), caller.request({ recipient: 'nobody' })),
+  'a message with an unknown agent': (caller) => caller.send(newKey(), caller.request({ agentId: 'unknown' })),
+  'a message with an SMS': (caller) => caller.send(newKey(), caller.request({ smsFallback: smsFallback() })),
+  'a test message': (caller) =>
+    caller.sendTest({ agentId: caller.agentId, recipients: ['+48500100200'], message: caller.request().message }),
+  'a body that is not JSON': (caller) =>
+    caller.ask('POST', '/messages', 'x', { 'Idempotency-Key': newKey(), 'Content-Type': 'text/plain' }),
+}
+
+describe('a node that has accepted a message of a caller before', () => {
+  for (const [what, send] of Object.entries(REQUESTS)) {
+    test(`answers ${what} with 401 as soon as the key is revoked, and stores nothing`, async () => {
+      const caller = await recalledCaller()
+      await revokeKey(pool, caller.integrationKey)
+      assert.equal((await send(caller)).status, 401)
+      assert.equal((await countRows(pool, caller.accountId)).messages, 1)
+    })
+  }
+
+  test('answers a replay with 401 as soon as the secret is rotated, and accepts the new secret', async () => {
+    const caller = await newCaller()
+    const [key, body] = [newKey(), caller.request()]
+    assert.equal((await caller.send(key, body)).status, 202)
+    const { integrationKey, secret } = await rotateKey(pool, caller.integrationKey)
+    assert.equal((await caller.send(key, body)).status, 401)
+    const rotated = callerAt(url, { ...caller, secret, authorization: `Bearer ${integrationKey}:${secret}` })
+    assert.equal((await rotated.send(key, body)).status, 202)
+  })
+
+  test('answers with 403 as soon as the account has lost the module rcs, and accepts again as soon as it is back', async () => {
+    const caller = await recalledCaller()
+    await setModules(pool, caller.accountId, ['sms'])
+    assert.equal((await caller.send(newKey(), caller.request())).status, 403)
+    await setModules(pool, caller.accountId, ['rcs'])
+    assert.equal((await caller.send(newKey(), caller.request())).status, 202)
+  })
+
+  test('accepts and refuses an SMS fallback by the modules that the account has now', async () => {
+    const caller = await recalledCaller()
+    const sendWithSms = () => caller.send(newKey(), caller.request({ smsFallback: smsFallback() }))
+    await setModules(pool, caller.accountId, ['rcs'])
+    assert.equal((await sendWithSms()).status, 403)
+    assert.equal((await caller.send(newKey(), caller.request())).status, 202)
+    await setModules(pool, caller.accountId, ['rcs', 'sms'])
+    assert.equal((await sendWithSms()).status, 202)
+  })
+
+  test('accepts each of many requests once while the account changes under them', async () => {
+    const caller = await recalledCaller()
+    const answers: number[] = []
+    for (let round = 0; round < 10; round += 1) {
+      const [, ...sent] = await Promise.all([
+        setModules(pool, caller.accountId, ['rcs', 'sms']),
+        ...Array.from({ length: 10 }, () => caller.send(newKey(), caller.request())),
+      ])
+      answers.push(...sent.map(({ status }) => status))
+    }
+    assert.deepEqual(new Set(answers), new Set([202]))
+    assert.equal((await countRows(pool, caller.accountId)).messages, 101)
+  })
+
+  test('asks the database once for a message: the statement that accepts it confirms the caller', async (t) => {
+    const caller = await recalledCaller()
+    const query = t.mock.method(pg.Pool.prototype, 'query')
+    assert.equal((await caller.send(newKey(), caller.request())).status, 202)
+    const names = query.mock.calls.map((call) => (call.arguments[0] as unknown as { name?: string }).name)
+    assert.equal(names.filter((name) => name === 'accept-messages').length, 1)
+    assert.equal(names.includes('authenticate'), false)
+  })
+})
