@@ -35,7 +35,7 @@ describe('the batcher', () => {
     assert.deepEqual(batches, [[1, 2], [3, 4, 5], [6]])
   })
 
-  test('gathers the items of the given time into one batch, and does not wait where a batch is full', async () => {
+  test('gathers the items of the given time into one batch, and does not wait where a batch is full, or 50 are there', async () => {
     const batches: number[][] = []
     const run = async (items: number[]) => {
       batches.push(items)
@@ -44,6 +44,9 @@ describe('the batcher', () => {
     // Longer than the test may take: only a full batch goes out.
     const full = createBatcher<number, number>(run, { maxItems: 3, gatherMs: 3_600_000 })
     assert.deepEqual(await Promise.all([1, 2, 3].map(full)), [1, 2, 3])
+    const fifty = Array.from({ length: 50 }, (_, n) => n)
+    const large = createBatcher<number, number>(async (items) => items, { maxItems: 500, gatherMs: 3_600_000 })
+    assert.deepEqual(await Promise.all(fifty.map(large)), fifty)
     const gathering = createBatcher<number, number>(run, { maxItems: 3, gatherMs: 50 })
     const first = gathering(4)
     // Far more turns of the event loop than a batcher waits for without a time.
