@@ -31,41 +31,72 @@ const FORGOTTEN_AFTER_DAYS = 2
 const PATIENCE = 5
 const LONGEST_PAUSE_SECONDS = 30
 
+/** What a result is handed to the statement as: the name, type and value of each of its columns. */
+const COLUMNS: [name: string, type: string, value: (result: Result) => unknown][] = [
+  ['endpoint_id', 'int', ({ endpointId }) => endpointId],
+  ['account_id', 'int', ({ accountId }) => accountId],
+  ['position', 'bigint', ({ position }) => position],
+  ['generation', 'xid8', ({ generation }) => generation],
+  ['attempts', 'int', ({ attempts }) => attempts],
+  ['attempted_at', 'timestamptz', ({ attemptedAt }) => attemptedAt],
+  ['duration_ms', 'int', ({ durationMs }) => Math.round(durationMs)],
+  ['is_taken', 'bool', ({ isTaken }) => isTaken],
+  ['after_ms', 'bigint', ({ afterMs }) => afterMs && Math.round(afterMs)],
+  ['pause_ms', 'int', ({ pauseMs }) => Math.round(pauseMs)],
+  ['status', 'int', ({ status }) => status ?? null],
+  ['error', 'text', ({ error }) => error ?? null],
+  ['answer', 'text', ({ answer }) => (answer === '' ? null : answer)],
+]
+const RESULTS = `unnest(${lists(...COLUMNS.map(([, type]) => type))}) as r (${COLUMNS.map(([name]) => name).join(', ')})`
+
 /**
- * Writes results down: in one statement the attempts, what is done, what is due again or has failed for good, and how the endpoints do. One
- * of which nothing but failures was heard for five days is disabled, and its account told. Returns those.
+ * Writes results down: in one statement the attempts, what is done, what is due again or has failed for good, and how the endpoints do. An
+ * endpoint that only failed for five days is disabled, and an event tells its account. Returns those endpoints.
  *
- * Deliveries and then endpoints are locked in the order of their keys, so that two at once never wait for each other in a circle. One that
- * does well is not touched at all.
+ * Deliveries and then endpoints are locked in the order of their keys, so that two statements at once never deadlock. An endpoint that does
+ * well is not touched at all.
  */
 export async function recordAttempts(db: Executor, results: Result[]): Promise<Disabled[]> {
-  const { rows } = await db.query<Disabled>({
-    name: 'record-webhook-attempts',
-    text: RECORD,
-    values: [
-      results.map(({ endpointId }) => endpointId),
-      results.map(({ accountId }) => accountId),
-      results.map(({ position }) => position),
-      results.map(({ generation }) => generation),
-      results.map(({ attempts }) => attempts),
-      results.map(({ attemptedAt }) => attemptedAt),
-      results.map(({ durationMs }) => Math.round(durationMs)),
-      results.map(({ isTaken }) => isTaken),
-      results.map(({ afterMs }) => afterMs && Math.round(afterMs)),
-      results.map(({ pauseMs }) => Math.round(pauseMs)),
-      results.map(({ status }) => status ?? null),
-      results.map(({ error }) => error ?? null),
-      results.map(({ answer }) => (answer === '' ? null : answer)),
-    ],
-  })
-  return rows
+  const values = COLUMNS.map(([, , value]) => results.map(value))
+  return (await db.query<Disabled>({ name: 'record-webhook-attempts', text: RECORD, values })).rows
 }
+
+const BACK_OFF = `case
+        when c.failures >= ${PATIENCE} then least(2 ^ least(c.failures - ${PATIENCE}, 10), ${LONGEST_PAUSE_SECONDS}) * interval '1 second'
+      end`
+
+/** Steps that write how the endpoints of the step `held` do. The step `disabled` has the endpoints that have failed for too long. */
+const UPDATE_ENDPOINTS = `
+  tried as materialized (
+    select endpoint_id, bool_or(is_taken) as is_well, count(*) filter (where not is_taken) as failed, min(attempted_at) as since, max(pause_ms) as pause_ms
+    from held group by endpoint_id order by endpoint_id
+  ), endpoint as materialized (
+    select t.endpoint_id, t.is_well, t.pause_ms, case when t.is_well then 0 when e.goes_on then e.failures + t.failed else t.failed end as failures,
+      case when e.goes_on then e.failing_since when not t.is_well then t.since end as failing_since,
+      e.status = 'ACTIVE' and e.goes_on and e.failing_since < now() - interval '${DISABLED_AFTER_DAYS} days' as is_disabled
+    from tried t, lateral (
+      select status, failures, failing_since, not t.is_well and coalesce(last_failed_at > now() - interval '${FORGOTTEN_AFTER_DAYS} days', false) as goes_on
+      from webhook_endpoints e
+      where e.id = t.endpoint_id and (not t.is_well or e.failing_since is not null)
+      for no key update
+    ) as e
+  ), updated as (
+    update webhook_endpoints e set failures = c.failures, failing_since = c.failing_since,
+      last_failed_at = case when not c.is_well then now() end,
+      paused_until = case when not c.is_well then now() + greatest(c.pause_ms * interval '1 millisecond', ${BACK_OFF}) end,
+      status = case when c.is_disabled then 'DISABLED' else e.status end,
+      disabled_at = case when c.is_disabled then now() else e.disabled_at end,
+      disabled_because = case when c.is_disabled then 'FAILING' else e.disabled_because end,
+      disabled_position = case when c.is_disabled then ${DISABLED_POSITION} else e.disabled_position end
+    from endpoint c where e.id = c.endpoint_id
+    returning e.id, e.account_id, e.url, e.failing_since, e.disabled_at, c.is_disabled
+  ), disabled as (
+    select * from updated where is_disabled
+  )`
 
 const RECORD = `
   with result as materialized (
-    select * from unnest(${lists('int', 'int', 'bigint', 'xid8', 'int', 'timestamptz', 'int', 'bool', 'bigint', 'int', 'int', 'text', 'text')})
-      as r (endpoint_id, account_id, position, generation, attempts, attempted_at, duration_ms, is_taken, after_ms, pause_ms, status, error, answer)
-    order by endpoint_id, position
+    select * from ${RESULTS} order by endpoint_id, position
   ), held as materialized (
     select r.* from result r, lateral (
       select from webhook_deliveries d
@@ -74,39 +105,11 @@ const RECORD = `
     ) as d
   ), done as (
     delete from webhook_deliveries d using held h where d.endpoint_id = h.endpoint_id and d.position = h.position and h.is_taken
-  ), put_off as (
+  ), postponed as (
     update webhook_deliveries d set attempts = h.attempts + 1, due_at = now() + h.after_ms * interval '1 millisecond'
     from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_taken
-  ), tried as materialized (
-    select endpoint_id, bool_or(is_taken) as is_well, count(*) filter (where not is_taken) as failed, min(attempted_at) as since, max(pause_ms) as pause_ms
-    from held group by endpoint_id order by endpoint_id
-  ), endpoint as materialized (
-    select t.*, e.id, e.status as was, e.goes_on, case when e.goes_on then e.failures else 0 end + t.failed as failures,
-      e.failing_since, e.failing_since < now() - interval '${DISABLED_AFTER_DAYS} days' as is_long
-    from tried t, lateral (
-      select id, status, failures, failing_since, not t.is_well and coalesce(last_failed_at > now() - interval '${FORGOTTEN_AFTER_DAYS} days', false) as goes_on
-      from webhook_endpoints e
-      where e.id = t.endpoint_id and (not t.is_well or e.failing_since is not null)
-      for no key update
-    ) as e
-  ), judged as (
-    update webhook_endpoints e set
-      failing_since = case when c.is_well then null when c.goes_on then c.failing_since else c.since end,
-      last_failed_at = case when c.is_well then null else now() end,
-      failures = case when c.is_well then 0 else c.failures end,
-      paused_until = case when not c.is_well then now() + greatest(
-        c.pause_ms * interval '1 millisecond',
-        case when c.failures >= ${PATIENCE} then least(2 ^ least(c.failures - ${PATIENCE}, 10), ${LONGEST_PAUSE_SECONDS}) * interval '1 second' end) end,
-      status = case when c.goes_on and c.is_long then 'DISABLED' else e.status end,
-      disabled_at = case when c.goes_on and c.is_long then coalesce(e.disabled_at, now()) else e.disabled_at end,
-      disabled_because = case when c.goes_on and c.is_long then coalesce(e.disabled_because, 'FAILING') else e.disabled_because end,
-      disabled_position = case when c.goes_on and c.is_long and e.status = 'ACTIVE' then ${DISABLED_POSITION} else e.disabled_position end
-    from endpoint c where e.id = c.id
-    returning e.id, e.account_id, e.url, e.failing_since, e.disabled_at, c.was = 'ACTIVE' and e.status = 'DISABLED' as is_disabled
-  ), disabled as (
-    select * from judged where is_disabled
-  ), ${recordDisabled('disabled')}, noted as (
-    -- One that was removed meanwhile has no history any more. What is written a second time is there already.
+  ), ${UPDATE_ENDPOINTS}, ${recordDisabled('disabled')}, noted as (
+    -- An endpoint that was removed meanwhile has no history any more. What is written a second time is there already.
     insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status, error, answer)
     select endpoint_id, account_id, position, attempts + 1, attempted_at, duration_ms, status, error, answer from result
     where endpoint_id in (select id from webhook_endpoints where id = any ($1::int[]))
