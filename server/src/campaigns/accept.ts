@@ -100,19 +100,10 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
 const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(octet_length($13::json::text), 0)`
 // The least that its messages will store: reserved now, since none of them is refused later, and released as they are made.
 const RESERVED_BYTES = `
-    select ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as bytes from groups where account_id = $1 and number = any($10::int[])`
+    select ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as reserved_bytes from groups where account_id = $1 and number = any($10::int[])`
 
-/**
- * One statement, as with a message: the key answers for itself before anything that can have changed since, and of equal keys at once the
- * later waits for the earlier to commit and then gets its row. The content is that of this moment: a template's is never changed, only
- * replaced by another, and inline content gets a row of its own.
- */
-const ACCEPT = `
-  with request as materialized (
-    select coalesce($11::timestamptz(3), now())::timestamptz(3) as scheduled_at, $12::timestamptz(3) as expires_at, $13::json as fallback, uuid_v7() as new_id
-  ), judged as materialized (
-    select r.*, t.content_id, reserved.bytes as reserved_bytes, used.message_id as used_id, missing_target.ids as missing_targets, missing_group.numbers as missing_groups,
-      case
+/** What stands against request `r`, if anything. */
+const OUTCOME = `case
         when used.request_hash = $3 then 'replayed'
         when r.scheduled_at < now() - interval '1 minute' then 'scheduled-past'
         when r.scheduled_at > now() + interval '1 year' then 'scheduled-late'
@@ -125,45 +116,53 @@ const ACCEPT = `
         when not c.basic and $7::bool then 'request-basic'
         when a.agent_id is null then 'no-agent'
         when $8::bigint is not null and t.id is null then 'no-template'
-        when missing_target.ids is not null then 'missing-targets'
-        when missing_group.numbers is not null then 'missing-groups'
+        when missing.targets is not null then 'missing-targets'
+        when missing.groups is not null then 'missing-groups'
         when used.message_id is not null then 'conflict'
-        when own.usage[4] + ${BYTES} + reserved.bytes > own.usage[3] then 'bytes-quota'
-      end as outcome, own.usage[3:4] || (${BYTES} + reserved.bytes) as exceeded
-    from request r cross join lateral (${usageOf('$1')}) as own cross join lateral (${RESERVED_BYTES}) as reserved
+        when own.usage[4] + r.bytes > own.usage[3] then 'bytes-quota'
+      end`
+
+/**
+ * One statement, as with a message: the key answers for itself before anything that can have changed since, and of equal keys at once the
+ * later waits for the earlier to commit and then gets its row. The content is that of this moment: a template's is never changed, only
+ * replaced by another, and inline content gets a row of its own.
+ */
+const ACCEPT = `
+  with request as materialized (
+    select coalesce($11::timestamptz(3), now())::timestamptz(3) as scheduled_at, $12::timestamptz(3) as expires_at, $13::json as fallback,
+      uuid_v7() as new_id, reserved_bytes, ${BYTES} + reserved_bytes as bytes
+    from (${RESERVED_BYTES}) as reserved
+  ), checked as materialized (
+    select r.*, t.content_id, used.message_id as used_id, missing.*, own.usage[3:4] || r.bytes as exceeded, ${OUTCOME} as outcome
+    from request r cross join lateral (${usageOf('$1')}) as own cross join lateral (
+      select (
+        select array_agg(id) from unnest($14::bigint[]) as target (id)
+        where not exists (select from templates x where x.account_id = $1 and x.id = target.id)
+      ) as targets, (
+        select array_agg(number) from unnest($10::int[]) as wanted (number)
+        where not exists (select from groups g where g.account_id = $1 and g.number = wanted.number)
+      ) as groups
+    ) as missing
     left join idempotency_keys used on used.account_id = $1 and used.endpoint = 'campaigns' and used.key = $2
     left join agent_assignments a on a.account_id = $1 and a.agent_id = $4 and a.active
     left join templates t on t.account_id = $1 and t.id = $8
-    left join contents c on c.id = t.content_id,
-    lateral (
-      select array_agg(target) as ids from unnest($14::bigint[]) as target
-      where not exists (select from templates x where x.account_id = $1 and x.id = target)
-    ) as missing_target,
-    lateral (
-      select array_agg(number) as numbers from unnest($10::int[]) as number
-      where not exists (select from groups g where g.account_id = $1 and g.number = number.number)
-    ) as missing_group
+    left join contents c on c.id = t.content_id
   ), keyed as (
     insert into idempotency_keys as k (account_id, endpoint, key, request_hash, message_id)
-    select $1, 'campaigns', $2, $3, new_id from judged where outcome is null
+    select $1, 'campaigns', $2, $3, new_id from checked where outcome is null
     on conflict (account_id, endpoint, key) do update set message_id = k.message_id
     returning k.request_hash, k.message_id
   ), mine as materialized (
-    select j.* from judged j join keyed k on k.message_id = j.new_id
+    select * from checked where new_id in (select message_id from keyed)
   ), content as (
     insert into contents (account_id, basic, message) select $1, $7, $9::text::json from mine where content_id is null
     returning id
   ), made as (
     insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, scheduled_at, expires_at, reserved_bytes)
     select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at, reserved_bytes from mine
-    returning id
-  ), used as (${countUsage({ account: '$1::int', from: 'mine', contentBytes: `sum(${BYTES} + reserved_bytes)` })}
+  ), counted as (${countUsage({ account: '$1::int', from: 'mine', contentBytes: 'sum(bytes)' })}
   )
-  select outcome, used_id as "campaignId", missing_targets as "missingTargets", missing_groups as "missingGroups", exceeded,
+  select coalesce(outcome, case when message_id = new_id then 'accepted' when request_hash = $3 then 'replayed' else 'conflict' end) as outcome,
+    coalesce(used_id, message_id) as "campaignId", targets as "missingTargets", groups as "missingGroups", exceeded,
     case outcome when 'replayed' then ${HELD_BY_STANDBY} end as held
-  from judged where outcome is not null
-  union all
-  select 'accepted', id, null, null, null, null from made
-  union all
-  select case when k.request_hash = $3 then 'replayed' else 'conflict' end, k.message_id, null, null, null, null
-  from keyed k join judged j on k.message_id <> j.new_id`
+  from checked left join keyed on true`
