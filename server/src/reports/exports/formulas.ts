@@ -38,8 +38,7 @@ const OTHER_BLANKS =
 const OTHER_SIGNS = /[\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]/
 
 /** What a character that is not ASCII means. */
-export function meaningOf(codePoint: number): typeof PLAIN | typeof SIGN | typeof BLANK {
-  const character = String.fromCodePoint(codePoint)
+export function meaningOf(character: string): typeof PLAIN | typeof SIGN | typeof BLANK {
   if (OTHER_SIGNS.test(character)) return SIGN
   return OTHER_BLANKS.test(character) ? BLANK : PLAIN
 }
