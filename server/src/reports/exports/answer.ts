@@ -37,14 +37,21 @@ export async function answerExport(
   open: (client: pg.ClientBase) => Promise<ExportFile>,
 ): Promise<FastifyReply> {
   const leave = takePlace(accountId, await readExportQuota(pool, accountId))
-  const isOver = closing(reply.raw)
+  const isOver: Promise<unknown> = reply.raw.closed ? Promise.resolve() : once(reply.raw, 'close')
   void isOver.then(leave)
   allowIdle(reply, times.idleMs)
   limitDuration(reply, times.longestMs)
   try {
-    const client = await connect(connections, isOver)
-    const { contentType, name, body, isRead } = await open(client)
-    void isRead.then(client.close)
+    const client = await connections.connect()
+    // A connection that breaks between two statements says so by an event, and the next statement fails.
+    client.on('error', () => {})
+    const opening = open(client)
+    const isRead = opening.then(
+      (file) => file.isRead,
+      () => isOver,
+    )
+    void Promise.race([isOver, isRead]).then(() => client.release(true))
+    const { contentType, name, body } = await opening
     await once(body, 'readable')
     body.once('error', (error) => {
       if (!reply.raw.headersSent || reply.raw.closed) return
@@ -60,25 +67,6 @@ export async function answerExport(
     if (reply.raw.closed) return reply.hijack()
     throw error
   }
-}
-
-/** Also of one that is closed already. */
-async function closing(response: ServerResponse): Promise<void> {
-  if (!response.closed) await once(response, 'close')
-}
-
-/** One that is closed when `isOver` comes, if not before. */
-async function connect(connections: Pool, isOver: Promise<void>): Promise<pg.ClientBase & { close: () => void }> {
-  const client = await connections.connect()
-  // A connection that breaks between two statements says so by an event, and the next statement fails.
-  client.on('error', () => {})
-  let isClosed = false
-  const close = () => {
-    if (!isClosed) client.release(true)
-    isClosed = true
-  }
-  void isOver.then(close)
-  return Object.assign(client, { close })
 }
 
 function limitDuration({ log, raw: response }: FastifyReply, longestMs: number): void {

@@ -11,23 +11,17 @@ export type TakePlace = (accountId: number, quota: number) => () => void
 
 /** Each export holds a connection and a snapshot of the database for as long as its client takes to read it. */
 export function createPlaces(): TakePlace {
-  const taken = new Map<number, number>()
-  let all = 0
+  const taken: number[] = []
   return (accountId, quota) => {
-    const own = taken.get(accountId) ?? 0
+    const own = taken.filter((id) => id === accountId).length
     if (own >= quota) throw quotaExceeded('exports', quota, own)
-    if (all >= MOST_OF_NODE) throw refusal(`This node already runs ${MOST_OF_NODE} exports, which is the most; try again in a while.`)
-    taken.set(accountId, own + 1)
-    all += 1
-    return () => {
-      const left = (taken.get(accountId) ?? 0) - 1
-      if (left > 0) taken.set(accountId, left)
-      else taken.delete(accountId)
-      all -= 1
-    }
+    if (taken.length >= MOST_OF_NODE) throw nodeIsFull()
+    taken.push(accountId)
+    return () => void taken.splice(taken.indexOf(accountId), 1)
   }
 }
 
-function refusal(reason: string): ApiError {
+function nodeIsFull(): ApiError {
+  const reason = `This node already runs ${MOST_OF_NODE} exports, which is the most; try again in a while.`
   return new ApiError('RCS_UNAVAILABLE', { headers: { 'Retry-After': RETRY_AFTER_SECONDS }, details: [{ path: '', reason }] })
 }
