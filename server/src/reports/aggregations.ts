@@ -8,7 +8,8 @@ import { COUNTERS, SUMS } from './summary.ts'
 export const INTERVALS = ['hour', 'day'] as const
 export type Interval = (typeof INTERVALS)[number]
 
-const AGGREGATED = ['sent', 'delivered', 'read', 'failed', 'expired', 'clicked', 'replied'] as const
+/** What is counted for each period. */
+export const AGGREGATED = ['sent', 'delivered', 'read', 'failed', 'expired', 'clicked', 'replied'] as const
 export type Period = { period: string } & Pick<Counts, (typeof AGGREGATED)[number]>
 export type Aggregations = { interval: Interval; items: Period[] }
 
@@ -46,22 +47,17 @@ export function checkPeriods(range: Range, interval: Interval): void {
 
 const lastBegin = (day: string, interval: Interval) => Date.parse(day) + LENGTH_MS.day - LENGTH_MS[interval]
 
-function countPeriods(first: number, last: number, range: Range, interval: Interval): number {
+function countPeriods(first: number, last: number, { from, to }: Range, interval: Interval): number {
   const periods = (last - first) / LENGTH_MS[interval] + 1
-  if (periods > MOST_PERIODS) throw tooMany(periods, range, interval)
-  return periods
+  if (periods <= MOST_PERIODS) return periods
+  const path = to !== undefined ? '/to' : from !== undefined ? '/from' : '/interval'
+  const shorter = interval === 'hour' ? 'a shorter range, or interval=day' : 'a shorter range'
+  const reason = `would make ${periods} periods, and at most ${MOST_PERIODS} are given at once: ask for ${shorter}`
+  throw new ApiError('RCS_INVALID_REQUEST', { details: [{ path, reason }] })
 }
 
 function toPeriod(begin: number, interval: Interval, found: Map<number, Counts>): Period {
   const text = new Date(begin).toISOString()
   const counts = AGGREGATED.map((name) => [name, found.get(begin)?.[name] ?? 0])
   return { period: interval === 'day' ? text.slice(0, 10) : text, ...Object.fromEntries(counts) }
-}
-
-function tooMany(periods: number, { from, to }: Range, interval: Interval): ApiError {
-  const shorter = interval === 'hour' ? 'a shorter range, or interval=day' : 'a shorter range'
-  const reason = `would make ${periods} periods, and at most ${MOST_PERIODS} are given at once: ask for ${shorter}`
-  return new ApiError('RCS_INVALID_REQUEST', {
-    details: [{ path: to !== undefined ? '/to' : from !== undefined ? '/from' : '/interval', reason }],
-  })
 }

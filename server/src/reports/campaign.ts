@@ -1,12 +1,13 @@
 import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { UUID } from '../messages/messages.ts'
+import type { Bounds } from './range.ts'
 
 /**
  * A campaign of the account, and between which ids all its messages lie: what asks for those looks at no other months. `nowId`: beyond all
  * that there are by now.
  */
-export type CampaignKey = { id: string; firstId: string; endId: string; nowId: string }
+export type CampaignKey = Bounds & { id: string; nowId: string }
 
 // The clock of a database can be set back while a campaign runs, or be another's after a failover.
 const SLACK = `interval '1 day'`

@@ -35,15 +35,14 @@ export const BY_STATUS = {
   EXPIRED: 'expired',
 } as const
 
-/** In SQL: the counters of a campaign, folded or not. Read in one statement, so that a fold in between neither loses nor doubles any. */
-export const countersOfCampaign = (campaign: string) => `(
-      ${['report_counts', 'report_changes']
-        .map(
-          (table) =>
-            `select ${COUNTED.join(', ')} from ${table} n where n.account_id = ${campaign}.account_id and n.campaign_id = ${campaign}.id`,
-        )
-        .join(' union all ')}
-    )`
+/** In SQL: counters `n`, folded or not. Read in one statement, so that a fold in between neither loses nor doubles any. */
+export const countersWhere = (condition: string) =>
+  ['report_counts', 'report_changes']
+    .map((table) => `select hour, ${COUNTED.join(', ')} from ${table} n where ${condition}`)
+    .join(' union all ')
+
+export const countersOfCampaign = (campaign: string) =>
+  `(${countersWhere(`n.account_id = ${campaign}.account_id and n.campaign_id = ${campaign}.id`)})`
 
 const MOST_AT_ONCE = 10_000
 

@@ -1,36 +1,13 @@
+import type { Static } from 'typebox'
 import { type Pool, transaction } from '../db/pool.ts'
 import { type ListDefinition, type Page, type PageQuery, readPage, withinPageBytes } from '../http/paging.ts'
-import type { Action } from '../replies/actions.ts'
+import { AGGREGATED } from './aggregations.ts'
 import { type CampaignKey, requireCampaign } from './campaign.ts'
-import { daysOf, idsOf, type Range } from './range.ts'
+import { type Bounds, boundsOf, daysOf, type Range } from './range.ts'
+import type { ActionDetail, ReachedRecipient } from './schemas.ts'
 
-export const EVENT_TYPES = [
-  'accepted',
-  'sent',
-  'delivered',
-  'read',
-  'failed',
-  'expired',
-  'clicked',
-  'replied',
-  'opted-out',
-  'sms-sent',
-  'sms-delivered',
-  'sms-failed',
-] as const
+export const EVENT_TYPES = ['accepted', ...AGGREGATED, 'opted-out', 'sms-sent', 'sms-delivered', 'sms-failed'] as const
 export type EventType = (typeof EVENT_TYPES)[number]
-
-export type ReachedRecipient = { messageId: string; recipient: string; occurredAt: Date; reason: string | null }
-export type ActionDetail = {
-  messageId: string
-  recipient: string
-  action: Action['kind']
-  buttonId: string | null
-  text: string | null
-  payload: string | null
-  url: string | null
-  occurredAt: Date
-}
 
 export type ListQuery = PageQuery & Range
 
@@ -55,127 +32,132 @@ export const ACTION_LIST: ListDefinition<'occurredAt' | 'recipient' | 'action' |
   defaultSort: '-occurredAt',
 }
 
-/** The rows that a list is of. By time, they have an index on `at`, or their ids are in its order. `size`: where rows can be large, their bytes. */
-type Source = { select: string; columns: string; from: string; id: string; at: string; size?: string }
-
-const EVENTS: Source = {
-  select: `message_id as "messageId", recipient, occurred_at as "occurredAt", reason`,
-  columns: 'message_id, recipient, occurred_at, reason',
-  from: 'message_events',
-  id: 'message_id',
-  at: 'occurred_at',
-}
-const ACCEPTED: Source = {
-  select: `id as "messageId", recipient, accepted_at as "occurredAt", null as reason`,
-  columns: 'id, recipient, accepted_at',
-  from: 'messages',
-  id: 'id',
-  at: 'accepted_at',
-}
-const ACTIONS: Source = {
-  select: `id as "actionId", message_id as "messageId", recipient, kind as action, button_id as "buttonId", text, payload, url, occurred_at as "occurredAt"`,
-  columns: '*',
-  from: 'recipient_actions',
-  id: 'id',
-  at: 'occurred_at',
-  // What people write has no length that this service sets.
-  size: `coalesce(octet_length(text), 0) + coalesce(octet_length(payload), 0) + coalesce(octet_length(url), 0)`,
-}
-
 /** The ids of messages are in the order in which they were accepted. */
-const ACCEPTED_LIST = {
+const ACCEPTED_LIST: ListDefinition<'messageId' | 'recipient'> = {
   fields: {
     messageId: { column: 'id', type: 'uuid' },
     recipient: { column: 'recipient collate "C"', type: 'text' },
   },
   id: 'messageId',
   defaultSort: '-messageId',
-} as const satisfies ListDefinition<'messageId' | 'recipient'>
-
-/** Whose message of a campaign came to a state, and when. None of what a page goes by ever changes, so that nobody is seen twice or missed. */
-export async function listRecipients(db: Pool, accountId: number, campaignId: string, eventType: EventType, query: ListQuery) {
-  if (eventType === 'accepted') return await listAccepted(db, accountId, campaignId, query)
-  const page = readPage(RECIPIENT_LIST, ownPage(query, campaignId, eventType), FIRST_OF_PAGE + 1)
-  const campaign = await requireCampaign(db, accountId, campaignId)
-  return page.answer(await readRows<ReachedRecipient>(db, { ...EVENTS, accountId, campaign, kind: eventType }, query, page))
 }
 
-async function listAccepted(db: Pool, accountId: number, campaignId: string, { sort, ...query }: ListQuery) {
-  const byId = { ...query, ...(sort !== undefined && { sort: sort.replace('occurredAt', 'messageId') }) }
-  const page = readPage(ACCEPTED_LIST, ownPage(byId, campaignId, 'accepted'), FIRST_OF_PAGE)
-  const campaign = await requireCampaign(db, accountId, campaignId)
-  const [firstId, endId] = idsOf(query)
-  const within = { ...campaign, firstId: later(firstId, campaign.firstId), endId: earlier(endId, campaign.endId) }
-  return page.answer(await readRows<ReachedRecipient>(db, { ...ACCEPTED, accountId, campaign: within }, byId, page))
+/**
+ * The rows that a list is of. By time, they have an index on `at`, or their ids are in its order. `within`: between which ids they lie.
+ * `kind`: where the table has rows of several. `size`: where rows can be large, their bytes.
+ */
+type Source = {
+  list: ListDefinition<string>
+  select: string
+  from: string
+  id: string
+  at: string
+  within: (campaign: CampaignKey, range: Bounds) => Bounds
+  kind?: EventType
+  size?: string
 }
-
-type SizedAction = ActionDetail & { actionId: string; found: number; bytesBefore: number | null }
-
-/** What the recipients of a campaign did. */
-export async function listActions(db: Pool, accountId: number, campaignId: string, query: ListQuery) {
-  const page = readPage(ACTION_LIST, ownPage(query, campaignId, 'actions'), FIRST_OF_PAGE)
-  const campaign = await requireCampaign(db, accountId, campaignId)
-  // They have ids of their own, of the time at which they were taken up: that is never before it was done, and goes on long after the campaign.
-  const within = { ...campaign, firstId: later(idsOf(query)[0], campaign.firstId), endId: campaign.nowId }
-  const rows = await readRows<SizedAction>(db, { ...ACTIONS, accountId, campaign: within }, query, page)
-  const { items, nextCursor } = page.answer(rows, rows[0]?.found)
-  return { items: items.map(({ actionId, found, bytesBefore, ...item }): ActionDetail => item), nextCursor }
-}
-
-/** A cursor is of its campaign and list, too. One that is not right is told before the campaign is looked for. */
-const ownPage = (query: ListQuery, campaignId: string, list: string): PageQuery => ({
-  ...query,
-  ...{ campaignId: campaignId.toLowerCase(), list },
-})
 
 const later = (one: string, other: string) => (one > other ? one : other)
 const earlier = (one: string, other: string) => (one < other ? one : other)
 
-type Wanted = Source & { accountId: number; campaign: CampaignKey; kind?: EventType }
+const EVENTS: Source = {
+  list: RECIPIENT_LIST,
+  select: `message_id as "messageId", recipient, occurred_at as "occurredAt", reason`,
+  from: 'message_events',
+  id: 'message_id',
+  at: 'occurred_at',
+  within: (campaign) => campaign,
+}
+const ACCEPTED: Source = {
+  list: ACCEPTED_LIST,
+  select: `id as "messageId", recipient, accepted_at as "occurredAt", null as reason`,
+  from: 'messages',
+  id: 'id',
+  at: 'accepted_at',
+  within: (campaign, range) => ({ firstId: later(range.firstId, campaign.firstId), endId: earlier(range.endId, campaign.endId) }),
+}
+const ACTIONS: Source = {
+  list: ACTION_LIST,
+  select: `id as "actionId", message_id as "messageId", recipient, kind as action, button_id as "buttonId", text, payload, url, occurred_at as "occurredAt"`,
+  from: 'recipient_actions',
+  id: 'id',
+  at: 'occurred_at',
+  // Their ids are of the time at which they were processed: never before the action, and long after the campaign.
+  within: (campaign, range) => ({ firstId: later(range.firstId, campaign.firstId), endId: campaign.nowId }),
+  // What people write has no length that this service sets.
+  size: `coalesce(octet_length(text), 0) + coalesce(octet_length(payload), 0) + coalesce(octet_length(url), 0)`,
+}
+
+type Reached = Static<typeof ReachedRecipient>
+type SizedAction = Static<typeof ActionDetail> & { actionId: string; found: number; bytesBefore: number | null }
+
+/** Whose message of a campaign came to a state, and when. None of what a page goes by ever changes, so that nobody is seen twice or missed. */
+export async function listRecipients(db: Pool, accountId: number, campaignId: string, eventType: EventType, query: ListQuery) {
+  const asked = { accountId, campaignId, name: eventType }
+  if (eventType !== 'accepted') return await readList<Reached>(db, { ...EVENTS, kind: eventType }, asked, query)
+  const { sort, ...rest } = query
+  const byId = sort === undefined ? rest : { ...rest, sort: sort.replace('occurredAt', 'messageId') }
+  return await readList<Reached>(db, ACCEPTED, asked, byId)
+}
+
+/** What the recipients of a campaign did. */
+export async function listActions(db: Pool, accountId: number, campaignId: string, query: ListQuery) {
+  const page = await readList<SizedAction>(db, ACTIONS, { accountId, campaignId, name: 'actions' }, query)
+  return { ...page, items: page.items.map(({ actionId, found, bytesBefore, ...item }) => item) }
+}
 
 /** Parameters: the campaign ($1), the account ($2), the ids between which the rows lie ($3, $4), the days of the range ($5, $6), how many ($7), */
 const FIRST_OF_PAGE = 8
 /** and the kind, where the rows have several. */
-const rowsOf = ({ from, id, kind }: Wanted) =>
+const rowsOf = ({ from, id, kind }: Source) =>
   `from ${from} where campaign_id = $1 and account_id = $2 and ${id} >= $3::uuid and ${id} < $4::uuid ${kind === undefined ? '' : 'and kind = $8'}`
 
-/** Planned each time, for what there is by then. */
-async function readRows<Row extends object>(db: Pool, wanted: Wanted, query: ListQuery, page: Page): Promise<Row[]> {
-  const { accountId, campaign, kind } = wanted
-  const ofList = [campaign.id, accountId, campaign.firstId, campaign.endId, ...daysOf(query), page.fetch]
-  const values = [...ofList, ...(kind === undefined ? [] : [kind]), ...page.values]
+/** Planned each time, for what there is by then. A cursor is of its campaign and list, too: a wrong one is refused before the campaign is looked for. */
+async function readList<Row extends Record<string, unknown> & { found?: number }>(
+  db: Pool,
+  source: Source,
+  { accountId, campaignId, name }: { accountId: number; campaignId: string; name: string },
+  query: ListQuery,
+) {
+  const kinds = source.kind === undefined ? [] : [source.kind]
+  const filters = { campaignId: campaignId.toLowerCase(), list: name }
+  const page = readPage(source.list, { ...query, ...filters }, FIRST_OF_PAGE + kinds.length)
+  const campaign = await requireCampaign(db, accountId, campaignId)
+  const { firstId, endId } = source.within(campaign, boundsOf(query))
+  const values = [campaign.id, accountId, firstId, endId, ...daysOf(query), page.fetch, ...kinds, ...page.values]
   const isByTime = !/^-?(recipient|action)$/.test(query.sort ?? '')
-  const rows = isByTime ? byTime(wanted, page) : byDay(wanted, page)
-  const statement = wanted.size === undefined ? rows : withinPageBytes(rows, wanted.size)
-  return isByTime ? (await db.query<Row>(statement, values)).rows : await readByDay(db, statement, values)
+  const sorted = isByTime ? byTime(source, page) : byDay(source, page)
+  const statement = source.size === undefined ? sorted : withinPageBytes(sorted, source.size)
+  const rows = isByTime ? (await db.query<Row>(statement, values)).rows : await readByDay<Row>(db, statement, values)
+  return page.answer(rows, rows[0]?.found)
 }
 
 /**
  * A stretch of the index, wherever it begins. Where a cursor says that, the end of the range on its side is only looked at: of two such
  * conditions PostgreSQL 18 begins at the wrong one, and walks to the other, half a second in a list of a million.
  */
-const byTime = (wanted: Wanted, { condition, orderBy, values }: Page) => {
-  const { at } = wanted
+const byTime = (source: Source, { condition, orderBy, values }: Page) => {
+  const { at } = source
   const isDescending = / desc\b/.test(orderBy)
   const since = values.length > 0 && !isDescending ? `utc_day(${at}) >= $5::date` : `${at} >= $5::date::timestamp at time zone 'UTC'`
   const before = values.length > 0 && isDescending ? `utc_day(${at}) <= $6::date` : `${at} < ($6::date + 1)::timestamp at time zone 'UTC'`
   return `
-  select ${wanted.select} ${rowsOf(wanted)} and ${since} and ${before} and ${condition}
+  select ${source.select} ${rowsOf(source)} and ${since} and ${before} and ${condition}
   order by ${orderBy} limit $7`
 }
 
 /** The next few of each day of the range that has any, and of those the next few: what it costs grows with the days, and not with what there is. */
-const byDay = (wanted: Wanted, { condition, orderBy }: Page) => {
-  const day = `utc_day(${wanted.at})`
-  const rows = rowsOf(wanted)
+const byDay = (source: Source, { condition, orderBy }: Page) => {
+  const day = `utc_day(${source.at})`
+  const rows = rowsOf(source)
   return `
   with recursive days as (
     (select ${day} as day ${rows} and ${day} between $5::date and $6::date order by 1 limit 1)
     union all
     select later.day from days, lateral (select ${day} as day ${rows} and ${day} > days.day and ${day} <= $6::date order by 1 limit 1) as later
   )
-  select ${wanted.select} from days, lateral (
-    select ${wanted.columns} ${rows} and ${day} = days.day and ${condition} order by ${orderBy} limit $7
+  select ${source.select} from days, lateral (
+    select * ${rows} and ${day} = days.day and ${condition} order by ${orderBy} limit $7
   ) as page
   order by ${orderBy} limit $7`
 }

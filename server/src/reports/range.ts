@@ -6,7 +6,8 @@ const LAST_DAY = '9999-12-31'
 
 /** As times, for PostgreSQL: from the first on, and before the second. */
 export function timesOf({ from, to }: Range): [since: string, before: string] {
-  return [from === undefined ? '-infinity' : midnight(from).toISOString(), to === undefined || to === LAST_DAY ? 'infinity' : dayAfter(to)]
+  const before = to === undefined || to === LAST_DAY ? 'infinity' : new Date(Date.parse(to) + DAY_MS).toISOString()
+  return [from === undefined ? '-infinity' : new Date(from).toISOString(), before]
 }
 
 /** As days, for PostgreSQL. */
@@ -14,17 +15,17 @@ export function daysOf({ from, to }: Range): [first: string, last: string] {
   return [from ?? '-infinity', to ?? 'infinity']
 }
 
+/** Between which ids rows lie: from the first on, and before the second. */
+export type Bounds = { firstId: string; endId: string }
+
 /**
  * The ids of what was made in the range lie between these, since an id begins with its time; none is from before 1970. Those from before there
  * were reports had their time cut, not rounded: what is of the first millisecond of a day can have an id of the one before.
  */
-export function idsOf({ from, to }: Range): [first: string, end: string] {
-  const end = to === undefined ? 'ffffffff-ffff-ffff-ffff-ffffffffffff' : leastId(midnight(to).getTime() + DAY_MS)
-  return [leastId(from === undefined ? 0 : midnight(from).getTime() - 1), end]
+export function boundsOf({ from, to }: Range): Bounds {
+  const endId = to === undefined ? 'ffffffff-ffff-ffff-ffff-ffffffffffff' : leastId(Date.parse(to) + DAY_MS)
+  return { firstId: leastId(from === undefined ? 0 : Date.parse(from) - 1), endId }
 }
-
-const midnight = (day: string) => new Date(`${day}T00:00:00.000Z`)
-const dayAfter = (day: string) => new Date(midnight(day).getTime() + DAY_MS).toISOString()
 
 /** As the database's own uuid_v7_from() has it. */
 function leastId(timeMs: number): string {

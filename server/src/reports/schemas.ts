@@ -1,9 +1,9 @@
-import { Type } from 'typebox'
+import { type TSchema, Type } from 'typebox'
 import { errorResponses } from '../http/error-answers.ts'
 import { listAnswer, listQuery } from '../http/paging.ts'
 import { ACTION_KINDS } from '../replies/actions.ts'
 import { daysInOrder, incomingDay, OutgoingTime, refTo } from '../schemas.ts'
-import { INTERVALS, MOST_PERIODS } from './aggregations.ts'
+import { AGGREGATED, INTERVALS, MOST_PERIODS } from './aggregations.ts'
 import { ACTION_LIST, EVENT_TYPES, RECIPIENT_LIST } from './lists.ts'
 
 export const REPORTS_TAG = {
@@ -27,10 +27,7 @@ const AggregationsQuery = Type.Object(
 
 export const CampaignPath = Type.Object({ id: Type.String({ description: 'The campaign’s.' }) }, { additionalProperties: false })
 
-const RecipientsPath = Type.Object(
-  { id: Type.String({ description: 'The campaign’s.' }), eventType: Type.Enum([...EVENT_TYPES]) },
-  { additionalProperties: false },
-)
+const RecipientsPath = Type.Object({ ...CampaignPath.properties, eventType: Type.Enum([...EVENT_TYPES]) }, { additionalProperties: false })
 
 const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
 const count = (description: string) => Type.Integer({ minimum: 0, description })
@@ -72,6 +69,9 @@ export const CampaignSummary = Type.Object(
 )
 export const MessagesSummary = Type.Object(COUNTS, { $id: 'MessagesSummary', additionalProperties: false })
 
+const eachOf = <Name extends string, Schema>(names: readonly Name[], schema: Schema) =>
+  Object.fromEntries(names.map((name) => [name, schema])) as Record<Name, Schema>
+
 export const Aggregations = Type.Object(
   {
     interval: Type.Enum([...INTERVALS]),
@@ -82,13 +82,7 @@ export const Aggregations = Type.Object(
             description: 'A day, or the time at which an hour begins.',
             examples: ['2026-01-31', '2026-01-31T08:00:00.000Z'],
           }),
-          sent: Type.Integer({ minimum: 0 }),
-          delivered: Type.Integer({ minimum: 0 }),
-          read: Type.Integer({ minimum: 0 }),
-          failed: Type.Integer({ minimum: 0 }),
-          expired: Type.Integer({ minimum: 0 }),
-          clicked: Type.Integer({ minimum: 0 }),
-          replied: Type.Integer({ minimum: 0 }),
+          ...eachOf(AGGREGATED, Type.Integer({ minimum: 0 })),
         },
         { additionalProperties: false },
       ),
@@ -98,7 +92,7 @@ export const Aggregations = Type.Object(
   { $id: 'Aggregations', additionalProperties: false },
 )
 
-const ReachedRecipient = Type.Object(
+export const ReachedRecipient = Type.Object(
   {
     messageId: Type.String({ format: 'uuid' }),
     recipient: Type.String(),
@@ -108,7 +102,7 @@ const ReachedRecipient = Type.Object(
   { additionalProperties: false },
 )
 
-const ActionDetail = Type.Object(
+export const ActionDetail = Type.Object(
   {
     messageId: Type.String({ format: 'uuid' }),
     recipient: Type.String(),
@@ -123,7 +117,12 @@ const ActionDetail = Type.Object(
 )
 
 const tags = [REPORTS_TAG.name]
-const OPEN_ENDS = `An end that is left out is where there is something first or last. At most ${MOST_PERIODS} periods.`
+const COUNTS_OF_RANGE = { description: 'Each count is of messages that ever came to the state, in the range.' }
+const OPEN_ENDS = {
+  description: `An end that is left out is where there is something first or last. At most ${MOST_PERIODS} periods.`,
+}
+const pageOf = <Item extends TSchema>(item: Item, description: string) => ({ ...listAnswer(item), description })
+const ofCampaign = <Answer>(answer: Answer) => ({ 200: answer, ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') })
 
 export const OPERATIONS = {
   campaignSummary: {
@@ -132,10 +131,7 @@ export const OPERATIONS = {
     summary: 'Read how many messages of a campaign came to which state',
     params: CampaignPath,
     querystring: RangeQuery,
-    response: {
-      200: refTo(CampaignSummary, { description: 'Each count is of messages that ever came to the state, in the range.' }),
-      ...errorResponses('RCS_CAMPAIGN_NOT_FOUND'),
-    },
+    response: ofCampaign(refTo(CampaignSummary, COUNTS_OF_RANGE)),
   },
   campaignAggregations: {
     operationId: 'readCampaignAggregations',
@@ -143,7 +139,7 @@ export const OPERATIONS = {
     summary: 'Read the results of a campaign over time',
     params: CampaignPath,
     querystring: AggregationsQuery,
-    response: { 200: refTo(Aggregations, { description: OPEN_ENDS }), ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') },
+    response: ofCampaign(refTo(Aggregations, OPEN_ENDS)),
   },
   actions: {
     operationId: 'listCampaignActions',
@@ -151,10 +147,7 @@ export const OPERATIONS = {
     summary: 'List what the recipients of a campaign did',
     params: CampaignPath,
     querystring: listQuery(ACTION_LIST, RANGE, IN_ORDER),
-    response: {
-      200: { ...listAnswer(ActionDetail), description: 'A page of them.' },
-      ...errorResponses('RCS_CAMPAIGN_NOT_FOUND'),
-    },
+    response: ofCampaign(pageOf(ActionDetail, 'A page of them.')),
   },
   recipients: {
     operationId: 'listCampaignRecipients',
@@ -162,26 +155,20 @@ export const OPERATIONS = {
     summary: 'List the recipients of a campaign whose message came to a state',
     params: RecipientsPath,
     querystring: listQuery(RECIPIENT_LIST, RANGE, IN_ORDER),
-    response: {
-      200: { ...listAnswer(ReachedRecipient), description: 'A page of them, each with the time at which it did.' },
-      ...errorResponses('RCS_CAMPAIGN_NOT_FOUND'),
-    },
+    response: ofCampaign(pageOf(ReachedRecipient, 'A page of them, each with the time at which it did.')),
   },
   messagesSummary: {
     operationId: 'readMessagesSummary',
     tags,
     summary: 'Read how many of the messages sent one by one came to which state',
     querystring: RangeQuery,
-    response: {
-      200: refTo(MessagesSummary, { description: 'Each count is of messages that ever came to the state, in the range.' }),
-      ...errorResponses(),
-    },
+    response: { 200: refTo(MessagesSummary, COUNTS_OF_RANGE), ...errorResponses() },
   },
   messagesAggregations: {
     operationId: 'readMessagesAggregations',
     tags,
     summary: 'Read the results of the messages sent one by one, day by day',
     querystring: RangeQuery,
-    response: { 200: refTo(Aggregations, { description: OPEN_ENDS }), ...errorResponses() },
+    response: { 200: refTo(Aggregations, OPEN_ENDS), ...errorResponses() },
   },
 }

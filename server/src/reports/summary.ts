@@ -1,39 +1,16 @@
+import type { Static } from 'typebox'
 import type { Executor } from '../db/pool.ts'
 import { NO_CAMPAIGN } from '../messages/states.ts'
-import { COUNTED, type Counts } from './counters.ts'
+import { COUNTED, type Counts, countersWhere } from './counters.ts'
 import { type Range, timesOf } from './range.ts'
+import type { MessagesSummary } from './schemas.ts'
 
-/**
- * Counters, and their changes that are not folded in yet, of an account ($1) and a campaign or none ($2) in a range of hours ($3, $4). In one
- * statement, so that a fold in between neither loses nor doubles any.
- */
-export const COUNTERS = ['report_counts', 'report_changes']
-  .map(
-    (table) =>
-      `select hour, ${COUNTED.join(', ')} from ${table} where account_id = $1 and campaign_id = $2 and hour >= $3::timestamptz and hour < $4::timestamptz`,
-  )
-  .join(' union all ')
+/** Of an account ($1) and a campaign or none ($2), in a range of hours ($3, $4). */
+export const COUNTERS = countersWhere('account_id = $1 and campaign_id = $2 and hour >= $3::timestamptz and hour < $4::timestamptz')
 
 export const SUMS = COUNTED.map((counter) => `coalesce(sum(${counter}), 0)::bigint as ${counter}`).join(', ')
 
-export type Summary = {
-  from: string | null
-  to: string | null
-  recipients: number
-  accepted: number
-  sent: number
-  delivered: number
-  read: number
-  failed: number
-  expired: number
-  clicked: number
-  replied: number
-  optedOut: number
-  deliveryRate: number | null
-  readRate: number | null
-  clickRate: number | null
-  smsFallback: { sent: number; delivered: number; failed: number; skipped: number }
-}
+export type Summary = Static<typeof MessagesSummary>
 
 /** How many messages came to which state in the range: of a campaign, or all that the account sent by itself. */
 export async function readSummary(db: Executor, accountId: number, campaignId: string | undefined, range: Range): Promise<Summary> {

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import type pg from 'pg'
 import { ZipFile } from 'yazl'
-import { type Aggregations, type Period, readAggregations } from '../aggregations.ts'
+import { AGGREGATED, readAggregations } from '../aggregations.ts'
 import { requireCampaign } from '../campaign.ts'
 import { readSummary, type Summary } from '../summary.ts'
 import { openCopy, type Source } from './copy.ts'
@@ -29,7 +29,7 @@ export async function openArchive(
   const options = { compressionLevel: COMPRESSION_LEVEL, mtime: new Date() }
   const front = bom ? BYTE_ORDER_MARK : Buffer.alloc(0)
   zip.addBuffer(Buffer.concat([front, summaryCsv(campaign.id, summary)]), 'summary.csv', options)
-  zip.addBuffer(Buffer.concat([front, aggregationsCsv(aggregations)]), 'aggregations.csv', options)
+  zip.addBuffer(Buffer.concat([front, toCsv(aggregations.items, ['period', ...AGGREGATED])]), 'aggregations.csv', options)
   const isRead = new Promise<void>((resolve) => {
     // Each begins when the one before has been written.
     const add = (name: string, statement: string, whenRead: () => unknown) =>
@@ -48,14 +48,8 @@ export async function openArchive(
 }
 
 function summaryCsv(campaignId: string, { smsFallback: sms, ...counts }: Summary): Buffer {
-  const { sent: smsSent, delivered: smsDelivered, failed: smsFailed, skipped: smsSkipped } = sms
-  return toCsv([{ campaignId, ...counts, smsSent, smsDelivered, smsFailed, smsSkipped }])
-}
-
-const PERIOD = ['period', 'sent', 'delivered', 'read', 'failed', 'expired', 'clicked', 'replied'] as const satisfies (keyof Period)[]
-
-function aggregationsCsv({ items }: Aggregations): Buffer {
-  return toCsv(items, PERIOD)
+  const ofSms = { smsSent: sms.sent, smsDelivered: sms.delivered, smsFailed: sms.failed, smsSkipped: sms.skipped }
+  return toCsv([{ campaignId, ...counts, ...ofSms }])
 }
 
 /** Of numbers, ids and days alone, which need no quotes. */

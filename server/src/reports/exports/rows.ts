@@ -2,7 +2,7 @@ import pg from 'pg'
 import { timeOf } from '../../db/partitions.ts'
 import type { Executor } from '../../db/pool.ts'
 import type { CampaignKey } from '../campaign.ts'
-import { idsOf, type Range, timesOf } from '../range.ts'
+import { type Bounds, boundsOf, type Range, timesOf } from '../range.ts'
 import { ACTION_COLUMNS, type Column, MESSAGE_COLUMNS, RECIPIENT_COLUMNS } from './columns.ts'
 
 // The statements that write the files. COPY takes no parameters: what stands in them is a number, or escaped.
@@ -25,13 +25,14 @@ export type Reading = 'each' | 'all'
 /** What an account sent by itself, in the order of acceptance. */
 export function copyMessages(accountId: number, range: Range, reading: Reading): string {
   const own = `account_id = ${Number(accountId)}`
+  const bounds = boundsOf(range)
   const [since, before] = timesOf(range).map(literal)
   // The ids say almost all of it, but not to the millisecond.
   const accepted = `m.accepted_at >= ${since} and m.accepted_at < ${before}`
   return copy(
     MESSAGE_COLUMNS,
-    `from messages m ${joinFirsts(own, boundsOf(range), reading)} ${joinSms(boundsOf(range), reading)}
-     where m.${own} and m.campaign_id is null and not m.test and ${accepted} and ${within('m.id', boundsOf(range))} order by m.id`,
+    `from messages m ${joinFirsts(own, bounds, reading)} ${joinSms(bounds, reading)}
+     where m.${own} and m.campaign_id is null and not m.test and ${accepted} and ${within('m.id', bounds)} order by m.id`,
   )
 }
 
@@ -49,14 +50,6 @@ export function copyRecipients(accountId: number, campaign: CampaignKey, reading
 export function copyActions({ id, firstId }: CampaignKey): string {
   const from = `from recipient_actions a where a.campaign_id = ${literal(id)} and a.id >= ${literal(firstId)} order by a.occurred_at, a.id`
   return copy(ACTION_COLUMNS, from)
-}
-
-/** Between which ids messages lie. */
-export type Bounds = Pick<CampaignKey, 'firstId' | 'endId'>
-
-export function boundsOf(range: Range): Bounds {
-  const [firstId, endId] = idsOf(range)
-  return { firstId, endId }
 }
 
 const within = (id: string, { firstId, endId }: Bounds) => `${id} >= ${literal(firstId)} and ${id} < ${literal(endId)}`

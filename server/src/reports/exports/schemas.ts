@@ -17,7 +17,6 @@ const FORMAT =
 
 const listed = (columns: readonly Column[]) => columns.map(({ name }) => `\`${name}\``).join(', ')
 const headers = { 'Content-Disposition': { type: 'string', description: '`attachment`, with a name for the file.' } }
-const errors = (...codes: Parameters<typeof errorResponses>) => errorResponses('RCS_QUOTA_EXCEEDED', ...codes)
 
 const bom = Type.Optional(
   Type.Boolean({ default: false, description: 'Puts a UTF-8 byte-order mark in front of each CSV file. Excel needs it to read UTF-8.' }),
@@ -27,7 +26,6 @@ const AcceptedQuery = Type.Object(
   { from: incomingDay('Accepted on this day or later, in UTC.'), to: incomingDay('Accepted on this day or earlier, in UTC.'), bom },
   { additionalProperties: false, rules: daysInOrder('from', 'to') },
 )
-const ArchiveQuery = Type.Object({ bom }, { additionalProperties: false })
 
 export const OPERATIONS = {
   messages: {
@@ -38,7 +36,7 @@ export const OPERATIONS = {
     querystring: AcceptedQuery,
     response: {
       200: { description: 'The file.', headers, content: { 'text/csv': { schema: Type.String() } } },
-      ...errors(),
+      ...errorResponses('RCS_QUOTA_EXCEEDED'),
     },
   },
   campaign: {
@@ -47,10 +45,10 @@ export const OPERATIONS = {
     summary: 'Export all there is of a campaign, as a ZIP archive',
     description: `Four files, all of the same moment. \`summary.csv\` and \`aggregations.csv\` (by day) have what the reports of these names have. \`recipients.csv\`, a line for each message: ${listed(RECIPIENT_COLUMNS)}. \`actions.csv\`, by time: ${listed(ACTION_COLUMNS)}. ${FORMAT} ${STREAMED}`,
     params: CampaignPath,
-    querystring: ArchiveQuery,
+    querystring: Type.Object({ bom }, { additionalProperties: false }),
     response: {
       200: { description: 'The archive.', headers, content: { [ZIP_TYPE]: { schema: Type.String({ contentMediaType: ZIP_TYPE }) } } },
-      ...errors('RCS_CAMPAIGN_NOT_FOUND'),
+      ...errorResponses('RCS_QUOTA_EXCEEDED', 'RCS_CAMPAIGN_NOT_FOUND'),
     },
   },
 }
