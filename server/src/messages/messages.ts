@@ -1,35 +1,10 @@
+import type { Static } from 'typebox'
 import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
-import { type FallbackStatus, mayBecome, type Status } from './states.ts'
+import type { Message as MessageSchema } from './schemas.ts'
+import { mayBecome } from './states.ts'
 
-export type Message = {
-  messageId: string
-  clientReferenceId?: string
-  campaignId?: string
-  agentId: string
-  recipient: string
-  status: Status
-  basic: boolean
-  test: boolean
-  acceptedAt: Date
-  sentAt?: Date
-  deliveredAt?: Date
-  readAt?: Date
-  failedAt?: Date
-  expiredAt?: Date
-  expiresAt: Date
-  failure?: { reason: string; description: string }
-  triggeredBy?: string
-  smsFallback?: {
-    status: FallbackStatus
-    reason?: string
-    campaign?: string
-    dueAt?: Date
-    sentAt?: Date
-    deliveredAt?: Date
-    segments: number
-  }
-}
+export type Message = Static<typeof MessageSchema>
 
 export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
@@ -63,10 +38,10 @@ const READ = `
   select m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId", m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
     m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
     case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
-    m.failure_reason as "failureReason", m.failure_description as "failureDescription", m.triggered_by as "triggeredBy",
-    coalesce(needless.status, f.status) as "smsStatus", coalesce(needless.reason, f.reason) as "smsReason",
-    f.plan ->> 'campaign' as "smsCampaign", case when coalesce(needless.status, f.status) <> 'NOT_NEEDED' then f.due_at end as "smsDueAt", f.sent_at as "smsSentAt",
-    f.delivered_at as "smsDeliveredAt", f.segments as "smsSegments"
+    m.failure_reason as "failure.reason", m.failure_description as "failure.description", m.triggered_by as "triggeredBy",
+    coalesce(needless.status, f.status) as "smsFallback.status", coalesce(needless.reason, f.reason) as "smsFallback.reason",
+    f.plan ->> 'campaign' as "smsFallback.campaign", case when coalesce(needless.status, f.status) <> 'NOT_NEEDED' then f.due_at end as "smsFallback.dueAt", f.sent_at as "smsFallback.sentAt",
+    f.delivered_at as "smsFallback.deliveredAt", f.segments as "smsFallback.segments"
   from messages m
   left join campaigns campaign on campaign.id = m.campaign_id
   left join sms_fallbacks f on f.message_id = m.id
@@ -79,29 +54,17 @@ export async function readMessage(db: Executor, accountId: number, messageId: st
     ? await db.query<Record<string, unknown>>({ name: 'read-message', text: READ, values: [messageId, accountId] })
     : { rows: [] }
   if (rows[0] === undefined) throw new ApiError('RCS_MESSAGE_NOT_FOUND')
-  const {
-    failureReason,
-    failureDescription,
-    smsStatus,
-    smsReason,
-    smsCampaign,
-    smsDueAt,
-    smsSentAt,
-    smsDeliveredAt,
-    smsSegments,
-    ...fields
-  } = rows[0]
-  const failure = { reason: failureReason, description: failureDescription }
-  const smsFallback = present({
-    status: smsStatus,
-    reason: smsReason,
-    campaign: smsCampaign,
-    dueAt: smsDueAt,
-    sentAt: smsSentAt,
-    deliveredAt: smsDeliveredAt,
-    segments: smsSegments,
-  })
-  return { ...present(fields), ...(failureReason !== null && { failure }), ...(smsStatus !== null && { smsFallback }) } as Message
+  return nested(present(rows[0])) as Message
+}
+
+/** A field that is called `group.name` becomes `name` of an object `group`. */
+function nested(fields: Record<string, unknown>): Record<string, unknown> {
+  const result: Record<string, unknown> = {}
+  for (const [path, value] of Object.entries(fields)) {
+    const [group, name] = path.split('.') as [string, string?]
+    result[group] = name === undefined ? value : { ...(result[group] as object), [name]: value }
+  }
+  return result
 }
 
 /** The fields that have a value. */

@@ -27,17 +27,17 @@ export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Pro
   const { accountId, agentId, recipient, templateId, triggeredBy, test } = wanted
   // One after the other for each number, or several at once would each count those before them only.
   await db.query('select pg_advisory_xact_lock($1, hashtext($2))', [TEMPLATES_LOCK, `${accountId} ${recipient}`])
-  const { rows } = await db.query<{ messageId: string | null; why: NotSent | null }>({
+  const { rows } = await db.query<{ messageId: string; why: null } | { messageId: null; why: NotSent }>({
     name: 'send-template',
     text: SEND,
     values: [accountId, agentId, recipient, templateId, triggeredBy ?? null, test],
   })
-  const [{ messageId, why } = { messageId: null, why: null }] = rows
-  return messageId === null ? { why: why ?? 'no-template' } : { messageId }
+  const [{ messageId, why }] = rows as [(typeof rows)[0]]
+  return messageId === null ? { why } : { messageId }
 }
 
 const SEND = `
-  with judged as materialized (
+  with checked as materialized (
     select t.content_id, c.basic,
       case
         when a.agent_id is null then 'no-agent'
@@ -57,8 +57,8 @@ const SEND = `
     select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id, content_id,
       null::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic, $5::uuid as triggered_by,
       null::uuid as campaign_id, null::json as fallback
-    from judged where why is null
+    from checked where why is null
   ), ${storeMessages('made', PRIORITIES.transactional)}, used as (
     ${countUsage({ account: 'account_id', from: 'written', messageBytes: `count(*) * ${ROW_BYTES}` })}
   )
-  select made.id as "messageId", judged.why from judged left join made on true`
+  select made.id as "messageId", checked.why from checked left join made on true`

@@ -174,8 +174,7 @@ function timeOf(text: string | undefined): Date | undefined {
 /** As the text is sent: short links all have one length. Not for the schema, since it depends on where they begin. */
 function measured(mode: SmsPlan['mode'], variant: Static<typeof Variant>, publicUrl = ''): { segments: number; violations: Violation[] } {
   if (variant.urlShortening && publicUrl === '') {
-    const reason = 'needs short links, for which the operator has to set HERALD_PUBLIC_URL'
-    return { segments: 0, violations: [{ path: '/smsFallback/smsMessagesPlan/0/urlShortening', reason }] }
+    return unfit(0, 'needs short links, for which the operator has to set HERALD_PUBLIC_URL', 'urlShortening')
   }
   const text = composeText(variant, () => shortLink(publicUrl, 'x'.repeat(CODE_LENGTH)))
   const encoding = encodingFor(mode, text)
@@ -190,8 +189,8 @@ function measured(mode: SmsPlan['mode'], variant: Static<typeof Variant>, public
   return unfit(parts, multipart ? `${takes}; ${MAX_SEGMENTS} are the most` : `${takes}; with multipart it may take up to ${MAX_SEGMENTS}`)
 }
 
-function unfit(segments: number, reason: string) {
-  return { segments, violations: [{ path: '/smsFallback/smsMessagesPlan/0/content', reason }] }
+function unfit(segments: number, reason: string, field: keyof Static<typeof Variant> = 'content') {
+  return { segments, violations: [{ path: `/smsFallback/smsMessagesPlan/0/${field}`, reason }] }
 }
 
 /** A statement, or a step of one, that stores fallbacks with their messages. `source` has `id`, `account_id` and `fallback`, as JSON of the type above. */

@@ -13,14 +13,13 @@ export const MOVES = {
   EXPIRED: ['ACCEPTED', 'SENDING', 'SENT'],
 } as const satisfies Partial<Record<Status, readonly Status[]>>
 
-/** As a condition on a stored status. */
-export function mayBecome(status: keyof typeof MOVES, column: string): string {
-  return isOneOf(MOVES[status], column)
-}
+/** In SQL: whether a stored status may become another one. */
+const guardOf =
+  <Status extends string>(moves: Record<Status, readonly string[]>) =>
+  (status: Status, column: string) =>
+    `${column} in (${moves[status].map((from) => `'${from}'`).join(', ')})`
 
-function isOneOf(statuses: readonly string[], column: string): string {
-  return `${column} in (${statuses.map((status) => `'${status}'`).join(', ')})`
-}
+export const mayBecome = guardOf(MOVES)
 
 /**
  * Higher ones wait for lower ones. What a caller sends by itself is waited for by somebody; a campaign is not. Taking a message back is
@@ -45,6 +44,4 @@ export const FALLBACK_MOVES = {
   SKIPPED: ['WAITING', 'SCHEDULED'],
 } as const satisfies Partial<Record<FallbackStatus, readonly FallbackStatus[]>>
 
-export function fallbackMayBecome(status: keyof typeof FALLBACK_MOVES, column: string): string {
-  return isOneOf(FALLBACK_MOVES[status], column)
-}
+export const fallbackMayBecome = guardOf(FALLBACK_MOVES)
