@@ -42,6 +42,13 @@ export const listed = (parameter: string) => `(select ${parameter})`
 /** The same for lists of these types, which are the first parameters: what a batch is handed over as. */
 export const lists = (...types: string[]) => types.map((type, index) => listed(`$${index + 1}::${type}[]`)).join(', ')
 
+type NameIn<Row> = Row extends unknown ? keyof Row : never
+
+/** The values of such lists: one for each name, with null where a row has no such field. */
+export function columns<Row extends object>(rows: readonly Row[], ...names: NameIn<Row>[]): unknown[][] {
+  return names.map((name) => rows.map((row) => (row as Record<PropertyKey, unknown>)[name]))
+}
+
 const OLDEST_POSTGRES = 15
 const NEWEST_TESTED_POSTGRES = 18
 

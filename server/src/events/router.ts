@@ -1,7 +1,6 @@
-import { type Executor, lists, type Pool, transaction } from '../db/pool.ts'
-import { eventsOf, type PageRow, type PlacedEvent } from './pages.ts'
+import { columns, isTimedOut, lists, type Pool, transaction } from '../db/pool.ts'
 
-export const BATCH_PAGES = 100
+const BATCH_PAGES = 100
 // Any number that nothing else in this database locks: "hrlo" in ASCII.
 const ROUTER_LOCK = 0x68726c6f
 
@@ -11,8 +10,8 @@ export type RouteOptions = { from?: number; limit?: number }
 export type Routed = { routed: number; mayBeMore: boolean; last: number }
 const NOTHING: Routed = { routed: 0, mayBeMore: false, last: 0 }
 
-type Unplaced = { id: number; accountId: number; pageId: string; eventCount: number }
-type Placed = Unplaced & { lastPosition: number }
+/** What an account got in its log: positions above `after`. */
+type Grown = { accountId: number; after: number; events: number; pages: number; last: number }
 
 /**
  * Gives pages their place in the log of their account, and says where their events are to be posted. One process at a time: the next one
@@ -25,106 +24,92 @@ export async function routeEvents(pool: Pool, { from = 0, limit = BATCH_PAGES }:
   const { rowCount } = await pool.query({ name: 'find-unplaced', text: FIND, values: [from] })
   if (rowCount === 0) return NOTHING
   return await transaction(pool, async (tx) => {
-    const { rows } = await tx.query<{ mine: boolean }>({
-      name: 'hold-router',
-      text: `select pg_try_advisory_xact_lock(${ROUTER_LOCK}) as mine`,
-    })
-    if (!rows[0]?.mine) return NOTHING
-    const pages = await placePages(tx, from, limit)
-    const endpoints = await holdEndpoints(tx, pages)
-    if (endpoints.length > 0) await address(tx, pages, endpoints)
-    const routed = pages.reduce((sum, { eventCount }) => sum + eventCount, 0)
-    return { routed, mayBeMore: pages.length === limit, last: pages.at(-1)?.id ?? 0 }
+    const { rows: turn } = await tx.query<{ mine: boolean }>({ name: 'hold-router', text: HOLD })
+    if (!turn[0]?.mine) return NOTHING
+    const { rows } = await tx.query<Grown>({ name: 'place-pages', text: PLACE, values: [limit, from] })
+    if (rows.length > 0) await tx.query({ name: 'address-events', text: ADDRESS, values: columns(rows, 'accountId', 'after') })
+    const total = (of: 'events' | 'pages') => rows.reduce((sum, row) => sum + row[of], 0)
+    return { routed: total('events'), mayBeMore: total('pages') === limit, last: Math.max(0, ...rows.map(({ last }) => last)) }
   })
 }
 
+const HOLD = `select pg_try_advisory_xact_lock(${ROUTER_LOCK}) as mine`
 const FIND = 'select from log_pages where last_position is null and id >= $1 order by id limit 1'
 
 /**
  * A statement of its own after the lock, so that it sees all that was committed before. The numbers of pages grow with the changes of one
  * message, each of which waits for the one before to be committed: so they are in order in the log, too.
  */
-async function placePages(tx: Executor, from: number, limit: number): Promise<Placed[]> {
-  const { rows } = await tx.query<Unplaced>({
-    name: 'read-unplaced',
-    text: `select id, account_id as "accountId", page_id as "pageId", event_count as "eventCount"
-           from log_pages where last_position is null and id >= $2 order by id limit $1`,
-    values: [limit, from],
-  })
-  const next = await moveHeads(tx, rows)
-  const placed = rows.map((page) => {
-    const lastPosition = (next.get(page.accountId) ?? 0) + page.eventCount
-    next.set(page.accountId, lastPosition)
-    return { ...page, lastPosition }
-  })
-  await tx.query({
-    name: 'place-pages',
-    text: `update log_pages p set last_position = placed.position
-           from unnest(${lists('int', 'uuid', 'bigint')}) as placed (account_id, page_id, position)
-           where p.account_id = placed.account_id and p.page_id = placed.page_id`,
-    values: [placed.map(({ accountId }) => accountId), placed.map(({ pageId }) => pageId), placed.map(({ lastPosition }) => lastPosition)],
-  })
-  return placed
-}
-
-/** Returns the last position of each account before these pages. */
-async function moveHeads(tx: Executor, pages: Unplaced[]): Promise<Map<number, number>> {
-  const events = new Map<number, number>()
-  for (const { accountId, eventCount } of pages) events.set(accountId, (events.get(accountId) ?? 0) + eventCount)
-  const { rows } = await tx.query<{ accountId: number; position: number }>({
-    name: 'move-heads',
-    text: `insert into log_heads as h (account_id, last_position) select * from unnest(${lists('int', 'bigint')}) order by 1
-           on conflict (account_id) do update set last_position = h.last_position + excluded.last_position
-           returning account_id as "accountId", last_position as position`,
-    values: [[...events.keys()], [...events.values()]],
-  })
-  return new Map(rows.map(({ accountId, position }) => [accountId, position - (events.get(accountId) ?? 0)]))
-}
-
-type Endpoint = { id: number; accountId: number; kinds: string[] | null }
-
-/** The endpoints of these accounts. They can't be removed meanwhile, which would leave deliveries to nobody behind. */
-async function holdEndpoints(tx: Executor, pages: Placed[]): Promise<Endpoint[]> {
-  const { rows } = await tx.query<Endpoint>({
-    name: 'hold-endpoints',
-    text: `select w.id, w.account_id as "accountId", w.kinds from unnest(${lists('int')}) as a (account_id), lateral (
-             select * from webhook_endpoints w where w.account_id = a.account_id and w.status = 'ACTIVE' order by w.id for key share
-           ) as w`,
-    values: [[...new Set(pages.map(({ accountId }) => accountId))].sort((a, b) => a - b)],
-  })
-  return rows
-}
-
-/** Due at the time of this statement, which begins after the lock: so the deliveries are due in the order of the log. */
-async function address(tx: Executor, pages: Placed[], endpoints: Endpoint[]): Promise<void> {
-  const byAccount = Map.groupBy(endpoints, ({ accountId }) => accountId)
-  const wanted = pages.filter(({ accountId }) => byAccount.has(accountId))
-  const { rows } = await tx.query<Pick<PageRow, 'events'>>({
-    name: 'read-placed',
-    text: `select p.events from unnest(${lists('int', 'uuid')}) with ordinality as w (account_id, page_id, place)
-           join log_pages p on p.account_id = w.account_id and p.page_id = w.page_id order by w.place`,
-    values: [wanted.map(({ accountId }) => accountId), wanted.map(({ pageId }) => pageId)],
-  })
-  const deliveries = wanted.flatMap((page, index) =>
-    eventsOf({ ...page, events: rows[index]?.events ?? [] }).flatMap((event) =>
-      (byAccount.get(page.accountId) ?? []).filter((endpoint) => isFor(event, endpoint)).map(({ id }) => ({ id, page, event })),
-    ),
+const PLACE = `
+  with unplaced as materialized (
+    select ctid, id, account_id, event_count from log_pages where last_position is null and id >= $2 order by id limit $1
+  ), grown as materialized (
+    select account_id, sum(event_count) as events, count(*) as pages, max(id) as last from unplaced group by account_id order by account_id
+  ), head as materialized (
+    insert into log_heads as h (account_id, last_position) select account_id, events from grown
+    on conflict (account_id) do update set last_position = h.last_position + excluded.last_position
+    returning account_id, last_position
+  ), placed as (
+    update log_pages p set last_position = h.last_position - u.events_after
+    from (select *, sum(event_count) over (partition by account_id order by id desc) - event_count as events_after from unplaced) as u
+    join head h using (account_id)
+    where p.ctid = u.ctid
   )
-  await tx.query({
-    name: 'address-events',
-    text: `insert into webhook_deliveries (endpoint_id, account_id, position, subject_id, due_at)
-           select d.*, statement_timestamp() from unnest(${lists('int', 'int', 'bigint', 'text')}) as d`,
-    values: [
-      deliveries.map(({ id }) => id),
-      deliveries.map(({ page }) => page.accountId),
-      deliveries.map(({ event }) => event.position),
-      deliveries.map(({ event }) => event.subjectId),
-    ],
-  })
-}
+  select account_id as "accountId", h.last_position - events as after, events, pages, last from grown join head h using (account_id)
+  order by account_id`
 
-/** A test is for the endpoint that it names. */
-function isFor({ kind, data }: PlacedEvent, { id, kinds }: Endpoint): boolean {
-  if (kind === 'webhook.test') return (JSON.parse(data) as { endpointId: number }).endpointId === id
-  return kinds === null || kinds.includes(kind)
+/**
+ * A statement of its own, too: it sees endpoints as they are once the heads are moved (webhooks/endpoints.ts). Its time is after the lock, so
+ * that deliveries are due in the order of the log. Endpoints can't be removed meanwhile, which would leave deliveries to nobody behind. A
+ * test is for the endpoint that it names. "offset 0" has only the new pages read: by a join, PostgreSQL reads all of the account's.
+ */
+const ADDRESS = `
+  insert into webhook_deliveries (endpoint_id, account_id, position, subject_id, due_at)
+  select w.id, w.account_id, e.position, e.event ->> 2, statement_timestamp()
+  from unnest(${lists('int', 'bigint')}) as grown (account_id, after), lateral (
+    select * from webhook_endpoints w where w.account_id = grown.account_id and w.status = 'ACTIVE' order by w.id for key share
+  ) as w, lateral (
+    select p.last_position - p.event_count + e.place as position, e.event, e.event ->> 0 as kind
+    from log_pages p, json_array_elements(p.events) with ordinality as e (event, place)
+    where p.account_id = w.account_id and p.last_position > grown.after offset 0
+  ) as e
+  where case e.kind when 'webhook.test' then e.event -> 8 ->> 'endpointId' = w.id::text else w.kinds is null or e.kind = any (w.kinds) end`
+
+// What was committed within this time is looked for in every round; a statement takes 3.5 s at the most.
+const SLACK_MS = 10_000
+// What stayed open for longer is found by a look over all.
+const LOOK_AT_ALL_EVERY_MS = 10_000
+
+/**
+ * Rounds of the router, one after the other. They begin where numbers are not old: while a transaction elsewhere stays open for long, such as a
+ * backup, PostgreSQL can't clear away what was routed, and a look from the beginning would go over all of it. Measured: half a second
+ * for 300,000, ten times a second.
+ *
+ * Where a round takes too long, the next one takes half as many, down to one: none can stop the router for good.
+ */
+export function createRounds(pool: Pool): () => Promise<Routed> {
+  let limit = BATCH_PAGES
+  let lookedAtAllAt = Number.NEGATIVE_INFINITY
+  // The greatest numbers that were routed: in all, up to a mark, and up to the mark before, which is at least as old as the slack.
+  let last = 0
+  let mark = { at: Number.NEGATIVE_INFINITY, last }
+  let old = 0
+
+  return async () => {
+    const now = performance.now()
+    const isMarkOld = now - mark.at >= SLACK_MS
+    if (isMarkOld) old = mark.last
+    const from = now - lookedAtAllAt > LOOK_AT_ALL_EVERY_MS ? 0 : old
+    try {
+      const routed = await routeEvents(pool, { from, limit })
+      if (from === 0 && !routed.mayBeMore) lookedAtAllAt = now
+      last = Math.max(last, routed.last)
+      if (isMarkOld) mark = { at: now, last }
+      limit = Math.min(limit * 2, BATCH_PAGES)
+      return routed
+    } catch (error) {
+      if (isTimedOut(error)) limit = Math.max(1, Math.floor(limit / 2))
+      throw error
+    }
+  }
 }

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { repeat } from '../background/repeat.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Keyring } from '../encryption/keyring.ts'
-import { createRounds } from '../events/rounds.ts'
+import { createRounds } from '../events/router.ts'
 import { createDispatcher } from './dispatcher.ts'
 import type { WebhookMetrics } from './metrics.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { createPool, isTimedOut } from '../../src/db/pool.ts'
-import { createRounds } from '../../src/events/rounds.ts'
+import { createRounds } from '../../src/events/router.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 const { pool, url } = await createTestDatabase()

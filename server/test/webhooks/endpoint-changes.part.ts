@@ -218,7 +218,7 @@ describe('the replay that enabling names', () => {
     const client = await own.connect()
     const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>
     client.query = (async (...args: [{ name?: string }]) => {
-      const isPlace = args[0].name === 'hold-endpoints'
+      const isPlace = args[0].name === 'address-events'
       if (isPlace && place === 'before') await hold()
       const result = await query(...args)
       if (isPlace && place === 'after') await hold()
