@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isUnavailable, type Pool } from '../../src/db/pool.ts'
 import type { Keyring } from '../../src/encryption/keyring.ts'
-import type { EventKind } from '../../src/events/kinds.ts'
+import type { EventKind } from '../../src/events/schemas.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import type { Arrival } from '../crash/webhook-sink.ts'
 import { startSink } from '../crash/webhook-sink.ts'

@@ -81,3 +81,11 @@ export function isMissingMonth(error: unknown, messages: string): boolean {
   const names = [messages, fallbacksTable(messages), eventsTable(messages)]
   return error instanceof pg.DatabaseError && error.code === '42P01' && names.some((name) => error.message.includes(`"${name}"`))
 }
+
+/** For the `catch` of a statement on a month's tables: what to do instead where the month is not there. */
+export function ifMonthIsMissing<T>(messages: string, instead: () => T | Promise<T>): (error: unknown) => T | Promise<T> {
+  return (error) => {
+    if (!isMissingMonth(error, messages)) throw error
+    return instead()
+  }
+}

@@ -1,7 +1,6 @@
-import { type TObject, type TProperties, Type } from 'typebox'
+import { type TProperties, Type } from 'typebox'
 import { errorResponses } from '../http/error-answers.ts'
 import { OutgoingTime, refTo } from '../schemas.ts'
-import { EVENT_KINDS, type EventKind } from './kinds.ts'
 
 export const EVENTS_TAG = {
   name: 'Events',
@@ -58,7 +57,8 @@ const endpointId = Type.Integer({ examples: [1] })
 
 type Described = { summary: string; description?: string; data: TProperties }
 
-const KINDS: Record<EventKind, Described> = {
+/** What callers are told, and can ask for or leave out. */
+const KINDS = {
   'message.sent': { summary: 'The network has a message', data: MESSAGE },
   'message.delivered': { summary: 'The phone has a message', data: MESSAGE },
   'message.read': { summary: 'The recipient has seen a message', data: MESSAGE },
@@ -122,11 +122,15 @@ const KINDS: Record<EventKind, Described> = {
     data: { endpointId, url: text('https://example.com/herald', 'Without its query.'), failingSince: OutgoingTime },
   },
   'webhook.test': { summary: 'The operator tried an endpoint', description: 'Posted to that endpoint alone.', data: { endpointId } },
-}
+} satisfies Record<string, Described>
 
-function eventSchema(kind: EventKind): TObject {
-  const { summary, data } = KINDS[kind]
-  return Type.Object(
+export type EventKind = keyof typeof KINDS
+export const EVENT_KINDS = Object.keys(KINDS) as EventKind[]
+const DESCRIBED = Object.entries<Described>(KINDS)
+
+// Each under the name of its kind, which is what a discriminator without a mapping looks for.
+const VARIANTS = DESCRIBED.map(([kind, { summary, data }]) =>
+  Type.Object(
     {
       eventId: Type.String({ ...uuid(3), description: 'The same wherever and whenever the event is told: drop what you had already.' }),
       type: Type.Literal(kind),
@@ -134,11 +138,8 @@ function eventSchema(kind: EventKind): TObject {
       data: object(data),
     },
     { $id: kind, title: summary, additionalProperties: false },
-  )
-}
-
-// Each under the name of its kind, which is what a discriminator without a mapping looks for.
-const VARIANTS = EVENT_KINDS.map(eventSchema)
+  ),
+)
 
 export const Event = Type.Unsafe<unknown>({
   $id: 'Event',
@@ -205,11 +206,10 @@ export const WEBHOOK_HEADERS = {
 
 /** The events as they are posted, for the OpenAPI document's `webhooks`. */
 export function describeWebhooks() {
-  return Object.fromEntries(EVENT_KINDS.map((kind) => [kind, { post: describeWebhook(kind) }]))
+  return Object.fromEntries(DESCRIBED.map(([kind, described]) => [kind, { post: describeWebhook(kind, described) }]))
 }
 
-function describeWebhook(kind: EventKind) {
-  const { summary, description } = KINDS[kind]
+function describeWebhook(kind: string, { summary, description }: Described) {
   return {
     operationId: kind,
     tags: [EVENTS_TAG.name],

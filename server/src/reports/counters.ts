@@ -1,5 +1,5 @@
 import type { Executor } from '../db/pool.ts'
-import type { EventKind } from '../events/kinds.ts'
+import type { EventKind } from '../events/schemas.ts'
 
 // Counts are written by the statement that changes what they count (events/changes.ts), as rows of its own, and added up here from time to time.
 
