@@ -46,15 +46,16 @@ export function createCursors(secret: Buffer): Cursors {
     const bytes = Buffer.from(cursor, 'base64url')
     // The decoder ignores characters that are not base64url, so one cursor could be written in many ways.
     if (bytes.length !== CURSOR_BYTES || bytes[0] !== FORM || bytes.toString('base64url') !== cursor) return undefined
-    const [nonce, encrypted, tag] = cut(bytes.subarray(1), [NONCE_BYTES, PLACE_BYTES, TAG_BYTES]) as [Buffer, Buffer, Buffer]
-    const decipher = createDecipheriv(CIPHER, encryptionKey, nonce, { authTagLength: TAG_BYTES }).setAAD(ownerOf(accountId)).setAuthTag(tag)
-    const plain = decipher.update(encrypted)
+    const nonce = bytes.subarray(1, 1 + NONCE_BYTES)
+    const decipher = createDecipheriv(CIPHER, encryptionKey, nonce, { authTagLength: TAG_BYTES })
+    decipher.setAAD(ownerOf(accountId)).setAuthTag(bytes.subarray(-TAG_BYTES))
+    const plain = decipher.update(bytes.subarray(1 + NONCE_BYTES, -TAG_BYTES))
     try {
       decipher.final()
     } catch {
       return undefined
     }
-    return toPlace(plain)
+    return { position: Number(plain.readBigUInt64BE()), mark: plain.toString('hex', POSITION_BYTES) }
   }
 
   return { encode, decode }
@@ -73,16 +74,4 @@ function toBytes({ position, mark }: Place): Buffer {
   bytes.writeBigUInt64BE(BigInt(position))
   bytes.write(mark, POSITION_BYTES, 'hex')
   return bytes
-}
-
-function toPlace(bytes: Buffer): Place {
-  return { position: Number(bytes.readBigUInt64BE()), mark: bytes.toString('hex', POSITION_BYTES) }
-}
-
-function cut(bytes: Buffer, lengths: number[]): Buffer[] {
-  let end = 0
-  return lengths.map((length) => {
-    end += length
-    return bytes.subarray(end - length, end)
-  })
 }

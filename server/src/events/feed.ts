@@ -2,7 +2,7 @@ import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { PAGE_MAX_BYTES } from '../http/paging.ts'
 import { BEGINNING, type Cursors, MARK_LENGTH } from './cursor.ts'
-import { eventsOf, type LoggedEvent, PAGE, type PageRow, type PlacedEvent } from './pages.ts'
+import { eventsOf, type LoggedEvent, NEXT_PAGES, PAGE, type PageRow } from './pages.ts'
 
 export type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: boolean }
 
@@ -29,22 +29,17 @@ export async function readFeed(
   })
   if (!rows[0]?.isThere) throw invalidCursor('is of a place that the events do not have; begin again without it')
   const read = rows.flatMap((row) => (row.pageId === null ? [] : eventsOf(row)))
-  const found = read.filter(({ position }) => position > place.position)
-  const items = withinBytes(found.slice(0, limit))
+  const found = read.filter(({ position }) => position > place.position).slice(0, limit)
+  let bytes = 0
+  // A response ends with the event that takes it over the limit of bytes.
+  const items = found.filter(({ data }) => {
+    const isWithin = bytes < PAGE_MAX_BYTES
+    bytes += Buffer.byteLength(data)
+    return isWithin
+  })
   const last = items.at(-1)
   const next = last === undefined ? place : { position: last.position, mark: last.eventId.slice(-MARK_LENGTH) }
   return { items, nextCursor: cursors.encode(accountId, next), hasMore: (rows[0].newest ?? 0) > next.position }
-}
-
-/** A response ends with the event that takes it over the limit of bytes. */
-function withinBytes(events: PlacedEvent[]): PlacedEvent[] {
-  let bytesBefore = 0
-  const end = events.findIndex(({ data }) => {
-    const isOver = bytesBefore >= PAGE_MAX_BYTES
-    bytesBefore += Buffer.byteLength(data)
-    return isOver
-  })
-  return end < 0 ? events : events.slice(0, end)
 }
 
 /**
@@ -52,8 +47,7 @@ function withinBytes(events: PlacedEvent[]): PlacedEvent[] {
  * backup, or before a standby took over that had not got all. A reader who went on from there would miss what was emitted instead, and not
  * know. Where nothing is left of that place and of all before, it has been forgotten in the meantime.
  *
- * Of the pages after the place, as many are read as have the events asked for: each page has one at least. Only these are measured: to
- * measure 201 full pages took 60 ms.
+ * Only pages that have the events asked for are measured: to measure 201 full pages took 60 ms.
  */
 export const READ_FEED = `
   select $2 = 0 or coalesce(
@@ -62,19 +56,10 @@ export const READ_FEED = `
       coalesce((select last_position >= $2 from log_heads where account_id = $1), false)
         and not exists (select from log_pages where account_id = $1 and last_position < $2)
     ) as "isThere", (select max(last_position) from log_pages where account_id = $1) as newest, ${PAGE}
-  from (values (1)) as always left join lateral (
-    select * from (
-      select *, sum(octet_length(events::text)) over (order by last_position rows between unbounded preceding and 1 preceding) as bytes_before
-      from (
-        select *, sum(wanted) over (order by last_position) - wanted as events_before from (
-          select *, least(event_count, last_position - $2) as wanted from log_pages where account_id = $1 and last_position > $2
-          order by last_position limit $3
-        ) as next
-      ) as counted
-      where events_before < $3
-    ) as sized
-    where coalesce(bytes_before, 0) < ${PAGE_MAX_BYTES}
-  ) as p on true
+  from (values (1)) as always left join (
+    select *, sum(octet_length(events::text)) over (order by last_position rows between unbounded preceding and 1 preceding) as bytes_before
+    from ${NEXT_PAGES} as next
+  ) as p on coalesce(p.bytes_before, 0) < ${PAGE_MAX_BYTES}
   order by p.last_position`
 
 function invalidCursor(reason: string): ApiError {

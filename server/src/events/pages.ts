@@ -1,5 +1,5 @@
 import { timeOf } from '../db/partitions.ts'
-import { type Executor, listed } from '../db/pool.ts'
+import { columns, type Executor, lists } from '../db/pool.ts'
 import { present, UUID } from '../messages/messages.ts'
 
 // How the log is read. A page is a row of `log_pages`, with a list for each of its events, as events/changes.ts writes them.
@@ -52,19 +52,12 @@ export function eventBody({ eventId, kind, occurredAt, data }: LoggedEvent): str
 
 // An id of version 7 has 48 bits of time, the version, 12 bits that may count, the variant, and 62 random bits. The ids of a page's events
 // differ in the 12 bits alone, which count from those of the page.
-const COUNTING = { from: 15, to: 18, values: 4_096 }
+const COUNTS = 4_096
+const countOf = (id: string) => Number.parseInt(id.slice(15, 18), 16)
+const withCount = (id: string, count: number) => id.slice(0, 15) + (count % COUNTS).toString(16).padStart(3, '0') + id.slice(18)
 
 export function eventIdOf(pageId: string, place: number): string {
-  const { from, to, values } = COUNTING
-  const count = (Number.parseInt(pageId.slice(from, to), 16) + place) % values
-  return pageId.slice(0, from) + count.toString(16).padStart(3, '0') + pageId.slice(to)
-}
-
-/** At which place of a page an event would stand that has this id; it is of the page where there are more events than that. */
-function placeOf(pageId: string, eventId: string): number {
-  const { from, to, values } = COUNTING
-  const [first, count] = [pageId, eventId].map((id) => Number.parseInt(id.slice(from, to), 16)) as [number, number]
-  return (count - first + values) % values
+  return withCount(pageId, countOf(pageId) + place)
 }
 
 /** An event of this account, by the id that callers know; undefined where the log does not have it, or has not given it a place yet. */
@@ -75,16 +68,18 @@ export async function findEvent(
 ): Promise<{ position: number; recordedAt: Date } | undefined> {
   if (!UUID.test(eventId)) return undefined
   const id = eventId.toLowerCase()
-  const { from, to } = COUNTING
-  const [least, greatest] = ['000', 'fff'].map((digits) => id.slice(0, from) + digits + id.slice(to))
-  const { rows } = await db.query<{ pageId: string; lastPosition: number; eventCount: number }>(
+  const least = withCount(id, 0)
+  const { rows } = await db.query<Omit<PageRow, 'events'>>(
     `select page_id as "pageId", last_position as "lastPosition", event_count as "eventCount" from log_pages
      where account_id = $1 and page_id between $2 and $3 and last_position is not null`,
-    [accountId, least, greatest],
+    [accountId, least, withCount(id, COUNTS - 1)],
   )
-  const page = rows.find(({ pageId, eventCount }) => pageId.slice(to) === id.slice(to) && placeOf(pageId, id) < eventCount)
-  if (page === undefined) return undefined
-  return { position: page.lastPosition - page.eventCount + 1 + placeOf(page.pageId, id), recordedAt: timeOf(id) }
+  for (const { pageId, lastPosition, eventCount } of rows) {
+    const place = (countOf(id) - countOf(pageId) + COUNTS) % COUNTS
+    if (withCount(pageId, 0) === least && place < eventCount)
+      return { position: lastPosition - eventCount + 1 + place, recordedAt: timeOf(id) }
+  }
+  return undefined
 }
 
 /** Events by account and position. Each page is read once, however many of its events are asked for. */
@@ -92,11 +87,11 @@ export async function readEventsAt(db: Executor, places: { accountId: number; po
   const { rows } = await db.query<PageRow & { accountId: number }>({
     name: 'read-events-at',
     text: `select distinct on (p.account_id, p.last_position) p.account_id as "accountId", ${PAGE}
-           from unnest(${listed('$1::int[]')}, ${listed('$2::bigint[]')}) as wanted (account_id, position), lateral (
+           from unnest(${lists('int', 'bigint')}) as wanted (account_id, position), lateral (
              select * from log_pages p where p.account_id = wanted.account_id and p.last_position >= wanted.position
              order by p.last_position limit 1
            ) as p`,
-    values: [places.map(({ accountId }) => accountId), places.map(({ position }) => position)],
+    values: columns(places, 'accountId', 'position'),
   })
   return new Map(rows.flatMap((row) => eventsOf(row).map((event) => [placeKey(row.accountId, event.position), event])))
 }
@@ -105,20 +100,25 @@ export function placeKey(accountId: number, position: number): string {
   return `${accountId} ${position}`
 }
 
+/** In SQL: the pages of the account `$1` after the position `$2`, as many as have `$3` events. Each page has one at least. */
+export const NEXT_PAGES = `(
+    select * from (
+      select *, sum(wanted) over (order by last_position) - wanted as events_before from (
+        select *, least(event_count, last_position - $2) as wanted from log_pages where account_id = $1 and last_position > $2
+        order by last_position limit $3
+      ) as next
+    ) as counted
+    where events_before < $3
+  )`
+
 type PagesRange = { after: number; last: number; limit: number }
 
 /** The pages of an account after a position, up to another one, in order. `limit` counts events: the page that reaches it is the last one. */
 export async function readPages(db: Executor, accountId: number, { after, last, limit }: PagesRange): Promise<PageRow[]> {
   const { rows } = await db.query<PageRow>({
     name: 'read-pages',
-    text: `select ${PAGE} from (
-             select *, sum(event_count) over (order by last_position) - event_count as events_before from (
-               select * from log_pages where account_id = $1 and last_position > $2 and last_position - event_count < $3
-               order by last_position limit $4
-             ) as next
-           ) as p
-           where p.events_before < $4 order by p.last_position`,
-    values: [accountId, after, last, limit],
+    text: `select ${PAGE} from ${NEXT_PAGES} as p where p.last_position - p.event_count < $4 order by p.last_position`,
+    values: [accountId, after, limit, last],
   })
   return rows
 }
