@@ -1,7 +1,7 @@
 import type { CarrierEvent, OnEvents } from '../carriers/carrier.ts'
 import { createBatcher } from '../db/batcher.ts'
-import { byMonth, eventsTable, isMissingMonth } from '../db/partitions.ts'
-import { type Executor, listed, lists, type Pool } from '../db/pool.ts'
+import { byMonth, eventsTable, ifMonthIsMissing } from '../db/partitions.ts'
+import { columns, type Executor, listed, lists, type Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import type { Announce } from '../messages/announce.ts'
@@ -31,64 +31,59 @@ export function createEventTaker(pool: Pool, announce: Announce): OnEvents {
 
 /** Receipts move their messages; the rest is kept. Each month has its statement, and most batches are of one. */
 async function takeEvents(pool: Pool, events: CarrierEvent[], announce: Announce): Promise<void> {
-  const receipts = events.filter(isReceipt)
-  const unmatched: CarrierEvent[] = []
-  for (const [messages, ofMonth] of byMonth(receipts, ({ messageId }) => messageId)) {
-    unmatched.push(...(await takeMonth(pool, messages, ofMonth)))
+  const kept: CarrierEvent[] = events.filter((event) => !isReceipt(event) && !isSmsReceipt(event))
+  for (const [messages, receipts] of byMonth(events.filter(isReceipt), ({ messageId }) => messageId)) {
+    kept.push(...(await takeMonth(pool, messages, receipts).catch(ifMonthIsMissing(messages, () => receipts))))
   }
-  const ofSms = events.filter(isSmsReceipt)
-  if (ofSms.length > 0) await takeSmsReceipts(pool, ofSms)
-  const others = events.filter((event) => !isReceipt(event) && !isSmsReceipt(event))
-  const kept = [...unmatched, ...others]
+  await takeSmsReceipts(pool, events.filter(isSmsReceipt))
   if (kept.length > 0) await keepEvents(pool, kept)
-  if (others.some(({ kind }) => REPLY_KINDS.some((reply) => reply === kind))) announce('replies')
+  if (kept.some(({ kind }) => REPLIES.includes(kind))) announce('replies')
 }
 
 type Receipt = Extract<CarrierEvent, { kind: 'delivered' | 'read' | 'expired' | 'expiry-failed' }>
-const RECEIPTS: readonly string[] = ['delivered', 'read', 'expired', 'expiry-failed'] satisfies Receipt['kind'][]
+const REPLIES: readonly string[] = REPLY_KINDS
+
+/** What a timeline calls a receipt that moved nothing. */
+const NOTED: Record<Receipt['kind'], string> = {
+  delivered: 'delivered-late',
+  read: 'read-late',
+  expired: 'revoked',
+  'expiry-failed': 'revoke-failed',
+}
 
 /** A tap is about a message too, but it is kept, for those who answer it. */
 function isReceipt(event: CarrierEvent): event is Receipt {
-  return RECEIPTS.includes(event.kind) && UUID.test((event as Receipt).messageId)
+  return event.kind in NOTED && UUID.test((event as Receipt).messageId)
 }
 
 function isSmsReceipt(event: CarrierEvent): event is SmsReceipt {
-  return event.kind === 'sms-delivered' || event.kind === 'sms-failed' || event.kind === 'sms-underway'
+  return event.kind.startsWith('sms-')
 }
 
 /** Returns the receipts that match no message: of another carrier, agent or phone than the message's, or of a message that is not here. */
 async function takeMonth(db: Executor, messages: string, receipts: Receipt[]): Promise<Receipt[]> {
-  try {
-    const ofPhones = receipts.filter(({ kind }) => kind === 'delivered' || kind === 'read')
-    const ofRevocations = receipts.filter(({ kind }) => kind === 'expired' || kind === 'expiry-failed')
-    return [
-      ...(ofPhones.length > 0 ? await takeReceipts(db, messages, ofPhones) : []),
-      ...(ofRevocations.length > 0 ? await takeRevocations(db, messages, ofRevocations) : []),
-    ]
-  } catch (error) {
-    if (!isMissingMonth(error, messages)) throw error
-    return receipts
-  }
+  const isOfPhone = ({ kind }: Receipt) => kind === 'delivered' || kind === 'read'
+  const { unmatched, late } = await takeReceipts(db, messages, receipts.filter(isOfPhone))
+  const revocations = receipts.filter((receipt) => !isOfPhone(receipt))
+  return [...unmatched, ...(await noteReceipts(db, messages, [...late, ...revocations]))]
 }
 
 /** The receipts of one message from one phone: several can come in one batch, and of equal ones the first time counts. */
-type Merged = { receipts: Receipt[]; first: Receipt; deliveredAt: Date | null; readAt: Date | null }
-
-function merge(receipts: Receipt[]): Merged[] {
+function merge(receipts: Receipt[]) {
   const groups = Map.groupBy(receipts, ({ messageId, carrier, phone, agentId }) => [messageId, carrier, phone, agentId].join('\n'))
   const merged = [...groups.values()].map((group) => ({
+    ...(group[0] as Receipt),
     receipts: group,
-    first: group[0] as Receipt,
     deliveredAt: earliest(group, 'delivered'),
     readAt: earliest(group, 'read'),
   }))
   // In the order of the ids, in which everybody locks entries and messages.
-  return merged.sort((a, b) => (a.first.messageId < b.first.messageId ? -1 : 1))
+  return merged.sort((a, b) => (a.messageId < b.messageId ? -1 : 1))
 }
 
-function earliest(receipts: Receipt[], kind: Receipt['kind']): Date | null {
-  const times = receipts.filter((receipt) => receipt.kind === kind).map(({ occurredAt }) => occurredAt.getTime())
-  return times.length === 0 ? null : new Date(Math.min(...times))
+function earliest(receipts: Receipt[], kind: Receipt['kind']): Date | undefined {
+  const times = receipts.filter((receipt) => receipt.kind === kind).map(({ occurredAt }) => occurredAt)
+  return times.sort((a, b) => a.getTime() - b.getTime())[0]
 }
 
 /** What came of a receipt that moved nothing. `late`: its message has failed or expired. */
@@ -102,27 +97,16 @@ type Unmoved = { place: number; why: 'unmatched' | 'late' }
  * The carrier's clock may be off, so its times are fitted between what was known before and now: a message is never delivered before it
  * was sent.
  */
-async function takeReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<Receipt[]> {
+async function takeReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<Record<Unmoved['why'], Receipt[]>> {
+  if (receipts.length === 0) return { unmatched: [], late: [] }
   const merged = merge(receipts)
   const { rows } = await db.query<Unmoved>({
     name: `take-receipts ${messages}`,
     text: take(messages),
-    values: [...matchedBy(merged), merged.map(({ deliveredAt }) => deliveredAt), merged.map(({ readAt }) => readAt)],
+    values: columns(merged, 'messageId', 'carrier', 'phone', 'agentId', 'deliveredAt', 'readAt'),
   })
-  const unmoved = rows.map(({ place, why }) => ({ why, ...(merged[place - 1] as Merged) }))
-  const late = unmoved.filter(({ why }) => why === 'late').flatMap((one) => one.receipts)
-  if (late.length > 0) await noteReceipts(db, messages, late)
-  return unmoved.filter(({ why }) => why === 'unmatched').flatMap((one) => one.receipts)
-}
-
-function matchedBy(merged: Merged[]): unknown[] {
-  const firsts = merged.map(({ first }) => first)
-  return [
-    firsts.map(({ messageId }) => messageId),
-    firsts.map(({ carrier }) => carrier),
-    firsts.map(({ phone }) => phone),
-    firsts.map(({ agentId }) => agentId),
-  ]
+  const unmoved = (why: Unmoved['why']) => rows.filter((row) => row.why === why).flatMap(({ place }) => merged[place - 1]?.receipts ?? [])
+  return { unmatched: unmoved('unmatched'), late: unmoved('late') }
 }
 
 /** In SQL: the message `m` of a receipt `r`. Networks may write an agent's id with the domain that an operator may have left out, or without. */
@@ -166,39 +150,31 @@ const take = (messages: string) => `
   union all
   select place::int, 'late' from known where status not in ('DELIVERED', 'READ') and id not in (select id from moved)`
 
-/** What a timeline calls a receipt that moved nothing. */
-const NOTED = { delivered: 'delivered-late', read: 'read-late', expired: 'revoked', 'expiry-failed': 'revoke-failed' }
-
-/** What the network says of revocations stands in the timelines, and SMS that wait for that wait no longer. */
-async function takeRevocations(db: Executor, messages: string, receipts: Receipt[]): Promise<Receipt[]> {
-  const noted = await noteReceipts(db, messages, receipts)
-  const revoked = receipts.filter(({ kind }) => kind === 'expired').map(({ messageId }) => messageId)
-  if (revoked.length > 0) await releaseTold(db, revoked)
-  return receipts.filter((_, index) => !noted.has(index))
-}
-
-/** Writes receipts into the timelines of their messages. Returns which of them match a message. A receipt that comes again has the same time, and is the same row. */
-async function noteReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<Set<number>> {
+/**
+ * Writes receipts into the timelines of their messages, and returns those that match no message. A receipt that comes again has the same
+ * time, and is the same row. SMS that wait for the word that their message is revoked wait no longer.
+ */
+async function noteReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<Receipt[]> {
+  if (receipts.length === 0) return []
   const { rows } = await db.query<{ place: number }>({
     name: `note-receipts ${messages}`,
     text: `
       with known as materialized (
         -- Locked, so that an expiry either sees the note or is seen by the statement after this one.
-        select r.place, m.id, m.account_id, r.kind, r.occurred_at from unnest(${lists('uuid', 'text', 'text', 'text', 'text', 'timestamptz(3)')})
-          with ordinality as r (message_id, carrier, phone, agent_id, kind, occurred_at, place) ${matched(messages)}
+        select r.place, m.id, m.account_id, r.kind, r.occurred_at from unnest(${lists('uuid', 'text', 'text', 'text', 'timestamptz(3)', 'text')})
+          with ordinality as r (message_id, carrier, phone, agent_id, occurred_at, kind, place) ${matched(messages)}
         order by m.id for no key update of m
       ), noted as (
         insert into ${eventsTable(messages)} (message_id, account_id, kind, occurred_at) select id, account_id, kind, occurred_at from known
         on conflict do nothing
       )
       select place::int from known`,
-    values: [
-      ...matchedBy(receipts.map((first) => ({ receipts: [first], first, deliveredAt: null, readAt: null }))),
-      receipts.map(({ kind }) => NOTED[kind]),
-      receipts.map(({ occurredAt }) => occurredAt),
-    ],
+    values: [...columns(receipts, 'messageId', 'carrier', 'phone', 'agentId', 'occurredAt'), receipts.map(({ kind }) => NOTED[kind])],
   })
-  return new Set(rows.map(({ place }) => place - 1))
+  const revoked = receipts.filter(({ kind }) => kind === 'expired').map(({ messageId }) => messageId)
+  if (revoked.length > 0) await releaseTold(db, revoked)
+  const matching = new Set(rows.map(({ place }) => place - 1))
+  return receipts.filter((_, index) => !matching.has(index))
 }
 
 /** One that is kept already, or comes twice in the same batch, is left as it is: the first report counts. Replies are processed from here. */
@@ -216,11 +192,7 @@ async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
       )
       select ${HELD_BY_STANDBY}`,
     values: [
-      events.map(({ carrier }) => carrier),
-      events.map(({ eventId }) => eventId),
-      events.map(({ kind }) => kind),
-      events.map(({ phone }) => phone),
-      events.map(({ occurredAt }) => occurredAt),
+      ...columns(events, 'carrier', 'eventId', 'kind', 'phone', 'occurredAt'),
       events.map((event) => JSON.stringify(event)),
       REPLY_KINDS,
     ],

@@ -1,5 +1,5 @@
-import { byMonth, eventsTable, isMissingMonth } from '../db/partitions.ts'
-import { type Executor, lists } from '../db/pool.ts'
+import { byMonth, eventsTable, ifMonthIsMissing } from '../db/partitions.ts'
+import { columns, type Executor, lists } from '../db/pool.ts'
 import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome } from '../messages/states.ts'
 import { failMessages } from './fail.ts'
@@ -28,8 +28,9 @@ export type Result = { messageId: string; lease: string } & Verdict
 export async function recordResults(db: Executor, results: Result[]): Promise<Set<string>> {
   const counted = new Set<string>()
   for (const [messages, ofMonth] of byMonth(results, ({ messageId }) => messageId)) {
-    for (const [kind, ofKind] of Map.groupBy(ofMonth, kindOf)) {
-      for (const { messageId } of await recordKind(db, messages, kind, ofKind)) counted.add(messageId)
+    for (const [statement, some] of Map.groupBy(ofMonth, ({ is }) => STATEMENTS[is])) {
+      const { rows } = await record(db, messages, statement, some).catch(ifMonthIsMissing(messages, () => dropEntries(db, some)))
+      for (const { messageId } of rows) counted.add(messageId)
     }
   }
   return counted
@@ -41,30 +42,22 @@ export async function recordEach(db: Executor, results: Result[]): Promise<boole
   return results.map(({ messageId }) => counted.has(messageId))
 }
 
-type Kind = 'sent' | 'failed' | 'released' | 'revoked'
+type Statement = (typeof STATEMENTS)[Verdict['is']]
 
-function kindOf({ is }: Result): Kind {
-  if (is === 'sent' || is === 'failed') return is
-  return is === 'revoke-asked' || is === 'revoke-refused' ? 'revoked' : 'released'
-}
-
-async function recordKind(db: Executor, messages: string, kind: Kind, results: Result[]): Promise<{ messageId: string }[]> {
+function record(db: Executor, messages: string, { name, text, fields }: Statement, results: Result[]) {
+  const described = results.map((result) =>
+    result.is === 'failed' ? { ...result, description: describeFailure(FAILURES[result.reason], result.detail) } : result,
+  )
   // In the order of the ids, in which everybody locks entries.
-  const sorted = results.toSorted((a, b) => (a.messageId < b.messageId ? -1 : 1))
-  try {
-    const { text, values } = STATEMENTS[kind]
-    const query = { name: `record-${kind} ${messages}`, text: text(messages), values: [...held(sorted), ...values(sorted)] }
-    return (await db.query<{ messageId: string }>(query)).rows
-  } catch (error) {
-    if (!isMissingMonth(error, messages)) throw error
-    // The month has been dropped, with all its messages: nothing is left to do about them.
-    const gone = 'delete from queue where message_id = any ($1::uuid[]) returning message_id as "messageId"'
-    return (await db.query<{ messageId: string }>(gone, [results.map(({ messageId }) => messageId)])).rows
-  }
+  const sorted = described.sort((a, b) => (a.messageId < b.messageId ? -1 : 1))
+  const values = columns(sorted, 'messageId', 'lease', ...fields)
+  return db.query<{ messageId: string }>({ name: `record-${name} ${messages}`, text: text(messages), values })
 }
 
-function held(results: Result[]): unknown[] {
-  return [results.map(({ messageId }) => messageId), results.map(({ lease }) => lease)]
+/** Their month has been dropped, with all its messages: nothing is left to do about them. */
+function dropEntries(db: Executor, results: Result[]) {
+  const text = 'delete from queue where message_id = any ($1::uuid[]) returning message_id as "messageId"'
+  return db.query<{ messageId: string }>(text, columns(results, 'messageId'))
 }
 
 /** In SQL: the entry is one of `$1`, under the lease that `$2` has for it. */
@@ -82,8 +75,8 @@ const recordSent = (messages: string) => `
   select message_id as "messageId" from held`
 
 /**
- * A message that has expired meanwhile leaves the queue, and is revoked at its expiry. A message whose recipient opted out after a try whose outcome is not known may be with the network: it fails, and is revoked. One that the
- * network itself refused is not there.
+ * A message that has expired meanwhile leaves the queue, and is revoked at its expiry. A message whose recipient opted out after a try whose
+ * outcome is not known may be with the network: it fails, and is revoked. One that the network itself refused is not there.
  */
 const recordFailed = (messages: string) => `
   with held as materialized (
@@ -105,7 +98,7 @@ const recordReleased = (messages: string) => `
       leased_until = '-infinity',
       due_at = now() + r.after_ms * interval '1 millisecond',
       attempts = q.attempts - case r.verdict when 'again' then 0 else 1 end
-    from unnest(${lists('uuid', 'uuid', 'text', 'text', 'int')}) as r (message_id, lease, verdict, detail, after_ms)
+    from unnest(${lists('uuid', 'uuid', 'text', 'text', 'float8')}) as r (message_id, lease, verdict, detail, after_ms)
     where q.message_id = r.message_id and q.lease = r.lease
     returning q.message_id, q.account_id, q.attempts, r.verdict, r.detail
   ), noted as (
@@ -120,36 +113,26 @@ const recordReleased = (messages: string) => `
 const recordRevoked = (messages: string) => `
   with held as materialized (
     delete from queue q where ${IS_HELD} returning q.message_id, q.account_id
+  ), result as materialized (
+    select * from unnest(${lists('uuid', 'uuid', 'text', 'text')}) as r (message_id, lease, verdict, detail) join held using (message_id)
   ), asked as (
-    select message_id from unnest(${lists('uuid', 'uuid', 'text')}) as r (message_id, lease, verdict)
-    where verdict = 'revoke-asked' and message_id in (select message_id from held)
+    select message_id from result where verdict = 'revoke-asked'
   ), ${releaseRevoked('asked', REVOCATION_GRACE_SECONDS.taken)}, noted as (
     insert into ${eventsTable(messages)} (message_id, account_id, kind, occurred_at, detail)
-    select h.message_id, h.account_id, r.verdict, now(), r.detail
-    from unnest(${lists('uuid', 'uuid', 'text', 'text')}) as r (message_id, lease, verdict, detail) join held h using (message_id)
+    select message_id, account_id, verdict, now(), detail from result
     on conflict do nothing
   )
   select message_id as "messageId" from held`
 
-const verdicts = (results: Result[]) => results.map(({ is }) => is)
-const details = (results: Result[]) => results.map((result) => ('detail' in result ? result.detail : null))
-
-const STATEMENTS: Record<Kind, { text: (messages: string) => string; values: (results: Result[]) => unknown[] }> = {
-  sent: { text: recordSent, values: () => [] },
-  failed: {
-    text: recordFailed,
-    values: (results) => {
-      const failed = results.filter((result) => result.is === 'failed')
-      return [failed.map(({ reason }) => reason), failed.map(({ reason, detail }) => describeFailure(FAILURES[reason], detail))]
-    },
-  },
-  released: {
-    text: recordReleased,
-    values: (results) => [
-      verdicts(results),
-      details(results),
-      results.map((result) => ('afterMs' in result ? Math.round(result.afterMs) : null)),
-    ],
-  },
-  revoked: { text: recordRevoked, values: (results) => [verdicts(results), details(results)] },
-}
+// `fields`: what a statement gets of each result, after its message and lease.
+const RELEASED = { name: 'released', text: recordReleased, fields: ['is', 'detail', 'afterMs'] } as const
+const REVOKED = { name: 'revoked', text: recordRevoked, fields: ['is', 'detail'] } as const
+const STATEMENTS = {
+  sent: { name: 'sent', text: recordSent, fields: [] },
+  failed: { name: 'failed', text: recordFailed, fields: ['reason', 'description'] },
+  again: RELEASED,
+  'put-back': RELEASED,
+  'held-back': RELEASED,
+  'revoke-asked': REVOKED,
+  'revoke-refused': REVOKED,
+} as const
