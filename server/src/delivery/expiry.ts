@@ -3,6 +3,7 @@ import { type Executor, lists, type Pool, transaction } from '../db/pool.ts'
 import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { DEFAULT_LIFE_HOURS } from '../messages/store.ts'
+import { toRevoke } from './fail.ts'
 import { settleExpired } from './sms/schedule.ts'
 
 const BATCH_SIZE = 1_000
@@ -29,69 +30,61 @@ export async function expireDue(pool: Pool): Promise<Expired> {
 }
 
 type Expired = { expired: number; mayBeMore: boolean }
+type Found = { messageId: string; isOpen: boolean }
 
 /** The row of a message that arrives stays until it is due, which costs less than to look for it with every receipt. */
 async function expireOwn(tx: Executor): Promise<Expired> {
-  const { rows } = await tx.query<{ messageId: string; isOpen: boolean }>({
-    name: 'find-expired',
-    text: `select e.message_id as "messageId", coalesce(${mayBecome('EXPIRED', 'm.status')}, false) as "isOpen"
-           from (select * from expiries where expires_at <= now() order by expires_at limit $1) as e left join messages m on m.id = e.message_id`,
+  const { rows } = await tx.query<Found>({
+    name: 'take-expired',
+    text: `with due as materialized (
+             delete from expiries where message_id = any (array(select message_id from expiries where expires_at <= now() order by expires_at limit $1))
+             returning message_id
+           )
+           select due.message_id as "messageId", coalesce(${mayBecome('EXPIRED', 'm.status')}, false) as "isOpen"
+           from due left join messages m on m.id = due.message_id`,
     values: [BATCH_SIZE],
   })
-  if (rows.length === 0) return { expired: 0, mayBeMore: false }
-  const expired = await expire(
-    tx,
-    rows.filter(({ isOpen }) => isOpen).map(({ messageId }) => messageId),
-  )
-  await tx.query({
-    name: 'settle-expiries',
-    text: 'delete from expiries where message_id = any ($1::uuid[])',
-    values: [rows.map(({ messageId }) => messageId)],
-  })
-  return { expired, mayBeMore: rows.length === BATCH_SIZE }
+  return { expired: await expire(tx, openOf(rows)), mayBeMore: rows.length === BATCH_SIZE }
 }
+
+const openOf = (rows: Found[]) => rows.filter(({ isOpen }) => isOpen).map(({ messageId }) => messageId)
+
+// A second of slack, since a message may be accepted a little later than its id says.
+const WALKED_UNTIL = `uuid_v7_from(now() - interval '${DEFAULT_LIFE_HOURS} hours 1 second')`
 
 /**
  * Goes on through the ids of messages that are older than the default life. How far it has got moves with the marks, in one transaction. A
- * second of slack, since a message may be accepted a little later than its id says. A clock that was set back has it walk there again.
+ * clock that was set back has it walk there again.
  */
 async function walk(tx: Executor): Promise<Expired> {
-  const { rows: walks } = await tx.query<{ reached: string; until: string }>({
-    name: 'read-expiry-walk',
-    text: `select reached, uuid_v7_from(now() - interval '${DEFAULT_LIFE_HOURS} hours 1 second') as until from expiry_walk`,
-  })
-  const { reached, until } = walks[0] as { reached: string; until: string }
-  const { rows } = await tx.query<{ messageId: string; isOpen: boolean }>({
+  const { rows } = await tx.query<Found>({
     name: 'walk-expired',
     text: `select id as "messageId", expires_at <= now() and ${mayBecome('EXPIRED', 'status')} as "isOpen"
-           from messages where id >= $1 and id < $2 order by id limit $3`,
-    values: [reached, until, WALKED_AT_ONCE],
+           from messages where id >= (select reached from expiry_walk) and id < ${WALKED_UNTIL} order by id limit $1`,
+    values: [WALKED_AT_ONCE],
   })
-  const open = rows.filter(({ isOpen }) => isOpen).map(({ messageId }) => messageId)
+  const open = openOf(rows)
   const batch = open.slice(0, BATCH_SIZE)
+  const isCut = open.length > batch.length
+  const mayBeMore = isCut || rows.length === WALKED_AT_ONCE
   const expired = await expire(tx, batch)
-  const mayBeMore = rows.length === WALKED_AT_ONCE || open.length > batch.length
-  const last = open.length > batch.length ? batch.at(-1) : rows.at(-1)?.messageId
-  const next = mayBeMore ? (last as string) : until
-  if (next !== reached) await tx.query({ name: 'move-expiry-walk', text: 'update expiry_walk set reached = $1', values: [next] })
+  const reached = isCut ? batch.at(-1) : rows.at(-1)?.messageId
+  await tx.query({
+    name: 'move-expiry-walk',
+    text: `update expiry_walk set reached = coalesce($1::uuid, ${WALKED_UNTIL})`,
+    values: [mayBeMore ? reached : null],
+  })
   return { expired, mayBeMore }
 }
 
-/** Returns how many were marked. Entries are locked first, then messages, as everybody does who needs both. */
+/** Returns how many were marked. */
 async function expire(tx: Executor, ids: string[]): Promise<number> {
   let count = 0
   for (const [messages, ofMonth] of byMonth(ids, (id) => id)) {
-    const { rows } = await tx.query<{ messageId: string; attempts: number }>({
-      name: 'lock-queue',
-      text: `select message_id as "messageId", attempts from queue where message_id = any ($1::uuid[]) order by message_id for update`,
-      values: [ofMonth],
-    })
-    const attempts = new Map(rows.map((row) => [row.messageId, row.attempts]))
-    const values = [ofMonth, ofMonth.map((id) => attempts.get(id) ?? null)]
-    const { rows: expired } = await tx.query<Marked>({ name: `expire ${messages}`, text: mark(messages), values })
-    const fallingBack = expired.filter(({ fallsBack }) => fallsBack)
+    const { rows } = await tx.query<Marked>({ name: `expire ${messages}`, text: mark(messages), values: [ofMonth] })
+    const fallingBack = rows.filter(({ fallsBack }) => fallsBack)
     if (fallingBack.length > 0) await settleExpired(tx, messages, fallbacksTable(messages), fallingBack)
-    count += expired.length
+    count += rows.length
   }
   return count
 }
@@ -99,14 +92,17 @@ async function expire(tx: Executor, ids: string[]): Promise<number> {
 type Marked = { id: string; wasTried: boolean; fallsBack: boolean }
 
 /**
- * A message that was never tried is just not sent. One whose call is under way is revoked when the call has surely ended, and its result no
- * longer counts. One without an entry is at the network. A receipt that comes at this moment waits for the message's lock, and finds it
- * expired.
+ * Entries are locked first, then messages, as everybody does who needs both. A message that was never tried is just not sent. One whose call
+ * is under way is revoked when the call has surely ended, and its result no longer counts. One without an entry is at the network. A
+ * receipt that comes at this moment waits for the message's lock, and finds it expired.
  */
 const mark = (messages: string) => `
-  with locked as materialized (
-    select m.id, m.status, m.expires_at, due.attempts
-    from unnest(${lists('uuid', 'int')}) as due (message_id, attempts) join ${messages} m on m.id = due.message_id
+  with due as materialized (
+    select ids.message_id, q.attempts from (select unnest(${lists('uuid')}) as message_id order by 1) as ids left join lateral (
+      select attempts from queue q where q.message_id = ids.message_id for update
+    ) as q on true
+  ), locked as materialized (
+    select m.id, m.status, m.expires_at, due.attempts from due join ${messages} m on m.id = due.message_id
     order by m.id for no key update of m
   ), expired as (
     -- Checked by what was read under the lock. By the message's own columns PostgreSQL, which had last counted when nothing had expired,
@@ -118,8 +114,7 @@ const mark = (messages: string) => `
     delete from queue where message_id = any (array(select id from expired where attempts = 0))
   ), turned as (
     -- A lease that runs is a call under way.
-    update queue q set task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = greatest(q.leased_until, now()), attempts = 0, lease = null,
-      leased_until = '-infinity'
+    update queue q set ${toRevoke('greatest(q.leased_until, now())')}
     where q.message_id = any (array(select id from expired where attempts > 0))
   ), revoking as (
     insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)

@@ -9,8 +9,9 @@ export const NOT_UNDER_WAY = 'q.leased_until <= now() and q.expires_at > now()'
 /** Makes the steps that decide about the SMS of failed messages. */
 type FallBack = (fallbacks: string, failed: string) => string
 
-/** What an entry becomes whose message is to be revoked at once. */
-const TO_REVOKE = `task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity'`
+/** What an entry becomes whose message is to be revoked. */
+export const toRevoke = (dueAt: string) =>
+  `task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = ${dueAt}, attempts = 0, lease = null, leased_until = '-infinity'`
 
 /**
  * Steps that fail messages permanently. `taken` names a step with `message_id`, `reason`, `description` and `awaits_revocation`: an answer was
@@ -32,7 +33,7 @@ export const failMessages = (
   ), dropped as (
     delete from queue where message_id = any (array(${dropped}))
   ), turned as (
-    update queue set ${TO_REVOKE} where message_id = any (array(select id from failed where awaits_revocation))
+    update queue set ${toRevoke('now()')} where message_id = any (array(select id from failed where awaits_revocation))
   ), ${fallBack(fallbacksTable(messages), 'failed')}, ${recordChanges('failed', [
     { kind: 'message.failed', at: 'failed_at', more: failure('reason', 'description'), reason: 'reason' },
     { kind: 'message.unsent', at: 'failed_at', where: 'sent_at is null' },
