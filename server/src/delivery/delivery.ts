@@ -21,10 +21,6 @@ export type Delivery = { stop: () => Promise<void> }
 
 export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics; links: Links; announce: Announce }
 
-const EXPIRY_EVERY_MS = 500
-const INACTIVE_EVERY_MS = 1_000
-const REPLIES_EVERY_MS = 1_000
-const FOLD_EVERY_MS = 1_000
 const STATISTICS_EVERY_MS = 5_000
 const HOUSEKEEPING_EVERY_MS = 3_600_000
 
@@ -37,52 +33,46 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
     if (work !== 'messages') replies.wake()
   }
 
-  async function expire(): Promise<number> {
-    const { expired, mayBeMore } = await expireDue(pool)
-    metrics.countExpired(expired)
-    if (expired > 0) for (const dispatcher of [...dispatchers, sms]) dispatcher.wake()
-    return mayBeMore ? 0 : EXPIRY_EVERY_MS
+  /** Does `work` so often, and again at once where there may be more of it. */
+  const every = (ms: number, name: string, work: () => Promise<{ mayBeMore: boolean }>) =>
+    repeat(name, logger, async () => ((await work()).mayBeMore ? 0 : ms))
+
+  async function expire() {
+    const result = await expireDue(pool)
+    metrics.countExpired(result.expired)
+    if (result.expired > 0) for (const dispatcher of [...dispatchers, sms]) dispatcher.wake()
+    return result
   }
 
-  async function giveUpInactive(): Promise<number> {
-    const { failed, mayBeMore } = await failInactive(pool)
-    if (failed > 0) sms.wake()
-    return mayBeMore ? 0 : INACTIVE_EVERY_MS
+  async function giveUpInactive() {
+    const result = await failInactive(pool)
+    if (result.failed > 0) sms.wake()
+    return result
   }
 
-  async function takeUp(): Promise<number> {
-    const { taken, mayBeMore } = await takeUpReplies(pool, logger)
+  async function takeUp() {
+    const result = await takeUpReplies(pool, logger)
     // Some may have been answered by a template.
-    if (taken > 0) announce('messages')
-    return mayBeMore ? 0 : REPLIES_EVERY_MS
+    if (result.taken > 0) announce('messages')
+    return result
   }
 
-  async function fold(): Promise<number> {
+  async function fold() {
     const folded = [await foldReports(pool), await foldUsage(pool)]
-    return folded.some(({ mayBeMore }) => mayBeMore) ? 0 : FOLD_EVERY_MS
-  }
-
-  async function refresh(): Promise<number> {
-    await refreshStatistics(pool)
-    return STATISTICS_EVERY_MS
-  }
-
-  async function house(): Promise<number> {
-    await keepHouse(pool)
-    return HOUSEKEEPING_EVERY_MS
+    return { mayBeMore: folded.some(({ mayBeMore }) => mayBeMore) }
   }
 
   void warnOfUnknownCarriers(pool, carriers, logger).catch(() => {})
-  const replies = repeat('take up replies', logger, takeUp)
+  const replies = every(1_000, 'take up replies', takeUp)
   const loops = [
     replies,
     listenForWork(pool, wake, logger),
-    repeat('expire messages', logger, expire),
-    repeat('give up messages of inactive agents', logger, giveUpInactive),
+    every(500, 'expire messages', expire),
+    every(1_000, 'give up messages of inactive agents', giveUpInactive),
     ...startCampaignLoops(pool, logger, () => wake('messages')),
-    repeat('fold reports and usage', logger, fold),
-    repeat('refresh statistics', logger, refresh),
-    repeat('housekeeping', logger, house),
+    every(1_000, 'fold reports and usage', fold),
+    repeat('refresh statistics', logger, () => refreshStatistics(pool).then(() => STATISTICS_EVERY_MS)),
+    repeat('housekeeping', logger, () => keepHouse(pool).then(() => HOUSEKEEPING_EVERY_MS)),
   ]
   return {
     stop: async () => {

@@ -2,69 +2,65 @@ import { freeDroppedMonths } from '../accounts/usage.ts'
 import { ensurePartitions } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 
-const MOST_AT_ONCE = 5_000
+const BATCH_SIZE = 5_000
 const KEYS_KEPT_DAYS = 7
-const CARRIER_EVENTS_KEPT_DAYS = 30
-const SMS_RECEIPTS_KEPT_HOURS = 1
-const SMS_PARTS_KEPT_DAYS = 14
-const SMS_CONTACTS_KEPT_DAYS = 400
-const LINKS_KEPT_DAYS = 180
-const CALLERS_EVENTS_KEPT_DAYS = 30
+const EVENTS_KEPT_DAYS = 30
+
+/** How long rows are kept, by the column with their time. */
+const KEPT = [
+  // Receipts of messages that were never here, and what has been processed: carriers repeat theirs for seven days.
+  ['carrier_events', 'received_at', '30 days'],
+  ['sms_receipts', 'received_at', '1 hour'],
+  ['sms_parts', 'submitted_at', '14 days'],
+  ['sms_contacts', 'sent_at', '400 days'],
+  ['auto_reply_turns', 'replied_at', '1 day'],
+  ['short_links', 'created_at', '180 days'],
+  ['webhook_attempts', 'attempted_at', `${EVENTS_KEPT_DAYS} days`],
+] as const
 
 /** Removes what nobody can ask for any more, and makes the partitions of the months to come. */
 export async function keepHouse(pool: Pool): Promise<void> {
   await ensurePartitions(pool)
   await freeDroppedMonths(pool)
   await forgetKeys(pool)
-  // Receipts of messages that were never here, and what has been taken up: carriers repeat theirs for seven days.
-  await sweep(pool, forget('carrier_events', 'received_at', `${CARRIER_EVENTS_KEPT_DAYS} days`))
-  await sweep(pool, forget('sms_receipts', 'received_at', `${SMS_RECEIPTS_KEPT_HOURS} hours`))
-  await sweep(pool, forget('sms_parts', 'submitted_at', `${SMS_PARTS_KEPT_DAYS} days`))
-  await sweep(pool, forget('sms_contacts', 'sent_at', `${SMS_CONTACTS_KEPT_DAYS} days`))
-  await sweep(pool, forget('auto_reply_turns', 'replied_at', '1 day'))
-  await sweep(pool, forget('short_links', 'created_at', `${LINKS_KEPT_DAYS} days`))
+  for (const [table, column, age] of KEPT) await sweep(pool, table, olderRows(table, column, age))
   // Before their events: one without would be in the way of all that are due after it.
-  await sweep(pool, FORGET_DELIVERIES)
-  await sweep(pool, FORGET_PAGES)
-  await sweep(pool, forget('webhook_attempts', 'attempted_at', `${CALLERS_EVENTS_KEPT_DAYS} days`))
+  await sweep(pool, 'webhook_deliveries', OLD_DELIVERIES)
+  await sweep(pool, 'log_pages', OLD_PAGES)
 }
 
-/** In portions, each a transaction: whoever needs the same rows waits for one portion at the most. */
-async function sweep(db: Executor, statement: string): Promise<void> {
+/** Deletes the rows that `old` selects, in batches, each a transaction: whoever needs the same rows waits for one batch at the most. */
+async function sweep(db: Executor, table: string, old: string): Promise<void> {
   for (;;) {
-    const { rowCount } = await db.query(statement, [MOST_AT_ONCE])
-    if ((rowCount ?? 0) < MOST_AT_ONCE) return
+    const { rowCount } = await db.query(`delete from ${table} where ctid = any (array(${old}))`, [BATCH_SIZE])
+    if ((rowCount ?? 0) < BATCH_SIZE) return
   }
 }
 
-const forget = (table: string, column: string, age: string) => `
-  delete from ${table} where ctid = any (array(
-    select ctid from ${table} where ${column} < now() - interval '${age}' order by ${column} limit $1
-    for update skip locked))`
+const olderRows = (table: string, column: string, age: string) =>
+  `select ctid from ${table} where ${column} < now() - interval '${age}' order by ${column} limit $1 for update skip locked`
 
 /** In SQL: pages whose id is below are forgotten. */
-const OLDEST_PAGE = `uuid_v7_from(now() - interval '${CALLERS_EVENTS_KEPT_DAYS} days')`
+const OLDEST_PAGE = `uuid_v7_from(now() - interval '${EVENTS_KEPT_DAYS} days')`
 
 // Deliveries that failed permanently, or that a disabled endpoint has left.
-const FORGET_DELIVERIES = `
-  delete from webhook_deliveries where ctid = any (array(
-    select d.ctid from webhook_endpoints e, lateral (
-      select coalesce(
-        (select last_position - event_count from log_pages p
-         where p.account_id = e.account_id and p.page_id >= ${OLDEST_PAGE} and last_position is not null order by p.page_id limit 1),
-        (select last_position from log_heads h where h.account_id = e.account_id)) as position
-    ) as forgotten, lateral (
-      select ctid from webhook_deliveries d where d.endpoint_id = e.id and d.position <= forgotten.position limit $1 for update skip locked
-    ) as d
-    limit $1))`
+const OLD_DELIVERIES = `
+  select d.ctid from webhook_endpoints e, lateral (
+    select coalesce(
+      (select last_position - event_count from log_pages p
+       where p.account_id = e.account_id and p.page_id >= ${OLDEST_PAGE} and last_position is not null order by p.page_id limit 1),
+      (select last_position from log_heads h where h.account_id = e.account_id)) as position
+  ) as forgotten, lateral (
+    select ctid from webhook_deliveries d where d.endpoint_id = e.id and d.position <= forgotten.position limit $1 for update skip locked
+  ) as d
+  limit $1`
 
-const FORGET_PAGES = `
-  delete from log_pages where ctid = any (array(
-    select p.ctid from log_heads h, lateral (
-      select ctid from log_pages p where p.account_id = h.account_id and p.page_id < ${OLDEST_PAGE} and p.last_position is not null
-      limit $1 for update skip locked
-    ) as p
-    limit $1))`
+const OLD_PAGES = `
+  select p.ctid from log_heads h, lateral (
+    select ctid from log_pages p where p.account_id = h.account_id and p.page_id < ${OLDEST_PAGE} and p.last_position is not null
+    limit $1 for update skip locked
+  ) as p
+  limit $1`
 
 const BLOCKS_AT_ONCE = 1_000
 const SLICES = 24

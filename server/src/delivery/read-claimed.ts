@@ -1,7 +1,7 @@
 import type { Traffic } from '../carriers/carrier.ts'
 import type { MessageContent } from '../content/content.ts'
-import { byMonth, eventsTable, isMissingMonth } from '../db/partitions.ts'
-import { type Executor, listed } from '../db/pool.ts'
+import { byMonth, eventsTable, ifMonthIsMissing } from '../db/partitions.ts'
+import { columns, type Executor, listed } from '../db/pool.ts'
 import type { Entry } from './claim.ts'
 
 export type Claimed = {
@@ -23,35 +23,25 @@ export const TRIES = (attempts: string) => `'tries before: ' || (${attempts})`
 export async function readClaimed(db: Executor, entries: Entry[]): Promise<Map<string, Claimed>> {
   const found = new Map<string, Claimed>()
   for (const [messages, ofMonth] of byMonth(entries, ({ messageId }) => messageId)) {
-    const rows = await readMonth(db, messages, ofMonth)
+    const query = { name: `read-claimed ${messages}`, text: read(messages), values: columns(ofMonth, 'messageId') }
+    const { rows } = await db.query<Claimed>(query).catch(ifMonthIsMissing(messages, () => ({ rows: [] })))
     for (const row of rows) found.set(row.messageId, row)
   }
   return found
 }
 
-async function readMonth(db: Executor, messages: string, entries: Entry[]): Promise<Claimed[]> {
-  try {
-    const { rows } = await db.query<Claimed>({
-      name: `read-claimed ${messages}`,
-      text: `select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
-               coalesce(o.opted_out, false) as "isOptedOut",
-               coalesce(round(extract(epoch from now() - held.since) * 1000)::float8, 0) as "heldBackForMs"
-             from ${messages} m left join contents c on c.id = m.content_id
-             left join lateral (
-               select opted_out from opt_outs o
-               where m.traffic = 'PROMOTION' and o.account_id = m.account_id and o.agent_id = m.agent_id and o.phone = m.recipient
-             ) as o on true
-             left join lateral (
-               select min(e.occurred_at) as since from ${eventsTable(messages)} e, queue q
-               where o.opted_out and e.message_id = m.id and e.kind = 'held-back' and e.occurred_at <= now()
-                 and q.message_id = m.id and e.detail = ${TRIES('q.attempts - 1')}
-             ) as held on true
-             where m.id = any (${listed('$1::uuid[]')}::uuid[])`,
-      values: [entries.map(({ messageId }) => messageId)],
-    })
-    return rows
-  } catch (error) {
-    if (isMissingMonth(error, messages)) return []
-    throw error
-  }
-}
+const read = (messages: string) => `
+  select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
+    coalesce(o.opted_out, false) as "isOptedOut",
+    coalesce(round(extract(epoch from now() - held.since) * 1000)::float8, 0) as "heldBackForMs"
+  from ${messages} m left join contents c on c.id = m.content_id
+  left join lateral (
+    select opted_out from opt_outs o
+    where m.traffic = 'PROMOTION' and o.account_id = m.account_id and o.agent_id = m.agent_id and o.phone = m.recipient
+  ) as o on true
+  left join lateral (
+    select min(e.occurred_at) as since from ${eventsTable(messages)} e, queue q
+    where o.opted_out and e.message_id = m.id and e.kind = 'held-back' and e.occurred_at <= now()
+      and q.message_id = m.id and e.detail = ${TRIES('q.attempts - 1')}
+  ) as held on true
+  where m.id = any (${listed('$1::uuid[]')}::uuid[])`

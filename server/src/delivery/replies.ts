@@ -49,7 +49,10 @@ async function takeUp(pool: Pool, logger: Logger, { carrier, eventId }: EventKey
                returning e.event, e.occurred_at as "occurredAt"`,
         values: [carrier, eventId],
       })
-      if (rows[0] !== undefined) await answer(tx, logger, { ...rows[0].event, occurredAt: rows[0].occurredAt })
+      if (rows[0] === undefined) return
+      const reply = { ...rows[0].event, occurredAt: rows[0].occurredAt }
+      const reason = await answer(tx, reply)
+      if (reason !== undefined) logger.warn({ carrier, kind: reply.kind, reason }, 'what a recipient did changes nothing')
     })
   } catch (error) {
     if (isUnavailable(error) && !isTimedOut(error)) throw error
@@ -64,76 +67,63 @@ const PUT_OFF = `
   update carrier_events set take_up_at = now() + least(greatest(now() - received_at, interval '1 minute'), interval '1 hour')
   where carrier = $1 and event_id = $2 and take_up_at is not null`
 
-async function answer(tx: Executor, logger: Logger, reply: Reply): Promise<void> {
-  const { carrier, kind } = reply
-  function ignore(reason: string): void {
-    logger.warn({ carrier, kind, reason }, 'what a recipient did changes nothing')
-  }
+/** Why a reply changes nothing, or not all that it might. */
+type Ignored = string | undefined
+
+async function answer(tx: Executor, reply: Reply): Promise<Ignored> {
   switch (reply.kind) {
     case 'tapped':
-      return await tapped(tx, reply, ignore)
+      return await tapped(tx, reply)
     case 'subscribed':
     case 'unsubscribed':
-      return await changeOptOut(tx, reply, reply.kind === 'unsubscribed', 'unsubscribe', ignore)
-    case 'wrote': {
-      const meaning = meaningOf(reply.text)
-      if (meaning !== undefined) return await changeOptOut(tx, reply, meaning === 'stop', 'word', ignore)
-      return await wrote(tx, reply, ignore)
-    }
+      return await changeOptOut(tx, reply, reply.kind === 'unsubscribed', 'unsubscribe')
     default: {
+      const meaning = reply.kind === 'wrote' ? meaningOf(reply.text) : undefined
+      if (meaning !== undefined) return await changeOptOut(tx, reply, meaning === 'stop', 'word')
       const addressee = await findAddressee(tx, originOf(reply))
-      if (addressee === undefined) return ignore('it is for no account')
+      if (addressee === undefined) return FOR_NOBODY
       await recordAction(tx, actionOf(reply, addressee))
+      // Automatic replies are RCS messages, for those who write by RCS.
+      return reply.kind === 'wrote' && reply.agentId !== undefined ? await replyTo(tx, reply.phone, reply.text, addressee) : undefined
     }
   }
 }
 
-type Ignore = (reason: string) => void
+const FOR_NOBODY = 'it is for no account'
 
 /** Only what the signed postback says counts, and only from the phone that the message went to. */
-async function tapped(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>, ignore: Ignore): Promise<void> {
+async function tapped(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>): Promise<Ignored> {
   const message = await findTapped(tx, originOf(reply), reply.messageId)
-  if (message === undefined) return ignore('the button is of no message to this phone by this agent')
+  if (message === undefined) return 'the button is of no message to this phone by this agent'
   const button = buttonsOf(message.content)
     .map(({ button: any }) => any as Button)
     .find(({ id }) => id === reply.buttonId)
   const action = { ...actionOf(reply, message), buttonId: reply.buttonId, text: button?.text ?? reply.text }
   if (button?.type === 'url') await recordAction(tx, { ...action, kind: 'clicked', url: button.url })
-  else await recordAction(tx, { ...action, kind: 'tapped', ...(button?.type === 'quick_reply' && { payload: button.payload }) })
-  if (button?.type === 'trigger_template') await send(tx, { ...message, recipient: reply.phone, templateId: button.templateId }, ignore)
+  else await recordAction(tx, { ...action, ...(button?.type === 'quick_reply' && { payload: button.payload }) })
+  return button?.type === 'trigger_template' ? await send(tx, message, reply.phone, button.templateId) : undefined
 }
 
-async function wrote(tx: Executor, reply: Extract<Reply, { kind: 'wrote' }>, ignore: Ignore): Promise<void> {
-  const addressee = await findAddressee(tx, originOf(reply))
-  if (addressee === undefined) return ignore('it is for no account')
-  await recordAction(tx, { ...actionOf(reply, addressee), text: reply.text })
-  // Automatic replies are RCS messages, for those who write by RCS.
-  if (reply.agentId === undefined) return
-  const found = matchingKeyword(reply.text, await readAutoReplies(tx, addressee.accountId, addressee.agentId))
-  if (found === undefined || !(await takeReplyTurn(tx, addressee.accountId, reply.phone))) return
-  await send(tx, { ...addressee, recipient: reply.phone, templateId: found.templateId }, ignore)
+async function replyTo(tx: Executor, phone: string, text: string, addressee: Addressee): Promise<Ignored> {
+  const found = matchingKeyword(text, await readAutoReplies(tx, addressee.accountId, addressee.agentId))
+  if (found === undefined || !(await takeReplyTurn(tx, addressee.accountId, phone))) return undefined
+  return await send(tx, addressee, phone, found.templateId)
 }
 
-async function send(tx: Executor, wanted: Addressee & { recipient: string; templateId: number }, ignore: Ignore): Promise<void> {
-  const { accountId, agentId, recipient, templateId, messageId: triggeredBy, test } = wanted
+async function send(tx: Executor, addressee: Addressee, recipient: string, templateId: number): Promise<Ignored> {
+  const { accountId, agentId, messageId: triggeredBy, test } = addressee
   const sent = await sendTemplate(tx, { accountId, agentId, recipient, templateId, triggeredBy, test })
-  if ('why' in sent) ignore(`its template is not sent: ${sent.why}`)
+  return 'why' in sent ? `its template is not sent: ${sent.why}` : undefined
 }
 
-async function changeOptOut(tx: Executor, reply: Reply, optedOut: boolean, source: 'word' | 'unsubscribe', ignore: Ignore): Promise<void> {
+async function changeOptOut(tx: Executor, reply: Reply, optedOut: boolean, source: 'word' | 'unsubscribe'): Promise<Ignored> {
   const concerned = await findConcerned(tx, originOf(reply))
-  if (concerned.length === 0) ignore('it is for no account')
-  for (const { accountId, agentId, messageId } of concerned) {
+  for (const one of concerned) {
+    const { accountId, agentId } = one
     const hasChanged = await recordOptOut(tx, { accountId, agentId, phone: reply.phone, optedOut, source, at: reply.occurredAt })
-    if (!hasChanged) continue
-    const action = actionOf(reply, { accountId, agentId, messageId, test: false })
-    await recordAction(tx, {
-      ...action,
-      source,
-      kind: optedOut ? 'opted-out' : 'opted-in',
-      ...(reply.kind === 'wrote' && { text: reply.text }),
-    })
+    if (hasChanged) await recordAction(tx, { ...actionOf(reply, one), source, kind: optedOut ? 'opted-out' : 'opted-in' })
   }
+  return concerned.length === 0 ? FOR_NOBODY : undefined
 }
 
 function originOf(reply: Reply): Origin {
@@ -150,9 +140,9 @@ function actionOf(reply: Reply, { accountId, agentId, messageId }: Addressee): A
       return { ...common, kind: reply.kind, latitude: reply.latitude, longitude: reply.longitude }
     case 'sent-file':
       return { ...common, kind: reply.kind, url: reply.url, text: reply.name, payload: reply.mimeType }
-    case 'tapped':
-      return { ...common, kind: 'tapped' }
+    case 'wrote':
+      return { ...common, kind: 'wrote', text: reply.text }
     default:
-      return { ...common, kind: 'wrote' }
+      return { ...common, kind: 'tapped' }
   }
 }
