@@ -1,7 +1,10 @@
-import { fallbacksTable } from '../db/partitions.ts'
+import { byMonth, fallbacksTable } from '../db/partitions.ts'
+import { columns, type Executor } from '../db/pool.ts'
 import { failure, MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
-import type { Failure } from './failures.ts'
+import { FAILURES, type Failure } from './failures.ts'
+import { LANES } from './lanes.ts'
+import { scheduleFailed } from './sms/schedule.ts'
 
 /** Not being sent at this moment, and not expired: those are left to their outcome. */
 export const NOT_UNDER_WAY = 'q.leased_until <= now() and q.expires_at > now()'
@@ -52,3 +55,36 @@ export const failWaiting = (messages: string, reason: Failure, because: string, 
     ${because}
   ), ${failMessages(messages, 'taken', fallBack)}
   select id from failed`
+
+const BATCH_SIZE = 1_000
+
+/**
+ * Fails messages that were accepted for agents that have been deactivated since. What is being sent at this moment is left to its outcome; if that
+ * is to try again, the next round takes it. Returns whether there may be more.
+ */
+export async function failInactive(db: Executor): Promise<{ failed: number; mayBeMore: boolean }> {
+  const { rows } = await db.query<{ messageId: string }>({ name: 'find-inactive', text: FIND, values: [BATCH_SIZE] })
+  let failed = 0
+  for (const [messages, ofMonth] of byMonth(rows, ({ messageId }) => messageId)) {
+    const { rowCount } = await db.query({
+      name: `fail-inactive ${messages}`,
+      text: failWaiting(messages, 'AGENT_INACTIVE', INACTIVE, scheduleFailed),
+      values: [...columns(ofMonth, 'messageId'), FAILURES.AGENT_INACTIVE],
+    })
+    failed += rowCount ?? 0
+  }
+  return { failed, mayBeMore: failed > 0 && rows.length >= BATCH_SIZE }
+}
+
+const FIND = `
+  with recursive ${LANES}
+  select q.message_id as "messageId"
+  from lane l join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id, lateral (
+    select message_id from queue q
+    where q.account_id = l.account_id and q.agent_id = l.agent_id and q.priority = l.priority and q.campaign_id = l.campaign_id and ${NOT_UNDER_WAY}
+    order by due_at limit $1
+  ) as q
+  where not s.active and l.priority <> ${PRIORITIES.revoke}
+  limit $1`
+
+const INACTIVE = 'join agent_assignments s on s.account_id = q.account_id and s.agent_id = q.agent_id and not s.active'

@@ -9,20 +9,15 @@ export type DeliveryMetrics = {
 }
 
 export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
-  const registers = [registry]
-  const calls = new Counter({
-    name: 'herald_carrier_calls_total',
-    help: 'Calls to a network, by what came of them',
-    labelNames: ['carrier', 'task', 'outcome'],
-    registers,
-  })
-  const refused = new Counter({
-    name: 'herald_results_refused_total',
-    help: 'Results that were not written, since the lease had gone to another worker or the message had moved on',
-    labelNames: ['carrier'],
-    registers,
-  })
-  const expired = new Counter({ name: 'herald_messages_expired_total', help: 'Messages that ran out undelivered', registers })
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
+    new Counter({ name, help, labelNames, registers: [registry] })
+  const calls = counter('herald_carrier_calls_total', 'Calls to a network, by what came of them', ['carrier', 'task', 'outcome'])
+  const refused = counter(
+    'herald_results_refused_total',
+    'Results that were not written, since the lease had gone to another worker or the message had moved on',
+    ['carrier'],
+  )
+  const expired = counter('herald_messages_expired_total', 'Messages that ran out undelivered')
   return {
     count: (carrier, task, outcome) => calls.inc({ carrier, task, outcome }),
     countRefused: (carrier) => refused.inc({ carrier }),

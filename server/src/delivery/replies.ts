@@ -5,7 +5,7 @@ import { buttonsOf } from '../content/rules.ts'
 import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../db/pool.ts'
 import { sendTemplate } from '../messages/send-template.ts'
 import { type Action, recordAction } from '../replies/actions.ts'
-import { type Addressee, findAddressee, findConcerned, findTapped, type Origin } from '../replies/attribution.ts'
+import { type Addressee, findAddressee, findConcerned, findTapped } from '../replies/attribution.ts'
 import { readAutoReplies, takeReplyTurn } from '../replies/auto-replies.ts'
 import { recordOptOut } from '../replies/opt-outs.ts'
 import { matchingKeyword, meaningOf } from '../replies/words.ts'
@@ -80,7 +80,7 @@ async function answer(tx: Executor, reply: Reply): Promise<Ignored> {
     default: {
       const meaning = reply.kind === 'wrote' ? meaningOf(reply.text) : undefined
       if (meaning !== undefined) return await changeOptOut(tx, reply, meaning === 'stop', 'word')
-      const addressee = await findAddressee(tx, originOf(reply))
+      const addressee = await findAddressee(tx, reply)
       if (addressee === undefined) return FOR_NOBODY
       await recordAction(tx, actionOf(reply, addressee))
       // Automatic replies are RCS messages, for those who write by RCS.
@@ -93,7 +93,7 @@ const FOR_NOBODY = 'it is for no account'
 
 /** Only what the signed postback says counts, and only from the phone that the message went to. */
 async function tapped(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>): Promise<Ignored> {
-  const message = await findTapped(tx, originOf(reply), reply.messageId)
+  const message = await findTapped(tx, reply, reply.messageId)
   if (message === undefined) return 'the button is of no message to this phone by this agent'
   const button = buttonsOf(message.content)
     .map(({ button: any }) => any as Button)
@@ -117,18 +117,13 @@ async function send(tx: Executor, addressee: Addressee, recipient: string, templ
 }
 
 async function changeOptOut(tx: Executor, reply: Reply, optedOut: boolean, source: 'word' | 'unsubscribe'): Promise<Ignored> {
-  const concerned = await findConcerned(tx, originOf(reply))
+  const concerned = await findConcerned(tx, reply)
   for (const one of concerned) {
     const { accountId, agentId } = one
     const hasChanged = await recordOptOut(tx, { accountId, agentId, phone: reply.phone, optedOut, source, at: reply.occurredAt })
     if (hasChanged) await recordAction(tx, { ...actionOf(reply, one), source, kind: optedOut ? 'opted-out' : 'opted-in' })
   }
   return concerned.length === 0 ? FOR_NOBODY : undefined
-}
-
-function originOf(reply: Reply): Origin {
-  const { carrier, phone, agentId, occurredAt } = reply
-  return { carrier, phone, agentId, occurredAt, number: 'number' in reply ? reply.number : undefined }
 }
 
 function actionOf(reply: Reply, { accountId, agentId, messageId }: Addressee): Action {

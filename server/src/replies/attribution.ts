@@ -8,7 +8,7 @@ export type Addressee = { accountId: number; agentId: string; messageId: string 
 const ANSWERED_WITHIN_DAYS = 30
 
 /** An event of a network: who did it, when, and which agent or number they did it to. */
-export type Origin = { carrier: string; phone: string; agentId: string | undefined; number: string | undefined; occurredAt: Date }
+export type Origin = { carrier: string; phone: string; agentId?: string; number?: string; occurredAt: Date }
 
 /**
  * The account whose message somebody answers: by RCS the one that this agent last sent to them, by SMS the one that came from this number.
