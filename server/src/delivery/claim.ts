@@ -33,8 +33,8 @@ export type ClaimRequest = {
   calls: ReadonlyMap<number, number>
 }
 
-export type Claim = {
-  entries: Entry[]
+export type Claim<Claimed = Entry> = {
+  entries: Claimed[]
   /** Another worker is claiming at this moment. */
   isBusy: boolean
   /** Some are due and had to stay: for a turn to come, or since their account makes its share of the calls. */
@@ -46,21 +46,23 @@ export type Claim = {
  * not wait for each other. Where a rate is set, claims of a carrier come one after the other, or two workers would share out the same turns.
  */
 export async function claim(pool: Pool, request: ClaimRequest): Promise<Claim> {
-  if (!isRated(request.carrier)) return await claimEntries(pool, request)
+  if (!isRated(request.carrier)) return await claimEntries(pool, request, 0)
   return await transaction(pool, async (tx) => {
-    if (!(await holdPace(tx, request.carrier.name))) return { entries: [], isBusy: true, isHeldBack: false }
-    return await claimEntries(tx, request)
+    const carrierWaitMs = await holdPace(tx, request.carrier.name)
+    if (carrierWaitMs === undefined) return { entries: [], isBusy: true, isHeldBack: false }
+    return await claimEntries(tx, request, carrierWaitMs)
   })
 }
 
-async function claimEntries(db: Executor, { carrier, free, leaseMs, pausedAgents, calls }: ClaimRequest): Promise<Claim> {
+async function claimEntries(db: Executor, request: ClaimRequest, carrierWaitMs: number): Promise<Claim> {
+  const { carrier, free, leaseMs, pausedAgents, calls } = request
   // One more than can be needed shows that there are more.
   const lanes = await readLanes(db, carrier.name, free + 1, pausedAgents)
   const due = lanes.reduce((sum, lane) => sum + lane.due, 0)
   const shared = shareOut(lanes, {
     free,
     calls,
-    carrierTurns: turnsWithin(TURNS_AHEAD_MS, lanes[0]?.carrierWaitMs ?? 0, carrier.messagesPerSecond),
+    carrierTurns: turnsWithin(TURNS_AHEAD_MS, carrierWaitMs, carrier.messagesPerSecond),
     agentTurns: ({ agentWaitMs }) => turnsWithin(TURNS_AHEAD_MS, agentWaitMs, carrier.messagesPerSecondPerAgent),
   })
   if (shared.length === 0) return { entries: [], isBusy: false, isHeldBack: due > 0 }

@@ -1,22 +1,33 @@
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import { type Executor, listed } from '../db/pool.ts'
-import type { Entry } from './claim.ts'
 
 // A rate is kept by turns: `free_at` of a carrier, and of an agent, is the time of the next one. Workers wait for the turns that they took.
 
 /** Turns are given out this far ahead, and waited for: a rate is kept to the message, and a claim serves many of them. */
 export const TURNS_AHEAD_MS = 100
 
+/**
+ * Further ahead than this, the next turn is of a clock that was set back since, and means nothing. A message takes one turn, at the slowest rate
+ * one second.
+ */
+export const MOST_AHEAD_SECONDS = 2
+
 /** Without its row a carrier has no turns. */
 export async function ensurePace(db: Executor, carrier: string): Promise<void> {
   await db.query('insert into carrier_paces (carrier) values ($1) on conflict do nothing', [carrier])
 }
 
-/** Has this transaction give out the turns of a carrier; false where another does at this moment. */
-export async function holdPace(tx: Executor, carrier: string): Promise<boolean> {
-  const text = 'select from carrier_paces where carrier = $1 for update skip locked'
-  return (await tx.query({ name: 'hold-pace', text, values: [carrier] })).rowCount === 1
+/** Has this transaction give out the turns of a carrier. Returns how far away the next one is; undefined where another does at this moment. */
+export async function holdPace(tx: Executor, carrier: string, mostAheadSeconds = MOST_AHEAD_SECONDS): Promise<number | undefined> {
+  const text = `select ${waitMs('free_at', '$2')} as "waitMs" from carrier_paces where carrier = $1 for update skip locked`
+  const { rows } = await tx.query<{ waitMs: number }>({ name: 'hold-pace', text, values: [carrier, mostAheadSeconds] })
+  return rows[0]?.waitMs
 }
+
+/** In SQL: milliseconds until the next turn. That may be `-infinity`, which PostgreSQL 15 and 16 can't subtract. */
+export const waitMs = (freeAt: string, mostAheadSeconds: string) =>
+  `case when ${freeAt} > clock_timestamp() + ${mostAheadSeconds} * interval '1 second' then 0
+     else (extract(epoch from greatest(${freeAt}, clock_timestamp()) - clock_timestamp()) * 1000)::float8 end`
 
 /** How many turns there are within a time, the next one being so far away. */
 export function turnsWithin(ms: number, waitMs: number, perSecond: number | undefined): number {
@@ -24,17 +35,18 @@ export function turnsWithin(ms: number, waitMs: number, perSecond: number | unde
   return waitMs > ms ? 0 : 1 + Math.floor(((ms - waitMs) * perSecond) / 1_000)
 }
 
-type Rates = Pick<RcsCarrier, 'name' | 'messagesPerSecond' | 'messagesPerSecondPerAgent'>
+type Rates = Pick<RcsCarrier, 'name' | 'messagesPerSecond'> & Partial<Pick<RcsCarrier, 'messagesPerSecondPerAgent'>>
 
 export function isRated({ messagesPerSecond, messagesPerSecondPerAgent }: Rates): boolean {
   return (messagesPerSecond ?? messagesPerSecondPerAgent) !== undefined
 }
 
-/** Gives entries their turns, in their order. They were claimed while the carrier's turns were held. */
-export async function takeTurns<E extends Omit<Entry, 'turnAt'>>(
+/** Gives entries their turns, in their order: one, or one for each of its `parts`. They were claimed while the carrier's turns were held. */
+export async function takeTurns<E extends { agentId: string; parts?: number }>(
   db: Executor,
   carrier: Rates,
   entries: E[],
+  mostAheadSeconds = MOST_AHEAD_SECONDS,
 ): Promise<(E & { turnAt: number })[]> {
   const { name, messagesPerSecond, messagesPerSecondPerAgent } = carrier
   const byAgent = Map.groupBy(entries, ({ agentId }) => agentId)
@@ -44,34 +56,35 @@ export async function takeTurns<E extends Omit<Entry, 'turnAt'>>(
     text: TAKE_TURNS,
     values: [
       name,
-      entries.length,
+      entries.reduce((sum, { parts = 1 }) => sum + parts, 0),
       messagesPerSecond ?? null,
       messagesPerSecondPerAgent ?? null,
       [...byAgent.keys()],
       [...byAgent.values()].map(({ length }) => length),
+      mostAheadSeconds,
     ],
   })
   const now = performance.now()
   const waits = new Map(rows.map(({ agentId, waitMs }) => [agentId, waitMs]))
   const taken = new Map<string | null, number>()
-  const turnOf = (agentId: string | null, perSecond: number | undefined) => {
+  const turnOf = (agentId: string | null, perSecond: number | undefined, parts = 1) => {
+    if (perSecond === undefined) return 0
     const before = taken.get(agentId) ?? 0
-    taken.set(agentId, before + 1)
-    return perSecond === undefined ? 0 : now + (waits.get(agentId) ?? 0) + (before * 1_000) / perSecond
+    taken.set(agentId, before + parts)
+    return now + (waits.get(agentId) ?? 0) + (before * 1_000) / perSecond
   }
   return entries.map((entry) => ({
     ...entry,
-    turnAt: Math.max(turnOf(null, messagesPerSecond), turnOf(entry.agentId, messagesPerSecondPerAgent)),
+    turnAt: Math.max(turnOf(null, messagesPerSecond, entry.parts), turnOf(entry.agentId, messagesPerSecondPerAgent)),
   }))
 }
 
 /**
  * When the next turn is. By the clock as it stands at this row, not `now()`, which was before the statement was planned: all turns that had
- * passed meanwhile were taken at once, on a busy machine 24 in a second at a rate of 20. Further ahead than the slowest rate, one a second,
- * puts it, it is of a clock that was set back since, and means nothing.
+ * passed meanwhile were taken at once, on a busy machine 24 in a second at a rate of 20.
  */
 const nextTurn = (freeAt: string) =>
-  `case when ${freeAt} > clock_timestamp() + interval '2 seconds' then clock_timestamp() else greatest(${freeAt}, clock_timestamp()) end`
+  `case when ${freeAt} > clock_timestamp() + $7 * interval '1 second' then clock_timestamp() else greatest(${freeAt}, clock_timestamp()) end`
 
 const TAKE_TURNS = `
   with of_carrier as (
