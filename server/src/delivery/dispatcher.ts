@@ -1,23 +1,13 @@
 import type { Logger } from 'pino'
-import { repeat } from '../background/repeat.ts'
-import { createResultWriter } from '../background/result-writer.ts'
-import { createUnderWay } from '../background/under-way.ts'
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import type { Pool } from '../db/pool.ts'
-import { createCallCount } from './call-count.ts'
 import { claim, type Entry } from './claim.ts'
 import { createErrand, LATEST_BEGIN_MS } from './errands.ts'
 import type { DeliveryMetrics } from './metrics.ts'
-import { ensurePace, isRated, TURNS_AHEAD_MS } from './rate.ts'
+import { isRated, TURNS_AHEAD_MS } from './rate.ts'
 import { type Claimed, readClaimed } from './read-claimed.ts'
 import { type Result, recordEach, type Verdict } from './results.ts'
-
-export type Dispatcher = {
-  /** Something may be due. */
-  wake: () => void
-  /** Takes nothing more up, and returns when what is under way has been written down. */
-  stop: () => Promise<void>
-}
+import { CLAIM_AGAIN_MS, createWorker, type Dispatcher, POLL_MS } from './worker.ts'
 
 export type DispatcherOptions = {
   pool: Pool
@@ -28,9 +18,6 @@ export type DispatcherOptions = {
   onFailed?: () => void
 }
 
-// The safety net, should nobody be woken: a retry that another worker has put off, a lease that ended.
-const POLL_MS = 1_000
-const CLAIM_AGAIN_MS = 5
 // For a busy process, and for writing the result down.
 const LEASE_MARGIN_MS = 2_000
 
@@ -38,21 +25,12 @@ const LEASE_MARGIN_MS = 2_000
 export function createDispatcher({ pool, carrier, logger, metrics, onFailed = () => {} }: DispatcherOptions): Dispatcher {
   // So that no other worker takes an entry up while its call can still be under way.
   const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
-  const calls = createCallCount()
-  const stopping = new AbortController()
-  const write = createResultWriter<Result>((results) => recordEach(pool, results), logger.child({ carrier: carrier.name }), stopping.signal)
-  const errand = createErrand({ carrier, metrics, logger, stopping: stopping.signal })
-  const underWay = createUnderWay()
   const agents = new Set<string>()
   // More may be due than the last claim took. Without it, a call that ends is no reason to claim: what comes new wakes the dispatcher.
   let isMoreDue = true
 
-  async function round(): Promise<number> {
-    const free = carrier.concurrency - calls.total()
-    if (free === 0) return POLL_MS
+  async function claimFree(free: number, claimedAt: number): Promise<number> {
     isMoreDue = false
-    calls.claimed()
-    const claimedAt = performance.now()
     const pausedAgents = [...agents].filter((agentId) => carrier.pausedForMs(agentId) > 0)
     const { entries, isBusy, isHeldBack } = await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
     isMoreDue ||= isHeldBack
@@ -66,9 +44,9 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
     for (const { agentId } of entries) agents.add(agentId)
     try {
       const messages = await readClaimed(pool, entries)
-      for (const entry of entries) underWay.add(handle(entry, messages.get(entry.messageId), claimedAt))
+      for (const entry of entries) worker.add(handle(entry, messages.get(entry.messageId), claimedAt))
     } catch (error) {
-      for (const entry of entries) underWay.add(settle(entry, { is: 'put-back', afterMs: 0 }, claimedAt))
+      for (const entry of entries) worker.add(settle(entry, { is: 'put-back', afterMs: 0 }, claimedAt))
       throw error
     }
   }
@@ -76,7 +54,7 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
   /** Not every call that ends makes room worth a claim: one for a single entry costs nearly as much as one for many. */
   function end({ accountId }: Entry): void {
     calls.end(accountId)
-    if (isMoreDue && (calls.endedSinceClaim() >= carrier.concurrency / 3 || calls.total() === 0)) loop.wake()
+    if (isMoreDue && (calls.endedSinceClaim() >= carrier.concurrency / 3 || calls.total() === 0)) worker.wake()
   }
 
   async function handle(entry: Entry, message: Claimed | undefined, claimedAt: number): Promise<void> {
@@ -87,23 +65,16 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
   }
 
   async function settle({ messageId, lease }: Entry, verdict: Verdict, claimedAt: number): Promise<void> {
-    const hasCounted = await write({ messageId, lease, ...verdict }, claimedAt + leaseMs)
-    if (!hasCounted) metrics.countRefused(carrier.name)
-    else if (verdict.is === 'failed') onFailed()
-    else if ('afterMs' in verdict && verdict.afterMs < POLL_MS) setTimeout(wake, verdict.afterMs).unref()
+    const hasCounted = await worker.settle({ messageId, lease, ...verdict }, claimedAt + leaseMs)
+    if (hasCounted && verdict.is === 'failed') onFailed()
   }
 
-  const wake = () => {
+  const record = (results: Result[]) => recordEach(pool, results)
+  const onWake = () => {
     isMoreDue = true
-    loop.wake()
   }
-  const loop = repeat(`dispatch to ${carrier.name}`, logger, round, { before: () => ensurePace(pool, carrier.name) })
-  return {
-    wake,
-    stop: async () => {
-      stopping.abort()
-      await loop.stop()
-      await underWay.ended()
-    },
-  }
+  const worker = createWorker({ pool, carrier, logger, metrics, claim: claimFree, record, onWake })
+  const { calls } = worker
+  const errand = createErrand({ carrier, metrics, logger, stopping: worker.stopping })
+  return worker
 }

@@ -7,8 +7,9 @@ import { claim } from '../../../src/delivery/claim.ts'
 import { createDeliveryMetrics } from '../../../src/delivery/metrics.ts'
 import { recordResults } from '../../../src/delivery/results.ts'
 import { claimSms, type SmsEntry } from '../../../src/delivery/sms/claim.ts'
-import { createSmsDispatcher, type SmsDispatcher } from '../../../src/delivery/sms/dispatcher.ts'
+import { createSmsDispatcher } from '../../../src/delivery/sms/dispatcher.ts'
 import { recordSmsResults, type SubmittedPart } from '../../../src/delivery/sms/results.ts'
+import type { Dispatcher } from '../../../src/delivery/worker.ts'
 import { fallbackOf } from '../../../src/messages/sms-fallback.ts'
 import { CARRIER, logger, queueMessages, type Sender } from '../support.ts'
 
@@ -156,7 +157,7 @@ export function taken(_part: SmsPart, carrierMessageId: string): Outcome {
 }
 
 /** A worker as a process has one, with connections of its own; stopped when the test ends. */
-export function startSmsWorker(t: TestContext, databaseUrl: string, carrier: SmsCarrier | undefined): SmsDispatcher {
+export function startSmsWorker(t: TestContext, databaseUrl: string, carrier: SmsCarrier | undefined): Dispatcher {
   const pool = createPool({ connectionString: databaseUrl }, () => {})
   const links = { key: randomBytes(32), publicUrl: PUBLIC_URL }
   const dispatcher = createSmsDispatcher({ pool, carrier, links, logger, metrics: createDeliveryMetrics(new Registry()) })
