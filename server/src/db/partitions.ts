@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type Pool, transaction } from './pool.ts'
+import { type Executor, type Pool, transaction } from './pool.ts'
 
 /** By month, each month in a table of its own. */
 export const PARTITIONED = ['messages', 'message_events', 'sms_fallbacks', 'recipient_actions']
@@ -53,6 +53,23 @@ const MISSING = `
  */
 export function byMonth<Item>(items: Item[], idOf: (item: Item) => string): Map<string, Item[]> {
   return Map.groupBy(items, (item) => messagesTable(idOf(item)))
+}
+
+/** Runs `work` on the items of each month, within a transaction. A month that has been dropped, with all its messages, is passed by. */
+export async function eachMonth<Item extends { messageId: string }>(
+  tx: Executor,
+  items: Item[],
+  work: (messages: string, ofMonth: Item[]) => Promise<unknown>,
+): Promise<void> {
+  for (const [messages, ofMonth] of byMonth(items, ({ messageId }) => messageId)) {
+    await tx.query('savepoint month')
+    try {
+      await work(messages, ofMonth)
+    } catch (error) {
+      if (!isMissingMonth(error, messages)) throw error
+      await tx.query('rollback to savepoint month')
+    }
+  }
 }
 
 /** The SMS fallbacks of a month's messages. */

@@ -1,10 +1,9 @@
 import { byMonth } from '../../db/partitions.ts'
 import type { Executor } from '../../db/pool.ts'
-import { recordChanges } from '../../events/changes.ts'
-import { fallbackMayBecome, PRIORITIES } from '../../messages/states.ts'
+import { PRIORITIES } from '../../messages/states.ts'
 import { failWaiting, NOT_UNDER_WAY } from '../fail.ts'
 import { FAILURES } from '../failures.ts'
-import { SKIPPED } from '../sms/schedule.ts'
+import { skipCancelled } from '../sms/schedule.ts'
 
 const MOST_AT_ONCE = 1_000
 
@@ -14,7 +13,7 @@ export async function withdrawCancelled(db: Executor): Promise<{ withdrawn: numb
   let withdrawn = 0
   for (const [messages, ofMonth] of byMonth(rows, ({ messageId }) => messageId)) {
     const ids = ofMonth.map(({ messageId }) => messageId)
-    const text = failWaiting(messages, 'CAMPAIGN_CANCELLED', CANCELLED, skipFallbacks)
+    const text = failWaiting(messages, 'CAMPAIGN_CANCELLED', CANCELLED, skipCancelled)
     const { rowCount } = await db.query({ name: `withdraw ${messages}`, text, values: [ids, FAILURES.CAMPAIGN_CANCELLED] })
     withdrawn += rowCount ?? 0
   }
@@ -62,15 +61,3 @@ const END_WITHDRAWING = `
     where c.status = 'CANCELLED' and c.withdrawn_at is null and waiting.is_there is null
   ) as done
   where c.id = done.id`
-
-const skipFallbacks = (fallbacks: string, failed: string) => `
-  sms_skipped as (
-    update ${fallbacks} f set status = 'SKIPPED', reason = 'CANCELLED' from ${failed} as failed
-    where f.message_id = failed.id and ${fallbackMayBecome('SKIPPED', 'f.status')}
-    returning failed.id, f.account_id, failed.agent_id, failed.recipient, failed.client_reference_id, failed.campaign_id, failed.test,
-      now()::timestamptz(3) as skipped_at
-  ), ${recordChanges('sms_skipped', [SKIPPED])}, sms_noted as (
-    insert into message_events (message_id, account_id, kind, occurred_at, reason)
-    select id, account_id, 'sms-skipped', skipped_at, 'CANCELLED' from sms_skipped
-    on conflict do nothing
-  )`

@@ -1,6 +1,6 @@
 import type { CarrierEvent } from '../../carriers/carrier.ts'
-import { byMonth, fallbacksTable, isMissingMonth } from '../../db/partitions.ts'
-import { type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
+import { eachMonth, fallbacksTable } from '../../db/partitions.ts'
+import { type Executor, lists, listsOf, type Pool, transaction } from '../../db/pool.ts'
 import { HELD_BY_STANDBY } from '../../db/standby.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
@@ -33,39 +33,37 @@ export async function takeSmsReceipts(pool: Pool, receipts: SmsReceipt[]): Promi
 
 /** One row for each reading of the id: which is meant shows by which one there is. */
 async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void> {
-  const readings = receipts.flatMap((receipt) =>
-    receipt.carrierMessageIds.map((carrierMessageId, reading) => ({ ...receipt, carrierMessageId, reading })),
-  )
-  await tx.query({
-    name: 'keep-sms-receipts',
-    text: `
-      with kept as (
-        insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
-        select * from unnest(${lists('text', 'text', 'text', 'text', 'smallint', 'text', 'text', 'timestamptz')})
-        on conflict do nothing
-      )
-      select ${HELD_BY_STANDBY}`,
-    values: [
-      readings.map(({ carrier }) => carrier),
-      readings.map(({ carrierMessageId }) => carrierMessageId),
-      readings.map(({ phone }) => phone),
-      readings.map(({ eventId }) => eventId),
-      readings.map(({ reading }) => reading),
-      readings.map(({ kind }) => (kind === 'sms-delivered' ? 'delivered' : 'failed')),
-      readings.map(({ detail }) => detail),
-      readings.map(({ occurredAt }) => occurredAt),
-    ],
+  const readings = receipts.flatMap((receipt) => {
+    const state = receipt.kind === 'sms-delivered' ? 'delivered' : 'failed'
+    return receipt.carrierMessageIds.map((carrierMessageId, reading) => ({ ...receipt, state, carrierMessageId, reading }))
   })
+  const text = `
+    with kept as (
+      insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
+      select * from unnest(${lists('text', 'text', 'text', 'text', 'smallint', 'text', 'text', 'timestamptz')})
+      on conflict do nothing
+    )
+    select ${HELD_BY_STANDBY}`
+  const values = listsOf(readings, 'carrier', 'carrierMessageId', 'phone', 'eventId', 'reading', 'state', 'detail', 'occurredAt')
+  await tx.query({ name: 'keep-sms-receipts', text, values })
 }
 
-/** Applies what is kept: to the parts that these receipts are of, or of what came before the answers to these messages' submits. */
-export async function applyReceipts(
-  tx: Executor,
-  { eventIds = [], messageIds = [] }: { eventIds?: string[]; messageIds?: string[] },
-): Promise<void> {
+/** Which receipts to apply: these, or those that came before the responses to the submits of these messages. */
+type Kept = { eventIds?: string[]; messageIds?: string[] }
+
+export async function applyReceipts(tx: Executor, { eventIds = [], messageIds = [] }: Kept): Promise<void> {
   const { rows } = await tx.query<{ messageId: string }>({ name: 'apply-sms-receipts', text: APPLY, values: [eventIds, messageIds] })
-  const moved = [...new Set([...rows.map(({ messageId }) => messageId), ...messageIds])]
-  for (const [messages, ofMonth] of byMonth(moved, (messageId) => messageId)) await settleMonth(tx, messages, ofMonth)
+  const moved = new Set([...rows.map(({ messageId }) => messageId), ...messageIds])
+  await eachMonth(
+    tx,
+    [...moved].map((messageId) => ({ messageId })),
+    async (messages, ofMonth) =>
+      await tx.query({
+        name: `settle-sms ${messages}`,
+        text: settle(messages, fallbacksTable(messages)),
+        values: listsOf(ofMonth, 'messageId'),
+      }),
+  )
 }
 
 // A network uses ids again after a while: what came long before a submit is not of that.
@@ -94,18 +92,6 @@ const APPLY = `
     delete from sms_receipts s using reading r where s.carrier = r.carrier and s.event_id = r.event_id
   )
   select distinct message_id as "messageId" from applied`
-
-async function settleMonth(tx: Executor, messages: string, messageIds: string[]): Promise<void> {
-  const fallbacks = fallbacksTable(messages)
-  await tx.query('savepoint receipts')
-  try {
-    await tx.query({ name: `settle-sms ${fallbacks}`, text: settle(messages, fallbacks), values: [messageIds] })
-  } catch (error) {
-    if (!isMissingMonth(error, messages)) throw error
-    // The month has been dropped, with all its messages.
-    await tx.query('rollback to savepoint receipts')
-  }
-}
 
 const DESCRIPTION = `'${SMS_FAILURES.UNDELIVERABLE}' || coalesce(' The network said: ' || nullif(detail, ''), '')`
 const ENDS: Change[] = [

@@ -1,4 +1,4 @@
-import { type Executor, lists } from '../../db/pool.ts'
+import { type Executor, lists, listsOf } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges } from '../../events/changes.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 
@@ -18,71 +18,68 @@ export const REVOCATION_GRACE_SECONDS = { taken: 5, silent: 30 }
 /** For reports: it is no event. */
 export const SKIPPED: Change = { kind: 'sms.skipped', at: 'skipped_at' }
 
-const QUEUE =
-  'sms_queue (message_id, copy, account_id, recipient, priority, campaign_id, planned_at, awaits_revocation, due_at, expires_at, segments)'
-const PRIORITY = `case traffic when 'PROMOTION' then ${PRIORITIES.campaign} else ${PRIORITIES.transactional} end`
-const QUEUED = `
-  select message_id, 0, account_id, recipient, ${PRIORITY}, coalesce(campaign_id, '${NO_CAMPAIGN}'), due_at, awaits_revocation,
-    case when awaits_revocation then greatest(due_at, now() + interval '${REVOCATION_GRACE_SECONDS.silent} seconds') else due_at end,
-    greatest(due_at, now()) + interval '${LIFE_HOURS} hours', segments`
+export const SKIPPED_AT = `case f.status when 'SKIPPED' then now()::timestamptz(3) end as skipped_at`
 
-/**
- * Steps of a statement that has failed messages: schedules the SMS of those that have one. `failed` names a step with `id`, `recipient`,
- * `traffic`, `campaign_id`, `failed_at` and `awaits_revocation`: whether the network may have it all the same, and is asked to forget it.
- */
-export const scheduleFailed = (fallbacks: string, failed: string) => `
-  sms_scheduled as (
-    update ${fallbacks} f set
-      status = 'SCHEDULED',
-      reason = 'RCS_FAILED',
-      due_at = greatest(failed.failed_at + f.delay_seconds * interval '1 second', f.not_before)
-    from ${failed} as failed
-    where f.message_id = failed.id and failed.failed_at is not null and ${fallbackMayBecome('SCHEDULED', 'f.status')}
-    returning f.message_id, f.account_id, f.due_at, f.segments, failed.recipient, failed.traffic, failed.campaign_id, failed.awaits_revocation
-  ), sms_queued as (
-    insert into ${QUEUE} ${QUEUED} from sms_scheduled
-  ), sms_noted as (
+/** A step that notes in timelines what an SMS became. `moved` names a step with `id`, `account_id`, `status` and `reason`. */
+export const noteSms = (moved: string) => `sms_noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason)
-    select message_id, account_id, 'sms-scheduled', now(), 'RCS_FAILED' from sms_scheduled
+    select id, account_id, 'sms-' || replace(lower(status), '_', '-'), now(), reason from ${moved}
     on conflict do nothing
   )`
 
+/**
+ * Steps of a statement that has ended messages: decides about their SMS. `ended` names a step with the facts of a message `m`, its `traffic`, and
+ * `awaits_revocation`: whether the network may have it all the same, and is asked to revoke it. `decided` is what a fallback `f` becomes.
+ */
+const settle = (fallbacks: string, ended: string, decided: string) => `
+  sms_settled as (
+    update ${fallbacks} f set ${decided}
+    from ${ended} as m where f.message_id = m.id and ${fallbackMayBecome('SCHEDULED', 'f.status')}
+    returning ${MESSAGE_FACTS}, m.traffic, m.awaits_revocation, f.status, f.reason, f.due_at, f.segments, ${SKIPPED_AT}
+  ), sms_queued as (
+    insert into sms_queue (message_id, copy, account_id, recipient, priority, campaign_id, planned_at, awaits_revocation, due_at, expires_at, segments)
+    select id, 0, account_id, recipient, case traffic when 'PROMOTION' then ${PRIORITIES.campaign} else ${PRIORITIES.transactional} end,
+      coalesce(campaign_id, '${NO_CAMPAIGN}'), due_at, awaits_revocation,
+      case when awaits_revocation then greatest(due_at, now() + interval '${REVOCATION_GRACE_SECONDS.silent} seconds') else due_at end,
+      greatest(due_at, now()) + interval '${LIFE_HOURS} hours', segments
+    from sms_settled where status = 'SCHEDULED'
+  ), ${noteSms('sms_settled')}`
+
+/** Of messages that have failed: schedules their SMS. `failed` has `failed_at`, too. */
+export const scheduleFailed = (fallbacks: string, failed: string) =>
+  settle(
+    fallbacks,
+    failed,
+    `status = 'SCHEDULED', reason = 'RCS_FAILED', due_at = greatest(m.failed_at + f.delay_seconds * interval '1 second', f.not_before)`,
+  )
+
+/** Of messages that have failed since their campaign was cancelled: skips their SMS. */
+export const skipCancelled = (fallbacks: string, failed: string) =>
+  `${settle(fallbacks, failed, `status = 'SKIPPED', reason = 'CANCELLED'`)}, ${recordChanges('sms_settled', [SKIPPED])}`
+
+type Expired = { id: string; wasTried: boolean }
+
 /** Of messages that have expired in this transaction. Those that the network never had have nothing to be revoked. */
-export async function settleExpired(
-  tx: Executor,
-  messages: string,
-  fallbacks: string,
-  expired: { id: string; wasTried: boolean }[],
-): Promise<void> {
-  await tx.query({
-    name: `settle-expired ${fallbacks}`,
-    text: settle(messages, fallbacks),
-    values: [expired.map(({ id }) => id), expired.map(({ wasTried }) => wasTried)],
-  })
+export async function settleExpired(tx: Executor, messages: string, fallbacks: string, expired: Expired[]): Promise<void> {
+  const text = settleOfMonth(messages, fallbacks)
+  await tx.query({ name: `settle-expired ${fallbacks}`, text, values: listsOf(expired, 'id', 'wasTried') })
 }
 
-const settle = (messages: string, fallbacks: string) => `
+const settleOfMonth = (messages: string, fallbacks: string) => `
   with expired as materialized (
     select ${MESSAGE_FACTS}, m.traffic, m.expires_at, e.was_tried and told.kind is null as awaits_revocation
     from unnest(${lists('uuid', 'bool')}) as e (id, was_tried) join ${messages} m on m.id = e.id
     -- The network's word may have come before the mark. Not "exists", for which all events may be read into memory.
     left join lateral (select kind from message_events v where v.message_id = m.id and v.kind = 'revoked' limit 1) as told on true
-  ), settled as (
-    update ${fallbacks} f set
-      status = case when f.after_expiry then 'SCHEDULED' else 'SKIPPED' end,
+  ), ${settle(
+    fallbacks,
+    'expired',
+    `status = case when f.after_expiry then 'SCHEDULED' else 'SKIPPED' end,
       reason = case when f.after_expiry then 'RCS_EXPIRED' else 'EXPIRED' end,
       due_at = case when f.after_expiry then
-        greatest(e.expires_at + f.after_expiry_delay_seconds * interval '1 second', f.after_expiry_not_before) end
-    from expired e
-    where f.message_id = e.id and ${fallbackMayBecome('SCHEDULED', 'f.status')}
-    returning e.*, f.message_id, f.status, f.reason, f.due_at, f.segments, now()::timestamptz(3) as settled_at,
-      case f.status when 'SKIPPED' then now()::timestamptz(3) end as skipped_at
-  ), sms_queued as (
-    insert into ${QUEUE} ${QUEUED} from settled where status = 'SCHEDULED'
-  ), ${recordChanges('settled', [SKIPPED])}
-  insert into message_events (message_id, account_id, kind, occurred_at, reason)
-  select message_id, account_id, case status when 'SCHEDULED' then 'sms-scheduled' else 'sms-skipped' end, settled_at, reason from settled
-  on conflict do nothing`
+        greatest(m.expires_at + f.after_expiry_delay_seconds * interval '1 second', f.after_expiry_not_before) end`,
+  )}, ${recordChanges('sms_settled', [SKIPPED])}
+  select`
 
 /**
  * SMS of messages that the network says it has revoked wait no longer. A statement of its own, after the one that has written the word down:
