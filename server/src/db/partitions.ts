@@ -55,16 +55,16 @@ export function byMonth<Item>(items: Item[], idOf: (item: Item) => string): Map<
   return Map.groupBy(items, (item) => messagesTable(idOf(item)))
 }
 
-/** Runs `work` on the items of each month, within a transaction. A month that has been dropped, with all its messages, is passed by. */
-export async function eachMonth<Item extends { messageId: string }>(
+/** Runs a statement for each month, within a transaction. A month that has been dropped, with all its messages, is passed by. */
+export async function queryMonths<Item>(
   tx: Executor,
-  items: Item[],
-  work: (messages: string, ofMonth: Item[]) => Promise<unknown>,
+  months: Map<string, Item[]>,
+  statement: (messages: string, ofMonth: Item[]) => { name: string; text: string; values: unknown[] },
 ): Promise<void> {
-  for (const [messages, ofMonth] of byMonth(items, ({ messageId }) => messageId)) {
+  for (const [messages, ofMonth] of months) {
     await tx.query('savepoint month')
     try {
-      await work(messages, ofMonth)
+      await tx.query(statement(messages, ofMonth))
     } catch (error) {
       if (!isMissingMonth(error, messages)) throw error
       await tx.query('rollback to savepoint month')

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Outcome, RcsCarrier, RevokeOutcome } from '../carriers/carrier.ts'
+import type { Outcome, RcsCarrier, Refusal, RevokeOutcome } from '../carriers/carrier.ts'
 import { backOffMs } from './back-off.ts'
 import type { Entry } from './claim.ts'
 import type { DeliveryMetrics } from './metrics.ts'
@@ -54,18 +54,19 @@ export function createErrand({ carrier, metrics, logger, stopping }: Options): E
 }
 
 function sendVerdict(outcome: Exclude<Outcome, { is: 'not-asked' }>, attempts: number): Verdict {
-  switch (outcome.is) {
-    case 'sent':
-      return { is: 'sent' }
-    case 'refused':
-      return { is: 'failed', reason: outcome.reason, detail: outcome.detail }
-    case 'expired':
-      // By this machine's clock. The database's will say so in its time.
-      return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'it has expired by the clock of the machine that sends' }
-    default:
-      // Where the answer was lost, too: our id is the network's, which ignores what it has.
-      return { is: 'again', afterMs: backOffMs(attempts, outcome.afterMs), detail: outcome.detail }
-  }
+  if (outcome.is === 'sent') return { is: 'sent' }
+  // Where the answer was lost, it is sent again: our id is the network's, which ignores what it has.
+  return unsentVerdict(outcome.is === 'unknown' ? { ...outcome, is: 'again' } : outcome, attempts)
+}
+
+type Unsent = { is: 'failed'; reason: Refusal; detail: string } | { is: 'again'; afterMs: number; detail: string }
+
+/** Of a message or an SMS that the network does not have. */
+export function unsentVerdict(outcome: Extract<Outcome, { is: 'refused' | 'again' | 'expired' }>, attempts: number): Unsent {
+  if (outcome.is === 'refused') return { is: 'failed', reason: outcome.reason, detail: outcome.detail }
+  if (outcome.is === 'again') return { is: 'again', afterMs: backOffMs(attempts, outcome.afterMs), detail: outcome.detail }
+  // By this machine's clock. The database's will say so in its time.
+  return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'it has expired by the clock of the machine that sends' }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { byMonth, fallbacksTable } from '../db/partitions.ts'
-import { columns, type Executor } from '../db/pool.ts'
+import type { Executor } from '../db/pool.ts'
 import { failure, MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { FAILURES, type Failure } from './failures.ts'
@@ -43,10 +43,19 @@ export const failMessages = (
   ])}`
 
 /**
- * A statement that fails messages that wait to be sent: `$1` are their ids, `$2` is the sentence for callers. `because` joins the queue's entry
- * q with the reason, which may have gone since they were found.
+ * Fails messages that wait to be sent, and returns how many. `because` joins the queue's entry q with the reason, which may have gone since
+ * they were found.
  */
-export const failWaiting = (messages: string, reason: Failure, because: string, fallBack: FallBack) => `
+export async function failWaiting(db: Executor, ids: string[], reason: Failure, because: string, fallBack: FallBack): Promise<number> {
+  let failed = 0
+  for (const [messages, ofMonth] of byMonth(ids, (id) => id)) {
+    const text = failMonth(messages, reason, because, fallBack)
+    failed += (await db.query({ name: `fail-waiting ${reason} ${messages}`, text, values: [ofMonth, FAILURES[reason]] })).rowCount ?? 0
+  }
+  return failed
+}
+
+const failMonth = (messages: string, reason: Failure, because: string, fallBack: FallBack) => `
   with taken as materialized (
     select q.message_id, '${reason}' as reason, $2::text as description, q.attempts > 0 as awaits_revocation
     from unnest($1::uuid[]) as ids (message_id), lateral (
@@ -64,15 +73,8 @@ const BATCH_SIZE = 1_000
  */
 export async function failInactive(db: Executor): Promise<{ failed: number; mayBeMore: boolean }> {
   const { rows } = await db.query<{ messageId: string }>({ name: 'find-inactive', text: FIND, values: [BATCH_SIZE] })
-  let failed = 0
-  for (const [messages, ofMonth] of byMonth(rows, ({ messageId }) => messageId)) {
-    const { rowCount } = await db.query({
-      name: `fail-inactive ${messages}`,
-      text: failWaiting(messages, 'AGENT_INACTIVE', INACTIVE, scheduleFailed),
-      values: [...columns(ofMonth, 'messageId'), FAILURES.AGENT_INACTIVE],
-    })
-    failed += rowCount ?? 0
-  }
+  const ids = rows.map(({ messageId }) => messageId)
+  const failed = await failWaiting(db, ids, 'AGENT_INACTIVE', INACTIVE, scheduleFailed)
   return { failed, mayBeMore: failed > 0 && rows.length >= BATCH_SIZE }
 }
 

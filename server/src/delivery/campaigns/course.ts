@@ -20,10 +20,9 @@ const START = `
       group_generations = array(
         select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
         left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
-    from (
+    where c.id = any (array(
       select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() order by scheduled_at limit $1 for update skip locked
-    ) as due
-    where c.id = due.id and c.status = 'SCHEDULED'
+    ))
     returning c.*
   ), ${recordCampaigns('started', 'campaign.started', 'started_at')}
   select from started`
@@ -40,13 +39,8 @@ export async function completeDone(db: Executor): Promise<number> {
 const COMPLETE = `
   with completed as (
     update campaigns c set status = 'COMPLETED', completed_at = now()
-    from (
-      select r.id from campaigns r, lateral (
-        select coalesce(sum(${BY_STATUS.ACCEPTED}), 0) as waiting from ${countersOfCampaign('r')} as counters
-      ) as left_over
-      where r.status = 'RUNNING' and r.made_at is not null and left_over.waiting = 0
-    ) as done
-    where c.id = done.id and ${campaignMayBecome('COMPLETED', 'c.status')}
+    where ${campaignMayBecome('COMPLETED', 'c.status')} and c.made_at is not null
+      and (select coalesce(sum(${BY_STATUS.ACCEPTED}), 0) from ${countersOfCampaign('c')} as counters) = 0
     returning c.*
   ), ${recordCampaigns('completed', 'campaign.completed', 'completed_at')}
   select from completed`

@@ -1,5 +1,5 @@
 import type { CarrierEvent } from '../../carriers/carrier.ts'
-import { eachMonth, fallbacksTable } from '../../db/partitions.ts'
+import { byMonth, fallbacksTable, queryMonths } from '../../db/partitions.ts'
 import { type Executor, lists, listsOf, type Pool, transaction } from '../../db/pool.ts'
 import { HELD_BY_STANDBY } from '../../db/standby.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
@@ -54,15 +54,10 @@ type Kept = { eventIds?: string[]; messageIds?: string[] }
 export async function applyReceipts(tx: Executor, { eventIds = [], messageIds = [] }: Kept): Promise<void> {
   const { rows } = await tx.query<{ messageId: string }>({ name: 'apply-sms-receipts', text: APPLY, values: [eventIds, messageIds] })
   const moved = new Set([...rows.map(({ messageId }) => messageId), ...messageIds])
-  await eachMonth(
+  await queryMonths(
     tx,
-    [...moved].map((messageId) => ({ messageId })),
-    async (messages, ofMonth) =>
-      await tx.query({
-        name: `settle-sms ${messages}`,
-        text: settle(messages, fallbacksTable(messages)),
-        values: listsOf(ofMonth, 'messageId'),
-      }),
+    byMonth([...moved], (id) => id),
+    (messages, ids) => ({ name: `settle-sms ${messages}`, text: settle(messages, fallbacksTable(messages)), values: [ids] }),
   )
 }
 

@@ -1,4 +1,4 @@
-import { eachMonth, fallbacksTable } from '../../db/partitions.ts'
+import { byMonth, fallbacksTable, queryMonths } from '../../db/partitions.ts'
 import { type Executor, lists, listsOf, type Pool, transaction } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { type FallbackStatus, fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
@@ -46,8 +46,10 @@ export async function recordSmsResults(pool: Pool, carrier: string, results: Sms
     const isHeld = ({ messageId, copy }: SmsResult) => held.has(`${messageId} ${copy}`)
     const counted = results.filter(isHeld)
     const ended = counted.filter(({ copy, is }) => copy === 0 && is in STATUSES)
-    await eachMonth(tx, ended, async (messages, ofMonth) => await endMonth(tx, messages, ofMonth))
-    await noteContacts(tx, [...ended, ...counted.filter((result) => result.copy > 0 && hasParts(result))])
+    const months = byMonth(ended, ({ messageId }) => messageId)
+    await queryMonths(tx, months, endOf)
+    const contacts = [...ended, ...counted.filter((result) => result.copy > 0 && hasParts(result))]
+    if (contacts.length > 0) await tx.query({ name: 'note-contacts', text: NOTE_CONTACTS, values: listsOf(contacts, 'messageId', 'copy') })
     const messageIds = counted.filter(hasParts).map(({ messageId }) => messageId)
     if (messageIds.length > 0) await applyReceipts(tx, { messageIds })
     return results.map(isHeld)
@@ -101,7 +103,7 @@ const SETTLE_QUEUE = `
   )
   select message_id || ' ' || copy as entry from held`
 
-async function endMonth(tx: Executor, messages: string, results: SmsResult[]): Promise<void> {
+function endOf(messages: string, results: SmsResult[]) {
   const ends = results.map((result) => ({
     messageId: result.messageId,
     status: STATUSES[result.is],
@@ -110,7 +112,7 @@ async function endMonth(tx: Executor, messages: string, results: SmsResult[]): P
     segments: result.is === 'sent' ? result.segments : null,
   }))
   const values = listsOf(ends, 'messageId', 'status', 'reason', 'detail', 'segments')
-  await tx.query({ name: `end-sms ${messages}`, text: end(messages, fallbacksTable(messages)), values })
+  return { name: `end-sms ${messages}`, text: end(messages, fallbacksTable(messages)), values }
 }
 
 const ENDS: Change[] = [
@@ -151,25 +153,18 @@ const end = (messages: string, fallbacks: string) => `
     now() + interval '${LIFE_HOURS} hours', segments
   from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign)`
 
-/** Keeps who has an SMS or may have it, be it only the beginning: they may answer it, and it counts for the quarantine unless it is a copy. */
-async function noteContacts(tx: Executor, results: SmsResult[]): Promise<void> {
-  if (results.length === 0) return
-  const given = results.map((result) => ({
-    ...result,
-    mayHave: result.copy === 0 && (result.is === 'sent' || ('reason' in result && result.reason === 'OUTCOME_UNKNOWN')),
-  }))
-  await tx.query({ name: 'note-sms-contacts', text: NOTE_CONTACTS, values: listsOf(given, 'messageId', 'copy', 'mayHave') })
-}
-
-/** Of several by one sender to one person, the last counts. */
+/**
+ * Keeps who has an SMS or may have it, be it only the beginning: they may answer it, and it counts for the quarantine unless it is a copy. Of
+ * several by one sender to one person, the last counts.
+ */
 const NOTE_CONTACTS = `
   insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, is_copy, sent_at)
   select distinct on (1, 2, 3, 4, 6) m.account_id, coalesce(p.recipient, m.recipient), f.plan ->> 'sender', m.agent_id, m.id, r.copy > 0, now()
-  from unnest(${lists('uuid', 'smallint', 'bool')}) as r (message_id, copy, may_have)
+  from unnest(${lists('uuid', 'smallint')}) as r (message_id, copy)
   join sms_fallbacks f on f.message_id = r.message_id
   join messages m on m.id = r.message_id
   left join lateral (select recipient from sms_parts p where p.message_id = r.message_id and p.copy = r.copy limit 1) as p on true
-  where r.may_have or p.recipient is not null
+  where p.recipient is not null or r.copy = 0 and (f.status = 'SENT' or f.reason = 'OUTCOME_UNKNOWN')
   order by 1, 2, 3, 4, 6, m.id desc
   on conflict (account_id, recipient, sender, agent_id, is_copy) do update
   set message_id = excluded.message_id, sent_at = greatest(c.sent_at, excluded.sent_at)`

@@ -7,9 +7,9 @@ import { createLinks } from '../../links/links.ts'
 import { composeText, encodingFor, linksIn } from '../../sms/compose.ts'
 import { splitText, type TextPart } from '../../sms/parts.ts'
 import { backOffMs } from '../back-off.ts'
-import { LATEST_BEGIN_MS } from '../errands.ts'
+import { LATEST_BEGIN_MS, unsentVerdict } from '../errands.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
-import type { SmsEntry } from './claim.ts'
+import type { Judgement, SmsEntry } from './claim.ts'
 import type { SmsVerdict, SubmittedPart } from './results.ts'
 
 /** What short links are made with. */
@@ -38,7 +38,7 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
       if (!(await waitForTurn(sms, entry, times, parts.length))) return { is: 'put-back', afterMs: 0, parts }
       const outcome = await submitPart(sms, { ...text, sender: entry.plan.sender, recipient: entry.recipient, expiresAt: entry.expiresAt })
       metrics.count(sms.name, 'sms', outcome.is)
-      if (outcome.is !== 'sent') return { ...verdictOf(outcome, entry), parts }
+      if (outcome.is !== 'sent') return { ...submitVerdict(outcome, entry.attempts), parts }
       parts.push({ part: index + 1, carrierMessageId: outcome.carrierMessageId })
     }
     return { is: 'sent', segments: texts.length, parts }
@@ -66,12 +66,10 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
 
   return async (entry, claimedAt, endBy) => {
     if (entry.judgement === 'lost') metrics.count(carrier?.name ?? 'none', 'sms', 'lost')
-    const judged = judgedVerdict(entry)
-    if (judged !== undefined) return { ...judged, parts: [] }
+    if (entry.judgement !== 'go') return { ...unsubmittedVerdict(entry.judgement), parts: [] }
     if (carrier === undefined) return { is: 'failed', reason: 'NO_SMS_NETWORK', detail: '', parts: [] }
-    const times = { claimedAt, endBy }
     try {
-      return await submitParts(carrier, entry, await writtenParts(pool, links, entry), times)
+      return await submitParts(carrier, entry, await writtenParts(pool, links, entry), { claimedAt, endBy })
     } catch (error) {
       if (!isUnavailable(error)) logger.error({ carrier: carrier.name, err: error }, 'an SMS could not be written, and is tried again')
       return { is: 'again', afterMs: backOffMs(entry.attempts, 0), detail: 'a fault of the service', parts: [] }
@@ -82,37 +80,17 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
 /** By performance.now(). */
 type Times = { claimedAt: number; endBy: number }
 
-/** What needs no submit. */
-function judgedVerdict({ judgement }: SmsEntry): SmsVerdict | undefined {
-  switch (judgement) {
-    case 'go':
-      return undefined
-    case 'lost':
-      return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: '' }
-    case 'late':
-      return { is: 'failed', reason: 'TIMED_OUT', detail: '' }
-    case 'gone':
-    case 'not-needed':
-      return { is: judgement }
-    default:
-      return { is: 'skipped', reason: judgement }
-  }
+function unsubmittedVerdict(judgement: Exclude<Judgement, 'go'>): SmsVerdict {
+  if (judgement === 'lost') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: '' }
+  if (judgement === 'late') return { is: 'failed', reason: 'TIMED_OUT', detail: '' }
+  if (judgement === 'gone' || judgement === 'not-needed') return { is: judgement }
+  return { is: 'skipped', reason: judgement }
 }
 
-function verdictOf(outcome: Exclude<Outcome, { is: 'sent' }>, { attempts }: SmsEntry): SmsVerdict {
-  switch (outcome.is) {
-    case 'refused':
-      return { is: 'failed', reason: outcome.reason, detail: outcome.detail }
-    case 'unknown':
-      return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: outcome.detail }
-    case 'not-asked':
-      return { is: 'put-back', afterMs: outcome.afterMs }
-    case 'again':
-      return { is: 'again', afterMs: backOffMs(attempts, outcome.afterMs), detail: outcome.detail }
-    case 'expired':
-      // By this machine's clock. The database's will say so in its time.
-      return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'it has expired by the clock of the machine that sends' }
-  }
+/** Where the response was lost, it is not tried again: the network may have it. */
+function submitVerdict(outcome: Exclude<Outcome, { is: 'sent' }>, attempts: number): SmsVerdict {
+  if (outcome.is === 'unknown') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: outcome.detail }
+  return outcome.is === 'not-asked' ? { is: 'put-back', afterMs: outcome.afterMs } : unsentVerdict(outcome, attempts)
 }
 
 /** The same at every try: links are made from the message's id, and so is the reference that ties the parts together. */
