@@ -1,7 +1,7 @@
 import { countUsage, messageBytes, ROW_BYTES } from '../../accounts/usage.ts'
 import { RETRIED_MEMBERS } from '../../campaigns/retry.ts'
 import { ensurePartitions } from '../../db/partitions.ts'
-import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
+import { isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
 import { isMissingPartition } from '../../messages/accept.ts'
 import { PRIORITIES } from '../../messages/states.ts'
 import { storeMessages } from '../../messages/store.ts'
@@ -18,12 +18,11 @@ export type FanOut = {
 }
 
 /**
- * Makes the next messages of a campaign that runs, of the one that has had the fewest so far. How far it got is written with the messages:
- * whatever dies in between, the next one goes on from there, and nobody is left out or gets two. Who pauses or cancels waits for the
- * chunk under way, and after that no further one is made. `passedBy` are campaigns that are left out this time.
+ * Makes the next messages of a running campaign, of the one that has had the fewest so far. The fan-out cursor moves with the messages: after
+ * a crash the next chunk goes on from there, and nobody is left out or gets two. A request to pause or cancel waits for the chunk under
+ * way, and after that no further one is made. `passedBy` are campaigns that are left out this time.
  */
 export async function fanOut(pool: Pool, passedBy: readonly string[] = []): Promise<FanOut> {
-  if (!(await isAnyLeft(pool, passedBy))) return { made: 0, mayBeMore: false }
   const first = await makeChunk(pool, CHUNK, passedBy)
   if (first.failed === undefined) return first
   const { error } = first.failed
@@ -33,19 +32,12 @@ export async function fanOut(pool: Pool, passedBy: readonly string[] = []): Prom
   return await makeChunk(pool, SMALL_CHUNK, passedBy)
 }
 
-const RUNNING = `status = 'RUNNING' and made_at is null and id <> all ($1::uuid[])`
-
-/** One look, where there is nothing to make, as there is most of the time. */
-async function isAnyLeft(pool: Pool, passedBy: readonly string[]): Promise<boolean> {
-  const text = `select from campaigns where ${RUNNING} limit 1`
-  return (await pool.query({ name: 'any-campaign-left', text, values: [passedBy] })).rowCount === 1
-}
-
 async function makeChunk(pool: Pool, chunk: number, passedBy: readonly string[]): Promise<FanOut> {
   let campaignId: string | undefined
   try {
     return await transaction(pool, async (tx) => {
-      const campaign = await takeCampaign(tx, passedBy)
+      const { rows: running } = await tx.query<Running>({ name: 'take-campaign', text: TAKE_CAMPAIGN, values: [passedBy] })
+      const campaign = running[0]
       if (campaign === undefined) return { made: 0, mayBeMore: false }
       campaignId = campaign.id
       await tx.query(IN_ORDER)
@@ -66,17 +58,11 @@ const IN_ORDER = `set local enable_sort = off; set local enable_hashagg = off; s
 type Running = { id: string; accountId: number; groups: number[]; generations: number[]; madeUpTo: string; isRetry: boolean }
 
 /** Another worker's is passed by. */
-async function takeCampaign(tx: Executor, passedBy: readonly string[]): Promise<Running | undefined> {
-  const { rows } = await tx.query<Running>({
-    name: 'take-campaign',
-    text: `select id, account_id as "accountId", group_numbers as groups, group_generations as generations, made_up_to as "madeUpTo",
-             retry_of is not null as "isRetry"
-           from campaigns where ${RUNNING}
-           order by recipients, id limit 1 for update skip locked`,
-    values: [passedBy],
-  })
-  return rows[0]
-}
+const TAKE_CAMPAIGN = `
+  select id, account_id as "accountId", group_numbers as groups, group_generations as generations, made_up_to as "madeUpTo",
+    retry_of is not null as "isRetry"
+  from campaigns where status = 'RUNNING' and made_at is null and id <> all ($1::uuid[])
+  order by recipients, id limit 1 for update skip locked`
 
 function chunkOf({ id, accountId, groups, generations, madeUpTo, isRetry }: Running, chunk: number) {
   if (isRetry) return { name: 'make-retried-messages', text: MAKE_RETRIED, values: [id, chunk] }
@@ -92,19 +78,17 @@ function chunkOf({ id, accountId, groups, generations, madeUpTo, isRetry }: Runn
 function makeFrom(groups: number[]): string {
   const arms = groups.map(
     (_, index) => `(
-          select phone from group_members
-          where account_id = $3 and group_number = ($4::int[])[${index + 1}] and phone > $6 and generation <= ($5::int[])[${index + 1}]
-          order by phone
-        )`,
+        select phone from group_members
+        where account_id = $3 and group_number = ($4::int[])[${index + 1}] and phone > $6 and generation <= ($5::int[])[${index + 1}]
+        order by phone
+      )`,
   )
   return make(`
   member as materialized (
-    select phone from (
-      select distinct phone from (
-        ${arms.join(' union all ')}
-      ) as people
-      order by phone limit $2
-    ) as next
+    select distinct phone from (
+      ${arms.join(' union all ')}
+    ) as people
+    order by phone limit $2
   ), reached as materialized (
     select max(phone) as position, count(*) < $2 as is_all, count(*)::int as made from member
   )`)

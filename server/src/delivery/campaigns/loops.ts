@@ -14,7 +14,7 @@ const PASSED_BY_MS = 10_000
 
 /** What moves campaigns: each by itself, so that one that fails or takes long holds up none of the others. `onMade`: messages are queued. */
 export function startCampaignLoops(pool: Pool, logger: Logger, onMade: () => void): Loop[] {
-  const passedBy = new Map<string, number>()
+  const passedBy = new Set<string>()
 
   async function course(): Promise<number> {
     if ((await startDue(pool)) > 0) making.wake()
@@ -23,20 +23,17 @@ export function startCampaignLoops(pool: Pool, logger: Logger, onMade: () => voi
   }
 
   async function make(): Promise<number> {
-    for (const [id, until] of passedBy) if (performance.now() > until) passedBy.delete(id)
-    const { made, mayBeMore, failed } = await fanOut(pool, [...passedBy.keys()])
+    const { made, mayBeMore, failed } = await fanOut(pool, [...passedBy])
     if (made > 0) onMade()
     if (failed !== undefined) {
       logger.error({ err: failed.error }, 'the messages of a campaign could not be made; others go on, and it is tried again')
-      passedBy.set(failed.campaignId, performance.now() + PASSED_BY_MS)
+      passedBy.add(failed.campaignId)
+      setTimeout(() => passedBy.delete(failed.campaignId), PASSED_BY_MS).unref()
     }
     return mayBeMore ? 0 : MAKE_EVERY_MS
   }
 
-  async function withdraw(): Promise<number> {
-    const { mayBeMore } = await withdrawCancelled(pool)
-    return mayBeMore ? 0 : WITHDRAW_EVERY_MS
-  }
+  const withdraw = async () => ((await withdrawCancelled(pool)).mayBeMore ? 0 : WITHDRAW_EVERY_MS)
 
   const making = repeat('make messages of campaigns', logger, make)
   return [making, repeat('start and complete campaigns', logger, course), repeat('withdraw cancelled campaigns', logger, withdraw)]

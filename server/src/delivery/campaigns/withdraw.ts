@@ -29,19 +29,14 @@ const FIND = `
 
 /** SMS that wait for their time become due, so that the claim finds them cancelled and records it. */
 const HURRY_SMS = `
-  update sms_queue s set due_at = now()
-  from (
-    select s.message_id, s.copy
-    from campaigns c, lateral (
-      select message_id, copy from sms_queue s
+  update sms_queue set due_at = now() where ctid = any (array(
+    select s.ctid from campaigns c, lateral (
+      select ctid from sms_queue s
       where s.account_id = c.account_id and s.priority = ${PRIORITIES.campaign} and s.campaign_id = c.id and s.due_at > now() and s.lease is null
-      order by due_at limit $1
-      for update skip locked
+      order by due_at limit $1 for update skip locked
     ) as s
     where c.status = 'CANCELLED' and c.withdrawn_at is null
-    limit $1
-  ) as waiting
-  where s.message_id = waiting.message_id and s.copy = waiting.copy`
+    limit $1))`
 
 /** Of campaigns that have nothing left that waits or is under way. */
 const END_WITHDRAWING = `

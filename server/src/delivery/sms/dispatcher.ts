@@ -1,22 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { Logger } from 'pino'
-import type { SmsCarrier } from '../../carriers/carrier.ts'
-import type { Pool } from '../../db/pool.ts'
-import type { DeliveryMetrics } from '../metrics.ts'
 import { TURNS_AHEAD_MS } from '../rate.ts'
 import { CLAIM_AGAIN_MS, createWorker, type Dispatcher, POLL_MS } from '../worker.ts'
 import { claimSms, type SmsEntry } from './claim.ts'
 import { recordSmsResults, type SmsResult } from './results.ts'
-import { createSubmitter, type Links } from './submit.ts'
-
-export type SmsDispatcherOptions = {
-  pool: Pool
-  /** Undefined: there is no SMS network, and SMS that are due fail. */
-  carrier: SmsCarrier | undefined
-  links: Links
-  logger: Logger
-  metrics: DeliveryMetrics
-}
+import { createSubmitter, type SmsOptions } from './submit.ts'
 
 // No worker submits an SMS again whose worker has not recorded a result, so there is no hurry to fail it. For so long, a worker that lives
 // goes on recording its result, while the database is away for a minute.
@@ -24,7 +11,8 @@ const MARGIN_MS = 60_000
 const NO_CARRIER = { name: 'no-sms-network', concurrency: 100, longestCallMs: 0, messagesPerSecond: undefined, pausedForMs: () => 0 }
 
 /** Submits the SMS that are due, as many at once as the carrier takes, each once, and records the results. */
-export function createSmsDispatcher({ pool, carrier, links, logger, metrics }: SmsDispatcherOptions): Dispatcher {
+export function createSmsDispatcher(options: SmsOptions): Dispatcher {
+  const { pool, carrier, logger, metrics } = options
   const sms = carrier ?? NO_CARRIER
   const abandoned = new Set<string>()
 
@@ -55,6 +43,6 @@ export function createSmsDispatcher({ pool, carrier, links, logger, metrics }: S
   const record = (results: SmsResult[]) => recordSmsResults(pool, sms.name, results)
   const worker = createWorker({ pool, carrier: sms, logger, metrics, claim, record })
   const { calls } = worker
-  const submit = createSubmitter({ pool, carrier, links, metrics, logger, stopping: worker.stopping })
+  const submit = createSubmitter({ ...options, stopping: worker.stopping })
   return worker
 }

@@ -27,7 +27,8 @@ export async function takeSmsReceipts(pool: Pool, receipts: SmsReceipt[]): Promi
   await transaction(pool, async (tx) => {
     await holdReceipts(tx)
     await keepReceipts(tx, final)
-    await applyReceipts(tx, { eventIds: final.map(({ eventId }) => eventId) })
+    const eventIds = final.map(({ eventId }) => eventId)
+    await applyReceipts(tx, eventIds, [])
   })
 }
 
@@ -48,10 +49,8 @@ async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void>
   await tx.query({ name: 'keep-sms-receipts', text, values })
 }
 
-/** Which receipts to apply: these, or those that came before the responses to the submits of these messages. */
-type Kept = { eventIds?: string[]; messageIds?: string[] }
-
-export async function applyReceipts(tx: Executor, { eventIds = [], messageIds = [] }: Kept): Promise<void> {
+/** Applies these receipts, and those that came before the responses to the submits of these messages. */
+export async function applyReceipts(tx: Executor, eventIds: string[], messageIds: string[]): Promise<void> {
   const { rows } = await tx.query<{ messageId: string }>({ name: 'apply-sms-receipts', text: APPLY, values: [eventIds, messageIds] })
   const moved = new Set([...rows.map(({ messageId }) => messageId), ...messageIds])
   await queryMonths(
@@ -102,20 +101,18 @@ const settle = (messages: string, fallbacks: string) => `
     from unnest($1::uuid[]) as ids (message_id) join sms_parts p using (message_id)
     where p.copy = 0
     group by p.message_id
-  ), ended as (
+  ), moved as (
     update ${fallbacks} f set
       status = case when p.failed > 0 then 'FAILED' else 'DELIVERED' end,
       reason = case when p.failed > 0 then 'UNDELIVERABLE' else f.reason end,
       delivered_at = case when p.failed = 0 then greatest(p.at, f.sent_at) end,
       failed_at = case when p.failed > 0 then greatest(p.at, f.sent_at) end,
       detail = p.detail
-    from part p
+    from part p join ${messages} m on m.id = p.message_id
     where f.message_id = p.message_id and ${fallbackMayBecome('DELIVERED', 'f.status')} and (p.failed > 0 or p.delivered = f.segments)
-    returning f.message_id, f.status, f.reason, f.delivered_at, f.failed_at, f.detail, f.segments
-  ), moved as materialized (
-    select e.*, ${MESSAGE_FACTS} from ended e join ${messages} m on m.id = e.message_id
+    returning ${MESSAGE_FACTS}, f.reason, f.delivered_at, f.failed_at, f.detail, f.segments
   ), ${recordChanges('moved', ENDS)}, forgotten as (
-    delete from sms_parts p using ended e where p.message_id = e.message_id and p.copy = 0
+    delete from sms_parts p using moved m where p.message_id = m.id and p.copy = 0
   ), forgotten_copies as (
     delete from sms_parts p using unnest($1::uuid[]) as ids (message_id)
     where p.message_id = ids.message_id and p.copy > 0 and p.state <> 'sent'

@@ -1,10 +1,10 @@
 import { byMonth, fallbacksTable, queryMonths } from '../../db/partitions.ts'
 import { type Executor, lists, listsOf, type Pool, transaction } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
-import { type FallbackStatus, fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
+import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
 import { applyReceipts, holdReceipts } from './receipts.ts'
-import { LIFE_HOURS, noteSms, SKIPPED, SKIPPED_AT } from './schedule.ts'
+import { LIFE_HOURS, noteSms, SKIPPED } from './schedule.ts'
 
 /** What came of an SMS that was claimed. `detail`: the network's own words, where it had any. */
 export type SmsVerdict =
@@ -24,14 +24,6 @@ export type SubmittedPart = { part: number; carrierMessageId: string }
 
 export type SmsResult = { messageId: string; copy: number; lease: string; parts: SubmittedPart[] } & SmsVerdict
 
-/** How results that end a fallback are stored. */
-const STATUSES: Partial<Record<SmsVerdict['is'], FallbackStatus>> = {
-  sent: 'SENT',
-  failed: 'FAILED',
-  skipped: 'SKIPPED',
-  'not-needed': 'NOT_NEEDED',
-}
-
 /**
  * Records results, and returns for each whether it counted: only the holder of the lease may write. All of a batch in one transaction: the
  * queue, the parts that receipts will be of, the fallbacks, and the copies that go out now. Receipts that were quicker than the response to
@@ -42,35 +34,34 @@ export async function recordSmsResults(pool: Pool, carrier: string, results: Sms
     const hasParts = ({ parts }: SmsResult) => parts.length > 0
     // Only what has parts can have receipts.
     if (results.some(hasParts)) await holdReceipts(tx)
-    const held = new Set(await settleQueue(tx, carrier, results))
-    const isHeld = ({ messageId, copy }: SmsResult) => held.has(`${messageId} ${copy}`)
-    const counted = results.filter(isHeld)
-    const ended = counted.filter(({ copy, is }) => copy === 0 && is in STATUSES)
+    const held = await settleQueue(tx, carrier, results)
+    const counted = results.filter((_, index) => held.has(index + 1))
+    const ended = counted.filter((result) => result.copy === 0 && result.is !== 'gone' && !('afterMs' in result))
     const months = byMonth(ended, ({ messageId }) => messageId)
     await queryMonths(tx, months, endOf)
     const contacts = [...ended, ...counted.filter((result) => result.copy > 0 && hasParts(result))]
     if (contacts.length > 0) await tx.query({ name: 'note-contacts', text: NOTE_CONTACTS, values: listsOf(contacts, 'messageId', 'copy') })
     const messageIds = counted.filter(hasParts).map(({ messageId }) => messageId)
-    if (messageIds.length > 0) await applyReceipts(tx, { messageIds })
-    return results.map(isHeld)
+    if (messageIds.length > 0) await applyReceipts(tx, [], messageIds)
+    return results.map((_, index) => held.has(index + 1))
   })
 }
 
-/** Returns the entries that are still held under their lease. */
-async function settleQueue(tx: Executor, carrier: string, results: SmsResult[]): Promise<string[]> {
+/** Returns the places, from 1 on, of the results whose entry is still held under their lease. */
+async function settleQueue(tx: Executor, carrier: string, results: SmsResult[]): Promise<Set<number>> {
   const entries = results.map((result) => ({
     ...result,
     afterMs: 'afterMs' in result ? Math.round(result.afterMs) : null,
     submitted: result.parts.length,
   }))
-  const parts = results.flatMap((result) => result.parts.map((part) => ({ ...result, ...part })))
+  const parts = results.flatMap((result, index) => result.parts.map((part) => ({ ...part, place: index + 1 })))
   const values = [
     ...listsOf(entries, 'messageId', 'copy', 'lease', 'is', 'afterMs', 'submitted'),
-    ...listsOf(parts, 'messageId', 'copy', 'lease', 'part', 'carrierMessageId'),
+    ...listsOf(parts, 'place', 'part', 'carrierMessageId'),
     carrier,
   ]
-  const { rows } = await tx.query<{ entry: string }>({ name: 'settle-sms-queue', text: SETTLE_QUEUE, values })
-  return rows.map(({ entry }) => entry)
+  const { rows } = await tx.query<{ place: number }>({ name: 'settle-sms-queue', text: SETTLE_QUEUE, values })
+  return new Set(rows.map(({ place }) => place))
 }
 
 const SETTLE_QUEUE = `
@@ -78,18 +69,14 @@ const SETTLE_QUEUE = `
     select r.*, q.recipient
     from (
       select * from unnest(${lists('uuid', 'smallint', 'uuid', 'text', 'int', 'int')})
-        as r (message_id, copy, lease, verdict, after_ms, submitted)
+        with ordinality as r (message_id, copy, lease, verdict, after_ms, submitted, place)
       order by message_id, copy
     ) as r, lateral (
       select recipient from sms_queue q where q.message_id = r.message_id and q.copy = r.copy and q.lease = r.lease for update
     ) as q
   ), released as (
-    update sms_queue q set
-      lease = null,
-      submitted_under = null,
-      due_at = now() + h.after_ms * interval '1 millisecond',
-      segments_sent = q.segments_sent + h.submitted,
-      attempts = q.attempts - case h.verdict when 'put-back' then 1 else 0 end
+    update sms_queue q set lease = null, submitted_under = null, due_at = now() + h.after_ms * interval '1 millisecond',
+      segments_sent = q.segments_sent + h.submitted, attempts = q.attempts - case h.verdict when 'put-back' then 1 else 0 end
     from held h
     where q.message_id = any (array(select message_id from held)) and q.message_id = h.message_id and q.copy = h.copy and h.after_ms is not null
   ), ended as (
@@ -97,16 +84,15 @@ const SETTLE_QUEUE = `
     where q.message_id = any (array(select message_id from held)) and q.message_id = h.message_id and q.copy = h.copy and h.after_ms is null
   ), submitted as (
     insert into sms_parts (message_id, copy, part, carrier, carrier_message_id, recipient)
-    select p.message_id, p.copy, p.part, $12, p.carrier_message_id, h.recipient
-    from unnest($7::uuid[], $8::smallint[], $9::uuid[], $10::smallint[], $11::text[]) as p (message_id, copy, lease, part, carrier_message_id)
-    join held h on h.message_id = p.message_id and h.copy = p.copy and h.lease = p.lease
+    select h.message_id, h.copy, p.part, $10, p.carrier_message_id, h.recipient
+    from unnest($7::int[], $8::smallint[], $9::text[]) as p (place, part, carrier_message_id) join held h on h.place = p.place
   )
-  select message_id || ' ' || copy as entry from held`
+  select place::int from held`
 
 function endOf(messages: string, results: SmsResult[]) {
   const ends = results.map((result) => ({
     messageId: result.messageId,
-    status: STATUSES[result.is],
+    status: result.is.toUpperCase().replace('-', '_'),
     reason: result.is === 'not-needed' ? 'RCS_DELIVERED' : 'reason' in result ? result.reason : null,
     detail: result.is === 'failed' ? describeFailure(SMS_FAILURES[result.reason], result.detail) : null,
     segments: result.is === 'sent' ? result.segments : null,
@@ -126,7 +112,7 @@ const ENDS: Change[] = [
  * not a copy, and of a campaign each number gets one.
  */
 const end = (messages: string, fallbacks: string) => `
-  with ended as (
+  with moved as (
     update ${fallbacks} f set
       status = r.status,
       reason = coalesce(r.reason, f.reason),
@@ -135,10 +121,9 @@ const end = (messages: string, fallbacks: string) => `
       detail = r.detail,
       segments = coalesce(r.segments, f.segments)
     from unnest(${lists('uuid', 'text', 'text', 'text', 'int')}) as r (message_id, status, reason, detail, segments)
+    join ${messages} m on m.id = r.message_id
     where f.message_id = r.message_id and ${fallbackMayBecome('SENT', 'f.status')}
-    returning f.message_id, f.status, f.reason, f.plan, f.segments, f.detail, f.sent_at, f.failed_at, ${SKIPPED_AT}
-  ), moved as materialized (
-    select e.*, ${MESSAGE_FACTS} from ended e join ${messages} m on m.id = e.message_id
+    returning ${MESSAGE_FACTS}, f.status, f.reason, f.plan, f.segments, f.detail, f.sent_at, f.failed_at
   ), ${recordChanges('moved', ENDS)}, ${noteSms(`moved where status in ('SKIPPED', 'NOT_NEEDED')`)}, copy as materialized (
     select distinct on (coalesce(m.campaign_id, m.id), copy.number) m.*, copy.number, copy.place
     from moved m, json_array_elements_text(m.plan -> 'copies') with ordinality as copy (number, place)

@@ -2,23 +2,21 @@ import { type Executor, lists, listsOf } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges } from '../../events/changes.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 
-// When an SMS is sent instead. A fallback is scheduled in the transaction that ends its message, by whoever ends it, and only from WAITING:
-// of a failure, an expiry and a network that refuses, all at once, one ends the message and schedules the SMS.
+// When an SMS is sent instead. The transaction that ends a message schedules its fallback, and only from WAITING: of a failure, an expiry and a
+// refusal at once, one ends the message and schedules the SMS.
 
 /** The network has a longer time to deliver an SMS than a caller waits for one. */
 export const LIFE_HOURS = 48
 
 /**
- * After an expiry, how long the outcome of the revocation is awaited: a phone that gets the message at the last moment need not get the
- * SMS too. Where the network says that it has revoked the message, no longer. Where it took the request to revoke it, which some do without
- * a word on whether it worked, for as long as a receipt is on its way. Where it says nothing, or that it no longer has it, for longer.
+ * After an expiry, how long the SMS waits for the outcome of the revocation: a phone that gets the message at the last moment need not get the
+ * SMS too. `taken`: the network took the request, but some never say whether it worked; a receipt may be on its way. `silent`: it says
+ * nothing, or that it no longer has the message. Once it says that it revoked the message, the SMS waits no longer.
  */
 export const REVOCATION_GRACE_SECONDS = { taken: 5, silent: 30 }
 
 /** For reports: it is no event. */
-export const SKIPPED: Change = { kind: 'sms.skipped', at: 'skipped_at' }
-
-export const SKIPPED_AT = `case f.status when 'SKIPPED' then now()::timestamptz(3) end as skipped_at`
+export const SKIPPED: Change = { kind: 'sms.skipped', at: 'now()::timestamptz(3)', where: `status = 'SKIPPED'` }
 
 /** A step that notes in timelines what an SMS became. `moved` names a step with `id`, `account_id`, `status` and `reason`. */
 export const noteSms = (moved: string) => `sms_noted as (
@@ -35,7 +33,7 @@ const settle = (fallbacks: string, ended: string, decided: string) => `
   sms_settled as (
     update ${fallbacks} f set ${decided}
     from ${ended} as m where f.message_id = m.id and ${fallbackMayBecome('SCHEDULED', 'f.status')}
-    returning ${MESSAGE_FACTS}, m.traffic, m.awaits_revocation, f.status, f.reason, f.due_at, f.segments, ${SKIPPED_AT}
+    returning ${MESSAGE_FACTS}, m.traffic, m.awaits_revocation, f.status, f.reason, f.due_at, f.segments
   ), sms_queued as (
     insert into sms_queue (message_id, copy, account_id, recipient, priority, campaign_id, planned_at, awaits_revocation, due_at, expires_at, segments)
     select id, 0, account_id, recipient, case traffic when 'PROMOTION' then ${PRIORITIES.campaign} else ${PRIORITIES.transactional} end,
@@ -82,16 +80,22 @@ const settleOfMonth = (messages: string, fallbacks: string) => `
   select`
 
 /**
- * SMS of messages that the network says it has revoked wait no longer. A statement of its own, after the one that has written the word down:
- * whoever marks the message as expired sees either that word, or is seen here.
+ * SMS of messages that the network says it has revoked wait no longer. A statement of its own, after the one that has noted the revocation:
+ * the expiry of the message either sees that note, or is seen here.
  */
 export async function releaseTold(db: Executor, messageIds: string[]): Promise<void> {
-  await db.query({ name: 'release-told', text: RELEASE_TOLD, values: [messageIds] })
+  // What was told of another phone or network is not among a message's events, and counts for nothing.
+  const text = `
+    with told as materialized (
+      select v.message_id from unnest($1::uuid[]) as ids (message_id) join message_events v using (message_id) where v.kind = 'revoked'
+    ), ${releaseRevoked('told', 0)}
+    select`
+  await db.query({ name: 'release-told', text, values: [messageIds] })
 }
 
 /**
  * Steps of a statement that has learned what came of revocations: SMS that wait for that need not wait for the rest of the grace. `told`
- * names a step with `message_id`. Entries that somebody holds are left as they are: at the worst they wait for the whole of it.
+ * names a step with `message_id`. Entries that another transaction holds are left as they are: at worst they wait for the whole grace.
  */
 export const releaseRevoked = (told: string, graceSeconds: number) => `
   sms_awaiting as materialized (
@@ -104,10 +108,3 @@ export const releaseRevoked = (told: string, graceSeconds: number) => `
     update sms_queue s set due_at = least(s.due_at, greatest(s.planned_at, now() + interval '${graceSeconds} seconds'))
     where s.copy = 0 and s.message_id = any (array(select message_id from sms_awaiting))
   )`
-
-// What was told of another phone or network is not among a message's events, and counts for nothing.
-const RELEASE_TOLD = `
-  with told as materialized (
-    select v.message_id from unnest($1::uuid[]) as ids (message_id) join message_events v using (message_id) where v.kind = 'revoked'
-  ), ${releaseRevoked('told', 0)}
-  select`

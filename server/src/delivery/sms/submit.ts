@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Outcome, SmsCarrier, SmsPart } from '../../carriers/carrier.ts'
-import { type Executor, isUnavailable } from '../../db/pool.ts'
+import { type Executor, isUnavailable, type Pool } from '../../db/pool.ts'
 import { shortCode, shortLink } from '../../links/codes.ts'
 import { createLinks } from '../../links/links.ts'
 import { composeText, encodingFor, linksIn } from '../../sms/compose.ts'
@@ -17,19 +17,17 @@ export type Links = { key: Buffer; publicUrl: string }
 
 export type Submitted = SmsVerdict & { parts: SubmittedPart[] }
 
-type Options = {
-  pool: Executor
+export type SmsOptions = {
+  pool: Pool
+  /** Undefined: there is no SMS network, and SMS that are due fail. */
   carrier: SmsCarrier | undefined
   links: Links
   metrics: DeliveryMetrics
   logger: Logger
-  stopping: AbortSignal
 }
 
 /** Submits an SMS, part after part, and tells what came of it. `endBy`: no further part is begun that might not have ended by then. Never throws. */
-export type Submit = (entry: SmsEntry, claimedAt: number, endBy: number) => Promise<Submitted>
-
-export function createSubmitter({ pool, carrier, links, metrics, logger, stopping }: Options): Submit {
+export function createSubmitter({ pool, carrier, links, metrics, logger, stopping }: SmsOptions & { stopping: AbortSignal }) {
   /** Part after part, until one is not taken. What the network has is known however this ends. */
   async function submitParts(sms: SmsCarrier, entry: SmsEntry, texts: TextPart[], times: Times): Promise<Submitted> {
     const parts: SubmittedPart[] = []
@@ -55,8 +53,7 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
   }
 
   /** Nothing is submitted by a worker that stood still, or stops. By a clock that nobody sets. */
-  async function waitForTurn(sms: SmsCarrier, { turnAt }: SmsEntry, times: Times, done: number): Promise<boolean> {
-    const { claimedAt, endBy } = times
+  async function waitForTurn(sms: SmsCarrier, { turnAt }: SmsEntry, { claimedAt, endBy }: Times, done: number): Promise<boolean> {
     const left = sms.messagesPerSecond === undefined ? 0 : turnAt + (done * 1_000) / sms.messagesPerSecond - performance.now()
     if (left > 0) await sleep(left, undefined, { signal: stopping }).catch(() => {})
     if (stopping.aborted) return false
@@ -64,7 +61,7 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
     return done === 0 ? now - claimedAt <= LATEST_BEGIN_MS : now + sms.longestCallMs <= endBy
   }
 
-  return async (entry, claimedAt, endBy) => {
+  return async (entry: SmsEntry, claimedAt: number, endBy: number): Promise<Submitted> => {
     if (entry.judgement === 'lost') metrics.count(carrier?.name ?? 'none', 'sms', 'lost')
     if (entry.judgement !== 'go') return { ...unsubmittedVerdict(entry.judgement), parts: [] }
     if (carrier === undefined) return { is: 'failed', reason: 'NO_SMS_NETWORK', detail: '', parts: [] }
@@ -97,13 +94,9 @@ function submitVerdict(outcome: Exclude<Outcome, { is: 'sent' }>, attempts: numb
 async function writtenParts(db: Executor, { key, publicUrl }: Links, entry: SmsEntry): Promise<TextPart[]> {
   const { messageId, copy, accountId, agentId, recipient, plan } = entry
   const urls = plan.urlShortening ? linksIn(plan.content) : []
-  const codes = urls.map((_, index) => shortCode(key, messageId, copy, index))
-  if (urls.length > 0) {
-    await createLinks(
-      db,
-      urls.map((url, index) => ({ code: codes[index] as string, accountId, messageId, copy, agentId, recipient, url })),
-    )
-  }
-  const text = composeText(plan, (index) => shortLink(publicUrl, codes[index] as string))
+  const common = { accountId, messageId, copy, agentId, recipient }
+  const made = urls.map((url, index) => ({ ...common, url, code: shortCode(key, messageId, copy, index) }))
+  if (made.length > 0) await createLinks(db, made)
+  const text = composeText(plan, (index) => shortLink(publicUrl, made[index]?.code as string))
   return splitText(text, Number.parseInt(messageId.slice(-2), 16), encodingFor(plan.mode, text) ?? 'UCS2')
 }
