@@ -49,11 +49,6 @@ export function columns<Row extends object>(rows: readonly Row[], ...names: Name
   return names.map((name) => rows.map((row) => (row as Record<PropertyKey, unknown>)[name]))
 }
 
-/** Their values: a list for each of these fields of the items. */
-export function listsOf<Item>(items: Item[], ...fields: (keyof Item)[]): unknown[][] {
-  return fields.map((field) => items.map((item) => item[field]))
-}
-
 const OLDEST_POSTGRES = 15
 const NEWEST_TESTED_POSTGRES = 18
 

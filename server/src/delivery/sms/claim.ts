@@ -1,5 +1,5 @@
 import type { SmsCarrier } from '../../carriers/carrier.ts'
-import { type Executor, listed, lists, listsOf, type Pool, transaction } from '../../db/pool.ts'
+import { columns, type Executor, listed, lists, type Pool, transaction } from '../../db/pool.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
 import type { Claim } from '../claim.ts'
 import type { SkipReason } from '../failures.ts'
@@ -66,7 +66,7 @@ export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Cl
     if (abandoned.length > 0) await tx.query({ name: 'return-abandoned-sms', text: RETURN_ABANDONED, values: [abandoned] })
     const { rows: due } = await tx.query<Due>({ name: 'find-due-sms', text: FIND_DUE, values: [free] })
     if (due.length === 0) return { entries: [], isBusy: false, isHeldBack: false }
-    const { rows: judged } = await tx.query<Judged>({ name: 'judge-sms', text: JUDGE, values: listsOf(due, 'messageId', 'copy') })
+    const { rows: judged } = await tx.query<Judged>({ name: 'judge-sms', text: JUDGE, values: columns(due, 'messageId', 'copy') })
     const turns = isPaused ? 0 : turnsWithin(TURNS_AHEAD_MS, waitMs, carrier.messagesPerSecond)
     const leased = await leaseInTurn(tx, judged, turns, request)
     const entries = await takeTurns(tx, carrier, leased, LONGEST_SMS_SECONDS)
@@ -87,7 +87,7 @@ async function leaseInTurn(tx: Executor, judged: Judged[], turns: number, { leas
     left -= parts
     leased.push({ ...entry, parts, lease, leaseMs: partMs * Math.max(parts, 1) + marginMs })
   }
-  await tx.query({ name: 'lease-sms', text: LEASE, values: [...listsOf(leased, 'messageId', 'copy', 'judgement', 'leaseMs'), lease] })
+  await tx.query({ name: 'lease-sms', text: LEASE, values: [...columns(leased, 'messageId', 'copy', 'judgement', 'leaseMs'), lease] })
   return leased
 }
 

@@ -1,6 +1,6 @@
 import type { CarrierEvent } from '../../carriers/carrier.ts'
 import { byMonth, fallbacksTable, queryMonths } from '../../db/partitions.ts'
-import { type Executor, lists, listsOf, type Pool, transaction } from '../../db/pool.ts'
+import { columns, type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
 import { HELD_BY_STANDBY } from '../../db/standby.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
@@ -45,7 +45,7 @@ async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void>
       on conflict do nothing
     )
     select ${HELD_BY_STANDBY}`
-  const values = listsOf(readings, 'carrier', 'carrierMessageId', 'phone', 'eventId', 'reading', 'state', 'detail', 'occurredAt')
+  const values = columns(readings, 'carrier', 'carrierMessageId', 'phone', 'eventId', 'reading', 'state', 'detail', 'occurredAt')
   await tx.query({ name: 'keep-sms-receipts', text, values })
 }
 

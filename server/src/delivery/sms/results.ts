@@ -1,5 +1,5 @@
 import { byMonth, fallbacksTable, queryMonths } from '../../db/partitions.ts'
-import { type Executor, lists, listsOf, type Pool, transaction } from '../../db/pool.ts'
+import { columns, type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
@@ -40,7 +40,7 @@ export async function recordSmsResults(pool: Pool, carrier: string, results: Sms
     const months = byMonth(ended, ({ messageId }) => messageId)
     await queryMonths(tx, months, endOf)
     const contacts = [...ended, ...counted.filter((result) => result.copy > 0 && hasParts(result))]
-    if (contacts.length > 0) await tx.query({ name: 'note-contacts', text: NOTE_CONTACTS, values: listsOf(contacts, 'messageId', 'copy') })
+    if (contacts.length > 0) await tx.query({ name: 'note-contacts', text: NOTE_CONTACTS, values: columns(contacts, 'messageId', 'copy') })
     const messageIds = counted.filter(hasParts).map(({ messageId }) => messageId)
     if (messageIds.length > 0) await applyReceipts(tx, [], messageIds)
     return results.map((_, index) => held.has(index + 1))
@@ -56,8 +56,8 @@ async function settleQueue(tx: Executor, carrier: string, results: SmsResult[]):
   }))
   const parts = results.flatMap((result, index) => result.parts.map((part) => ({ ...part, place: index + 1 })))
   const values = [
-    ...listsOf(entries, 'messageId', 'copy', 'lease', 'is', 'afterMs', 'submitted'),
-    ...listsOf(parts, 'place', 'part', 'carrierMessageId'),
+    ...columns(entries, 'messageId', 'copy', 'lease', 'is', 'afterMs', 'submitted'),
+    ...columns(parts, 'place', 'part', 'carrierMessageId'),
     carrier,
   ]
   const { rows } = await tx.query<{ place: number }>({ name: 'settle-sms-queue', text: SETTLE_QUEUE, values })
@@ -97,7 +97,7 @@ function endOf(messages: string, results: SmsResult[]) {
     detail: result.is === 'failed' ? describeFailure(SMS_FAILURES[result.reason], result.detail) : null,
     segments: result.is === 'sent' ? result.segments : null,
   }))
-  const values = listsOf(ends, 'messageId', 'status', 'reason', 'detail', 'segments')
+  const values = columns(ends, 'messageId', 'status', 'reason', 'detail', 'segments')
   return { name: `end-sms ${messages}`, text: end(messages, fallbacksTable(messages)), values }
 }
 

@@ -1,4 +1,4 @@
-import { type Executor, lists, listsOf } from '../../db/pool.ts'
+import { columns, type Executor, lists } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges } from '../../events/changes.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 
@@ -60,7 +60,7 @@ type Expired = { id: string; wasTried: boolean }
 /** Of messages that have expired in this transaction. Those that the network never had have nothing to be revoked. */
 export async function settleExpired(tx: Executor, messages: string, fallbacks: string, expired: Expired[]): Promise<void> {
   const text = settleOfMonth(messages, fallbacks)
-  await tx.query({ name: `settle-expired ${fallbacks}`, text, values: listsOf(expired, 'id', 'wasTried') })
+  await tx.query({ name: `settle-expired ${fallbacks}`, text, values: columns(expired, 'id', 'wasTried') })
 }
 
 const settleOfMonth = (messages: string, fallbacks: string) => `
