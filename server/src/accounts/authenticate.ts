@@ -49,7 +49,7 @@ export function createAuthenticator(pool: Pool): Authenticator {
   return { authenticate, recall }
 }
 
-/** In SQL, of recalled callers as the lists `$1`, `$2` and `$3` of their keys, hashes and versions: the places of those who are still the same. */
+/** In SQL: of recalled callers, whose keys, hashes and versions are three lists, the places of those who are still the same. */
 export const confirmedCallers = ([keys, hashes, versions]: [string, string, string]) => `
     select c.place from unnest(${listed(`${keys}::text[]`)}, ${listed(`${hashes}::bytea[]`)}, ${listed(`${versions}::text[]`)})
       with ordinality as c (integration_key, secret_hash, version, place)

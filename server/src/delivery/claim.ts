@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { RcsCarrier } from '../carriers/carrier.ts'
-import { type Executor, listed, lists, type Pool, transaction } from '../db/pool.ts'
+import { columns, type Executor, listed, lists, type Pool, transaction } from '../db/pool.ts'
 import { entriesOf, type Lane, type LaneKey, laneKey, readLanes } from './lanes.ts'
 import { holdPace, isRated, TURNS_AHEAD_MS, takeTurns, turnsWithin } from './rate.ts'
 import { shareOut } from './share-out.ts'
@@ -99,16 +99,7 @@ async function leaseEntries(db: Executor, shared: Lane[], leaseMs: number, isCon
       where q.message_id = any (array(select message_id from free))
       returning q.message_id as "messageId", q.account_id as "accountId", q.agent_id as "agentId", q.task, q.attempts, q.priority,
         q.campaign_id as "campaignId", round(extract(epoch from q.expires_at - now()) * 1000)::float8 as "expiresInMs"`,
-    values: [
-      lanes.map(({ accountId }) => accountId),
-      lanes.map(({ agentId }) => agentId),
-      lanes.map(({ priority }) => priority),
-      lanes.map(({ campaignId }) => campaignId),
-      [...counts.values()],
-      lease,
-      leaseMs,
-      isContended,
-    ],
+    values: [...columns(lanes, 'accountId', 'agentId', 'priority', 'campaignId'), [...counts.values()], lease, leaseMs, isContended],
   })
   return rows.map((row) => ({ ...row, lease }))
 }

@@ -1,4 +1,4 @@
-import type { Executor } from '../db/pool.ts'
+import { columns, type Executor } from '../db/pool.ts'
 import { recordActions } from '../events/changes.ts'
 
 /** `copy`: 0 for the recipient's SMS, else the place of the test number that it was sent to. */
@@ -25,15 +25,7 @@ export async function createLinks(db: Executor, links: ShortLink[]): Promise<voi
         as l (code, account_id, message_id, copy, agent_id, recipient, url)
       order by code collate "C"
       on conflict do nothing`,
-    values: [
-      links.map(({ code }) => code),
-      links.map(({ accountId }) => accountId),
-      links.map(({ messageId }) => messageId),
-      links.map(({ copy }) => copy),
-      links.map(({ agentId }) => agentId),
-      links.map(({ recipient }) => recipient),
-      links.map(({ url }) => url),
-    ],
+    values: columns(links, 'code', 'accountId', 'messageId', 'copy', 'agentId', 'recipient', 'url'),
   })
 }
 

@@ -27,6 +27,8 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
   recipients: string[]
   test: boolean
   fallback?: Fallback | undefined
+  /** False where a quota of the account is used up. */
+  hasRoom?: boolean
   /** Test messages go without. */
   idempotency?: { key: string; hash: Buffer }
 }
@@ -67,7 +69,7 @@ const FAULTS = {
  * same time share a statement and a commit.
  */
 export function createAcceptor(pool: Pool, announce: Announce): (submission: Submission) => Promise<Accepted> {
-  const acceptAll = createQuotaKeeper(pool, (batch, hasRoom) => withPartitions(pool, () => accept(pool, batch, hasRoom)))
+  const acceptAll = createQuotaKeeper(pool, (batch) => withPartitions(pool, () => accept(pool, batch)))
   let batches = 0
   const submit = createBatcher(
     async (batch: Submission[]) => {
@@ -139,8 +141,8 @@ const MOST_TRIES = 3
  * Accepts a batch. A request whose key another request uses at this very moment, on this node or another, is asked for again, by itself: where
  * that fails, what the first statement has committed must not be run again with it.
  */
-async function accept(db: Executor, batch: Submission[], hasRoom: boolean[], triesLeft = MOST_TRIES): Promise<Outcome[]> {
-  const answers = await ask(db, batch, hasRoom)
+async function accept(db: Executor, batch: Submission[], triesLeft = MOST_TRIES): Promise<Outcome[]> {
+  const answers = await ask(db, batch)
   const isAgain = (index: number) => answers[index]?.[0]?.outcome === 'again'
   const again = [...batch.keys()].filter(isAgain)
   const submissions = again.map((index) => batch[index] as Submission)
@@ -153,16 +155,15 @@ async function accept(db: Executor, batch: Submission[], hasRoom: boolean[], tri
 async function acceptAgain(db: Executor, batch: Submission[], triesLeft: number): Promise<Outcome[]> {
   try {
     if (triesLeft === 0) throw new Error('a key was in use and not in use, again and again')
-    const hasRoom = batch.map(() => true)
-    return await accept(db, batch, hasRoom, triesLeft)
+    return await accept(db, batch, triesLeft)
   } catch (error) {
     return batch.map(() => ({ is: 'refused', error }))
   }
 }
 
 /** Returns the rows of each submission: one for each of its recipients. */
-async function ask(db: Executor, batch: Submission[], hasRoom: boolean[]): Promise<Row[][]> {
-  const { rows } = await db.query<Row>({ name: 'accept-messages', text: ACCEPT, values: valuesOf(batch, hasRoom), ...TIMEOUT })
+async function ask(db: Executor, batch: Submission[]): Promise<Row[][]> {
+  const { rows } = await db.query<Row>({ name: 'accept-messages', text: ACCEPT, values: valuesOf(batch), ...TIMEOUT })
   let from = 0
   return batch.map(({ recipients }) => {
     from += recipients.length
@@ -204,12 +205,11 @@ function outcomeOf(submission: Submission, rows: Row[]): Outcome {
  * each row with each: 200 requests took 360 ms.
  */
 const ACCEPT = `
-  with confirmed as materialized (${confirmedCallers(CALLERS)}
-  ), asked as materialized (
+  with asked as materialized (
     select r.*, ((select lpad(to_hex(round(extract(epoch from now()) * 1000)::bigint), 12, '0')) || r.id_end)::uuid as id,
       t.content_id, used.message_id as used_id, missing.ids as missing_targets,
       case
-        when r.caller is not null and r.caller not in (select place from confirmed) then 'unconfirmed'
+        when r.caller is not null and r.caller not in (${confirmedCallers(CALLERS)}) then 'unconfirmed'
         when used.request_hash = r.hash then 'replayed'
         when r.own_expiry <= now() then 'expires-past'
         when r.own_expiry > now() + interval '${LONGEST_LIFE_DAYS} days' then 'expires-late'

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { ROW_BYTES } from '../accounts/usage.ts'
 import { templateReferences } from '../content/references.ts'
-import { lists } from '../db/pool.ts'
+import { columns, lists } from '../db/pool.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Submission } from './accept.ts'
 
-/** A message that a request asks for: most ask for one. `hasRoom`: the account may store it. `caller`: the place of a recalled one in the list. */
-type Asked = { submission: Submission; recipient: string; hasRoom: boolean; caller: number | null }
+/** A message that a request asks for: most ask for one. `caller`: the place of a recalled one in the list. */
+type Asked = { submission: Submission; recipient: string; caller: number | null }
 
 /** What a message is handed to the statement as: the name, type and value of each of its columns. */
 const COLUMNS: [name: string, type: string, value: (asked: Asked) => unknown][] = [
@@ -28,7 +28,7 @@ const COLUMNS: [name: string, type: string, value: (asked: Asked) => unknown][] 
   // A list of lists, which the driver would take for a table. Null where there are none, as nearly always.
   ['targets', 'text', targetsOf],
   ['bytes', 'int', ({ submission }) => bytesOf(submission)],
-  ['has_room', 'bool', ({ hasRoom }) => hasRoom],
+  ['has_room', 'bool', ({ submission }) => submission.hasRoom ?? true],
   ['caller', 'bigint', ({ caller }) => caller],
 ]
 
@@ -38,18 +38,13 @@ export const ASKED = `unnest(${lists(...COLUMNS.map(([, type]) => type))}) with 
 /** The parameters after those: the recalled callers of a batch, as lists of their keys, hashes and versions. */
 export const CALLERS = [1, 2, 3].map((n) => `$${COLUMNS.length + n}`) as [string, string, string]
 
-export function valuesOf(batch: Submission[], hasRoom: boolean[]): unknown[][] {
+export function valuesOf(batch: Submission[]): unknown[][] {
   const callers = [...new Set(batch.flatMap(({ recalled = [] }) => recalled))]
-  const asked = batch.flatMap((submission, index) => {
+  const asked = batch.flatMap((submission) => {
     const caller = submission.recalled === undefined ? null : callers.indexOf(submission.recalled) + 1
-    return submission.recipients.map((recipient) => ({ submission, recipient, hasRoom: hasRoom[index] as boolean, caller }))
+    return submission.recipients.map((recipient) => ({ submission, recipient, caller }))
   })
-  return [
-    ...COLUMNS.map(([, , value]) => asked.map(value)),
-    callers.map(({ integrationKey }) => integrationKey),
-    callers.map(({ secretHash }) => secretHash),
-    callers.map(({ accountVersion }) => accountVersion),
-  ]
+  return [...COLUMNS.map(([, , value]) => asked.map(value)), ...columns(callers, 'integrationKey', 'secretHash', 'accountVersion')]
 }
 
 /** The part of an id after its time, in hex: version 7, and 74 random bits. The time is the database's. */

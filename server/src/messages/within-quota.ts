@@ -13,8 +13,8 @@ const ROOMY_FOR_MS = 5_000
 /** Plenty: more than all nodes together accept in that time. One accepts 6,000 messages a second. */
 const PLENTY = { messages: 500_000, bytes: 50 * 2 ** 30 }
 
-/** Accepts these, of which those without room are refused, but for a request that was accepted before. */
-type Ask = (batch: Submission[], hasRoom: boolean[]) => Promise<Outcome[]>
+/** Accepts these. Those without room are refused, unless the same request was accepted before. */
+type Ask = (batch: Submission[]) => Promise<Outcome[]>
 
 /** Accepts the submissions that fit into the quotas of their accounts, in their order. */
 export function createQuotaKeeper(pool: Pool, ask: Ask): (batch: Submission[]) => Promise<Outcome[]> {
@@ -39,11 +39,7 @@ export function createQuotaKeeper(pool: Pool, ask: Ask): (batch: Submission[]) =
   }
 
   return async (batch) => {
-    if (batch.every(isRoomy))
-      return await ask(
-        batch,
-        batch.map(() => true),
-      )
+    if (batch.every(isRoomy)) return await ask(batch)
     return await askWithin(batch, await lookAt(batch), ask)
   }
 }
@@ -59,8 +55,7 @@ async function askWithin(batch: Submission[], usages: Map<number, AccountUsage>,
     const asked = waiting.filter((index) => fitting.has(index))
     const answered = await askAlone(
       ask,
-      asked.map((index) => batch[index] as Submission),
-      asked.map((index) => fitting.get(index) === true),
+      asked.map((index) => ({ ...(batch[index] as Submission), hasRoom: fitting.get(index) === true })),
     )
     asked.forEach((index, place) => {
       const outcome = answered[place] as Outcome
@@ -78,14 +73,13 @@ async function askWithin(batch: Submission[], usages: Map<number, AccountUsage>,
  * Where the database refuses these for what one of them has, each is asked for alone. Nothing is thrown: what was accepted before must not be
  * run again with these.
  */
-async function askAlone(ask: Ask, batch: Submission[], hasRoom: boolean[]): Promise<Outcome[]> {
+async function askAlone(ask: Ask, batch: Submission[]): Promise<Outcome[]> {
   try {
-    return await ask(batch, hasRoom)
+    return await ask(batch)
   } catch (error) {
     if (batch.length === 1 || isUnavailable(error)) return batch.map(() => ({ is: 'refused', error }))
     const outcomes: Outcome[] = []
-    for (const [index, submission] of batch.entries())
-      outcomes.push(...(await askAlone(ask, [submission], hasRoom.slice(index, index + 1))))
+    for (const submission of batch) outcomes.push(...(await askAlone(ask, [submission])))
     return outcomes
   }
 }
