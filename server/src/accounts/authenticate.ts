@@ -20,7 +20,7 @@ export type Authenticator = {
    * every request that begins after the change was answered, on every node. Concurrent requests share a look-up.
    */
   authenticate: (authorization: string | undefined) => Promise<Caller | undefined>
-  /** The caller as the last look-up found them. A statement that acts for them has to confirm that nothing has changed since: confirmedCallers. */
+  /** The caller as the last look-up found them. A statement that acts for them has to confirm that they have not changed: confirmedCallers. */
   recall: (authorization: string | undefined) => Caller | undefined
 }
 
@@ -49,7 +49,7 @@ export function createAuthenticator(pool: Pool): Authenticator {
   return { authenticate, recall }
 }
 
-/** In SQL: of recalled callers, whose keys, hashes and versions are three lists, the places of those who are still the same. */
+/** In SQL: recalled callers are three lists of keys, hashes and versions. Selects the places of the callers that have not changed. */
 export const confirmedCallers = ([keys, hashes, versions]: [string, string, string]) => `
     select c.place from unnest(${listed(`${keys}::text[]`)}, ${listed(`${hashes}::bytea[]`)}, ${listed(`${versions}::text[]`)})
       with ordinality as c (integration_key, secret_hash, version, place)
@@ -57,7 +57,7 @@ export const confirmedCallers = ([keys, hashes, versions]: [string, string, stri
     join accounts a on a.id = k.account_id and a.xmin::text = c.version`
 
 /**
- * A row for every key asked for, known or not, so that the two take the same time: 33 µs apart they told a patient stranger which keys
+ * A row for every key asked for, known or not, so that both take the same time: a difference of 33 µs let an attacker find out which keys
  * exist. An unknown key has the hash 0, which no secret has.
  */
 async function lookUpKeys(pool: Pool, keys: string[]): Promise<(Caller | undefined)[]> {

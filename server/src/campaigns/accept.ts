@@ -9,7 +9,7 @@ import type { Fallback } from '../messages/sms-fallback.ts'
 import { parseTimestamp } from '../time.ts'
 import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
 
-/** A request that is right in itself. */
+/** A request that is valid in itself. */
 export type CampaignSubmission = Omit<CampaignRequest, 'smsFallback' | 'smsFallbackAfterExpiry'> & {
   accountId: number
   fallback: Fallback | undefined
@@ -25,7 +25,7 @@ type Row = {
   exceeded: string[] | null
 }
 
-/** What is wrong in the light of the clock and of what the database holds. In the order in which they are answered: every 400 before the first 404. */
+/** Errors that only the clock or the database can show, in the order in which they are reported: every 400 before the first 404. */
 const FAULTS = {
   'scheduled-past': { code: 'RCS_INVALID_REQUEST', path: '/scheduledAt', reason: 'must not be over a minute in the past' },
   'scheduled-late': { code: 'RCS_INVALID_REQUEST', path: '/scheduledAt', reason: 'must be at most a year ahead' },
@@ -39,7 +39,7 @@ const FAULTS = {
   ...NAMED_FAULTS,
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
-/** Returns once it is committed; or throws what the caller is to be told. */
+/** Returns after the commit, or throws the error for the caller. */
 export async function acceptCampaign(db: Executor, submission: CampaignSubmission): Promise<{ campaignId: string; replayed: boolean }> {
   const { rows } = await db.query<Row>({ name: 'accept-campaign', text: ACCEPT, values: valuesOf(submission) })
   const { outcome, campaignId, missingTargets, missingGroups, exceeded } = rows[0] as Row
@@ -102,7 +102,7 @@ const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(oct
 const RESERVED_BYTES = `
     select ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as reserved_bytes from groups where account_id = $1 and number = any($10::int[])`
 
-/** What stands against request `r`, if anything. */
+/** The first error of request `r`, if there is one. */
 const OUTCOME = `case
         when used.request_hash = $3 then 'replayed'
         when r.scheduled_at < now() - interval '1 minute' then 'scheduled-past'
@@ -123,9 +123,9 @@ const OUTCOME = `case
       end`
 
 /**
- * One statement, as with a message: the key answers for itself before anything that can have changed since, and of equal keys at once the
- * later waits for the earlier to commit and then gets its row. The content is that of this moment: a template's is never changed, only
- * replaced by another, and inline content gets a row of its own.
+ * One statement, as with a message: a known key gets the stored result before any check of what may have changed since. Of concurrent requests
+ * with equal keys, the later waits for the earlier to commit and then gets its row. The content is fixed now: a template's content never
+ * changes, it is only replaced, and inline content gets a row of its own.
  */
 const ACCEPT = `
   with request as materialized (

@@ -1,6 +1,6 @@
 import { isUnavailable, Overloaded } from './pool.ts'
 
-/** To gather more saves little. A network with 64 posts under way sent half as many receipts while each batch waited for its whole time. */
+/** Gathering more saves little. A network with 64 posts under way sent half as many receipts while each batch waited for its full time. */
 const GATHER_UP_TO = 50
 
 /**
@@ -8,9 +8,9 @@ const GATHER_UP_TO = 50
  * the batches grow by themselves, and a lone item waits for nothing. Where nobody waits for the result, `gatherMs` gathers the items of that
  * time, up to 50: a statement for one costs nearly as much as one for several.
  *
- * `run` gets the items in the order of arrival and returns one result for each, in the same order. When it throws, each item of the batch
- * is run alone: what is wrong with one must not fail its neighbours. But where the database is out of reach, all who wait are told so
- * at once, instead of batch after batch running into the same time-out.
+ * `run` gets the items in the order of arrival and returns one result for each, in the same order. If it throws, each item of the batch is run
+ * alone, so that a fault of one item does not fail the others. But if the database is out of reach, every waiting item fails at once,
+ * instead of one batch after the other running into the same timeout.
  */
 export function createBatcher<Item, Result>(
   run: (items: Item[]) => Promise<Result[]>,
@@ -42,7 +42,7 @@ export function createBatcher<Item, Result>(
     else await runEachAlone(batch)
   }
 
-  /** Those whose turn has not come wait with the others meanwhile, to be told with them should the database go away. */
+  /** Items whose turn has not come wait with the others, and fail with them if the database goes away. */
   async function runEachAlone(batch: Waiting[]): Promise<void> {
     const [first, ...rest] = batch as [Waiting, ...Waiting[]]
     waiting.unshift(...rest)
@@ -62,7 +62,7 @@ export function createBatcher<Item, Result>(
     running = false
   }
 
-  /** Waits for the time to gather, or until enough are there. */
+  /** Waits for the time to gather, or until there are enough items. */
   function gather(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, gatherMs)

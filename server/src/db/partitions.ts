@@ -11,15 +11,15 @@ const PARTITION_LOCK = 0x68726c70
 const LOCK_PATIENCE = '2s'
 
 /**
- * Makes the partitions of this month and the next ones, where they are missing. Of two that come at once, the second waits and finds
- * nothing to do. A partition is made on its own and attached, which lets others go on writing.
+ * Makes the missing partitions of this month and the next ones. Of two concurrent calls, the second waits and finds nothing to do. A
+ * partition is made first and then attached, which does not block writers.
  */
 export async function ensurePartitions(pool: Pool): Promise<void> {
   const { rows } = await pool.query<Missing>(MISSING, [PARTITIONED, MONTHS_AHEAD])
   if (rows.length === 0) return
   await transaction(pool, async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1)', [PARTITION_LOCK])
-    // Attaching waits for whoever changes the table itself, and for nobody else.
+    // Attaching waits only for statements that change the table itself.
     await tx.query(`set local lock_timeout = '${LOCK_PATIENCE}'`)
     const missing = await tx.query<Missing>(MISSING, [PARTITIONED, MONTHS_AHEAD])
     for (const { parent, name, from, to } of missing.rows) {
@@ -47,15 +47,15 @@ const MISSING = `
   order by name`
 
 /**
- * Items by the table of the month that their message is of. Statements that lock rows of `messages` name that table, not the whole: where
- * such a statement has to wait for a lock and then looks at the row again, PostgreSQL 18.4 no longer finds the partition of a joined id,
- * so that the row is lost on it, or dies (seen with 200 rows). And it costs the same however many months there are.
+ * Groups items by the table of their message's month. Statements that lock rows of `messages` name that table, not the parent: if such a
+ * statement waits for a lock and then reads the row again, PostgreSQL 18.4 no longer finds the partition of a joined id, and loses the
+ * row or crashes (seen with 200 rows). The cost also stays the same however many months there are.
  */
 export function byMonth<Item>(items: Item[], idOf: (item: Item) => string): Map<string, Item[]> {
   return Map.groupBy(items, (item) => messagesTable(idOf(item)))
 }
 
-/** Runs a statement for each month, within a transaction. A month that has been dropped, with all its messages, is passed by. */
+/** Runs a statement for each month, within a transaction. Skips a month that has been dropped with all its messages. */
 export async function queryMonths<Item>(
   tx: Executor,
   months: Map<string, Item[]>,
@@ -87,19 +87,19 @@ export function timeOf(id: string): Date {
   return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16))
 }
 
-/** An id that is not of ours names a table that is not there. */
+/** An id that Herald did not make names a table that does not exist. */
 function messagesTable(id: string): string {
   const at = timeOf(id)
   return `messages_${at.getUTCFullYear()}_${String(at.getUTCMonth() + 1).padStart(2, '0')}`
 }
 
-/** A table of the month is not there: the month has been dropped, or never was. */
+/** The table of the month does not exist: the month has been dropped, or never existed. */
 export function isMissingMonth(error: unknown, messages: string): boolean {
   const names = [messages, fallbacksTable(messages), eventsTable(messages)]
   return error instanceof pg.DatabaseError && error.code === '42P01' && names.some((name) => error.message.includes(`"${name}"`))
 }
 
-/** For the `catch` of a statement on a month's tables: what to do instead where the month is not there. */
+/** For the `catch` of a statement on a month's tables: what to do instead if the month does not exist. */
 export function ifMonthIsMissing<T>(messages: string, instead: () => T | Promise<T>): (error: unknown) => T | Promise<T> {
   return (error) => {
     if (!isMissingMonth(error, messages)) throw error

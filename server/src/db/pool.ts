@@ -39,7 +39,7 @@ const FIND_BY_INDEX = `${WRITTEN_ONE_WAY}; set enable_seqscan = off; set enable_
  */
 export const listed = (parameter: string) => `(select ${parameter})`
 
-/** The same for lists of these types, which are the first parameters: what a batch is handed over as. */
+/** The same for lists of these types, which are the first parameters: a batch is passed as such lists. */
 export const lists = (...types: string[]) => types.map((type, index) => listed(`$${index + 1}::${type}[]`)).join(', ')
 
 type NameIn<Row> = Row extends unknown ? keyof Row : never

@@ -5,18 +5,18 @@ import { entriesOf, type Lane, type LaneKey, laneKey, readLanes } from './lanes.
 import { holdPace, isRated, TURNS_AHEAD_MS, takeTurns, turnsWithin } from './rate.ts'
 import { shareOut } from './share-out.ts'
 
-/** An entry that a worker holds: it alone may send it and record the result, until its lease ends. */
+/** An entry that a worker has leased: until the lease ends, no other worker may send it or record its result. */
 export type Entry = {
   messageId: string
   accountId: number
   agentId: string
   task: 'send' | 'revoke'
-  /** This one included. */
+  /** Including this one. */
   attempts: number
   lease: string
-  /** By performance.now(): its turn, where the carrier or the agent has a rate. */
+  /** When to make the call, by performance.now(), if the carrier or the agent has a rate. */
   turnAt: number
-  /** By the database's clock: this machine's may be off. Past already where the task is to revoke. */
+  /** By the database's clock, since this machine's may be off. Already in the past if the task is to revoke. */
   expiresInMs: number
 }
 
@@ -27,23 +27,23 @@ export type ClaimRequest = {
   /** How many calls the worker can make now. */
   free: number
   leaseMs: number
-  /** Agents whose messages the network would only turn away. */
+  /** Agents whose messages the network would only refuse. */
   pausedAgents: string[]
-  /** The calls that the worker makes now, by account. */
+  /** The calls that this worker is making, by account. */
   calls: ReadonlyMap<number, number>
 }
 
 export type Claim<Claimed = Entry> = {
   entries: Claimed[]
-  /** Another worker is claiming at this moment. */
+  /** Another worker is claiming now. */
   isBusy: boolean
-  /** Some are due and had to stay: for a turn to come, or since their account makes its share of the calls. */
+  /** Some entries are due but were not claimed: they wait for a turn, or their account already makes its share of the calls. */
   isHeldBack: boolean
 }
 
 /**
- * Claims entries that are due: reads the lanes, shares the free calls out between them, and leases the entries. Workers that claim at once do
- * not wait for each other. Where a rate is set, claims of a carrier come one after the other, or two workers would share out the same turns.
+ * Claims due entries: reads the lanes, shares the free calls out between them, and leases the entries. Concurrent claims do not wait for each
+ * other. But if the carrier has a rate, its claims run one at a time: two workers would otherwise share out the same turns.
  */
 export async function claim(pool: Pool, request: ClaimRequest): Promise<Claim> {
   if (!isRated(request.carrier)) return await claimEntries(pool, request, 0)
@@ -56,7 +56,7 @@ export async function claim(pool: Pool, request: ClaimRequest): Promise<Claim> {
 
 async function claimEntries(db: Executor, request: ClaimRequest, carrierWaitMs: number): Promise<Claim> {
   const { carrier, free, leaseMs, pausedAgents, calls } = request
-  // One more than can be needed shows that there are more.
+  // Count one more than the worker can use, to see whether there are more.
   const lanes = await readLanes(db, carrier.name, free + 1, pausedAgents)
   const due = lanes.reduce((sum, lane) => sum + lane.due, 0)
   const shared = shareOut(lanes, {
@@ -74,9 +74,9 @@ async function claimEntries(db: Executor, request: ClaimRequest, carrierWaitMs: 
 type Leased = Omit<Entry, 'turnAt'> & LaneKey
 
 /**
- * Leases as many entries of each lane as it got calls. Entries that another worker leases at this moment are passed by. It touches no index:
- * `lease` and `leased_until` are in none. After a crash of the worker the lease simply ends, and its token fits no longer. Where not all that
- * was due got a turn, accounts that had none come first next time.
+ * Leases as many entries of each lane as the lane got calls, and skips entries that another worker has locked. It updates no index, since
+ * none contains `lease` or `leased_until`. After a crash of the worker the lease ends by itself, and its token no longer matches. If not
+ * all due entries got a call, the accounts that got none come first next time.
  */
 async function leaseEntries(db: Executor, shared: Lane[], leaseMs: number, isContended: boolean): Promise<Leased[]> {
   const lease = randomUUID()

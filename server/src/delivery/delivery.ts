@@ -24,7 +24,7 @@ export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; 
 const STATISTICS_EVERY_MS = 5_000
 const HOUSEKEEPING_EVERY_MS = 3_600_000
 
-/** Everything that moves messages by itself. As many processes as one likes run it side by side. */
+/** Starts every loop that moves messages. Any number of processes can run it side by side. */
 export function startDelivery({ pool, carriers, logger, metrics, links, announce }: DeliveryOptions): Delivery {
   const sms = createSmsDispatcher({ pool, carrier: carriers.sms, links, logger, metrics })
   const dispatchers = [...carriers.rcs.values()].map((carrier) => createDispatcher({ pool, carrier, logger, metrics, onFailed: sms.wake }))
@@ -33,7 +33,7 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
     if (work !== 'messages') replies.wake()
   }
 
-  /** Does `work` so often, and again at once where there may be more of it. */
+  /** Runs `work` at this interval, and again at once if there may be more to do. */
   const every = (ms: number, name: string, work: () => Promise<{ mayBeMore: boolean }>) =>
     repeat(name, logger, async () => ((await work()).mayBeMore ? 0 : ms))
 
@@ -52,7 +52,7 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
 
   async function takeUp() {
     const result = await takeUpReplies(pool, logger)
-    // Some may have been answered by a template.
+    // Automatic replies may have queued messages.
     if (result.taken > 0) announce('messages')
     return result
   }
@@ -81,7 +81,7 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
   }
 }
 
-/** What is sent by such an agent would wait in silence, and expire. */
+/** Messages of such an agent would wait until they expire, and nothing would say why. */
 async function warnOfUnknownCarriers(db: Executor, { rcs }: Carriers, logger: Logger): Promise<void> {
   const { rows } = await db.query<{ carrier: string }>('select distinct carrier from agents where carrier <> all ($1)', [[...rcs.keys()]])
   for (const { carrier } of rows) logger.warn({ carrier }, 'agents have this carrier, which is not configured here: their messages wait')

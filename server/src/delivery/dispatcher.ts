@@ -14,19 +14,19 @@ export type DispatcherOptions = {
   carrier: RcsCarrier
   logger: Logger
   metrics: DeliveryMetrics
-  /** A message was given up: an SMS may be due instead. */
+  /** A message failed permanently, so its SMS may be due. */
   onFailed?: () => void
 }
 
-// For a busy process, and for writing the result down.
+// Time for a busy process to make the call and to record its result.
 const LEASE_MARGIN_MS = 2_000
 
-/** Hands the queue's entries to one carrier, as many at once as that makes calls, and writes down what came of them. */
+/** Sends the queue's entries to one carrier, with as many concurrent calls as the carrier allows, and records the results. */
 export function createDispatcher({ pool, carrier, logger, metrics, onFailed = () => {} }: DispatcherOptions): Dispatcher {
-  // So that no other worker takes an entry up while its call can still be under way.
+  // Long enough that no other worker claims an entry while its call can still be under way.
   const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
   const agents = new Set<string>()
-  // More may be due than the last claim took. Without it, a call that ends is no reason to claim: what comes new wakes the dispatcher.
+  // More may be due than the last claim took. If not, a call that ends is no reason to claim: new entries wake the dispatcher.
   let isMoreDue = true
 
   async function claimFree(free: number, claimedAt: number): Promise<number> {
@@ -36,7 +36,7 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
     isMoreDue ||= isHeldBack
     if (entries.length > 0) await begin(entries, claimedAt)
     if (isBusy) return CLAIM_AGAIN_MS
-    // Without a rate, room comes with a call that ends.
+    // Without a rate, only a call that ends makes room.
     return isHeldBack && isRated(carrier) ? TURNS_AHEAD_MS / 2 : POLL_MS
   }
 
@@ -51,7 +51,7 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
     }
   }
 
-  /** Not every call that ends makes room worth a claim: one for a single entry costs nearly as much as one for many. */
+  /** Claims again only when enough calls have ended: a claim for one entry costs nearly as much as one for many. */
   function end({ accountId }: Entry): void {
     calls.end(accountId)
     if (isMoreDue && (calls.endedSinceClaim() >= carrier.concurrency / 3 || calls.total() === 0)) worker.wake()

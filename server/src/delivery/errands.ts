@@ -7,17 +7,17 @@ import type { DeliveryMetrics } from './metrics.ts'
 import type { Claimed } from './read-claimed.ts'
 import type { Verdict } from './results.ts'
 
-/** An entry that waited longer than this since it was claimed is not begun any more: its call might outlast its lease. */
+/** An entry that waits longer than this after its claim is released without a call, since the call might outlast the lease. */
 export const LATEST_BEGIN_MS = 2_000
-// After this many tries, in some two minutes, a message that ran out is left to the network, which knows its expiry too.
+// After this many tries, in about two minutes, an expired message is left to the network, which knows its expiry too.
 const MOST_REVOKE_ATTEMPTS = 10
-// For so long, the receipt of a message is waited for whose recipient opted out after it may have been handed over. A network repeats a
-// receipt that nobody took after some seconds, and then ever more rarely.
+// How long to wait for a receipt after the recipient opts out, if an earlier try may have sent the message. A network repeats a receipt that
+// was not accepted after some seconds, and then at growing intervals.
 const RECEIPT_PATIENCE_MS = 120_000
 
 type Options = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logger; stopping: AbortSignal }
 
-/** Asks of the network what an entry says, and tells what the answer means for the queue. `claimedAt`: by performance.now(). Never throws. */
+/** Makes the call that an entry asks for, and returns what its result means for the queue. `claimedAt`: by performance.now(). Never throws. */
 export type Errand = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<Verdict>
 
 export function createErrand({ carrier, metrics, logger, stopping }: Options): Errand {
@@ -40,13 +40,13 @@ export function createErrand({ carrier, metrics, logger, stopping }: Options): E
     const waitMs = entry.turnAt - performance.now()
     if (waitMs > 0) await sleep(waitMs, undefined, { signal: stopping }).catch(() => {})
     if (stopping.aborted) return { is: 'put-back', afterMs: 0 }
-    // Its month has been dropped.
+    // The partition of its month has been dropped.
     if (message === undefined) return { is: 'revoke-refused', detail: 'the message is no longer here' }
-    // By a clock that goes on while this process stands still, and that nobody sets. Put back by whoever still holds the lease, and only then.
+    // A monotonic clock, which goes on while this process is suspended. Only the holder of the lease can release the entry.
     const heldForMs = performance.now() - claimedAt
     if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return { is: 'put-back', afterMs: 0 }
     return await ask(entry, message).catch((error: unknown): Verdict => {
-      // A fault of ours, which one message has and others need not have: they go on.
+      // A fault in Herald that may concern this message only, so the others go on.
       logger.error({ carrier: carrier.name, err: error }, 'a message could not be handed over, and is tried again')
       return { is: 'again', afterMs: backOffMs(entry.attempts, 0), detail: 'a fault of the service' }
     })
@@ -55,23 +55,23 @@ export function createErrand({ carrier, metrics, logger, stopping }: Options): E
 
 function sendVerdict(outcome: Exclude<Outcome, { is: 'not-asked' }>, attempts: number): Verdict {
   if (outcome.is === 'sent') return { is: 'sent' }
-  // Where the answer was lost, it is sent again: our id is the network's, which ignores what it has.
+  // If the response was lost, send again: the network knows our id, and ignores a message that it already has.
   return unsentVerdict(outcome.is === 'unknown' ? { ...outcome, is: 'again' } : outcome, attempts)
 }
 
 type Unsent = { is: 'failed'; reason: Refusal; detail: string } | { is: 'again'; afterMs: number; detail: string }
 
-/** Of a message or an SMS that the network does not have. */
+/** The result for a message or an SMS that the network does not have. */
 export function unsentVerdict(outcome: Extract<Outcome, { is: 'refused' | 'again' | 'expired' }>, attempts: number): Unsent {
   if (outcome.is === 'refused') return { is: 'failed', reason: outcome.reason, detail: outcome.detail }
   if (outcome.is === 'again') return { is: 'again', afterMs: backOffMs(attempts, outcome.afterMs), detail: outcome.detail }
-  // By this machine's clock. The database's will say so in its time.
+  // It has expired by this machine's clock only. The expiry loop goes by the database's clock.
   return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'it has expired by the clock of the machine that sends' }
 }
 
 /**
- * Never sent again. But where a worker died after the network had taken the message, the STOP may be the answer to this very message, and have
- * come before its receipt: it has failed only if none comes. The first try has no other before it.
+ * The message is never sent again. But a worker may have died after the network took the message, and the STOP may be the reply to it and
+ * precede its receipt. So the message fails only if no receipt comes. A first try has no earlier one that may have sent it.
  */
 function optedOutVerdict(attempts: number, heldBackForMs: number): Verdict {
   if (attempts === 1 || heldBackForMs >= RECEIPT_PATIENCE_MS) return { is: 'failed', reason: 'OPTED_OUT', detail: '' }

@@ -7,15 +7,15 @@ import { toRevoke } from './fail.ts'
 import { settleExpired } from './sms/schedule.ts'
 
 const BATCH_SIZE = 1_000
-// Nearly all messages that are walked over have arrived: one takes some 2 µs.
+// Nearly all messages that this walk reads have arrived: reading one takes some 2 µs.
 const WALKED_AT_ONCE = 10_000
 // Any number that nothing else in this database locks: "hrle" in ASCII.
 const EXPIRY_LOCK = 0x68726c65
 
 /**
- * Marks messages that have expired, by the database's clock, and has them revoked where the network may have them. Messages with an expiry of
- * their own are in `expiries`; all others live equally long, and expire in the order of their ids. One process at a time: another would
- * find the same messages. Returns how many were marked, and whether there may be more.
+ * Marks messages that have expired by the database's clock, and has them revoked if the network may have them. Messages with an expiry of
+ * their own are in `expiries`; all others have the same lifetime, and expire in the order of their ids. One process at a time does this,
+ * since two would find the same messages. Returns how many were marked, and whether there may be more.
  */
 export async function expireDue(pool: Pool): Promise<Expired> {
   return await transaction(pool, async (tx) => {
@@ -32,7 +32,7 @@ export async function expireDue(pool: Pool): Promise<Expired> {
 type Expired = { expired: number; mayBeMore: boolean }
 type Found = { messageId: string; isOpen: boolean }
 
-/** The row of a message that arrives stays until it is due, which costs less than to look for it with every receipt. */
+/** The row of a message that arrives stays until it is due: that costs less than looking for it with every receipt. */
 async function expireOwn(tx: Executor): Promise<Expired> {
   const { rows } = await tx.query<Found>({
     name: 'take-expired',
@@ -49,12 +49,12 @@ async function expireOwn(tx: Executor): Promise<Expired> {
 
 const openOf = (rows: Found[]) => rows.filter(({ isOpen }) => isOpen).map(({ messageId }) => messageId)
 
-// A second of slack, since a message may be accepted a little later than its id says.
+// One second of slack, since a message may be accepted a little later than the time in its id.
 const WALKED_UNTIL = `uuid_v7_from(now() - interval '${DEFAULT_LIFE_HOURS} hours 1 second')`
 
 /**
- * Goes on through the ids of messages that are older than the default life. How far it has got moves with the marks, in one transaction. A
- * clock that was set back has it walk there again.
+ * Walks on through the ids of messages that are older than the default lifetime. The position of the walk moves in the transaction that
+ * marks the messages. After the clock was set back, it walks the same ids again.
  */
 async function walk(tx: Executor): Promise<Expired> {
   const { rows } = await tx.query<Found>({
@@ -92,9 +92,9 @@ async function expire(tx: Executor, ids: string[]): Promise<number> {
 type Marked = { id: string; wasTried: boolean; fallsBack: boolean }
 
 /**
- * Entries are locked first, then messages, as everybody does who needs both. A message that was never tried is just not sent. One whose call
- * is under way is revoked when the call has surely ended, and its result no longer counts. One without an entry is at the network. A
- * receipt that comes at this moment waits for the message's lock, and finds it expired.
+ * Locks entries first, then messages, as every statement does that needs both. A message that was never tried is just not sent. A message
+ * whose call is under way is revoked after the call must have ended, and the result of the call no longer counts. A message without an
+ * entry is at the network. A receipt that comes now waits for the lock on the message, and finds it expired.
  */
 const mark = (messages: string) => `
   with due as materialized (

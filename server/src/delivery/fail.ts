@@ -6,21 +6,21 @@ import { FAILURES, type Failure } from './failures.ts'
 import { LANES } from './lanes.ts'
 import { scheduleFailed } from './sms/schedule.ts'
 
-/** Not being sent at this moment, and not expired: those are left to their outcome. */
+/** In SQL: no worker is sending the entry now, and it has not expired. Other entries are left to their result. */
 export const NOT_UNDER_WAY = 'q.leased_until <= now() and q.expires_at > now()'
 
 /** Makes the steps that decide about the SMS of failed messages. */
 type FallBack = (fallbacks: string, failed: string) => string
 
-/** What an entry becomes whose message is to be revoked. */
+/** In SQL: turns an entry into one that revokes its message. */
 export const toRevoke = (dueAt: string) =>
   `task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = ${dueAt}, attempts = 0, lease = null, leased_until = '-infinity'`
 
 /**
- * Steps that fail messages permanently. `taken` names a step with `message_id`, `reason`, `description` and `awaits_revocation`: an answer was
- * lost, so the network may have the message, and it is revoked. The entries of `taken` are locked. `fallBack` are the steps that decide
- * about the SMS. A message that expires at this moment is left to its expiry. The step `failed` has those that failed. `dropped` selects the
- * ids of entries that leave the queue.
+ * Steps that fail messages permanently. `taken` names a step with `message_id`, `reason`, `description` and `awaits_revocation`: a response
+ * was lost, so the network may have the message, and it is revoked. The entries of `taken` are locked. `fallBack` makes the steps that
+ * decide about the SMS. A message that expires now is left to its expiry. The step `failed` has the messages that failed. `dropped` selects
+ * the ids of entries that leave the queue.
  */
 export const failMessages = (
   messages: string,
@@ -43,8 +43,8 @@ export const failMessages = (
   ])}`
 
 /**
- * Fails messages that wait to be sent, and returns how many. `because` joins the queue's entry q with the reason, which may have gone since
- * they were found.
+ * Fails messages that wait to be sent, and returns how many. `because` joins the queue's entry q with the reason: it is checked again, since
+ * the reason may no longer hold.
  */
 export async function failWaiting(db: Executor, ids: string[], reason: Failure, because: string, fallBack: FallBack): Promise<number> {
   let failed = 0
@@ -68,8 +68,8 @@ const failMonth = (messages: string, reason: Failure, because: string, fallBack:
 const BATCH_SIZE = 1_000
 
 /**
- * Fails messages that were accepted for agents that have been deactivated since. What is being sent at this moment is left to its outcome; if that
- * is to try again, the next round takes it. Returns whether there may be more.
+ * Fails messages whose agent was deactivated after they were accepted. A message that a worker is sending now is left to its result; if it is
+ * to be tried again, the next iteration fails it. Returns how many failed, and whether there may be more.
  */
 export async function failInactive(db: Executor): Promise<{ failed: number; mayBeMore: boolean }> {
   const { rows } = await db.query<{ messageId: string }>({ name: 'find-inactive', text: FIND, values: [BATCH_SIZE] })

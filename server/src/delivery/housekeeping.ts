@@ -6,9 +6,9 @@ const BATCH_SIZE = 5_000
 const KEYS_KEPT_DAYS = 7
 const EVENTS_KEPT_DAYS = 30
 
-/** How long rows are kept, by the column with their time. */
+/** How long rows are kept, and the column with their time. */
 const KEPT = [
-  // Receipts of messages that were never here, and what has been processed: carriers repeat theirs for seven days.
+  // Receipts of unknown messages, and processed events. Carriers repeat their events for seven days.
   ['carrier_events', 'received_at', '30 days'],
   ['sms_receipts', 'received_at', '1 hour'],
   ['sms_parts', 'submitted_at', '14 days'],
@@ -18,18 +18,18 @@ const KEPT = [
   ['webhook_attempts', 'attempted_at', `${EVENTS_KEPT_DAYS} days`],
 ] as const
 
-/** Removes what nobody can ask for any more, and makes the partitions of the months to come. */
+/** Deletes rows whose retention has ended, and makes the partitions of the months to come. */
 export async function keepHouse(pool: Pool): Promise<void> {
   await ensurePartitions(pool)
   await freeDroppedMonths(pool)
   await forgetKeys(pool)
   for (const [table, column, age] of KEPT) await sweep(pool, table, olderRows(table, column, age))
-  // Before their events: one without would be in the way of all that are due after it.
+  // Before their events: a delivery without its event would block all deliveries that are due after it.
   await sweep(pool, 'webhook_deliveries', OLD_DELIVERIES)
   await sweep(pool, 'log_pages', OLD_PAGES)
 }
 
-/** Deletes the rows that `old` selects, in batches, each a transaction: whoever needs the same rows waits for one batch at the most. */
+/** Deletes the rows that `old` selects, one transaction for each batch: a statement that needs the same rows waits for one batch at most. */
 async function sweep(db: Executor, table: string, old: string): Promise<void> {
   for (;;) {
     const { rowCount } = await db.query(`delete from ${table} where ctid = any (array(${old}))`, [BATCH_SIZE])
@@ -40,10 +40,10 @@ async function sweep(db: Executor, table: string, old: string): Promise<void> {
 const olderRows = (table: string, column: string, age: string) =>
   `select ctid from ${table} where ${column} < now() - interval '${age}' order by ${column} limit $1 for update skip locked`
 
-/** In SQL: pages whose id is below are forgotten. */
+/** In SQL: the retention of pages with a smaller id has ended. */
 const OLDEST_PAGE = `uuid_v7_from(now() - interval '${EVENTS_KEPT_DAYS} days')`
 
-// Deliveries that failed permanently, or that a disabled endpoint has left.
+// Deliveries that failed permanently, or that wait for a disabled endpoint.
 const OLD_DELIVERIES = `
   select d.ctid from webhook_endpoints e, lateral (
     select coalesce(
@@ -66,8 +66,8 @@ const BLOCKS_AT_ONCE = 1_000
 const SLICES = 24
 
 /**
- * Forgets keys by a walk through the table, a slice of it in each hour of the day, so that a key is looked at once a day. An index by time
- * would cost every message an entry.
+ * Deletes old keys by a walk through the table, one slice in each hour of the day, so that it reads each key once a day. An index by time
+ * would cost an index entry for every message.
  */
 export async function forgetKeys(db: Executor, slices = SLICES): Promise<void> {
   const { rows } = await db.query<{ blocks: number; slice: number }>(

@@ -3,7 +3,7 @@ import { listed } from '../db/pool.ts'
 import { NO_CAMPAIGN, PRIORITIES } from '../messages/states.ts'
 import { MOST_AHEAD_SECONDS, waitMs } from './rate.ts'
 
-/** What an account has for an agent at one priority, of one campaign or none, in the order in which it is due. */
+/** The entries of an account for one agent, at one priority, of one campaign or none, in the order in which they are due. */
 export type LaneKey = { accountId: number; agentId: string; priority: number; campaignId: string }
 
 export function laneKey({ accountId, agentId, priority, campaignId }: LaneKey): string {
@@ -11,7 +11,7 @@ export function laneKey({ accountId, agentId, priority, campaignId }: LaneKey): 
 }
 
 export type Lane = LaneKey & {
-  /** When its first entry was due, in milliseconds since 1970. */
+  /** When its first entry became due, in milliseconds since 1970. */
   dueAt: number
   /** How many entries can be sent now, counted up to a limit. */
   due: number
@@ -22,8 +22,8 @@ export type Lane = LaneKey & {
 }
 
 /**
- * All lanes of a queue, with the time the first entry of each is due: one look into the index for each lane, however long it is. Measured:
- * 4.5 ms for 314 lanes that hold a million entries, on a busy machine. `key`: the columns that tell its lanes apart, which its index begins with.
+ * All lanes of a queue, and when the first entry of each is due. It takes one index look-up for each lane, however long the lane is: 4.5 ms for
+ * 314 lanes with a million entries, on a busy machine. `key`: the columns that identify a lane, which are the first of its index.
  */
 export const lanesOf = (queue: string, key: string[]) => `
   lane as (
@@ -39,7 +39,7 @@ export const lanesOf = (queue: string, key: string[]) => `
 
 export const LANES = lanesOf('queue', ['account_id', 'agent_id', 'priority', 'campaign_id'])
 
-/** The entries of a lane that nobody sends at this moment, in their order. Entries that have expired are left to their expiry. */
+/** The entries of a lane that no worker is sending, in order. Expired entries are left to the expiry loop. */
 export const entriesOf = (lane: string, most: string, lock = '') => `
       select * from (
         select message_id, task, expires_at from queue q
@@ -50,9 +50,8 @@ export const entriesOf = (lane: string, most: string, lock = '') => `
       where task = 'revoke' or expires_at > now()`
 
 /**
- * The lanes of a carrier that have something to send now. A message is revoked whatever has become of its agent and its campaign. PostgreSQL
- * would plan the statement anew for each limit, so the limit is hidden from it. `most`: how
- * far the entries of a lane are counted.
+ * The lanes of a carrier that have something to send now. A message is revoked whatever has become of its agent and its campaign. `most`:
+ * where to stop counting the entries of a lane. PostgreSQL would plan the statement again for each limit, so it does not see the limit.
  */
 export async function readLanes(db: Executor, carrier: string, most: number, pausedAgents: string[]): Promise<Lane[]> {
   const { rows } = await db.query<Lane>({ name: 'read-lanes', text: READ_LANES, values: [carrier, most, pausedAgents] })

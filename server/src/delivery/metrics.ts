@@ -1,9 +1,9 @@
 import { Counter, type Registry } from 'prom-client'
 
 export type DeliveryMetrics = {
-  /** A call to a network, and what came of it. */
+  /** A call to a network, and its result. */
   count: (carrier: string, task: 'send' | 'revoke' | 'sms', outcome: string) => void
-  /** A result that came after its lease: others have, or had, the message. */
+  /** A result that came after its lease had ended: another worker may have claimed the message. */
   countRefused: (carrier: string) => void
   countExpired: (messages: number) => void
 }

@@ -1,23 +1,23 @@
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import { type Executor, listed } from '../db/pool.ts'
 
-// A rate is kept by turns: `free_at` of a carrier, and of an agent, is the time of the next one. Workers wait for the turns that they took.
+// A rate is kept by turns: `free_at` of a carrier or an agent is the time of the next slot. Workers wait for the turns that they were given.
 
-/** Turns are given out this far ahead, and waited for: a rate is kept to the message, and a claim serves many of them. */
+/** How far ahead turns are given out. Workers wait for each turn, so the rate is exact, and one claim serves many messages. */
 export const TURNS_AHEAD_MS = 100
 
 /**
- * Further ahead than this, the next turn is of a clock that was set back since, and means nothing. A message takes one turn, at the slowest rate
- * one second.
+ * A next turn further ahead than this dates from before the clock was set back, and is ignored. A message takes one turn, which is one second
+ * at the slowest rate.
  */
 export const MOST_AHEAD_SECONDS = 2
 
-/** Without its row a carrier has no turns. */
+/** Adds the row that holds the turns of a carrier. */
 export async function ensurePace(db: Executor, carrier: string): Promise<void> {
   await db.query('insert into carrier_paces (carrier) values ($1) on conflict do nothing', [carrier])
 }
 
-/** Has this transaction give out the turns of a carrier. Returns how far away the next one is; undefined where another does at this moment. */
+/** Locks the turns of a carrier for this transaction. Returns how far away the next one is; undefined if another transaction has the lock. */
 export async function holdPace(tx: Executor, carrier: string, mostAheadSeconds = MOST_AHEAD_SECONDS): Promise<number | undefined> {
   const text = `select ${waitMs('free_at', '$2')} as "waitMs" from carrier_paces where carrier = $1 for update skip locked`
   const { rows } = await tx.query<{ waitMs: number }>({ name: 'hold-pace', text, values: [carrier, mostAheadSeconds] })
@@ -29,7 +29,7 @@ export const waitMs = (freeAt: string, mostAheadSeconds: string) =>
   `case when ${freeAt} > clock_timestamp() + ${mostAheadSeconds} * interval '1 second' then 0
      else (extract(epoch from greatest(${freeAt}, clock_timestamp()) - clock_timestamp()) * 1000)::float8 end`
 
-/** How many turns there are within a time, the next one being so far away. */
+/** How many turns there are within a time, if the next one is this far away. */
 export function turnsWithin(ms: number, waitMs: number, perSecond: number | undefined): number {
   if (perSecond === undefined) return Number.POSITIVE_INFINITY
   return waitMs > ms ? 0 : 1 + Math.floor(((ms - waitMs) * perSecond) / 1_000)
@@ -41,7 +41,7 @@ export function isRated({ messagesPerSecond, messagesPerSecondPerAgent }: Rates)
   return (messagesPerSecond ?? messagesPerSecondPerAgent) !== undefined
 }
 
-/** Gives entries their turns, in their order: one, or one for each of its `parts`. They were claimed while the carrier's turns were held. */
+/** Gives entries their turns, in order: one each, or one for each of its `parts`. The transaction that claimed them holds the carrier's turns. */
 export async function takeTurns<E extends { agentId: string; parts?: number }>(
   db: Executor,
   carrier: Rates,
@@ -80,8 +80,8 @@ export async function takeTurns<E extends { agentId: string; parts?: number }>(
 }
 
 /**
- * When the next turn is. By the clock as it stands at this row, not `now()`, which was before the statement was planned: all turns that had
- * passed meanwhile were taken at once, on a busy machine 24 in a second at a rate of 20.
+ * When the next turn is. It reads the clock at this row: `now()` is from before the statement was planned, so all turns that had passed since
+ * were taken at once. On a busy machine that made 24 in a second at a rate of 20.
  */
 const nextTurn = (freeAt: string) =>
   `case when ${freeAt} > clock_timestamp() + $7 * interval '1 second' then clock_timestamp() else greatest(${freeAt}, clock_timestamp()) end`

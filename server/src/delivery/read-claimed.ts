@@ -10,16 +10,16 @@ export type Claimed = {
   content: MessageContent
   traffic: Traffic
   expiresAt: Date
-  /** And it is of a kind that is then not sent. */
+  /** The recipient has opted out, and messages of this kind respect that. */
   isOptedOut: boolean
-  /** Since that was first found after the last try that may have sent it; 0 where it was not. */
+  /** How long ago a worker first found that, after the last try that may have sent the message; 0 if none has. */
   heldBackForMs: number
 }
 
-/** What a message that is held back notes: if it was sent again since, another receipt is waited for. */
+/** The note of a message that is held back. If it was sent again since, the worker waits for another receipt. */
 export const TRIES = (attempts: string) => `'tries before: ' || (${attempts})`
 
-/** What is to be sent. Contents may be large, so they are read outside of the claim. */
+/** Reads what is to be sent. Contents may be large, so the claim does not read them. */
 export async function readClaimed(db: Executor, entries: Entry[]): Promise<Map<string, Claimed>> {
   const found = new Map<string, Claimed>()
   for (const [messages, ofMonth] of byMonth(entries, ({ messageId }) => messageId)) {

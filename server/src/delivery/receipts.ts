@@ -12,10 +12,10 @@ import { type SmsReceipt, takeSmsReceipts } from './sms/receipts.ts'
 import { releaseTold } from './sms/schedule.ts'
 
 const BATCH_SIZE = 500
-// A receipt waits this long for others, since a statement for one costs nearly as much as one for several. Nobody waits for it but the network.
+// How long a receipt waits for others: a statement for one costs nearly as much as one for several, and only the network waits for it.
 const GATHER_MS = 20
 
-/** Takes in what carriers report. Returns once it is committed, so that a carrier is told only then that its event has arrived. */
+/** Stores the events of carriers. Returns after the commit, so that a carrier gets its response only when its event is stored. */
 export function createEventTaker(pool: Pool, announce: Announce): OnEvents {
   const take = createBatcher(
     async (events: CarrierEvent[]) => {
@@ -29,7 +29,7 @@ export function createEventTaker(pool: Pool, announce: Announce): OnEvents {
   }
 }
 
-/** Receipts move their messages; the rest is kept. Each month has its statement, and most batches are of one. */
+/** Receipts move their messages; other events are stored. Each month has its own statement, and most batches are of one month. */
 async function takeEvents(pool: Pool, events: CarrierEvent[], announce: Announce): Promise<void> {
   const kept: CarrierEvent[] = events.filter((event) => !isReceipt(event) && !isSmsReceipt(event))
   for (const [messages, receipts] of byMonth(events.filter(isReceipt), ({ messageId }) => messageId)) {
@@ -43,7 +43,7 @@ async function takeEvents(pool: Pool, events: CarrierEvent[], announce: Announce
 type Receipt = Extract<CarrierEvent, { kind: 'delivered' | 'read' | 'expired' | 'expiry-failed' }>
 const REPLIES: readonly string[] = REPLY_KINDS
 
-/** What a timeline calls a receipt that moved nothing. */
+/** The name in a timeline for a receipt that moved nothing. */
 const NOTED: Record<Receipt['kind'], string> = {
   delivered: 'delivered-late',
   read: 'read-late',
@@ -51,7 +51,7 @@ const NOTED: Record<Receipt['kind'], string> = {
   'expiry-failed': 'revoke-failed',
 }
 
-/** A tap is about a message too, but it is kept, for those who answer it. */
+/** A tap is about a message too, but it is stored as a reply, to be processed later. */
 function isReceipt(event: CarrierEvent): event is Receipt {
   return event.kind in NOTED && UUID.test((event as Receipt).messageId)
 }
@@ -60,7 +60,7 @@ function isSmsReceipt(event: CarrierEvent): event is SmsReceipt {
   return event.kind.startsWith('sms-')
 }
 
-/** Returns the receipts that match no message: of another carrier, agent or phone than the message's, or of a message that is not here. */
+/** Returns the receipts that match no message: the carrier, agent or phone is not the message's, or the message is unknown. */
 async function takeMonth(db: Executor, messages: string, receipts: Receipt[]): Promise<Receipt[]> {
   const isOfPhone = ({ kind }: Receipt) => kind === 'delivered' || kind === 'read'
   const { unmatched, late } = await takeReceipts(db, messages, receipts.filter(isOfPhone))
@@ -68,7 +68,7 @@ async function takeMonth(db: Executor, messages: string, receipts: Receipt[]): P
   return [...unmatched, ...(await noteReceipts(db, messages, [...late, ...revocations]))]
 }
 
-/** The receipts of one message from one phone: several can come in one batch, and of equal ones the first time counts. */
+/** The receipts of one message from one phone. A batch can have several; of equal ones the first time counts. */
 function merge(receipts: Receipt[]) {
   const groups = Map.groupBy(receipts, ({ messageId, carrier, phone, agentId }) => [messageId, carrier, phone, agentId].join('\n'))
   const merged = [...groups.values()].map((group) => ({
@@ -77,7 +77,7 @@ function merge(receipts: Receipt[]) {
     deliveredAt: earliest(group, 'delivered'),
     readAt: earliest(group, 'read'),
   }))
-  // In the order of the ids, in which everybody locks entries and messages.
+  // In the order of the ids, in which every statement locks entries and messages.
   return merged.sort((a, b) => (a.messageId < b.messageId ? -1 : 1))
 }
 
@@ -86,16 +86,16 @@ function earliest(receipts: Receipt[], kind: Receipt['kind']): Date | undefined 
   return times.sort((a, b) => a.getTime() - b.getTime())[0]
 }
 
-/** What came of a receipt that moved nothing. `late`: its message has failed or expired. */
+/** Why a receipt moved nothing. `late`: its message has failed or expired. */
 type Unmoved = { place: number; why: 'unmatched' | 'late' }
 
 /**
- * Moves messages by the receipts of phones, which come first, twice, late and out of order. Messages only move forward, and of equal moves the
- * first counts. A receipt that comes after the message has failed or expired changes nothing, and stands in its timeline. Where a phone has
- * a message whose sending is still under way, the sending is over: its queue entry goes, and with it the right to record its result.
+ * Moves messages by the receipts of phones. Receipts can precede the response to the send, repeat, and come late or out of order. Messages
+ * only move forward, and of equal moves the first counts. A receipt after the message failed or expired is only noted in the timeline. If
+ * a phone has a message that is still being sent, its queue entry is deleted, and the result of the send no longer counts.
  *
- * The carrier's clock may be off, so its times are fitted between what was known before and now: a message is never delivered before it
- * was sent.
+ * The carrier's clock may be off, so its times are moved between the last known time and now: a message is never delivered before it was
+ * sent.
  */
 async function takeReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<Record<Unmoved['why'], Receipt[]>> {
   if (receipts.length === 0) return { unmatched: [], late: [] }
@@ -109,13 +109,13 @@ async function takeReceipts(db: Executor, messages: string, receipts: Receipt[])
   return { unmatched: unmoved('unmatched'), late: unmoved('late') }
 }
 
-/** In SQL: the message `m` of a receipt `r`. Networks may write an agent's id with the domain that an operator may have left out, or without. */
+/** In SQL: the message `m` of a receipt `r`. The network's form of an agent's id may have a domain that ours lacks, or the reverse. */
 const matched = (messages: string) => `
     join ${messages} m on m.id = r.message_id and m.recipient = r.phone and split_part(m.agent_id, '@rbm.goog', 1) = r.agent_id
     join agents a on a.agent_id = m.agent_id and a.carrier = r.carrier`
 
-// What a later step needs of an earlier one is carried along in its rows, or looked up as a set ("not in"): joining two of them would
-// compare each row with each, 250,000 times for 500 receipts.
+// A step carries what later steps need in its rows, or later steps look it up as a set ("not in"). A join of two steps would compare each row
+// with each, 250,000 times for 500 receipts.
 const take = (messages: string) => `
   with queued as materialized (
     select q.message_id from queue q where q.message_id = any (${listed('$1::uuid[]')}::uuid[]) order by q.message_id for update
@@ -151,8 +151,8 @@ const take = (messages: string) => `
   select place::int, 'late' from known where status not in ('DELIVERED', 'READ') and id not in (select id from moved)`
 
 /**
- * Writes receipts into the timelines of their messages, and returns those that match no message. A receipt that comes again has the same
- * time, and is the same row. SMS that wait for the word that their message is revoked wait no longer.
+ * Writes receipts into the timelines of their messages, and returns those that match no message. A repeated receipt has the same time, and
+ * so is the same row. SMS that wait for the revocation of their message wait no longer.
  */
 async function noteReceipts(db: Executor, messages: string, receipts: Receipt[]): Promise<Receipt[]> {
   if (receipts.length === 0) return []
@@ -177,7 +177,7 @@ async function noteReceipts(db: Executor, messages: string, receipts: Receipt[])
   return receipts.filter((_, index) => !matching.has(index))
 }
 
-/** One that is kept already, or comes twice in the same batch, is left as it is: the first report counts. Replies are processed from here. */
+/** A report that is already stored, or comes twice in a batch, changes nothing: the first counts. Replies are processed from this table. */
 async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
   await db.query({
     name: 'keep-carrier-events',

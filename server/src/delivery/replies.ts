@@ -10,7 +10,7 @@ import { readAutoReplies, takeReplyTurn } from '../replies/auto-replies.ts'
 import { recordOptOut } from '../replies/opt-outs.ts'
 import { matchingKeyword, meaningOf } from '../replies/words.ts'
 
-/** What recipients do. Everything else that a network reports is a receipt, or has no consequence. */
+/** What recipients do. All other events of a network are receipts, or have no effect. */
 export const REPLY_KINDS = ['tapped', 'wrote', 'shared-location', 'sent-file', 'subscribed', 'unsubscribed'] as const
 type Reply = Extract<CarrierEvent, { kind: (typeof REPLY_KINDS)[number] }>
 
@@ -18,8 +18,8 @@ const MOST_AT_ONCE = 100
 const AT_A_TIME = 4
 
 /**
- * Takes up what people did: attributes it, and answers where that is asked for. Each event is a transaction of its own, in which it is
- * marked as processed: a crash loses neither it nor its answer, and repeats none. Returns how many there were, and whether there may be more.
+ * Processes what recipients did: attributes each event, and replies if an automatic reply applies. Each event has its own transaction, which
+ * marks it as processed: a crash neither loses nor repeats it or its reply. Returns how many there were, and whether there may be more.
  */
 export async function takeUpReplies(pool: Pool, logger: Logger): Promise<{ taken: number; mayBeMore: boolean }> {
   const { rows } = await pool.query<EventKey>({
@@ -56,18 +56,18 @@ async function takeUp(pool: Pool, logger: Logger, { carrier, eventId }: EventKey
     })
   } catch (error) {
     if (isUnavailable(error) && !isTimedOut(error)) throw error
-    // A fault that one event has and others need not have.
+    // A fault that may concern this event only, so the others go on.
     logger.error({ carrier, err: error }, 'what a recipient did could not be processed, and is tried again later')
     await pool.query(PUT_OFF, [carrier, eventId])
   }
 }
 
-// Not where another has taken it up meanwhile. The longer it has failed, the longer until the next try: a minute at first, an hour at the most.
+// Unless another worker has processed it meanwhile. The interval grows with each failure, from a minute to an hour.
 const PUT_OFF = `
   update carrier_events set take_up_at = now() + least(greatest(now() - received_at, interval '1 minute'), interval '1 hour')
   where carrier = $1 and event_id = $2 and take_up_at is not null`
 
-/** Why a reply changes nothing, or not all that it might. */
+/** Why a reply has no effect, or not its full effect. */
 type Ignored = string | undefined
 
 async function answer(tx: Executor, reply: Reply): Promise<Ignored> {
@@ -83,7 +83,7 @@ async function answer(tx: Executor, reply: Reply): Promise<Ignored> {
       const addressee = await findAddressee(tx, reply)
       if (addressee === undefined) return FOR_NOBODY
       await recordAction(tx, actionOf(reply, addressee))
-      // Automatic replies are RCS messages, for those who write by RCS.
+      // Automatic replies are RCS messages, so only replies by RCS get one.
       return reply.kind === 'wrote' && reply.agentId !== undefined ? await replyTo(tx, reply.phone, reply.text, addressee) : undefined
     }
   }
@@ -91,7 +91,7 @@ async function answer(tx: Executor, reply: Reply): Promise<Ignored> {
 
 const FOR_NOBODY = 'it is for no account'
 
-/** Only what the signed postback says counts, and only from the phone that the message went to. */
+/** Only the content of the signed postback counts, and only from the phone that got the message. */
 async function tapped(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>): Promise<Ignored> {
   const message = await findTapped(tx, reply, reply.messageId)
   if (message === undefined) return 'the button is of no message to this phone by this agent'

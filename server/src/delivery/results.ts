@@ -7,23 +7,23 @@ import { describeFailure, FAILURES, type Failure } from './failures.ts'
 import { TRIES } from './read-claimed.ts'
 import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
 
-/** What came of a claimed entry. `detail`: the network's own words, where it had any. */
+/** The result for a claimed entry. `detail`: the network's own text, if it sent one. */
 export type Verdict =
   | { is: 'sent' }
   /** Permanently. */
   | { is: 'failed'; reason: Failure; detail: string }
   | { is: 'again'; afterMs: number; detail: string }
-  /** Nothing was asked of the network. `held-back`: nor will it be, unless the recipient wants messages again. */
+  /** No call was made. `held-back`: nor will one be, unless the recipient opts in again. */
   | { is: 'put-back' | 'held-back'; afterMs: number }
-  /** There is nothing left to do about revoking the message. */
+  /** Nothing is left to do to revoke the message. */
   | { is: 'revoke-asked' | 'revoke-refused'; detail: string }
 
 export type Result = { messageId: string; lease: string } & Verdict
 
 /**
- * Records results, and returns the ids of those that counted: only the holder of the lease may write. A worker that was stopped past its
- * lease, whose entries others have claimed or which are gone from the queue, changes nothing. The results of a month and a kind are one
- * statement; nearly always all are of one month, and sent.
+ * Records results, and returns the ids of those that counted: only the holder of a lease may record. The results of a worker that was suspended
+ * past its lease change nothing, since another worker has claimed its entries or they have left the queue. One statement records the results
+ * of one month and one kind; nearly always all are of one month, and sent.
  */
 export async function recordResults(db: Executor, results: Result[]): Promise<Set<string>> {
   const counted = new Set<string>()
@@ -36,7 +36,7 @@ export async function recordResults(db: Executor, results: Result[]): Promise<Se
   return counted
 }
 
-/** Says for each whether it counted. */
+/** Returns for each result whether it counted. */
 export async function recordEach(db: Executor, results: Result[]): Promise<boolean[]> {
   const counted = await recordResults(db, results)
   return results.map(({ messageId }) => counted.has(messageId))
@@ -48,22 +48,22 @@ function record(db: Executor, messages: string, { name, text, fields }: Statemen
   const described = results.map((result) =>
     result.is === 'failed' ? { ...result, description: describeFailure(FAILURES[result.reason], result.detail) } : result,
   )
-  // In the order of the ids, in which everybody locks entries.
+  // In the order of the ids, in which every statement locks entries.
   const sorted = described.sort((a, b) => (a.messageId < b.messageId ? -1 : 1))
   const values = columns(sorted, 'messageId', 'lease', ...fields)
   return db.query<{ messageId: string }>({ name: `record-${name} ${messages}`, text: text(messages), values })
 }
 
-/** Their month has been dropped, with all its messages: nothing is left to do about them. */
+/** The partition of their month has been dropped, so only their entries are left to delete. */
 function dropEntries(db: Executor, results: Result[]) {
   const text = 'delete from queue where message_id = any ($1::uuid[]) returning message_id as "messageId"'
   return db.query<{ messageId: string }>(text, columns(results, 'messageId'))
 }
 
-/** In SQL: the entry is one of `$1`, under the lease that `$2` has for it. */
+/** In SQL: the entry is one of `$1`, and holds the lease at the same place of `$2`. */
 const IS_HELD = `q.message_id = any (${lists('uuid')}::uuid[]) and (q.message_id, q.lease) in (select * from unnest(${lists('uuid', 'uuid')}))`
 
-/** One that has expired meanwhile leaves the queue and stays as it is: at its expiry it is revoked like any other. */
+/** A message that has expired meanwhile leaves the queue and keeps its status: the expiry loop has it revoked like any other. */
 const recordSent = (messages: string) => `
   with held as materialized (
     delete from queue q where ${IS_HELD} returning q.message_id
@@ -75,8 +75,8 @@ const recordSent = (messages: string) => `
   select message_id as "messageId" from held`
 
 /**
- * A message that has expired meanwhile leaves the queue, and is revoked at its expiry. A message whose recipient opted out after a try whose
- * outcome is not known may be with the network: it fails, and is revoked. One that the network itself refused is not there.
+ * A message that has expired meanwhile leaves the queue, and is revoked at its expiry. If the recipient opted out after a try with an unknown
+ * result, the network may have the message: it fails, and is revoked. A message that the network refused is not at the network.
  */
 const recordFailed = (messages: string) => `
   with held as materialized (
@@ -87,10 +87,10 @@ const recordFailed = (messages: string) => `
   ), ${failMessages(messages, 'held', scheduleFailed, 'select message_id from held where not awaits_revocation')}
   select message_id as "messageId" from held`
 
-// Of a message that is tried for two days, the timeline keeps as many attempts as tell the story.
+// A message can be tried for two days. Its timeline keeps only this many attempts, which is enough to see why.
 const ATTEMPTS_NOTED = 10
 
-/** They wait to be sent again. */
+/** Postpones entries: their messages wait to be sent again. */
 const recordReleased = (messages: string) => `
   with held as (
     update queue q set

@@ -4,14 +4,14 @@ import { repeat } from '../background/repeat.ts'
 import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
 import { QUEUE_CHANNEL, type Work } from '../messages/announce.ts'
 
-// A connection that has died in silence is noticed within this time. Until then the workers look for themselves, once a second.
+// How soon a dead connection is noticed. Until then workers poll once a second.
 const CHECK_EVERY_MS = 5_000
 
-/** Calls `onWake` when a node announces work, with its kind; and with none after any gap, since anything may have happened in it. */
+/** Calls `onWake` with the kind of work that a node announces; and without a kind after each gap, in which announcements may be lost. */
 export function listenForWork(pool: Pool, onWake: (work?: Work) => void, logger: Logger): { stop: () => Promise<void> } {
   let client: pg.Client | undefined
 
-  /** Without waiting: a connection that hangs would not say goodbye either. */
+  /** Does not wait for the connection to close: one that hangs never would. */
   function drop(): void {
     void client?.end().catch(() => {})
     client = undefined

@@ -21,17 +21,17 @@ type Work<Result> = {
   metrics: DeliveryMetrics
   /** Claims entries for the calls that are free, and begins the calls. Returns how long until the next claim. */
   claim: (free: number, claimedAt: number) => Promise<number>
-  /** Says for each result whether it counted. */
+  /** Returns for each result whether it counted. */
   record: (results: Result[]) => Promise<boolean[]>
   onWake?: () => void
 }
 
-// The safety net, should nobody be woken: a retry that another worker has postponed, a lease that ended.
+// Polling finds what nothing announces: a retry that another worker has postponed, or a lease that ended.
 export const POLL_MS = 1_000
-/** Another worker is claiming at this moment. */
+/** How soon to claim again while another worker is claiming. */
 export const CLAIM_AGAIN_MS = 5
 
-/** What both dispatchers are made of: claims again and again, counts the calls, and records their results. */
+/** The part that both dispatchers share: it claims in a loop, counts the calls, and records their results. */
 export function createWorker<Result extends object>({ pool, carrier, logger, metrics, claim, record, onWake = () => {} }: Work<Result>) {
   const { name, concurrency } = carrier
   const calls = createCallCount()

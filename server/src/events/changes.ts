@@ -4,16 +4,16 @@ import { COUNTERS, type Counter } from '../reports/counters.ts'
 import { EVENTS_A_PAGE } from './pages.ts'
 import type { EventKind } from './schemas.ts'
 
-// The one place where a change is recorded. A statement that changes messages describes its changes once, and the steps made here write them to
-// the log, to the counters of reports and to the lists of campaigns: in the same transaction, so that a crash keeps all of it or nothing, and
-// without a further round trip.
+// The only place that records changes. A statement that changes messages describes its changes once, and the steps made here write them to the
+// log, to the counters of reports and to the lists of campaigns. All of it is one transaction, so a crash keeps everything or nothing, and
+// it takes no further round trip.
 
-/** What a step has to return of a message `m`, beside the columns that its changes name. */
+/** The columns that a step has to return of a message `m`, beside those that its changes name. */
 export const MESSAGE_FACTS = 'm.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test'
 
 export type Change = {
   kind: Counter
-  /** The column with its time, as it was stored. Nothing has changed where it is null. */
+  /** The column with its time, as stored. Null: nothing has changed. */
   at: string
   /** A further condition. */
   where?: string
@@ -48,7 +48,7 @@ const changeOf =
     `select ${place} as place, '${kind}' as kind, ${at} as at, ${more} as more, ${reason} as reason, ${MESSAGE_FACTS}
     from ${moved} m where ${at} is not null and ${where}`
 
-/** Each statement adds rows of its own, one for each account, campaign and hour, so that no two wait for each other. */
+/** Each statement adds rows of its own, one for each account, campaign and hour, so that statements never wait for each other. */
 const countChanges = (change: string, kinds: readonly Counter[]) => `${change}_counted as (
     insert into report_changes (account_id, campaign_id, hour, ${kinds.map((kind) => COUNTERS[kind]).join(', ')})
     select account_id, coalesce(campaign_id, '${NO_CAMPAIGN}'), date_trunc('hour', at, 'UTC'),
@@ -66,7 +66,7 @@ const writePages = (source: string, subject: string) => `
     ) as numbered
     group by account_id, n / ${EVENTS_A_PAGE} order by account_id, n / ${EVENTS_A_PAGE}`
 
-/** Rows such as 'sent' and 'sms-sent', for the lists of campaigns. Of other messages only those of the SMS: the message has the times of the rest. */
+/** Rows such as 'sent' and 'sms-sent', for the lists of campaigns. Other messages get only those of the SMS: the message has the other times. */
 const listEvents = (source: string) => `
     insert into message_events (message_id, account_id, kind, occurred_at, reason, campaign_id, recipient)
     select id, account_id, replace(replace(kind, 'message.', ''), '.', '-'), at, reason, campaign_id, case when campaign_id is not null then recipient end
@@ -83,9 +83,9 @@ export const smsFailure = (reason: string, description: string) =>
   `json_build_object('segments', segments, 'failure', ${reasonOf(reason, description)})`
 
 /**
- * Steps that record what recipients did. `acted` names a step that returns the rows of `recipient_actions` that were written; `source` is how
- * a recipient opted out. An opt-in has no event. A message counts once for what its recipient did, however often they do it: of two at
- * once, the second finds the note of the first. An action without a message, or of one that has been dropped, has no `test`, and counts for nothing.
+ * Steps that record what recipients did. `acted` names a step that returns the new rows of `recipient_actions`; `source` is how a recipient
+ * opted out. An opt-in has no event. A message counts each kind of action once: of two concurrent actions, the second finds the note of
+ * the first. An action without a message, or whose message has been dropped, has no `test`, and does not count.
  */
 export const recordActions = (acted: string, source = 'null') => `
   action as materialized (
@@ -110,7 +110,7 @@ const writeEvent = (from: string, kind: string, at: string, subject: string, dat
     insert into log_pages (account_id, event_count, events)
     select account_id, 1, json_build_array(json_build_array(${kind}, ${at}, ${subject}, null, null, null, null, null, ${data})) from ${from}`
 
-// The number of recipients is known when all messages are made.
+// The number of recipients is known when the fan-out is complete.
 const CAMPAIGN = `json_strip_nulls(json_build_object('campaignId', id, 'clientReferenceId', client_reference_id, 'name', name, 'agentId', agent_id,
       'recipients', case when made_at is not null then recipients end))`
 
@@ -127,10 +127,10 @@ const DISABLED = `json_build_object('endpointId', id, 'url', split_part(url, '?'
 export const recordDisabled = (disabled: string) =>
   `disabled_logged as (${writeEvent(disabled, `'webhook.disabled'`, 'disabled_at', 'null', DISABLED)}\n  )`
 
-/** `at`: now, where it is left out. */
+/** `at`: now if it is left out. */
 export type NewEvent = { accountId: number; kind: EventKind; data: Record<string, unknown>; at?: Date }
 
-/** Records an event that is of no statement's rows, within the transaction of what it reports. */
+/** Records an event that belongs to no rows of a statement, in the transaction of the change that it reports. */
 export async function recordEvent(db: Executor, { accountId, kind, data, at }: NewEvent): Promise<void> {
   await db.query({
     name: 'record-event',

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 
-/** A place in the log: a position, and the last hex digits of the id of the event there. */
+/** A place in the log: a position, and the last hex digits of the id of its event. */
 export type Place = { position: number; mark: string }
 
 export const MARK_LENGTH = 8
@@ -8,13 +8,13 @@ export const BEGINNING: Place = { position: 0, mark: '0'.repeat(MARK_LENGTH) }
 
 export type Cursors = {
   encode: (accountId: number, place: Place) => string
-  /** Undefined where the text is not a cursor that the service gave to this account. */
+  /** Undefined if the text is not a cursor that this service gave to this account. */
   decode: (accountId: number, cursor: string) => Place | undefined
 }
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
-// The first byte names the form: callers keep cursors for as long as they like, and a later version may have to know this form.
+// The first byte is the version of the form: callers may keep a cursor for as long as they like, and later versions have to read it.
 const FORM = 1
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
@@ -23,11 +23,11 @@ const PLACE_BYTES = POSITION_BYTES + MARK_LENGTH / 2
 const CURSOR_BYTES = 1 + NONCE_BYTES + PLACE_BYTES + TAG_BYTES
 
 /**
- * Encrypts places: positions from before the log had pages counted the events of all accounts, and callers should not compute with cursors. A
+ * Encrypts places: before the log had pages, positions counted the events of all accounts, and callers should not compute with cursors. A
  * cursor is bound to its account, and all cursors have the same length.
  *
- * The nonce is a MAC of what is encrypted: the same place of an account always has the same cursor, and two places share a nonce only where
- * 96 bits of the MAC collide. Random nonces would have to stop at 2^32 cursors of one key.
+ * The nonce is a MAC of the plain text. So a place of an account always has the same cursor, and two places share a nonce only if 96 bits of
+ * the MAC collide. Random nonces would be safe for only 2^32 cursors of one key.
  */
 export function createCursors(secret: Buffer): Cursors {
   const keyFor = (purpose: string) => Buffer.from(hkdfSync('sha256', secret, '', `herald feed cursor ${purpose}`, KEY_BYTES))

@@ -6,13 +6,13 @@ import { eventsOf, type LoggedEvent, NEXT_PAGES, PAGE, type PageRow } from './pa
 
 export type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: boolean }
 
-/** `newest`: the last position that there is to read. */
+/** `newest`: the last position that can be read. */
 type FeedRow = PageRow & { isThere: boolean; newest: number | null; pageId: string | null }
 
 /**
- * The account's events after a place in the log, in the order of the log: one range of an index, at any depth. Nothing ever appears before a
- * place that has been read, so a reader who goes on from `nextCursor` gets every event once. It is there on an empty page too: a reader
- * who polls goes on from it.
+ * The account's events after a place in the log, in the order of the log: one range of an index, at any depth. No event ever appears before a
+ * place that was read, so a reader that continues from `nextCursor` gets every event once. An empty page has a `nextCursor` too, for a
+ * reader that polls.
  */
 export async function readFeed(
   db: Executor,
@@ -43,11 +43,11 @@ export async function readFeed(
 }
 
 /**
- * A place that the log has not reached, or where it has another event, is of a log that was longer: before the database was set back to a
- * backup, or before a standby took over that had not got all. A reader who went on from there would miss what was emitted instead, and not
- * know. Where nothing is left of that place and of all before, it has been forgotten in the meantime.
+ * A place that the log has not reached, or where it has another event, is from a longer log: before the database was restored from a backup,
+ * or before a failover to a standby that lagged. A reader that continued there would miss events and not notice. If the log no longer has
+ * that place nor any before it, its retention has ended.
  *
- * Only pages that have the events asked for are measured: to measure 201 full pages took 60 ms.
+ * It measures only the pages that have the events asked for: measuring 201 full pages took 60 ms.
  */
 export const READ_FEED = `
   select $2 = 0 or coalesce(

@@ -4,19 +4,19 @@ import { present, UUID } from '../messages/messages.ts'
 
 // How the log is read. A page is a row of `log_pages`, with a list for each of its events, as events/changes.ts writes them.
 
-/** A reader of one event reads its page, so pages are small. */
+/** To read one event is to read its page, so pages are small. */
 export const EVENTS_A_PAGE = 100
 
 /** An event as callers get it. `data` is JSON. */
 export type LoggedEvent = { eventId: string; kind: string; occurredAt: Date; data: string }
 
-/** Where it stands in the log of its account, and what it is about: the events of one message or campaign are posted in their order. */
+/** Its position in the log of its account, and its subject: the events of one message or campaign are posted in order. */
 export type PlacedEvent = LoggedEvent & { position: number; subjectId: string | null }
 
-/** `events` has been parsed by the driver. */
+/** The driver has parsed `events`. */
 export type PageRow = { pageId: string; lastPosition: number; eventCount: number; events: StoredEvent[] }
 
-/** What a statement has to select of `log_pages p` for a PageRow. */
+/** The columns of `log_pages p` for a PageRow. */
 export const PAGE = 'p.page_id as "pageId", p.last_position as "lastPosition", p.event_count as "eventCount", p.events'
 
 type StoredEvent = [
@@ -24,7 +24,7 @@ type StoredEvent = [
   occurredAt: string,
   subjectId: string | null,
   clientReferenceId: string | null,
-  /** Null where the event is not about a message: then `more` is all of its data. */
+  /** Null if the event is not about a message: then `more` is all of its data. */
   agentId: string | null,
   recipient: string | null,
   campaignId: string | null,
@@ -45,7 +45,7 @@ function dataOf([, , messageId, clientReferenceId, agentId, recipient, campaignI
   return JSON.stringify({ ...present({ messageId, clientReferenceId, agentId, recipient, campaignId, test }), ...more })
 }
 
-/** An event as callers get it, byte for byte the same in the feed and in every post: signatures are over bytes. */
+/** An event as callers get it, byte for byte the same in the feed and in every post, since signatures cover bytes. */
 export function eventBody({ eventId, kind, occurredAt, data }: LoggedEvent): string {
   return `{"eventId":"${eventId}","type":"${kind}","occurredAt":"${occurredAt.toISOString()}","data":${data}}`
 }
@@ -60,7 +60,7 @@ export function eventIdOf(pageId: string, place: number): string {
   return withCount(pageId, countOf(pageId) + place)
 }
 
-/** An event of this account, by the id that callers know; undefined where the log does not have it, or has not given it a place yet. */
+/** An event of this account, by the id that callers know; undefined if the log does not have it, or has not given it a position yet. */
 export async function findEvent(
   db: Executor,
   accountId: number,
@@ -82,7 +82,7 @@ export async function findEvent(
   return undefined
 }
 
-/** Events by account and position. Each page is read once, however many of its events are asked for. */
+/** Events by account and position. Reads each page once, however many of its events are asked for. */
 export async function readEventsAt(db: Executor, places: { accountId: number; position: number }[]): Promise<Map<string, PlacedEvent>> {
   const { rows } = await db.query<PageRow & { accountId: number }>({
     name: 'read-events-at',

@@ -4,23 +4,23 @@ const BATCH_PAGES = 100
 // Any number that nothing else in this database locks: "hrlo" in ASCII.
 const ROUTER_LOCK = 0x68726c6f
 
-/** `from`: the least number of a page that is looked for. */
+/** `from`: the smallest number of a page to look for. */
 export type RouteOptions = { from?: number; limit?: number }
-/** `last`: the greatest number among the pages that were routed. */
+/** `last`: the greatest number of the routed pages. */
 export type Routed = { routed: number; mayBeMore: boolean; last: number }
 const NOTHING: Routed = { routed: 0, mayBeMore: false, last: 0 }
 
-/** What an account got in its log: positions above `after`. */
+/** What was added to the log of an account: positions above `after`. */
 type Grown = { accountId: number; after: number; events: number; pages: number; last: number }
 
 /**
- * Gives pages their place in the log of their account, and says where their events are to be posted. One process at a time: the next one
- * begins only when the places of the one before are committed and can be seen, since a transaction lets its locks go last. So a reader who
- * has read up to a place has read all that will ever be before it, however many transactions commit at once and in whichever order; and a
- * transaction that stays open for long holds nobody up, as it would where readers wait for the oldest transaction.
+ * Gives pages their position in the log of their account, and queues their events for the endpoints. One process at a time routes, and the next
+ * one begins after the commit of the one before, since a transaction releases its locks last. So a reader that has read up to a position has
+ * read every event that will ever precede it, in whichever order transactions commit. A long transaction delays no reader, as it would if
+ * readers waited for the oldest transaction.
  */
 export async function routeEvents(pool: Pool, { from = 0, limit = BATCH_PAGES }: RouteOptions = {}): Promise<Routed> {
-  // Ten times a second, mostly in vain: a quarter of the round trips.
+  // This runs ten times a second, mostly in vain: one statement finds that out with a quarter of the round trips.
   const { rowCount } = await pool.query({ name: 'find-unplaced', text: FIND, values: [from] })
   if (rowCount === 0) return NOTHING
   return await transaction(pool, async (tx) => {
@@ -37,8 +37,8 @@ const HOLD = `select pg_try_advisory_xact_lock(${ROUTER_LOCK}) as mine`
 const FIND = 'select from log_pages where last_position is null and id >= $1 order by id limit 1'
 
 /**
- * A statement of its own after the lock, so that it sees all that was committed before. The numbers of pages grow with the changes of one
- * message, each of which waits for the one before to be committed: so they are in order in the log, too.
+ * A separate statement after the lock, so that it sees everything committed before. Each change of a message waits for the commit of the one
+ * before, so the page numbers of its changes grow, and the log has them in order.
  */
 const PLACE = `
   with unplaced as materialized (
@@ -59,9 +59,9 @@ const PLACE = `
   order by account_id`
 
 /**
- * A statement of its own, too: it sees endpoints as they are once the heads are moved (webhooks/endpoints.ts). Its time is after the lock, so
- * that deliveries are due in the order of the log. Endpoints can't be removed meanwhile, which would leave deliveries to nobody behind. A
- * test is for the endpoint that it names. "offset 0" has only the new pages read: by a join, PostgreSQL reads all of the account's.
+ * A separate statement, too: it sees the endpoints as they are once the heads are moved (webhooks/endpoints.ts). Its time is after the lock, so
+ * that deliveries are due in the order of the log. It locks the endpoints, or a removal could leave deliveries without an endpoint. A test
+ * goes to the endpoint that it names. "offset 0" has PostgreSQL read only the new pages: by a join, it reads all of the account's.
  */
 const ADDRESS = `
   insert into webhook_deliveries (endpoint_id, account_id, position, subject_id, due_at)
@@ -75,17 +75,17 @@ const ADDRESS = `
   ) as e
   where case e.kind when 'webhook.test' then e.event -> 8 ->> 'endpointId' = w.id::text else w.kinds is null or e.kind = any (w.kinds) end`
 
-// What was committed within this time is looked for in every round; a statement takes 3.5 s at the most.
+// Every poll looks for pages committed within this time; a statement takes 3.5 s at most.
 const SLACK_MS = 10_000
-// What stayed open for longer is found by a look over all.
+// Pages of a transaction that stayed open for longer are found by a look at all pages.
 const LOOK_AT_ALL_EVERY_MS = 10_000
 
 /**
- * Rounds of the router, one after the other. They begin where numbers are not old: while a transaction elsewhere stays open for long, such as a
- * backup, PostgreSQL can't clear away what was routed, and a look from the beginning would go over all of it. Measured: half a second
- * for 300,000, ten times a second.
+ * Polls of the router, one after the other. They begin at recent numbers: while another transaction stays open for long, such as a backup,
+ * PostgreSQL can't remove the routed entries, and a look from the beginning would read all of them. Measured: half a second for
+ * 300,000, ten times a second.
  *
- * Where a round takes too long, the next one takes half as many, down to one: none can stop the router for good.
+ * If a poll takes too long, the next one takes half as many pages, down to one: no page can stop the router for good.
  */
 export function createRounds(pool: Pool): () => Promise<Routed> {
   let limit = BATCH_PAGES

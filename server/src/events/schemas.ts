@@ -29,10 +29,10 @@ const MESSAGE = {
   test: Type.Boolean({ description: 'It was sent by `POST /messages/test`.', examples: [false] }),
 }
 
-/** Of what recipients do: a link of a message may be followed when that is long forgotten. */
+/** For what recipients do: they may follow a link of a message long after its retention has ended. */
 const FOLLOWED = { ...MESSAGE, test: Type.Optional(MESSAGE.test) }
 
-/** And they need not answer any. */
+/** Nor do their actions need to be about a message. */
 const ANSWERED = {
   ...FOLLOWED,
   messageId: Type.Optional(Type.String({ ...uuid(1), description: 'The message that they answered; absent where there is none.' })),
@@ -57,7 +57,7 @@ const endpointId = Type.Integer({ examples: [1] })
 
 type Described = { summary: string; description?: string; data: TProperties }
 
-/** What callers are told, and can ask for or leave out. */
+/** The kinds of events that callers get, and can select. */
 const KINDS = {
   'message.sent': { summary: 'The network has a message', data: MESSAGE },
   'message.delivered': { summary: 'The phone has a message', data: MESSAGE },
@@ -173,7 +173,7 @@ export const OPERATIONS = {
       { additionalProperties: false },
     ),
     response: {
-      // A text here: it is put together from the events as they are stored.
+      // A string here, since the response is put together from the events as they are stored.
       200: Type.Unsafe<string>({ ...EventPage, description: 'The next events. None where nothing has happened since.' }),
       ...errorResponses(),
     },
@@ -215,7 +215,7 @@ function describeWebhook(kind: string, { summary, description }: Described) {
     tags: [EVENTS_TAG.name],
     summary,
     ...(description && { description }),
-    // It is the signature that shows who posts.
+    // The signature authenticates the sender.
     security: [],
     parameters: Object.keys(WEBHOOK_HEADERS).map((name) => ({ $ref: `#/components/parameters/${name}` })),
     requestBody: { required: true, content: { 'application/json': { schema: { $ref: `#/components/schemas/${kind}` } } } },

@@ -38,11 +38,11 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set on every guarded route. */
     caller: Caller | undefined
-    /** Set while the caller is recalled, and not looked up for this request: looks them up. Throws where their credentials are no longer right. */
+    /** Set if the caller was recalled and not looked up for this request. Looks them up, and throws if their credentials are no longer valid. */
     confirmCaller: (() => Promise<void>) | undefined
   }
   interface FastifyContextConfig {
-    /** Its statement confirms a recalled caller, which saves the look-up. */
+    /** The route's statement confirms a recalled caller, which saves the look-up. */
     confirmsCaller?: boolean
     /** Open to everybody; limited by address alone. */
     public?: boolean

@@ -5,7 +5,7 @@ import { HOLD_MS, type Limiter, type Policy, type Verdict } from './limits.ts'
 type Hit = { policy: Policy; subject: string }
 type WindowRow = { bucket: string; granted: number; heldCounts: number[]; heldMs: number[]; used: number; resetMs: number }
 
-/** The first hit with whose leaving there is room for one more: `later` ones stay. */
+/** The first hit that makes room for one more request when it leaves the window: `later` hits stay. */
 const NEXT_TO_LEAVE = `(
       select min(time) from (
         select time, sum(count) over (order by time desc rows between unbounded preceding and 1 preceding) as later
@@ -89,7 +89,7 @@ export function createDatabaseLimiter(pool: Pool): { limiter: Limiter; stop: () 
   return { limiter: (policy, subject) => count({ policy, subject }), stop: () => clearInterval(timer) }
 }
 
-/** In small bites, so that no request waits behind a large one; until nothing is left, so that the table follows the callers of the last minutes. */
+/** In small batches, so that no request waits behind a large one; until nothing is left, so that the table has only recent callers. */
 export async function forgetSilent(pool: Pool): Promise<void> {
   while ((await pool.query(FORGET_SILENT)).rowCount === FORGET_AT_ONCE);
 }
@@ -126,7 +126,7 @@ function verdictsOf(row: WindowRow | undefined, { quota }: Policy, asked: number
   })
 }
 
-/** How long each of the requests that may pass has to wait: first those whose turn has come, then those that are held. */
+/** How long each granted request has to wait: first those whose turn has come, then those that are held. */
 function waitsOf({ granted, heldCounts, heldMs }: WindowRow): number[] {
   const held = heldCounts.flatMap((count, index) => Array.from({ length: count }, () => Math.max(0, heldMs[index] ?? 0)))
   return [...Array.from({ length: granted }, () => 0), ...held]

@@ -13,8 +13,8 @@ export type ShortLink = {
 }
 
 /**
- * Made before the SMS that says them is sent; made again, with the same codes, when its sending is tried again, which changes nothing. In
- * the order of the codes, so that two at once never wait for each other in a circle.
+ * Stores links before the SMS that contains them is sent. Another try makes the same codes, and changes nothing. In the order of the codes, so
+ * that two transactions never deadlock.
  */
 export async function createLinks(db: Executor, links: ShortLink[]): Promise<void> {
   await db.query({
@@ -30,9 +30,9 @@ export async function createLinks(db: Executor, links: ShortLink[]): Promise<voi
 }
 
 /**
- * Where a link leads; undefined where there is none. A person's first visit is the click; of two at once, the second waits for the first
- * and finds that it is not the first. Clicks in an SMS to a test number are kept, and no action of anybody's. Robots are only counted: one
- * that makes a preview comes before the person, and says nothing about them.
+ * Where a link leads; undefined if there is none. A person's first visit is the click; of two at once, the second waits for the first and finds
+ * its click. A click in an SMS to a test number is stored, but is no recipient's action. Robots are only counted: one that makes a
+ * preview comes before the person, and says nothing about them.
  */
 export async function visitLink(db: Executor, code: string, isRobot: boolean): Promise<string | undefined> {
   const { rows } = await db.query<{ url: string }>({

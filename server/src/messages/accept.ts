@@ -16,35 +16,35 @@ import { storeMessages } from './store.ts'
 import { ASKED, CALLERS, valuesOf } from './submitted-values.ts'
 import { createQuotaKeeper } from './within-quota.ts'
 
-/** A request that is right in itself. Whether what it names is there, and whether it was accepted before, is for the database to say. */
+/** A request that is valid in itself. The database checks whether what it names exists, and whether it was accepted before. */
 export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'smsFallbackAfterExpiry'> & {
   accountId: number
   /** Changes with the account's quotas. */
   accountVersion?: string
-  /** Set where the caller was recalled: the statement confirms that they are still the same. */
+  /** Set if the caller was recalled: the statement confirms that they have not changed. */
   recalled?: Caller | undefined
   /** As `+` and digits; each gets a message of its own. */
   recipients: string[]
   test: boolean
   fallback?: Fallback | undefined
-  /** False where a quota of the account is used up. */
+  /** False if a quota of the account is used up. */
   hasRoom?: boolean
-  /** Test messages go without. */
+  /** Absent for test messages. */
   idempotency?: { key: string; hash: Buffer }
 }
 
 export type Accepted = { messageIds: string[]; replayed: boolean }
 
-/** The caller was recalled, and their key or their account has changed since. Nothing was accepted. */
+/** The caller was recalled, but their key or account has changed since. Nothing was accepted. */
 export class UnconfirmedCaller extends Error {}
 
-/** What became of a submission. `no-room`: a quota of the account is exceeded. */
+/** The result of a submission. `no-room`: a quota of the account is exceeded. */
 export type Outcome = { is: 'accepted' | 'replayed'; messageIds: string[] } | { is: 'refused'; error: unknown } | { is: 'no-room' }
 
 const BATCH_SIZE = 200
-// Processes that deliver fold the usage of accounts every second. Where none runs, accepting would read more changes each time.
+// Delivery processes fold the usage of accounts every second. If none runs, each accept would read more changes than the last.
 const FOLD_AFTER_BATCHES = 500
-// After that the caller is asked to try again, with the same key, which will say whether the message was accepted after all.
+// After this the caller is asked to try again with the same key. The response then says whether the message was accepted.
 const TIMEOUT = { query_timeout: 3_000 }
 export const LONGEST_LIFE_DAYS = 15
 
@@ -57,7 +57,7 @@ export const NAMED_FAULTS = {
   'no-template': { code: 'RCS_TEMPLATE_NOT_FOUND', path: '/message/templateId', reason: 'names no template of this account' },
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
-/** What is wrong in the light of what the database holds. In the order in which they are answered: every 400 before the first 404. */
+/** Errors that only the database can find, in the order in which they are reported: every 400 before the first 404. */
 const FAULTS = {
   'expires-past': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: 'must be in the future' },
   'expires-late': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: `must be at most ${LONGEST_LIFE_DAYS} days ahead` },
@@ -113,7 +113,7 @@ export function missingTemplates(inline: unknown, missing: Set<number>): ApiErro
   return new ApiError('RCS_TEMPLATE_NOT_FOUND', { details })
 }
 
-/** Where the database's clock has gone beyond the partitions that there are, they are made. */
+/** Makes the missing partitions if the database's clock has passed the last one. */
 async function withPartitions<T>(pool: Pool, accept: () => Promise<T>): Promise<T> {
   return await accept().catch(async (error: unknown) => {
     if (!isMissingPartition(error)) throw error
@@ -122,7 +122,7 @@ async function withPartitions<T>(pool: Pool, accept: () => Promise<T>): Promise<
   })
 }
 
-/** The code of a check that fails, but of no check that has a name. */
+/** PostgreSQL reports a missing partition as a failed check without a name. */
 export function isMissingPartition(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '23514' && error.constraint === undefined
 }
@@ -134,12 +134,12 @@ type Row = {
   missingTargets: string[] | null
 }
 
-// The second time, the key of the other request is committed.
+// At the second try, the key of the other request is committed.
 const MOST_TRIES = 3
 
 /**
- * Accepts a batch. A request whose key another request uses at this very moment, on this node or another, is asked for again, by itself: where
- * that fails, what the first statement has committed must not be run again with it.
+ * Accepts a batch. A request whose key another request is using, on this node or another, is run again by itself: if that fails, what the
+ * first statement committed must not be run again with it.
  */
 async function accept(db: Executor, batch: Submission[], triesLeft = MOST_TRIES): Promise<Outcome[]> {
   const answers = await ask(db, batch)
@@ -196,12 +196,11 @@ function outcomeOf(submission: Submission, rows: Row[]): Outcome {
 }
 
 /**
- * One statement, whatever the number of requests and their content. A key that is known with the same request answers for itself, before
- * anything that can have changed since. A key that is inserted elsewhere at this moment, or twice in this batch, is inserted once: the
- * later insert waits for the earlier one, and its request is asked for again. Keys are inserted in their order, so that no two nodes
- * wait for each other.
+ * One statement, whatever the number of requests and their content. A known key with the same request gets the stored result, before any check
+ * of what may have changed since. A key that another statement is inserting, or that is twice in this batch, is inserted once: the later
+ * insert waits for the earlier one, and its request is run again. Keys are inserted in order, so that two nodes never deadlock.
  *
- * Every step goes through its rows once: what a later one needs is carried along, or asked of a set ("in"). A join of two steps would compare
+ * Every step reads its rows once: a step carries what later steps need, or they look it up in a set ("in"). A join of two steps would compare
  * each row with each: 200 requests took 360 ms.
  */
 const ACCEPT = `

@@ -9,8 +9,8 @@ export type Message = Static<typeof MessageSchema>
 export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * Of a message `m`. One that has run out is EXPIRED, whether or not it was marked so yet: marking a million of them takes a while. The second
- * is for receipts that were judged in time and are being committed; from then on nothing but the mark can follow.
+ * The status of a message `m`. An expired message is EXPIRED even before it is marked: marking a million takes a while. The second of slack is for receipts
+ * that came in time and are being committed; after it, only the mark can follow.
  */
 export const SHOWN_STATUS = `case
       when m.delivered_at is not null then m.status
@@ -21,8 +21,8 @@ export const SHOWN_STATUS = `case
     end`
 
 /**
- * Whether the RCS message `m` was delivered, late perhaps, before anything of its SMS `f` was sent: until that is scheduled, nothing of it is
- * in the queue. Written so that nothing is looked up without need, and not with "exists", for which all events may be read into memory.
+ * Whether the RCS message `m` was delivered, perhaps late, before anything of its SMS `f` was sent: nothing of the SMS is in the queue before it
+ * is scheduled. It avoids needless look-ups, and "exists", for which PostgreSQL may read all events into memory.
  */
 export const SMS_IS_NEEDLESS = `(
       case f.status
@@ -57,7 +57,7 @@ export async function readMessage(db: Executor, accountId: number, messageId: st
   return nested(present(rows[0])) as Message
 }
 
-/** A field that is called `group.name` becomes `name` of an object `group`. */
+/** A field named `group.name` becomes `name` of an object `group`. */
 function nested(fields: Record<string, unknown>): Record<string, unknown> {
   const result: Record<string, unknown> = {}
   for (const [path, value] of Object.entries(fields)) {

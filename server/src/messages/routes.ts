@@ -19,7 +19,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
   app.addSchema(Message)
   const accept = createAcceptor(pool, announce)
 
-  /** A recalled caller who is no longer what they were is looked up, and what depends on them is checked again. */
+  /** If a recalled caller has changed, looks them up, and checks again what depends on them. */
   async function acceptFrom(request: FastifyRequest, submission: Omit<Submission, 'accountId'>): Promise<Accepted> {
     const caller = callerOf(request)
     const { accountId, accountVersion } = caller
@@ -69,7 +69,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
   })
 }
 
-/** Before the body is judged; but what was accepted while the account had the module is answered as it was then. */
+/** Runs before the body is checked. A request that was accepted while the account had the module still gets its response. */
 export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
   if (fieldsOf(request.body).smsFallback === undefined || callerOf(request).modules.includes('sms')) return
   await request.confirmCaller?.()
@@ -81,7 +81,7 @@ export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: Fa
   throw new ApiError('RCS_MODULE_NOT_AVAILABLE', { details })
 }
 
-/** Of two, Node would make one text, which is neither. */
+/** Node joins duplicate headers into one value, so read the raw headers. */
 function keysOf({ raw }: FastifyRequest): string[] {
   return raw.rawHeaders.filter((_text, index, all) => index % 2 === 1 && all[index - 1]?.toLowerCase() === 'idempotency-key')
 }
@@ -92,7 +92,7 @@ export function idempotencyKey(request: FastifyRequest): string {
   throw new ApiError('RCS_IDEMPOTENCY_KEY_REQUIRED', { details: [{ path: '/idempotency-key', reason: 'must be there once' }] })
 }
 
-/** The schema has let only possible numbers through. */
+/** The schema accepts only possible numbers. */
 function normalised(number: string): string {
   return normalisePhoneNumber(number) as string
 }

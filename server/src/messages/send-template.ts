@@ -3,19 +3,19 @@ import type { Executor } from '../db/pool.ts'
 import { PRIORITIES } from './states.ts'
 import { storeMessages } from './store.ts'
 
-/** A template that somebody asked for, by tapping or writing. */
+/** A template that a recipient asked for, by tapping or writing. */
 export type RequestedTemplate = {
   accountId: number
   agentId: string
   recipient: string
   templateId: number
-  /** The message that they answered, where it is known. */
+  /** The message that they replied to, if it is known. */
   triggeredBy: string | undefined
-  /** As that was. */
+  /** The same as of that message. */
   test: boolean
 }
 
-/** A phone that taps by itself, and a template whose button sends it again, would never end. */
+/** Limits loops: a phone that taps by itself, or a template whose button sends it again. */
 const MOST_IN_A_MINUTE = 10
 // Any number that nothing else in this database locks together with another: "hrlt" in ASCII.
 const TEMPLATES_LOCK = 0x68726c74
@@ -25,7 +25,7 @@ export type NotSent = 'no-agent' | 'no-template' | 'not-approved' | 'too-many'
 /** Accepts it as a message of its own, in the caller's transaction. Returns its id, or why there is none. */
 export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Promise<{ messageId: string } | { why: NotSent }> {
   const { accountId, agentId, recipient, templateId, triggeredBy, test } = wanted
-  // One after the other for each number, or several at once would each count those before them only.
+  // One at a time for each number: concurrent transactions would not count each other's messages.
   await db.query('select pg_advisory_xact_lock($1, hashtext($2))', [TEMPLATES_LOCK, `${accountId} ${recipient}`])
   const { rows } = await db.query<{ messageId: string; why: null } | { messageId: null; why: NotSent }>({
     name: 'send-template',

@@ -8,7 +8,7 @@ import { composeText, encodingFor, strangersIn } from '../sms/compose.ts'
 import { measureText } from '../sms/parts.ts'
 import { parseTimestamp } from '../time.ts'
 
-// The SMS that goes out where RCS does not reach somebody: what a caller may ask for, and what is kept of it.
+// The SMS that is sent if RCS does not reach a recipient: what a caller may ask for, and what is stored of it.
 
 const LONGEST_DELAY_SECONDS = 604_800
 const MAX_SEGMENTS = 10
@@ -91,7 +91,7 @@ export const SmsFallbackAfterExpiry = Type.Object(
 
 type AfterExpiry = Static<typeof SmsFallbackAfterExpiry>
 
-/** Of a request, which may be wrong in any way. */
+/** For a request that has not been checked yet. */
 export function afterExpiryRules({ smsFallback, smsFallbackAfterExpiry: after, expiresAt }: Record<string, unknown>): Violation[] {
   if (after === undefined) return []
   const path = '/smsFallbackAfterExpiry'
@@ -115,7 +115,7 @@ export type SmsPlan = {
   diacriticalSigns: boolean
   urlShortening: boolean
   campaign?: string
-  /** Who gets a copy: `+` and digits, each once. */
+  /** The test numbers that get a copy: `+` and digits, each once. */
   copies: string[]
   controlGroup: boolean
   quarantine: boolean
@@ -128,7 +128,7 @@ export type Fallback = {
   plan: SmsPlan
   /** How many SMS the text takes. */
   segments: number
-  /** What is wrong with the text. Judged with what the database holds: a request that was accepted before is answered as it was then. */
+  /** What is wrong with the text. Reported with the database's checks: a request that was accepted before gets its first response. */
   violations: Violation[]
   delaySeconds: number
   notBefore: Date | undefined
@@ -137,7 +137,7 @@ export type Fallback = {
   afterExpiryNotBefore: Date | undefined
 }
 
-/** `publicUrl`: where short links begin; undefined where the operator has not said. */
+/** `publicUrl`: where short links begin; undefined if the operator has not set it. */
 export function fallbackOf(fallback: Static<typeof SmsFallback>, after: AfterExpiry | undefined, publicUrl: string | undefined): Fallback {
   const { planParams, smsMessagesPlan } = fallback
   const variant = smsMessagesPlan[0] as Static<typeof Variant>

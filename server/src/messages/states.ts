@@ -1,12 +1,12 @@
-/** What becomes of a message. `SENDING` is not stored: it is an accepted message that was taken up to be sent. */
+/** The statuses of a message. `SENDING` is not stored: it is an accepted message that a worker has claimed. */
 export const STATUSES = ['ACCEPTED', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'EXPIRED'] as const
 export type Status = (typeof STATUSES)[number]
 
-/** From which statuses a message may come to which: the guards of all statements that move one, and the model of the tests, are made from this. */
+/** The allowed moves between statuses. The guards of all statements that move a message, and the model of the tests, are made from this. */
 export const MOVES = {
   SENDING: ['ACCEPTED'],
   SENT: ['ACCEPTED', 'SENDING'],
-  // A receipt can be quicker than the answer to the message it is for.
+  // A receipt can be quicker than the response to its message.
   DELIVERED: ['ACCEPTED', 'SENDING', 'SENT'],
   READ: ['ACCEPTED', 'SENDING', 'SENT', 'DELIVERED'],
   FAILED: ['ACCEPTED', 'SENDING', 'SENT'],
@@ -22,19 +22,19 @@ const guardOf =
 export const mayBecome = guardOf(MOVES)
 
 /**
- * Higher ones wait for lower ones. What a caller sends by itself is waited for by somebody; a campaign is not. Taking a message back is
- * worth nothing if it comes late, but it comes after what is new.
+ * A lower number comes first. Somebody waits for a message that a caller sends by itself; nobody waits for a campaign. To revoke a message late
+ * is useless, but new messages come first.
  */
 export const PRIORITIES = { transactional: 0, revoke: 1, campaign: 2 } as const
 
-/** What a queue's entry has that is of no campaign: a null would not compare. */
+/** The campaign of an entry that has none: null would not compare. */
 export const NO_CAMPAIGN = '00000000-0000-0000-0000-000000000000'
 
-/** What becomes of the SMS that a message falls back to. */
+/** The statuses of the SMS that a message falls back to. */
 export const FALLBACK_STATUSES = ['WAITING', 'SCHEDULED', 'SENT', 'DELIVERED', 'FAILED', 'NOT_NEEDED', 'SKIPPED'] as const
 export type FallbackStatus = (typeof FALLBACK_STATUSES)[number]
 
-/** Where the RCS message is delivered before the SMS is scheduled, nothing is stored: it is WAITING, and shown as NOT_NEEDED. */
+/** If the RCS message is delivered before the SMS is scheduled, nothing is stored: the SMS is WAITING, and shown as NOT_NEEDED. */
 export const FALLBACK_MOVES = {
   SCHEDULED: ['WAITING'],
   SENT: ['SCHEDULED'],

@@ -5,10 +5,10 @@ import { columns, lists } from '../db/pool.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Submission } from './accept.ts'
 
-/** A message that a request asks for: most ask for one. `caller`: the place of a recalled one in the list. */
+/** A message that a request asks for: most ask for one. `caller`: the place of a recalled caller in the list. */
 type Asked = { submission: Submission; recipient: string; caller: number | null }
 
-/** What a message is handed to the statement as: the name, type and value of each of its columns. */
+/** How a message is passed to the statement: the name, type and value of each of its columns. */
 const COLUMNS: [name: string, type: string, value: (asked: Asked) => unknown][] = [
   ['account_id', 'int', ({ submission }) => submission.accountId],
   ['key', 'text', ({ submission }) => submission.idempotency?.key ?? null],
@@ -25,7 +25,7 @@ const COLUMNS: [name: string, type: string, value: (asked: Asked) => unknown][] 
   ['own_expiry', 'timestamptz(3)', ({ submission: { expiresAt } }) => (expiresAt === undefined ? null : parseTimestamp(expiresAt))],
   ['fallback', 'json', ({ submission: { fallback } }) => (fallback === undefined ? null : JSON.stringify(fallback))],
   ['has_violations', 'bool', ({ submission: { fallback } }) => (fallback?.violations.length ?? 0) > 0],
-  // A list of lists, which the driver would take for a table. Null where there are none, as nearly always.
+  // A list of lists, which the driver would read as a table. Nearly always null, since there are none.
   ['targets', 'text', targetsOf],
   ['bytes', 'int', ({ submission }) => bytesOf(submission)],
   ['has_room', 'bool', ({ submission }) => submission.hasRoom ?? true],
@@ -62,7 +62,7 @@ function targetsOf({ submission: { message } }: Asked): string | null {
   return targets.length === 0 ? null : `{${targets.join()}}`
 }
 
-/** What one of its messages counts with towards the quota of stored bytes. */
+/** The bytes that one of its messages adds to the stored bytes of the quota. */
 export function bytesOf(submission: Submission): number {
   const { clientReferenceId, fallback } = submission
   const texts = [contentOf(submission), clientReferenceId, fallback && JSON.stringify(fallback.plan)]

@@ -4,11 +4,11 @@ import type { ApiError } from '../errors.ts'
 import type { Outcome, Submission } from './accept.ts'
 import { bytesOf } from './submitted-values.ts'
 
-// Keeps accounts within their quotas while a batch is accepted. A node accepts one batch after the other, so each sees all that the node
-// accepted before: on one node quotas are exact. What other nodes accept at the same moment is not seen, so each further node can exceed a
-// quota by one batch.
+// Keeps accounts within their quotas while a batch is accepted. A node accepts one batch at a time, so each batch sees everything that the node
+// accepted before: on one node quotas are exact. Concurrent batches of other nodes are not seen, so each further node can exceed a quota
+// by one batch.
 
-/** How long an account that had plenty of room is taken to have room: looking in every batch took 1.26 times PostgreSQL's time. */
+/** How long an account with plenty of room is not checked again: a check in every batch took 1.26 times PostgreSQL's time. */
 const ROOMY_FOR_MS = 5_000
 /** Plenty: more than all nodes together accept in that time. One accepts 6,000 messages a second. */
 const PLENTY = { messages: 500_000, bytes: 50 * 2 ** 30 }
@@ -20,7 +20,7 @@ type Ask = (batch: Submission[]) => Promise<Outcome[]>
 export function createQuotaKeeper(pool: Pool, ask: Ask): (batch: Submission[]) => Promise<Outcome[]> {
   const roomy = new Map<number, { version: string | undefined; until: number }>()
 
-  /** An account whose quotas were changed since has another version, and is looked at again. */
+  /** An account whose quotas have changed has another version, and is checked again. */
   function isRoomy({ accountId, accountVersion }: Submission): boolean {
     const known = roomy.get(accountId)
     return known !== undefined && known.version === accountVersion && known.until > performance.now()
@@ -45,8 +45,8 @@ export function createQuotaKeeper(pool: Pool, ask: Ask): (batch: Submission[]) =
 }
 
 /**
- * Asks for as many as fit, and again for the rest with what those have left: a request that was accepted before, or is refused for another
- * reason, takes no room. Each turn ends at least one request of every account, so there are at most as many turns as requests.
+ * Accepts as many as fit, and tries the rest again with the room that is left: a request that was accepted before, or is refused for another
+ * reason, takes no room. Each iteration ends at least one request of every account, so there are at most as many iterations as requests.
  */
 async function askWithin(batch: Submission[], usages: Map<number, AccountUsage>, ask: Ask): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
@@ -70,8 +70,8 @@ async function askWithin(batch: Submission[], usages: Map<number, AccountUsage>,
 }
 
 /**
- * Where the database refuses these for what one of them has, each is asked for alone. Nothing is thrown: what was accepted before must not be
- * run again with these.
+ * If the database refuses the batch because of one submission, each is run alone. Nothing is thrown: what was accepted before must not be run
+ * again with these.
  */
 async function askAlone(ask: Ask, batch: Submission[]): Promise<Outcome[]> {
   try {
@@ -84,7 +84,7 @@ async function askAlone(ask: Ask, batch: Submission[]): Promise<Outcome[]> {
   }
 }
 
-/** Which of those that wait are asked for now, and whether they have room. Where the next one of an account has none, neither have those after it. */
+/** Which waiting submissions to run now, and whether they have room. If the next one of an account has none, neither have those after it. */
 function fittingOf(waiting: number[], batch: Submission[], usages: Map<number, AccountUsage>): Map<number, boolean> {
   const left = structuredClone(usages)
   const fitting = new Map<number, boolean>()

@@ -17,7 +17,7 @@ const LENGTH_MS = { hour: 3_600_000, day: 86_400_000 }
 // 27 years of days, or over a year of hours.
 export const MOST_PERIODS = 10_000
 
-/** What happened period by period, with those in which nothing did. An end that is open is where there is something first or last. */
+/** The counts of each period, including periods with none. An open end of the range is the first or last period that has any. */
 export async function readAggregations(
   db: Executor,
   accountId: number,
@@ -39,7 +39,7 @@ export async function readAggregations(
   return { interval, items: Array.from({ length: periods }, (_, index) => toPeriod(first + index * length, interval, found)) }
 }
 
-/** Of a range that has both its ends, this is known before anything is looked for. */
+/** For a range with both ends, this is checked before the database is asked. */
 export function checkPeriods(range: Range, interval: Interval): void {
   const { from, to } = range
   if (from !== undefined && to !== undefined) countPeriods(Date.parse(from), lastBegin(to, interval), range, interval)

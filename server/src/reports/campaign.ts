@@ -4,8 +4,8 @@ import { UUID } from '../messages/messages.ts'
 import type { Bounds } from './range.ts'
 
 /**
- * A campaign of the account, and between which ids all its messages lie: what asks for those looks at no other months. `nowId`: beyond all
- * that there are by now.
+ * A campaign of the account, and the ids between which all its messages lie, so that statements read no other months. `nowId`: above all ids
+ * that exist now.
  */
 export type CampaignKey = Bounds & { id: string; nowId: string }
 

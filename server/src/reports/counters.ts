@@ -1,7 +1,7 @@
 import type { Executor } from '../db/pool.ts'
 import type { EventKind } from '../events/schemas.ts'
 
-// Counts are written by the statement that changes what they count (events/changes.ts), as rows of its own, and added up here from time to time.
+// The statement that makes a change also writes its counts (events/changes.ts), as rows of its own. They are added up here from time to time.
 
 /** What is counted, each once a message, by the kind of change. */
 export const COUNTERS = {
@@ -18,7 +18,7 @@ export const COUNTERS = {
   'sms.delivered': 'sms_delivered',
   'sms.failed': 'sms_failed',
   'sms.skipped': 'sms_skipped',
-  // Failed or expired before it was sent: reports do not show it, and the status of a campaign's messages follows from it.
+  // Failed or expired before it was sent. Reports do not show it, but it gives the status of a campaign's messages.
   'message.unsent': 'unsent',
 } as const satisfies Partial<Record<EventKind | 'message.accepted' | 'message.unsent' | 'sms.skipped', string>>
 export type Counter = keyof typeof COUNTERS
@@ -46,7 +46,7 @@ export const countersOfCampaign = (campaign: string) =>
 
 const MOST_AT_ONCE = 10_000
 
-/** Adds changes up, so that reading stays quick. Of two at once each takes changes of its own. Returns whether there may be more. */
+/** Adds changes up, so that reading stays quick. Concurrent folds take different changes. Returns whether there may be more. */
 export async function foldReports(db: Executor): Promise<{ mayBeMore: boolean }> {
   const { rows } = await db.query<{ folded: number }>({ name: 'fold-reports', text: FOLD, values: [MOST_AT_ONCE] })
   return { mayBeMore: rows[0]?.folded === MOST_AT_ONCE }

@@ -91,7 +91,7 @@ const ACTIONS: Source = {
 type Reached = Static<typeof ReachedRecipient>
 type SizedAction = Static<typeof ActionDetail> & { actionId: string; found: number; bytesBefore: number | null }
 
-/** Whose message of a campaign came to a state, and when. None of what a page goes by ever changes, so that nobody is seen twice or missed. */
+/** Messages of a campaign that reached a state, and when. The sort key of a page never changes, so that no row is seen twice or missed. */
 export async function listRecipients(db: Pool, accountId: number, campaignId: string, eventType: EventType, query: ListQuery) {
   const asked = { accountId, campaignId, name: eventType }
   if (eventType !== 'accepted') return await readList<Reached>(db, { ...EVENTS, kind: eventType }, asked, query)
@@ -112,7 +112,7 @@ const FIRST_OF_PAGE = 8
 const rowsOf = ({ from, id, kind }: Source) =>
   `from ${from} where campaign_id = $1 and account_id = $2 and ${id} >= $3::uuid and ${id} < $4::uuid ${kind === undefined ? '' : 'and kind = $8'}`
 
-/** Planned each time, for what there is by then. A cursor is of its campaign and list, too: a wrong one is refused before the campaign is looked for. */
+/** Planned each time, for the rows that exist then. A cursor names its campaign and list: a wrong one is refused before the campaign is read. */
 async function readList<Row extends Record<string, unknown> & { found?: number }>(
   db: Pool,
   source: Source,
@@ -133,8 +133,8 @@ async function readList<Row extends Record<string, unknown> & { found?: number }
 }
 
 /**
- * A stretch of the index, wherever it begins. Where a cursor says that, the end of the range on its side is only looked at: of two such
- * conditions PostgreSQL 18 begins at the wrong one, and walks to the other, half a second in a list of a million.
+ * One range of the index, wherever it begins. If a cursor gives the beginning, the end of the range on its side is only a filter: of two such
+ * conditions PostgreSQL 18 begins at the wrong one and walks to the other, half a second in a list of a million.
  */
 const byTime = (source: Source, { condition, orderBy, values }: Page) => {
   const { at } = source
@@ -146,7 +146,7 @@ const byTime = (source: Source, { condition, orderBy, values }: Page) => {
   order by ${orderBy} limit $7`
 }
 
-/** The next few of each day of the range that has any, and of those the next few: what it costs grows with the days, and not with what there is. */
+/** The next few rows of each day that has any, and of those the next few: the cost grows with the days, not with the rows. */
 const byDay = (source: Source, { condition, orderBy }: Page) => {
   const day = `utc_day(${source.at})`
   const rows = rowsOf(source)
@@ -163,8 +163,8 @@ const byDay = (source: Source, { condition, orderBy }: Page) => {
 }
 
 /**
- * The next few of a day are there in the order of an index. Where PostgreSQL expects fewer than a page in a day, it would read the whole day by
- * another index and sort it: 350 ms instead of 21 for 35,000 actions.
+ * An index has the next rows of a day in order. If PostgreSQL expects fewer than a page in a day, it would read the whole day by another index
+ * and sort it: 350 ms instead of 21 for 35,000 actions.
  */
 async function readByDay<Row extends object>(pool: Pool, statement: string, values: unknown[]): Promise<Row[]> {
   return await transaction(pool, async (tx) => {

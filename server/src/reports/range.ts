@@ -19,8 +19,8 @@ export function daysOf({ from, to }: Range): [first: string, last: string] {
 export type Bounds = { firstId: string; endId: string }
 
 /**
- * The ids of what was made in the range lie between these, since an id begins with its time; none is from before 1970. Those from before there
- * were reports had their time cut, not rounded: what is of the first millisecond of a day can have an id of the one before.
+ * The ids of rows made in the range lie between these, since an id begins with its time; none is from before 1970. Older ids, from before there
+ * were reports, have a truncated time, not a rounded one: a row of the first millisecond of a day can have an id of the day before.
  */
 export function boundsOf({ from, to }: Range): Bounds {
   const endId = to === undefined ? 'ffffffff-ffff-ffff-ffff-ffffffffffff' : leastId(Date.parse(to) + DAY_MS)

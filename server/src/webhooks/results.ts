@@ -2,12 +2,12 @@ import { type Executor, lists } from '../db/pool.ts'
 import { recordDisabled } from '../events/changes.ts'
 import { DISABLED_POSITION } from './endpoints.ts'
 
-/** What came of a try. `afterMs`: when the next one is due; null where there is none, be it that the endpoint took it or that it was the last. */
+/** The result of an attempt. `afterMs`: when the next one is due; null if there is none, since the endpoint accepted it or it was the last. */
 export type Result = {
   endpointId: number
   accountId: number
   position: number
-  /** A result counts for the try it is of, and not for one that a replay or another worker has begun since. */
+  /** A result counts for its own attempt only, and not for one that a replay or another worker has begun since. */
   generation: string
   /** Before this one. */
   attempts: number
@@ -15,7 +15,7 @@ export type Result = {
   durationMs: number
   isTaken: boolean
   afterMs: number | null
-  /** For so long the endpoint asks to be left alone. */
+  /** How long the endpoint asks not to be called. */
   pauseMs: number
   status: number | undefined
   error: string | undefined
@@ -25,13 +25,13 @@ export type Result = {
 export type Disabled = { endpointId: number; accountId: number }
 
 const DISABLED_AFTER_DAYS = 5
-// The tries of one event are up to 29 hours apart. What failed longer ago than this says nothing about today.
+// The attempts of one event are up to 29 hours apart. An older failure says nothing about today.
 const FORGOTTEN_AFTER_DAYS = 2
-// From the fifth failure in a row on, an endpoint is left alone: for a second, then twice as long with each, up to half a minute.
+// From the fifth failure in a row on, an endpoint gets a pause: one second, then twice as long after each failure, up to half a minute.
 const PATIENCE = 5
 const LONGEST_PAUSE_SECONDS = 30
 
-/** What a result is handed to the statement as: the name, type and value of each of its columns. */
+/** How a result is passed to the statement: the name, type and value of each of its columns. */
 const COLUMNS: [name: string, type: string, value: (result: Result) => unknown][] = [
   ['endpoint_id', 'int', ({ endpointId }) => endpointId],
   ['account_id', 'int', ({ accountId }) => accountId],
@@ -50,11 +50,11 @@ const COLUMNS: [name: string, type: string, value: (result: Result) => unknown][
 const RESULTS = `unnest(${lists(...COLUMNS.map(([, type]) => type))}) as r (${COLUMNS.map(([name]) => name).join(', ')})`
 
 /**
- * Writes results down: in one statement the attempts, what is done, what is due again or has failed for good, and how the endpoints do. An
- * endpoint that only failed for five days is disabled, and an event tells its account. Returns those endpoints.
+ * Records results in one statement: the attempts, the deliveries that are done, due again or failed permanently, and the state of the endpoints.
+ * An endpoint that only failed for five days is disabled, and its account gets an event. Returns those endpoints.
  *
- * Deliveries and then endpoints are locked in the order of their keys, so that two statements at once never deadlock. An endpoint that does
- * well is not touched at all.
+ * Deliveries and then endpoints are locked in the order of their keys, so that concurrent statements never deadlock. The row of an endpoint
+ * without failures is not touched.
  */
 export async function recordAttempts(db: Executor, results: Result[]): Promise<Disabled[]> {
   const values = COLUMNS.map(([, , value]) => results.map(value))
@@ -65,7 +65,7 @@ const BACK_OFF = `case
         when c.failures >= ${PATIENCE} then least(2 ^ least(c.failures - ${PATIENCE}, 10), ${LONGEST_PAUSE_SECONDS}) * interval '1 second'
       end`
 
-/** Steps that write how the endpoints of the step `held` do. The step `disabled` has the endpoints that have failed for too long. */
+/** Steps that record the state of the endpoints of the step `held`. The step `disabled` has the endpoints that have failed for too long. */
 const UPDATE_ENDPOINTS = `
   tried as materialized (
     select endpoint_id, bool_or(is_taken) as is_well, count(*) filter (where not is_taken) as failed, min(attempted_at) as since, max(pause_ms) as pause_ms

@@ -5,7 +5,7 @@ import { BY_STATUS, countersOfCampaign } from '../../reports/counters.ts'
 
 const MOST_AT_ONCE = 100
 
-/** Starts campaigns whose time has come: also those whose time came while nobody was there. Returns how many. */
+/** Starts campaigns whose start time has passed, also if it passed while no worker ran. Returns how many. */
 export async function startDue(db: Executor): Promise<number> {
   const { rowCount } = await db.query({ name: 'start-campaigns', text: START, values: [MOST_AT_ONCE] })
   return rowCount ?? 0
@@ -28,8 +28,8 @@ const START = `
   select from started`
 
 /**
- * Completes campaigns of which nothing waits to be handed over any more. From the moment when all messages are made their number that is
- * ACCEPTED only falls, so that none is left once it is 0.
+ * Completes campaigns that have no message left to send. Once the fan-out is complete, the number of ACCEPTED messages only falls, so a count
+ * of 0 is final.
  */
 export async function completeDone(db: Executor): Promise<number> {
   const { rowCount } = await db.query({ name: 'complete-campaigns', text: COMPLETE })

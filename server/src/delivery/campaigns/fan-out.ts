@@ -6,28 +6,28 @@ import { isMissingPartition } from '../../messages/accept.ts'
 import { PRIORITIES } from '../../messages/states.ts'
 import { storeMessages } from '../../messages/store.ts'
 
-/** Messages made in a transaction: enough that its commit costs little, few enough that whoever pauses or cancels waits for a moment only. */
+/** Messages for each transaction: enough that the commit costs little, few enough that a request to pause or cancel waits only briefly. */
 export const CHUNK = 1_000
 const SMALL_CHUNK = 100
 
 export type FanOut = {
   made: number
   mayBeMore: boolean
-  /** A campaign whose chunk could not be made; others need not have its fault. */
+  /** A campaign whose chunk failed. The fault may be its own, so the other campaigns go on. */
   failed?: { campaignId: string; error: unknown }
 }
 
 /**
- * Makes the next messages of a running campaign, of the one that has had the fewest so far. The fan-out cursor moves with the messages: after
- * a crash the next chunk goes on from there, and nobody is left out or gets two. A request to pause or cancel waits for the chunk under
- * way, and after that no further one is made. `passedBy` are campaigns that are left out this time.
+ * Makes the next messages of the running campaign that has had the fewest so far. The fan-out cursor moves in the same transaction: after a
+ * crash the next chunk continues there, and every recipient gets exactly one message. A request to pause or cancel waits for the current
+ * chunk, and no further chunk is made after it. `passedBy`: campaigns to skip this time.
  */
 export async function fanOut(pool: Pool, passedBy: readonly string[] = []): Promise<FanOut> {
   const first = await makeChunk(pool, CHUNK, passedBy)
   if (first.failed === undefined) return first
   const { error } = first.failed
   if (isMissingPartition(error)) await ensurePartitions(pool)
-  // A database that is very busy: a little at a time.
+  // The database is very busy: make fewer messages at a time.
   else if (!isTimedOut(error)) return first
   return await makeChunk(pool, SMALL_CHUNK, passedBy)
 }
@@ -50,14 +50,14 @@ async function makeChunk(pool: Pool, chunk: number, passedBy: readonly string[])
   }
 }
 
-// The members are there in the order of the index. Whatever PostgreSQL expects of them, it is never quicker to read all of them and sort or
-// hash them for the next thousand: it tried, once it had counted three groups of a million, and took 8 s for each chunk instead of 20 ms.
+// The index has the members in order, so reading, sorting or hashing all of them for the next thousand is never quicker. PostgreSQL chose
+// that after it had analyzed three groups of a million, and each chunk took 8 s instead of 20 ms.
 const IN_ORDER = `set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
   set local max_parallel_workers_per_gather = 0`
 
 type Running = { id: string; accountId: number; groups: number[]; generations: number[]; madeUpTo: string; isRetry: boolean }
 
-/** Another worker's is passed by. */
+/** Skips a campaign that another worker has locked. */
 const TAKE_CAMPAIGN = `
   select id, account_id as "accountId", group_numbers as groups, group_generations as generations, made_up_to as "madeUpTo",
     retry_of is not null as "isRetry"
@@ -71,9 +71,9 @@ function chunkOf({ id, accountId, groups, generations, madeUpTo, isRetry }: Runn
 }
 
 /**
- * The next numbers of all groups together, in their order, each once. An arm for each group, so that PostgreSQL walks through their indexes
- * side by side and stops at the end of the chunk: what is read is what is used. Who came with an import that was not there at the start is
- * for the next campaign.
+ * The next numbers of all groups, in order, each once. The statement has one arm for each group, so that PostgreSQL walks the indexes side
+ * by side and stops at the end of the chunk. It reads only what the chunk uses. Members of an import after the start of the campaign
+ * are left to the next campaign.
  */
 function makeFrom(groups: number[]): string {
   const arms = groups.map(
@@ -94,7 +94,7 @@ function makeFrom(groups: number[]): string {
   )`)
 }
 
-/** What was reserved for the messages of this chunk; with the last chunk, all that is left. */
+/** The bytes that were reserved for the messages of this chunk; with the last chunk, all that is left of them. */
 const released = (campaign: string) =>
   `case when is_all then ${campaign}.reserved_bytes else least(${campaign}.reserved_bytes, made * ${ROW_BYTES}) end`
 

@@ -6,13 +6,13 @@ import { fanOut } from './fan-out.ts'
 import { withdrawCancelled } from './withdraw.ts'
 
 const COURSE_EVERY_MS = 500
-// Who starts one wakes this; only what another process left is found by looking.
+// A request that starts a campaign wakes this loop. Polling finds only what another process left behind.
 const MAKE_EVERY_MS = 1_000
 const WITHDRAW_EVERY_MS = 1_000
-// As long as that a campaign whose messages can't be made leaves the others their turn.
+// A campaign whose messages can't be made is skipped for this long, so that the others get their turn.
 const PASSED_BY_MS = 10_000
 
-/** What moves campaigns: each by itself, so that one that fails or takes long holds up none of the others. `onMade`: messages are queued. */
+/** The loops that move campaigns. Each runs by itself, so that a slow or failing one does not delay the others. `onMade`: messages are queued. */
 export function startCampaignLoops(pool: Pool, logger: Logger, onMade: () => void): Loop[] {
   const passedBy = new Set<string>()
 

@@ -5,7 +5,7 @@ import { skipCancelled } from '../sms/schedule.ts'
 
 const MOST_AT_ONCE = 1_000
 
-/** Withdraws what cancelled campaigns have not handed over. What is being sent at this moment is left to its outcome. */
+/** Fails the messages that cancelled campaigns have not sent. A message that a worker is sending now is left to its result. */
 export async function withdrawCancelled(db: Executor): Promise<{ withdrawn: number; mayBeMore: boolean }> {
   const { rows } = await db.query<{ messageId: string }>({ name: 'find-cancelled', text: FIND, values: [MOST_AT_ONCE] })
   const ids = rows.map(({ messageId }) => messageId)
@@ -38,7 +38,7 @@ const HURRY_SMS = `
     where c.status = 'CANCELLED' and c.withdrawn_at is null
     limit $1))`
 
-/** Of campaigns that have nothing left that waits or is under way. */
+/** Ends the withdrawal of campaigns that have no message left that waits or is being sent. */
 const END_WITHDRAWING = `
   update campaigns c set withdrawn_at = now()
   where c.status = 'CANCELLED' and c.withdrawn_at is null and (

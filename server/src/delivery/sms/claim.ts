@@ -6,7 +6,7 @@ import type { SkipReason } from '../failures.ts'
 import { lanesOf } from '../lanes.ts'
 import { holdPace, TURNS_AHEAD_MS, takeTurns, turnsWithin } from '../rate.ts'
 
-/** An SMS that a worker holds: it alone may submit it, once, and record the result. */
+/** An SMS that a worker has leased: no other worker may submit it, which happens once, or record its result. */
 export type SmsEntry = {
   messageId: string
   /** 0: to the recipient of the message; from 1 on: to a test number. */
@@ -16,9 +16,9 @@ export type SmsEntry = {
   recipient: string
   plan: SmsPlan
   segments: number
-  /** Parts that an earlier attempt has submitted. */
+  /** Parts that an earlier attempt submitted. */
   segmentsSent: number
-  /** Parts to submit now: none where it is not submitted. */
+  /** Parts to submit now: 0 if the SMS is not submitted. */
   parts: number
   attempts: number
   lease: string
@@ -31,7 +31,7 @@ export type SmsEntry = {
 }
 
 /**
- * Only `go` is submitted. `lost`: the worker that submitted it has not recorded a result. `late`: it has expired. `gone`: its message was
+ * Only `go` is submitted. `lost`: the worker that claimed it to submit it recorded no result. `late`: it has expired. `gone`: its message was
  * dropped.
  */
 export type Judgement = 'go' | 'lost' | 'late' | 'gone' | 'not-needed' | SkipReason
@@ -43,20 +43,19 @@ export type SmsClaimRequest = {
   /** How long submitting one part can take, and the margin of each SMS. */
   partMs: number
   marginMs: number
-  /** The network accepts nothing now: only SMS that are not to be submitted are claimed. */
+  /** The network accepts nothing now, so only SMS that are not to be submitted are claimed. */
   isPaused: boolean
-  /** Leases of claims that failed, perhaps after they were committed: nothing was submitted under them. */
+  /** Leases of claims that failed, perhaps after the commit. Nothing was submitted under them. */
   abandoned: string[]
 }
 
-// An SMS takes a turn for each of its parts: at one a second, ten and a bit.
+// An SMS takes one turn for each of its parts: ten and some slack, at one a second.
 const LONGEST_SMS_SECONDS = 15
 
 /**
- * Claims SMS that are due, and judges them by what is known at this moment: opt-outs, consents and the rest count when the SMS is sent, not
- * when its message was accepted. Claims come one after the other (the lock on the carrier's pace), and each sees all that the one before has
- * written. Of the SMS of an account to one person only one is under way at a time: whether it counts for the quarantine of the next is known
- * when it has ended.
+ * Claims SMS that are due, and checks them by what is known now: opt-outs, consents and the rest count when the SMS is sent, not when its
+ * message was accepted. Claims run one at a time (they lock the carrier's row), and each sees all that the one before wrote. An account has at
+ * most one SMS to the same person under way: whether it counts for the quarantine of the next is known when it has ended.
  */
 export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Claim<SmsEntry>> {
   const { carrier, free, isPaused, abandoned } = request
@@ -91,12 +90,12 @@ async function leaseInTurn(tx: Executor, judged: Judged[], turns: number, { leas
   return leased
 }
 
-// After the wait for the pace, so that the claim in question has ended, whichever way.
+// After the wait for the carrier's row, so that the failed claim has either committed or rolled back.
 const RETURN_ABANDONED = `
   update sms_queue set lease = null, submitted_under = null, due_at = now(), attempts = attempts - 1
   where lease = any ($1::uuid[]) and (submitted_under is null or submitted_under = lease)`
 
-/** Of each account one before the second of any, transactional before campaign; one to each person, unless another to that person is under way. */
+/** One SMS of each account before the second of any, transactional before campaign; one to each person, if none to that person is under way. */
 const FIND_DUE = `
   with recursive ${lanesOf('sms_queue', ['account_id', 'priority', 'campaign_id'])}, due as materialized (
     select q.*, row_number() over (partition by q.account_id order by q.priority, q.due_at) as account_turn,
@@ -117,7 +116,7 @@ const LATE_RECEIPT = `(select kind from message_events where message_id = q.mess
 const LAST_SMS =
   '(select max(sent_at) from sms_contacts s where s.account_id = q.account_id and s.recipient = q.recipient and not s.is_copy)'
 
-/** The judgement on a queue entry q, in the order in which a caller would want to know. */
+/** The check of a queue entry q, in the order in which a caller would want to know. */
 const JUDGEMENT = `
     case
       when q.submitted_under is not null then 'lost'
@@ -136,7 +135,7 @@ const JUDGEMENT = `
       else 'go'
     end`
 
-/** Locks the entries, and judges them. An entry that another statement changes at this moment is passed by. */
+/** Locks and checks the entries. Skips an entry that another statement has locked. */
 const JUDGE = `
   with held as materialized (
     select q.*, due.place from unnest(${lists('uuid', 'smallint')}) with ordinality as due (message_id, copy, place), lateral (

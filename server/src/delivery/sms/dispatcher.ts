@@ -5,12 +5,12 @@ import { claimSms, type SmsEntry } from './claim.ts'
 import { recordSmsResults, type SmsResult } from './results.ts'
 import { createSubmitter, type SmsOptions } from './submit.ts'
 
-// No worker submits an SMS again whose worker has not recorded a result, so there is no hurry to fail it. For so long, a worker that lives
-// goes on recording its result, while the database is away for a minute.
+// An SMS without a recorded result is never submitted again, so nothing is gained by failing it early. A live worker keeps trying to record its
+// result for this long, which outlasts a database that is away for a minute.
 const MARGIN_MS = 60_000
 const NO_CARRIER = { name: 'no-sms-network', concurrency: 100, longestCallMs: 0, messagesPerSecond: undefined, pausedForMs: () => 0 }
 
-/** Submits the SMS that are due, as many at once as the carrier takes, each once, and records the results. */
+/** Submits each due SMS once, with as many concurrent calls as the carrier allows, and records the results. */
 export function createSmsDispatcher(options: SmsOptions): Dispatcher {
   const { pool, carrier, logger, metrics } = options
   const sms = carrier ?? NO_CARRIER

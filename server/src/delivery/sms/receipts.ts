@@ -12,15 +12,14 @@ export type SmsReceipt = Extract<CarrierEvent, { kind: 'sms-delivered' | 'sms-fa
 const RECEIPTS_LOCK = 0x68726c73
 
 /**
- * A receipt and the answer to its submit are written by two who don't see each other's work before it is committed, and each looks for the
- * other's. So they take turns: whoever comes second finds what the first has left. A batch of 500 takes some 20 ms, and there are few
- * batches.
+ * A receipt and the response to its submit are written by two transactions. Neither sees the other's rows before the commit, and each looks for
+ * them. So they take turns, and the second finds what the first wrote. A batch of 500 takes some 20 ms, and there are few batches.
  */
 export async function holdReceipts(tx: Executor): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [RECEIPTS_LOCK])
 }
 
-/** Those that say how it ended move their SMS, now or as soon as its submit is answered. That it is under way is no news. */
+/** Final receipts move their SMS, now or as soon as the network responds to its submit. Receipts of progress are ignored. */
 export async function takeSmsReceipts(pool: Pool, receipts: SmsReceipt[]): Promise<void> {
   const final = receipts.filter(({ kind, phone }) => kind !== 'sms-underway' && phone !== '')
   if (final.length === 0) return
@@ -32,7 +31,7 @@ export async function takeSmsReceipts(pool: Pool, receipts: SmsReceipt[]): Promi
   })
 }
 
-/** One row for each reading of the id: which is meant shows by which one there is. */
+/** One row for each reading of the id: the one that exists is meant. */
 async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void> {
   const readings = receipts.flatMap((receipt) => {
     const state = receipt.kind === 'sms-delivered' ? 'delivered' : 'failed'
@@ -49,7 +48,7 @@ async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void>
   await tx.query({ name: 'keep-sms-receipts', text, values })
 }
 
-/** Applies these receipts, and those that came before the responses to the submits of these messages. */
+/** Applies these receipts, and those that came before the response to the submit of these messages. */
 export async function applyReceipts(tx: Executor, eventIds: string[], messageIds: string[]): Promise<void> {
   const { rows } = await tx.query<{ messageId: string }>({ name: 'apply-sms-receipts', text: APPLY, values: [eventIds, messageIds] })
   const moved = new Set([...rows.map(({ messageId }) => messageId), ...messageIds])
@@ -60,7 +59,7 @@ export async function applyReceipts(tx: Executor, eventIds: string[], messageIds
   )
 }
 
-// A network uses ids again after a while: what came long before a submit is not of that.
+// A network reuses ids after a while: a receipt from long before a submit belongs to another SMS.
 const EARLY_SECONDS = 120
 
 const APPLY = `
@@ -93,7 +92,7 @@ const ENDS: Change[] = [
   { kind: 'sms.failed', at: 'failed_at', more: smsFailure('reason', DESCRIPTION), reason: 'reason' },
 ]
 
-/** An SMS is delivered when all its parts are, and has failed when one has. Parts of what has ended are forgotten, and those of copies. */
+/** An SMS is delivered when all its parts are, and has failed when one has. Parts of an SMS that has ended, and of copies, are deleted. */
 const settle = (messages: string, fallbacks: string) => `
   with part as materialized (
     select p.message_id, count(*) filter (where p.state = 'delivered') as delivered, count(*) filter (where p.state = 'failed') as failed,

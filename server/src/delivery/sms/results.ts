@@ -6,9 +6,9 @@ import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from 
 import { applyReceipts, holdReceipts } from './receipts.ts'
 import { LIFE_HOURS, noteSms, SKIPPED } from './schedule.ts'
 
-/** What came of an SMS that was claimed. `detail`: the network's own words, where it had any. */
+/** The result for a claimed SMS. `detail`: the network's own text, if it sent one. */
 export type SmsVerdict =
-  /** `segments`: how many there were, should a link have got longer since the text was counted. */
+  /** `segments`: how many there were. A link may have become longer since the text was counted. */
   | { is: 'sent'; segments: number }
   | { is: 'failed'; reason: SmsFailure; detail: string }
   | { is: 'skipped'; reason: SkipReason }
@@ -16,23 +16,23 @@ export type SmsVerdict =
   /** Its message has been dropped. */
   | { is: 'gone' }
   | { is: 'again'; afterMs: number; detail: string }
-  /** Nothing was asked of the network. */
+  /** No call was made. */
   | { is: 'put-back'; afterMs: number }
 
-/** A part that the network took, numbered from 1. */
+/** A part that the network accepted, numbered from 1. */
 export type SubmittedPart = { part: number; carrierMessageId: string }
 
 export type SmsResult = { messageId: string; copy: number; lease: string; parts: SubmittedPart[] } & SmsVerdict
 
 /**
- * Records results, and returns for each whether it counted: only the holder of the lease may write. All of a batch in one transaction: the
- * queue, the parts that receipts will be of, the fallbacks, and the copies that go out now. Receipts that were quicker than the response to
+ * Records results, and returns for each whether it counted: only the holder of a lease may record. One transaction writes a whole batch: the
+ * queue, the parts that receipts refer to, the fallbacks, and the copies that go out now. Receipts that were quicker than the response to
  * their submit are applied at once.
  */
 export async function recordSmsResults(pool: Pool, carrier: string, results: SmsResult[]): Promise<boolean[]> {
   return await transaction(pool, async (tx) => {
     const hasParts = ({ parts }: SmsResult) => parts.length > 0
-    // Only what has parts can have receipts.
+    // Only an SMS with parts can have receipts.
     if (results.some(hasParts)) await holdReceipts(tx)
     const held = await settleQueue(tx, carrier, results)
     const counted = results.filter((_, index) => held.has(index + 1))
@@ -108,8 +108,8 @@ const ENDS: Change[] = [
 ]
 
 /**
- * A fallback that has an entry in the queue is SCHEDULED. Copies are not for the recipient, who has the SMS already; they wait for all that is
- * not a copy, and of a campaign each number gets one.
+ * A fallback that has an entry in the queue is SCHEDULED. Copies go to test numbers after the recipient has the SMS. They wait for all SMS that
+ * are not copies, and each number gets one copy of a campaign.
  */
 const end = (messages: string, fallbacks: string) => `
   with moved as (
@@ -139,8 +139,8 @@ const end = (messages: string, fallbacks: string) => `
   from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign)`
 
 /**
- * Keeps who has an SMS or may have it, be it only the beginning: they may answer it, and it counts for the quarantine unless it is a copy. Of
- * several by one sender to one person, the last counts.
+ * Notes which recipients have an SMS or may have it, even if only its beginning: they may reply to it, and it counts for the quarantine unless
+ * it is a copy. Of several SMS by one sender to one person, the last counts.
  */
 const NOTE_CONTACTS = `
   insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, is_copy, sent_at)

@@ -2,23 +2,23 @@ import { columns, type Executor, lists } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges } from '../../events/changes.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 
-// When an SMS is sent instead. The transaction that ends a message schedules its fallback, and only from WAITING: of a failure, an expiry and a
-// refusal at once, one ends the message and schedules the SMS.
+// When an SMS is sent instead of a message. The transaction that ends a message schedules its fallback, and only from WAITING: if a failure, an
+// expiry and a refusal coincide, only one of them ends the message and schedules the SMS.
 
 /** The network has a longer time to deliver an SMS than a caller waits for one. */
 export const LIFE_HOURS = 48
 
 /**
- * After an expiry, how long the SMS waits for the outcome of the revocation: a phone that gets the message at the last moment need not get the
- * SMS too. `taken`: the network took the request, but some never say whether it worked; a receipt may be on its way. `silent`: it says
- * nothing, or that it no longer has the message. Once it says that it revoked the message, the SMS waits no longer.
+ * After an expiry, how long the SMS waits for the result of the revocation: a phone that gets the message at the last moment need not get the
+ * SMS too. `taken`: the network accepted the request, but some networks never report the result; a receipt may still come. `silent`: it
+ * does not respond, or no longer has the message. Once it reports that it revoked the message, the SMS waits no longer.
  */
 export const REVOCATION_GRACE_SECONDS = { taken: 5, silent: 30 }
 
-/** For reports: it is no event. */
+/** For reports only: it is not an event. */
 export const SKIPPED: Change = { kind: 'sms.skipped', at: 'now()::timestamptz(3)', where: `status = 'SKIPPED'` }
 
-/** A step that notes in timelines what an SMS became. `moved` names a step with `id`, `account_id`, `status` and `reason`. */
+/** A step that notes the new status of an SMS in the timeline. `moved` names a step with `id`, `account_id`, `status` and `reason`. */
 export const noteSms = (moved: string) => `sms_noted as (
     insert into message_events (message_id, account_id, kind, occurred_at, reason)
     select id, account_id, 'sms-' || replace(lower(status), '_', '-'), now(), reason from ${moved}
@@ -26,8 +26,8 @@ export const noteSms = (moved: string) => `sms_noted as (
   )`
 
 /**
- * Steps of a statement that has ended messages: decides about their SMS. `ended` names a step with the facts of a message `m`, its `traffic`, and
- * `awaits_revocation`: whether the network may have it all the same, and is asked to revoke it. `decided` is what a fallback `f` becomes.
+ * Steps of a statement that has ended messages: they decide about the SMS. `ended` names a step with MESSAGE_FACTS, `traffic` and
+ * `awaits_revocation`: the network may have the message and is asked to revoke it. `decided` is the new state of a fallback `f`.
  */
 const settle = (fallbacks: string, ended: string, decided: string) => `
   sms_settled as (
@@ -43,7 +43,7 @@ const settle = (fallbacks: string, ended: string, decided: string) => `
     from sms_settled where status = 'SCHEDULED'
   ), ${noteSms('sms_settled')}`
 
-/** Of messages that have failed: schedules their SMS. `failed` has `failed_at`, too. */
+/** Schedules the SMS of messages that have failed. `failed` has `failed_at`, too. */
 export const scheduleFailed = (fallbacks: string, failed: string) =>
   settle(
     fallbacks,
@@ -51,13 +51,13 @@ export const scheduleFailed = (fallbacks: string, failed: string) =>
     `status = 'SCHEDULED', reason = 'RCS_FAILED', due_at = greatest(m.failed_at + f.delay_seconds * interval '1 second', f.not_before)`,
   )
 
-/** Of messages that have failed since their campaign was cancelled: skips their SMS. */
+/** Skips the SMS of messages that failed because their campaign was cancelled. */
 export const skipCancelled = (fallbacks: string, failed: string) =>
   `${settle(fallbacks, failed, `status = 'SKIPPED', reason = 'CANCELLED'`)}, ${recordChanges('sms_settled', [SKIPPED])}`
 
 type Expired = { id: string; wasTried: boolean }
 
-/** Of messages that have expired in this transaction. Those that the network never had have nothing to be revoked. */
+/** Schedules the SMS of messages that expired in this transaction. A message that the network never had needs no revocation. */
 export async function settleExpired(tx: Executor, messages: string, fallbacks: string, expired: Expired[]): Promise<void> {
   const text = settleOfMonth(messages, fallbacks)
   await tx.query({ name: `settle-expired ${fallbacks}`, text, values: columns(expired, 'id', 'wasTried') })
@@ -80,11 +80,11 @@ const settleOfMonth = (messages: string, fallbacks: string) => `
   select`
 
 /**
- * SMS of messages that the network says it has revoked wait no longer. A statement of its own, after the one that has noted the revocation:
- * the expiry of the message either sees that note, or is seen here.
+ * Ends the wait of SMS whose message the network has revoked. It runs after the statement that noted the revocation: the expiry of the message
+ * either sees that note, or this statement sees the expiry.
  */
 export async function releaseTold(db: Executor, messageIds: string[]): Promise<void> {
-  // What was told of another phone or network is not among a message's events, and counts for nothing.
+  // A receipt of another phone or network is not among a message's events, and does not count.
   const text = `
     with told as materialized (
       select v.message_id from unnest($1::uuid[]) as ids (message_id) join message_events v using (message_id) where v.kind = 'revoked'
@@ -94,8 +94,8 @@ export async function releaseTold(db: Executor, messageIds: string[]): Promise<v
 }
 
 /**
- * Steps of a statement that has learned what came of revocations: SMS that wait for that need not wait for the rest of the grace. `told`
- * names a step with `message_id`. Entries that another transaction holds are left as they are: at worst they wait for the whole grace.
+ * Steps of a statement that has the results of revocations: the SMS that wait for them skip the rest of the grace. `told` names a step with
+ * `message_id`. Entries that another transaction has locked stay as they are: at worst they wait for the whole grace.
  */
 export const releaseRevoked = (told: string, graceSeconds: number) => `
   sms_awaiting as materialized (

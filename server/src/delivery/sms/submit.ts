@@ -12,7 +12,7 @@ import type { DeliveryMetrics } from '../metrics.ts'
 import type { Judgement, SmsEntry } from './claim.ts'
 import type { SmsVerdict, SubmittedPart } from './results.ts'
 
-/** What short links are made with. */
+/** The settings of short links. */
 export type Links = { key: Buffer; publicUrl: string }
 
 export type Submitted = SmsVerdict & { parts: SubmittedPart[] }
@@ -26,9 +26,9 @@ export type SmsOptions = {
   logger: Logger
 }
 
-/** Submits an SMS, part after part, and tells what came of it. `endBy`: no further part is begun that might not have ended by then. Never throws. */
+/** Submits an SMS, part after part, and returns the result. `endBy`: no part is begun that might not have ended by then. Never throws. */
 export function createSubmitter({ pool, carrier, links, metrics, logger, stopping }: SmsOptions & { stopping: AbortSignal }) {
-  /** Part after part, until one is not taken. What the network has is known however this ends. */
+  /** Submits part after part until the network does not accept one. The accepted parts are known however this ends. */
   async function submitParts(sms: SmsCarrier, entry: SmsEntry, texts: TextPart[], times: Times): Promise<Submitted> {
     const parts: SubmittedPart[] = []
     for (const [index, text] of texts.entries()) {
@@ -46,13 +46,13 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
     try {
       return await sms.submit(part)
     } catch (error) {
-      // A fault of ours, at a moment when the network may have it.
+      // A fault in Herald, at a moment when the network may have the part.
       logger.error({ carrier: sms.name, err: error }, 'an SMS could not be submitted, and is not tried again')
       return { is: 'unknown', afterMs: 0, detail: 'a fault of the service' }
     }
   }
 
-  /** Nothing is submitted by a worker that stood still, or stops. By a clock that nobody sets. */
+  /** A worker that was suspended, or is stopping, submits nothing. By a monotonic clock. */
   async function waitForTurn(sms: SmsCarrier, { turnAt }: SmsEntry, { claimedAt, endBy }: Times, done: number): Promise<boolean> {
     const left = sms.messagesPerSecond === undefined ? 0 : turnAt + (done * 1_000) / sms.messagesPerSecond - performance.now()
     if (left > 0) await sleep(left, undefined, { signal: stopping }).catch(() => {})
@@ -84,13 +84,13 @@ function unsubmittedVerdict(judgement: Exclude<Judgement, 'go'>): SmsVerdict {
   return { is: 'skipped', reason: judgement }
 }
 
-/** Where the response was lost, it is not tried again: the network may have it. */
+/** If the response was lost, the part is not tried again: the network may have it. */
 function submitVerdict(outcome: Exclude<Outcome, { is: 'sent' }>, attempts: number): SmsVerdict {
   if (outcome.is === 'unknown') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: outcome.detail }
   return outcome.is === 'not-asked' ? { is: 'put-back', afterMs: outcome.afterMs } : unsentVerdict(outcome, attempts)
 }
 
-/** The same at every try: links are made from the message's id, and so is the reference that ties the parts together. */
+/** The same at every try: the links and the reference that ties the parts together are made from the message's id. */
 async function writtenParts(db: Executor, { key, publicUrl }: Links, entry: SmsEntry): Promise<TextPart[]> {
   const { messageId, copy, accountId, agentId, recipient, plan } = entry
   const urls = plan.urlShortening ? linksIn(plan.content) : []

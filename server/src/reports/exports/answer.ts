@@ -9,9 +9,9 @@ import type { Source } from './copy.ts'
 import type { TakePlace } from './places.ts'
 
 export type Times = {
-  /** How long a client may take nothing. */
+  /** How long a client may read nothing. */
   idleMs: number
-  /** How long an export may take in all: the snapshot that it reads keeps the database from cleaning up behind everybody else. */
+  /** How long an export may take: its snapshot keeps the database from vacuuming what everybody else has changed. */
   longestMs: number
 }
 
@@ -26,9 +26,9 @@ export type Exporting = {
 export type ExportFile = Source & { contentType: string; name: string }
 
 /**
- * Sends a file while it is read. Its place and its connection are given back when the answer is over, whichever way that ends; the
- * connection is closed, which ends what it is doing. Until there is something to send, a failure is answered as one; from then on it breaks
- * the connection to the client.
+ * Sends a file while it is read. The export slot and the connection are released when the response ends, however it ends; closing the
+ * connection ends its statement. Before the first bytes are sent, a failure gets an error response; after that it breaks the connection
+ * to the client.
  */
 export async function answerExport(
   reply: FastifyReply,
@@ -63,7 +63,7 @@ export async function answerExport(
     })
     return await reply.headers({ 'Content-Type': contentType, 'Content-Disposition': `attachment; filename="${name}"` }).send(body)
   } catch (error) {
-    // Who has gone needs no answer, and that their statement was ended is no failure.
+    // A client that has gone needs no response, and that its statement was cancelled is no failure.
     if (reply.raw.closed) return reply.hijack()
     throw error
   }

@@ -11,7 +11,7 @@ import { chooseReading, copyActions, copyRecipients } from './rows.ts'
 // A million messages (207 MB) become 31 MB for 4.9 s of the processor in all, 27 MB for 7.6 s at level 6.
 const COMPRESSION_LEVEL = 1
 
-/** All four files are read in one transaction, and so are of one moment: what one of them counts, the others list. */
+/** Reads all four files in one transaction, so they show the same moment: what one of them counts, the others list. */
 export async function openArchive(
   client: pg.ClientBase,
   accountId: number,
@@ -35,7 +35,7 @@ export async function openArchive(
     const add = (name: string, statement: string, whenRead: () => unknown) =>
       zip.addReadStreamLazy(name, options, (give) => {
         const file = openCopy(client, statement, { bom })
-        // The archive would wait for the rest for ever.
+        // Otherwise the archive would wait for the rest for ever.
         file.body.on('error', (error) => body.destroy(error))
         void file.isRead.then(whenRead)
         give(null, file.body)

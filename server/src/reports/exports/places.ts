@@ -3,7 +3,7 @@ import { ApiError } from '../../errors.ts'
 
 export const MOST_OF_NODE = 8
 
-// Nobody knows when one of them ends. A million messages take some ten seconds.
+// When an export ends is not known. A million messages take some ten seconds.
 const RETRY_AFTER_SECONDS = '10'
 
 /** Takes an export slot for an account that may have `quota` of them, or throws; the function that it returns releases the slot. */

@@ -13,11 +13,11 @@ import { createPlaces } from './places.ts'
 import { chooseReading, copyMessages } from './rows.ts'
 import { CSV_TYPE, OPERATIONS, ZIP_TYPE } from './schemas.ts'
 
-// What a client takes shows when a system's buffer has room again, which can be 4 MB: 30 s cut off who took 20 KB in a second.
+// Progress shows only when the system's buffer, which can be 4 MB, has room again: 30 s cut off a client that read 20 KB a second.
 const TIMES: Times = { idleMs: 300_000, longestMs: 3_600_000 }
 const POOL_CLOSE_PATIENCE_MS = 500
 
-/** An answer to HTTP/1.0 has no other end than that of its connection: one that is cut, since the process was killed, would look whole. */
+/** Requires HTTP/1.1, so that a truncated file is detectable: a response to HTTP/1.0 ends with its connection, also if the process was killed. */
 async function refuseHttp10({ raw }: FastifyRequest): Promise<void> {
   if (raw.httpVersion !== '1.0') return
   const reason = 'must be asked for by HTTP/1.1, by which a file that was cut off shows; a proxy in between may need to be told so'
@@ -30,7 +30,7 @@ type Options = { pool: Pool; allowIdle: Exporting['allowIdle']; times?: Times }
 
 export const exportRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, allowIdle, times = TIMES }) => {
   const exporting: Exporting = { pool, connections: createExportPool(pool), takePlace: createPlaces(), times, allowIdle }
-  // By then every answer is over, and with it its connection; one that is being opened is not waited for.
+  // By then every response has ended, and so has its connection. A connection that is being opened is not waited for.
   app.addHook('onClose', async () => {
     await Promise.race([exporting.connections.end(), sleep(POOL_CLOSE_PATIENCE_MS, undefined, { ref: false })])
   })
