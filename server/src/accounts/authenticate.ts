@@ -32,12 +32,15 @@ export function createAuthenticator(pool: Pool): Authenticator {
 
   async function authenticate(authorization: string | undefined): Promise<Caller | undefined> {
     const { integrationKey, secret } = parseAuthorization(authorization)
-    const row = await lookUp(integrationKey)
-    if (row === undefined || !timingSafeEqual(hashSecret(secret), row.secretHash)) return undefined
-    lastFound.delete(integrationKey)
-    lastFound.set(integrationKey, row)
+    const found = await lookUp(integrationKey)
+    const known = lastFound.get(integrationKey)
+    // A wrong secret must not have the right one forgotten.
+    if (known !== undefined && !found?.secretHash.equals(known.secretHash)) lastFound.delete(integrationKey)
+    if (found === undefined || !timingSafeEqual(hashSecret(secret), found.secretHash)) return undefined
+    // A copy: the driver's bytes are a slice of a pool, which one hash would keep in memory.
+    lastFound.set(integrationKey, { ...found, secretHash: Buffer.alloc(NO_HASH.length, found.secretHash) })
     if (lastFound.size > MOST_RECALLED) lastFound.delete(lastFound.keys().next().value as string)
-    return row
+    return found
   }
 
   function recall(authorization: string | undefined): Caller | undefined {

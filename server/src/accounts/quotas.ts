@@ -1,4 +1,4 @@
-import { type Executor, listed } from '../db/pool.ts'
+import { BEFORE_EVERY_REQUEST, type Executor, listed } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { noSuchAccount } from './accounts.ts'
 
@@ -43,6 +43,7 @@ export async function readUsage(db: Executor, accountIds: number[]): Promise<Map
              ceil(extract(epoch from date_trunc('day', now(), 'UTC') + interval '1 day' - now()))::bigint as "secondsToMidnight"
            from unnest(${listed('$1::int[]')}) as asked (id), lateral (${usageOf('asked.id')}) as own`,
     values: [accountIds],
+    ...BEFORE_EVERY_REQUEST,
   })
   return new Map(
     rows.map(({ accountId, usage, secondsToMidnight }) => {

@@ -44,7 +44,7 @@ export const lists = (...types: string[]) => types.map((type, index) => listed(`
 
 type NameIn<Row> = Row extends unknown ? keyof Row : never
 
-/** The values of such lists: one for each name, with null where a row has no such field. */
+/** The values of such lists: one for each name, null in SQL where a row has no such field. */
 export function columns<Row extends object>(rows: readonly Row[], ...names: NameIn<Row>[]): unknown[][] {
   return names.map((name) => rows.map((row) => (row as Record<PropertyKey, unknown>)[name]))
 }

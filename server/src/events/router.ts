@@ -38,7 +38,7 @@ const FIND = 'select from log_pages where last_position is null and id >= $1 ord
 
 /**
  * A separate statement after the lock, so that it sees everything committed before. Each change of a message waits for the commit of the one
- * before, so the page numbers of its changes grow, and the log has them in order.
+ * before, so the page numbers of its changes grow, and the log has them in order. By `ctid`, since nobody else changes a page without a position.
  */
 const PLACE = `
   with unplaced as materialized (
@@ -61,19 +61,25 @@ const PLACE = `
 /**
  * A separate statement, too: it sees the endpoints as they are once the heads are moved (webhooks/endpoints.ts). Its time is after the lock, so
  * that deliveries are due in the order of the log. It locks the endpoints, or a removal could leave deliveries without an endpoint. A test
- * goes to the endpoint that it names. "offset 0" has PostgreSQL read only the new pages: by a join, it reads all of the account's.
+ * goes to the endpoint that it names. "offset 0" fixes the order: the account's endpoints, its new pages, each parsed once, then the
+ * endpoints that want an event. By a join, PostgreSQL reads all of the account's pages, or parses each page for every endpoint.
  */
 const ADDRESS = `
   insert into webhook_deliveries (endpoint_id, account_id, position, subject_id, due_at)
-  select w.id, w.account_id, e.position, e.event ->> 2, statement_timestamp()
+  select wanting.id, grown.account_id, e.position, e.event ->> 2, statement_timestamp()
   from unnest(${lists('int', 'bigint')}) as grown (account_id, after), lateral (
-    select * from webhook_endpoints w where w.account_id = grown.account_id and w.status = 'ACTIVE' order by w.id for key share
-  ) as w, lateral (
+    select array_agg(id) as ids, array_agg(array_to_string(kinds, ',')) as kinds from (
+      select id, kinds from webhook_endpoints w where w.account_id = grown.account_id and w.status = 'ACTIVE' order by w.id for key share
+    ) as locked
+  ) as endpoints, lateral (
     select p.last_position - p.event_count + e.place as position, e.event, e.event ->> 0 as kind
     from log_pages p, json_array_elements(p.events) with ordinality as e (event, place)
-    where p.account_id = w.account_id and p.last_position > grown.after offset 0
-  ) as e
-  where case e.kind when 'webhook.test' then e.event -> 8 ->> 'endpointId' = w.id::text else w.kinds is null or e.kind = any (w.kinds) end`
+    where endpoints.ids is not null and p.account_id = grown.account_id and p.last_position > grown.after offset 0
+  ) as e, lateral (
+    select w.id from unnest(endpoints.ids, endpoints.kinds) as w (id, kinds)
+    where case e.kind when 'webhook.test' then e.event -> 8 ->> 'endpointId' = w.id::text
+      else w.kinds is null or e.kind = any (string_to_array(w.kinds, ',')) end offset 0
+  ) as wanting`
 
 // Every poll looks for pages committed within this time; a statement takes 3.5 s at most.
 const SLACK_MS = 10_000

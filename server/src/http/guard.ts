@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isUnavailable } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { addressOf, applyVerdict, type Limiter, type Policy } from './limits.ts'
 
@@ -55,11 +56,21 @@ declare module 'fastify' {
  */
 export function guardRoutes(app: FastifyInstance, guard: Guard): void {
   app.addHook('onRequest', (request, reply) => check(guard, request, reply))
-  // Wrong credentials come before every other error.
   app.setErrorHandler(async (error, request) => {
-    await request.confirmCaller?.()
+    await confirmBeforeError(request, error)
     throw error
   })
+}
+
+/**
+ * A recalled caller is looked up before they get an error, so that wrong credentials and a missing module come first, as for everybody. Not
+ * before a 503: everybody gets that while the database is away, and a further look-up would only wait for it.
+ */
+async function confirmBeforeError(request: FastifyRequest, error: unknown): Promise<void> {
+  if (request.confirmCaller === undefined || isUnavailable(error)) return
+  await request.confirmCaller()
+  const isLimit = error instanceof ApiError && error.code === 'RCS_RATE_LIMITED'
+  if (!isLimit) checkModule(request)
 }
 
 async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -75,10 +86,7 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
   const recalled = route?.confirmsCaller ? guard.recall(request.headers.authorization) : undefined
   if (recalled?.modules.includes('rcs')) {
     request.caller = recalled
-    request.confirmCaller = async () => {
-      await lookUpCaller(guard, request, reply)
-      checkModule(request)
-    }
+    request.confirmCaller = () => lookUpCaller(guard, request, reply)
   } else await lookUpCaller(guard, request, reply)
   // By the route that the router has found, however the caller spells its path. An unknown path has no pattern.
   const isMessagePost = request.method === 'POST' && pattern === MESSAGES
@@ -96,7 +104,7 @@ async function lookUpCaller({ authenticate, limiter, policies }: Guard, request:
   throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
 
-function checkModule(request: FastifyRequest): void {
+export function checkModule(request: FastifyRequest): void {
   if (!callerOf(request).modules.includes('rcs')) throw new ApiError('RCS_MODULE_NOT_AVAILABLE')
 }
 

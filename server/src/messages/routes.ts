@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { fieldsOf } from '../content/unchecked.ts'
 import type { Pool } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
-import { callerOf } from '../http/guard.ts'
+import { callerOf, checkModule } from '../http/guard.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { type Accepted, createAcceptor, type Endpoint, type Submission, UnconfirmedCaller, wasAccepted } from './accept.ts'
 import type { Announce } from './announce.ts'
@@ -29,6 +29,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
     } catch (error) {
       if (!(error instanceof UnconfirmedCaller) || request.confirmCaller === undefined) throw error
       await request.confirmCaller()
+      checkModule(request)
       await checkSmsModule(pool, 'messages', request)
       return await acceptFrom(request, submission)
     }
@@ -71,7 +72,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: (
 
 /** Runs before the body is checked. A request that was accepted while the account had the module still gets its response. */
 export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
-  if (fieldsOf(request.body).smsFallback === undefined || callerOf(request).modules.includes('sms')) return
+  if (fieldsOf(request.body).smsFallback === undefined) return
   await request.confirmCaller?.()
   const { accountId, modules } = callerOf(request)
   if (modules.includes('sms')) return

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { setQuotas } from '../../src/accounts/quotas.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { callerAt, newKey } from '../support/messages.ts'
 import { cuttableDatabase } from '../support/proxy.ts'
 import { parseAnswer, rawConnection } from '../support/raw.ts'
-import { type Answer, call, createCaller, startTestService } from '../support/service.ts'
+import { type Answer, call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
@@ -217,6 +219,24 @@ describe('the answers to errors', () => {
       assert.equal((await call(`${service.url}/readyz`)).status, 503)
     }
     assert.match(service.log(), /"level":"warn".*the database is out of reach/)
+    await service.stop()
+  })
+
+  test('503 RCS_UNAVAILABLE within 5 s for messages, too, of callers that the node recalls, with and without room to spare', async () => {
+    const cuttable = await cuttableDatabase(HERALD_DATABASE_URL)
+    const service = await startTestService({ HERALD_DATABASE_URL: cuttable.url, HERALD_LIMITS: 'memory' }, { roles: ['api'] })
+    const [roomy, full] = [await createCaller(pool), await createCaller(pool)]
+    await setQuotas(pool, full.accountId, { messagesPerDay: 100 })
+    const senders = await Promise.all(
+      [roomy, full].map(async (caller) => callerAt(service.url, { ...caller, agentId: await createAssignedAgent(pool, caller.accountId) })),
+    )
+    for (const { send, request } of senders) assert.equal((await send(newKey(), request())).status, 202)
+    cuttable.freeze()
+    for (const { send, request } of senders) {
+      const startedAt = performance.now()
+      assert.equal((await send(newKey(), request())).status, 503)
+      assert.ok(performance.now() - startedAt < 5_000, `${performance.now() - startedAt} ms`)
+    }
     await service.stop()
   })
 

@@ -80,6 +80,26 @@ describe('a node that has accepted a message of a caller before', () => {
     assert.equal((await countRows(pool, caller.accountId)).messages, 101)
   })
 
+  test('answers a faulty message with an SMS with 403, not 400, as soon as the account has lost the module sms', async () => {
+    const caller = await recalledCaller()
+    await setModules(pool, caller.accountId, ['rcs'])
+    const faulty = caller.request({ recipient: 'nobody', smsFallback: smsFallback() })
+    assert.equal((await caller.send(newKey(), faulty)).status, 403)
+  })
+
+  test('runs no accept statement for a revoked key after the first, and a wrong secret does not have the right one forgotten', async (t) => {
+    const [revoked, right] = [await recalledCaller(), await recalledCaller()]
+    await revokeKey(pool, revoked.integrationKey)
+    const wrong = callerAt(url, { ...right, authorization: `Bearer ${right.integrationKey}:hs_${'x'.repeat(43)}` })
+    const query = t.mock.method(pg.Pool.prototype, 'query')
+    for (let n = 0; n < 3; n += 1) assert.equal((await revoked.send(newKey(), revoked.request())).status, 401)
+    assert.equal((await wrong.send(newKey(), wrong.request())).status, 401)
+    assert.equal((await right.send(newKey(), right.request())).status, 202)
+    const names = query.mock.calls.map((call) => (call.arguments[0] as unknown as { name?: string }).name)
+    assert.equal(names.filter((name) => name === 'accept-messages').length, 2)
+    assert.equal(names.filter((name) => name === 'authenticate').length, 4)
+  })
+
   test('asks the database once for a message: the statement that accepts it confirms the caller', async (t) => {
     const caller = await recalledCaller()
     const query = t.mock.method(pg.Pool.prototype, 'query')
