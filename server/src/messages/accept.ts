@@ -4,7 +4,7 @@ import { countUsage, foldUsage } from '../accounts/usage.ts'
 import { templateReferences } from '../content/references.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { ensurePartitions } from '../db/partitions.ts'
-import type { Executor, Pool } from '../db/pool.ts'
+import { type Executor, isUnavailable, type Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import type { Caller } from '../http/guard.ts'
@@ -157,6 +157,7 @@ async function acceptAgain(db: Executor, batch: Submission[], triesLeft: number)
     if (triesLeft === 0) throw new Error('a key was in use and not in use, again and again')
     return await accept(db, batch, triesLeft)
   } catch (error) {
+    if (isUnavailable(error)) throw error
     return batch.map(() => ({ is: 'refused', error }))
   }
 }

@@ -70,14 +70,15 @@ async function askWithin(batch: Submission[], usages: Map<number, AccountUsage>,
 }
 
 /**
- * If the database refuses the batch because of one submission, each is run alone. Nothing is thrown: what was accepted before must not be run
- * again with these.
+ * If the database refuses the batch because of one submission, each is run alone. That is not thrown: what was accepted before must not be run
+ * again with these. A database that is away is: the batcher then runs nothing again, and fails all that wait.
  */
 async function askAlone(ask: Ask, batch: Submission[]): Promise<Outcome[]> {
   try {
     return await ask(batch)
   } catch (error) {
-    if (batch.length === 1 || isUnavailable(error)) return batch.map(() => ({ is: 'refused', error }))
+    if (isUnavailable(error)) throw error
+    if (batch.length === 1) return [{ is: 'refused', error }]
     const outcomes: Outcome[] = []
     for (const submission of batch) outcomes.push(...(await askAlone(ask, [submission])))
     return outcomes
