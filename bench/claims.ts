@@ -15,7 +15,7 @@ type Times = { taken: number; recorded: number }
 const CARRIER = { name: 'simulator', messagesPerSecond: undefined, messagesPerSecondPerAgent: undefined }
 const BATCH = 64
 
-async function takeUp({ pool }: Sending, free: number): Promise<Times> {
+async function claimAndRead({ pool }: Sending, free: number): Promise<Times> {
   const from = performance.now()
   const { entries } = await claim(pool, { carrier: CARRIER, free, leaseMs: 3_600_000, pausedAgents: [], calls: new Map() })
   const messages = await readClaimed(pool, entries)
@@ -50,7 +50,7 @@ async function takeTurns(pair: Pair, { free, rounds, claims, before = async () =
       await before()
       // Nobody always comes after the same.
       const order = n % 2 === 0 ? (['small', 'large'] as const) : (['large', 'small'] as const)
-      for (const side of order) times[side].push(await takeUp(pair[side], free))
+      for (const side of order) times[side].push(await claimAndRead(pair[side], free))
     }
     if (round === 0) continue
     for (const side of ['small', 'large'] as const) compared[side].push(middle(times[side]))

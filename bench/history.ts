@@ -117,6 +117,19 @@ const MOVE_HEADS = `
   insert into log_heads (account_id, last_position) select account_id, max(last_position) from log_pages where last_position is not null group by account_id
   on conflict (account_id) do update set last_position = excluded.last_position`
 
+/** The columns of a message as it is accepted. */
+const ACCEPTED = {
+  id: 'id',
+  account_id: 'account_id',
+  agent_id: `'${AGENT}'`,
+  recipient: 'recipient',
+  basic: 'false',
+  test: 'false',
+  content: CONTENT,
+  accepted_at: 'at',
+  expires_at: EXPIRES_AT,
+}
+
 /** Evenly from the first of the month until now. */
 const FILL: Statement = {
   made: `
@@ -131,16 +144,8 @@ const FILL: Statement = {
       table: 'messages',
       from: 'made',
       columns: {
-        id: 'id',
-        account_id: 'account_id',
-        agent_id: `'${AGENT}'`,
-        recipient: 'recipient',
+        ...ACCEPTED,
         status: `'READ'`,
-        basic: 'false',
-        test: 'false',
-        content: CONTENT,
-        accepted_at: 'at',
-        expires_at: EXPIRES_AT,
         sent_at: after(1),
         delivered_at: after(3),
         read_at: after(60),
@@ -194,17 +199,7 @@ const ENQUEUE: Statement = {
     {
       table: 'messages',
       from: 'made',
-      columns: {
-        id: 'id',
-        account_id: 'account_id',
-        agent_id: `'${AGENT}'`,
-        recipient: 'recipient',
-        basic: 'false',
-        test: 'false',
-        content: CONTENT,
-        accepted_at: 'at',
-        expires_at: EXPIRES_AT,
-      },
+      columns: ACCEPTED,
     },
     {
       table: 'queue',

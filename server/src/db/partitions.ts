@@ -63,12 +63,8 @@ export async function queryMonths<Item>(
 ): Promise<void> {
   for (const [messages, ofMonth] of months) {
     await tx.query('savepoint month')
-    try {
-      await tx.query(statement(messages, ofMonth))
-    } catch (error) {
-      if (!isMissingMonth(error, messages)) throw error
-      await tx.query('rollback to savepoint month')
-    }
+    const rollBack = () => tx.query('rollback to savepoint month')
+    await tx.query(statement(messages, ofMonth)).catch(ifMonthIsMissing(messages, rollBack))
   }
 }
 
@@ -94,7 +90,7 @@ function messagesTable(id: string): string {
 }
 
 /** The table of the month does not exist: the month has been dropped, or never existed. */
-export function isMissingMonth(error: unknown, messages: string): boolean {
+function isMissingMonth(error: unknown, messages: string): boolean {
   const names = [messages, fallbacksTable(messages), eventsTable(messages)]
   return error instanceof pg.DatabaseError && error.code === '42P01' && names.some((name) => error.message.includes(`"${name}"`))
 }

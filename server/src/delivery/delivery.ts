@@ -12,7 +12,7 @@ import { expireDue } from './expiry.ts'
 import { failInactive } from './fail.ts'
 import { keepHouse } from './housekeeping.ts'
 import type { DeliveryMetrics } from './metrics.ts'
-import { takeUpReplies } from './replies.ts'
+import { processReplies } from './replies.ts'
 import { createSmsDispatcher } from './sms/dispatcher.ts'
 import type { Links } from './sms/submit.ts'
 import { listenForWork } from './wake.ts'
@@ -44,14 +44,14 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
     return result
   }
 
-  async function giveUpInactive() {
+  async function failOfInactive() {
     const result = await failInactive(pool)
     if (result.failed > 0) sms.wake()
     return result
   }
 
-  async function takeUp() {
-    const result = await takeUpReplies(pool, logger)
+  async function answerReplies() {
+    const result = await processReplies(pool, logger)
     // Automatic replies may have queued messages.
     if (result.taken > 0) announce('messages')
     return result
@@ -63,12 +63,12 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
   }
 
   void warnOfUnknownCarriers(pool, carriers, logger).catch(() => {})
-  const replies = every(1_000, 'take up replies', takeUp)
+  const replies = every(1_000, 'process replies', answerReplies)
   const loops = [
     replies,
     listenForWork(pool, wake, logger),
     every(500, 'expire messages', expire),
-    every(1_000, 'give up messages of inactive agents', giveUpInactive),
+    every(1_000, 'fail messages of inactive agents', failOfInactive),
     ...startCampaignLoops(pool, logger, () => wake('messages')),
     every(1_000, 'fold reports and usage', fold),
     repeat('refresh statistics', logger, () => refreshStatistics(pool).then(() => STATISTICS_EVERY_MS)),

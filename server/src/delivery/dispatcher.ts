@@ -2,11 +2,11 @@ import type { Logger } from 'pino'
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import type { Pool } from '../db/pool.ts'
 import { claim, type Entry } from './claim.ts'
-import { createErrand, LATEST_BEGIN_MS } from './errands.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { isRated, TURNS_AHEAD_MS } from './rate.ts'
 import { type Claimed, readClaimed } from './read-claimed.ts'
 import { type Result, recordEach, type Verdict } from './results.ts'
+import { createSend, LATEST_BEGIN_MS } from './send.ts'
 import { CLAIM_AGAIN_MS, createWorker, type Dispatcher, POLL_MS } from './worker.ts'
 
 export type DispatcherOptions = {
@@ -59,7 +59,7 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
 
   async function handle(entry: Entry, message: Claimed | undefined, claimedAt: number): Promise<void> {
     calls.begin(entry.accountId)
-    const verdict = await errand(entry, message, claimedAt)
+    const verdict = await send(entry, message, claimedAt)
     end(entry)
     await settle(entry, verdict, claimedAt)
   }
@@ -75,6 +75,6 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
   }
   const worker = createWorker({ pool, carrier, logger, metrics, claim: claimFree, record, onWake })
   const { calls } = worker
-  const errand = createErrand({ carrier, metrics, logger, stopping: worker.stopping })
+  const send = createSend({ carrier, metrics, logger, stopping: worker.stopping })
   return worker
 }

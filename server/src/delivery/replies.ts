@@ -21,7 +21,7 @@ const AT_A_TIME = 4
  * Processes what recipients did: attributes each event, and replies if an automatic reply applies. Each event has its own transaction, which
  * marks it as processed: a crash neither loses nor repeats it or its reply. Returns how many there were, and whether there may be more.
  */
-export async function takeUpReplies(pool: Pool, logger: Logger): Promise<{ taken: number; mayBeMore: boolean }> {
+export async function processReplies(pool: Pool, logger: Logger): Promise<{ taken: number; mayBeMore: boolean }> {
   const { rows } = await pool.query<EventKey>({
     name: 'find-replies',
     text: `select carrier, event_id as "eventId" from carrier_events where take_up_at <= now() order by take_up_at limit $1`,

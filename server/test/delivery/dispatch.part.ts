@@ -5,9 +5,9 @@ import { createGoogleRbm } from '../../src/carriers/google-rbm/carrier.ts'
 import { installationSecret } from '../../src/db/secrets.ts'
 import { backOffMs } from '../../src/delivery/back-off.ts'
 import type { Entry } from '../../src/delivery/claim.ts'
-import { createErrand, LATEST_BEGIN_MS } from '../../src/delivery/errands.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
+import { createSend, LATEST_BEGIN_MS } from '../../src/delivery/send.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
@@ -120,7 +120,7 @@ describe('a call is not made', () => {
   const carrier = createCarrier()
   const stopping = new AbortController()
   const metrics = createDeliveryMetrics(new Registry())
-  const errand = createErrand({ carrier, metrics, logger, stopping: stopping.signal })
+  const send = createSend({ carrier, metrics, logger, stopping: stopping.signal })
   const content = { type: 'MESSAGE', content: 'Hi' } as const
   const traffic = 'TRANSACTION' as const
   const message = {
@@ -141,9 +141,9 @@ describe('a call is not made', () => {
     test(`that would begin so late that it could outlast its lease: it is put back, if it is still ours: ${task}`, async () => {
       carrier.seen.splice(0)
       const late = performance.now() - LATEST_BEGIN_MS - 1
-      assert.deepEqual(await errand(entry({ task }), message, late), { is: 'put-back', afterMs: 0 })
+      assert.deepEqual(await send(entry({ task }), message, late), { is: 'put-back', afterMs: 0 })
       assert.equal(carrier.seen.length, 0)
-      assert.notEqual((await errand(entry({ task }), message, performance.now() - LATEST_BEGIN_MS / 2)).is, 'put-back')
+      assert.notEqual((await send(entry({ task }), message, performance.now() - LATEST_BEGIN_MS / 2)).is, 'put-back')
       assert.deepEqual(
         carrier.seen.map((seen) => seen.task),
         [task],
@@ -153,9 +153,9 @@ describe('a call is not made', () => {
 
   test('for a message that ran out since it was claimed; taking one back has no such limit', async () => {
     carrier.seen.splice(0)
-    assert.deepEqual(await errand(entry({ expiresInMs: 100 }), message, performance.now() - 101), { is: 'put-back', afterMs: 0 })
+    assert.deepEqual(await send(entry({ expiresInMs: 100 }), message, performance.now() - 101), { is: 'put-back', afterMs: 0 })
     assert.deepEqual(carrier.seen, [])
-    const verdict = await errand(entry({ expiresInMs: -60_000, task: 'revoke' }), message, performance.now())
+    const verdict = await send(entry({ expiresInMs: -60_000, task: 'revoke' }), message, performance.now())
     assert.deepEqual(verdict, { is: 'revoke-asked', detail: '' })
   })
 })

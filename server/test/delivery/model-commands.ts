@@ -81,7 +81,7 @@ function judgeClaimed({ known, takenUp }: World, { messageId, task, lease }: Ent
 
 /** Asks the network, for the first ones that the worker holds and has not asked yet. */
 export function callNetwork(workerIndex: number, count: number, answer: Answer): Step {
-  return async ({ pool, network, workers, errand }) => {
+  return async ({ pool, network, workers, send }) => {
     const waiting = pick(workers, workerIndex)
       .held.filter(({ asked }) => asked === undefined)
       .slice(0, count)
@@ -91,7 +91,7 @@ export function callNetwork(workerIndex: number, count: number, answer: Answer):
     )
     network.answerWith(answer)
     for (const held of waiting) {
-      held.asked = { verdict: await errand(held.entry, messages.get(held.entry.messageId), held.claimedAt) }
+      held.asked = { verdict: await send(held.entry, messages.get(held.entry.messageId), held.claimedAt) }
     }
     return () => {
       for (const held of waiting) judgeAsked(held, answer, network.ledger.has(held.entry.messageId))

@@ -3,11 +3,11 @@ import { Registry } from 'prom-client'
 import type { OnEvents } from '../../src/carriers/carrier.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import type { Entry } from '../../src/delivery/claim.ts'
-import { createErrand, type Errand } from '../../src/delivery/errands.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
 import type { Verdict } from '../../src/delivery/results.ts'
+import { createSend, type Send } from '../../src/delivery/send.ts'
 import { createAcceptor } from '../../src/messages/accept.ts'
 import type { Message } from '../../src/messages/messages.ts'
 import type { Status } from '../../src/messages/states.ts'
@@ -44,7 +44,7 @@ export type Key = { key: string; caller: Caller; phone: string; messageId: strin
 export type World = {
   pool: Pool
   network: Network
-  errand: Errand
+  send: Send
   /** Two nodes take requests in, four take receipts in, and two workers send. */
   accept: ReturnType<typeof createAcceptor>[]
   takeEvents: OnEvents[]
@@ -72,7 +72,7 @@ export async function newWorld(pool: Pool, carrierName: string, agents: Pick<Cal
   return {
     pool,
     network,
-    errand: createErrand({
+    send: createSend({
       carrier: network.carrier,
       metrics: createDeliveryMetrics(new Registry()),
       logger: pino({ level: 'silent' }),

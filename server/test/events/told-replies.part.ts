@@ -28,7 +28,7 @@ import { assertAsDocumented } from './documented.ts'
 
 // What recipients do is told once, to the account it concerns, with the message they answer where there is one.
 
-/** All that an account was told, in order, but that its messages were sent. */
+/** The events of an account, in order, without those of sent messages. */
 async function readDeeds(account: { accountId: number }): Promise<Told[]> {
   return (await readTold(pool, account)).filter(({ kind }) => kind !== 'message.sent')
 }

@@ -5,7 +5,7 @@ import { createPool } from '../../src/db/pool.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { FAILURES, SMS_FAILURES } from '../../src/delivery/failures.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
-import { takeUpReplies } from '../../src/delivery/replies.ts'
+import { processReplies } from '../../src/delivery/replies.ts'
 import type { SmsEntry } from '../../src/delivery/sms/claim.ts'
 import { recordSmsResults, type SmsVerdict, type SubmittedPart } from '../../src/delivery/sms/results.ts'
 import { recordOptOut } from '../../src/replies/opt-outs.ts'
@@ -264,7 +264,7 @@ describe('nothing is told of an SMS', () => {
     const wrote = { carrier: SMS_CARRIER, eventId: one.messageId, phone: tester, number, kind: 'wrote', text: 'Hello' } as const
     await take([{ ...wrote, occurredAt: new Date() } as unknown as CarrierEvent])
     await assertTold(one, [['sms.sent']])
-    await takeUpReplies(pool, logger)
+    await processReplies(pool, logger)
     const { agentId } = one.sender
     const data = { agentId, recipient: tester, channel: 'sms', action: 'wrote', text: 'Hello' }
     const told = await readTold(pool, one.sender)

@@ -9,7 +9,7 @@ import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/fail.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
-import { takeUpReplies } from '../../src/delivery/replies.ts'
+import { processReplies } from '../../src/delivery/replies.ts'
 import { recordResults, type Verdict } from '../../src/delivery/results.ts'
 import { recordSmsResults } from '../../src/delivery/sms/results.ts'
 import { EVENT_KINDS } from '../../src/events/schemas.ts'
@@ -55,7 +55,7 @@ async function answered(sender: Sender, event: CarrierEvent): Promise<Road> {
   await take([event])
   const act = async () => {
     await pool.query('update carrier_events set take_up_at = now() where take_up_at is not null')
-    await takeUpReplies(pool, logger)
+    await processReplies(pool, logger)
   }
   return { act, table: 'recipient_actions', column: 'agent_id', id: sender.agentId }
 }

@@ -4,7 +4,7 @@ import { after, describe, test } from 'node:test'
 import type { CarrierEvent } from '../../src/carriers/carrier.ts'
 import { createPool, type Pool, transaction } from '../../src/db/pool.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
-import { takeUpReplies } from '../../src/delivery/replies.ts'
+import { processReplies } from '../../src/delivery/replies.ts'
 import { visitLink } from '../../src/links/links.ts'
 import { NO_CAMPAIGN } from '../../src/messages/states.ts'
 import { changeOptOut } from '../../src/replies/opt-outs.ts'
@@ -42,7 +42,7 @@ async function acceptedYesterday({ messageId, sender }: Made): Promise<void> {
 async function atOnce({ sender, phone }: Made, deeds: Record<string, unknown>[]): Promise<void> {
   const common = { carrier: CARRIER, phone, agentId: sender.agentId, occurredAt: new Date() }
   await createEventTaker(pool, () => {})(deeds.map((deed) => ({ ...common, eventId: randomUUID(), ...deed }) as unknown as CarrierEvent))
-  await Promise.all([pool, otherNode, pool, otherNode].map((node: Pool) => takeUpReplies(node, logger)))
+  await Promise.all([pool, otherNode, pool, otherNode].map((node: Pool) => processReplies(node, logger)))
 }
 
 const ANSWERS = [

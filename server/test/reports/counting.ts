@@ -5,7 +5,7 @@ import type { Pool } from '../../src/db/pool.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
-import { takeUpReplies } from '../../src/delivery/replies.ts'
+import { processReplies } from '../../src/delivery/replies.ts'
 import { recordResults, type Verdict } from '../../src/delivery/results.ts'
 import type { SmsEntry } from '../../src/delivery/sms/claim.ts'
 import { recordSmsResults, type SmsVerdict } from '../../src/delivery/sms/results.ts'
@@ -156,7 +156,7 @@ export async function startCounting(pool: Pool) {
   async function act({ sender, phone }: Made, what: Record<string, unknown>, at = new Date()): Promise<void> {
     const event = { carrier: CARRIER, eventId: randomUUID(), phone, agentId: sender.agentId, occurredAt: at, ...what }
     await take([event as never])
-    await takeUpReplies(pool, logger)
+    await processReplies(pool, logger)
   }
 
   async function tap(made: Made, buttonId: string, at?: Date): Promise<void> {

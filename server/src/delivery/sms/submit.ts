@@ -7,8 +7,8 @@ import { createLinks } from '../../links/links.ts'
 import { composeText, encodingFor, linksIn } from '../../sms/compose.ts'
 import { splitText, type TextPart } from '../../sms/parts.ts'
 import { backOffMs } from '../back-off.ts'
-import { LATEST_BEGIN_MS, unsentVerdict } from '../errands.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
+import { LATEST_BEGIN_MS, unsentResult } from '../send.ts'
 import type { Judgement, SmsEntry } from './claim.ts'
 import type { SmsVerdict, SubmittedPart } from './results.ts'
 
@@ -87,7 +87,7 @@ function unsubmittedVerdict(judgement: Exclude<Judgement, 'go'>): SmsVerdict {
 /** If the response was lost, the part is not tried again: the network may have it. */
 function submitVerdict(outcome: Exclude<Outcome, { is: 'sent' }>, attempts: number): SmsVerdict {
   if (outcome.is === 'unknown') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: outcome.detail }
-  return outcome.is === 'not-asked' ? { is: 'put-back', afterMs: outcome.afterMs } : unsentVerdict(outcome, attempts)
+  return outcome.is === 'not-asked' ? { is: 'put-back', afterMs: outcome.afterMs } : unsentResult(outcome, attempts)
 }
 
 /** The same at every try: the links and the reference that ties the parts together are made from the message's id. */

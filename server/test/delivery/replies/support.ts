@@ -4,7 +4,7 @@ import { after } from 'node:test'
 import { assignAgent } from '../../../src/agents/agents.ts'
 import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
 import { createPool, type Pool } from '../../../src/db/pool.ts'
-import { takeUpReplies } from '../../../src/delivery/replies.ts'
+import { processReplies } from '../../../src/delivery/replies.ts'
 import { type Change, recordChanges } from '../../../src/events/changes.ts'
 import { createLogger } from '../../../src/http/log.ts'
 import { createTemplate } from '../../../src/templates/templates.ts'
@@ -64,13 +64,13 @@ export function wroteSms(number: string, text: string): CarrierEvent {
 /** The node is told, and takes it up. */
 export async function tell(events: CarrierEvent[], node: Pool = pool): Promise<void> {
   await createReceiver(node)(events)
-  await takeUpReplies(node, logger)
+  await processReplies(node, logger)
 }
 
 /** Two nodes are told at the same moment, and take it up twice each. */
 export async function tellBoth(events: CarrierEvent[]): Promise<void> {
   await Promise.all([pool, otherNode].map((node) => createReceiver(node)(events)))
-  await Promise.all([pool, otherNode, pool, otherNode].map((node) => takeUpReplies(node, logger)))
+  await Promise.all([pool, otherNode, pool, otherNode].map((node) => processReplies(node, logger)))
 }
 
 export const TEXT = { type: 'MESSAGE', content: 'Hello' }

@@ -6,7 +6,7 @@ import { writePostback } from '../../../src/carriers/google-rbm/postback.ts'
 import { transaction } from '../../../src/db/pool.ts'
 import { installationSecret } from '../../../src/db/secrets.ts'
 import { createEventTaker } from '../../../src/delivery/receipts.ts'
-import { takeUpReplies } from '../../../src/delivery/replies.ts'
+import { processReplies } from '../../../src/delivery/replies.ts'
 import { deleteTemplate } from '../../../src/templates/templates.ts'
 import { keyring } from '../../support/keyring.ts'
 import { startNetwork } from '../../support/network.ts'
@@ -90,7 +90,7 @@ describe('a tap', () => {
     await createEventTaker(pool, () => {})([tapped(sender, messageId, 'more')])
     await transaction(pool, async (tx) => {
       await tx.query('lock table queue in exclusive mode')
-      const takingUp = assert.rejects(takeUpReplies(otherNode, logger))
+      const takingUp = assert.rejects(processReplies(otherNode, logger))
       await until('its connection waits, and is ended', async () => {
         const { rows } = await pool.query<{ pid: number }>(WAITING)
         for (const { pid } of rows) await pool.query('select pg_terminate_backend($1)', [pid])
@@ -99,7 +99,7 @@ describe('a tap', () => {
       await takingUp
     })
     assert.deepEqual([await actionsOf(sender), await messagesOf(sender)], [[], []])
-    await Promise.all([takeUpReplies(pool, logger), takeUpReplies(otherNode, logger)])
+    await Promise.all([processReplies(pool, logger), processReplies(otherNode, logger)])
     assert.deepEqual([(await actionsOf(sender)).length, (await messagesOf(sender)).length], [1, 1])
   })
 })
@@ -132,7 +132,7 @@ describe('a tap changes nothing, and is told in the log without its number and t
     const body = { message: { data: bytes.toString('base64') } }
     const headers = { 'X-Goog-Signature': signature }
     assert.equal((await call(`${service.url}/carriers/${carrier}/webhook`, { method: 'POST', headers, body })).status, 200)
-    const lines = await logged(() => takeUpReplies(pool, logger))
+    const lines = await logged(() => processReplies(pool, logger))
     const told = service.log().slice(before)
     assert.doesNotMatch(told, /48500|CANARY/)
     const warnings = told.split('\n').filter((line) => line.includes('"level":"warn"'))
@@ -274,7 +274,7 @@ describe('a button that sends a template', () => {
     // They are held where they send: each has counted by then what there was before.
     const takingUp = await transaction(pool, async (tx) => {
       await tx.query('lock table queue in exclusive mode')
-      const all = [pool, otherNode].map((node) => takeUpReplies(node, logger))
+      const all = [pool, otherNode].map((node) => processReplies(node, logger))
       await until('several wait', async () => ((await pool.query(WAITING)).rowCount ?? 0) >= 4)
       return all
     })
@@ -301,7 +301,7 @@ test('one event that can’t be taken up holds up no other, is told without its 
     [broken.eventId, JSON.stringify(mended)],
   )
   assert.equal(rowCount, 1, 'it is due again in a minute')
-  await takeUpReplies(pool, logger)
+  await processReplies(pool, logger)
   const written = { kind: 'wrote', channel: 'rcs', agentId: sender.agentId, messageId, text: 'Mended' }
   assert.ok((await actionsOf(sender)).some((action) => JSON.stringify(action) === JSON.stringify(written)))
 })
@@ -335,7 +335,7 @@ async function takeUpAtOnce(eventId: string): Promise<boolean> {
   let takingUp: Promise<void> | undefined
   await transaction(pool, async (tx) => {
     await tx.query('select pg_advisory_xact_lock(42)')
-    failing = takeUpReplies(pool, logger).finally(() => {
+    failing = processReplies(pool, logger).finally(() => {
       hasEnded = true
     })
     await until('it is in the middle', async () => (await count()) === 1)

@@ -18,9 +18,9 @@ const RECEIPT_PATIENCE_MS = 120_000
 type Options = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logger; stopping: AbortSignal }
 
 /** Makes the call that an entry asks for, and returns what its result means for the queue. `claimedAt`: by performance.now(). Never throws. */
-export type Errand = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<Verdict>
+export type Send = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<Verdict>
 
-export function createErrand({ carrier, metrics, logger, stopping }: Options): Errand {
+export function createSend({ carrier, metrics, logger, stopping }: Options): Send {
   async function ask({ messageId, agentId, task, attempts }: Entry, message: Claimed): Promise<Verdict> {
     if (task === 'revoke') {
       const outcome = await carrier.revoke({ messageId, agentId, recipient: message.recipient })
@@ -56,13 +56,13 @@ export function createErrand({ carrier, metrics, logger, stopping }: Options): E
 function sendVerdict(outcome: Exclude<Outcome, { is: 'not-asked' }>, attempts: number): Verdict {
   if (outcome.is === 'sent') return { is: 'sent' }
   // If the response was lost, send again: the network knows our id, and ignores a message that it already has.
-  return unsentVerdict(outcome.is === 'unknown' ? { ...outcome, is: 'again' } : outcome, attempts)
+  return unsentResult(outcome.is === 'unknown' ? { ...outcome, is: 'again' } : outcome, attempts)
 }
 
 type Unsent = { is: 'failed'; reason: Refusal; detail: string } | { is: 'again'; afterMs: number; detail: string }
 
 /** The result for a message or an SMS that the network does not have. */
-export function unsentVerdict(outcome: Extract<Outcome, { is: 'refused' | 'again' | 'expired' }>, attempts: number): Unsent {
+export function unsentResult(outcome: Extract<Outcome, { is: 'refused' | 'again' | 'expired' }>, attempts: number): Unsent {
   if (outcome.is === 'refused') return { is: 'failed', reason: outcome.reason, detail: outcome.detail }
   if (outcome.is === 'again') return { is: 'again', afterMs: backOffMs(attempts, outcome.afterMs), detail: outcome.detail }
   // It has expired by this machine's clock only. The expiry loop goes by the database's clock.
