@@ -64,7 +64,7 @@ const checks = new Map<unknown, ReturnType<typeof compile>>([
 ])
 const checkServiceAccount = compile(ServiceAccountKey)
 
-const DEFAULT_CONNECTIONS = 64
+const DEFAULT_CONNECTIONS = 128
 
 /** Reads the file of the carriers. Throws one OperatorError that names all that is wrong with it. */
 export function readCarriers(path: string): CarrierSettings {

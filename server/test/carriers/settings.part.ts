@@ -50,7 +50,7 @@ describe('the carriers’ file', () => {
           address: 'https://europe-rcsbusinessmessaging.googleapis.com',
           serviceAccount,
           webhookToken: 'a-token-of-16-characters',
-          connections: 64,
+          connections: 128,
           ...rates,
         },
       ],
