@@ -32,6 +32,7 @@ import { linkRoutes } from './links/routes.ts'
 import type { Announce } from './messages/announce.ts'
 import { messageRoutes } from './messages/routes.ts'
 import { MESSAGES_TAG } from './messages/schemas.ts'
+import type { Reserve } from './messages/send-at-once.ts'
 import { exportRoutes } from './reports/exports/routes.ts'
 import { reportRoutes } from './reports/routes.ts'
 import { REPORTS_TAG } from './reports/schemas.ts'
@@ -56,6 +57,8 @@ export type AppOptions = {
   cursorKey: Buffer
   /** Tells the nodes that send of new messages. */
   announce: Announce
+  /** Where this process also delivers. */
+  reserve?: Reserve
   /** All of them where none are named. */
   roles?: readonly Role[]
   /** Where networks send their events. */
@@ -65,7 +68,7 @@ export type AppOptions = {
 }
 
 export async function buildApp(config: Config, pool: Pool, logger: Logger, options: AppOptions): Promise<App> {
-  const { cursorKey, announce, roles = ROLES, webhook } = options
+  const { cursorKey, announce, reserve = () => undefined, roles = ROLES, webhook } = options
   const metrics = createMetrics(pool)
   const unread = createUnreadWatch(logger, options.unreadLimits)
   const bodies = createBodyBudgets()
@@ -100,7 +103,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   const carrierWebhooks = isApart ? newServer(true) : undefined
   if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
   if (roles.includes('api')) {
-    const routes = { config, pool, unread, cursorKey, announce, publicUrl: () => shortLinksAt(config, app) }
+    const routes = { config, pool, unread, cursorKey, announce, reserve, publicUrl: () => shortLinksAt(config, app) }
     await app.register((v1) => addApiRoutes(v1, routes), { prefix: '/v1' })
   }
   await app.ready()
@@ -141,10 +144,12 @@ type ApiRoutes = {
   unread: UnreadWatch
   cursorKey: Buffer
   announce: Announce
+  reserve: Reserve
   publicUrl: () => string | undefined
 }
 
-async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, cursorKey, announce, publicUrl }: ApiRoutes): Promise<void> {
+async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<void> {
+  const { config, pool, unread, cursorKey, announce, reserve, publicUrl } = routes
   let limiter = createMemoryLimiter()
   if (config.limits.store === 'database') {
     const shared = createDatabaseLimiter(pool)
@@ -159,7 +164,7 @@ async function addApiRoutes(v1: FastifyInstance, { config, pool, unread, cursorK
   for (const schema of CONTENT_SCHEMAS) v1.addSchema(schema)
   await v1.register(agentRoutes, { pool })
   await v1.register(templateRoutes, { pool })
-  await v1.register(messageRoutes, { pool, publicUrl, announce })
+  await v1.register(messageRoutes, { pool, publicUrl, reserve, announce })
   await v1.register(campaignRoutes, { pool, publicUrl })
   await v1.register(reportRoutes, { pool })
   await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })

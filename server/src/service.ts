@@ -18,6 +18,7 @@ import type { Timeouts } from './http/server.ts'
 import type { UnreadLimits } from './http/unread.ts'
 import { isLoopback } from './loopback.ts'
 import { createAnnouncer } from './messages/announce.ts'
+import type { Reserve } from './messages/send-at-once.ts'
 import { ROLES, type Role } from './roles.ts'
 import { reloadCertificate } from './tls.ts'
 import { createWebhookMetrics } from './webhooks/metrics.ts'
@@ -70,7 +71,9 @@ export async function startService(config: Config, logger: Logger, options: Serv
     const onEvents = createEventTaker(database.pool, announce)
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
     const cursorKey = await installationSecret(database.pool, 'cursors', keyring)
-    const app = await buildApp(config, database.pool, logger, { ...options, webhook, cursorKey, announce })
+    let delivery: Delivery | undefined
+    const reserve: Reserve = (...message) => delivery?.reserve(...message)
+    const app = await buildApp(config, database.pool, logger, { ...options, webhook, cursorKey, announce, reserve })
     const workers: (() => Promise<void>)[] = []
     // First of all: nobody new is let in while the rest is closed.
     closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))
@@ -86,8 +89,9 @@ export async function startService(config: Config, logger: Logger, options: Serv
       const links = { key: await installationSecret(database.pool, 'links', keyring), publicUrl: config.publicUrl ?? url }
       const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
       const metrics = createDeliveryMetrics(app.metrics.registry)
-      const delivery = startDelivery({ pool: database.pool, carriers, logger, metrics, links, announce })
-      workers.push(() => endDelivery(delivery, carriers))
+      const started = startDelivery({ pool: database.pool, carriers, logger, metrics, links, announce })
+      delivery = started
+      workers.push(() => endDelivery(started, carriers))
     }
     if (roles.includes('webhooks')) {
       const metrics = createWebhookMetrics(app.metrics.registry)
@@ -98,20 +102,18 @@ export async function startService(config: Config, logger: Logger, options: Serv
       carrierWebhookUrl,
       metricsUrl: metricsServer.url,
       database,
-      reloadCertificate: () => {
-        if (config.tls !== undefined)
-          reloadCertificate(
-            config.tls,
-            app.servers.map(({ server }) => server as unknown as TlsServer),
-            logger,
-          )
-      },
+      reloadCertificate: () => reloadCertificates(config, app, logger),
       stop: () => closeAll(closers),
     }
   } catch (error) {
     await closeAll(closers)
     throw error
   }
+}
+
+function reloadCertificates({ tls }: Config, { servers }: App, logger: Logger): void {
+  const listening = servers.map(({ server }) => server as unknown as TlsServer)
+  if (tls !== undefined) reloadCertificate(tls, listening, logger)
 }
 
 function warnOfSettings(config: Config, logger: Logger): void {

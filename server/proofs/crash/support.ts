@@ -66,7 +66,7 @@ export async function setScene(connections?: number): Promise<Scene> {
   return { pool, simulator, env, callerAt: (nodeUrl) => callerAt(nodeUrl, { ...caller, agentId }) }
 }
 
-export type Role = 'api' | 'delivery' | 'webhooks'
+export type Role = 'api' | 'delivery' | 'webhooks' | 'api,delivery'
 
 /** `databaseUrl`: with a name for its connections that nobody else's have. */
 export type Node = HeraldProcess & { databaseUrl: string; metricsUrl: string }

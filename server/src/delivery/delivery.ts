@@ -5,6 +5,7 @@ import type { Carriers } from '../carriers/carriers.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { refreshStatistics } from '../db/statistics.ts'
 import type { Announce, Work } from '../messages/announce.ts'
+import type { Reservation, Reserve } from '../messages/send-at-once.ts'
 import { foldReports } from '../reports/counters.ts'
 import { startCampaignLoops } from './campaigns/loops.ts'
 import { createDispatcher } from './dispatcher.ts'
@@ -17,7 +18,11 @@ import { createSmsDispatcher } from './sms/dispatcher.ts'
 import type { Links } from './sms/submit.ts'
 import { listenForWork } from './wake.ts'
 
-export type Delivery = { stop: () => Promise<void> }
+export type Delivery = {
+  /** For messages that this process accepts itself. */
+  reserve: Reserve
+  stop: () => Promise<void>
+}
 
 export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics; links: Links; announce: Announce }
 
@@ -31,6 +36,14 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
   function wake(work?: Work): void {
     if (work !== 'replies') for (const dispatcher of dispatchers) dispatcher.wake()
     if (work !== 'messages') replies.wake()
+  }
+
+  function reserve(accountId: number, agentId: string, count: number): Reservation | undefined {
+    for (const dispatcher of dispatchers) {
+      const reservation = dispatcher.reserve(accountId, agentId, count)
+      if (reservation !== undefined) return reservation
+    }
+    return undefined
   }
 
   /** Runs `work` at this interval, and again at once if there may be more to do. */
@@ -75,6 +88,7 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
     repeat('housekeeping', logger, () => keepHouse(pool).then(() => HOUSEKEEPING_EVERY_MS)),
   ]
   return {
+    reserve,
     stop: async () => {
       await Promise.all([...loops, ...dispatchers, sms].map(({ stop }) => stop()))
     },

@@ -19,15 +19,18 @@ export type Claimed = {
 /** The note of a message that is held back. If it was sent again since, the worker waits for another receipt. */
 export const TRIES = (attempts: string) => `'tries before: ' || (${attempts})`
 
-/** Reads what is to be sent. Contents may be large, so the claim does not read them. */
-export async function readClaimed(db: Executor, entries: Entry[]): Promise<Map<string, Claimed>> {
+/**
+ * Reads what is to be sent for each entry; undefined if the partition of its month has been dropped. Contents may be large, so the claim does
+ * not read them.
+ */
+export async function readClaimed(db: Executor, entries: Entry[]): Promise<(Claimed | undefined)[]> {
   const found = new Map<string, Claimed>()
   for (const [messages, ofMonth] of byMonth(entries, ({ messageId }) => messageId)) {
     const query = { name: `read-claimed ${messages}`, text: read(messages), values: columns(ofMonth, 'messageId') }
     const { rows } = await db.query<Claimed>(query).catch(ifMonthIsMissing(messages, () => ({ rows: [] })))
     for (const row of rows) found.set(row.messageId, row)
   }
-  return found
+  return entries.map(({ messageId }) => found.get(messageId))
 }
 
 const read = (messages: string) => `

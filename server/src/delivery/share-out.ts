@@ -15,8 +15,7 @@ export type Share = {
  * and of an account one of every lane; where turns are few, the account that waited longest first. So a million entries of one account
  * delay a single one of another by no more than the batch that is being sent.
  *
- * An account gets at most half of the calls that are free, counting those it makes already: while one account's calls hang, there is
- * always room for the others.
+ * No account gets more than its share of the free calls.
  */
 export function shareOut(lanes: readonly Lane[], share: Share): Lane[] {
   const left = createLimits(lanes, share)
@@ -27,6 +26,14 @@ export function shareOut(lanes: readonly Lane[], share: Share): Lane[] {
     while (accounts.length > 0 && left.isAny()) accounts = accounts.filter((own) => takeOne(own, left, shared))
   }
   return shared
+}
+
+/**
+ * How many of the free calls an account can get: at most half, counting those it makes already. While the calls of one account hang, there is
+ * always room for the others.
+ */
+export function shareOf(accountId: number, free: number, calls: ReadonlyMap<number, number>): number {
+  return Math.floor((free - (calls.get(accountId) ?? 0) + 1) / 2)
 }
 
 /** The lanes of each account, first the account that waited longest, and of an account the lane that was due first. */
@@ -55,7 +62,7 @@ type Limits = ReturnType<typeof createLimits>
 function createLimits(lanes: readonly Lane[], { free, calls, carrierTurns, agentTurns }: Share) {
   let all = Math.min(free, carrierTurns)
   const ofLane = new Map(lanes.map((lane) => [lane, lane.due]))
-  const ofAccount = new Map(lanes.map(({ accountId }) => [accountId, Math.floor((free - (calls.get(accountId) ?? 0) + 1) / 2)]))
+  const ofAccount = new Map(lanes.map(({ accountId }) => [accountId, shareOf(accountId, free, calls)]))
   const ofAgent = new Map(lanes.map((lane) => [lane.agentId, agentTurns(lane)]))
   const less = <Key>(counts: Map<Key, number>, key: Key) => counts.set(key, (counts.get(key) ?? 0) - 1)
   return {

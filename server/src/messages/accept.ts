@@ -10,10 +10,11 @@ import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import type { Caller } from '../http/guard.ts'
 import type { Announce } from './announce.ts'
 import type { MessageRequest } from './schemas.ts'
+import { type Reservation, type Reserve, sendingAtOnce } from './send-at-once.ts'
 import type { Fallback } from './sms-fallback.ts'
 import { PRIORITIES } from './states.ts'
 import { storeMessages } from './store.ts'
-import { ASKED, CALLERS, valuesOf } from './submitted-values.ts'
+import { ASKED, CALLERS, LEASE_MS, valuesOf } from './submitted-values.ts'
 import { createQuotaKeeper } from './within-quota.ts'
 
 /** A request that is valid in itself. The database checks whether what it names exists, and whether it was accepted before. */
@@ -29,6 +30,8 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
   fallback?: Fallback | undefined
   /** False if a quota of the account is used up. */
   hasRoom?: boolean
+  /** Set while the message is accepted, if it is sent at once. */
+  reserved?: Reservation | undefined
   /** Absent for test messages. */
   idempotency?: { key: string; hash: Buffer }
 }
@@ -68,16 +71,19 @@ const FAULTS = {
  * Accepts messages. Returns once they are committed, with what was accepted; or throws the error for the caller. Requests that come at the
  * same time share a statement and a commit.
  */
-export function createAcceptor(pool: Pool, announce: Announce): (submission: Submission) => Promise<Accepted> {
-  const acceptAll = createQuotaKeeper(pool, (batch) => withPartitions(pool, () => accept(pool, batch)))
+export function createAcceptor(
+  pool: Pool,
+  announce: Announce,
+  reserve: Reserve = () => undefined,
+): (submission: Submission) => Promise<Accepted> {
+  const acceptWithinQuotas = createQuotaKeeper(pool, (batch) => withPartitions(pool, () => accept(pool, batch)))
+  const acceptAll = sendingAtOnce(acceptWithinQuotas, announce, reserve)
   let batches = 0
   const submit = createBatcher(
     async (batch: Submission[]) => {
       batches += 1
       if (batches % FOLD_AFTER_BATCHES === 0) void foldUsage(pool).catch(() => {})
-      const outcomes = await acceptAll(batch)
-      if (outcomes.some(({ is }) => is === 'accepted')) announce('messages')
-      return outcomes
+      return await acceptAll(batch)
     },
     { maxItems: BATCH_SIZE },
   )
@@ -240,7 +246,7 @@ const ACCEPT = `
   ), made as materialized (
     select *, now() as accepted_at, 'TRANSACTION' as traffic, null::uuid as triggered_by, null::uuid as campaign_id from asked
     where outcome is null and (key is null or id in (select message_id from keyed))
-  ), ${storeMessages('made', PRIORITIES.transactional)}, used as (
+  ), ${storeMessages('made', PRIORITIES.transactional, { lease: 'lease', ms: LEASE_MS })}, used as (
     ${countUsage({ account: 'account_id', from: 'made', messages: 'count(*)', messageBytes: 'sum(bytes)' })}
   ), held as materialized (
     select ${HELD_BY_STANDBY} from (select from asked where outcome = 'replayed' limit 1) as any_replayed

@@ -10,14 +10,14 @@ import type { Announce } from './announce.ts'
 import { readMessage } from './messages.ts'
 import { requestHash } from './request-hash.ts'
 import { Message, OPERATIONS } from './schemas.ts'
+import type { Reserve } from './send-at-once.ts'
 import { fallbackOf } from './sms-fallback.ts'
 
-export const messageRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: () => string | undefined; announce: Announce }> = async (
-  app,
-  { pool, publicUrl, announce },
-) => {
+type Options = { pool: Pool; publicUrl: () => string | undefined; reserve: Reserve; announce: Announce }
+
+export const messageRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, publicUrl, reserve, announce }) => {
   app.addSchema(Message)
-  const accept = createAcceptor(pool, announce)
+  const accept = createAcceptor(pool, announce, reserve)
 
   /** If a recalled caller has changed, looks them up, and checks again what depends on them. */
   async function acceptFrom(request: FastifyRequest, submission: Omit<Submission, 'accountId'>): Promise<Accepted> {

@@ -3,25 +3,34 @@ import { writeFallbacks } from './sms-fallback.ts'
 import { NO_CAMPAIGN } from './states.ts'
 
 export const DEFAULT_LIFE_HOURS = 48
+const EXPIRES_AT = `coalesce(own_expiry, now() + interval '${DEFAULT_LIFE_HOURS} hours')`
+
+const LEASE_COLUMNS = ', lease, leased_until, attempts, claimed'
+/** As a claim sets them (delivery/claim.ts). */
+const leaseValues = ({ lease, ms }: { lease: string; ms: string }) =>
+  `, ${lease}, case when ${lease} is null then '-infinity' else now() + ${ms} * interval '1 millisecond' end, (${lease} is not null)::int,
+      ${lease} is not null`
 
 /**
  * Steps that store new messages and queue them to be sent. `made` names a step with a row for each: the columns of `messages` below, without
  * the state and its times, `own_expiry` (null: the message lives for 48 hours) and `fallback`, as messages/sms-fallback.ts has it, or null.
- * The step `written` has the new rows.
+ * The step `written` has the new rows. `leased`: the column of `made` with the lease of messages that are sent at once, and how many milliseconds it lasts.
  *
  * Their ids are of `now()`: messages without an expiry of their own expire in the order of the ids (delivery/expiry.ts).
  */
-export const storeMessages = (made: string, priority: number) => `
+export const storeMessages = (made: string, priority: number, leased?: { lease: string; ms: string }) => `
   written as (
     insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at, expires_at,
       traffic, triggered_by, campaign_id)
     select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
-      coalesce(own_expiry, now() + interval '${DEFAULT_LIFE_HOURS} hours'), traffic, triggered_by, campaign_id
+      ${EXPIRES_AT}, traffic, triggered_by, campaign_id
     from ${made}
-    returning ${MESSAGE_FACTS}, m.accepted_at, m.expires_at
+    returning ${MESSAGE_FACTS}, m.accepted_at
   ), queued as (
-    insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at)
-    select id, account_id, agent_id, 'send', ${priority}, coalesce(campaign_id, '${NO_CAMPAIGN}'), now(), expires_at from written
+    insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at${leased ? LEASE_COLUMNS : ''})
+    select id, account_id, agent_id, 'send', ${priority}, coalesce(campaign_id, '${NO_CAMPAIGN}'), now(), ${EXPIRES_AT}
+      ${leased ? leaseValues(leased) : ''}
+    from ${made}
   ), expiring as (
     insert into expiries (message_id, expires_at) select id, own_expiry from ${made} where own_expiry is not null
   ), falling_back as (

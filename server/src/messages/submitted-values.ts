@@ -30,6 +30,7 @@ const COLUMNS: [name: string, type: string, value: (asked: Asked) => unknown][] 
   ['bytes', 'int', ({ submission }) => bytesOf(submission)],
   ['has_room', 'bool', ({ submission }) => submission.hasRoom ?? true],
   ['caller', 'bigint', ({ caller }) => caller],
+  ['lease', 'uuid', ({ submission }) => submission.reserved?.lease ?? null],
 ]
 
 /** In SQL: the messages of a batch, numbered by `n`. */
@@ -38,13 +39,18 @@ export const ASKED = `unnest(${lists(...COLUMNS.map(([, type]) => type))}) with 
 /** The parameters after those: the recalled callers of a batch, as lists of their keys, hashes and versions. */
 export const CALLERS = [1, 2, 3].map((n) => `$${COLUMNS.length + n}`) as [string, string, string]
 
-export function valuesOf(batch: Submission[]): unknown[][] {
+/** The parameter after those: how long the leases last. */
+export const LEASE_MS = `$${COLUMNS.length + 4}`
+
+export function valuesOf(batch: Submission[]): unknown[] {
   const callers = [...new Set(batch.flatMap(({ recalled = [] }) => recalled))]
   const asked = batch.flatMap((submission) => {
     const caller = submission.recalled === undefined ? null : callers.indexOf(submission.recalled) + 1
     return submission.recipients.map((recipient) => ({ submission, recipient, caller }))
   })
-  return [...COLUMNS.map(([, , value]) => asked.map(value)), ...columns(callers, 'integrationKey', 'secretHash', 'accountVersion')]
+  // The longest, for all: a lease must not end before its worker assumes that it does.
+  const leaseMs = Math.max(0, ...batch.map(({ reserved }) => reserved?.leaseMs ?? 0))
+  return [...COLUMNS.map(([, , value]) => asked.map(value)), ...columns(callers, 'integrationKey', 'secretHash', 'accountVersion'), leaseMs]
 }
 
 /** The part of an id after its time, in hex: version 7, and 74 random bits. The time is the database's. */

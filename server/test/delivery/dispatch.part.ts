@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
+import pg from 'pg'
 import { Registry } from 'prom-client'
 import { createGoogleRbm } from '../../src/carriers/google-rbm/carrier.ts'
 import { installationSecret } from '../../src/db/secrets.ts'
@@ -65,6 +66,23 @@ describe('what could not be sent is tried again', () => {
       assert.ok(inMs > 80_000 && inMs < 91_000, `${inMs}`)
     })
   }
+
+  test('if it could not even be read, and no attempt is counted', async (t) => {
+    const messageId = await queueMessage(pool, one)
+    // Without the timeouts of the service, which would end its transaction first.
+    const blocker = new pg.Client({ connectionString: url })
+    await blocker.connect()
+    t.after(() => blocker.end())
+    await blocker.query('begin; lock table messages in access exclusive mode')
+    const carrier = createCarrier()
+    startWorker(t, url, carrier)
+    await until('it is claimed', async () => (await queueRows())[0]?.lease !== null)
+    await until('it is put back', async () => (await queueRows())[0]?.lease === null)
+    assert.deepEqual([await queueRows(), carrier.seen], [[{ attempts: 0, lease: null }], []])
+    await blocker.query('rollback')
+    await until('it is sent', async () => (await statusOf(pool, messageId)) === 'SENT')
+    assert.equal(carrier.seen.length, 1)
+  })
 
   test('until it is sent, by whichever worker, the second wait longer than the first', async (t) => {
     const messageId = await queueMessage(pool, one)

@@ -90,8 +90,8 @@ export function callNetwork(workerIndex: number, count: number, answer: Answer):
       waiting.map(({ entry }) => entry),
     )
     network.answerWith(answer)
-    for (const held of waiting) {
-      held.asked = { verdict: await send(held.entry, messages.get(held.entry.messageId), held.claimedAt) }
+    for (const [index, held] of waiting.entries()) {
+      held.asked = { verdict: await send(held.entry, messages[index], held.claimedAt) }
     }
     return () => {
       for (const held of waiting) judgeAsked(held, answer, network.ledger.has(held.entry.messageId))

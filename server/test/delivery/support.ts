@@ -3,10 +3,9 @@ import type { TestContext } from 'node:test'
 import { Registry } from 'prom-client'
 import type { CarrierEvent, OnEvents, Outcome, RcsCarrier, RcsMessage, RevokeOutcome } from '../../src/carriers/carrier.ts'
 import { createPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
-import { createDispatcher } from '../../src/delivery/dispatcher.ts'
+import { createDispatcher, type RcsDispatcher } from '../../src/delivery/dispatcher.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
-import type { Dispatcher } from '../../src/delivery/worker.ts'
 import { MESSAGE_FACTS, recordChanges } from '../../src/events/changes.ts'
 import { createLogger } from '../../src/http/log.ts'
 import { UUID } from '../../src/messages/messages.ts'
@@ -105,7 +104,7 @@ export function createCarrier({ onSend = sent, onRevoke = () => ({ is: 'asked' }
 }
 
 /** A worker as a process has one, with connections of its own; stopped when the test ends. */
-export function startWorker(t: TestContext, databaseUrl: string, carrier: RcsCarrier): Dispatcher & { pool: Pool; registry: Registry } {
+export function startWorker(t: TestContext, databaseUrl: string, carrier: RcsCarrier): RcsDispatcher & { pool: Pool; registry: Registry } {
   const pool = createPool({ connectionString: databaseUrl }, () => {})
   const registry = new Registry()
   const dispatcher = createDispatcher({ pool, carrier, logger, metrics: createDeliveryMetrics(registry) })

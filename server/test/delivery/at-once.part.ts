@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { claim } from '../../src/delivery/claim.ts'
+import { createAcceptor, type Submission } from '../../src/messages/accept.ts'
+import type { Reserve } from '../../src/messages/send-at-once.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { TEXT } from '../support/templates.ts'
+import { until } from '../support/until.ts'
+import type { CarrierOptions } from './support.ts'
+import { createCarrier, createSender, queueMessages, type Sender, sent, startWorker, statusOf } from './support.ts'
+
+const { url, pool } = await createTestDatabase({ unmetered: 'some messages are queued by hand' })
+
+function submissionOf({ accountId, agentId }: Sender, fields: Partial<Submission> = {}): Submission {
+  const idempotency = { key: randomUUID(), hash: Buffer.alloc(32) }
+  return {
+    accountId,
+    agentId,
+    recipients: ['+48500100200'],
+    test: false,
+    message: { inline: TEXT } as Submission['message'],
+    idempotency,
+    ...fields,
+  }
+}
+
+/** A process that accepts and delivers. Nobody hears its announcements: what it does not send at once waits for the worker's poll. */
+async function startProcess(t: TestContext, options: CarrierOptions = {}) {
+  const carrier = createCarrier(options)
+  const worker = startWorker(t, url, carrier)
+  const announced: string[] = []
+  const acceptor = createAcceptor(pool, (work) => announced.push(work), worker.reserve)
+  const accept = async (submission: Submission) => (await acceptor(submission)).messageIds
+
+  /** A claim in vain can come between: then the next message is the one. */
+  async function acceptAtOnce(sender: Sender): Promise<string> {
+    return await until('a message is sent at once', async () => {
+      const before = announced.length
+      const [messageId] = await accept(submissionOf(sender))
+      if (announced.length === before) return messageId
+      worker.wake()
+      return undefined
+    })
+  }
+
+  /** The worker learns from a claim that the agent belongs to its carrier, and from the next claim that nothing else waits. */
+  async function meet(sender: Sender): Promise<void> {
+    await acceptAtOnce(sender)
+    await untilNothingWaits()
+    announced.length = 0
+    carrier.seen.length = 0
+  }
+  return { carrier, worker, announced, accept, acceptAtOnce, meet }
+}
+
+async function untilNothingWaits(): Promise<void> {
+  await until('nothing waits', async () => (await pool.query('select from queue')).rowCount === 0)
+}
+
+const seenOf = ({ seen }: { seen: { messageId: string }[] }) => seen.map(({ messageId }) => messageId)
+
+test('a message is sent right after its commit, once, without an announcement or a claim', async (t) => {
+  const sender = await createSender(pool)
+  const { carrier, acceptAtOnce } = await startProcess(t)
+  const messageId = await acceptAtOnce(sender)
+  await until('it is sent', async () => (await statusOf(pool, messageId)) === 'SENT')
+  await untilNothingWaits()
+  assert.equal(carrier.seen.filter((seen) => seen.messageId === messageId).length, 1)
+})
+
+test('a message whose process dies after the commit is leased, and another worker sends it when the lease ends', async () => {
+  const sender = await createSender(pool)
+  const lease = randomUUID()
+  const reserve: Reserve = () => ({ lease, leaseMs: 300, send: () => {} })
+  const [messageId] = (await createAcceptor(pool, () => {}, reserve)(submissionOf(sender))).messageIds
+  const request = { carrier: createCarrier(), free: 10, leaseMs: 30_000, pausedAgents: [], calls: new Map() }
+  const { rows } = await pool.query(
+    'select lease, attempts, claimed, leased_until > accepted_at as "isLeased" from queue join messages on id = message_id',
+  )
+  assert.deepEqual(rows, [{ lease, attempts: 1, claimed: true, isLeased: true }])
+  const entry = await until('the lease has ended', async () => (await claim(pool, request)).entries[0])
+  assert.deepEqual([entry.messageId, entry.attempts], [messageId, 2])
+  await pool.query('delete from queue')
+})
+
+test('what is not accepted frees its calls: later messages are still sent at once', async (t) => {
+  const sender = await createSender(pool)
+  const { accept, acceptAtOnce } = await startProcess(t, { concurrency: 4 })
+  await acceptAtOnce(sender)
+  const replayed = submissionOf(sender)
+  await accept(replayed)
+  for (let turn = 0; turn < 10; turn += 1) {
+    await accept(replayed)
+    await assert.rejects(accept(submissionOf(sender, { message: { templateId: 2 ** 40 } })), { code: 'RCS_TEMPLATE_NOT_FOUND' })
+    await assert.rejects(accept(submissionOf(sender, { recipients: ['+48\u0000500'] })), /invalid byte/)
+  }
+  await acceptAtOnce(sender)
+  await untilNothingWaits()
+})
+
+test('one account gets at most half of the calls, and others are sent at once beside it', async (t) => {
+  const [greedy, other] = [await createSender(pool), await createSender(pool)]
+  const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
+  let isHolding = false
+  const { carrier, announced, accept, meet } = await startProcess(t, {
+    concurrency: 8,
+    longestCallMs: 60_000,
+    onSend: async (message) => {
+      if (isHolding && message.agentId === greedy.agentId) await held
+      return sent(message)
+    },
+  })
+  await meet(greedy)
+  await meet(other)
+  isHolding = true
+  const ids = (await Promise.all(Array.from({ length: 20 }, () => accept(submissionOf(greedy))))).flat()
+  await until('half of the calls hang', () => carrier.seen.length === 4)
+  assert.deepEqual(announced, ['messages'], 'the others are queued')
+  const [mine] = await accept(submissionOf(other))
+  await until('the other account is served', async () => (await statusOf(pool, mine as string)) === 'SENT')
+  assert.equal(carrier.seen.length, 5)
+  letGo()
+  await untilNothingWaits()
+  assert.deepEqual([carrier.seen.length, new Set(seenOf(carrier))], [21, new Set([...ids, mine as string])], 'each is sent once')
+})
+
+test('nothing overtakes what waits: the message is queued behind it', async (t) => {
+  const sender = await createSender(pool)
+  const { carrier, worker, announced, accept, meet } = await startProcess(t)
+  await meet(sender)
+  const waiting = await queueMessages(pool, sender, { count: 3 })
+  worker.wake()
+  const ids = await accept(submissionOf(sender))
+  assert.deepEqual(announced, ['messages'])
+  await untilNothingWaits()
+  assert.deepEqual(new Set(seenOf(carrier)), new Set([...waiting, ...ids]))
+})
+
+test('a message with an expiry of its own, of a paused agent, or at a rate waits for a claim', async (t) => {
+  const sender = await createSender(pool)
+  const own = await startProcess(t)
+  await own.meet(sender)
+  await own.accept(submissionOf(sender, { expiresAt: new Date(Date.now() + 3_600_000).toISOString() }))
+  assert.deepEqual(own.announced, ['messages'])
+  await own.worker.stop()
+
+  let pausedForMs = 0
+  const paused = await startProcess(t, { pausedForMs: () => pausedForMs })
+  await paused.meet(sender)
+  pausedForMs = 1_000
+  await paused.accept(submissionOf(sender))
+  assert.deepEqual(paused.announced, ['messages'])
+  await paused.worker.stop()
+
+  const rated = await startProcess(t, { messagesPerSecond: 1_000 })
+  await rated.accept(submissionOf(sender))
+  await untilNothingWaits()
+  await rated.accept(submissionOf(sender))
+  assert.deepEqual(rated.announced, ['messages', 'messages'])
+  await untilNothingWaits()
+})
+
+test('a process that stops sends nothing more at once, and gives back what it has not begun', async (t) => {
+  const sender = await createSender(pool)
+  const { carrier, worker, announced, accept, meet } = await startProcess(t)
+  await meet(sender)
+  const [accepting, stopping] = [accept(submissionOf(sender)), worker.stop()]
+  const [messageId] = await accepting
+  await stopping
+  const { rows } = await pool.query('select lease, attempts from queue where message_id = $1', [messageId])
+  const isSent = seenOf(carrier).includes(messageId as string)
+  assert.deepEqual(rows, isSent ? [] : [{ lease: null, attempts: 0 }])
+  await accept(submissionOf(sender))
+  assert.deepEqual(announced.at(-1), 'messages')
+  await pool.query('delete from queue')
+})
