@@ -28,7 +28,8 @@ async function claimAndRead({ pool }: Sending, free: number): Promise<Times> {
   const expected = takenOf(free)
   if (entries.length !== expected) throw new Error(`of ${free} free calls a claim took ${entries.length}`)
   const read = messages.filter((message) => message !== undefined).length
-  if (read !== expected || counted.size !== expected) throw new Error(`of ${expected} claimed, ${read} were read`)
+  if (read !== expected || counted.size !== expected)
+    throw new Error(`read ${read} and recorded ${counted.size} of ${expected} claimed messages`)
   return { taken: taken - from, recorded: recorded - taken }
 }
 

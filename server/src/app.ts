@@ -57,7 +57,7 @@ export type AppOptions = {
   cursorKey: Buffer
   /** Tells the nodes that send of new messages. */
   announce: Announce
-  /** Where this process also delivers. */
+  /** Reserves calls for messages to be sent at once. Returns undefined unless this process also delivers. */
   reserve?: Reserve
   /** All of them where none are named. */
   roles?: readonly Role[]

@@ -11,6 +11,7 @@ import {
   kill,
   type Node,
   nextRecipient,
+  type Roles,
   say,
   sendReceiptsTo,
   setScene,
@@ -28,10 +29,12 @@ type Sent = { key: string; body: Record<string, unknown>; messageId?: string }
 const random = createRandom()
 const scene = await setScene()
 const { env, pool, simulator } = scene
-const worker = await startNode(env, 'delivery')
-await sendReceiptsTo(simulator, worker.url)
+// It lives, so that no receipt is lost.
+const receiver = await startNode(env, 'webhooks')
+await sendReceiptsTo(simulator, receiver.url)
 
-const all: Sent[] = []
+/** Of all tests. */
+const everySent: Sent[] = []
 
 /** Sends at once; the process is killed the instant that so many were answered. Returns what was sent, with the ids that were answered. */
 async function sendAndKill(caller: MessageCaller, api: Node, answersBeforeTheKill: number): Promise<Sent[]> {
@@ -62,53 +65,72 @@ async function retry(at: MessageCaller, one: Sent): Promise<boolean> {
   return headers.get('Idempotent-Replayed') === 'true'
 }
 
-/** From now on, a process that also delivers sends messages of this agent at once. */
-async function sendOne(caller: MessageCaller): Promise<Sent> {
+/** Lets an `api,delivery` process learn that the agent belongs to its carrier: it claims this message, as no other process delivers. */
+async function sendAndAwaitDelivery(caller: MessageCaller): Promise<Sent> {
   const one: Sent = { key: newKey(), body: caller.request({ recipient: nextRecipient() }) }
   await retry(caller, one)
   await untilDelivered(pool, 60_000)
   return one
 }
 
-for (const [roles, who] of [
-  ['api', 'the API'],
-  ['api,delivery', 'a process that accepts and sends'],
-] as const) {
-  test(`kill -9 of ${who} right after an answer, ${ROUNDS} rounds: every answered message is delivered, every retry finds its first try`, async () => {
-    let api = await startNode(env, roles)
-    // Callers find it where it was.
-    const port = new URL(api.url).port
-    const caller = scene.callerAt(api.url)
-    const counts = { answered: 0, cutOff: 0, cutOffAfterCommit: 0, leased: 0 }
-    for (let round = 1; round <= ROUNDS; round++) {
-      all.push(await sendOne(caller))
-      const sent = await sendAndKill(caller, api, 1 + Math.floor((random() * REQUESTS) / 2))
-      all.push(...sent)
-      counts.leased += await endLeases(pool)
-      api = await startNode({ ...env, HERALD_PORT: port }, roles)
-      const cutOff = sent.filter(({ messageId }) => messageId === undefined)
-      counts.answered += sent.length - cutOff.length
-      counts.cutOff += cutOff.length
-      await inParallel(cutOff, REQUESTS, async (one) => {
-        if (await retry(caller, one)) counts.cutOffAfterCommit += 1
-      })
-      if (round % 20 === 0 || round === ROUNDS) {
-        const { answered, ...unanswered } = counts
-        say(
-          `${round} kills: ${answered} answered, ${unanswered.cutOff} cut off, of those ${unanswered.cutOffAfterCommit} after their commit`,
-        )
-      }
-    }
-    const waitedMs = await untilDelivered(pool, 60_000)
-    say(`all delivered ${Math.round(waitedMs)} ms after the last kill was mended; ${counts.leased} were leased to a killed process`)
-    const ids = all.map(({ messageId }) => messageId as string)
-    await inParallel(all, REQUESTS, async (one) => {
-      const { messageId } = one
-      assert.ok(await retry(caller, one), 'a key that was accepted is not replayed')
-      assert.equal(one.messageId, messageId)
+type Counts = { answered: number; cutOff: number; cutOffAfterCommit: number }
+
+/** Kills a process of these roles again and again, and tries again what it left unanswered. `onKilled`: before the next process starts. */
+async function killInALoop(roles: Roles, onKilled: () => Promise<void>): Promise<{ api: Node; caller: MessageCaller }> {
+  let api = await startNode(env, roles)
+  // The restarted process keeps its port, so the caller's URL stays valid.
+  const port = new URL(api.url).port
+  const caller = scene.callerAt(api.url)
+  const counts: Counts = { answered: 0, cutOff: 0, cutOffAfterCommit: 0 }
+  for (let round = 1; round <= ROUNDS; round++) {
+    everySent.push(await sendAndAwaitDelivery(caller))
+    const sent = await sendAndKill(caller, api, 1 + Math.floor((random() * REQUESTS) / 2))
+    everySent.push(...sent)
+    await onKilled()
+    api = await startNode({ ...env, HERALD_PORT: port }, roles)
+    const cutOff = sent.filter(({ messageId }) => messageId === undefined)
+    counts.answered += sent.length - cutOff.length
+    counts.cutOff += cutOff.length
+    await inParallel(cutOff, REQUESTS, async (one) => {
+      if (await retry(caller, one)) counts.cutOffAfterCommit += 1
     })
-    const { repeated } = await assertDeliveredOnce(scene, caller, ids)
-    say(`${ids.length} keys, ${ids.length} messages, each delivered once; the network was handed ${repeated} again`)
-    await kill(api)
-  })
+    if (round % 20 === 0 || round === ROUNDS) {
+      const { answered, cutOff, cutOffAfterCommit } = counts
+      say(`${round} kills: ${answered} answered, ${cutOff} cut off, of those ${cutOffAfterCommit} after their commit`)
+    }
+  }
+  return { api, caller }
 }
+
+/** Every message is delivered once, and every retry is replayed. */
+async function assertAllDelivered(caller: MessageCaller): Promise<void> {
+  const waitedMs = await untilDelivered(pool, 60_000)
+  say(`all delivered ${Math.round(waitedMs)} ms after the last restart`)
+  const ids = everySent.map(({ messageId }) => messageId as string)
+  await inParallel(everySent, REQUESTS, async (one) => {
+    const { messageId } = one
+    assert.ok(await retry(caller, one), 'a key that was accepted is not replayed')
+    assert.equal(one.messageId, messageId)
+  })
+  const { repeated } = await assertDeliveredOnce(scene, caller, ids)
+  say(`${ids.length} keys, ${ids.length} messages, each delivered once; the network was handed ${repeated} again`)
+}
+
+test(`delivers every accepted message and replays every retry when the API is killed after a response (${ROUNDS} kills)`, async () => {
+  const worker = await startNode(env, 'delivery')
+  const { api, caller } = await killInALoop('api', async () => {})
+  await assertAllDelivered(caller)
+  await kill(api)
+  await kill(worker)
+})
+
+test(`delivers every accepted message when a process that accepts and sends is killed after a response (${ROUNDS} kills)`, async () => {
+  let leased = 0
+  const { api, caller } = await killInALoop('api,delivery', async () => {
+    leased += await endLeases(pool)
+  })
+  say(`${leased} messages were leased to a process when it was killed`)
+  assert.ok(leased > 0)
+  await assertAllDelivered(caller)
+  await kill(api)
+})

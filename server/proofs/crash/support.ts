@@ -66,20 +66,20 @@ export async function setScene(connections?: number): Promise<Scene> {
   return { pool, simulator, env, callerAt: (nodeUrl) => callerAt(nodeUrl, { ...caller, agentId }) }
 }
 
-export type Role = 'api' | 'delivery' | 'webhooks' | 'api,delivery'
+export type Roles = 'api' | 'delivery' | 'webhooks' | 'api,delivery'
 
 /** `databaseUrl`: with a name for its connections that nobody else's have. */
 export type Node = HeraldProcess & { databaseUrl: string; metricsUrl: string }
 
 let nodes = 0
-export async function startNode(env: Record<string, string>, role: Role): Promise<Node> {
+export async function startNode(env: Record<string, string>, roles: Roles): Promise<Node> {
   nodes += 1
   const url = new URL(env.HERALD_DATABASE_URL as string)
-  url.searchParams.set('application_name', `${role} ${nodes}`)
+  url.searchParams.set('application_name', `${roles} ${nodes}`)
   const databaseUrl = url.href
   const metricsPort = String(await freePort())
   const settings = { ...env, HERALD_DATABASE_URL: databaseUrl, HERALD_METRICS_PORT: metricsPort }
-  const herald = await startHerald(settings, undefined, ['serve', '--only', role])
+  const herald = await startHerald(settings, undefined, ['serve', '--only', roles])
   return { ...herald, databaseUrl, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` }
 }
 

@@ -37,12 +37,14 @@ export async function watchLeases(pool: Pool): Promise<void> {
     );
     create function note_lease_change() returns trigger language plpgsql as $$
     declare
-      before jsonb := to_jsonb(old);
-      after jsonb := case when tg_op = 'UPDATE' then to_jsonb(new) end;
+      before jsonb := case when tg_op <> 'INSERT' then to_jsonb(old) end;
+      after jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
+      entry jsonb := coalesce(before, after);
     begin
       insert into ${TABLE} (queue, entry, by, lease, lease_before, was_running, is_turned) values (
-        tg_table_name, concat_ws(' ', before ->> 'message_id', before ->> 'copy'), current_setting('application_name'),
-        (after ->> 'lease')::uuid, old.lease, (before ->> tg_argv[0])::timestamptz > now(), coalesce(before ->> 'task' <> after ->> 'task', false));
+        tg_table_name, concat_ws(' ', entry ->> 'message_id', entry ->> 'copy'), current_setting('application_name'), (after ->> 'lease')::uuid,
+        (before ->> 'lease')::uuid, coalesce((before ->> tg_argv[0])::timestamptz > now(), false),
+        coalesce(before ->> 'task' <> after ->> 'task', false));
       return null;
     end $$`)
   // What has no lease and was never tried goes with its message: nobody holds it. An SMS that waits may be put off and hurried.
@@ -52,6 +54,8 @@ export async function watchLeases(pool: Pool): Promise<void> {
   ]) {
     const isPutOff = queue === 'queue' ? 'or new.lease is null' : ''
     await pool.query(`
+      create trigger lease_inserted after insert on ${queue} for each row
+        when (new.lease is not null) execute function note_lease_change('${leaseEnd}');
       create trigger lease_changed after update on ${queue} for each row
         when (old.lease is distinct from new.lease ${isPutOff}) execute function note_lease_change('${leaseEnd}');
       create trigger lease_ended after delete on ${queue} for each row

@@ -11,7 +11,8 @@ import { createProgram, type Program } from './process.ts'
 export type Role = 'api' | 'delivery' | 'webhooks'
 export type Node = Program & { role: Role; url: string; metricsUrl: string }
 
-export type NodeOptions = { name: string; role: Role; env: Record<string, string>; dir: string }
+/** `also`: further roles. */
+export type NodeOptions = { name: string; role: Role; also?: Role[]; env: Record<string, string>; dir: string }
 
 const HERALD = fileURLToPath(new URL('../../bin/herald.js', import.meta.url))
 // A start waits up to 30 s for a database that is away.
@@ -25,13 +26,13 @@ export const SHARED_SETTINGS = {
   HERALD_LOG_LEVEL: 'info',
 }
 
-export async function createNode({ name, role, env, dir }: NodeOptions): Promise<Node> {
+export async function createNode({ name, role, also = [], env, dir }: NodeOptions): Promise<Node> {
   const port = await freePort()
   const metricsPort = await freePort()
   const url = `http://127.0.0.1:${port}`
   const program = createProgram({
     name,
-    args: [HERALD, 'serve', '--only', role],
+    args: [HERALD, 'serve', '--only', [role, ...also].join()],
     env: { ...SHARED_SETTINGS, ...env, HERALD_PORT: String(port), HERALD_METRICS_PORT: String(metricsPort), HERALD_DATA_DIR: dir },
     dir,
     untilReady: async ({ errFile, assertRunning }) => {

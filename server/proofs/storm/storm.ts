@@ -29,7 +29,9 @@ export async function runStorm({ seed, seconds, rate, dir }: StormOptions, clean
   await database.start()
   const { pool, keyring, callers, network, nodes, addresses } = await buildWorld(dir, database.url, cleanup)
   await network.ask('faults', USUAL_FAULTS, 'PUT')
-  say(`two nodes for callers, two that deliver, two that post events, a database and a network are up; their logs are in ${dir}`)
+  say(
+    `two nodes for callers (one of them delivers, too), two that deliver, two that post events, a database and a network are up; their logs are in ${dir}`,
+  )
   const campaigns = Math.ceil((seconds * 1_000) / CAMPAIGN_EVERY_MS)
   const load = { seed, rate, campaigns, campaignEveryMs: CAMPAIGN_EVERY_MS, people: CAMPAIGN_PEOPLE }
   const stalls = watchStalls()

@@ -96,7 +96,7 @@ export function judgeRepeats({ ledger, messages }: Evidence): Comparison {
 
 // The window of the SMS network: so many, at most, are under way at a worker, and lost with it or with the network.
 const SMS_AT_ONCE = 10
-const WORKERS = 2
+const WORKERS = 3
 
 export function judgeSms(evidence: Evidence): Comparison {
   const { messages } = evidence
@@ -121,7 +121,7 @@ export function judgeSms(evidence: Evidence): Comparison {
 
 /** Nobody knows of an SMS only where it was under way when its worker or the network was upset, and of no more than can be. */
 function wrongUnknown({ upsets, leaseChanges }: Evidence, unknown: Stored[], sms: Books['sms']): string[] {
-  // With the network, both workers lose theirs.
+  // With the network, all workers lose theirs.
   const most = (upsets.filter(isDelivery).length + WORKERS * upsets.filter(isNetwork).length) * SMS_AT_ONCE
   const claims = Map.groupBy(
     leaseChanges.filter(({ queue, lease }) => queue === 'sms_queue' && lease !== null),

@@ -28,6 +28,9 @@ export type World = {
   addresses: Record<string, string>
 }
 
+/** A node that answers callers and also delivers, so that it sends messages at once. */
+const SENDS_AT_ONCE = 'api-2'
+
 /** A network, two nodes of each role, and the accounts of those who call them. The database is there, and empty. */
 export async function buildWorld(dir: string, databaseUrl: string, cleanup: Cleanup): Promise<World> {
   const network = await createNetwork(dir)
@@ -42,7 +45,8 @@ export async function buildWorld(dir: string, databaseUrl: string, cleanup: Clea
     for (const name of [`${role}-1`, `${role}-2`]) {
       const env = { ...shared, HERALD_DATABASE_URL: namedAddress(databaseUrl, name) }
       mkdirSync(join(dir, name))
-      nodes.push(await createNode({ name, role, env, dir: join(dir, name) }))
+      const also: Role[] = name === SENDS_AT_ONCE ? ['delivery'] : []
+      nodes.push(await createNode({ name, role, also, env, dir: join(dir, name) }))
     }
   }
   cleanup.push(async () => void (await Promise.all(nodes.map((node) => node.kill()))))

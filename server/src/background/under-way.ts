@@ -6,8 +6,9 @@ export function createUnderWay() {
       const tracked = work.finally(() => works.delete(tracked))
       works.add(tracked)
     },
+    /** Waits for work that is added meanwhile, too. */
     ended: async (): Promise<void> => {
-      await Promise.all(works)
+      while (works.size > 0) await Promise.all(works)
     },
   }
 }

@@ -19,7 +19,7 @@ import type { Links } from './sms/submit.ts'
 import { listenForWork } from './wake.ts'
 
 export type Delivery = {
-  /** For messages that this process accepts itself. */
+  /** Reserves calls for messages that this process accepts. */
   reserve: Reserve
   stop: () => Promise<void>
 }

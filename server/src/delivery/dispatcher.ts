@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 import type { RcsCarrier } from '../carriers/carrier.ts'
-import { createBatcher } from '../db/batcher.ts'
 import { isUnavailable, type Pool } from '../db/pool.ts'
 import type { Reserve } from '../messages/send-at-once.ts'
-import { type Claim, claim, type Entry } from './claim.ts'
+import { backOffMs } from './back-off.ts'
+import { claim, type Entry } from './claim.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { isRated, TURNS_AHEAD_MS } from './rate.ts'
-import { readClaimed } from './read-claimed.ts'
+import { createReader } from './read-claimed.ts'
 import { createReserve } from './reserve.ts'
 import { type Result, recordEach, type Verdict } from './results.ts'
 import { createSend, LATEST_BEGIN_MS } from './send.ts'
@@ -27,31 +27,34 @@ export type DispatcherOptions = {
 // Time for a busy process to make the call and to record its result.
 const LEASE_MARGIN_MS = 2_000
 
+/** The database is away, or the service has a fault with this message. */
+function unreadVerdict(error: unknown, { attempts }: Entry): Verdict {
+  if (isUnavailable(error)) return { is: 'put-back', afterMs: POLL_MS }
+  return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'a fault of the service' }
+}
+
 /** Sends the queue's entries to one carrier, with as many concurrent calls as the carrier allows, and records the results. */
 export function createDispatcher({ pool, carrier, logger, metrics, onFailed = () => {} }: DispatcherOptions): RcsDispatcher {
   // Long enough that no other worker claims an entry while its call can still be under way.
   const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
-  // Those whose entries it has claimed: they belong to this carrier.
+  // Agents whose entries this dispatcher has claimed, so they belong to this carrier.
   const agents = new Set<string>()
   // More may be due than the last claim took. If not, a call that ends is no reason to claim: new entries wake the dispatcher.
   let isMoreDue = true
+  // A claim has already counted the free calls, so a reservation must not use them.
   let isClaiming = false
 
   async function claimFree(free: number, claimedAt: number): Promise<number> {
-    isMoreDue = false
-    const { entries, isBusy, isHeldBack } = await claimWithin(free)
-    isMoreDue ||= isHeldBack
-    for (const entry of entries) begin(entry, claimedAt)
-    if (isBusy) return CLAIM_AGAIN_MS
-    // Without a rate, only a call that ends makes room.
-    return isHeldBack && isRated(carrier) ? TURNS_AHEAD_MS / 2 : POLL_MS
-  }
-
-  async function claimWithin(free: number): Promise<Claim> {
     const pausedAgents = [...agents].filter((agentId) => carrier.pausedForMs(agentId) > 0)
+    isMoreDue = false
     isClaiming = true
     try {
-      return await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
+      const { entries, isBusy, isHeldBack } = await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
+      isMoreDue ||= isHeldBack
+      for (const entry of entries) begin(entry, claimedAt)
+      if (isBusy) return CLAIM_AGAIN_MS
+      // Without a rate, only a call that ends makes room.
+      return isHeldBack && isRated(carrier) ? TURNS_AHEAD_MS / 2 : POLL_MS
     } catch (error) {
       isMoreDue = true
       throw error
@@ -74,22 +77,21 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
 
   async function handle(entry: Entry, claimedAt: number): Promise<void> {
     const { messageId, accountId, lease } = entry
-    const verdict = await read(entry).then((message) => send(entry, message, claimedAt), unread)
+    const verdict = await read(entry).then(
+      (message) => send(entry, message, claimedAt),
+      (error: unknown) => unreadVerdict(error, entry),
+    )
     end(accountId)
     const hasCounted = await worker.settle({ messageId, lease, ...verdict }, claimedAt + leaseMs)
     if (hasCounted && verdict.is === 'failed') onFailed()
   }
 
-  /** The database is away, or has a fault with this message: the others go on. */
-  function unread(error: unknown): Verdict {
-    if (!isUnavailable(error)) logger.error({ carrier: carrier.name, err: error }, 'a message could not be read, and is tried again')
-    return { is: 'put-back', afterMs: POLL_MS }
-  }
-
-  /** What can't be sent at once is about to be queued. */
-  function hasRoomFor(accountId: number, count: number): boolean {
+  /** If the account's share is used up, its message is about to be queued, so more will be due. */
+  function reserveCalls(accountId: number, count: number): boolean {
     isMoreDue ||= count > shareOf(accountId, carrier.concurrency - calls.total(), calls.byAccount)
-    return !isMoreDue && !isClaiming && !worker.stopping.aborted
+    if (isMoreDue || isClaiming || worker.stopping.aborted) return false
+    for (let n = 0; n < count; n += 1) calls.begin(accountId)
+    return true
   }
 
   const record = (results: Result[]) => recordEach(pool, results)
@@ -98,9 +100,9 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
   }
   const worker = createWorker({ pool, carrier, logger, metrics, claim: claimFree, record, onWake })
   const { calls } = worker
-  const read = createBatcher((entries: Entry[]) => readClaimed(pool, entries), { maxItems: carrier.concurrency })
+  const read = createReader(pool, carrier, logger)
   const send = createSend({ carrier, metrics, logger, stopping: worker.stopping })
   const { wake, stop, add } = worker
-  const reserve = createReserve({ carrier, agents, leaseMs, hasRoomFor, begin: calls.begin, end, send: handle, add })
+  const reserve = createReserve({ carrier, agents, leaseMs, reserveCalls, end, send: handle, add })
   return { wake, stop, reserve }
 }

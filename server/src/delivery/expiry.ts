@@ -18,7 +18,7 @@ const EXPIRY_LOCK = 0x68726c65
  * since two would find the same messages. Returns how many were marked, and whether there may be more.
  */
 export async function expireDue(pool: Pool): Promise<Expired> {
-  // This runs twice a second, mostly in vain: one statement finds that out.
+  // Runs twice a second and rarely finds work, so check with one statement before starting a transaction.
   const { rows: found } = await pool.query<{ isDue: boolean }>({ name: 'find-expired', text: FIND_EXPIRED })
   if (!found[0]?.isDue) return { expired: 0, mayBeMore: false }
   return await transaction(pool, async (tx) => {
@@ -55,7 +55,7 @@ const openOf = (rows: Found[]) => rows.filter(({ isOpen }) => isOpen).map(({ mes
 // One second of slack, since a message may be accepted a little later than the time in its id.
 const WALKED_UNTIL = `uuid_v7_from(now() - interval '${DEFAULT_LIFE_HOURS} hours 1 second')`
 
-/** Something is due, or the walk is ahead of the clock, which was set back. */
+/** An expiry has passed, the walk has messages to read, or the clock was set back behind the walk. */
 const FIND_EXPIRED = `
   select exists (select from expiries where expires_at <= now()) or reached > ${WALKED_UNTIL}
     or exists (select from messages where id >= reached and id < ${WALKED_UNTIL}) as "isDue"

@@ -1,5 +1,7 @@
-import type { Traffic } from '../carriers/carrier.ts'
+import type { Logger } from 'pino'
+import type { RcsCarrier, Traffic } from '../carriers/carrier.ts'
 import type { MessageContent } from '../content/content.ts'
+import { createBatcher } from '../db/batcher.ts'
 import { byMonth, eventsTable, ifMonthIsMissing } from '../db/partitions.ts'
 import { columns, type Executor, listed } from '../db/pool.ts'
 import type { Entry } from './claim.ts'
@@ -20,8 +22,8 @@ export type Claimed = {
 export const TRIES = (attempts: string) => `'tries before: ' || (${attempts})`
 
 /**
- * Reads what is to be sent for each entry; undefined if the partition of its month has been dropped. Contents may be large, so the claim does
- * not read them.
+ * Returns the message of each entry, or undefined if the partition of its month was dropped. Contents may be large, so the claim does not read
+ * them.
  */
 export async function readClaimed(db: Executor, entries: Entry[]): Promise<(Claimed | undefined)[]> {
   const found = new Map<string, Claimed>()
@@ -31,6 +33,23 @@ export async function readClaimed(db: Executor, entries: Entry[]): Promise<(Clai
     for (const row of rows) found.set(row.messageId, row)
   }
   return entries.map(({ messageId }) => found.get(messageId))
+}
+
+/** Reads one message. Concurrent reads share a statement, unless one of them is at fault. A fault is logged once until a read succeeds. */
+export function createReader(db: Executor, { name, concurrency }: Pick<RcsCarrier, 'name' | 'concurrency'>, logger: Logger) {
+  let hasFailed = false
+  async function readAll(entries: Entry[]): Promise<(Claimed | undefined)[]> {
+    try {
+      const messages = await readClaimed(db, entries)
+      hasFailed = false
+      return messages
+    } catch (error) {
+      if (!hasFailed) logger.error({ carrier: name, err: error }, 'failed to read messages; will retry')
+      hasFailed = true
+      throw error
+    }
+  }
+  return createBatcher(readAll, { maxItems: concurrency })
 }
 
 const read = (messages: string) => `

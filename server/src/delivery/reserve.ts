@@ -7,37 +7,41 @@ import { isRated } from './rate.ts'
 
 type Options = {
   carrier: RcsCarrier
-  /** Those that are known to belong to this carrier. */
+  /** Agents that are known to belong to this carrier. */
   agents: ReadonlySet<string>
   leaseMs: number
-  /** Whether the account can get so many calls now, and nothing waits that new messages would overtake. */
-  hasRoomFor: (accountId: number, count: number) => boolean
-  begin: (accountId: number) => void
-  /** For a call that is not made. */
+  /** Reserves calls, if the account's share has room for them and the worker knows of no due entry that new messages would overtake. */
+  reserveCalls: (accountId: number, count: number) => boolean
+  /** Frees a reserved call that is not made. */
   end: (accountId: number) => void
-  /** Sends the message of an entry whose call has begun. */
+  /** Sends the message of an entry whose call is already counted. */
   send: (entry: Entry, leasedAt: number) => Promise<void>
-  /** Has to end before the worker stops. */
+  /** Tracks work that the worker waits for when it stops. */
   add: (work: Promise<void>) => void
 }
 
 const DEFAULT_LIFE_MS = DEFAULT_LIFE_HOURS * 3_600_000
 
-/** Reserves calls for messages that this process is about to accept, unless a rate has to be kept: turns are given out by claims. */
-export function createReserve({ carrier, agents, leaseMs, hasRoomFor, begin, end, send, add }: Options): Reserve {
+/** Reserves calls for messages that this process is about to accept. Not for a carrier with a rate: only a claim assigns turns. */
+export function createReserve({ carrier, agents, leaseMs, reserveCalls, end, send, add }: Options): Reserve {
   return (accountId, agentId, count): Reservation | undefined => {
-    if (isRated(carrier) || !agents.has(agentId) || carrier.pausedForMs(agentId) > 0 || !hasRoomFor(accountId, count)) return undefined
-    // Before the statement that leases the entries, so that their lease ends no earlier than this worker assumes.
+    if (isRated(carrier) || !agents.has(agentId) || carrier.pausedForMs(agentId) > 0) return undefined
+    // Taken before the statement that leases the entries, so the lease never ends earlier than this worker assumes.
     const leasedAt = performance.now()
+    if (!reserveCalls(accountId, count)) return undefined
     const lease = randomUUID()
-    for (let n = 0; n < count; n += 1) begin(accountId)
-    const { promise: isOver, resolve: over } = Promise.withResolvers<void>()
-    add(isOver)
+    const { promise: used, resolve: markUsed } = Promise.withResolvers<void>()
+    add(used)
+    let isUsed = false
     return {
       lease,
       leaseMs,
+      release: () => {
+        if (!isUsed) for (let n = 0; n < count; n += 1) end(accountId)
+        markUsed()
+      },
       send: (messageIds) => {
-        for (let n = messageIds.length; n < count; n += 1) end(accountId)
+        isUsed = true
         for (const messageId of messageIds) {
           const entry = {
             messageId,
@@ -51,7 +55,7 @@ export function createReserve({ carrier, agents, leaseMs, hasRoomFor, begin, end
           }
           add(send(entry, leasedAt))
         }
-        over()
+        markUsed()
       },
     }
   }

@@ -29,8 +29,8 @@ export function shareOut(lanes: readonly Lane[], share: Share): Lane[] {
 }
 
 /**
- * How many of the free calls an account can get: at most half, counting those it makes already. While the calls of one account hang, there is
- * always room for the others.
+ * How many more calls an account may make: half of the free calls and its own, rounded up, less its own. So the others have room while the calls
+ * of one account hang. Negative if other accounts make most of the calls.
  */
 export function shareOf(accountId: number, free: number, calls: ReadonlyMap<number, number>): number {
   return Math.floor((free - (calls.get(accountId) ?? 0) + 1) / 2)

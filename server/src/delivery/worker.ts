@@ -41,7 +41,7 @@ export function createWorker<Result extends object>({ pool, carrier, logger, met
 
   async function round(): Promise<number> {
     const free = concurrency - calls.total()
-    if (free === 0) return POLL_MS
+    if (free <= 0) return POLL_MS
     calls.claimed()
     return await claim(free, performance.now())
   }

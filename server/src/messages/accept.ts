@@ -30,7 +30,7 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
   fallback?: Fallback | undefined
   /** False if a quota of the account is used up. */
   hasRoom?: boolean
-  /** Set while the message is accepted, if it is sent at once. */
+  /** The calls reserved for this request, if its messages are to be sent at once. */
   reserved?: Reservation | undefined
   /** Absent for test messages. */
   idempotency?: { key: string; hash: Buffer }
@@ -149,6 +149,10 @@ const MOST_TRIES = 3
  */
 async function accept(db: Executor, batch: Submission[], triesLeft = MOST_TRIES): Promise<Outcome[]> {
   const answers = await ask(db, batch)
+  batch.forEach(({ reserved }, index) => {
+    const rows = answers[index] as Row[]
+    if (rows[0]?.outcome === 'accepted') reserved?.send(rows.map(({ messageId }) => messageId))
+  })
   const isAgain = (index: number) => answers[index]?.[0]?.outcome === 'again'
   const again = [...batch.keys()].filter(isAgain)
   const submissions = again.map((index) => batch[index] as Submission)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from '../db/pool.ts'
 
 /** Where processes listen that hand messages to the networks. */
@@ -6,6 +7,9 @@ export const QUEUE_CHANNEL = 'herald_queue'
 /** What there is to do. */
 export type Work = 'messages' | 'replies'
 export type Announce = (work: Work) => void
+
+// Messages of this time share a NOTIFY and a claim. At 150 messages a second that saves every second claim.
+const GATHER_MS = 5
 
 /**
  * Tells all nodes that there is work. Called after the commit, since a NOTIFY inside the transaction has the whole cluster commit one
@@ -19,6 +23,7 @@ export function createAnnouncer(pool: Pool): Announce {
   async function run(): Promise<void> {
     isRunning = true
     while (waiting.size > 0) {
+      await sleep(GATHER_MS)
       const words = [...waiting]
       waiting.clear()
       const text = `select pg_notify('${QUEUE_CHANNEL}', word) from unnest($1::text[]) as word`

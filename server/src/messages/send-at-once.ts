@@ -1,42 +1,37 @@
 import type { Outcome, Submission } from './accept.ts'
 import type { Announce } from './announce.ts'
 
-/** Calls that a worker of this process keeps free for new messages. Their queue entries are inserted with this lease. */
+/** Calls that a worker of this process keeps free for new messages. The queue entries of the messages are inserted with this lease. */
 export type Reservation = {
   lease: string
   leaseMs: number
-  /** Sends the messages that were accepted. Called once, with no ids if none was; that frees the calls. */
+  /** Sends messages whose acceptance is committed. */
   send: (messageIds: string[]) => void
+  /** Ends the reservation, and frees its calls unless they were used. */
+  release: () => void
 }
 
-/** Returns a reservation if this process can send so many messages of this agent now. */
+/** Returns a reservation if this process can send this many messages of this agent now. */
 export type Reserve = (accountId: number, agentId: string, count: number) => Reservation | undefined
 
 type Accept = (batch: Submission[]) => Promise<Outcome[]>
 
 /**
- * Accepts batches. Messages that a worker of this process can send now are leased to it as they are stored, and sent after the commit:
- * nobody has to be told of them, and nobody has to claim them. If the process dies, the lease ends like any other. All other messages
- * are announced.
+ * Accepts batches. Messages that a worker of this process can send now are stored with its lease and sent after the commit, without NOTIFY
+ * or claim, as soon as their statement returns (messages/accept.ts). If the process dies, or never learns of the commit, a worker claims them
+ * when the lease ends. Other messages are announced.
  */
 export function sendingAtOnce(accept: Accept, announce: Announce, reserve: Reserve): Accept {
   return async (batch) => {
-    for (const submission of batch) submission.reserved = reservationFor(submission, reserve)
-    let outcomes: Outcome[] = []
     try {
-      outcomes = await accept(batch)
+      for (const submission of batch) submission.reserved = reservationFor(submission, reserve)
+      const outcomes = await accept(batch)
+      if (outcomes.some(({ is }, index) => is === 'accepted' && batch[index]?.reserved === undefined)) announce('messages')
+      return outcomes
     } finally {
-      batch.forEach(({ reserved }, index) => {
-        reserved?.send(acceptedIds(outcomes[index]))
-      })
+      for (const { reserved } of batch) reserved?.release()
     }
-    if (outcomes.some(({ is }, index) => is === 'accepted' && batch[index]?.reserved === undefined)) announce('messages')
-    return outcomes
   }
-}
-
-function acceptedIds(outcome: Outcome | undefined): string[] {
-  return outcome?.is === 'accepted' ? outcome.messageIds : []
 }
 
 /** A message with an expiry of its own is claimed: a claim compares the expiry with the database's clock. */

@@ -6,7 +6,7 @@ export const DEFAULT_LIFE_HOURS = 48
 const EXPIRES_AT = `coalesce(own_expiry, now() + interval '${DEFAULT_LIFE_HOURS} hours')`
 
 const LEASE_COLUMNS = ', lease, leased_until, attempts, claimed'
-/** As a claim sets them (delivery/claim.ts). */
+/** With a lease, the values that a claim sets (delivery/claim.ts); without, the defaults of the columns. */
 const leaseValues = ({ lease, ms }: { lease: string; ms: string }) =>
   `, ${lease}, case when ${lease} is null then '-infinity' else now() + ${ms} * interval '1 millisecond' end, (${lease} is not null)::int,
       ${lease} is not null`
@@ -14,7 +14,8 @@ const leaseValues = ({ lease, ms }: { lease: string; ms: string }) =>
 /**
  * Steps that store new messages and queue them to be sent. `made` names a step with a row for each: the columns of `messages` below, without
  * the state and its times, `own_expiry` (null: the message lives for 48 hours) and `fallback`, as messages/sms-fallback.ts has it, or null.
- * The step `written` has the new rows. `leased`: the column of `made` with the lease of messages that are sent at once, and how many milliseconds it lasts.
+ * The step `written` has the new rows. `leased`: the column of `made` that holds the lease (null: not sent at once), and the duration of the
+ * lease in milliseconds.
  *
  * Their ids are of `now()`: messages without an expiry of their own expire in the order of the ids (delivery/expiry.ts).
  */

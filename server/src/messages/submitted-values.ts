@@ -39,7 +39,7 @@ export const ASKED = `unnest(${lists(...COLUMNS.map(([, type]) => type))}) with 
 /** The parameters after those: the recalled callers of a batch, as lists of their keys, hashes and versions. */
 export const CALLERS = [1, 2, 3].map((n) => `$${COLUMNS.length + n}`) as [string, string, string]
 
-/** The parameter after those: how long the leases last. */
+/** The last parameter: the duration of the leases in milliseconds. */
 export const LEASE_MS = `$${COLUMNS.length + 4}`
 
 export function valuesOf(batch: Submission[]): unknown[] {
@@ -48,7 +48,7 @@ export function valuesOf(batch: Submission[]): unknown[] {
     const caller = submission.recalled === undefined ? null : callers.indexOf(submission.recalled) + 1
     return submission.recipients.map((recipient) => ({ submission, recipient, caller }))
   })
-  // The longest, for all: a lease must not end before its worker assumes that it does.
+  // One duration for the batch, the longest: no lease may end earlier than its worker assumes.
   const leaseMs = Math.max(0, ...batch.map(({ reserved }) => reserved?.leaseMs ?? 0))
   return [...COLUMNS.map(([, , value]) => asked.map(value)), ...columns(callers, 'integrationKey', 'secretHash', 'accountVersion'), leaseMs]
 }

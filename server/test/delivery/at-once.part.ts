@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
+import type { Pool } from '../../src/db/pool.ts'
 import { claim } from '../../src/delivery/claim.ts'
 import { createAcceptor, type Submission } from '../../src/messages/accept.ts'
 import type { Reserve } from '../../src/messages/send-at-once.ts'
@@ -25,7 +26,7 @@ function submissionOf({ accountId, agentId }: Sender, fields: Partial<Submission
   }
 }
 
-/** A process that accepts and delivers. Nobody hears its announcements: what it does not send at once waits for the worker's poll. */
+/** A process that accepts and delivers. Announcements reach no worker, so a queued message waits for the next poll or `wake()`. */
 async function startProcess(t: TestContext, options: CarrierOptions = {}) {
   const carrier = createCarrier(options)
   const worker = startWorker(t, url, carrier)
@@ -33,7 +34,7 @@ async function startProcess(t: TestContext, options: CarrierOptions = {}) {
   const acceptor = createAcceptor(pool, (work) => announced.push(work), worker.reserve)
   const accept = async (submission: Submission) => (await acceptor(submission)).messageIds
 
-  /** A claim in vain can come between: then the next message is the one. */
+  /** A message is queued while the agent is unknown, and during a claim. Retries until a message is sent at once. */
   async function acceptAtOnce(sender: Sender): Promise<string> {
     return await until('a message is sent at once', async () => {
       const before = announced.length
@@ -44,14 +45,14 @@ async function startProcess(t: TestContext, options: CarrierOptions = {}) {
     })
   }
 
-  /** The worker learns from a claim that the agent belongs to its carrier, and from the next claim that nothing else waits. */
-  async function meet(sender: Sender): Promise<void> {
+  /** One claim shows the worker that the agent belongs to its carrier and that nothing else is due. */
+  async function learnAgent(sender: Sender): Promise<void> {
     await acceptAtOnce(sender)
     await untilNothingWaits()
     announced.length = 0
     carrier.seen.length = 0
   }
-  return { carrier, worker, announced, accept, acceptAtOnce, meet }
+  return { carrier, worker, announced, accept, acceptAtOnce, learnAgent }
 }
 
 async function untilNothingWaits(): Promise<void> {
@@ -60,7 +61,7 @@ async function untilNothingWaits(): Promise<void> {
 
 const seenOf = ({ seen }: { seen: { messageId: string }[] }) => seen.map(({ messageId }) => messageId)
 
-test('a message is sent right after its commit, once, without an announcement or a claim', async (t) => {
+test('sends a message once, right after its commit, without an announcement', async (t) => {
   const sender = await createSender(pool)
   const { carrier, acceptAtOnce } = await startProcess(t)
   const messageId = await acceptAtOnce(sender)
@@ -69,10 +70,10 @@ test('a message is sent right after its commit, once, without an announcement or
   assert.equal(carrier.seen.filter((seen) => seen.messageId === messageId).length, 1)
 })
 
-test('a message whose process dies after the commit is leased, and another worker sends it when the lease ends', async () => {
+test('lets another worker claim a message when the lease of its dead process ends', async () => {
   const sender = await createSender(pool)
   const lease = randomUUID()
-  const reserve: Reserve = () => ({ lease, leaseMs: 300, send: () => {} })
+  const reserve: Reserve = () => ({ lease, leaseMs: 300, send: () => {}, release: () => {} })
   const [messageId] = (await createAcceptor(pool, () => {}, reserve)(submissionOf(sender))).messageIds
   const request = { carrier: createCarrier(), free: 10, leaseMs: 30_000, pausedAgents: [], calls: new Map() }
   const { rows } = await pool.query(
@@ -84,7 +85,7 @@ test('a message whose process dies after the commit is leased, and another worke
   await pool.query('delete from queue')
 })
 
-test('what is not accepted frees its calls: later messages are still sent at once', async (t) => {
+test('frees reserved calls when a request is replayed, rejected or fails', async (t) => {
   const sender = await createSender(pool)
   const { accept, acceptAtOnce } = await startProcess(t, { concurrency: 4 })
   await acceptAtOnce(sender)
@@ -99,11 +100,11 @@ test('what is not accepted frees its calls: later messages are still sent at onc
   await untilNothingWaits()
 })
 
-test('one account gets at most half of the calls, and others are sent at once beside it', async (t) => {
+test('limits one account to half of the calls, and serves another account beside it', async (t) => {
   const [greedy, other] = [await createSender(pool), await createSender(pool)]
   const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
   let isHolding = false
-  const { carrier, announced, accept, meet } = await startProcess(t, {
+  const { carrier, announced, accept, learnAgent } = await startProcess(t, {
     concurrency: 8,
     longestCallMs: 60_000,
     onSend: async (message) => {
@@ -111,8 +112,8 @@ test('one account gets at most half of the calls, and others are sent at once be
       return sent(message)
     },
   })
-  await meet(greedy)
-  await meet(other)
+  await learnAgent(greedy)
+  await learnAgent(other)
   isHolding = true
   const ids = (await Promise.all(Array.from({ length: 20 }, () => accept(submissionOf(greedy))))).flat()
   await until('half of the calls hang', () => carrier.seen.length === 4)
@@ -125,10 +126,10 @@ test('one account gets at most half of the calls, and others are sent at once be
   assert.deepEqual([carrier.seen.length, new Set(seenOf(carrier))], [21, new Set([...ids, mine as string])], 'each is sent once')
 })
 
-test('nothing overtakes what waits: the message is queued behind it', async (t) => {
+test('queues a new message while the worker may have entries to claim', async (t) => {
   const sender = await createSender(pool)
-  const { carrier, worker, announced, accept, meet } = await startProcess(t)
-  await meet(sender)
+  const { carrier, worker, announced, accept, learnAgent } = await startProcess(t)
+  await learnAgent(sender)
   const waiting = await queueMessages(pool, sender, { count: 3 })
   worker.wake()
   const ids = await accept(submissionOf(sender))
@@ -137,17 +138,17 @@ test('nothing overtakes what waits: the message is queued behind it', async (t) 
   assert.deepEqual(new Set(seenOf(carrier)), new Set([...waiting, ...ids]))
 })
 
-test('a message with an expiry of its own, of a paused agent, or at a rate waits for a claim', async (t) => {
+test('queues a message with its own expiry, a paused agent or a rate-limited carrier', async (t) => {
   const sender = await createSender(pool)
   const own = await startProcess(t)
-  await own.meet(sender)
+  await own.learnAgent(sender)
   await own.accept(submissionOf(sender, { expiresAt: new Date(Date.now() + 3_600_000).toISOString() }))
   assert.deepEqual(own.announced, ['messages'])
   await own.worker.stop()
 
   let pausedForMs = 0
   const paused = await startProcess(t, { pausedForMs: () => pausedForMs })
-  await paused.meet(sender)
+  await paused.learnAgent(sender)
   pausedForMs = 1_000
   await paused.accept(submissionOf(sender))
   assert.deepEqual(paused.announced, ['messages'])
@@ -161,17 +162,52 @@ test('a message with an expiry of its own, of a paused agent, or at a rate waits
   await untilNothingWaits()
 })
 
-test('a process that stops sends nothing more at once, and gives back what it has not begun', async (t) => {
+test('queues new messages without a lease when the worker is stopping', async (t) => {
   const sender = await createSender(pool)
-  const { carrier, worker, announced, accept, meet } = await startProcess(t)
-  await meet(sender)
-  const [accepting, stopping] = [accept(submissionOf(sender)), worker.stop()]
-  const [messageId] = await accepting
-  await stopping
-  const { rows } = await pool.query('select lease, attempts from queue where message_id = $1', [messageId])
-  const isSent = seenOf(carrier).includes(messageId as string)
-  assert.deepEqual(rows, isSent ? [] : [{ lease: null, attempts: 0 }])
-  await accept(submissionOf(sender))
-  assert.deepEqual(announced.at(-1), 'messages')
+  const { worker, announced, accept, learnAgent } = await startProcess(t)
+  await learnAgent(sender)
+  await worker.stop()
+  const [messageId] = await accept(submissionOf(sender))
+  const { rows } = await pool.query('select lease, attempts, claimed from queue where message_id = $1', [messageId])
+  assert.deepEqual([rows, announced], [[{ lease: null, attempts: 0, claimed: false }], ['messages']])
   await pool.query('delete from queue')
+})
+
+test('releases a message that was accepted while the worker stopped', async (t) => {
+  const sender = await createSender(pool)
+  const { carrier, worker, learnAgent } = await startProcess(t)
+  await learnAgent(sender)
+  const reservation = worker.reserve(sender.accountId, sender.agentId, 1)
+  assert.ok(reservation)
+  const reserve: Reserve = () => ({ ...reservation, send: () => {}, release: () => {} })
+  const [messageId] = (await createAcceptor(pool, () => {}, reserve)(submissionOf(sender))).messageIds
+  const stopped = worker.stop()
+  reservation.send([messageId as string])
+  reservation.release()
+  await stopped
+  const { rows } = await pool.query('select lease, attempts from queue where message_id = $1', [messageId])
+  assert.deepEqual([rows, carrier.seen], [[{ lease: null, attempts: 0 }], []])
+  await pool.query('delete from queue')
+})
+
+test('sends a message of a batch whose later statement fails', async (t) => {
+  const sender = await createSender(pool)
+  const { carrier, worker, learnAgent } = await startProcess(t)
+  await learnAgent(sender)
+  let statements = 0
+  // The second statement is for the repeated key.
+  const failing = {
+    query: async (query: never) => {
+      if ((query as { name?: string }).name === 'accept-messages') statements += 1
+      if (statements === 2) throw new Error('Connection terminated')
+      return await pool.query(query)
+    },
+  } as unknown as Pool
+  const accept = createAcceptor(failing, () => {}, worker.reserve)
+  const repeated = submissionOf(sender)
+  const all = [submissionOf(sender), repeated, { ...repeated }]
+  const results = await Promise.allSettled(all.map(accept))
+  assert.ok(results.every(({ status }) => status === 'rejected'))
+  await until('both committed messages are sent', () => carrier.seen.length === 2)
+  await untilNothingWaits()
 })

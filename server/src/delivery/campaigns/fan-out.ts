@@ -23,6 +23,7 @@ export type FanOut = {
  * chunk, and no further chunk is made after it. `passedBy`: campaigns to skip this time.
  */
 export async function fanOut(pool: Pool, passedBy: readonly string[] = []): Promise<FanOut> {
+  // Most polls find no campaign, so check before starting a transaction.
   const { rowCount } = await pool.query({ name: 'find-campaign', text: FIND_CAMPAIGN, values: [passedBy] })
   if (rowCount === 0) return { made: 0, mayBeMore: false }
   const first = await makeChunk(pool, CHUNK, passedBy)
@@ -59,14 +60,14 @@ const IN_ORDER = `set local enable_sort = off; set local enable_hashagg = off; s
 
 type Running = { id: string; accountId: number; groups: number[]; generations: number[]; madeUpTo: string; isRetry: boolean }
 
-const HAS_MORE_TO_MAKE = `status = 'RUNNING' and made_at is null and id <> all ($1::uuid[])`
-const FIND_CAMPAIGN = `select from campaigns where ${HAS_MORE_TO_MAKE} limit 1`
+const NEEDS_FAN_OUT = `status = 'RUNNING' and made_at is null and id <> all ($1::uuid[])`
+const FIND_CAMPAIGN = `select from campaigns where ${NEEDS_FAN_OUT} limit 1`
 
 /** Skips a campaign that another worker has locked. */
 const TAKE_CAMPAIGN = `
   select id, account_id as "accountId", group_numbers as groups, group_generations as generations, made_up_to as "madeUpTo",
     retry_of is not null as "isRetry"
-  from campaigns where ${HAS_MORE_TO_MAKE}
+  from campaigns where ${NEEDS_FAN_OUT}
   order by recipients, id limit 1 for update skip locked`
 
 function chunkOf({ id, accountId, groups, generations, madeUpTo, isRetry }: Running, chunk: number) {
