@@ -5,10 +5,10 @@ import type { Carriers } from '../carriers/carriers.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { refreshStatistics } from '../db/statistics.ts'
 import type { Announce, Work } from '../messages/announce.ts'
-import type { Reservation, Reserve } from '../messages/send-at-once.ts'
+import type { Reserve } from '../messages/send-at-once.ts'
 import { foldReports } from '../reports/counters.ts'
 import { startCampaignLoops } from './campaigns/loops.ts'
-import { createDispatcher } from './dispatcher.ts'
+import { createDispatcher, type RcsDispatcher } from './dispatcher.ts'
 import { expireDue } from './expiry.ts'
 import { failInactive } from './fail.ts'
 import { keepHouse } from './housekeeping.ts'
@@ -18,11 +18,8 @@ import { createSmsDispatcher } from './sms/dispatcher.ts'
 import type { Links } from './sms/submit.ts'
 import { listenForWork } from './wake.ts'
 
-export type Delivery = {
-  /** Reserves calls for messages that this process accepts. */
-  reserve: Reserve
-  stop: () => Promise<void>
-}
+/** `reserve`: for messages that this process accepts. */
+export type Delivery = Pick<RcsDispatcher, 'reserve' | 'stop'>
 
 export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics; links: Links; announce: Announce }
 
@@ -38,13 +35,11 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
     if (work !== 'messages') replies.wake()
   }
 
-  function reserve(accountId: number, agentId: string, count: number): Reservation | undefined {
-    for (const dispatcher of dispatchers) {
-      const reservation = dispatcher.reserve(accountId, agentId, count)
-      if (reservation !== undefined) return reservation
-    }
-    return undefined
-  }
+  const reserve: Reserve = (...message) =>
+    dispatchers
+      .values()
+      .map((dispatcher) => dispatcher.reserve(...message))
+      .find((reservation) => reservation !== undefined)
 
   /** Runs `work` at this interval, and again at once if there may be more to do. */
   const every = (ms: number, name: string, work: () => Promise<{ mayBeMore: boolean }>) =>

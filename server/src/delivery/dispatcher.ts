@@ -8,7 +8,7 @@ import type { DeliveryMetrics } from './metrics.ts'
 import { isRated, TURNS_AHEAD_MS } from './rate.ts'
 import { createReader } from './read-claimed.ts'
 import { createReserve } from './reserve.ts'
-import { type Result, recordEach, type Verdict } from './results.ts'
+import { type Result, recordResults, type Verdict } from './results.ts'
 import { createSend, LATEST_BEGIN_MS } from './send.ts'
 import { shareOf } from './share-out.ts'
 import { CLAIM_AGAIN_MS, createWorker, type Dispatcher, POLL_MS } from './worker.ts'
@@ -94,7 +94,7 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
     return true
   }
 
-  const record = (results: Result[]) => recordEach(pool, results)
+  const record = (results: Result[]) => recordResults(pool, results)
   const onWake = () => {
     isMoreDue = true
   }
@@ -102,7 +102,5 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
   const { calls } = worker
   const read = createReader(pool, carrier, logger)
   const send = createSend({ carrier, metrics, logger, stopping: worker.stopping })
-  const { wake, stop, add } = worker
-  const reserve = createReserve({ carrier, agents, leaseMs, reserveCalls, end, send: handle, add })
-  return { wake, stop, reserve }
+  return { ...worker, reserve: createReserve({ carrier, agents, leaseMs, reserveCalls, end, send: handle, add: worker.add }) }
 }

@@ -20,7 +20,7 @@ type Options = {
   add: (work: Promise<void>) => void
 }
 
-const DEFAULT_LIFE_MS = DEFAULT_LIFE_HOURS * 3_600_000
+const FIRST_ATTEMPT = { task: 'send', attempts: 1, turnAt: 0, expiresInMs: DEFAULT_LIFE_HOURS * 3_600_000 } as const
 
 /** Reserves calls for messages that this process is about to accept. Not for a carrier with a rate: only a claim assigns turns. */
 export function createReserve({ carrier, agents, leaseMs, reserveCalls, end, send, add }: Options): Reserve {
@@ -36,25 +36,12 @@ export function createReserve({ carrier, agents, leaseMs, reserveCalls, end, sen
     return {
       lease,
       leaseMs,
-      release: () => {
-        if (!isUsed) for (let n = 0; n < count; n += 1) end(accountId)
-        markUsed()
-      },
       send: (messageIds) => {
         isUsed = true
-        for (const messageId of messageIds) {
-          const entry = {
-            messageId,
-            accountId,
-            agentId,
-            task: 'send' as const,
-            attempts: 1,
-            lease,
-            turnAt: 0,
-            expiresInMs: DEFAULT_LIFE_MS,
-          }
-          add(send(entry, leasedAt))
-        }
+        for (const messageId of messageIds) add(send({ messageId, accountId, agentId, lease, ...FIRST_ATTEMPT }, leasedAt))
+      },
+      release: () => {
+        if (!isUsed) for (let n = 0; n < count; n += 1) end(accountId)
         markUsed()
       },
     }

@@ -21,11 +21,11 @@ export type Verdict =
 export type Result = { messageId: string; lease: string } & Verdict
 
 /**
- * Records results, and returns the ids of those that counted: only the holder of a lease may record. The results of a worker that was suspended
+ * Records results, and returns for each whether it counted: only the holder of a lease may record. The results of a worker that was suspended
  * past its lease change nothing, since another worker has claimed its entries or they have left the queue. One statement records the results
  * of one month and one kind; nearly always all are of one month, and sent.
  */
-export async function recordResults(db: Executor, results: Result[]): Promise<Set<string>> {
+export async function recordResults(db: Executor, results: Result[]): Promise<boolean[]> {
   const counted = new Set<string>()
   for (const [messages, ofMonth] of byMonth(results, ({ messageId }) => messageId)) {
     for (const [statement, some] of Map.groupBy(ofMonth, ({ is }) => STATEMENTS[is])) {
@@ -33,12 +33,6 @@ export async function recordResults(db: Executor, results: Result[]): Promise<Se
       for (const { messageId } of rows) counted.add(messageId)
     }
   }
-  return counted
-}
-
-/** Returns for each result whether it counted. */
-export async function recordEach(db: Executor, results: Result[]): Promise<boolean[]> {
-  const counted = await recordResults(db, results)
   return results.map(({ messageId }) => counted.has(messageId))
 }
 

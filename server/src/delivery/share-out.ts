@@ -46,7 +46,7 @@ function inTurn(lanes: Lane[]): Lane[][] {
 }
 
 /** Takes one of the account's next lane, which then comes behind its other lanes. Says whether there was one. */
-function takeOne(own: Lane[], left: Limits, shared: Lane[]): boolean {
+function takeOne(own: Lane[], left: ReturnType<typeof createLimits>, shared: Lane[]): boolean {
   const place = own.findIndex(left.allows)
   if (place < 0) return false
   const [lane] = own.splice(place, 1) as [Lane]
@@ -55,8 +55,6 @@ function takeOne(own: Lane[], left: Limits, shared: Lane[]): boolean {
   shared.push(lane)
   return true
 }
-
-type Limits = ReturnType<typeof createLimits>
 
 /** What is left of the free calls, and of the share of each lane, account and agent. */
 function createLimits(lanes: readonly Lane[], { free, calls, carrierTurns, agentTurns }: Share) {

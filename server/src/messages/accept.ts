@@ -250,7 +250,7 @@ const ACCEPT = `
   ), made as materialized (
     select *, now() as accepted_at, 'TRANSACTION' as traffic, null::uuid as triggered_by, null::uuid as campaign_id from asked
     where outcome is null and (key is null or id in (select message_id from keyed))
-  ), ${storeMessages('made', PRIORITIES.transactional, { lease: 'lease', ms: LEASE_MS })}, used as (
+  ), ${storeMessages('made', PRIORITIES.transactional, { token: 'lease', ms: LEASE_MS })}, used as (
     ${countUsage({ account: 'account_id', from: 'made', messages: 'count(*)', messageBytes: 'sum(bytes)' })}
   ), held as materialized (
     select ${HELD_BY_STANDBY} from (select from asked where outcome = 'replayed' limit 1) as any_replayed

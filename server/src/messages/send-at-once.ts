@@ -24,7 +24,11 @@ type Accept = (batch: Submission[]) => Promise<Outcome[]>
 export function sendingAtOnce(accept: Accept, announce: Announce, reserve: Reserve): Accept {
   return async (batch) => {
     try {
-      for (const submission of batch) submission.reserved = reservationFor(submission, reserve)
+      for (const submission of batch) {
+        const { accountId, agentId, recipients, expiresAt } = submission
+        // A message with an expiry of its own is claimed: a claim compares the expiry with the database's clock.
+        submission.reserved = expiresAt === undefined ? reserve(accountId, agentId, recipients.length) : undefined
+      }
       const outcomes = await accept(batch)
       if (outcomes.some(({ is }, index) => is === 'accepted' && batch[index]?.reserved === undefined)) announce('messages')
       return outcomes
@@ -32,9 +36,4 @@ export function sendingAtOnce(accept: Accept, announce: Announce, reserve: Reser
       for (const { reserved } of batch) reserved?.release()
     }
   }
-}
-
-/** A message with an expiry of its own is claimed: a claim compares the expiry with the database's clock. */
-function reservationFor({ accountId, agentId, recipients, expiresAt }: Submission, reserve: Reserve): Reservation | undefined {
-  return expiresAt === undefined ? reserve(accountId, agentId, recipients.length) : undefined
 }

@@ -4,22 +4,16 @@ import { NO_CAMPAIGN } from './states.ts'
 
 export const DEFAULT_LIFE_HOURS = 48
 const EXPIRES_AT = `coalesce(own_expiry, now() + interval '${DEFAULT_LIFE_HOURS} hours')`
-
-const LEASE_COLUMNS = ', lease, leased_until, attempts, claimed'
-/** With a lease, the values that a claim sets (delivery/claim.ts); without, the defaults of the columns. */
-const leaseValues = ({ lease, ms }: { lease: string; ms: string }) =>
-  `, ${lease}, case when ${lease} is null then '-infinity' else now() + ${ms} * interval '1 millisecond' end, (${lease} is not null)::int,
-      ${lease} is not null`
+const NO_LEASE = { token: 'null::uuid', ms: '0' }
 
 /**
  * Steps that store new messages and queue them to be sent. `made` names a step with a row for each: the columns of `messages` below, without
  * the state and its times, `own_expiry` (null: the message lives for 48 hours) and `fallback`, as messages/sms-fallback.ts has it, or null.
- * The step `written` has the new rows. `leased`: the column of `made` that holds the lease (null: not sent at once), and the duration of the
- * lease in milliseconds.
+ * The step `written` has the new rows. `token`: the column of `made` with the lease of messages to send at once; `ms`: its duration.
  *
  * Their ids are of `now()`: messages without an expiry of their own expire in the order of the ids (delivery/expiry.ts).
  */
-export const storeMessages = (made: string, priority: number, leased?: { lease: string; ms: string }) => `
+export const storeMessages = (made: string, priority: number, { token, ms } = NO_LEASE) => `
   written as (
     insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at, expires_at,
       traffic, triggered_by, campaign_id)
@@ -28,9 +22,11 @@ export const storeMessages = (made: string, priority: number, leased?: { lease: 
     from ${made}
     returning ${MESSAGE_FACTS}, m.accepted_at
   ), queued as (
-    insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at${leased ? LEASE_COLUMNS : ''})
-    select id, account_id, agent_id, 'send', ${priority}, coalesce(campaign_id, '${NO_CAMPAIGN}'), now(), ${EXPIRES_AT}
-      ${leased ? leaseValues(leased) : ''}
+    insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
+      attempts, claimed)
+    select id, account_id, agent_id, 'send', ${priority}, coalesce(campaign_id, '${NO_CAMPAIGN}'), now(), ${EXPIRES_AT},
+      ${token}, case when ${token} is null then '-infinity' else now() + ${ms} * interval '1 millisecond' end, (${token} is not null)::int,
+      ${token} is not null
     from ${made}
   ), expiring as (
     insert into expiries (message_id, expires_at) select id, own_expiry from ${made} where own_expiry is not null

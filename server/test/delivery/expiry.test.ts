@@ -216,7 +216,7 @@ test('what is claimed at the moment it runs out is taken back, and its result re
   )
   const { message, queue, expiry } = await readAll(pool, messageId)
   assert.deepEqual([message.status, queue.task, queue.lease, expiry], ['EXPIRED', 'revoke', null, null])
-  assert.equal((await recordResults(pool, [{ messageId, lease, is: 'sent' }])).size, 0)
+  assert.deepEqual(await recordResults(pool, [{ messageId, lease, is: 'sent' }]), [false])
 })
 
 test('of a month that has been dropped, nothing is left, and what else ran out is marked', async () => {

@@ -117,7 +117,8 @@ export function writeResults(workerIndex: number, count: number): Step {
     const results = done.flatMap(({ entry: { messageId, lease }, asked }) => (asked ? [{ messageId, lease, ...asked.verdict }] : []))
     const stale = results.filter(({ messageId, lease }) => world.known.get(messageId)?.lease !== lease).map(({ messageId }) => messageId)
     const before = await readRows(world, stale)
-    const counted = await recordResults(world.pool, results)
+    const hasCounted = await recordResults(world.pool, results)
+    const counted = new Set(results.filter((_, index) => hasCounted[index]).map(({ messageId }) => messageId))
     return async () => {
       const fresh = results.filter(({ messageId, lease }) => world.known.get(messageId)?.lease === lease)
       assert.deepEqual(counted, new Set(fresh.map(({ messageId }) => messageId)), 'who holds the lease, and nobody else, has written')

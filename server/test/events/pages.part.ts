@@ -31,7 +31,7 @@ async function sendAll(messages: [sender: Sender, count: number][]): Promise<voi
     pool,
     ids.map((messageId) => ({ messageId, lease, is: 'sent' })),
   )
-  assert.equal(counted.size, ids.length)
+  assert.ok(counted.every(Boolean))
 }
 
 type Row = { position: number; eventId: string; subjectId: string }

@@ -307,7 +307,7 @@ describe('the upgrade to a log of pages', () => {
       (await claimMessages(pool)).map(({ messageId }) => messageId),
       [waiting.id],
     )
-    assert.deepEqual(await recordResults(pool, [{ messageId: leased.id, lease: LEASE, is: 'sent' }]), new Set([leased.id]))
+    assert.deepEqual(await recordResults(pool, [{ messageId: leased.id, lease: LEASE, is: 'sent' }]), [true])
     assert.equal((await pool.query('select from queue where message_id = $1 and lease is null', [postponed.id])).rowCount, 1)
   })
 

@@ -27,7 +27,7 @@ export async function openArchive(
   const zip = new ZipFile()
   const body = zip.outputStream as Readable
   const options = { compressionLevel: COMPRESSION_LEVEL, mtime: new Date() }
-  const front = bom ? BYTE_ORDER_MARK : Buffer.alloc(0)
+  const front = Buffer.from(bom ? BYTE_ORDER_MARK : '')
   zip.addBuffer(Buffer.concat([front, summaryCsv(campaign.id, summary)]), 'summary.csv', options)
   zip.addBuffer(Buffer.concat([front, toCsv(aggregations.items, ['period', ...AGGREGATED])]), 'aggregations.csv', options)
   const isRead = new Promise<void>((resolve) => {

@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream'
 import type pg from 'pg'
-import { createRewriter } from './csv.ts'
+import { BYTE_ORDER_MARK, csvRow } from './csv.ts'
+
+const PIECE_BYTES = 64 * 1024
 
 /** What an export sends. `isRead` comes when the database is no longer needed for it; how it went shows by `body`. */
 export type Source = { body: Readable; isRead: Promise<void> }
@@ -16,20 +18,27 @@ export function openCopy(client: pg.ClientBase, statement: string, { bom = false
   const { promise: isRead, resolve: settle } = Promise.withResolvers<void>()
   let socket: pg.Connection['stream'] | undefined
   const body = new Readable({ read: () => void socket?.resume() })
-  const onPiece = (piece: Buffer) => {
-    if (!body.push(piece)) socket?.pause()
+  let piece = Buffer.allocUnsafeSlow(PIECE_BYTES)
+  let written = piece.write(bom ? BYTE_ORDER_MARK : '')
+  const send = (nextBytes = 0) => {
+    if (written > 0 && !body.push(piece.subarray(0, written))) socket?.pause()
+    piece = Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES, nextBytes))
+    written = 0
   }
-  const lines = createRewriter(onPiece, { bom })
   client.query({
     submit: (connection: pg.Connection) => {
       socket = connection.stream
       connection.query(statement)
     },
     // What the driver calls, by the messages of PostgreSQL's protocol.
-    handleCopyData: ({ chunk }: { chunk: Buffer }) => lines.write(chunk),
-    handleCommandComplete: () => {
-      body.push(lines.rest())
+    // One for each row.
+    handleCopyData: ({ chunk }: { chunk: Buffer }) => {
+      const row = csvRow(chunk.toString())
+      const bytes = Buffer.byteLength(row)
+      if (written + bytes > piece.length) send(bytes)
+      written += piece.write(row, written)
     },
+    handleCommandComplete: () => send(),
     handleReadyForQuery: () => {
       body.push(null)
       settle()
