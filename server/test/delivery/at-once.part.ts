@@ -87,10 +87,10 @@ test('lets another worker claim a message when the lease of its dead process end
 
 test('frees reserved calls when a request is replayed, rejected or fails', async (t) => {
   const sender = await createSender(pool)
-  const { accept, acceptAtOnce } = await startProcess(t, { concurrency: 4 })
+  const { carrier, accept, acceptAtOnce } = await startProcess(t, { concurrency: 4 })
   await acceptAtOnce(sender)
   const replayed = submissionOf(sender)
-  await accept(replayed)
+  const [messageId] = await accept(replayed)
   for (let turn = 0; turn < 10; turn += 1) {
     await accept(replayed)
     await assert.rejects(accept(submissionOf(sender, { message: { templateId: 2 ** 40 } })), { code: 'RCS_TEMPLATE_NOT_FOUND' })
@@ -98,6 +98,7 @@ test('frees reserved calls when a request is replayed, rejected or fails', async
   }
   await acceptAtOnce(sender)
   await untilNothingWaits()
+  assert.equal(seenOf(carrier).filter((id) => id === messageId).length, 1, 'a replay sends nothing')
 })
 
 test('limits one account to half of the calls, and serves another account beside it', async (t) => {

@@ -181,8 +181,8 @@ describe('a receipt', () => {
     assert.deepEqual([await statusOf(pool, messageId), await keptEvents([own]), await keptEvents([stray])], ['DELIVERED', 0, 1])
   })
 
-  test('has a time between what was known before and now, though the carrier’s clock is an hour ahead or behind', async () => {
-    for (const agoMs of [3_600_000, -3_600_000]) {
+  test('has a time between what was known before and now, though the carrier’s clock is an hour ahead, or an hour or two days behind', async () => {
+    for (const agoMs of [48 * 3_600_000, 3_600_000, -3_600_000]) {
       for (const messageId of [await sentMessage(), (await claimed()).messageId]) {
         await take([receipt({ messageId, agoMs }), receipt({ messageId, kind: 'read', agoMs: agoMs * 2 })])
         const { message } = await readAll(pool, messageId)

@@ -65,6 +65,24 @@ describe('requests that share a statement', () => {
     for (const { accountId } of [one, two]) assert.deepEqual(await countRows(pool, accountId), ONE_MESSAGE)
   })
 
+  test('schedules the expiry of a message that has its own, and of no other', async () => {
+    const { submission } = await newSender()
+    const accept = createAcceptor(pool, () => {})
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+    const [own, usual] = await Promise.all([accept(submission('own', { expiresAt })), accept(submission('usual'))])
+    const ids = [own, usual].flatMap(({ messageIds }) => messageIds)
+    const { rows } = await pool.query(
+      `select m.id = $1 as "isOwn", e.expires_at = m.expires_at as "isScheduled", q.expires_at = m.expires_at as "isQueued",
+         m.expires_at = $3::timestamptz as "isAsked", m.expires_at = m.accepted_at + interval '48 hours' as "isUsual"
+       from messages m join queue q on q.message_id = m.id left join expiries e on e.message_id = m.id where m.id in ($1, $2) order by 1`,
+      [...ids, expiresAt],
+    )
+    assert.deepEqual(rows, [
+      { isOwn: false, isScheduled: null, isQueued: true, isAsked: false, isUsual: true },
+      { isOwn: true, isScheduled: true, isQueued: true, isAsked: true, isUsual: false },
+    ])
+  })
+
   test('each gets what it asked for: recipients, contents and agents are never mixed up', async () => {
     const senders = await Promise.all(Array.from({ length: 3 }, newSender))
     const accept = createAcceptor(pool, () => {})
