@@ -52,14 +52,14 @@ async function expireOwn(tx: Executor): Promise<Expired> {
 
 const openOf = (rows: Found[]) => rows.filter(({ isOpen }) => isOpen).map(({ messageId }) => messageId)
 
+const idsUntil = (seconds: number) => `uuid_v7_from(now() - interval '${DEFAULT_LIFE_HOURS} hours ${seconds} seconds')`
 // One second of slack, since a message may be accepted a little later than the time in its id.
-const WALKED_UNTIL = `uuid_v7_from(now() - interval '${DEFAULT_LIFE_HOURS} hours 1 second')`
+const WALKED_UNTIL = idsUntil(1)
 
-/** An expiry has passed, the walk has messages to read, or the clock was set back behind the walk. */
+/** An expiry has passed, the walk has messages to read, has not moved for half a minute, or is ahead of a clock that was set back. */
 const FIND_EXPIRED = `
-  select exists (select from expiries where expires_at <= now()) or reached > ${WALKED_UNTIL}
-    or exists (select from messages where id >= reached and id < ${WALKED_UNTIL}) as "isDue"
-  from expiry_walk`
+  select exists (select from expiries where expires_at <= now()) or reached not between ${idsUntil(30)} and ${WALKED_UNTIL}
+    or exists (select from messages where id >= reached and id < ${WALKED_UNTIL}) as "isDue" from expiry_walk`
 
 /**
  * Walks on through the ids of messages that are older than the default lifetime. The position of the walk moves in the transaction that

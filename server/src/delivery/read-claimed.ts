@@ -3,7 +3,7 @@ import type { RcsCarrier, Traffic } from '../carriers/carrier.ts'
 import type { MessageContent } from '../content/content.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { byMonth, eventsTable, ifMonthIsMissing } from '../db/partitions.ts'
-import { columns, type Executor, listed } from '../db/pool.ts'
+import { columns, type Executor, isUnavailable, listed } from '../db/pool.ts'
 import type { Entry } from './claim.ts'
 
 export type Claimed = {
@@ -44,7 +44,7 @@ export function createReader(db: Executor, { name, concurrency }: Pick<RcsCarrie
       hasFailed = false
       return messages
     } catch (error) {
-      if (!hasFailed) logger.error({ carrier: name, err: error }, 'failed to read messages; will retry')
+      if (!hasFailed) logger[isUnavailable(error) ? 'warn' : 'error']({ carrier: name, err: error }, 'failed to read messages; will retry')
       hasFailed = true
       throw error
     }
