@@ -139,6 +139,15 @@ test('queues a new message while the worker may have entries to claim', async (t
   assert.deepEqual(new Set(seenOf(carrier)), new Set([...waiting, ...ids]))
 })
 
+test('queues a message of an agent that may belong to another carrier', async (t) => {
+  const [known, unknown] = [await createSender(pool), await createSender(pool)]
+  const { announced, accept, learnAgent } = await startProcess(t)
+  await learnAgent(known)
+  await accept(submissionOf(unknown))
+  assert.deepEqual(announced, ['messages'])
+  await untilNothingWaits()
+})
+
 test('queues a message with its own expiry, a paused agent or a rate-limited carrier', async (t) => {
   const sender = await createSender(pool)
   const own = await startProcess(t)
@@ -183,6 +192,8 @@ test('releases a message that was accepted while the worker stopped', async (t) 
   const reserve: Reserve = () => ({ ...reservation, send: () => {}, release: () => {} })
   const [messageId] = (await createAcceptor(pool, () => {}, reserve)(submissionOf(sender))).messageIds
   const stopped = worker.stop()
+  // The stop waits for the reservation by now.
+  for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)
   reservation.send([messageId as string])
   reservation.release()
   await stopped
