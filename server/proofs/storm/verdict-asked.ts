@@ -18,9 +18,12 @@ export function judgeAnswers({ asked: { strange }, tries }: Evidence): Compariso
   }
 }
 
-/** Whoever gave up before has not waited for it. */
+// A timer can fire a millisecond earlier than the clock says.
+const TIMER_SLACK_MS = 1
+
+/** A caller that stopped waiting earlier than usual misses no answer. */
 const isMissing = ({ status, sentAt, answeredAt, patienceMs }: Try) =>
-  status === 503 || (status === 0 && !(patienceMs < ANSWER_MS && answeredAt - sentAt >= patienceMs))
+  status === 503 || (status === 0 && !(patienceMs < ANSWER_MS && answeredAt - sentAt >= patienceMs - TIMER_SLACK_MS))
 
 /** An answer is only missing while the node that was asked, or the database, is upset; or while the machine had no time for any of them. */
 export function judgeAvailability({ tries, upsets, stalls, addresses }: Evidence): Comparison {
