@@ -52,6 +52,15 @@ beforeEach(async () => {
 })
 
 describe('a claim takes', () => {
+  test('an entry, and reports whether more are due than it took', async () => {
+    await queueMessages(pool, one, { count: 2 })
+    for (const expected of [true, false]) {
+      const { entries, isHeldBack } = await claimNow({ free: 1 })
+      const { rows } = await pool.query('select attempts, claimed from queue where message_id = $1', [entries[0]?.messageId])
+      assert.deepEqual([entries.length, isHeldBack, rows], [1, expected, [{ attempts: 1, claimed: true }]])
+    }
+  })
+
   test('one of every account before the second of any', async () => {
     await queueMessages(pool, one, { count: 100, dueInMs: -1_000 })
     await queueMessages(pool, two, { count: 2 })
