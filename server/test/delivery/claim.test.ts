@@ -225,58 +225,67 @@ describe('a rate holds across two workers, and is used up:', () => {
   // One worker alone is too slow for the rate: it makes 15 calls a second, so both have a part.
   const SLOW: CarrierOptions = { concurrency: 3, onSend: (message) => sleep(150, sent(message)) }
 
-  type Sendings = { byAgent: Map<string, number[]>; lateMs: number }
+  /** The times at which the network saw each message, by agent. */
+  type Times = Map<string, number[]>
+  type Sendings = { byAgent: Times; lateMs: number }
 
-  /** The times at which the network saw each message, and by how much any of them can have been late: the stalls of its claim and of its call. */
-  async function timesOfSending(t: TestContext, options: CarrierOptions, senders: Sender[]): Promise<Sendings> {
-    for (let attempt = 0; attempt < 5; attempt += 1) {
-      await pool.query(`update carrier_paces set free_at = '-infinity'`)
-      await pool.query(`update agents set free_at = '-infinity'`)
-      for (const sender of senders) await queueMessages(pool, sender, { count: COUNT / senders.length })
-      const stalls = watchStalls(pool)
-      const [left, right] = [createCarrier({ ...SLOW, ...options }), createCarrier({ ...SLOW, ...options })]
-      const workers = [startWorker(t, url, left), startWorker(t, url, right)]
-      await until('all are sent', () => left.seen.length + right.seen.length === COUNT)
-      await Promise.all(workers.map(({ stop }) => stop()))
-      const lateMs = 2 * (await stalls.end())
-      assert.ok(left.seen.length > 0 && right.seen.length > 0, `${left.seen.length} and ${right.seen.length}`)
-      if (lateMs < 500) return { byAgent: timesByAgent([...left.seen, ...right.seen]), lateMs }
-    }
-    return assert.fail('the machine is too busy to measure')
+  /** `lateMs`: by how much any of them can have been late: the stalls of its claim and of its call. */
+  async function sendAll(t: TestContext, options: CarrierOptions, senders: Sender[]): Promise<Sendings> {
+    await pool.query(`update carrier_paces set free_at = '-infinity'`)
+    await pool.query(`update agents set free_at = '-infinity'`)
+    for (const sender of senders) await queueMessages(pool, sender, { count: COUNT / senders.length })
+    const stalls = watchStalls(pool)
+    const [left, right] = [createCarrier({ ...SLOW, ...options }), createCarrier({ ...SLOW, ...options })]
+    const workers = [startWorker(t, url, left), startWorker(t, url, right)]
+    await until('all are sent', () => left.seen.length + right.seen.length === COUNT)
+    await Promise.all(workers.map(({ stop }) => stop()))
+    const lateMs = 2 * (await stalls.end())
+    assert.ok(left.seen.length > 0 && right.seen.length > 0, `${left.seen.length} and ${right.seen.length}`)
+    return { byAgent: timesByAgent([...left.seen, ...right.seen]), lateMs }
   }
 
-  function timesByAgent(seen: Seen[]): Map<string, number[]> {
+  function timesByAgent(seen: Seen[]): Times {
     const groups = Map.groupBy(seen, ({ agentId }) => agentId)
     return new Map([...groups].map(([agentId, group]) => [agentId, group.map(({ at }) => at)]))
   }
 
   /** Turns are `1 / rate` apart, so that many and one more begin within a second and what one of them can be late. */
-  function check(t: TestContext, times: number[], rate: number, lateMs: number): void {
-    const sorted = times.toSorted((a, b) => a - b)
-    const tookMs = (sorted.at(-1) as number) - (sorted[0] as number)
-    const most = mostInASecond(sorted)
-    t.diagnostic(
-      `${times.length} in ${Math.round(tookMs)} ms, ${most} in the busiest second, at ${rate} a second, ${Math.round(lateMs)} ms late at most`,
-    )
+  function assertKept(times: number[], rate: number, lateMs: number): void {
+    const most = mostInASecond(times)
     assert.ok(most <= rate * (1 + lateMs / 1_000) + 1, `${most} in a second, ${lateMs} ms late at most`)
-    assert.ok(tookMs < ((times.length - 1) / rate) * 1_000 + 300 + lateMs, `${tookMs} ms, ${lateMs} ms late at most`)
+  }
+
+  function isUsedUp(t: TestContext, times: number[], rate: number): boolean {
+    const tookMs = Math.max(...times) - Math.min(...times)
+    t.diagnostic(`${times.length} in ${Math.round(tookMs)} ms at ${rate} a second`)
+    return tookMs < ((times.length - 1) / rate) * 1_000 + 300
+  }
+
+  /** The rates are kept in every attempt. A busy machine delays some attempts, but not all of them. */
+  async function assertKeptAndUsedUp(t: TestContext, options: CarrierOptions, senders: Sender[]): Promise<void> {
+    const { messagesPerSecond: rate = Number.POSITIVE_INFINITY, messagesPerSecondPerAgent: agentRate = Number.POSITIVE_INFINITY } = options
+    for (let attempt = 0; attempt < 10; attempt += 1) {
+      const { byAgent, lateMs } = await sendAll(t, options, senders)
+      const ofAgents = [...byAgent.values()]
+      assertKept(ofAgents.flat(), rate, lateMs)
+      for (const times of ofAgents) assertKept(times, agentRate, lateMs)
+      const isFast =
+        rate < Number.POSITIVE_INFINITY ? isUsedUp(t, ofAgents.flat(), rate) : ofAgents.every((times) => isUsedUp(t, times, agentRate))
+      if (isFast) return
+    }
+    assert.fail('no attempt used up the rate')
   }
 
   test('a carrier’s', async (t) => {
-    const { byAgent, lateMs } = await timesOfSending(t, { messagesPerSecond: RATE }, [one, two])
-    check(t, [...byAgent.values()].flat(), RATE, lateMs)
+    await assertKeptAndUsedUp(t, { messagesPerSecond: RATE }, [one, two])
   })
 
   test('an agent’s', async (t) => {
-    const { byAgent, lateMs } = await timesOfSending(t, { messagesPerSecondPerAgent: RATE / 2 }, [one, two])
-    for (const times of byAgent.values()) check(t, times, RATE / 2, lateMs)
+    await assertKeptAndUsedUp(t, { messagesPerSecondPerAgent: RATE / 2 }, [one, two])
   })
 
   test('both at once', async (t) => {
-    const rates = { messagesPerSecond: RATE, messagesPerSecondPerAgent: RATE / 2 }
-    const { byAgent, lateMs } = await timesOfSending(t, rates, [one, two, three])
-    for (const times of byAgent.values()) assert.ok(mostInASecond(times) <= (RATE / 2) * (1 + lateMs / 1_000) + 1)
-    check(t, [...byAgent.values()].flat(), RATE, lateMs)
+    await assertKeptAndUsedUp(t, { messagesPerSecond: RATE, messagesPerSecondPerAgent: RATE / 2 }, [one, two, three])
   })
 })
 
