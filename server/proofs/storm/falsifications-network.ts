@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { complain, drop, ENTRY, type Falsifications, first, forget, hasStatus, isKind, takenAtOf, upset } from './falsifying.ts'
+import { SMS_AT_ONCE, WORKERS } from './verdict-network.ts'
 
 // What the network has, and how the processes fared.
 
@@ -41,7 +42,7 @@ export const NETWORK: Falsifications = {
     [
       'more are given up than can be under way',
       (all) => {
-        forget(all, 21)
+        forget(all, WORKERS * SMS_AT_ONCE + 1)
         all.upsets = [upset('network', 0, Date.now())]
       },
     ],

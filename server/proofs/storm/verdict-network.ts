@@ -95,8 +95,8 @@ export function judgeRepeats({ ledger, messages }: Evidence): Comparison {
 }
 
 // The window of the SMS network: so many, at most, are under way at a worker, and lost with it or with the network.
-const SMS_AT_ONCE = 10
-const WORKERS = 3
+export const SMS_AT_ONCE = 10
+export const WORKERS = 3
 
 export function judgeSms(evidence: Evidence): Comparison {
   const { messages } = evidence
