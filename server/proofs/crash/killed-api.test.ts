@@ -29,11 +29,11 @@ type Sent = { key: string; body: Record<string, unknown>; messageId?: string }
 const random = createRandom()
 const scene = await setScene()
 const { env, pool, simulator } = scene
-// It lives, so that no receipt is lost.
+// Receives the receipts. It is never killed, so none is lost.
 const receiver = await startNode(env, 'webhooks')
 await sendReceiptsTo(simulator, receiver.url)
 
-/** Of all tests. */
+/** By both tests: the checks compare it with the whole database. */
 const everySent: Sent[] = []
 
 /** Sends at once; the process is killed the instant that so many were answered. Returns what was sent, with the ids that were answered. */
@@ -73,15 +73,13 @@ async function sendAndAwaitDelivery(caller: MessageCaller): Promise<Sent> {
   return one
 }
 
-type Counts = { answered: number; cutOff: number; cutOffAfterCommit: number }
-
 /** Kills a process of these roles again and again, and tries again what it left unanswered. `onKilled`: before the next process starts. */
 async function killInALoop(roles: Roles, onKilled: () => Promise<void>): Promise<{ api: Node; caller: MessageCaller }> {
   let api = await startNode(env, roles)
   // The restarted process keeps its port, so the caller's URL stays valid.
   const port = new URL(api.url).port
   const caller = scene.callerAt(api.url)
-  const counts: Counts = { answered: 0, cutOff: 0, cutOffAfterCommit: 0 }
+  const counts = { answered: 0, cutOff: 0, cutOffAfterCommit: 0 }
   for (let round = 1; round <= ROUNDS; round++) {
     everySent.push(await sendAndAwaitDelivery(caller))
     const sent = await sendAndKill(caller, api, 1 + Math.floor((random() * REQUESTS) / 2))

@@ -1,3 +1,4 @@
+import { SENDS_AT_ONCE } from './nodes.ts'
 import type { Disturbance } from './upsets.ts'
 
 // What an upset explains, and what it does not: by who was upset, and when.
@@ -9,8 +10,7 @@ const around = (at: number, beforeMs: number, afterMs: number): Span => ({ from:
 
 export const isDatabase = ({ victim }: Disturbance) => victim.startsWith('database')
 export const isNetwork = ({ victim }: Disturbance) => victim.startsWith('network')
-/** As world.ts has it, one of the nodes that answer callers delivers, too. */
-export const isDelivery = ({ victim }: Disturbance) => victim.startsWith('delivery') || victim === 'api-2'
+export const isDelivery = ({ victim }: Disturbance) => victim.startsWith('delivery') || victim === SENDS_AT_ONCE
 export const isWebhooks = ({ victim }: Disturbance) => victim.startsWith('webhooks')
 
 // What has come back needs a moment: connections are made anew, what has waited is done at once. Callers give up after as long.

@@ -11,6 +11,9 @@ import { createProgram, type Program } from './process.ts'
 export type Role = 'api' | 'delivery' | 'webhooks'
 export type Node = Program & { role: Role; url: string; metricsUrl: string }
 
+/** A node for callers that also delivers, so that it sends messages at once. */
+export const SENDS_AT_ONCE = 'api-2'
+
 /** `also`: further roles. */
 export type NodeOptions = { name: string; role: Role; also?: Role[]; env: Record<string, string>; dir: string }
 

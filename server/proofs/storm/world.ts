@@ -10,7 +10,7 @@ import { startBalancer } from './balancer.ts'
 import type { Caller } from './caller.ts'
 import { namedAddress, watchLeases } from './leases.ts'
 import { createNetwork, type Network } from './network.ts'
-import { createNode, type Node, type Role } from './nodes.ts'
+import { createNode, type Node, type Role, SENDS_AT_ONCE } from './nodes.ts'
 import { ACCOUNTS } from './tenants.ts'
 
 const ROLES: readonly Role[] = ['api', 'delivery', 'webhooks']
@@ -27,9 +27,6 @@ export type World = {
   /** Of the nodes that callers ask, by name. */
   addresses: Record<string, string>
 }
-
-/** A node that answers callers and also delivers, so that it sends messages at once. */
-const SENDS_AT_ONCE = 'api-2'
 
 /** A network, two nodes of each role, and the accounts of those who call them. The database is there, and empty. */
 export async function buildWorld(dir: string, databaseUrl: string, cleanup: Cleanup): Promise<World> {

@@ -2,14 +2,13 @@ import type { Logger } from 'pino'
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import { isUnavailable, type Pool } from '../db/pool.ts'
 import type { Reserve } from '../messages/send-at-once.ts'
-import { backOffMs } from './back-off.ts'
 import { claim, type Entry } from './claim.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { isRated, TURNS_AHEAD_MS } from './rate.ts'
 import { createReader } from './read-claimed.ts'
 import { createReserve } from './reserve.ts'
 import { type Result, recordResults, type Verdict } from './results.ts'
-import { createSend, LATEST_BEGIN_MS } from './send.ts'
+import { createSend, faultVerdict, LATEST_BEGIN_MS } from './send.ts'
 import { shareOf } from './share-out.ts'
 import { CLAIM_AGAIN_MS, createWorker, type Dispatcher, POLL_MS } from './worker.ts'
 
@@ -26,12 +25,6 @@ export type DispatcherOptions = {
 
 // Time for a busy process to make the call and to record its result.
 const LEASE_MARGIN_MS = 2_000
-
-/** The database is away, or the service has a fault with this message. */
-function unreadVerdict(error: unknown, { attempts }: Entry): Verdict {
-  if (isUnavailable(error)) return { is: 'put-back', afterMs: POLL_MS }
-  return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'a fault of the service' }
-}
 
 /** Sends the queue's entries to one carrier, with as many concurrent calls as the carrier allows, and records the results. */
 export function createDispatcher({ pool, carrier, logger, metrics, onFailed = () => {} }: DispatcherOptions): RcsDispatcher {
@@ -79,7 +72,7 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
     const { messageId, accountId, lease } = entry
     const verdict = await read(entry).then(
       (message) => send(entry, message, claimedAt),
-      (error: unknown) => unreadVerdict(error, entry),
+      (error: unknown): Verdict => (isUnavailable(error) ? { is: 'put-back', afterMs: POLL_MS } : faultVerdict(entry.attempts)),
     )
     end(accountId)
     const hasCounted = await worker.settle({ messageId, lease, ...verdict }, claimedAt + leaseMs)

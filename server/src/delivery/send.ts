@@ -46,11 +46,15 @@ export function createSend({ carrier, metrics, logger, stopping }: Options): Sen
     const heldForMs = performance.now() - claimedAt
     if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return { is: 'put-back', afterMs: 0 }
     return await ask(entry, message).catch((error: unknown): Verdict => {
-      // A fault in Herald that may concern this message only, so the others go on.
-      logger.error({ carrier: carrier.name, err: error }, 'a message could not be handed over, and is tried again')
-      return { is: 'again', afterMs: backOffMs(entry.attempts, 0), detail: 'a fault of the service' }
+      logger.error({ carrier: carrier.name, err: error }, 'failed to send a message; will retry')
+      return faultVerdict(entry.attempts)
     })
   }
+}
+
+/** For a fault in Herald. It may concern this message only, so the others go on. */
+export function faultVerdict(attempts: number): Verdict {
+  return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'a fault of the service' }
 }
 
 function sendVerdict(outcome: Exclude<Outcome, { is: 'not-asked' }>, attempts: number): Verdict {

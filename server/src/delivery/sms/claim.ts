@@ -123,7 +123,7 @@ const JUDGEMENT = `
       when f.message_id is null or m.id is null then 'gone'
       when q.copy = 0 and q.segments_sent = 0 and ${LATE_RECEIPT} is not null then 'not-needed'
       when q.expires_at <= now() then 'late'
-      -- A recipient who has the first parts gets the others.
+      -- Once a segment was sent, the remaining ones follow.
       when q.segments_sent > 0 then 'go'
       when o.opted_out then 'OPTED_OUT'
       when c.status = 'CANCELLED' then 'CANCELLED'
