@@ -21,7 +21,7 @@ import { acceptJsonOnly } from './http/json-body.ts'
 import { addressOf, createAddressReader } from './http/limits.ts'
 import { createDatabaseLimiter } from './http/limits-database.ts'
 import { createMemoryLimiter } from './http/limits-memory.ts'
-import { logRequest, servedRequest } from './http/log.ts'
+import { logOf, logRequest, servedRequest } from './http/log.ts'
 import { createMetrics, type Metrics } from './http/metrics.ts'
 import { describeApi } from './http/openapi.ts'
 import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
@@ -80,7 +80,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   function newServer(hasCarriers: boolean): FastifyInstance {
     const handleDirectly = hasCarriers ? handleCarriers : undefined
     const server = createServer(config, logger, { timeouts: options.timeouts, handleDirectly })
-    addCommonHooks(server, metrics, () => isStopping)
+    addCommonHooks(server, common)
     unread.watch(server)
     answerErrors(server)
     answerUnknownRoutes(server, hasCarriers && carrierRoute !== undefined ? [carrierRoute.pattern] : [])
@@ -119,8 +119,10 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   }
 }
 
+type Common = { logger: Logger; metrics: Metrics; isStopping: () => boolean }
+
 /** Without promises, like all hooks that every request passes: each promise would cost another turn of the event loop. */
-function addCommonHooks(server: FastifyInstance, metrics: Metrics, isStopping: () => boolean): void {
+function addCommonHooks(server: FastifyInstance, { logger, metrics, isStopping }: Common): void {
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('X-Request-Id', request.id)
     done(entryProblem(request.raw, isStopping()))
@@ -132,7 +134,7 @@ function addCommonHooks(server: FastifyInstance, metrics: Metrics, isStopping: (
   })
   server.addHook('onResponse', (request, reply, done) => {
     const served = servedRequest(request, reply)
-    logRequest(request.log, served)
+    if (logger.isLevelEnabled('info')) logRequest(logOf(request), served)
     metrics.countRequest(served)
     done()
   })

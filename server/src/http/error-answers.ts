@@ -8,6 +8,7 @@ import { isUnavailable } from '../db/pool.ts'
 import { ApiError, ERRORS, type ErrorCode } from '../errors.ts'
 import { refTo } from '../schemas.ts'
 import { HSTS } from '../tls.ts'
+import { logOf } from './log.ts'
 
 export const ViolationList = Type.Array(
   Type.Object(
@@ -59,7 +60,7 @@ export function answerErrors(app: FastifyInstance): void {
   app.addSchema(ErrorBody)
   app.setErrorHandler((error, request, reply) =>
     sendError(
-      callersError(error, () => request.log),
+      callersError(error, () => logOf(request)),
       request,
       reply,
     ),

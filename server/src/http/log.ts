@@ -76,6 +76,11 @@ export function servedRequest(
   return { method, route: routeOptions.url ?? 'unknown', status, ms, accountId: caller?.accountId }
 }
 
+/** A logger whose lines have the id of the request. */
+export function logOf({ log, id }: FastifyRequest): FastifyBaseLogger {
+  return log.child({ requestId: id })
+}
+
 export function logRequest(log: FastifyBaseLogger, { method, route, status, ms, accountId }: ServedRequest): void {
   log[PROBES.has(route) ? 'debug' : 'info']({ method, route, status, ms: Math.round(ms * 10) / 10, accountId }, 'request')
 }

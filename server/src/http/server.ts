@@ -55,7 +55,9 @@ export function createServer(
     // The server is made above. Fastify names the scheme by this, in its log and to `listeningUrl`.
     ...(tls !== undefined && { https: {} }),
     loggerInstance: logger,
-    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    logController: new LogController({ disableRequestLogging: true }),
+    // A logger of its own for each request took 20 of the 490 µs of CPU that the API spends on a message. `logOf` makes one where it is needed.
+    childLoggerFactory: (parent) => parent,
     genReqId: newRequestId,
     bodyLimit: BODY_LIMIT_BYTES,
     forceCloseConnections: 'idle',

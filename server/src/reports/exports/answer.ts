@@ -4,6 +4,7 @@ import type { FastifyReply } from 'fastify'
 import type pg from 'pg'
 import { readExportQuota } from '../../accounts/quotas.ts'
 import type { Pool } from '../../db/pool.ts'
+import { logOf } from '../../http/log.ts'
 import { breakOff } from '../../http/unread.ts'
 import type { Source } from './copy.ts'
 import type { TakePlace } from './places.ts'
@@ -55,11 +56,12 @@ export async function answerExport(
     await once(body, 'readable')
     body.once('error', (error) => {
       if (!reply.raw.headersSent || reply.raw.closed) return
-      reply.log.error({ err: error, accountId }, 'an export failed in the middle, and was broken off')
+      logOf(reply.request).error({ err: error, accountId }, 'an export failed in the middle, and was broken off')
       cutOff(reply.raw)
     })
     void isOver.then(() => {
-      if (!reply.raw.writableFinished) reply.log.warn({ accountId, ms: Math.round(reply.elapsedTime) }, 'an export did not come to its end')
+      if (!reply.raw.writableFinished)
+        logOf(reply.request).warn({ accountId, ms: Math.round(reply.elapsedTime) }, 'an export did not come to its end')
     })
     return await reply.headers({ 'Content-Type': contentType, 'Content-Disposition': `attachment; filename="${name}"` }).send(body)
   } catch (error) {
