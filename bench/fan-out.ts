@@ -6,8 +6,8 @@ import { acceptCampaign } from '../server/src/campaigns/accept.ts'
 import { migrate } from '../server/src/db/migrate.ts'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import { createPool, type Executor } from '../server/src/db/pool.ts'
-import { startDue } from '../server/src/delivery/campaigns/course.ts'
 import { CHUNK, fanOut } from '../server/src/delivery/campaigns/fan-out.ts'
+import { startDue } from '../server/src/delivery/campaigns/lifecycle.ts'
 import { PRIORITIES } from '../server/src/messages/states.ts'
 import { DEFAULT_LIFE_HOURS } from '../server/src/messages/store.ts'
 import { startPostgres } from './postgres.ts'
@@ -70,7 +70,7 @@ async function startCampaign(): Promise<string> {
 
 /** Empty tables, and nothing of the run before left to be written. */
 async function clear(): Promise<void> {
-  await bare.query('truncate messages, queue, report_changes')
+  await bare.query('truncate messages, queue, report_deltas')
   await bare.query('checkpoint')
 }
 

@@ -176,7 +176,7 @@ const FILL: Statement = {
         endpoint: `'messages'`,
         key: `md5(n || 'key')`,
         request_hash: 'sha256(n::text::bytea)',
-        message_id: 'id',
+        resource_id: 'id',
         created_at: 'at',
       },
     },

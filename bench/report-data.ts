@@ -58,7 +58,7 @@ export async function createCampaign(
   )
   const contentId = Number(content.rows[0]?.id)
   const { rows } = await bare.query<{ id: string }>(
-    `insert into campaigns (id, account_id, agent_id, name, group_numbers, basic, content_id, status, created_at, scheduled_at, started_at, made_at,
+    `insert into campaigns (id, account_id, agent_id, name, group_numbers, basic, content_id, status, created_at, scheduled_at, started_at, fan_out_completed_at,
        completed_at, recipients)
      values (uuid_v7(), $2, $3, 'Autumn sale', '{1}', false, $4, 'COMPLETED', $1, $1, $1, $5, $6, $7) returning id`,
     [firstMoment(border), accountId, agentId, contentId, daysLater(border, DAYS / 2), daysLater(border, DAYS / 2 + 3), messages],
@@ -168,7 +168,7 @@ const COUNTED_AT: Record<Counter, string> = {
 const KINDS = Object.keys(COUNTED_AT) as Counter[]
 
 const COUNT = `
-    insert into report_changes (account_id, campaign_id, hour, ${KINDS.map((kind) => COUNTERS[kind]).join(', ')})
+    insert into report_deltas (account_id, campaign_id, hour, ${KINDS.map((kind) => COUNTERS[kind]).join(', ')})
     select account_id, coalesce(campaign_id, '${NO_CAMPAIGN}'), date_trunc('hour', at, 'UTC'),
       ${KINDS.map((kind) => `count(*) filter (where kind = '${kind}')`).join(', ')}
     from made, lateral (values ${KINDS.map((kind) => `('${kind}', ${COUNTED_AT[kind]})`).join(', ')}) as step (kind, at)

@@ -10,7 +10,7 @@ const HOURS = 2
 
 /** Each row as a statement leaves it that has moved some messages; of accounts that are not there, so that no report is wrong afterwards. */
 const WRITE_CHANGES = `
-  insert into report_changes (account_id, campaign_id, hour, sent, delivered, read)
+  insert into report_deltas (account_id, campaign_id, hour, sent, delivered, read)
   select 1000000 + n % ${ACCOUNTS}, md5((n / ${ACCOUNTS} % ${CAMPAIGNS})::text)::uuid, date_trunc('hour', now(), 'UTC') - n % ${HOURS} * interval '1 hour', 20, 20, 10
   from generate_series(1, $1::int) as n`
 
@@ -23,9 +23,9 @@ export async function measureFold({ pool, bare }: Scene, changes: number): Promi
   while ((await foldReports(pool)).mayBeMore);
   const seconds = (performance.now() - before.at) / 1_000
   const cpu = cpuMs(rows[0] as { pid: number })
-  const left = await bare.query('select from report_changes')
+  const left = await bare.query('select from report_deltas')
   if (left.rowCount !== 0) throw new Error(`${left.rowCount} changes were not folded`)
-  await bare.query('delete from report_counts where account_id >= 1000000')
+  await bare.query('delete from report_totals where account_id >= 1000000')
   const each =
     cpu === undefined || before.cpu === undefined ? '' : `, ${(((cpu - before.cpu) * 1_000) / changes).toFixed(1)} µs of CPU each`
   process.stdout.write(`\n${Math.round(changes / seconds).toLocaleString('en')} changes of counters folded in a second${each}\n`)

@@ -1,5 +1,5 @@
 import { EVENTS_A_PAGE } from '../server/src/events/pages.ts'
-import { takeDue } from '../server/src/webhooks/take.ts'
+import { claimDue } from '../server/src/webhooks/claim.ts'
 import { median, percentile, printTable } from './measure.ts'
 import type { Peer } from './processes.ts'
 import { clear, createSubscriber, type Scene } from './webhook-scene.ts'
@@ -55,13 +55,13 @@ async function measure({ pool, bare }: Scene, { good, dead }: Setting, { dueAt, 
   await clear(bare)
   const request = { lease: LEASE, room: new Map([[dead.endpointId, DEAD_ROOM]]), underWay: [] }
   // As a worker that has been idle: its statement is planned, once and for all, for tables that are empty.
-  for (let call = 0; call < IDLE_CALLS; call++) await takeDue(pool, { lease: LEASE, room: new Map(), underWay: [] })
+  for (let call = 0; call < IDLE_CALLS; call++) await claimDue(pool, { lease: LEASE, room: new Map(), underWay: [] })
   await fill(bare, good, 1, GOOD_DUE, 'now()')
   if (dueAt !== undefined) await fill(bare, dead, GOOD_DUE + 1, count, dueAt)
   if (afterwards !== undefined) await bare.query(afterwards, [dead.endpointId])
   for (let call = 0; call < CALLS; call++) {
     const from = performance.now()
-    const due = await takeDue(pool, request)
+    const due = await claimDue(pool, request)
     times.push(performance.now() - from)
     const ofGood = due.filter(({ endpointId }) => endpointId === good.endpointId).length
     if (ofGood !== GOOD_DUE) throw new Error(`${ofGood} were read, not ${GOOD_DUE}`)
@@ -85,7 +85,7 @@ async function measureCrowd({ pool, bare }: Scene, good: Subscriber): Promise<vo
     const times: number[] = []
     for (let call = 0; call < CROWD_CALLS; call++) {
       const from = performance.now()
-      await takeDue(pool, request)
+      await claimDue(pool, request)
       times.push(performance.now() - from)
     }
     process.stdout.write(

@@ -10,7 +10,7 @@ import { askSink, clear, createSubscriber, type Scene, subscribe } from './webho
 
 const PER_SECOND = 100
 const MOST_RATIO = 1.5
-const PATIENCE_MS = 20_000
+const TIMEOUT_MS = 20_000
 
 export type IsolationOptions = { pairs: number; seconds: number }
 type Ids = { good: number; bad: number[]; neighbours: number[] }
@@ -76,10 +76,10 @@ async function run(pool: Pool, sink: Peer, accounts: number[], seconds: number):
   }
   await Promise.all(writing)
   const arrivedAt = new Map<number, number>()
-  const giveUpAt = performance.now() + PATIENCE_MS
+  const deadline = performance.now() + TIMEOUT_MS
   await until(async () => {
     for (const [number, at] of (await askSink(sink, 'arrivals')).arrivals) arrivedAt.set(number, at)
-    if (performance.now() > giveUpAt) throw new Error(`${committedAt.size - arrivedAt.size} events never arrived`)
+    if (performance.now() > deadline) throw new Error(`${committedAt.size - arrivedAt.size} events never arrived`)
     return arrivedAt.size === committedAt.size
   })
   const loggedAt = await readLog(pool, accounts[0] as number)

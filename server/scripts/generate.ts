@@ -24,7 +24,7 @@ function errorsPage(): string {
   )
   return `# Errors
 
-Every failed request is answered with this body, whatever failed. Made from \`server/src/errors.ts\` by \`npm run generate\`.
+Every failed request gets this response body. \`npm run generate\` writes this page from \`server/src/errors.ts\`.
 
 \`\`\`json
 {
@@ -36,19 +36,20 @@ Every failed request is answered with this body, whatever failed. Made from \`se
 }
 \`\`\`
 
-\`message\` repeats the code. \`requestId\` is also in the header \`X-Request-Id\`. \`details\` is there where more can be said: \`path\` is a JSON
-pointer into the body, or \`/name\` for a query parameter, or empty for the request as a whole.
+\`message\` repeats the code. \`requestId\` is also in the header \`X-Request-Id\`. \`details\`, if present, says what is wrong and where: \`path\` is
+a JSON pointer into the body, or \`/name\` for a query parameter, or empty for the request as a whole.
 
 | status | code | when |
 |---|---|---|
 ${rows.join('\n')}
 
-The checks come in this order: credentials (401), limits (429), module (403), path and method (404, 405), the request itself (400, 413, 415),
-what it names (404), conflicts (409), quotas (429). Retry 429, 503 and other 5xx with growing delay; other errors repeat until the request is fixed.
+Herald checks in this order: credentials (401), limits (429), module (403), path and method (404, 405), the request itself (400, 413, 415),
+the resources that it names (404), conflicts (409), quotas (429). Retry 429, 503 and other 5xx with growing delay; other errors repeat until you
+fix the request.
 
 ## Failures
 
-A message that was accepted and then failed says why in \`failure\`: the reason is one of these, and the description adds what the network said.
+The \`failure\` of a message that was accepted and then failed has one of these reasons. Its description adds what the network said.
 
 | reason | description |
 |---|---|
@@ -56,7 +57,7 @@ ${failures.join('\n')}
 
 ## SMS fallbacks
 
-\`smsFallback\` of a message has a \`reason\`, too:
+The \`smsFallback\` of a message has a \`reason\` too:
 
 | status | reason | description |
 |---|---|---|

@@ -14,9 +14,9 @@ const quick = process.argv.includes('--quick')
 const repository = fileURLToPath(new URL('../../', import.meta.url))
 const START = 'npm ci && npm start'
 const TEST = 'npm ci && npm test'
-const READY_PATIENCE_MS = 180_000
-const READ_PATIENCE_MS = 15_000
-const STOP_PATIENCE_MS = 10_000
+const READY_TIMEOUT_MS = 180_000
+const READ_TIMEOUT_MS = 15_000
+const STOP_TIMEOUT_MS = 10_000
 
 type User = { name: string; uid?: number; gid?: number }
 
@@ -95,14 +95,14 @@ async function proveStart(clone: string, home: string, user: User, firstRequest:
 }
 
 async function untilReady(child: ChildProcess): Promise<void> {
-  const giveUpAt = Date.now() + READY_PATIENCE_MS
+  const deadline = Date.now() + READY_TIMEOUT_MS
   for (;;) {
     const ready = await fetch('http://127.0.0.1:8080/readyz').then(
       ({ ok }) => ok,
       () => false,
     )
     if (ready) return
-    if (child.exitCode !== null || Date.now() > giveUpAt) throw new Error(`"${START}" does not come up`)
+    if (child.exitCode !== null || Date.now() > deadline) throw new Error(`"${START}" does not come up`)
     await sleep(100)
   }
 }
@@ -127,20 +127,20 @@ function demoAuthorization(clone: string): { Authorization: string } {
 async function untilRead(answer: string, clone: string): Promise<void> {
   const { messageId } = JSON.parse(answer) as { messageId?: string }
   if (messageId === undefined) throw new Error(`the first message was answered with ${answer}`)
-  const giveUpAt = Date.now() + READ_PATIENCE_MS
+  const deadline = Date.now() + READ_TIMEOUT_MS
   for (;;) {
     const response = await fetch(`http://127.0.0.1:8080/v1/messages/${messageId}`, { headers: demoAuthorization(clone) })
     const { status } = (await response.json()) as { status?: string }
     if (status === 'READ') return
-    if (Date.now() > giveUpAt) throw new Error(`the first message is ${status}`)
+    if (Date.now() > deadline) throw new Error(`the first message is ${status}`)
     await sleep(1_000)
   }
 }
 
 async function stopByCtrlC(child: ChildProcess, ended: Promise<number | null>): Promise<void> {
   process.kill(-(child.pid as number), 'SIGINT')
-  const outcome = await Promise.race([ended, sleep(STOP_PATIENCE_MS, 'too late', { ref: false })])
-  if (outcome === 'too late') throw new Error(`Ctrl-C did not stop it within ${STOP_PATIENCE_MS} ms`)
+  const outcome = await Promise.race([ended, sleep(STOP_TIMEOUT_MS, 'too late', { ref: false })])
+  if (outcome === 'too late') throw new Error(`Ctrl-C did not stop it within ${STOP_TIMEOUT_MS} ms`)
   const stillThere = await fetch('http://127.0.0.1:8080/healthz').then(
     () => true,
     () => false,

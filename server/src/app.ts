@@ -43,25 +43,25 @@ import { TEMPLATES_TAG } from './templates/schemas.ts'
 
 export type App = {
   fastify: FastifyInstance
-  /** Where networks send their events, if that has a listener of its own. */
+  /** The server for carriers' webhooks, if they have a port of their own. */
   carrierWebhooks: FastifyInstance | undefined
-  /** The server of the API, and that of the carrier webhooks if there is one. */
+  /** The server of the API, and that of the carriers' webhooks if there is one. */
   servers: FastifyInstance[]
   metrics: Metrics
-  /** From now on every answer is 503; requests under way are finished. */
+  /** From now on new requests get 503; requests in progress are completed. */
   drain: () => void
 }
 
 export type AppOptions = {
   /** Encrypts the cursors of the event feed. */
   cursorKey: Buffer
-  /** Tells the nodes that send of new messages. */
+  /** Notifies the nodes that deliver of new messages. */
   announce: Announce
   /** Reserves calls for messages to be sent at once. Returns undefined unless this process also delivers. */
   reserve?: Reserve
-  /** All of them where none are named. */
+  /** All roles by default. */
   roles?: readonly Role[]
-  /** Where networks send their events. */
+  /** The route that networks post their events to. */
   webhook?: WebhookOptions
   timeouts?: Timeouts
   unreadLimits?: UnreadLimits
@@ -103,7 +103,7 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
   const carrierWebhooks = isApart ? newServer(true) : undefined
   if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
   if (roles.includes('api')) {
-    const routes = { config, pool, unread, cursorKey, announce, reserve, publicUrl: () => shortLinksAt(config, app) }
+    const routes = { config, pool, unread, cursorKey, announce, reserve, publicUrl: () => shortLinkBase(config, app) }
     await app.register((v1) => addApiRoutes(v1, routes), { prefix: '/v1' })
   }
   await app.ready()
@@ -121,13 +121,13 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
 
 type Common = { logger: Logger; metrics: Metrics; isStopping: () => boolean }
 
-/** Without promises, like all hooks that every request passes: each promise would cost another turn of the event loop. */
+/** These hooks use callbacks, like all hooks of every request: each promise would cost another turn of the event loop. */
 function addCommonHooks(server: FastifyInstance, { logger, metrics, isStopping }: Common): void {
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('X-Request-Id', request.id)
     done(entryProblem(request.raw, isStopping()))
   })
-  // Otherwise a connection that has just been served would be kept open for the next request, and the stop would wait for it.
+  // Otherwise the connection would stay open for the next request, and the shutdown would wait for it.
   server.addHook('onSend', (_request, reply, _payload, done) => {
     if (isStopping()) reply.header('Connection', 'close')
     done()
@@ -159,7 +159,7 @@ async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<voi
     v1.addHook('onClose', async () => shared.stop())
   }
   guardRoutes(v1, { ...createAuthenticator(pool), limiter, policies: createPolicies(config.limits) })
-  // Of its own, so that the guard stands before unknown paths too.
+  // Set in this scope, so that the guard also runs for unknown paths.
   v1.setNotFoundHandler(unknownRoute)
 
   v1.get('/openapi.json', { schema: { hide: true, querystring: NoQuery }, config: { public: true } }, async () => v1.swagger())
@@ -173,7 +173,7 @@ async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<voi
   await v1.register(eventRoutes, { pool, cursorKey })
 }
 
-/** With real networks nobody could follow a link to where this process happens to listen. */
-function shortLinksAt({ publicUrl, carriersFile }: Config, app: FastifyInstance): string | undefined {
+/** The base URL of short links. With real networks it has no default, since recipients could not open links to this process's own address. */
+function shortLinkBase({ publicUrl, carriersFile }: Config, app: FastifyInstance): string | undefined {
   return publicUrl ?? (carriersFile === undefined ? listeningUrl(app) : undefined)
 }

@@ -13,7 +13,7 @@ export type Config = {
   environment: (typeof ENVIRONMENTS)[number]
   host: string
   port: number
-  /** Undefined: the service runs a PostgreSQL of its own under `dataDir`. */
+  /** Undefined: Herald starts an embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | undefined
   dataDir: string
   /** Whether production may use the embedded database. */
@@ -22,25 +22,25 @@ export type Config = {
   encryptionKeyFile: string | undefined
   limits: { store: 'memory' | 'database'; messagesPerSecond: number; othersPerMinute: number }
   tls: Tls | undefined
-  /** Addresses and networks whose X-Forwarded-For is believed. */
+  /** Addresses and networks whose X-Forwarded-For is trusted. */
   trustProxy: string[]
-  /** Where /metrics is served. Port undefined: the default one, or a free one where that is taken. */
+  /** The address of /metrics. Port undefined: the default port, or a free one if that is in use. */
   metrics: { host: string; port: number | undefined }
   publicUrl: string | undefined
-  /** Undefined: carriers' webhooks are served beside the API. */
+  /** Undefined: carriers' webhooks are served on the port of the API. */
   carrierWebhookPort: number | undefined
   carriersFile: string | undefined
   simulatorDelayMs: number
   webhookAllowPrivate: boolean
   logLevel: (typeof LOG_LEVELS)[number]
-  /** Variables that look like settings and are none. Not an error: Kubernetes puts HERALD_SERVICE_HOST and its like into every container. */
+  /** HERALD_ variables that are not settings. They are no error: Kubernetes sets HERALD_SERVICE_HOST and similar ones in every container. */
   unknownVariables: string[]
 }
 
 type Environment = Record<string, string | undefined>
 type Parser<T> = (value: string) => T
 
-/** Thrown by a parser: what the value should have been. */
+/** Thrown by a parser. The message says what the value must be. */
 class Expected extends Error {}
 
 const text: Parser<string> = (value) => value
@@ -65,7 +65,7 @@ const boolean: Parser<boolean> = (value) => oneOf('true', 'false')(value) === 't
 
 export const HOST_EXPECTED = 'a host name or an address, without a port'
 
-/** What looks like an address has to be one. */
+/** A value of digits and dots must be a valid IP address. */
 export function isHost(value: string): boolean {
   return isIP(value) !== 0 || /^(?![0-9.]+$)[A-Za-z0-9._-]{1,253}$/.test(value)
 }
@@ -84,7 +84,7 @@ function url(...protocols: string[]): Parser<string> {
   }
 }
 
-/** Where paths can be added to: a host, and perhaps a path. As ASCII, since it goes into SMS. */
+/** A base URL: a host and an optional path. The result is ASCII, since it goes into SMS. */
 const publicAddress: Parser<string> = (value) => {
   const parsed = URL.parse(value)
   const isBare = parsed !== null && parsed.search === '' && parsed.hash === '' && parsed.username === '' && parsed.password === ''
@@ -104,7 +104,7 @@ const filePath: Parser<string> = (value) => {
   return resolve(value)
 }
 
-/** Checked here, so that a wrong line is reported with all other mistakes; the keys are read where they are used. */
+/** The file is checked here, so that a wrong line is reported with all other mistakes. The keys are read where they are used. */
 const keysFile: Parser<string> = (value) => {
   try {
     parseKeys(readFileSync(filePath(value), 'utf8'))
@@ -120,7 +120,7 @@ const networks: Parser<string[]> = (value) => {
     const [address = '', prefix] = network.split('/')
     const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
     try {
-      // Not /0: to believe everybody is to believe anything.
+      // Not /0, which would trust every client.
       if (prefix !== undefined && !/^[1-9]\d{0,2}$/.test(prefix)) throw new Error('not a prefix length')
       new BlockList().addSubnet(address, prefix === undefined ? 32 : Number(prefix), family)
     } catch {

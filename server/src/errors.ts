@@ -1,19 +1,19 @@
-// Every business error a caller can meet: one row each. The answers, the OpenAPI document and docs/errors.md are made from this table.
+// All errors that callers can get, one row each. Error responses, the OpenAPI document and docs/errors.md are made from this table.
 
 export const ERRORS = {
   RCS_INVALID_MESSAGE: {
     status: 400,
-    when: 'The content of the message breaks a rule. Of a body that is wrong elsewhere too, this is the code, and `details` has it all.',
+    when: 'The content of the message breaks a rule. If other fields are wrong too, this is still the code, and `details` lists everything.',
   },
   RCS_INVALID_RECIPIENT: {
     status: 400,
-    when: 'A number can’t be an international phone number; or a test message has none, one twice, or more than five.',
+    when: 'A number is not a possible international phone number; or a test message has no recipient, a repeated one, or more than five.',
   },
   RCS_INVALID_SMS_FALLBACK: { status: 400, when: '`smsFallback` or `smsFallbackAfterExpiry` breaks a rule.' },
-  RCS_TEMPLATE_NOT_APPROVED: { status: 400, when: 'The template is a draft; only `APPROVED` ones can be sent.' },
+  RCS_TEMPLATE_NOT_APPROVED: { status: 400, when: 'The template is a draft; only `APPROVED` templates can be sent.' },
   RCS_IDEMPOTENCY_KEY_REQUIRED: {
     status: 400,
-    when: 'The header Idempotency-Key is missing, empty, over 255 characters, there twice, or not printable ASCII.',
+    when: 'The header Idempotency-Key is missing, empty, sent twice, over 255 characters, or not printable ASCII.',
   },
   RCS_INVALID_REQUEST: { status: 400, when: 'A field, parameter, header or the JSON itself is invalid.' },
   RCS_UNAUTHORIZED: { status: 401, when: 'The credentials are missing, malformed or wrong.' },
@@ -27,7 +27,7 @@ export const ERRORS = {
   RCS_CAMPAIGN_NOT_FOUND: { status: 404, when: 'The campaign does not exist, or belongs to another account.' },
   RCS_SEGMENT_NOT_FOUND: { status: 404, when: 'A group does not exist, or belongs to another account.' },
   RCS_ROUTE_NOT_FOUND: { status: 404, when: 'There is no such path.' },
-  RCS_METHOD_NOT_ALLOWED: { status: 405, when: 'The path exists, but not for this method; the header Allow lists those it has.' },
+  RCS_METHOD_NOT_ALLOWED: { status: 405, when: 'The path exists, but not for this method; the header Allow lists its methods.' },
   RCS_REQUEST_TIMEOUT: { status: 408, when: 'The request did not arrive completely in time.' },
   RCS_IDEMPOTENCY_CONFLICT: { status: 409, when: 'The Idempotency-Key was used before, with another body.' },
   RCS_TEMPLATE_IN_USE: { status: 409, when: 'A button of another template, or an automatic reply, sends the template to be deleted.' },
@@ -36,22 +36,22 @@ export const ERRORS = {
   RCS_RATE_LIMITED: { status: 429, when: 'Too many requests; Retry-After says how many seconds to wait.' },
   RCS_QUOTA_EXCEEDED: {
     status: 429,
-    when: 'The request exceeds a quota of the account; `details` names it, its value and what is used. Retry-After says how many seconds to wait.',
+    when: 'The request exceeds a quota of the account; `details` has its name, value and use. Retry-After says how many seconds to wait.',
   },
   RCS_HEADERS_TOO_LARGE: { status: 431, when: 'The request line and headers are over 16 KiB.' },
   RCS_INTERNAL: { status: 500, when: 'A fault of the service, logged with the request id.' },
   RCS_UNAVAILABLE: {
     status: 503,
-    when: 'The database is out of reach, the service is shutting down, or it makes as many exports as it can; try again after Retry-After seconds.',
+    when: 'The database is out of reach, the service is shutting down, or all export slots are in use; try again after Retry-After seconds.',
   },
 } as const satisfies Record<string, { status: number; when: string }>
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** One thing that is wrong, where it stands (a JSON pointer; a query parameter or header by its name), and what would be right. */
+/** One mistake: where it is (a JSON pointer, or the name of a query parameter or header), and what would be right. */
 export type Violation = { path: string; reason: string }
 
-/** An error whose answer is meant for the caller. */
+/** An error that the caller gets as a response. */
 export class ApiError extends Error {
   readonly code: ErrorCode
   readonly details: Violation[] | undefined
@@ -65,7 +65,7 @@ export class ApiError extends Error {
   }
 }
 
-/** An error whose message is for the operator: printed without a stack, each of its lines with control characters escaped. */
+/** An error for the operator. It is printed without a stack, and control characters in its lines are escaped. */
 export class OperatorError extends Error {
   readonly lines: readonly string[]
 

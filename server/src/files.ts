@@ -1,7 +1,7 @@
 import { closeSync, fchownSync, fsyncSync, openSync, renameSync, statSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Makes a new or renamed entry of a directory outlast a power cut; the file's own sync does not. */
+/** Makes a new or renamed directory entry survive a power cut. Syncing the file itself does not. */
 export function syncDirectory(dir: string): void {
   // Windows can't sync a directory.
   if (process.platform === 'win32') return
@@ -10,7 +10,7 @@ export function syncDirectory(dir: string): void {
   closeSync(fd)
 }
 
-/** A file for its owner's eyes, whole or not there at all, and on the disk when this returns. */
+/** Writes a file that only its owner can read. The write is atomic, and the file is on the disk when this returns. */
 export function writePrivateFile(path: string, text: string, owner?: { uid: number; gid: number }): void {
   const fd = openSync(`${path}.new`, 'w', 0o600)
   if (owner !== undefined) fchownSync(fd, owner.uid, owner.gid)
@@ -22,8 +22,8 @@ export function writePrivateFile(path: string, text: string, owner?: { uid: numb
 }
 
 /**
- * Whether the mode of a file lets any user of the machine read or write it. Its group may: a key at 0640 is how a service that is not root
- * gets at a certificate that root renews. False where the file can't be examined: its reader reports that. Windows has no such modes.
+ * Whether the mode of a file lets any user of the machine read or write it. Its group may: with mode 0640, a service that is not root can read
+ * a key that root renews. False if the file can't be examined, which its reader reports. Windows has no such modes.
  */
 export function isReadableByOthers(path: string): boolean {
   if (process.platform === 'win32') return false

@@ -1,12 +1,12 @@
-// Counts what a JSON text holds before anything parses it. JSON.parse of Node 26.10 corrupts memory on 100 KB of nested brackets followed by
-// a text with thousands of names, which ends the process: neither may reach it. And parsing costs 10 to 60 ms for 256 KiB of brackets or
+// Checks the structure of a JSON text before it is parsed. JSON.parse of Node 26.10 corrupts memory on 100 KB of nested brackets followed by a
+// text with thousands of names, which ends the process, so neither may reach it. Parsing also costs 10 to 60 ms for 256 KiB of brackets or
 // names; this scan costs a fraction of a millisecond, and ends at the first limit that is exceeded.
 
-/** The deepest body that the API knows has nine levels. */
+/** The deepest valid body has nine levels. */
 const MAX_DEPTH = 32
-/** The largest body that the API knows, a carousel of ten cards with all their buttons, has 500 values. */
+/** The largest valid body, a carousel of ten cards with all their buttons, has 500 values. */
 const MAX_VALUES = 1_000
-/** The longest name that the API knows has 22 characters. Error paths repeat names, so names must not be long. */
+/** The longest name in the API has 22 characters. Error paths repeat names, so names must not be long. */
 const MAX_NAME_LENGTH = 100
 // Each value has at most a name, two brackets, a colon and a comma. A body with more marks is not JSON, or has too many values.
 const MAX_MARKS = 6 * MAX_VALUES
@@ -16,7 +16,7 @@ const MAX_NAME_BYTES = 6 * MAX_NAME_LENGTH
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-// What a byte is, by a table: four comparisons for each byte took three times as long.
+// A table of the kind of each byte: four comparisons for each byte took three times as long.
 const BLANK = 0
 const OTHER = 1
 const STRING = 2
@@ -42,8 +42,8 @@ const TOO_LONG = `The body has a property whose name is over ${MAX_NAME_LENGTH} 
 type Scan = { body: Buffer; at: number; values: number; depth: number; marks: number; nameStart: number }
 
 /**
- * Says in a sentence which limit the body exceeds, or returns undefined. The body need not be valid JSON: what the scan lets through is for
- * the parser, whose work these limits bound.
+ * Returns a sentence that names the limit which the body exceeds, or undefined. The body need not be valid JSON: the parser checks that, and
+ * these limits bound its work.
  */
 export function structureProblem(body: Buffer): string | undefined {
   const scan: Scan = { body, at: 0, values: 1, depth: 0, marks: 0, nameStart: 0 }
@@ -60,7 +60,7 @@ export function structureProblem(body: Buffer): string | undefined {
   return undefined
 }
 
-/** Skips blanks, and what is part of a number or word that has begun. */
+/** Skips blanks, and the rest of a number or literal that has begun. */
 function nextMark(body: Buffer, from: number, before: number): number {
   const skipped = before === OTHER ? OTHER : BLANK
   let at = from
@@ -83,14 +83,14 @@ function visit(scan: Scan, kind: number): string | undefined {
   return scan.values > MAX_VALUES || scan.marks > MAX_MARKS ? TOO_MANY : undefined
 }
 
-/** Where the closing quote is, or the end of a body that has none. */
+/** The index of the closing quote, or the end of a body that has none. */
 function endOfString(body: Buffer, start: number): number {
   let at = start + 1
   while (at < body.length && body[at] !== QUOTE) at += body[at] === BACKSLASH ? 2 : 1
   return at
 }
 
-/** `start` is where the last string began, `colon` where the colon behind it is. Almost every name is short enough in bytes. */
+/** `start` is the index of the last string, `colon` that of the colon after it. Almost every name is short enough in bytes. */
 function isLongName(body: Buffer, start: number, colon: number): boolean {
   if (colon - start <= MAX_NAME_LENGTH) return false
   const end = endOfString(body, start) + 1

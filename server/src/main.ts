@@ -11,11 +11,11 @@ try {
   process.exitCode = 1
 }
 
-/** A mistake of the operator's gets its sentence, and so does a database that went away meanwhile; a fault of ours gets its stack. */
+/** An operator's mistake and an unavailable database get a sentence; a fault in Herald gets its stack. */
 async function linesOf(error: unknown): Promise<Lines> {
   if (error instanceof OperatorError) return error.lines
-  // Loaded here and not above, where "--help" would wait for it.
+  // Imported here, so that "--help" does not wait for it.
   const { isUnavailable } = await import('./db/pool.ts')
-  if (isUnavailable(error)) return `The database is out of reach, or takes no writes: ${(error as Error).message}.`
+  if (isUnavailable(error)) return `The database is out of reach or read-only: ${(error as Error).message}.`
   return inspect(error).split('\n')
 }

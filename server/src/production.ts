@@ -8,7 +8,7 @@ import { isReadableByOthers } from './files.ts'
 import { isLoopback } from './loopback.ts'
 import type { Role } from './roles.ts'
 
-/** What the settings alone do not say. */
+/** Facts that the settings do not contain. */
 export type Facts = {
   roles: readonly Role[]
   isRoot: boolean
@@ -24,7 +24,7 @@ type Rule = (config: Config, facts: Facts) => string | undefined | false
 
 /** Every reason not to serve in production. Each sentence names the variable and what would be right. */
 const RULES: Rule[] = [
-  // A node that only posts events to callers needs no carrier, and so none of their secrets.
+  // A node that only posts events to callers needs no carriers, and none of their secrets.
   ({ carriersFile }, { roles }) =>
     carriersFile === undefined &&
     roles.some((role) => role !== 'webhooks') &&
@@ -60,7 +60,7 @@ export function productionProblems(config: Config, facts: Facts): string[] {
   return RULES.map((rule) => rule(config, facts)).filter((problem) => typeof problem === 'string')
 }
 
-/** Throws one OperatorError with every reason, before the start has touched anything. Development has no such rules. */
+/** Throws one OperatorError with every reason, before the start changes anything. Development has no such rules. */
 export function checkProduction(config: Config, roles: readonly Role[]): void {
   if (config.environment !== 'production') return
   const problems = productionProblems(config, {
@@ -74,15 +74,15 @@ export function checkProduction(config: Config, roles: readonly Role[]): void {
 }
 
 /**
- * As the driver reads the address, with PGSSLMODE and the like: it never falls back to plain text, and by default checks the certificate,
- * unless the mode is no-verify or libpq's own meaning of the weaker modes is asked for.
+ * Checks the TLS settings as the driver reads them, PGSSLMODE and similar variables included. The driver never falls back to plain text. It
+ * verifies the certificate unless the mode is no-verify, or the address asks for libpq's meaning of the weaker modes.
  */
 function databaseProblem(databaseUrl: string): string | undefined {
   let client: pg.Client
   try {
     client = new pg.Client({ connectionString: databaseUrl })
   } catch {
-    // An address that the driver can't read, or whose sslrootcert is missing: opening the database says so.
+    // The driver can't read the address, or its sslrootcert is missing: opening the database reports that.
     return undefined
   }
   const { host, ssl } = client as { host: string; ssl: boolean | { rejectUnauthorized?: boolean } }
@@ -94,8 +94,8 @@ function databaseProblem(databaseUrl: string): string | undefined {
 }
 
 /**
- * Refuses a database that the demo account can still use, such as one that began as a trial: its key lies in a file. Only reads: a key that
- * is made at the same time is the operator's own.
+ * Refuses a database whose demo account still has a valid key, such as one that began as a trial: that key is in a file. No lock is needed,
+ * since a key that is created at the same time is the operator's own.
  */
 export async function refuseDemoAccount(db: Executor): Promise<void> {
   const { rows } = await db.query<{ id: number }>(

@@ -1,12 +1,12 @@
 import { BlockList, isIP } from 'node:net'
 
-// Addresses that are not of the public internet, by IANA's registries of special-purpose addresses.
+// Addresses outside the public internet, from IANA's registries of special-purpose addresses.
 const RESERVED_IPV4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
   '100.64.0.0/10',
   '127.0.0.0/8',
-  // Not of a registry: where Azure's machines find the host they run on.
+  // Not in a registry: the address at which Azure's machines reach their host.
   '168.63.129.16/32',
   '169.254.0.0/16',
   '172.16.0.0/12',
@@ -19,7 +19,7 @@ const RESERVED_IPV4 = [
   '203.0.113.0/24',
   '224.0.0.0/3',
 ]
-// Of IPv6 only 2000::/3 is public at all, and of that not what wraps an IPv4 address (Teredo, 6to4) or is for documentation.
+// In IPv6 only 2000::/3 is public, except for addresses that wrap an IPv4 address (Teredo, 6to4) or are for documentation.
 const PUBLIC_IPV6 = ['2000::/3']
 const RESERVED_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 
@@ -35,15 +35,15 @@ function blockList(ranges: string[]): BlockList {
   return list
 }
 
-/** An IPv4 or IPv6 address in its usual notation. */
+/** Takes an IPv4 or IPv6 address in its usual notation. */
 export function isPublicAddress(address: string): boolean {
   if (isIP(address) === 4) return !reserved.check(address, 'ipv4')
   return isIP(address) === 6 && publicIpv6.check(address, 'ipv6') && !reserved.check(address, 'ipv6')
 }
 
 /**
- * Whether a host can be one of the public internet, as far as can be told without asking the network. Takes the host of a parsed URL:
- * there, an address has its usual notation already, whether it was written in decimal, hex or octal, escaped, or in wide digits.
+ * Whether a host may be on the public internet, as far as its name or address tells: this makes no DNS query. Takes the host of a parsed URL, in
+ * which an address already has its usual notation, whether it was written in decimal, hex or octal, escaped, or in wide digits.
  */
 export function isPublicHost(host: string): boolean {
   if (host.startsWith('[')) return isPublicAddress(host.slice(1, -1))
@@ -54,5 +54,5 @@ export function isPublicHost(host: string): boolean {
   return isName && !['localhost', 'local', 'internal'].includes(labels.at(-1) ?? '')
 }
 
-// As the domain name system has it, with the underscore that some hosts use all the same.
+// As in DNS, and with the underscore that some hosts use anyway.
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/

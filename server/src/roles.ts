@@ -1,3 +1,3 @@
-/** What a process does: answer callers, talk to the networks, or tell callers what happened. By default one does it all. */
+/** What a process does: serve the API, deliver messages through the networks, or post events to callers. By default it has all roles. */
 export const ROLES = ['api', 'delivery', 'webhooks'] as const
 export type Role = (typeof ROLES)[number]

@@ -25,30 +25,30 @@ import { createWebhookMetrics } from './webhooks/metrics.ts'
 import { startWebhooks } from './webhooks/webhooks.ts'
 
 export type Service = {
-  /** Where it listens, such as http://127.0.0.1:8080. */
+  /** The URL that the service listens on, such as http://127.0.0.1:8080. */
   url: string
-  /** Where carriers' webhooks are served: the same, unless they have a port of their own. */
+  /** The URL for carriers' webhooks: the same, unless they have a port of their own. */
   carrierWebhookUrl: string
-  /** Where its metrics are, such as http://127.0.0.1:9464/metrics. */
+  /** The URL of the metrics, such as http://127.0.0.1:9464/metrics. */
   metricsUrl: string
   database: Database
-  /** Reads the certificate and its key again. Without TLS there is nothing to read. */
+  /** Reads the certificate and its key again. Does nothing without TLS. */
   reloadCertificate: () => void
-  /** Finishes the requests under way, then closes everything; what has not ended by the deadline is cut off. */
+  /** Completes the requests in progress, then closes everything. Connections that are still open at the deadline are closed. */
   stop: () => Promise<void>
 }
 
-// Requests under way and the carriers (3.5 s at the most) end side by side. With PostgreSQL's own 5 s at the most, Ctrl-C takes under 10 s
-// in the worst case and some tens of milliseconds in the usual one.
+// Requests in progress and carriers (at most 3.5 s) end at the same time. With at most 5 s for PostgreSQL, Ctrl-C takes under 10 s in the worst
+// case, and usually some tens of milliseconds.
 const DRAIN_MS = 3_000
 const NO_CARRIERS: CarrierSettings = { rcs: [], sms: undefined }
 
 export type ServiceOptions = {
-  /** All of them where none are named. */
+  /** All roles by default. */
   roles?: readonly Role[]
-  /** Which networks there are. Asked once the database is open: of two services on one directory, the second learns that first. */
+  /** Returns the carriers' settings. Called after the database is open: a second service on the same data directory fails before that. */
   findCarriers?: () => Promise<CarrierSettings>
-  /** What has to be there before anybody is let in: whoever finds /readyz willing finds it done. */
+  /** Work that must be done before the service listens, so that it is done once /readyz returns 200. */
   beforeListening?: (pool: Pool) => Promise<void>
   timeouts?: Timeouts
   unreadLimits?: UnreadLimits
@@ -75,17 +75,18 @@ export async function startService(config: Config, logger: Logger, options: Serv
     const reserve: Reserve = (...message) => delivery?.reserve(...message)
     const app = await buildApp(config, database.pool, logger, { ...options, webhook, cursorKey, announce, reserve })
     const workers: (() => Promise<void>)[] = []
-    // First of all: nobody new is let in while the rest is closed.
+    // The servers close first, so that no new requests arrive while the rest closes.
     closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))
     await options.beforeListening?.(database.pool)
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
     const carrierWebhookUrl = await listenForCarriers(app, config, url)
-    // After the API: if the API has the default port of the metrics, the metrics take a free one.
+    // Listens after the API: if the API has the default port of the metrics, the metrics take a free one.
     const metricsServer = await serveMetrics(config.metrics, app.metrics)
     closers.splice(1, 0, metricsServer.close)
     logger.info({ metricsUrl: metricsServer.url }, 'metrics are served')
     if (roles.includes('delivery')) {
-      // Before the networks are opened: from then on nothing may fail before there is somebody to close them, or the process neither works nor ends.
+      // Read before the networks are opened. Between opening them and adding their closer nothing may fail, or the process would neither work
+      // nor exit.
       const links = { key: await installationSecret(database.pool, 'links', keyring), publicUrl: config.publicUrl ?? url }
       const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
       const metrics = createDeliveryMetrics(app.metrics.registry)
@@ -131,7 +132,7 @@ function warnOfReadableFiles(logger: Logger, files: (string | undefined)[]): voi
   }
 }
 
-/** Nothing more is taken up; calls under way end, or are ended, and what came of them is written down. */
+/** Claims no more messages. Calls in progress complete or are aborted, and their results are stored. */
 async function endDelivery(delivery: Delivery, carriers: Carriers): Promise<void> {
   await Promise.all([delivery.stop(), carriers.close()])
 }

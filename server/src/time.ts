@@ -1,22 +1,22 @@
-// Times that callers write: strictly ISO 8601, and only such as exist.
+// Parses the times that callers send: strictly ISO 8601, and only times that exist.
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
 const TIMESTAMP =
   /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)$/
 
-/** A day of the calendar, from the year 100 on; the 30th of February is none. */
+/** Whether a text is a date that exists, from the year 100 on. The 30th of February does not. */
 export function isRealDate(text: string): boolean {
   const found = DATE.exec(text)
   return found !== null && utcMidnight(Number(found[1]), Number(found[2]), Number(found[3])) !== undefined
 }
 
-// An offset can lead out of the years that a text, and PostgreSQL, can name.
+// An offset can move a time out of the years that this format and PostgreSQL can represent.
 const FIRST_MS = Date.UTC(100, 0, 1)
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** The time that a text with a zone names, to the millisecond; undefined where it names none, or leaves the zone open. */
+/** Parses a time with a zone, to the millisecond. Undefined if the text is not a time, or has no zone. */
 export function parseTimestamp(text: string): Date | undefined {
-  // By index: taking the groups apart as a list took as long as matching them.
+  // The groups are read by index: destructuring them took as long as matching them.
   const found = TIMESTAMP.exec(text)
   if (found === null) return undefined
   const midnight = utcMidnight(Number(found[1]), Number(found[2]), Number(found[3]))
@@ -30,7 +30,7 @@ export function parseTimestamp(text: string): Date | undefined {
 
 const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** JavaScript takes the 30th of February for the 2nd of March, and the year 5 for 1905: here, neither is a day. */
+/** Undefined for a date that does not exist. Date.UTC reads the 30th of February as the 2nd of March, and the year 5 as 1905. */
 function utcMidnight(year: number, month: number, day: number): number | undefined {
   const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
   const days = month === 2 && isLeap ? 29 : (DAYS[month - 1] ?? 0)

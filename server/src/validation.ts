@@ -3,15 +3,15 @@ import type { Violation } from './errors.ts'
 import { lengthOf } from './text-length.ts'
 import { isRealDate, parseTimestamp } from './time.ts'
 
-/** A rule that a schema can't say. It meets values of the schema's own `type` only, but with fields of any type: it judges what it can. */
+/** A rule that a schema can't express. It gets only values of the schema's `type`, but their fields may have any type: it checks what it can. */
 export type Rule = (value: never) => Violation[]
 
 export type Check = (value: unknown) => Violation[]
 
-// In the words that follow "must be".
+// `words` follows "must be".
 const FORMATS: Record<string, { words: string; validate: (text: string) => boolean }> = {
   date: { words: 'a date, such as 2026-01-31', validate: isRealDate },
-  // ISO 8601 in full, where `date-time` would be RFC 3339: seconds and the colon of an offset may be left out.
+  // All of ISO 8601. Unlike in `date-time`, which is RFC 3339, seconds and the colon of an offset are optional.
   timestamp: {
     words: 'a time with its zone, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00',
     validate: (text) => parseTimestamp(text) !== undefined,
@@ -19,10 +19,10 @@ const FORMATS: Record<string, { words: string; validate: (text: string) => boole
 }
 
 /**
- * Compiles schemas into checks that name every violation, not only the first. Nothing is coerced, filled in or dropped: what the caller
- * sent is what is checked. Lengths are in code points, as in the contract (TypeBox's own validator counts graphemes).
+ * Compiles schemas into checks that return every violation, not only the first. Checks coerce, add and drop nothing: they see exactly what the
+ * caller sent. Lengths are in code points, as in the contract (TypeBox's own validator counts graphemes).
  *
- * Beside JSON Schema's keywords there is `rules`: a function that finds what the schema can't say, with paths relative to its place.
+ * Besides JSON Schema's keywords there is `rules`: a function that checks what the schema can't express. Its paths are relative to its value.
  */
 export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) => Check {
   const ajv = new Ajv({
@@ -31,11 +31,11 @@ export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) 
     strict: true,
     allowUnionTypes: true,
     discriminator: true,
-    // A shared schema is compiled once, not anew wherever it is named, and ajv's optimiser makes checks no faster that could be measured.
-    // Both together took 420 ms of every start.
+    // A shared schema is compiled once, not again wherever it is used. ajv's optimiser makes checks no faster, as far as we could measure. Both
+    // together took 420 ms of every start.
     inlineRefs: false,
     code: { optimize: false },
-    // The schemas are ours, and a test judges those in the document; to compile what judges them took another 280 ms.
+    // The schemas are our own, and a test validates those in the document. Compiling the meta-schema took another 280 ms.
     meta: false,
     validateSchema: false,
   })
@@ -45,7 +45,7 @@ export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) 
     ajv.addKeyword({ type: 'string', ...keyword })
   }
   for (const [name, { validate }] of Object.entries(FORMATS)) ajv.addFormat(name, validate)
-  // Of answers, which are not judged.
+  // Used in responses only, which are not validated.
   ajv.addFormat('date-time', true)
   for (const schema of sharedSchemas) ajv.addSchema(schema as AnySchema)
 
@@ -53,16 +53,16 @@ export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) 
     const validate = ajv.compile(schema as AnySchema)
     return (value) => {
       const { isStorable, hasLongList } = survey(value)
-      const violations = isStorable ? [] : namedUnstorableTexts(value)
+      const violations = isStorable ? [] : unstorableTexts(value)
       // A body that passes with its lists shortened is checked again as a whole.
       const isValid = (!hasLongList || validate(withShortLists(value))) && validate(value)
-      if (!isValid) violations.push(...telling(validate.errors ?? []).map(toViolation))
+      if (!isValid) violations.push(...withoutRedundant(validate.errors ?? []).map(toViolation))
       return violations
     }
   }
 }
 
-// These replace ajv's own keywords, which count every character of a text and match a pattern with all of it, however long it is. That was
+// These replace ajv's own keywords, which count every character of a text and match a pattern against all of it, however long it is. That was
 // most of the cost of refusing a long text. A character has one or two UTF-16 units, so most texts need no counting.
 const TEXT_KEYWORDS: (FuncKeywordDefinition & { keyword: string })[] = [
   {
@@ -82,7 +82,7 @@ const TEXT_KEYWORDS: (FuncKeywordDefinition & { keyword: string })[] = [
   },
 ]
 
-/** Such a text is refused without counting it. Other checks skip it: on a text of any length they could take long. */
+/** Such a text is refused without counting its characters. Other checks skip it, since they could take long on it. */
 function isFarTooLong(text: string, maxLength = Number.POSITIVE_INFINITY): boolean {
   return text.length > 2 * maxLength
 }
@@ -91,7 +91,7 @@ type Place = { instancePath: string }
 type RulesKeyword = { (rule: Rule, value: unknown, schema?: { type?: string; maxLength?: number }, at?: Place): boolean; errors?: object[] }
 
 const applyRules: RulesKeyword = (rule, value, schema, at) => {
-  // Of a wrong type altogether: the schema says so.
+  // The value has the wrong type, which the schema reports.
   if (typeOf(value) !== (schema?.type === 'integer' ? 'number' : schema?.type)) return true
   if (typeof value === 'string' && isFarTooLong(value, schema?.maxLength)) return true
   const violations = rule(value as never)
@@ -109,11 +109,11 @@ function typeOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value
 }
 
-// No list of objects or texts that the API knows may be longer, so a longer one is refused as a whole. Only its first items are checked one
-// by one: ajv's cost of that grows with the square of their number, and 87,000 cards took it 15 s.
+// No list of objects or texts in the API may be longer, so a longer one is refused as a whole. Only its first items are checked one by one:
+// ajv's cost grows with the square of their number, and 87,000 cards took it 15 s.
 const MAX_ITEMS_CHECKED = 20
 
-/** One look at every value, since most bodies need no second one. PostgreSQL can't store some texts, which would fail far from here. */
+/** Looks at every value once; most bodies need no second pass. PostgreSQL can't store some texts, and would fail much later. */
 function survey(body: unknown): { isStorable: boolean; hasLongList: boolean } {
   let isStorable = true
   let hasLongList = false
@@ -129,7 +129,7 @@ function survey(body: unknown): { isStorable: boolean; hasLongList: boolean } {
   return { isStorable, hasLongList }
 }
 
-/** Numbers have no rules, and campaigns name up to 100 groups. */
+/** Lists of numbers may be long: numbers have no rules, and campaigns name up to 100 groups. */
 function isLongList(value: unknown): value is unknown[] {
   return Array.isArray(value) && value.length > MAX_ITEMS_CHECKED && typeof value[0] !== 'number'
 }
@@ -140,7 +140,7 @@ function withShortLists(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, child]) => [name, withShortLists(child)]))
 }
 
-function namedUnstorableTexts(body: unknown): Violation[] {
+function unstorableTexts(body: unknown): Violation[] {
   const violations: Violation[] = []
   const open = [{ value: body, path: '' }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -160,21 +160,21 @@ export function escapePointer(name: string): string {
 }
 
 const TYPE_NAMES: Record<string, string> = {
-  array: 'a list',
+  array: 'an array',
   boolean: 'true or false',
   integer: 'a whole number',
   number: 'a number',
   object: 'an object',
-  string: 'a text',
+  string: 'a string',
 }
 
-/** Where only certain values are right, that the type is wrong too goes without saying. */
-function telling(errors: ErrorObject[]): ErrorObject[] {
+/** Drops the error of a wrong type if another error names the allowed values. */
+function withoutRedundant(errors: ErrorObject[]): ErrorObject[] {
   const named = new Set(errors.filter(({ keyword }) => keyword === 'const' || keyword === 'enum').map(({ instancePath }) => instancePath))
   return errors.filter(({ keyword, instancePath }) => keyword !== 'type' || !named.has(instancePath))
 }
 
-/** What ajv says, in plain words and at the place that has to change. */
+/** Turns an error of ajv into plain words, with the path of the value that must change. */
 function toViolation(error: ErrorObject): Violation {
   const { keyword, instancePath: path, params } = error
   switch (keyword) {
@@ -192,7 +192,7 @@ function toViolation(error: ErrorObject): Violation {
   }
 }
 
-/** The field may well be right for another type, so the type that was meant is named. */
+/** The field may be valid for another type, so the reason names the type of this object. */
 function unknownField({ parentSchema }: ErrorObject): string {
   const type = parentSchema?.properties?.type?.const
   return type === undefined ? 'is not known here; is it misspelt?' : `is not a field of type ${type}; is it misspelt?`
@@ -216,7 +216,7 @@ function reasonOf({ keyword, schema: limit, params, parentSchema, message }: Err
     case 'format':
       return `must be ${FORMATS[params.format]?.words}`
     case 'pattern':
-      // The description of what has a pattern says in words what that takes.
+      // The description of a text with a pattern says in words what the pattern allows.
       return `must be ${parentSchema?.description}`
     case 'minLength':
       return limit === 1 ? 'must not be empty' : `must have at least ${limit} characters`

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createUnderWay } from '../../src/background/under-way.ts'
+import { createTaskTracker } from '../../src/background/task-tracker.ts'
 import { A_MESSAGE, type Asked, type AskedMessage, hearAnswer } from '../storm/asked.ts'
 import { ask, type Caller } from '../storm/caller.ts'
 
@@ -16,7 +16,7 @@ export type Pulse = {
   stop: () => Promise<Beat[]>
 }
 
-const PATIENCE_MS = 5_000
+const TIMEOUT_MS = 5_000
 
 let numbers = 0
 
@@ -31,7 +31,7 @@ export function newMessage(asked: Asked, { agentId }: Caller): AskedMessage {
     body: { agentId, recipient: phone, message: { inline: { type: 'MESSAGE', content: text } } },
     contents: { text },
     lifeMs: undefined,
-    patienceMs: PATIENCE_MS,
+    timeoutMs: TIMEOUT_MS,
     pauseMs: 0,
     key: randomUUID(),
     outcome: 'unanswered',
@@ -45,14 +45,14 @@ export function newMessage(asked: Asked, { agentId }: Caller): AskedMessage {
 export async function askFor(asked: Asked, caller: Caller, one: AskedMessage, nodeUrl: string): Promise<Beat> {
   const { key, body } = one
   const sentAt = performance.now()
-  const answer = await ask(caller, { method: 'POST', path: '/messages', key, body }, nodeUrl, PATIENCE_MS)
+  const answer = await ask(caller, { method: 'POST', path: '/messages', key, body }, nodeUrl, TIMEOUT_MS)
   hearAnswer(asked, one, answer, A_MESSAGE)
   return { key, sentAt, answeredAt: performance.now(), status: answer.status, messageId: answer.body?.messageId }
 }
 
 export function startPulse(asked: Asked, caller: Caller, everyMs: number): Pulse {
   const beats: Beat[] = []
-  const underWay = createUnderWay()
+  const underWay = createTaskTracker()
   const stopping = new AbortController()
   async function beat(nodeUrl: string): Promise<void> {
     beats.push(await askFor(asked, caller, newMessage(asked, caller), nodeUrl))

@@ -8,7 +8,7 @@ import { openForJudging, untilNothingIsLeft } from '../storm/left.ts'
 import type { Line } from '../storm/line.ts'
 import { inspectProcesses } from '../storm/processes.ts'
 import { watchStalls } from '../storm/stalls.ts'
-import { PATIENCE_MS } from '../storm/storm.ts'
+import { TIMEOUT_MS } from '../storm/storm.ts'
 import { endTenancies, startTenants, stopLoads, type Tenant } from '../storm/tenants.ts'
 import type { Disturbance } from '../storm/upsets.ts'
 import { judge } from '../storm/verdict.ts'
@@ -47,9 +47,9 @@ export async function runCluster(options: ClusterOptions, cleanup: Cleanup): Pro
   await stopLoads(tenants)
   const judging = openForJudging(address.url)
   cleanup.push(() => judging.end())
-  await untilNothingIsLeft(judging, network.ask, PATIENCE_MS)
+  await untilNothingIsLeft(judging, network.ask, TIMEOUT_MS)
   const unconfirmed = await during(upsets, 'database', 'crashed while alone', () => crashWhileAlone(world, asked))
-  await untilNothingIsLeft(judging, network.ask, PATIENCE_MS)
+  await untilNothingIsLeft(judging, network.ask, TIMEOUT_MS)
   for (const node of nodes) await noteShare(course.shares, node)
   const evidence = await gatherEvidence({
     pool: judging,

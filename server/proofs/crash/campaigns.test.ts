@@ -33,10 +33,10 @@ const CALL_MS = 50
 const CHUNK_MS = 60
 // From the first claim on.
 const LONGEST_LIFE_MS = isFull ? 600 : 300
-const CLAIM_PATIENCE_MS = 1_500
+const CLAIM_TIMEOUT_MS = 1_500
 // Half of the receipts come after the lease has ended: others would settle what a killed worker had sent.
 const LATE_MS = isFull ? 35_000 : 2_000
-const PATIENCE_MS = isFull ? 300_000 : 60_000
+const TIMEOUT_MS = isFull ? 300_000 : 60_000
 
 const random = createRandom()
 const { env, pool, simulator, callerAt } = await setScene(CONNECTIONS)
@@ -82,7 +82,7 @@ async function holdsOtherThan(before: Set<string>, campaign: CampaignOf): Promis
 async function progress({ id }: CampaignOf): Promise<{ made: number; areAllMade: boolean; out: number }> {
   const [{ recipients, counts }, { rows }] = await Promise.all([
     findCampaign(pool, id),
-    pool.query<{ all: boolean }>('select made_at is not null as all from campaigns where id = $1', [id]),
+    pool.query<{ all: boolean }>('select fan_out_completed_at is not null as all from campaigns where id = $1', [id]),
   ])
   return { made: recipients, areAllMade: rows[0]?.all === true, out: recipients - counts.ACCEPTED }
 }
@@ -99,9 +99,9 @@ async function untilInTheMidst(campaign: CampaignOf, leasesBefore: Set<string>):
     await sleep(random() * CHUNK_MS)
     return
   }
-  const giveUpAt = performance.now() + CLAIM_PATIENCE_MS
+  const deadline = performance.now() + CLAIM_TIMEOUT_MS
   await until('one has claimed something', async () => {
-    return performance.now() > giveUpAt || (await holdsOtherThan(leasesBefore, campaign))
+    return performance.now() > deadline || (await holdsOtherThan(leasesBefore, campaign))
   })
   await sleep(random() * LONGEST_LIFE_MS)
 }
@@ -150,7 +150,7 @@ async function assertEverybodyOnce(campaign: CampaignOf): Promise<void> {
       const { body } = await caller.ask('GET', `/campaigns/${campaign.id}`)
       return body.status === 'COMPLETED' && body.counts.READ === body.recipients && body
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   )
   assert.deepEqual(
     [over.recipients, over.counts],
@@ -170,7 +170,7 @@ async function assertEverybodyOnce(campaign: CampaignOf): Promise<void> {
 /** A message beside the campaign is sent: so the worker has looked at all that was due when this began. */
 async function untilWorkerHasLooked(): Promise<void> {
   const messageId = await caller.accepted({ recipient: nextRecipient() })
-  await until('it is sent', async () => !['ACCEPTED', 'SENDING'].includes((await caller.read(messageId)).body.status), PATIENCE_MS)
+  await until('it is sent', async () => !['ACCEPTED', 'SENDING'].includes((await caller.read(messageId)).body.status), TIMEOUT_MS)
 }
 
 type Stopped = { waiting: Set<string>; held: Set<string> }
@@ -279,7 +279,7 @@ test(`a campaign to ${PEOPLE_OF_THE_STOPPED} that is cancelled and loses its wor
       )
       return rows[0].ended
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   )
   await kill(last)
   await assertCountsAreRows(campaign)

@@ -19,7 +19,7 @@ const LAST_DUE_MS = isFull ? 60_000 : 15_000
 const ROUNDS = isFull ? 12 : 3
 // Of the service: so many expire in one transaction.
 const BATCH = 1_000
-const PATIENCE_MS = 120_000
+const TIMEOUT_MS = 120_000
 
 const random = createRandom()
 const { url, pool } = await createTestDatabase({ unmetered: 'messages are written by hand, two days old' })
@@ -105,7 +105,7 @@ test(`kill -9 of workers in the midst of a walk over ${MESSAGES} messages that a
     const letGo = await holdOne(round % 2 === 0 ? 1 : 0)
     const open = await countOpen()
     const worker = await startNode(env, 'delivery')
-    await until('the walk is in the midst of a batch', () => isHeld(worker), PATIENCE_MS)
+    await until('the walk is in the midst of a batch', () => isHeld(worker), TIMEOUT_MS)
     worker.child.kill('SIGKILL')
     await worker.ended
     await assertNothingPassed()
@@ -122,9 +122,9 @@ test(`kill -9 of workers in the midst of a walk over ${MESSAGES} messages that a
       await assertNothingPassed()
       return (await countOpen()) === 0
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   )
-  await until('all are revoked', async () => (await pool.query('select from queue')).rowCount === 0, PATIENCE_MS)
+  await until('all are revoked', async () => (await pool.query('select from queue')).rowCount === 0, TIMEOUT_MS)
   for (const worker of workers) await kill(worker)
   await assertOutcomes()
 })

@@ -32,7 +32,7 @@ const ROUNDS = isFull ? 20 : 1
 const NODES = 2
 const SENDERS = isFull ? 4 : 2
 const QUIET_MESSAGES = 3
-const PATIENCE_MS = 60_000
+const TIMEOUT_MS = 60_000
 
 // A PostgreSQL of its own: one of its processes is killed, upon which it ends all others and recovers.
 const server = await startPostgres()
@@ -110,7 +110,7 @@ async function holdCounters(): Promise<() => Promise<void>> {
   await client.connect()
   await client.query('begin')
   await client.query(
-    `insert into report_counts as c (account_id, campaign_id, hour, ${COUNTED.join(', ')})
+    `insert into report_totals as c (account_id, campaign_id, hour, ${COUNTED.join(', ')})
      select account, $2::uuid, date_trunc('hour', now(), 'UTC') + n * interval '1 hour', ${COUNTED.map(() => 0).join(', ')}
      from unnest($1::int[]) as account, generate_series(0, 1) as n order by 1, 2, 3
      on conflict (account_id, campaign_id, hour) do update set accepted = c.accepted`,
@@ -128,7 +128,7 @@ type Held = { pid: number; node: string }
 async function heldFolds(): Promise<Held[]> {
   const { rows } = await pool.query<Held>(
     `select pid, application_name as node from pg_stat_activity
-     where wait_event_type = 'Lock' and application_name like 'delivery %' and query like '%delete from report_changes%'`,
+     where wait_event_type = 'Lock' and application_name like 'delivery %' and query like '%delete from report_deltas%'`,
   )
   return rows
 }
@@ -136,12 +136,10 @@ async function heldFolds(): Promise<Held[]> {
 /** All changes of the account that is quiet are in the hands of folds that are held. */
 async function untilFoldsAreHeld(): Promise<Held[]> {
   return await until('folds are held', async () => {
-    const { rows } = await pool.query<{ changes: number }>('select count(*) as changes from report_changes where account_id = $1', [
+    const { rows } = await pool.query<{ changes: number }>('select count(*) as changes from report_deltas where account_id = $1', [
       quiet.accountId,
     ])
-    const { rowCount: free } = await pool.query('select from report_changes where account_id = $1 for update skip locked', [
-      quiet.accountId,
-    ])
+    const { rowCount: free } = await pool.query('select from report_deltas where account_id = $1 for update skip locked', [quiet.accountId])
     const held = await heldFolds()
     return (rows[0]?.changes ?? 0) > 0 && free === 0 && held.length > 0 ? held : undefined
   })
@@ -171,7 +169,7 @@ const FATES: Record<string, (held: Held[], letGo: () => Promise<void>) => Promis
   'kill -9 of their PostgreSQL processes': async ([first], letGo) => {
     process.kill((first as Held).pid, 'SIGKILL')
     await until('PostgreSQL has noticed', async () => !(await canAsk()))
-    await until('PostgreSQL is back', canAsk, PATIENCE_MS)
+    await until('PostgreSQL is back', canAsk, TIMEOUT_MS)
     await letGo()
   },
 }
@@ -190,11 +188,11 @@ async function endFolds(fate: string): Promise<void> {
   await assertQuietCounted('before a fold')
   const held = await untilFoldsAreHeld()
   await assertQuietCounted('while folds are held')
-  const { rows } = await pool.query<{ changes: number }>('select count(*) as changes from report_changes')
+  const { rows } = await pool.query<{ changes: number }>('select count(*) as changes from report_deltas')
   await (FATES[fate] as (typeof FATES)[string])(held, letGo)
   await assertQuietCounted('after the folds were ended')
-  const left = 'select from report_changes where account_id = $1 limit 1'
-  await until('others have folded the rest', async () => (await pool.query(left, [quiet.accountId])).rowCount === 0, PATIENCE_MS)
+  const left = 'select from report_deltas where account_id = $1 limit 1'
+  await until('others have folded the rest', async () => (await pool.query(left, [quiet.accountId])).rowCount === 0, TIMEOUT_MS)
   await assertQuietCounted('after others have folded the rest')
   say(`${fate}: ${held.length} folds were held, with ${rows[0]?.changes} changes in all; nothing was lost or counted twice`)
 }
@@ -207,8 +205,8 @@ test(`folds that are ended in the middle, ${ROUNDS === 1 ? 'once' : `${ROUNDS} t
     isSending = false
     // Leases of the killed.
     if (!isFull) await endLeases(pool)
-    await untilDelivered(pool, PATIENCE_MS)
-    await until('all is folded', async () => (await pool.query('select from report_changes limit 1')).rowCount === 0)
+    await untilDelivered(pool, TIMEOUT_MS)
+    await until('all is folded', async () => (await pool.query('select from report_deltas limit 1')).rowCount === 0)
   } finally {
     isSending = false
     isOver = true

@@ -38,7 +38,7 @@ async function everything({ pool }: Scene) {
       (select json_agg(json_build_array(page_id, events) order by page_id) from log_pages) as log,
       (select json_agg(c) from (
         select account_id, hour, ${COUNTED.map((counter) => `sum(${counter}) as ${counter}`).join(', ')} from (
-          select account_id, hour, ${COUNTED.join(', ')} from report_counts union all select account_id, hour, ${COUNTED.join(', ')} from report_changes
+          select account_id, hour, ${COUNTED.join(', ')} from report_totals union all select account_id, hour, ${COUNTED.join(', ')} from report_deltas
         ) as counters group by 1, 2 order by 1, 2
       ) as c) as counts`)
   return rows[0]

@@ -26,11 +26,11 @@ const CALL_MS = 50
 // From its first claim on.
 const LONGEST_LIFE_MS = 300
 // While all that is left is leased to workers that are dead, there is nothing to claim.
-const CLAIM_PATIENCE_MS = 1_500
+const CLAIM_TIMEOUT_MS = 1_500
 // Half of the receipts come after the lease has ended. Otherwise a receipt would settle what a killed worker had sent, and hardly any
 // message would be handed to the network again.
 const LATE_MS = isFull ? 35_000 : 4_000
-const PATIENCE_MS = isFull ? 600_000 : 120_000
+const TIMEOUT_MS = isFull ? 600_000 : 120_000
 
 const random = createRandom()
 const scene = await setScene(CONNECTIONS)
@@ -58,9 +58,9 @@ async function readLeases(): Promise<Set<string>> {
 async function liveAndDie(): Promise<void> {
   const before = await readLeases()
   const worker = await startNode(env, 'delivery')
-  const giveUpAt = performance.now() + CLAIM_PATIENCE_MS
+  const deadline = performance.now() + CLAIM_TIMEOUT_MS
   await until('it has claimed something', async () => {
-    return performance.now() > giveUpAt || [...(await readLeases())].some((lease) => !before.has(lease))
+    return performance.now() > deadline || [...(await readLeases())].some((lease) => !before.has(lease))
   })
   await sleep(random() * LONGEST_LIFE_MS)
   await kill(worker)
@@ -69,7 +69,7 @@ async function liveAndDie(): Promise<void> {
 /** Starts workers and kills them, one after the other, until nothing is left to send. */
 async function killWorkersUntilAllIsOut(): Promise<void> {
   const from = performance.now()
-  for (let kills = 1; performance.now() < from + PATIENCE_MS; kills++) {
+  for (let kills = 1; performance.now() < from + TIMEOUT_MS; kills++) {
     await liveAndDie()
     // The full run waits until they end by themselves, 30 s after the claim.
     const held = isFull ? 0 : await endLeases(pool)
@@ -79,7 +79,7 @@ async function killWorkersUntilAllIsOut(): Promise<void> {
     }
     if (left === 0) return
   }
-  throw new Error(`not all was sent within ${seconds(PATIENCE_MS)}`)
+  throw new Error(`not all was sent within ${seconds(TIMEOUT_MS)}`)
 }
 
 test(`kill -9 of the worker in a loop while ${MESSAGES} messages go out: none is lost, none is sent twice`, async () => {

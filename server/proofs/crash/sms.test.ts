@@ -12,8 +12,8 @@ const KILLS = isFull ? 60 : 4
 const LONGEST_LIFE_MS = 300
 // Some die so soon that all they have done is to find what the one before has left.
 const DEAD_AT_ONCE = 0.3
-const CLAIM_PATIENCE_MS = 1_500
-const PATIENCE_MS = isFull ? 120_000 : 20_000
+const CLAIM_TIMEOUT_MS = 1_500
+const TIMEOUT_MS = isFull ? 120_000 : 20_000
 const PARTS = 3
 // Three parts in GSM-7, of 153 characters at most.
 const LONG_TEXT = 'Your parcel waits for you at the counter. '.repeat(10)
@@ -53,13 +53,13 @@ async function countParts(): Promise<number> {
 async function liveAndDie(): Promise<void> {
   const before = await readLeases()
   const worker = await startNode(env, 'delivery')
-  const giveUpAt = performance.now() + CLAIM_PATIENCE_MS
+  const deadline = performance.now() + CLAIM_TIMEOUT_MS
   await until('it has claimed something', async () => {
-    return performance.now() > giveUpAt || [...(await readLeases())].some((lease) => !before.has(lease))
+    return performance.now() > deadline || [...(await readLeases())].some((lease) => !before.has(lease))
   })
   if (random() > DEAD_AT_ONCE) {
     const had = await countParts()
-    await until('the network has one of it', async () => performance.now() > giveUpAt || (await countParts()) > had)
+    await until('the network has one of it', async () => performance.now() > deadline || (await countParts()) > had)
     await sleep(random() * LONGEST_LIFE_MS)
   }
   await kill(worker)
@@ -98,7 +98,7 @@ test(`kill -9 of the worker in a loop while ${MESSAGES} messages fall back to SM
       const { rowCount } = await pool.query('select from sms_fallbacks where status <> all ($1) limit 1', [FINAL])
       return rowCount === 0
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   )
   const parts = await readParts()
   assert.equal([...parts.keys()].filter((phone) => !messages.some((message) => message.phone === phone)).length, 0)

@@ -160,9 +160,9 @@ export async function countUnsettled(pool: Pool): Promise<number> {
 }
 
 /** Waits until every message is where it ends; returns how long that took. */
-export async function untilDelivered(pool: Pool, patienceMs: number): Promise<number> {
+export async function untilDelivered(pool: Pool, timeoutMs: number): Promise<number> {
   const from = performance.now()
-  await until('all messages are delivered', async () => (await countUnsettled(pool)) === 0, patienceMs)
+  await until('all messages are delivered', async () => (await countUnsettled(pool)) === 0, timeoutMs)
   return performance.now() - from
 }
 

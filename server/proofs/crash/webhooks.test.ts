@@ -38,12 +38,12 @@ const MESSAGES_A_SECOND = 20
 // A worker's life, from its first request on. It begins at once with what the one before has left.
 const LONGEST_LIFE_MS = 1_500
 // In the full run, nobody takes up the endpoints of one that was killed before its lease has ended, after 10 s.
-const REQUEST_PATIENCE_MS = isFull ? 12_000 : 3_000
+const REQUEST_TIMEOUT_MS = isFull ? 12_000 : 3_000
 const FAILURE_RATE = 0.1
 const LONGEST_ANSWER_MS = 40
 // At the most, calls to one endpoint under way in a process.
 const WINDOW = 64
-const PATIENCE_MS = isFull ? 600_000 : 60_000
+const TIMEOUT_MS = isFull ? 600_000 : 60_000
 
 const random = createRandom()
 const simulator = await startSimulator()
@@ -116,8 +116,8 @@ function countArrivals(): number {
 /** Until requests come, or it is clear that another has the endpoints. */
 async function untilRequests(): Promise<void> {
   const before = countArrivals()
-  const giveUpAt = performance.now() + REQUEST_PATIENCE_MS
-  await until('requests come', () => countArrivals() > before || performance.now() > giveUpAt)
+  const deadline = performance.now() + REQUEST_TIMEOUT_MS
+  await until('requests come', () => countArrivals() > before || performance.now() > deadline)
 }
 
 // Until all is over, things go on beside what is killed.
@@ -205,7 +205,7 @@ async function readLeases(): Promise<Set<string>> {
 /** Stops a worker amid its calls, until another has its endpoints and has posted what it had; then lets it go on. */
 async function freezeWorker(): Promise<void> {
   const frozen = await startWorker()
-  await until('it is amid calls', async () => sink.underWay() > 1 && (await readLeases()).size === 1, PATIENCE_MS)
+  await until('it is amid calls', async () => sink.underWay() > 1 && (await readLeases()).size === 1, TIMEOUT_MS)
   frozen.child.kill('SIGSTOP')
   const leases = await readLeases()
   const other = await startWorker()
@@ -232,14 +232,14 @@ async function finish(): Promise<void> {
   const from = performance.now()
   await startWorker()
   if (!isFull) await endLeases(pool)
-  await untilDelivered(pool, PATIENCE_MS)
+  await untilDelivered(pool, TIMEOUT_MS)
   await until(
     'all is posted',
     async () => {
       const { unplaced, deliveries } = await readLeft()
       return unplaced + deliveries === 0
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   )
   say(`the rest was posted within ${seconds(performance.now() - from)}`)
 }

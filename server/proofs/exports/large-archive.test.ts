@@ -62,7 +62,7 @@ async function writeCampaign(client: pg.Client, accountId: number, agentId: stri
     `with content as (
        insert into contents (account_id, basic, message) values ($1, false, '{"type":"MESSAGE","content":"Write to us!"}') returning id
      )
-     insert into campaigns (id, account_id, agent_id, name, group_numbers, basic, content_id, status, scheduled_at, started_at, made_at, completed_at, recipients)
+     insert into campaigns (id, account_id, agent_id, name, group_numbers, basic, content_id, status, scheduled_at, started_at, fan_out_completed_at, completed_at, recipients)
      select uuid_v7(), $1, $2, 'Large', '{1}', false, id, 'COMPLETED', now(), now(), now(), now(), $3 from content returning id, content_id as "contentId", left(id::text, 24) as prefix`,
     [accountId, agentId, MESSAGES],
   )

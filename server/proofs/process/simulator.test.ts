@@ -39,7 +39,7 @@ describe('where no carrier is configured, herald serve brings a simulated networ
 
     const first = await startHerald(env, [], ['serve'])
     const simulator = simulatorUrl(first.output)
-    await until('RCS is connected', () => first.output.stdout.includes('the network takes our credentials'))
+    await until('RCS is connected', () => first.output.stdout.includes('authenticated with the RCS network'))
     await until('SMS is connected', () => first.output.stdout.includes('bound to the SMS network'))
     await reply(simulator, 'one')
     await until('the first reply is kept', async () => (await written()).length === 1)
@@ -78,7 +78,7 @@ describe('where no carrier is configured, herald serve brings a simulated networ
     const [{ name, messagesPerSecond, ...google }] = settings.rcs as [(typeof settings.rcs)[number]]
     writeFileSync(file, JSON.stringify({ [name]: { type: 'google-rbm', ...google } }))
     const herald = await startHerald({ HERALD_DATABASE_URL, HERALD_DATA_DIR: join(dataDir, 'data'), HERALD_CARRIERS: file }, [], ['serve'])
-    await until('RCS is connected', () => herald.output.stdout.includes('the network takes our credentials'))
+    await until('RCS is connected', () => herald.output.stdout.includes('authenticated with the RCS network'))
     assert.doesNotMatch(herald.output.stderr, /simulated network/)
     assert.throws(() => statSync(join(dataDir, 'data', 'simulator')))
   })

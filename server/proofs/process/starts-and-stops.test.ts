@@ -10,7 +10,7 @@ import {
   heraldJson,
   postmasterPid,
   runHerald,
-  START_PATIENCE_MS,
+  START_TIMEOUT_MS,
   spawnHerald,
   startHerald,
   startLastingHerald,
@@ -97,7 +97,7 @@ describe('herald serve', { concurrency: 2 }, () => {
   test('Ctrl-C during the first start leaves nothing running', async () => {
     const dataDir = await createDataDir()
     const { child, ended } = spawnHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: '0' })
-    await until('PostgreSQL runs', () => postmasterPid(dataDir), START_PATIENCE_MS)
+    await until('PostgreSQL runs', () => postmasterPid(dataDir), START_TIMEOUT_MS)
     child.kill('SIGINT')
     assert.equal(await ended, 0)
     assert.equal(postmasterPid(dataDir), undefined)

@@ -10,7 +10,7 @@ import type { Restartable } from './process.ts'
 
 export type DatabaseServer = Restartable & { url: string; logFile: string; stop: () => Promise<void> }
 
-const START_PATIENCE_MS = 60_000
+const START_TIMEOUT_MS = 60_000
 
 export async function createDatabaseServer(dir: string): Promise<DatabaseServer> {
   const cluster = await prepareCluster(dir)
@@ -23,7 +23,7 @@ export async function createDatabaseServer(dir: string): Promise<DatabaseServer>
   }
   async function start(): Promise<void> {
     await startServer(cluster)
-    await until('PostgreSQL lets us in', () => canEnter(addressOf('postgres')), START_PATIENCE_MS)
+    await until('PostgreSQL lets us in', () => canEnter(addressOf('postgres')), START_TIMEOUT_MS)
     await ensureDatabase(addressOf('postgres'))
   }
   let starting = Promise.resolve()
@@ -55,15 +55,15 @@ export async function createDatabaseServer(dir: string): Promise<DatabaseServer>
 
 /** Again where the memory of a server that was killed is still held by processes of it. */
 async function startServer(cluster: Cluster): Promise<void> {
-  const giveUpAt = performance.now() + START_PATIENCE_MS
+  const deadline = performance.now() + START_TIMEOUT_MS
   while (findPostmaster(cluster) === undefined) {
-    if (performance.now() > giveUpAt) throw new Error(`PostgreSQL does not start: see ${cluster.logFile}`)
+    if (performance.now() > deadline) throw new Error(`PostgreSQL does not start: see ${cluster.logFile}`)
     disownStaleLock(cluster)
     let hasEnded = false
     void startPostmaster(cluster).then(() => {
       hasEnded = true
     })
-    await until('PostgreSQL has its lock, or has ended', () => hasEnded || findPostmaster(cluster) !== undefined, START_PATIENCE_MS)
+    await until('PostgreSQL has its lock, or has ended', () => hasEnded || findPostmaster(cluster) !== undefined, START_TIMEOUT_MS)
     if (hasEnded) await sleep(100)
   }
 }

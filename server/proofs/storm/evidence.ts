@@ -154,7 +154,7 @@ async function readLogs(pool: Db, callers: readonly Caller[]): Promise<Evidence[
 }
 
 async function readKeys(pool: Db): Promise<StoredKey[]> {
-  const text = 'select account_id as "accountId", endpoint, key, message_id as id from idempotency_keys'
+  const text = 'select account_id as "accountId", endpoint, key, resource_id as id from idempotency_keys'
   return (await pool.query<StoredKey>(text)).rows
 }
 

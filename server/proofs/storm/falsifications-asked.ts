@@ -31,7 +31,7 @@ export const ASKED: Falsifications = {
     ['told to come again', ({ tries }) => tries.push({ ...TRY, answeredAt: 1_010, status: 503 })],
     [
       'a connection that is refused, to one with little patience',
-      ({ tries }) => tries.push({ ...TRY, answeredAt: 1_001, patienceMs: 50, status: 0 }),
+      ({ tries }) => tries.push({ ...TRY, answeredAt: 1_001, timeoutMs: 50, status: 0 }),
     ],
     [
       'the machine stood still at another time',

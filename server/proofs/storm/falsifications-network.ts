@@ -104,7 +104,7 @@ export const NETWORK: Falsifications = {
       (all) =>
         complain(
           all,
-          '{"level":"error","time":"2026-01-01T00:00:00Z","msg":"the network gives us no access token; every message tries again"}',
+          '{"level":"error","time":"2026-01-01T00:00:00Z","msg":"failed to get an access token; will retry with each message"}',
         ),
     ],
     ['an exception that nobody caught', (all) => complain(all, '{"level":"fatal","msg":""}', '{"cut')],

@@ -76,7 +76,7 @@ export function comeAgain(endpoint: Endpoint, count = 1): number {
   return first(taken).at
 }
 
-export const TRY = { nodeUrl: 'http://api', request: 'POST /messages', sentAt: 1_000, answeredAt: 6_000, patienceMs: 5_000 }
+export const TRY = { nodeUrl: 'http://api', request: 'POST /messages', sentAt: 1_000, answeredAt: 6_000, timeoutMs: 5_000 }
 export const ENTRY = { queue: 'queue', entry: 'id', by: 'delivery-1', at: 0, wasRunning: true, isTurned: false } as const
 
 export function complain({ processes }: Evidence, ...lines: string[]): void {

@@ -20,8 +20,8 @@ const LEFT = `
     (select count(*) from expiries) as expiries,
     (select count(*) from log_pages where last_position is null) as "pages without a place",
     (select count(*) from webhook_deliveries) as "events to post",
-    (select count(*) from carrier_events where take_up_at is not null) as "replies to take up",
-    (select count(*) from report_changes) as "counts to fold",
+    (select count(*) from carrier_events where process_after is not null) as "replies to take up",
+    (select count(*) from report_deltas) as "counts to fold",
     (select count(*) from campaigns where status in ('SCHEDULED', 'RUNNING', 'PAUSED') or status = 'CANCELLED' and withdrawn_at is null) as campaigns,
     -- 01 and 09 are phones that never tell that it was read.
     (select count(*) from messages where status in ('ACCEPTED', 'SENT') or status = 'DELIVERED' and right(recipient, 2) not in ('01', '09')) as messages,
@@ -41,11 +41,11 @@ const SAY_EVERY_MS = 10_000
 const LOOK_EVERY_MS = 250
 
 /** Says what is left, and returns how long it took; or gives up, so that the verdict can say what never came to its end. */
-export async function untilNothingIsLeft(pool: pg.Pool, ask: (path: string) => Promise<any>, patienceMs: number): Promise<number> {
+export async function untilNothingIsLeft(pool: pg.Pool, ask: (path: string) => Promise<any>, timeoutMs: number): Promise<number> {
   const begunAt = performance.now()
   let saidAt = begunAt
   let lookedAt = 0
-  say(`everything is left alone until all is settled, for ${seconds(patienceMs)} at the most`)
+  say(`everything is left alone until all is settled, for ${seconds(timeoutMs)} at the most`)
   await until(
     'nothing is left',
     async () => {
@@ -59,7 +59,7 @@ export async function untilNothingIsLeft(pool: pg.Pool, ask: (path: string) => P
       }
       return left.length === 0
     },
-    patienceMs,
+    timeoutMs,
   ).catch((error: Error) => say(error.message))
   return performance.now() - begunAt
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createUnderWay } from '../../src/background/under-way.ts'
+import { createTaskTracker } from '../../src/background/task-tracker.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { between, type Random } from '../random.ts'
 import { A_MESSAGE, type Asked, type AskedMessage, hearAnswer, isRightlyLate } from './asked.ts'
@@ -31,7 +31,7 @@ const MOST_CALLERS = 400
 export function startLoad(options: LoadOptions): Load {
   const asked: Asked = { messages: [], campaigns: [], strange: [] }
   const stopping = new AbortController()
-  const underWay = createUnderWay()
+  const underWay = createTaskTracker()
   let callers = 0
   const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => {})
 
@@ -73,7 +73,7 @@ export function startLoad(options: LoadOptions): Load {
 }
 
 async function sendOne({ caller }: LoadOptions, asked: Asked, wanted: Wanted): Promise<void> {
-  const { lifeMs, habit, patienceMs, pauseMs } = wanted
+  const { lifeMs, habit, timeoutMs, pauseMs } = wanted
   const body = { ...wanted.body, ...(lifeMs !== undefined && { expiresAt: new Date(Date.now() + lifeMs).toISOString() }) }
   const one: AskedMessage = { ...wanted, body, key: randomUUID(), outcome: 'unanswered', ids: [] }
   asked.messages.push(one)
@@ -85,7 +85,7 @@ async function sendOne({ caller }: LoadOptions, asked: Asked, wanted: Wanted): P
   }
   if (habit === 'gives-up') {
     const urls = caller.nodeUrls()
-    hear(await ask(caller, request, urls[asked.messages.length % urls.length] as string, patienceMs))
+    hear(await ask(caller, request, urls[asked.messages.length % urls.length] as string, timeoutMs))
     return
   }
   if (habit === 'twice-at-once') await Promise.all(caller.nodeUrls().map((url) => ask(caller, request, url).then(hear)))

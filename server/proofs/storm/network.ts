@@ -25,7 +25,7 @@ export const USUAL_FAULTS = {
   webhooks: { duplicated: { rate: 0.05 }, reordered: { rate: 0.2, withinMs: 1_000 } },
   smpp: { receiptBeforeAnswer: { rate: 0.2 }, receiptDuplicated: { rate: 0.05 } },
 }
-const START_PATIENCE_MS = 30_000
+const START_TIMEOUT_MS = 30_000
 const ANSWER_MS = 10_000
 
 export async function createNetwork(dir: string): Promise<Network> {
@@ -46,7 +46,7 @@ export async function createNetwork(dir: string): Promise<Network> {
           assertRunning()
           return countStarts(outFile) > starts
         },
-        START_PATIENCE_MS,
+        START_TIMEOUT_MS,
       )
     },
   })

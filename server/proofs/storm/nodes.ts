@@ -19,7 +19,7 @@ export type NodeOptions = { name: string; role: Role; also?: Role[]; env: Record
 
 const HERALD = fileURLToPath(new URL('../../bin/herald.js', import.meta.url))
 // A start waits up to 30 s for a database that is away.
-const START_PATIENCE_MS = 60_000
+const START_TIMEOUT_MS = 60_000
 
 /** Limits that nobody reaches, counted by the database as they are with several nodes. */
 export const SHARED_SETTINGS = {
@@ -46,7 +46,7 @@ export async function createNode({ name, role, also = [], env, dir }: NodeOption
           assertRunning()
           return countGreetings(errFile) > greetings
         },
-        START_PATIENCE_MS,
+        START_TIMEOUT_MS,
       )
     },
   })

@@ -21,7 +21,7 @@ export type Wanted = {
   body: Record<string, unknown>
   /** How long it may wait to be sent and delivered, from the moment that it is asked for. */
   lifeMs: number | undefined
-  patienceMs: number
+  timeoutMs: number
   pauseMs: number
   contents: Contents
 }
@@ -72,8 +72,8 @@ export function drawWanted(random: Random, n: number, { agentId, digit, template
     ...(fallback !== undefined && afterExpiry && { smsFallbackAfterExpiry: { delay: Math.floor(random() * 3) } }),
   }
   // Most of these are shorter than what an acceptance takes on a busy machine.
-  const patienceMs = random() < 0.6 ? between(random, 2, 60) : between(random, 60, 1_500)
-  return { habit, phone, body, lifeMs, patienceMs, pauseMs: random() * 3_000, contents: { ...content.contents, sms: smsOf(fallback) } }
+  const timeoutMs = random() < 0.6 ? between(random, 2, 60) : between(random, 60, 1_500)
+  return { habit, phone, body, lifeMs, timeoutMs, pauseMs: random() * 3_000, contents: { ...content.contents, sms: smsOf(fallback) } }
 }
 
 function drawEnding(random: Random): string {

@@ -21,7 +21,7 @@ export type Verdict = { lines: Line[]; messages: number; upsets: number; settled
 const CAMPAIGN_EVERY_MS = 10_000
 const CAMPAIGN_PEOPLE = 200
 // The longest wait there is: an SMS of which nobody knows, 73 s after it was taken up by somebody who died; a three-part one, 93 s.
-export const PATIENCE_MS = 240_000
+export const TIMEOUT_MS = 240_000
 
 export async function runStorm({ seed, seconds, rate, dir }: StormOptions, cleanup: Cleanup): Promise<Verdict> {
   const database = await createDatabaseServer(join(dir, 'database'))
@@ -47,7 +47,7 @@ export async function runStorm({ seed, seconds, rate, dir }: StormOptions, clean
   await stopLoads(tenants)
   const judging = openForJudging(database.url)
   cleanup.push(() => judging.end())
-  const settledMs = await untilNothingIsLeft(judging, network.ask, PATIENCE_MS)
+  const settledMs = await untilNothingIsLeft(judging, network.ask, TIMEOUT_MS)
   const tenancies = await endTenancies(tenants)
   say('the verdict is being worked out')
   const evidence = await gatherEvidence({

@@ -22,8 +22,8 @@ export function judgeAnswers({ asked: { strange }, tries }: Evidence): Compariso
 const TIMER_SLACK_MS = 1
 
 /** A caller that stopped waiting earlier than usual misses no answer. */
-const isMissing = ({ status, sentAt, answeredAt, patienceMs }: Try) =>
-  status === 503 || (status === 0 && !(patienceMs < ANSWER_MS && answeredAt - sentAt >= patienceMs - TIMER_SLACK_MS))
+const isMissing = ({ status, sentAt, answeredAt, timeoutMs }: Try) =>
+  status === 503 || (status === 0 && !(timeoutMs < ANSWER_MS && answeredAt - sentAt >= timeoutMs - TIMER_SLACK_MS))
 
 /** An answer is only missing while the node that was asked, or the database, is upset; or while the machine had no time for any of them. */
 export function judgeAvailability({ tries, upsets, stalls, addresses }: Evidence): Comparison {

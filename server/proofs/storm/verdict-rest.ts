@@ -98,7 +98,7 @@ export function judgeProcesses({ processes: { running, endedByItself, silent }, 
 }
 
 // What a kill or a freeze explains: a network that is away while an access token is asked of it. All else is a fault.
-const TOKEN_MISSING = 'the network gives us no access token; every message tries again'
+const TOKEN_MISSING = 'failed to get an access token; will retry with each message'
 
 function isExcused({ level, text, at = 0 }: Complaint, upsets: readonly Disturbance[]): boolean {
   return level === 'error' && text === TOKEN_MISSING && upsets.some((upset) => explainsNoToken(upset, at))

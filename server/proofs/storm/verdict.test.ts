@@ -27,7 +27,7 @@ import { createCallers } from './world.ts'
 const SEED = 1
 const ENOUGH = 250
 const PEOPLE = 30
-const PATIENCE_MS = 90_000
+const TIMEOUT_MS = 90_000
 
 const { url, pool } = await createTestDatabase({ uncounted: 'counters are falsified here, to see that it is noticed' })
 const simulator = await startSimulator()
@@ -49,7 +49,7 @@ async function runUndisturbed(): Promise<{ tenancies: Tenancy[]; evidence: Evide
   const countAsked = () => tenants.reduce((sum, tenant) => sum + tenant.load.asked.messages.length, 0)
   await until('enough is asked for', () => countAsked() >= ENOUGH)
   await stopLoads(tenants)
-  await untilNothingIsLeft(judging, simulator.ask, PATIENCE_MS)
+  await untilNothingIsLeft(judging, simulator.ask, TIMEOUT_MS)
   const tenancies = await endTenancies(tenants)
   const written = service.log().split('\n')
   const processes = { running: 1, endedByItself: [], silent: [], logs: 1, written, complaints: readLogFaults('service', written) }
@@ -108,19 +108,19 @@ const WALK_LINE = 'the walk of expiries passes no open message'
 const STEPS_LINE = 'columns against timelines, events and the API'
 
 /** Any row of a campaign's counters. */
-const OF_A_CAMPAIGN = `ctid = (select ctid from report_counts where campaign_id = (select campaign_id from messages where campaign_id is not null limit 1) limit 1)`
+const OF_A_CAMPAIGN = `ctid = (select ctid from report_totals where campaign_id = (select campaign_id from messages where campaign_id is not null limit 1) limit 1)`
 /** Off by one, and so is one status of the campaign: each of these counters is part of one at least. */
 const offByOne = (counter: string, by: '+' | '-'): FalsifiedRows => ({
   what: `a campaign counts one ${counter} too ${by === '+' ? 'many' : 'few'}`,
   wrong: [COUNTERS_LINE, STATUS_LINE],
-  statements: [`update report_counts set ${counter} = ${counter} ${by} 1 where ${OF_A_CAMPAIGN} returning campaign_id as id`],
+  statements: [`update report_totals set ${counter} = ${counter} ${by} 1 where ${OF_A_CAMPAIGN} returning campaign_id as id`],
 })
 
 const FALSIFIED_ROWS: FalsifiedRows[] = [
   {
     what: 'every counter of deliveries is off by one',
     wrong: [COUNTERS_LINE],
-    statements: ['update report_counts set delivered = delivered + 1 where delivered > 0'],
+    statements: ['update report_totals set delivered = delivered + 1 where delivered > 0'],
   },
   ...['accepted', 'sent', 'delivered', 'read', 'failed', 'expired', 'unsent'].flatMap((counter) => [
     offByOne(counter, '+'),
@@ -130,7 +130,7 @@ const FALSIFIED_ROWS: FalsifiedRows[] = [
     what: 'a change that is not folded yet counts twice',
     wrong: [COUNTERS_LINE, STATUS_LINE],
     statements: [
-      `insert into report_changes (account_id, campaign_id, hour, sent) select account_id, campaign_id, hour, 1 from report_counts where ${OF_A_CAMPAIGN}
+      `insert into report_deltas (account_id, campaign_id, hour, sent) select account_id, campaign_id, hour, 1 from report_totals where ${OF_A_CAMPAIGN}
        returning campaign_id as id`,
     ],
   },
@@ -310,7 +310,7 @@ test('what an upset explains is not WRONG', () => {
     { ...TRY, nodeUrl: service.url, status: 0 },
     { ...TRY, nodeUrl: service.url, sentAt: 50_000, answeredAt: 50_010, status: 503 },
   )
-  all.tries.push({ ...TRY, nodeUrl: service.url, sentAt: 90_000, answeredAt: 90_030, patienceMs: 30, status: 0 })
+  all.tries.push({ ...TRY, nodeUrl: service.url, sentAt: 90_000, answeredAt: 90_030, timeoutMs: 30, status: 0 })
   all.tries.push({ ...TRY, nodeUrl: service.url, sentAt: 120_000, answeredAt: 125_900, status: 0 })
   all.stalls = [{ from: 122_000, to: 127_000 }]
   all.upsets = [
@@ -321,7 +321,7 @@ test('what an upset explains is not WRONG', () => {
     upset('network', takenAtOf(all, other) - 9_000, takenAtOf(all, other) + 100, 9_000),
   ]
   const time = new Date(takenAtOf(all, other)).toISOString()
-  complain(all, JSON.stringify({ level: 'error', time, msg: 'the network gives us no access token; every message tries again' }))
+  complain(all, JSON.stringify({ level: 'error', time, msg: 'failed to get an access token; will retry with each message' }))
   const promises = [
     'every request is answered, unless its node or the database is upset',
     'no SMS twice; unknown ones say so',

@@ -4,10 +4,10 @@ import { OperatorError } from '../errors.ts'
 export const MODULES = ['rcs', 'sms'] as const
 export type Module = (typeof MODULES)[number]
 
-/** `quarantineHours`: who had an SMS from the account within this time gets no other one, where the sender of a message asks for that. */
+/** `quarantineHours`: minimum hours between two SMS to the same recipient, if the message asks for it. */
 export type Account = { accountId: number; name: string; modules: Module[]; quarantineHours: number }
 
-// A year, which is as much as the column takes.
+// A year, the limit of the column.
 export const MAX_QUARANTINE_HOURS = 8_760
 
 const ACCOUNT = 'id as "accountId", name, modules, quarantine_hours as "quarantineHours"'
@@ -40,12 +40,12 @@ export async function setQuarantine(db: Executor, accountId: number, hours: numb
   return rows[0] ?? noSuchAccount(accountId)
 }
 
-/** Tells an operator who named one that is not there. */
+/** Throws an OperatorError if there is no such account. */
 export async function requireAccount(db: Executor, accountId: number): Promise<void> {
   const { rowCount } = await db.query('select from accounts where id = $1', [accountId])
   if (rowCount === 0) noSuchAccount(accountId)
 }
 
 export function noSuchAccount(accountId: number): never {
-  throw new OperatorError(`There is no account ${accountId}; "herald account list" shows those there are.`)
+  throw new OperatorError(`There is no account ${accountId}; see "herald account list".`)
 }

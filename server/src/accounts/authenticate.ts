@@ -4,8 +4,8 @@ import { BEFORE_EVERY_REQUEST, listed, type Pool } from '../db/pool.ts'
 import type { Caller } from '../http/guard.ts'
 import { hashSecret } from './keys.ts'
 
-// Matches nothing that createKey makes. Whatever can't be a credential is looked up as this, so that a malformed header, an unknown
-// key and a wrong secret take the same path and the same time.
+// Matches no key that createKey makes. Malformed credentials are looked up as this, so that a malformed header, an unknown key and a wrong
+// secret take the same path and the same time.
 const NO_CREDENTIALS = { integrationKey: '', secret: '' }
 const NO_HASH = Buffer.alloc(32)
 
@@ -16,15 +16,18 @@ function parseAuthorization(header: string | undefined): { integrationKey: strin
 
 export type Authenticator = {
   /**
-   * Looks up who sends a request; undefined for wrong credentials of any kind. A rotated or revoked key, or a module taken away, counts for
-   * every request that begins after the change was answered, on every node. Concurrent requests share a look-up.
+   * Finds the caller of a request; undefined for wrong credentials of any kind. A rotated or revoked key, or a removed module, counts for
+   * every request that begins after the response to the change, on every node. Concurrent requests share a look-up.
    */
   authenticate: (authorization: string | undefined) => Promise<Caller | undefined>
-  /** The caller as the last look-up found them. A statement that acts for them has to confirm that they have not changed: confirmedCallers. */
+  /**
+   * The caller as of the last look-up. A statement that acts for the caller must confirm that nothing has changed since: see
+   * confirmedCallers.
+   */
   recall: (authorization: string | undefined) => Caller | undefined
 }
 
-const MOST_RECALLED = 10_000
+const MAX_RECALLED = 10_000
 
 export function createAuthenticator(pool: Pool): Authenticator {
   const lookUp = createBatcher<string, Caller | undefined>((keys) => lookUpKeys(pool, keys), { maxItems: 500 })
@@ -34,12 +37,12 @@ export function createAuthenticator(pool: Pool): Authenticator {
     const { integrationKey, secret } = parseAuthorization(authorization)
     const found = await lookUp(integrationKey)
     const known = lastFound.get(integrationKey)
-    // A wrong secret must not have the right one forgotten.
+    // Compare with the stored hash, not with the given secret: a wrong secret must not evict the right one.
     if (known !== undefined && !found?.secretHash.equals(known.secretHash)) lastFound.delete(integrationKey)
     if (found === undefined || !timingSafeEqual(hashSecret(secret), found.secretHash)) return undefined
-    // A copy: the driver's bytes are a slice of a pool, which one hash would keep in memory.
+    // Copy the hash: the driver's buffer is a slice of a larger one, which the hash would keep in memory.
     lastFound.set(integrationKey, { ...found, secretHash: Buffer.alloc(NO_HASH.length, found.secretHash) })
-    if (lastFound.size > MOST_RECALLED) lastFound.delete(lastFound.keys().next().value as string)
+    if (lastFound.size > MAX_RECALLED) lastFound.delete(lastFound.keys().next().value as string)
     return found
   }
 
@@ -52,7 +55,7 @@ export function createAuthenticator(pool: Pool): Authenticator {
   return { authenticate, recall }
 }
 
-/** In SQL: recalled callers are three lists of keys, hashes and versions. Selects the places of the callers that have not changed. */
+/** SQL that takes recalled callers as three lists of keys, hashes and versions, and selects the positions of the unchanged ones. */
 export const confirmedCallers = ([keys, hashes, versions]: [string, string, string]) => `
     select c.place from unnest(${listed(`${keys}::text[]`)}, ${listed(`${hashes}::bytea[]`)}, ${listed(`${versions}::text[]`)})
       with ordinality as c (integration_key, secret_hash, version, place)
@@ -60,8 +63,8 @@ export const confirmedCallers = ([keys, hashes, versions]: [string, string, stri
     join accounts a on a.id = k.account_id and a.xmin::text = c.version`
 
 /**
- * A row for every key asked for, known or not, so that both take the same time: a difference of 33 µs let an attacker find out which keys
- * exist. An unknown key has the hash 0, which no secret has.
+ * Returns a row for every key, known or not, so that both take the same time: a difference of 33 µs let an attacker find out which keys
+ * exist. An unknown key has a hash of zeros, which no secret has.
  */
 async function lookUpKeys(pool: Pool, keys: string[]): Promise<(Caller | undefined)[]> {
   const { rows } = await pool.query<Caller>({

@@ -12,7 +12,7 @@ const KEY_LENGTH = 22
 // 62^43 is just over 2^256.
 const SECRET_LENGTH = 43
 
-/** Letters and digits alone: a double click selects all of it, and no shell or URL gives a character a meaning. */
+/** Letters and digits only: a double click selects all of it, and no character is special in a shell or a URL. */
 function randomText(length: number): string {
   return Array.from({ length }, () => BASE62[randomInt(62)]).join('')
 }
@@ -32,7 +32,7 @@ export async function createKey(db: Executor, accountId: number): Promise<Creden
   return { integrationKey, secret }
 }
 
-/** From the commit of this statement on, the old secret opens nothing, on any node: credentials are looked up for every request. */
+/** The old secret stops working on every node with the commit: credentials are checked against the database for every request. */
 export async function rotateKey(db: Executor, integrationKey: string): Promise<Credentials> {
   const secret = `hs_${randomText(SECRET_LENGTH)}`
   const { rowCount } = await db.query(
@@ -53,7 +53,7 @@ export async function revokeKey(db: Executor, integrationKey: string): Promise<K
 
 export type OwnedKey = KeyInfo & { accountId: number; accountName: string }
 
-/** For operators, who name a key without its account. Also finds a revoked key. */
+/** For operators, who need not know the account. Also finds a revoked key. */
 export async function findKey(db: Executor, integrationKey: string): Promise<OwnedKey> {
   const { rows } = await db.query<OwnedKey>(
     `select ${KEY_INFO}, account_id as "accountId", (select name from accounts a where a.id = k.account_id) as "accountName"
@@ -82,5 +82,5 @@ export async function listKeys(db: Executor, accountId: number): Promise<KeyInfo
 const KEY_INFO = 'integration_key as "integrationKey", created_at as "createdAt", rotated_at as "rotatedAt", revoked_at as "revokedAt"'
 
 function noSuchKey(integrationKey: string): never {
-  throw new OperatorError(`There is no live integration key ${integrationKey}; "herald key list ACCOUNT_ID" shows those there are.`)
+  throw new OperatorError(`There is no live integration key ${integrationKey}; see "herald key list ACCOUNT_ID".`)
 }

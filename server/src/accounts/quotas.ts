@@ -2,7 +2,7 @@ import { BEFORE_EVERY_REQUEST, type Executor, listed } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { noSuchAccount } from './accounts.ts'
 
-// What an account may use, and what it has used. docs/operating.md explains the defaults, which no honest caller reaches.
+// The quotas and the usage of an account. docs/send-messages.md explains the defaults, which no legitimate caller should reach.
 
 export const QUOTAS = {
   messagesPerDay: { column: 'quota_messages_per_day', byDefault: 5_000_000 },
@@ -15,8 +15,8 @@ export type Quota = keyof typeof QUOTAS
 const quotaOf = (quota: Quota) => `coalesce(a.${QUOTAS[quota].column}, ${QUOTAS[quota].byDefault})`
 
 /**
- * A query that returns `usage`: an account's messages of the day (quota, used) and stored bytes (quota, used), in this order. It sees what was
- * committed before its statement began, and reads only the changes since the last fold, which runs every second.
+ * A query that returns `usage`: the quota and the usage of the account's messages of the day, then the quota and the usage of its stored
+ * bytes. It sees everything committed before its statement began, and reads only the deltas since the last fold, which runs every second.
  */
 export const usageOf = (accountId: string) => `
     select array[
@@ -24,8 +24,9 @@ export const usageOf = (accountId: string) => `
       ${quotaOf('storedBytes')}, coalesce(u.stored_bytes, 0) + coalesce(recent.bytes, 0)
     ]::bigint[] as usage
     from accounts a left join account_usage u on u.account_id = a.id, lateral (
-      select sum(c.messages) filter (where c.at >= (select date_trunc('day', now(), 'UTC'))) as messages, sum(c.message_bytes + c.content_bytes) as bytes
-      from account_usage_changes c where c.account_id = a.id and c.at >= coalesce(u.folded_until, '-infinity')
+      select sum(c.messages) filter (where c.at >= (select date_trunc('day', now(), 'UTC'))) as messages,
+        sum(c.message_bytes + c.content_bytes) as bytes
+      from account_usage_deltas c where c.account_id = a.id and c.at >= coalesce(u.folded_until, '-infinity')
     ) as recent
     where a.id = ${accountId}`
 
@@ -35,7 +36,7 @@ export type AccountUsage = {
   secondsToMidnight: number
 }
 
-/** Of each account, what it has used. */
+/** Reads the usage of each account. */
 export async function readUsage(db: Executor, accountIds: number[]): Promise<Map<number, AccountUsage>> {
   const { rows } = await db.query<{ accountId: number; usage: string[]; secondsToMidnight: number }>({
     name: 'read-usage',
@@ -56,10 +57,10 @@ export async function readUsage(db: Executor, accountIds: number[]): Promise<Map
   )
 }
 
-// For quotas that do not reset by themselves.
-const ASK_AGAIN_SECONDS = 3_600
-// Nobody knows when an export ends. A million messages take some ten seconds.
-const EXPORT_SECONDS = 10
+// Retry-After for quotas that do not reset by themselves.
+const RETRY_AFTER_SECONDS = 3_600
+// The end of a running export is unknown. An export of a million messages takes some ten seconds.
+const EXPORT_RETRY_AFTER_SECONDS = 10
 
 const ADVICE: Record<Quota, string> = {
   messagesPerDay: 'the count starts again at 00:00 UTC',
@@ -69,15 +70,15 @@ const ADVICE: Record<Quota, string> = {
 }
 
 type Excess = {
-  /** Where the quota resets by itself. */
+  /** Set if the quota resets by itself. */
   retryAfterSeconds?: number
-  /** Where one request can need a large part of the quota. */
+  /** Set if one request can need a large part of the quota. */
   needed?: number
 }
 
 /** The 429 for a request that exceeds a quota. */
 export function quotaExceeded(quota: Quota, limit: number, used: number, { retryAfterSeconds, needed }: Excess = {}): ApiError {
-  const seconds = retryAfterSeconds ?? (quota === 'exports' ? EXPORT_SECONDS : ASK_AGAIN_SECONDS)
+  const seconds = retryAfterSeconds ?? (quota === 'exports' ? EXPORT_RETRY_AFTER_SECONDS : RETRY_AFTER_SECONDS)
   const more = needed === undefined ? '' : `, and the request needs ${needed} more`
   const reason = `The quota ${quota} of the account is ${limit}, and ${used} are used${more}: ${ADVICE[quota]}.`
   return new ApiError('RCS_QUOTA_EXCEEDED', { headers: { 'Retry-After': String(seconds) }, details: [{ path: '', reason }] })
@@ -89,7 +90,7 @@ export type Quotas = {
   messagesPerDay: Used
   templates: Used
   storedBytes: Used
-  /** For each node, and counted by the node itself. */
+  /** Per node; each node counts its own exports. */
   exports: Omit<Used, 'used'>
 }
 
@@ -115,7 +116,10 @@ export async function readQuotas(db: Executor, accountId: number): Promise<Quota
   }
 }
 
-/** A request that begins after the commit meets the new quotas, on every node. `null` means the default; a quota that is absent stays. */
+/**
+ * Sets quotas. The new quotas apply on every node to requests that begin after the commit. `null` sets the default; an absent quota is not
+ * changed.
+ */
 export async function setQuotas(db: Executor, accountId: number, quotas: Partial<Record<Quota, number | null>>): Promise<Quotas> {
   const given = Object.entries(quotas) as [Quota, number | null][]
   if (given.length > 0) {
@@ -135,8 +139,8 @@ export async function readExportQuota(db: Executor, accountId: number): Promise<
 }
 
 /**
- * Throws where the account is over a quota, which rolls back the transaction that added to it. A transaction that adds a template locks the
- * account's row, so of two at once the second sees the template of the first.
+ * Throws if the account exceeds a quota, which rolls back the caller's transaction. A transaction that adds a template locks the account's
+ * row, so the second of two concurrent ones sees the template of the first.
  */
 export async function refuseBeyondQuota(
   tx: Executor,

@@ -31,8 +31,8 @@ export async function listActiveAgents(db: Executor, accountId: number): Promise
 }
 
 /**
- * Changes the account's assignment. Undefined where there is no active one: only an operator brings an agent back, so of two changes
- * at once, one that comes after the deactivation finds nothing.
+ * Changes the account's assignment. Undefined if there is no active one: only an operator can activate an agent again, so a change that
+ * runs after a concurrent deactivation finds nothing.
  */
 export async function changeAgent(db: Executor, accountId: number, agentId: string, change: AgentChange): Promise<Agent | undefined> {
   const { rows } = await db.query<AgentRow>({
@@ -55,11 +55,11 @@ export async function createAgent(db: Executor, agent: AgentRecord): Promise<Age
      returning ${RECORD}`,
     [agent.agentId, agent.name, agent.billingType, agent.carrier],
   )
-  if (rows[0] === undefined) throw new OperatorError(`There is an agent ${agent.agentId} already.`)
+  if (rows[0] === undefined) throw new OperatorError(`Agent ${agent.agentId} already exists.`)
   return rows[0]
 }
 
-/** Assigning twice changes nothing: neither a display name nor a deactivation is undone by it. */
+/** Assigning again changes nothing: it keeps the display name, and does not activate the agent. */
 export async function assignAgent(db: Executor, agentId: string, accountId: number): Promise<Agent> {
   await db.query(
     `insert into agent_assignments (account_id, agent_id)
@@ -93,7 +93,9 @@ export type AgentWithAccounts = AgentRecord & { accounts: { accountId: number; d
 export async function listAgents(db: Executor): Promise<AgentWithAccounts[]> {
   const { rows } = await db.query<AgentWithAccounts>(
     `select ${RECORD}, coalesce((
-       select json_agg(json_strip_nulls(json_build_object('accountId', s.account_id, 'displayName', s.display_name, 'active', s.active)) order by s.account_id)
+       select json_agg(
+         json_strip_nulls(json_build_object('accountId', s.account_id, 'displayName', s.display_name, 'active', s.active)) order by s.account_id
+       )
        from agent_assignments s where s.agent_id = agents.agent_id
      ), '[]') as accounts
      from agents order by agent_id collate "C"`,

@@ -7,13 +7,13 @@ import { callerOf } from '../http/guard.ts'
 import { NoQuery, refTo } from '../schemas.ts'
 import { BILLING_TYPES, changeAgent, listActiveAgents } from './agents.ts'
 
-export const AGENTS_TAG = { name: 'Agents', description: 'The senders that are assigned to the account.' }
+export const AGENTS_TAG = { name: 'Agents', description: 'The senders assigned to the account.' }
 
 const Agent = Type.Object(
   {
     agentId: Type.String({ description: 'Passed unchanged in messages and campaigns.' }),
     name: Type.String({ description: 'Technical name.' }),
-    displayName: Type.Optional(Type.String({ description: 'Name shown in the platform; absent where none is set.' })),
+    displayName: Type.Optional(Type.String({ description: 'Name shown in the platform; absent if none is set.' })),
     billingType: Type.Enum([...BILLING_TYPES]),
     active: Type.Boolean(),
   },

@@ -2,26 +2,26 @@ import type { Logger } from 'pino'
 import { isUnavailable } from '../db/pool.ts'
 
 export type Loop = {
-  /** To the next round at once; during a round, to one right after it. */
+  /** Starts the next iteration at once, or right after the current one. */
   wake: () => void
-  /** Returns when the round under way is over. */
+  /** Returns when the current iteration has ended. */
   stop: () => Promise<void>
 }
 
-// The database is away, most often: no use in asking it faster.
+// Most often the database is away, and more frequent retries would not help.
 const AFTER_FAILURE_MS = 1_000
 
 export type LoopOptions = {
-  /** Has to succeed once, before the first round. */
+  /** Has to succeed once, before the first iteration. */
   before?: () => Promise<unknown>
   onFailure?: () => void
 }
 
 /**
- * Runs a round again and again, each as long after the one before as that says. A round that fails is told in the log, the first of
- * several in a row; the loop goes on.
+ * Runs `iterate` in a loop. Each iteration returns the milliseconds until the next one. The loop goes on after a failure, and logs the first of
+ * several failures in a row.
  */
-export function repeat(name: string, logger: Logger, round: () => Promise<number>, { before, onFailure }: LoopOptions = {}): Loop {
+export function repeat(name: string, logger: Logger, iterate: () => Promise<number>, { before, onFailure }: LoopOptions = {}): Loop {
   let isPrepared = false
   let isStopped = false
   let isWoken = false
@@ -32,13 +32,13 @@ export function repeat(name: string, logger: Logger, round: () => Promise<number
     try {
       if (!isPrepared) await before?.()
       isPrepared = true
-      const pauseMs = await round()
-      if (hasFailed) logger.info({ name }, 'works again')
+      const pauseMs = await iterate()
+      if (hasFailed) logger.info({ name }, 'loop recovered')
       hasFailed = false
       return pauseMs
     } catch (error) {
       onFailure?.()
-      if (!hasFailed) logger[isUnavailable(error) ? 'warn' : 'error']({ name, err: error }, 'fails, and is tried again every second')
+      if (!hasFailed) logger[isUnavailable(error) ? 'warn' : 'error']({ name, err: error }, 'loop failed; will retry every second')
       hasFailed = true
       return AFTER_FAILURE_MS
     }
@@ -66,7 +66,7 @@ export function repeat(name: string, logger: Logger, round: () => Promise<number
   return {
     wake: () => {
       isWoken = true
-      // While it fails, being woken by every new message would only make it fail more often.
+      // While the loop fails, a wake with every new message would only make it fail more often.
       if (!hasFailed) wakeUp()
     },
     stop: async () => {

@@ -3,21 +3,22 @@ import type { Logger } from 'pino'
 import { createBatcher } from '../db/batcher.ts'
 import { isUnavailable } from '../db/pool.ts'
 
-const MOST_AT_ONCE = 500
-// A result waits this long for others, since a statement for one costs nearly as much as one for several.
+const BATCH_SIZE = 500
+// A result waits this long for others, since a statement for one costs nearly as much as a statement for several.
 const GATHER_MS = 20
-const AGAIN_MS = 250
-// A process that is told to stop does not wait for a database that is away.
+const RETRY_MS = 250
+// A process that is stopping does not wait longer than this for a database that is away.
 const AFTER_STOP_MS = 3_000
 
 /**
- * Writes results down, those of the same moment together. Tries until the given time (by performance.now()), since a result that is lost
- * costs a second call, or an SMS that nobody knows the fate of; from then on the entry is somebody else's. Says whether it counted.
+ * Makes a function that records a result; concurrent results share a statement. It retries until the given time (by performance.now()), since
+ * a lost result costs a second call, or leaves an SMS with an unknown outcome. After that time the lease has ended, and another worker may
+ * have claimed the entry. It returns whether the result was recorded.
  *
- * `record` says for each of its results whether it counted.
+ * `record` returns, for each of its results, whether it was recorded.
  */
 export function createResultWriter<Result>(record: (results: Result[]) => Promise<boolean[]>, logger: Logger, stopping: AbortSignal) {
-  const write = createBatcher(record, { maxItems: MOST_AT_ONCE, gatherMs: GATHER_MS })
+  const write = createBatcher(record, { maxItems: BATCH_SIZE, gatherMs: GATHER_MS })
   let stopAt = Number.POSITIVE_INFINITY
   stopping.addEventListener('abort', () => {
     stopAt = performance.now() + AFTER_STOP_MS
@@ -27,8 +28,8 @@ export function createResultWriter<Result>(record: (results: Result[]) => Promis
       try {
         return await write(result)
       } catch (error) {
-        if (!hasFailed && !isUnavailable(error)) logger.error({ err: error }, 'a result can’t be written')
-        await sleep(AGAIN_MS)
+        if (!hasFailed && !isUnavailable(error)) logger.error({ err: error }, 'failed to record a result; will retry')
+        await sleep(RETRY_MS)
       }
     }
     return false

@@ -9,7 +9,7 @@ import type { Fallback } from '../messages/sms-fallback.ts'
 import { parseTimestamp } from '../time.ts'
 import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
 
-/** A request that is valid in itself. */
+/** A request that passed validation. */
 export type CampaignSubmission = Omit<CampaignRequest, 'smsFallback' | 'smsFallbackAfterExpiry'> & {
   accountId: number
   fallback: Fallback | undefined
@@ -21,25 +21,25 @@ type Row = {
   campaignId: string
   missingTargets: string[] | null
   missingGroups: number[] | null
-  /** Stored bytes: the quota, what is used of it, and what the campaign needs. */
+  /** Stored bytes: the quota, the usage, and what the campaign needs. */
   exceeded: string[] | null
 }
 
-/** Errors that only the clock or the database can show, in the order in which they are reported: every 400 before the first 404. */
+/** Errors that only the clock or the database can reveal, in the order in which they are reported: every 400 before the first 404. */
 const FAULTS = {
-  'scheduled-past': { code: 'RCS_INVALID_REQUEST', path: '/scheduledAt', reason: 'must not be over a minute in the past' },
+  'scheduled-past': { code: 'RCS_INVALID_REQUEST', path: '/scheduledAt', reason: 'must not be more than a minute in the past' },
   'scheduled-late': { code: 'RCS_INVALID_REQUEST', path: '/scheduledAt', reason: 'must be at most a year ahead' },
   'expires-past': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: 'must be in the future' },
   'expires-late': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: `must be at most ${LONGEST_LIFE_DAYS} days after the start` },
   'sms-early': {
     code: 'RCS_INVALID_SMS_FALLBACK',
     path: '/smsFallback/planParams/sendTime',
-    reason: 'must be later than scheduledAt, which is now where it is absent',
+    reason: 'must be later than scheduledAt, or than now if scheduledAt is absent',
   },
   ...NAMED_FAULTS,
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
-/** Returns after the commit, or throws the error for the caller. */
+/** Accepts a campaign. Resolves after the commit, or throws the error for the caller. */
 export async function acceptCampaign(db: Executor, submission: CampaignSubmission): Promise<{ campaignId: string; replayed: boolean }> {
   const { rows } = await db.query<Row>({ name: 'accept-campaign', text: ACCEPT, values: valuesOf(submission) })
   const { outcome, campaignId, missingTargets, missingGroups, exceeded } = rows[0] as Row
@@ -96,13 +96,13 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
   ]
 }
 
-// The campaign itself. Its messages count in bytes, but not towards the messages of a day.
+// The bytes of the campaign itself. A campaign's messages count towards the stored bytes, but not towards the messages of a day.
 const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(octet_length($13::json::text), 0)`
-// The least that its messages will store: reserved now, since none of them is refused later, and released as they are made.
+// The minimum that its messages will store. Reserved now, since none of them is refused later; released as the messages are created.
 const RESERVED_BYTES = `
     select ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as reserved_bytes from groups where account_id = $1 and number = any($10::int[])`
 
-/** The first error of request `r`, if there is one. */
+/** SQL for the first error of request `r`, if there is one. */
 const OUTCOME = `case
         when used.request_hash = $3 then 'replayed'
         when r.scheduled_at < now() - interval '1 minute' then 'scheduled-past'
@@ -118,14 +118,14 @@ const OUTCOME = `case
         when $8::bigint is not null and t.id is null then 'no-template'
         when missing.targets is not null then 'missing-targets'
         when missing.groups is not null then 'missing-groups'
-        when used.message_id is not null then 'conflict'
+        when used.resource_id is not null then 'conflict'
         when own.usage[4] + r.bytes > own.usage[3] then 'bytes-quota'
       end`
 
 /**
- * One statement, as with a message: a known key gets the stored result before any check of what may have changed since. Of concurrent requests
- * with equal keys, the later waits for the earlier to commit and then gets its row. The content is fixed now: a template's content never
- * changes, it is only replaced, and inline content gets a row of its own.
+ * Accepts a campaign in one statement, as for messages. A known idempotency key gets the stored result before any check of data that may
+ * have changed since. Of concurrent requests with the same key, the later one waits for the earlier one to commit and then gets its row.
+ * The content is fixed now: a template's content row never changes, it is only replaced, and inline content gets a row of its own.
  */
 const ACCEPT = `
   with request as materialized (
@@ -133,7 +133,7 @@ const ACCEPT = `
       uuid_v7() as new_id, reserved_bytes, ${BYTES} + reserved_bytes as bytes
     from (${RESERVED_BYTES}) as reserved
   ), checked as materialized (
-    select r.*, t.content_id, used.message_id as used_id, missing.*, own.usage[3:4] || r.bytes as exceeded, ${OUTCOME} as outcome
+    select r.*, t.content_id, used.resource_id as used_id, missing.*, own.usage[3:4] || r.bytes as exceeded, ${OUTCOME} as outcome
     from request r cross join lateral (${usageOf('$1')}) as own cross join lateral (
       select (
         select array_agg(id) from unnest($14::bigint[]) as target (id)
@@ -148,21 +148,23 @@ const ACCEPT = `
     left join templates t on t.account_id = $1 and t.id = $8
     left join contents c on c.id = t.content_id
   ), keyed as (
-    insert into idempotency_keys as k (account_id, endpoint, key, request_hash, message_id)
+    insert into idempotency_keys as k (account_id, endpoint, key, request_hash, resource_id)
     select $1, 'campaigns', $2, $3, new_id from checked where outcome is null
-    on conflict (account_id, endpoint, key) do update set message_id = k.message_id
-    returning k.request_hash, k.message_id
+    on conflict (account_id, endpoint, key) do update set resource_id = k.resource_id
+    returning k.request_hash, k.resource_id
   ), mine as materialized (
-    select * from checked where new_id in (select message_id from keyed)
+    select * from checked where new_id in (select resource_id from keyed)
   ), content as (
     insert into contents (account_id, basic, message) select $1, $7, $9::text::json from mine where content_id is null
     returning id
   ), made as (
-    insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, scheduled_at, expires_at, reserved_bytes)
-    select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at, reserved_bytes from mine
+    insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, scheduled_at,
+      expires_at, reserved_bytes)
+    select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at, reserved_bytes
+    from mine
   ), counted as (${countUsage({ account: '$1::int', from: 'mine', contentBytes: 'sum(bytes)' })}
   )
-  select coalesce(outcome, case when message_id = new_id then 'accepted' when request_hash = $3 then 'replayed' else 'conflict' end) as outcome,
-    coalesce(used_id, message_id) as "campaignId", targets as "missingTargets", groups as "missingGroups", exceeded,
+  select coalesce(outcome, case when resource_id = new_id then 'accepted' when request_hash = $3 then 'replayed' else 'conflict' end) as outcome,
+    coalesce(used_id, resource_id) as "campaignId", targets as "missingTargets", groups as "missingGroups", exceeded,
     case outcome when 'replayed' then ${HELD_BY_STANDBY} end as held
   from checked left join keyed on true`

@@ -34,26 +34,26 @@ export async function readCampaign(db: Executor, accountId: number, id: string):
   return toCampaign(rows[0])
 }
 
-/** For operators: the newest first. */
+/** For operators: lists the newest campaigns first. */
 export async function listCampaigns(db: Executor, accountId: number, limit: number): Promise<Campaign[]> {
   const { rows } = await db.query<Row>(`${READ} where c.account_id = $1 order by c.id desc limit $2`, [accountId, limit])
   if (rows.length === 0) await requireAccount(db, accountId)
   return rows.map(toCampaign)
 }
 
-/** For operators, who know no accounts. */
+/** For operators, who need not know the account. */
 export async function findCampaign(db: Executor, id: string): Promise<Campaign> {
   const { rows } = UUID.test(id) ? await db.query<Row>(`${READ} where c.id = $1`, [id]) : { rows: [] }
   return rows[0] === undefined ? noSuchCampaign(id) : toCampaign(rows[0])
 }
 
 export function noSuchCampaign(id: string): never {
-  throw new OperatorError(`There is no campaign ${id}; "herald campaign list ACCOUNT_ID" shows those there are.`)
+  throw new OperatorError(`There is no campaign ${id}; see "herald campaign list ACCOUNT_ID".`)
 }
 
 /**
- * Pauses, resumes or cancels, in one statement with the guard of the moves. Whoever hands messages over looks at the status in every claim,
- * so that it counts for all but what is under way at this moment. To do what is done already is fine.
+ * Pauses, resumes or cancels a campaign, in one statement with the guard of the state machine. The delivery worker checks the status in
+ * every claim, so the change applies to everything except sends in progress. Moving to the current status is not an error.
  */
 export async function moveCampaign(db: Executor, id: string, to: Exclude<keyof typeof CAMPAIGN_MOVES, 'COMPLETED'>): Promise<Campaign> {
   const from = to === 'RUNNING' ? `c.status = 'PAUSED'` : campaignMayBecome(to, 'c.status')
@@ -80,5 +80,5 @@ const VERBS = { RUNNING: 'resumed', PAUSED: 'paused', CANCELLED: 'cancelled' } a
 
 function refusal(status: CampaignStatus, to: keyof typeof VERBS, id: string): string {
   const possible = to === 'RUNNING' ? ['PAUSED'] : CAMPAIGN_MOVES[to]
-  return `The campaign ${id} is ${status}, and only one that is ${possible.join(' or ')} can be ${VERBS[to]}.`
+  return `The campaign ${id} is ${status}; only a campaign that is ${possible.join(' or ')} can be ${VERBS[to]}.`
 }

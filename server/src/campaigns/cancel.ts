@@ -5,25 +5,31 @@ import { countRetried } from './retry.ts'
 import type { Campaign } from './schemas.ts'
 import { CAMPAIGN_MOVES } from './states.ts'
 
-/** `waiting`: messages, some of which may still be sent. `unmade`: an upper bound, since a recipient in several groups gets one message. */
+/**
+ * `waiting`: accepted messages, some of which may still be sent. `unmade`: messages not created yet; an upper bound, since a recipient in
+ * several groups gets one message.
+ */
 export type Cancellation = { campaign: Campaign; waiting: number; waitingSms: number; unmade: number }
 
 type Row = {
-  isMade: boolean
-  madeUpTo: string
+  isFanOutCompleted: boolean
+  fanOutCursor: string
   retryOf: string | null
   includeCancelled: boolean
   members: number
   waitingSms: number
 }
 
-/** What a cancellation would withdraw now; undefined where the campaign is over, and nothing is left to cancel. Changes nothing. */
+/** Counts what a cancellation would withdraw now; undefined if the campaign is over and nothing is left to cancel. Changes nothing. */
 export async function planCancel(db: Executor, id: string): Promise<Cancellation | undefined> {
   const campaign = await findCampaign(db, id)
   if (!CAMPAIGN_MOVES.CANCELLED.some((status) => status === campaign.status)) return undefined
   const { rows } = await db.query<Row>(
-    `select c.made_at is not null as "isMade", c.made_up_to as "madeUpTo", c.retry_of as "retryOf", c.retry_includes_cancelled as "includeCancelled",
-       (select coalesce(sum(g.members), 0)::bigint from groups g where g.account_id = c.account_id and g.number = any (c.group_numbers)) as members,
+    `select c.fan_out_completed_at is not null as "isFanOutCompleted", c.fan_out_cursor as "fanOutCursor", c.retry_of as "retryOf",
+       c.retry_includes_cancelled as "includeCancelled",
+       (
+         select coalesce(sum(g.members), 0)::bigint from groups g where g.account_id = c.account_id and g.number = any (c.group_numbers)
+       ) as members,
        (
          select count(*) from sms_queue s
          where s.account_id = c.account_id and s.priority = ${PRIORITIES.campaign} and s.campaign_id = c.id and s.lease is null
@@ -35,8 +41,8 @@ export async function planCancel(db: Executor, id: string): Promise<Cancellation
   return { campaign, waiting: campaign.counts.ACCEPTED, waitingSms: row.waitingSms, unmade: await countUnmade(db, campaign, row) }
 }
 
-async function countUnmade(db: Executor, { recipients }: Campaign, { retryOf, isMade, ...row }: Row): Promise<number> {
-  if (isMade) return 0
+async function countUnmade(db: Executor, { recipients }: Campaign, { retryOf, isFanOutCompleted, ...row }: Row): Promise<number> {
+  if (isFanOutCompleted) return 0
   if (retryOf === null) return Math.max(0, row.members - recipients)
-  return (await countRetried(db, retryOf, row, row.madeUpTo)).messages
+  return (await countRetried(db, retryOf, row, row.fanOutCursor)).messages
 }

@@ -4,20 +4,20 @@ import { NO_CAMPAIGN } from '../messages/states.ts'
 import { findCampaign } from './campaigns.ts'
 import type { Campaign } from './schemas.ts'
 
-/** `includeCancelled`: also to the recipients whose message was withdrawn when the campaign was cancelled. */
+/** `includeCancelled`: also include recipients whose message was withdrawn when the campaign was cancelled. */
 export type RetryChoice = { includeCancelled?: boolean }
 
 /**
- * The recipients of a repetition, as CTEs: the fan-out makes its messages from them, and the count that an operator confirms is made from
- * them too. Reads from a CTE `campaign` (`retry_of`, `made_up_to`, `retry_includes_cancelled`); `$2` is the chunk. A chunk looks at ten times
- * as many messages of the first campaign, whether or not they failed. A recipient whose message arrived after it had failed is left out.
+ * The recipients of a retry, as CTEs. Both the fan-out and the count that an operator confirms use them. They read from a CTE `campaign`
+ * (`retry_of`, `fan_out_cursor`, `retry_includes_cancelled`); `$2` is the chunk size. A chunk reads ten times as many messages of the first
+ * campaign, failed or not. A recipient whose message arrived after it had failed is left out.
  */
 export const RETRIED_MEMBERS = `
   looked_at as materialized (
     select m.id, m.recipient, m.status, m.failure_reason
     from campaign c, lateral (
       select id, recipient, status, failure_reason from messages m
-      where m.campaign_id = c.retry_of and m.id > (case c.made_up_to when '' then '${NO_CAMPAIGN}' else c.made_up_to end)::uuid
+      where m.campaign_id = c.retry_of and m.id > (case c.fan_out_cursor when '' then '${NO_CAMPAIGN}' else c.fan_out_cursor end)::uuid
       order by m.id limit 10 * $2::int
     ) as m
   ), unreached as materialized (
@@ -34,20 +34,20 @@ export const RETRIED_MEMBERS = `
 
 const COUNT = `
   with campaign as materialized (
-    select $1::uuid as retry_of, $3::text as made_up_to, $4::boolean as retry_includes_cancelled
+    select $1::uuid as retry_of, $3::text as fan_out_cursor, $4::boolean as retry_includes_cancelled
   ), ${RETRIED_MEMBERS}
   select position, is_all as "isAll", made, (select count(*)::int from unreached where is_withdrawn) as withdrawn from reached`
 
-// 10,000 messages a statement. Where all of them failed, it took 0.3 s on a busy machine, of the 3.5 s that a statement may take.
+// 10,000 messages per statement. If all of them failed, it took 0.3 s on a busy machine; a statement is cancelled after 3.5 s.
 const COUNT_CHUNK = 1_000
 
-/** `withdrawn`: how many of the failed messages a cancellation withdrew, whether or not `messages` includes them. */
+/** `withdrawn`: how many of the failed messages were withdrawn by a cancellation, whether or not `messages` includes them. */
 export type RetryCount = { messages: number; withdrawn: number }
 
-/** How many messages a repetition would have if it were made now, after the message `madeUpTo` of the first campaign. */
-export async function countRetried(db: Executor, retryOf: string, choice: RetryChoice, madeUpTo = ''): Promise<RetryCount> {
+/** Counts the messages that a retry would have if it were created now, after the message `fanOutCursor` of the first campaign. */
+export async function countRetried(db: Executor, retryOf: string, choice: RetryChoice, fanOutCursor = ''): Promise<RetryCount> {
   const total = { messages: 0, withdrawn: 0 }
-  for (let after = madeUpTo; ; ) {
+  for (let after = fanOutCursor; ; ) {
     const values = [retryOf, COUNT_CHUNK, after, choice.includeCancelled === true]
     const { rows } = await db.query<{ position: string; isAll: boolean; made: number; withdrawn: number }>(COUNT, values)
     const { position, isAll, made, withdrawn } = rows[0] as { position: string; isAll: boolean; made: number; withdrawn: number }
@@ -58,7 +58,7 @@ export async function countRetried(db: Executor, retryOf: string, choice: RetryC
   }
 }
 
-/** What `retryCampaign` would do now; throws where it would refuse, and where no message is left to send. Changes nothing. */
+/** Counts what `retryCampaign` would send now. Throws if it would refuse, or if no message is left to send. Changes nothing. */
 export async function planRetry(db: Executor, id: string, choice: RetryChoice): Promise<RetryCount & { campaign: Campaign }> {
   const campaign = await requireRetryable(db, id)
   const count = await countRetried(db, campaign.campaignId, choice)
@@ -71,14 +71,14 @@ export async function planRetry(db: Executor, id: string, choice: RetryChoice): 
 }
 
 /**
- * A new campaign with the same content to the recipients whose message failed. It starts now, and lives as long as the first was to. Of two
- * at once one is made: the unique index on `retry_of` decides.
+ * Creates a campaign with the same content for the recipients whose message failed. It starts now, and has the same lifetime as the first
+ * one. Of two concurrent calls only one creates it: the unique index on `retry_of` decides.
  */
 export async function retryCampaign(db: Executor, id: string, { includeCancelled = false }: RetryChoice = {}): Promise<Campaign> {
   const { campaignId } = await requireRetryable(db, id)
   const { rows } = await db.query<{ id: string }>(
-    `insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, retry_of, retry_includes_cancelled, basic, content_id,
-       fallback, scheduled_at, expires_at)
+    `insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, retry_of, retry_includes_cancelled, basic,
+       content_id, fallback, scheduled_at, expires_at)
      select uuid_v7(), account_id, agent_id, name, client_reference_id, '{}', id, $2, basic, content_id, fallback, now(),
        now() + (expires_at - scheduled_at)
      from campaigns where id = $1 and (status = 'COMPLETED' or withdrawn_at is not null)
@@ -86,23 +86,24 @@ export async function retryCampaign(db: Executor, id: string, { includeCancelled
      returning id`,
     [campaignId, includeCancelled],
   )
-  if (rows[0] === undefined) throw new OperatorError(`The campaign ${id} was repeated by another command just now.`)
+  if (rows[0] === undefined) throw new OperatorError(`The campaign ${id} was just retried by another command.`)
   return await findCampaign(db, rows[0].id)
 }
 
-/** A campaign whose failed messages are final: it is COMPLETED, or CANCELLED with all its waiting messages withdrawn. */
+/** Requires a campaign whose failed messages are final: it is COMPLETED, or CANCELLED with all its waiting messages withdrawn. */
 async function requireRetryable(db: Executor, id: string): Promise<Campaign> {
   const campaign = await findCampaign(db, id)
   if (campaign.status !== 'COMPLETED' && campaign.status !== 'CANCELLED') {
     throw new OperatorError(`The campaign ${id} is ${campaign.status}; retry it once it is COMPLETED or CANCELLED.`)
   }
   const { rows } = await db.query<{ isWithdrawing: boolean; retriedBy: string | null }>(
-    `select c.status = 'CANCELLED' and c.withdrawn_at is null as "isWithdrawing", (select r.id from campaigns r where r.retry_of = c.id) as "retriedBy"
+    `select c.status = 'CANCELLED' and c.withdrawn_at is null as "isWithdrawing",
+       (select r.id from campaigns r where r.retry_of = c.id) as "retriedBy"
      from campaigns c where c.id = $1`,
     [campaign.campaignId],
   )
   const { isWithdrawing = false, retriedBy = null } = rows[0] ?? {}
-  if (retriedBy !== null) throw new OperatorError(`The campaign ${id} has been repeated already, by ${retriedBy}; retry that one.`)
+  if (retriedBy !== null) throw new OperatorError(`The campaign ${id} was already retried by ${retriedBy}; retry that one.`)
   if (isWithdrawing) throw new OperatorError(`Messages of the campaign ${id} are still being withdrawn; try again in a moment.`)
   return campaign
 }

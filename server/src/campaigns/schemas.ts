@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { fieldsOf } from '../content/unchecked.ts'
+import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
 import { errorResponses } from '../http/error-answers.ts'
 import { BODY_ERRORS, basicMode, COMMON, EXAMPLE, IdempotencyHeaders } from '../messages/schemas.ts'
@@ -8,7 +8,7 @@ import { NoQuery, OutgoingTime, refTo } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
 import { CAMPAIGN_STATUSES } from './states.ts'
 
-export const CAMPAIGNS_TAG = { name: 'Campaigns', description: 'One content to everybody in some groups.' }
+export const CAMPAIGNS_TAG = { name: 'Campaigns', description: 'One content for all members of one or more groups.' }
 
 export const MAX_GROUPS = 100
 const MAX_GROUP = 2 ** 31 - 1
@@ -25,15 +25,15 @@ const CAMPAIGN_EXAMPLE = {
 export const CampaignRequest = Type.Object(
   {
     ...COMMON,
-    name: Type.String({ minLength: 1, maxLength: 200, description: 'What people call it.' }),
+    name: Type.String({ minLength: 1, maxLength: 200, description: 'A name for people.' }),
     segmentIds: Type.Array(Type.Integer({ minimum: 1, maximum: MAX_GROUP }), {
       minItems: 1,
       maxItems: MAX_GROUPS,
-      description: 'The numbers of the groups whose people get it. Who is in several gets one message.',
+      description: 'The numbers of the groups. A recipient who is in several of them gets one message.',
       rules: noGroupTwice,
     }),
     scheduledAt: Type.Optional(
-      Type.String({ format: 'timestamp', description: 'When it starts: at most a year ahead. Without it, or up to a minute ago: now.' }),
+      Type.String({ format: 'timestamp', description: 'When it starts, at most a year ahead. If absent, or up to a minute ago: now.' }),
     ),
     expiresAt: Type.Optional(
       Type.String({
@@ -57,7 +57,7 @@ function noGroupTwice(groups: unknown[]): Violation[] {
   })
 }
 
-/** What can be said without a clock. */
+/** Rules that need no clock. */
 function campaignRules(request: Record<string, unknown>): Violation[] {
   return [...basicMode(request), ...afterExpiryRules(request), ...timeRules(request)]
 }
@@ -89,27 +89,27 @@ export const Campaign = Type.Object(
     clientReferenceId: Type.Optional(Type.String()),
     name: Type.String(),
     agentId: Type.String(),
-    segmentIds: Type.Array(Type.Integer(), { description: 'Empty where it repeats another one for those whose message failed.' }),
-    retryOf: Type.Optional(Type.String({ description: 'The campaign that it repeats.' })),
-    status: Type.Enum([...CAMPAIGN_STATUSES], { description: 'COMPLETED: every message has been handed over, or has its outcome.' }),
+    segmentIds: Type.Array(Type.Integer(), { description: 'Empty if the campaign retries the failed messages of another one.' }),
+    retryOf: Type.Optional(Type.String({ description: 'The campaign that this one retries.' })),
+    status: Type.Enum([...CAMPAIGN_STATUSES], { description: 'COMPLETED: every message has been sent, or has a final status.' }),
     basic: Type.Boolean(),
     createdAt: OutgoingTime,
     scheduledAt: OutgoingTime,
     startedAt: at('When it started.'),
-    completedAt: at('When the last message had been handed over.'),
-    cancelledAt: at('When the operator ended it.'),
+    completedAt: at('When the last message had been sent.'),
+    cancelledAt: at('When the operator cancelled it.'),
     expiresAt: at('Until when its messages may be delivered. Without it, each message expires 48 hours after its own acceptance.'),
-    recipients: Type.Integer({ description: 'How many messages it has; grows while it starts.' }),
+    recipients: Type.Integer({ description: 'The number of messages; it grows while the campaign starts.' }),
     counts: Type.Object(
       {
-        ACCEPTED: count('Waiting, or being handed over.'),
-        SENT: count('With the network.'),
-        DELIVERED: count('On the phone.'),
-        READ: count('Seen.'),
-        FAILED: count('Given up.'),
-        EXPIRED: count('Ran out undelivered.'),
+        ACCEPTED: count('Waiting, or being sent.'),
+        SENT: count('Accepted by the network.'),
+        DELIVERED: count('Delivered to the phone.'),
+        READ: count('Read by the recipient.'),
+        FAILED: count('Failed permanently.'),
+        EXPIRED: count('Expired undelivered.'),
       },
-      { additionalProperties: false, description: 'How many of its messages are in which status now.' },
+      { additionalProperties: false, description: 'The number of messages by their current status.' },
     ),
   },
   { $id: 'Campaign', additionalProperties: false },
@@ -122,17 +122,17 @@ export const OPERATIONS = {
   create: {
     operationId: 'createCampaign',
     tags,
-    summary: 'Send one content to everybody in some groups',
+    summary: 'Send one content to all members of one or more groups',
     querystring: NoQuery,
     headers: IdempotencyHeaders,
     body: CampaignRequest,
     response: {
       202: {
         ...Type.Object({ campaignId: CampaignId }, { additionalProperties: false }),
-        description: 'It is stored, and will start. The same answer comes for the same request under the same key, for at least 7 days.',
+        description: 'It is stored and will start. The same request with the same key gets the same response for at least 7 days.',
         headers: {
-          Location: { type: 'string', description: 'Where to follow it.' },
-          'Idempotent-Replayed': { type: 'string', description: '`true` where the campaign had been accepted before.' },
+          Location: { type: 'string', description: 'The URL of the campaign.' },
+          'Idempotent-Replayed': { type: 'string', description: '`true` if the campaign had been accepted before.' },
         },
       },
       ...errorResponses(
@@ -147,7 +147,7 @@ export const OPERATIONS = {
   read: {
     operationId: 'readCampaign',
     tags,
-    summary: 'Read how far a campaign is',
+    summary: 'Read the state of a campaign',
     params: Type.Object({ id: Type.String() }, { additionalProperties: false }),
     querystring: NoQuery,
     response: { 200: refTo(Campaign, { description: 'The campaign.' }), ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') },

@@ -1,7 +1,10 @@
 export const CAMPAIGN_STATUSES = ['SCHEDULED', 'RUNNING', 'PAUSED', 'COMPLETED', 'CANCELLED'] as const
 export type CampaignStatus = (typeof CAMPAIGN_STATUSES)[number]
 
-/** From which statuses a campaign may come to which: the guards of all statements that move one are made from this. */
+/**
+ * The allowed moves: for each status, the statuses that a campaign may come from. The guards of all statements that move a campaign are
+ * made from this table.
+ */
 export const CAMPAIGN_MOVES = {
   RUNNING: ['SCHEDULED', 'PAUSED'],
   PAUSED: ['RUNNING'],
@@ -9,7 +12,7 @@ export const CAMPAIGN_MOVES = {
   CANCELLED: ['SCHEDULED', 'RUNNING', 'PAUSED'],
 } as const satisfies Partial<Record<CampaignStatus, readonly CampaignStatus[]>>
 
-/** As a condition on a stored status. */
+/** SQL condition on a stored status. */
 export function campaignMayBecome(status: keyof typeof CAMPAIGN_MOVES, column: string): string {
   return `${column} in (${CAMPAIGN_MOVES[status].map((from) => `'${from}'`).join(', ')})`
 }

@@ -1,49 +1,54 @@
 import type { MessageContent } from '../content/content.ts'
 
-// The one seam: what the service asks of a network, and what a network tells the service. Nothing outside of carriers/ knows which
-// network it is, and nothing inside knows where a message came from.
+// The interface between Herald and a network: what Herald asks of it, and what it reports back. Code outside carriers/ does not know which
+// network it talks to; code inside does not know where a message came from.
 
-/** Why a network refused a message for good. One row each: the failures that callers read, the reports and the docs come from here. */
+/** Why a network permanently refused a message. Callers' failure reasons, the reports and docs/errors.md come from this table. */
 export const REFUSALS = {
-  NOT_REACHABLE: 'The number can’t be reached by RCS: it has none, it is switched off, or the agent is not launched on its network.',
+  NOT_REACHABLE: 'The number can’t be reached by RCS: it has no RCS, RCS is switched off, or the agent is not launched on its network.',
   REJECTED: 'The network refused the message.',
-  INVALID_RECIPIENT: 'The network does not take the recipient’s number.',
-  INVALID_SENDER: 'The network does not take the sender.',
-  UNDELIVERABLE: 'The network gave the message up.',
+  INVALID_RECIPIENT: 'The network does not accept the recipient’s number.',
+  INVALID_SENDER: 'The network does not accept the sender.',
+  UNDELIVERABLE: 'The network could not deliver the message.',
 } as const satisfies Record<string, string>
 export type Refusal = keyof typeof REFUSALS
 
 /**
- * What became of a request to a network. `detail` is the network's own words, for the sender of the message: it may quote the message, so
- * it never reaches a log.
+ * The result of a request to a network. `detail` holds the network's own words, for the sender of the message. It may quote the message, so
+ * it is never logged.
  */
 export type Outcome =
-  /** The network has it. `carrierMessageId` is what its receipts will call it. */
+  /** The network accepted it. Its receipts will refer to it by `carrierMessageId`. */
   | { is: 'sent'; carrierMessageId: string }
-  /** Not now and not later. */
+  /** A permanent refusal. */
   | { is: 'refused'; reason: Refusal; detail: string }
-  /** Nothing was asked: the network is given time to recover. */
+  /** No request was made: the network is in a pause after failures. */
   | { is: 'not-asked'; afterMs: number }
-  /** It did not happen. */
+  /** The network did not accept it; try again. */
   | { is: 'again'; afterMs: number; detail: string }
-  /** It may have happened: the answer was lost. By RCS it is safe to repeat, since our id is the network's; an SMS is never repeated. */
+  /**
+   * The response was lost, so the network may have accepted it. An RCS message is safe to resend, since the network ignores a second
+   * message with the same id. An SMS is never resent.
+   */
   | { is: 'unknown'; afterMs: number; detail: string }
-  /** It was not sent, since by this machine's clock it has expired; whether it has is for the database to say. Of an SMS only: RCS messages
-   *  carry their expiry to the network. */
+  /**
+   * For SMS only. It was not sent, because it has expired by this machine's clock; the database decides whether it really has. RCS messages
+   * carry their expiry to the network.
+   */
   | { is: 'expired' }
 
 export type RevokeOutcome =
-  /** The network took the request. Whether the message is gone, only the events that follow tell. */
+  /** The network accepted the request. Only later events show whether the message is gone. */
   | { is: 'asked' }
-  /** It is delivered, or expired, or was never there. */
+  /** The message is already delivered or expired, or the network does not know it. */
   | { is: 'too-late' }
   | Extract<Outcome, { is: 'refused' | 'not-asked' | 'again' | 'unknown' }>
 
-/** What a message is for. Networks allow each only from agents that are launched for it, and some of them only at certain hours. */
+/** The purpose of a message. A network allows a purpose only to agents launched for it, and some purposes only at certain hours. */
 export type Traffic = 'AUTHENTICATION' | 'TRANSACTION' | 'PROMOTION' | 'SERVICEREQUEST' | 'ACKNOWLEDGEMENT'
 
 export type RcsMessage = {
-  /** A UUID, and the network's id as well: it ignores a second message with the same one. */
+  /** A UUID. It is also the network's id: the network ignores a second message with the same one. */
   messageId: string
   agentId: string
   /** `+` and digits. */
@@ -53,39 +58,39 @@ export type RcsMessage = {
   expiresAt: Date
 }
 
-/** Whether a number can be reached, as known at `checkedAt`. Undefined: the network did not say. */
+/** Whether a number can be reached by RCS, as of `checkedAt`. Undefined: the network did not say. */
 export type Reach = { recipient: string; reachable: boolean | undefined; checkedAt: Date }
 
 export type RcsCarrier = {
   name: string
-  /** No call takes longer. Whoever leases a message for sending must hold it longer than this. */
+  /** The longest that one call can take. A lease on a message must be longer. */
   longestCallMs: number
-  /** How many calls it makes at once; further ones wait for their turn, which counts into the time above. */
+  /** How many calls run at once. Further calls wait, and the wait counts towards `longestCallMs`. */
   concurrency: number
-  /** How many messages the network takes; for whoever paces them. */
+  /** The network's rate limits, for the worker that limits the sending rate. */
   messagesPerSecond: number | undefined
   messagesPerSecondPerAgent: number | undefined
-  /** For how long messages of this agent would only be told to come again, at the least: they need not be claimed meanwhile. */
+  /** How long, at least, messages of this agent would only be postponed. The worker need not claim them before that. */
   pausedForMs: (agentId: string) => number
-  /** Gets what the first message would have to wait for, and says in the log whether the network can be used. */
+  /** Gets an access token ahead of the first message, and logs whether the network can be used. */
   connect: () => Promise<void>
   send: (message: RcsMessage) => Promise<Outcome>
-  /** Asks the network to forget a message that is not delivered yet. */
+  /** Asks the network to revoke a message that is not delivered yet. */
   revoke: (message: Pick<RcsMessage, 'messageId' | 'agentId' | 'recipient'>) => Promise<RevokeOutcome>
-  /** In the order asked. Answers from memory where it knows one no older than `maxAgeMs`. */
+  /** Returns results in the order of `recipients`. Uses a cached result if it is at most `maxAgeMs` old. */
   reach: (agentId: string, recipients: string[], maxAgeMs: number) => Promise<Reach[]>
   close: () => Promise<void>
 }
 
-/** One SMS as it goes over the air. A longer text is several of them, which the phone puts together again. */
+/** One SMS as sent over the air. A longer text is sent as several parts, which the phone joins. */
 export type SmsPart = {
-  /** A name of up to 11 characters with a letter in it, or digits. */
+  /** A name of up to 11 characters with at least one letter, or digits. */
   sender: string
   /** `+` and digits. */
   recipient: string
   encoding: 'GSM7' | 'UCS2'
   text: string
-  /** Where it is one of several: the same reference (0 to 255) in all of them, numbered from 1. */
+  /** Set if the text has several parts: all have the same reference (0 to 255), and are numbered from 1. */
   concatenation?: { reference: number; total: number; number: number }
   expiresAt: Date
 }
@@ -100,22 +105,28 @@ export type SmsCarrier = {
   close: () => Promise<void>
 }
 
-/** Something that a network reports: a receipt, or what the recipient did. It may come first, twice, late, out of order or never. */
+/**
+ * A report from a network: a receipt, or an action of the recipient. Events may arrive before the send result, twice, late, out of order or
+ * never.
+ */
 export type CarrierEvent = {
   /** The carrier's name. */
   carrier: string
-  /** The same where the network repeats itself; unique among the events of one carrier. But what is written by SMS has no id: repeated, it is another. */
+  /**
+   * Unique per carrier, and the same when the network repeats an event. An SMS reply has no id of its own, so a repeated one counts as
+   * another.
+   */
   eventId: string
   occurredAt: Date
-  /** The recipient of our messages, `+` and digits; empty where the event is not about one. */
+  /** The recipient's number, `+` and digits; empty if the event is not about a recipient. */
   phone: string
 } & CarrierEventKind
 
 export type CarrierEventKind =
-  /** `expired`: the network has revoked it at its expiry. `expiry-failed`: it could not, so the message may yet be delivered. */
+  /** `expired`: the network revoked the message at its expiry. `expiry-failed`: it could not, so the message may still be delivered. */
   | { kind: 'delivered' | 'read' | 'expired' | 'expiry-failed'; agentId: string; messageId: string }
   | { kind: 'tapped'; agentId: string; messageId: string; buttonId: string; text: string | undefined }
-  /** A reply by RCS has the agent it was written to; one by SMS the number. */
+  /** An RCS reply has the agent that it was sent to; an SMS reply has the number. */
   | { kind: 'wrote'; agentId?: string; number?: string; text: string }
   | { kind: 'shared-location'; agentId: string; latitude: number; longitude: number }
   | { kind: 'sent-file'; agentId: string; url: string; mimeType: string; name: string | undefined }
@@ -123,12 +134,12 @@ export type CarrierEventKind =
   | { kind: 'typing'; agentId: string }
   | { kind: 'agent-launch'; agentId: string; state: string }
   /**
-   * `carrierMessageIds`: the id as it came and, since some networks write it in hexadecimal in one place and in decimal in the other, as it
-   * may have been meant. The first that is an SMS to this phone tells which one it was.
+   * `carrierMessageIds`: the id as received, then its other readings, since some networks write it in hexadecimal in one place and in
+   * decimal in another. The first one that belongs to an SMS to this phone identifies the SMS.
    */
   | { kind: 'sms-delivered' | 'sms-failed' | 'sms-underway'; carrierMessageIds: string[]; detail: string }
-  /** Of a kind that we don't know. Networks add some without notice. */
+  /** An event of an unknown kind. Networks add kinds without notice. */
   | { kind: 'unknown'; description: string }
 
-/** Returns once the events are safe; only then is the network told that they have arrived. */
+/** Resolves once the events are committed. Only then does the carrier acknowledge them to the network. */
 export type OnEvents = (events: CarrierEvent[]) => Promise<void>

@@ -5,13 +5,13 @@ import type { CarrierSettings } from './settings.ts'
 import { createSmppCarrier } from './smpp/carrier.ts'
 
 export type Carriers = {
-  /** By name, which is what an agent has. */
+  /** By the carrier's name, which agents refer to. */
   rcs: ReadonlyMap<string, RcsCarrier>
   sms: SmsCarrier | undefined
   close: () => Promise<void>
 }
 
-/** Connects to all networks, in the background: one that is away holds up neither the start nor the others. */
+/** Connects to all networks in the background: an unreachable network delays neither the start nor the other networks. */
 export function openCarriers(settings: CarrierSettings, options: { postbackKey: Buffer; onEvents: OnEvents; logger: Logger }): Carriers {
   const { postbackKey, onEvents, logger } = options
   const rcs = new Map(settings.rcs.map((carrier) => [carrier.name, createGoogleRbm(carrier, { postbackKey, logger })]))

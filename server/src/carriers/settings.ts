@@ -11,12 +11,12 @@ import type { SmppSettings } from './smpp/settings.ts'
 
 export type CarrierSettings = { rcs: GoogleRbmSettings[]; sms: SmppSettings | undefined }
 
-// The file that HERALD_CARRIERS names: an object that has the carriers by their names, which agents refer to.
+// The file named by HERALD_CARRIERS: a JSON object of carriers by name. Agents refer to these names.
 
 const REGIONS = ['us', 'europe', 'asia'] as const
 const GOOGLE = 'rcsbusinessmessaging.googleapis.com'
 
-// As Google's console gives it out; it has further fields.
+// As downloaded from Google's console. The file has more fields; they are ignored.
 const ServiceAccountKey = Type.Object({
   client_email: Type.String({ minLength: 1 }),
   private_key: Type.String({ rules: privateKeyRules }),
@@ -31,7 +31,7 @@ const GoogleRbm = Type.Object(
     address: Type.Optional(Type.String({ rules: hostRules })),
     serviceAccount: Type.Optional(ServiceAccountKey),
     serviceAccountFile: Type.Optional(Type.String({ minLength: 1 })),
-    // What signs the events; Google takes any text.
+    // The secret that signs the events; Google accepts any text.
     webhookToken: Type.String({ minLength: 16, maxLength: 1000 }),
     connections: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
     messagesPerSecond: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000 })),
@@ -46,7 +46,7 @@ const Smpp = Type.Object(
     host: Type.String({ rules: smppHostRules }),
     port: Type.Integer({ minimum: 1, maximum: 65535 }),
     tls: Type.Optional(Type.Boolean()),
-    // SMPP has room for 15 and 8 characters; some networks give out longer ones all the same.
+    // The SMPP specification allows 15 and 8 characters, but some networks issue longer ones.
     systemId: Type.String({ minLength: 1, maxLength: 64, pattern: '^[ -~]*$', description: 'printable ASCII' }),
     password: Type.String({ maxLength: 64, pattern: '^[ -~]*$', description: 'printable ASCII' }),
     systemType: Type.Optional(Type.String({ maxLength: 12, pattern: '^[ -~]*$', description: 'printable ASCII' })),
@@ -66,16 +66,16 @@ const checkServiceAccount = compile(ServiceAccountKey)
 
 const DEFAULT_CONNECTIONS = 128
 
-/** Reads the file of the carriers. Throws one OperatorError that names all that is wrong with it. */
+/** Reads the carriers file. Throws one OperatorError that lists all problems. */
 export function readCarriers(path: string): CarrierSettings {
   const file = readJson(path)
-  if (!isObject(file)) throw wrong(path, [typeof file === 'string' ? file : 'must be an object that has the carriers by their names'])
+  if (!isObject(file)) throw carriersError(path, [typeof file === 'string' ? file : 'must be a JSON object of carriers by name'])
   const entries = Object.entries(file)
   const smpp = entries.filter(([, entry]) => isObject(entry) && entry.type === 'smpp')
   const problems = entries.flatMap(([name, entry]) => problemsOf(path, name, entry))
-  if (smpp.length > 1) problems.push(`has ${smpp.length} carriers of the type smpp; there can be one`)
+  if (smpp.length > 1) problems.push(`has ${smpp.length} carriers of type smpp; at most one is allowed`)
   if (entries.length === 0) problems.push('names no carrier')
-  if (problems.length > 0) throw wrong(path, problems)
+  if (problems.length > 0) throw carriersError(path, problems)
   return {
     rcs: entries
       .filter(([, entry]) => (entry as { type: string }).type === 'google-rbm')
@@ -84,7 +84,7 @@ export function readCarriers(path: string): CarrierSettings {
   }
 }
 
-/** The files that hold the carriers' secrets: this one, and the key files that it names. `readCarriers` checks their content. */
+/** The files that hold the carriers' secrets: this file and the key files it names. `readCarriers` checks their content. */
 export function carrierFiles(path: string): string[] {
   const file = readJson(path)
   const entries = isObject(file) ? Object.values(file) : []
@@ -96,14 +96,17 @@ export function carrierFiles(path: string): string[] {
 
 function problemsOf(path: string, name: string, entry: unknown): string[] {
   if (!/^[A-Za-z0-9._-]{1,64}$/.test(name)) {
-    return [`has the name ${JSON.stringify(name.slice(0, 80))}; names are 1 to 64 letters, digits, ".", "_" or "-"`]
+    return [`has a carrier named ${JSON.stringify(name.slice(0, 80))}; names are 1 to 64 letters, digits, ".", "_" or "-"`]
   }
   const check = isObject(entry) ? checks.get(entry.type) : undefined
   if (!isObject(entry) || check === undefined) return [`/${name}/type must be google-rbm or smpp`]
-  return [...check(entry).map((violation) => problemOf(`/${name}`, violation)), ...keyFileProblems(path, name, entry.serviceAccountFile)]
+  return [
+    ...check(entry).map((violation) => describeProblem(`/${name}`, violation)),
+    ...keyFileProblems(path, name, entry.serviceAccountFile),
+  ]
 }
 
-function problemOf(place: string, { path, reason }: Violation): string {
+function describeProblem(place: string, { path, reason }: Violation): string {
   return `${place}${path} ${reason}`
 }
 
@@ -111,7 +114,7 @@ function keyFileProblems(path: string, name: string, keyFile: unknown): string[]
   if (typeof keyFile !== 'string') return []
   const key = readJson(resolve(dirname(path), keyFile))
   if (typeof key === 'string') return [`/${name}/serviceAccountFile ${key}`]
-  return checkServiceAccount(key).map((violation) => problemOf(`/${name}/serviceAccountFile:`, violation))
+  return checkServiceAccount(key).map((violation) => describeProblem(`/${name}/serviceAccountFile:`, violation))
 }
 
 function googleSettings(path: string, name: string, entry: Static<typeof GoogleRbm>): GoogleRbmSettings {
@@ -127,25 +130,28 @@ function googleSettings(path: string, name: string, entry: Static<typeof GoogleR
   }
 }
 
-/** What is in the file; or, as a text, what is wrong with it. Editors of Windows begin files with a mark that JSON does not have. */
+/**
+ * Returns the parsed file, or a string that says what is wrong with it. Removes the byte order mark that Windows editors write, which
+ * JSON.parse rejects.
+ */
 function readJson(path: string): unknown {
   let text: string
   try {
     text = readFileSync(path, 'utf8').replace(/^\ufeff/, '')
   } catch {
-    return 'must be a file that can be read'
+    return 'must be a readable file'
   }
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'string' ? 'must be a JSON object' : value
   } catch (error) {
-    // Without what the message quotes: the file holds secrets.
+    // The error message quotes the file, which holds secrets; keep only the position.
     const position = /at position (\d+)/.exec((error as Error).message)?.[1]
     return `is not valid JSON${position === undefined ? '' : `: it breaks at character ${Number(position) + 1}`}`
   }
 }
 
-function wrong(path: string, problems: string[]): OperatorError {
+function carriersError(path: string, problems: string[]): OperatorError {
   const lines = problems.map((problem, index) => `${index === 0 ? `HERALD_CARRIERS: ${path} ` : '  '}${problem}`)
   const last = lines.pop() ?? ''
   return new OperatorError(...lines.map((line) => `${line};`), last.endsWith('?') ? last : `${last}.`)
@@ -153,9 +159,9 @@ function wrong(path: string, problems: string[]): OperatorError {
 
 function googleRules({ region, address, serviceAccount, serviceAccountFile }: Record<string, unknown>): Violation[] {
   return [
-    ...(region !== undefined && address !== undefined ? [{ path: '/region', reason: 'goes without address, which it stands for' }] : []),
+    ...(region !== undefined && address !== undefined ? [{ path: '/region', reason: 'must not be set together with address' }] : []),
     ...((serviceAccount === undefined) === (serviceAccountFile === undefined)
-      ? [{ path: '', reason: 'must have one of serviceAccount and serviceAccountFile' }]
+      ? [{ path: '', reason: 'must have exactly one of serviceAccount and serviceAccountFile' }]
       : []),
   ]
 }
@@ -168,12 +174,12 @@ function privateKeyRules(pem: string): Violation[] {
   try {
     if (createPrivateKey(pem).asymmetricKeyType === 'rsa') return []
   } catch {
-    // Said below.
+    // Not a key at all; reported below.
   }
   return [{ path: '', reason: 'must be an RSA private key in PEM' }]
 }
 
-/** Tokens and messages never cross a network in the clear: plain HTTP is for a program on the same machine. */
+/** Tokens and messages are never sent unencrypted over a network: plain HTTP is allowed only to the same machine. */
 function addressRules(text: string): Violation[] {
   const url = URL.parse(text)
   const isLocal = url?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname)

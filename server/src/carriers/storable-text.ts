@@ -1,4 +1,4 @@
-/** What people write may hold anything; PostgreSQL stores no NUL, and JSON no half of a surrogate pair. Both become U+FFFD. */
+/** Replaces NUL, which PostgreSQL cannot store, and lone surrogates, which JSON cannot, with U+FFFD. A recipient's text may hold both. */
 export function storableText(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed()
 }

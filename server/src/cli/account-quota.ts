@@ -32,10 +32,10 @@ function inWords(quotas: Quotas): string[] {
 
 export const quotaCommand = reportingCommand('quota', 'show the quotas of an account and what it has used, or set quotas')
   .argument('<account-id>', 'its id', accountIdArgument)
-  .option('--messages-per-day <number>', 'messages that it may send one by one in a day (UTC), or "default"', countArgument)
-  .option('--templates <number>', 'templates that it may have, or "default"', countArgument)
-  .option('--stored-bytes <bytes>', 'bytes that it may store, such as 50GiB, or "default"', bytesArgument)
-  .option('--exports <number>', 'exports that it may have open on a node, or "default"', countArgument)
+  .option('--messages-per-day <number>', 'messages outside campaigns in a day (UTC), or "default"', countArgument)
+  .option('--templates <number>', 'number of templates, or "default"', countArgument)
+  .option('--stored-bytes <bytes>', 'bytes of stored data, such as 50GiB, or "default"', bytesArgument)
+  .option('--exports <number>', 'concurrent exports on a node, or "default"', countArgument)
   .action(async (accountId: number, options: Given & { json?: boolean }) => {
     const { json: _, ...given } = options
     const quotas = Object.fromEntries(Object.entries(given).map(([quota, value]) => [quota, value === 'default' ? null : value]))

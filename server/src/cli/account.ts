@@ -26,14 +26,14 @@ function inWords({ accountId, name, modules, quarantineHours }: Account): string
 
 function hoursArgument(value: string): number {
   if (!/^\d{1,4}$/.test(value) || Number(value) > MAX_QUARANTINE_HOURS) {
-    throw new InvalidArgumentError(`It is a whole number of hours, from 0 to ${MAX_QUARANTINE_HOURS}.`)
+    throw new InvalidArgumentError(`It must be a whole number of hours from 0 to ${MAX_QUARANTINE_HOURS}.`)
   }
   return Number(value)
 }
 
-const create = reportingCommand('create', 'make an account')
-  .argument('<name>', 'what people call it', textArgument(200))
-  .option('--modules <list>', 'what it may use, separated by commas', modules, [...MODULES])
+const create = reportingCommand('create', 'create an account')
+  .argument('<name>', 'its name', textArgument(200))
+  .option('--modules <list>', 'modules that it may use, separated by commas', modules, [...MODULES])
   .action(async (name: string, options) => {
     report(options, await withDatabase((pool) => createAccount(pool, name, options.modules)), inWords)
   })
@@ -60,16 +60,16 @@ const change = confirmedCommand('modules', 'set which modules an account may use
     report(options, changed, inWords)
   })
 
-/** Undefined where the account keeps all modules that it has. */
+/** Describes the effect of removing modules; undefined if the account keeps all of its modules. */
 async function removedModules(pool: Pool, accountId: number, kept: Module[]): Promise<string | undefined> {
   const { name, modules } = await findAccount(pool, accountId)
   const removed = modules.filter((module) => !kept.includes(module))
   if (removed.length === 0) return undefined
   const keys = counted(await countLiveKeys(pool, accountId), 'live key')
-  return `take ${removed.join(' and ')} from account ${accountId} (${name}): requests with its ${keys} get 403 if they need ${removed.join(' or ')}`
+  return `remove ${removed.join(' and ')} from account ${accountId} (${name}): requests with its ${keys} get 403 if they need ${removed.join(' or ')}`
 }
 
-const quarantine = reportingCommand('quarantine', 'set how long who had an SMS gets no other one, where its sender asks for that')
+const quarantine = reportingCommand('quarantine', 'set the minimum hours between two SMS to a recipient, for SMS with "quarantine": true')
   .argument('<account-id>', 'its id', accountIdArgument)
   .argument('<hours>', `from 0 to ${MAX_QUARANTINE_HOURS}`, hoursArgument)
   .action(async (accountId: number, hours: number, options) => {

@@ -13,14 +13,14 @@ function agentIdArgument(value: string): string {
 const agentId = ['<agent-id>', 'its id in the RCS agent system', agentIdArgument] as const
 const accountId = ['<account-id>', 'the account', accountIdArgument] as const
 
-const create = reportingCommand('create', 'make an agent known')
+const create = reportingCommand('create', 'register an agent')
   .argument(...agentId)
   .requiredOption('--name <name>', 'technical name', textArgument(200))
   .addOption(new Option('--billing-type <type>', 'how its messages are billed').choices(BILLING_TYPES).makeOptionMandatory())
   .option('--carrier <carrier>', 'the carrier that its messages go through', textArgument(100), 'simulator')
   .action(async (id: string, options) => {
     const agent = { agentId: id, name: options.name, billingType: options.billingType, carrier: options.carrier }
-    report(options, await withDatabase((pool) => createAgent(pool, agent)), () => `Agent ${id} is known now; assign it to an account next.`)
+    report(options, await withDatabase((pool) => createAgent(pool, agent)), () => `Agent ${id} is registered; assign it to an account.`)
   })
 
 const assign = reportingCommand('assign', 'let an account use an agent')
@@ -30,7 +30,7 @@ const assign = reportingCommand('assign', 'let an account use an agent')
     report(options, await withDatabase((pool) => assignAgent(pool, id, account)), (agent) => `${describe(agent)} for account ${account}.`)
   })
 
-const activate = reportingCommand('activate', 'bring back an agent that an account has deactivated')
+const activate = reportingCommand('activate', 'activate an agent that an account has deactivated')
   .argument(...agentId)
   .argument(...accountId)
   .action(async (id: string, account: number, options) => {

@@ -10,14 +10,14 @@ function idArgument(value: string): number {
 }
 
 function inWords({ autoReplyId, agentId, keyword, templateId, accountId }: AutoReply): string {
-  return `The automatic reply ${autoReplyId} answers "${keyword}", written to the agent ${agentId} of account ${accountId}, with template ${templateId}.`
+  return `The automatic reply ${autoReplyId} sends template ${templateId} to recipients who write "${keyword}" to the agent ${agentId} of account ${accountId}.`
 }
 
-const add = reportingCommand('add', 'answer who writes a word with a template')
-  .argument('<account-id>', 'the account that answers', accountIdArgument)
-  .requiredOption('--agent <agent-id>', 'the agent that it is written to', textArgument(200))
-  .requiredOption('--keyword <word>', 'the word, or several; capitals and accents make no difference', textArgument(200))
-  .requiredOption('--template <id>', "an approved template of the account's", idArgument)
+const add = reportingCommand('add', 'reply to a keyword with a template')
+  .argument('<account-id>', 'the account that replies', accountIdArgument)
+  .requiredOption('--agent <agent-id>', 'the agent that recipients write to', textArgument(200))
+  .requiredOption('--keyword <word>', 'one or more words; case and accents are ignored', textArgument(200))
+  .requiredOption('--template <id>', 'an approved template of the account', idArgument)
   .action(async (accountId: number, options) => {
     const reply = { accountId, agentId: options.agent, keyword: options.keyword, templateId: options.template }
     report(options, await withDatabase((pool) => addAutoReply(pool, reply)), inWords)
@@ -31,7 +31,7 @@ const list = reportingCommand('list', 'show the automatic replies')
     report(options, replies, () => table(['ID', 'ACCOUNT', 'AGENT', 'KEYWORD', 'TEMPLATE'], rows))
   })
 
-const remove = confirmedCommand('remove', 'end an automatic reply')
+const remove = confirmedCommand('remove', 'remove an automatic reply')
   .argument('<auto-reply-id>', 'its id', idArgument)
   .action(async (id: number, options) => {
     const removed = await withDatabase(async (pool) => {
@@ -44,7 +44,7 @@ const remove = confirmedCommand('remove', 'end an automatic reply')
   })
 
 export const autoReplyCommand = new Command('auto-reply')
-  .description('automatic replies to what recipients write')
+  .description('automatic replies to the keywords that recipients write')
   .addCommand(add)
   .addCommand(list)
   .addCommand(remove)

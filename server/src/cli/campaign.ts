@@ -9,7 +9,7 @@ import { accountIdArgument, report, reportingCommand, textArgument, withDatabase
 import { confirm, confirmedCommand } from './confirm.ts'
 import { counted, statusLine, table } from './terminal.ts'
 
-const MOST_LISTED = 100
+const MAX_LISTED = 100
 const WATCH_EVERY_MS = 1_000
 const BAR_WIDTH = 30
 
@@ -20,10 +20,10 @@ function inWords({ campaignId, name, status, recipients, counts }: Campaign): st
   return `Campaign ${campaignId} (${name}) is ${status}: ${recipients} messages${parts.length > 0 ? `, ${parts.join(', ')}` : ''}.`
 }
 
-const list = reportingCommand('list', `show the campaigns of an account, the newest ${MOST_LISTED}`)
+const list = reportingCommand('list', `show the campaigns of an account, the newest ${MAX_LISTED}`)
   .argument('<account-id>', 'the account', accountIdArgument)
   .action(async (accountId: number, options) => {
-    const campaigns = await withDatabase((pool) => listCampaigns(pool, accountId, MOST_LISTED))
+    const campaigns = await withDatabase((pool) => listCampaigns(pool, accountId, MAX_LISTED))
     const rows = campaigns.map((campaign) => [
       campaign.campaignId,
       campaign.name,
@@ -41,7 +41,7 @@ type Move = (pool: Pool, campaignId: string, options: Options) => Promise<Campai
 function movingCommand(command: Command, move: Move): Command {
   return command
     .argument(...id)
-    .option('--watch', 'stay, and show how it goes on')
+    .option('--watch', 'keep running, and show the progress every second')
     .action(async (campaignId: string, options: Options) => {
       await withDatabase(async (pool) => {
         const campaign = await move(pool, campaignId, options)
@@ -50,18 +50,18 @@ function movingCommand(command: Command, move: Move): Command {
     })
 }
 
-const show = movingCommand(reportingCommand('show', 'show how far a campaign is'), findCampaign)
+const show = movingCommand(reportingCommand('show', 'show the progress of a campaign'), findCampaign)
 
-const pause = movingCommand(reportingCommand('pause', 'hand nothing more over until it is resumed'), (pool, campaignId) =>
+const pause = movingCommand(reportingCommand('pause', 'send no more messages until the campaign is resumed'), (pool, campaignId) =>
   moveCampaign(pool, campaignId, 'PAUSED'),
 )
 
-const resume = movingCommand(reportingCommand('resume', 'go on with a paused campaign'), (pool, campaignId) =>
+const resume = movingCommand(reportingCommand('resume', 'continue a paused campaign'), (pool, campaignId) =>
   moveCampaign(pool, campaignId, 'RUNNING'),
 )
 
 const cancel = movingCommand(
-  confirmedCommand('cancel', 'withdraw what has not been handed over; this can’t be undone'),
+  confirmedCommand('cancel', 'withdraw the messages that have not been sent; this can’t be undone'),
   async (pool, campaignId, options) => {
     const plan = await planCancel(pool, campaignId)
     if (plan !== undefined) await confirm(options, cancelledInWords(plan))
@@ -70,9 +70,9 @@ const cancel = movingCommand(
 )
 
 function cancelledInWords({ campaign, waiting, waitingSms, unmade }: Cancellation): string {
-  const parts = [`about ${counted(waiting, 'message that waits now is withdrawn', 'messages that wait now are withdrawn')}`]
-  if (waitingSms > 0) parts.push(`about ${counted(waitingSms, 'SMS that waits is not sent', 'SMS that wait are not sent')}`)
-  if (unmade > 0) parts.push(`up to ${counted(unmade, 'more message is never made', 'more messages are never made')}`)
+  const parts = [`about ${counted(waiting, 'waiting message is withdrawn', 'waiting messages are withdrawn')}`]
+  if (waitingSms > 0) parts.push(`about ${counted(waitingSms, 'waiting SMS is not sent', 'waiting SMS are not sent')}`)
+  if (unmade > 0) parts.push(`up to ${counted(unmade, 'more message is never created', 'more messages are never created')}`)
   return `cancel the campaign ${campaign.campaignId} (${campaign.name}) for good: ${new Intl.ListFormat('en').format(parts)}`
 }
 
@@ -95,7 +95,7 @@ function retriedInWords({ campaign, messages, withdrawn }: RetryCount & { campai
     : `${sent}, without ${withdrawn.toLocaleString('en')} more that were withdrawn when it was cancelled`
 }
 
-/** Shows it once a second until nothing more can change by itself: a line that is written anew on a terminal, else a line each. */
+/** Shows the progress once a second until the campaign is over: one rewritten line on a terminal, otherwise a line each time. */
 async function watched(pool: Pool, first: Campaign): Promise<Campaign> {
   const status = statusLine({ each: true })
   let before = { handedOver: handedOver(first), at: performance.now() }
@@ -136,7 +136,7 @@ function duration(seconds: number): string {
 }
 
 export const campaignCommand = new Command('campaign')
-  .description('campaigns: pause, resume, cancel, repeat, watch')
+  .description('show, pause, resume, cancel and retry campaigns')
   .addCommand(list)
   .addCommand(show)
   .addCommand(pause)

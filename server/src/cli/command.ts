@@ -8,19 +8,19 @@ import { OperatorError } from '../errors.ts'
 import { lengthOf } from '../text-length.ts'
 import { jsonLines, type Lines, print, printError } from './terminal.ts'
 
-/** The settings of every command: the environment, and `.env` in the working directory for what the environment leaves open. */
+/** Reads the settings from the environment, and those that are not set there from `.env` in the working directory. */
 export function readConfig(): Config {
   if (existsSync('.env')) {
     try {
       process.loadEnvFile('.env')
     } catch {
-      throw new OperatorError('The file .env in this directory can not be read.')
+      throw new OperatorError("The file .env in this directory can't be read.")
     }
   }
   return loadConfig(process.env)
 }
 
-/** Runs `work` on the configured database, whether the service runs or not. */
+/** Runs `work` on the configured database. The service may be running or not. */
 export async function withDatabase<T>(
   work: (pool: Pool, config: Config) => Promise<T>,
   role: 'command' | 'migration' = 'command',
@@ -28,7 +28,7 @@ export async function withDatabase<T>(
   const config = readConfig()
   const newKey = watchKeyFile(config)
   const opening = openDatabase(config, { role, onProgress: printError })
-  // Ctrl-C leaves no embedded database running.
+  // Ctrl-C must leave no embedded database running.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
     process.once(signal, () => void opening.then(({ close }) => close()).finally(() => process.exit(130)))
   const database = await opening
@@ -39,12 +39,12 @@ export async function withDatabase<T>(
     return result
   } finally {
     await database.close()
-    // Connections to a database that is frozen never close; they must not hold up the end.
+    // Connections to a frozen database never close; they must not keep the process running.
     setTimeout(() => process.exit(), 1_000).unref()
   }
 }
 
-/** A command that prints a result: as JSON with `--json`, else in words. */
+/** A command that prints a result: as JSON with `--json`, otherwise as text. */
 export function reportingCommand(name: string, description: string): Command {
   return new Command(name).description(description).option('--json', 'print the result as JSON')
 }
@@ -53,7 +53,7 @@ export function report<T>(options: { json?: boolean }, result: T, inWords: (resu
   print(options.json ? jsonLines(result) : inWords(result))
 }
 
-/** An account's id as an argument. */
+/** Parses the id of an account. */
 export function accountIdArgument(value: string): number {
   if (!/^[1-9]\d{0,9}$/.test(value) || Number(value) >= 2 ** 31) {
     throw new InvalidArgumentError('An account id is a whole number, as "herald account list" shows it.')
@@ -61,7 +61,7 @@ export function accountIdArgument(value: string): number {
   return Number(value)
 }
 
-/** A text as an argument: something that can be stored and is not too long. */
+/** Returns a parser for text that can be stored and is not too long. */
 export function textArgument(maxLength: number): (value: string) => string {
   return (value) => {
     const length = lengthOf(value)
@@ -72,13 +72,13 @@ export function textArgument(maxLength: number): (value: string) => string {
   }
 }
 
-/** Several of a few known words, separated by commas, and at least so many of them. */
+/** Returns a parser for a list of known words, separated by commas, with at least `atLeast` of them. */
 export function listArgument<const T extends string>(known: readonly T[], atLeast: number): (value: string) => T[] {
   return (value) => {
     const words = [...new Set(value.split(',').map((word) => word.trim()))].filter(Boolean)
     const unknown = words.find((word) => !known.includes(word as T))
     if (unknown !== undefined || words.length < atLeast)
-      throw new InvalidArgumentError(`Known are ${new Intl.ListFormat('en').format(known)}.`)
+      throw new InvalidArgumentError(`Allowed values are ${new Intl.ListFormat('en').format(known)}.`)
     return words as T[]
   }
 }

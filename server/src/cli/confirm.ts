@@ -4,32 +4,32 @@ import { OperatorError } from '../errors.ts'
 import { reportingCommand } from './command.ts'
 import { asText } from './terminal.ts'
 
-/** A command that sends, cancels, erases, revokes or replaces: its action calls `confirm` first, with what it would affect. */
+/** A command that sends, cancels, erases, revokes or replaces something. Its action calls `confirm` first, with the effect. */
 export function confirmedCommand(name: string, description: string): Command {
   return reportingCommand(name, description).option('--yes', 'do not ask for confirmation; required in scripts')
 }
 
 type Input = NodeJS.ReadableStream & { isTTY?: boolean }
 type Output = NodeJS.WritableStream & { isTTY?: boolean }
-/** `input`: undefined where the command itself reads the standard input. */
+/** `input`: undefined if the command itself reads standard input. */
 export type Dialogue = { input: Input | undefined; output: Output }
 
 export const STANDARD: Dialogue = { input: process.stdin, output: process.stderr }
 
 /**
- * Returns once the operator agrees; throws otherwise. `effect` says after "This will" what happens and to how many, as counted now: no
- * lock is held while a person reads. Everything goes to the error stream, so that the output has only the result.
+ * Returns if the operator agrees, and throws otherwise. `effect` continues "This will" with what happens and to how many. The numbers are those
+ * of this moment: no lock is held while a person reads. Everything goes to standard error, so that standard output has only the result.
  */
 export async function confirm({ yes }: { yes?: boolean }, effect: string, { input, output }: Dialogue = STANDARD): Promise<void> {
-  const isAskable = input?.isTTY === true && output.isTTY === true
-  if (!yes && !isAskable) throw new OperatorError(`This would ${effect}. Nothing has changed; repeat the command with --yes to do it.`)
+  const isInteractive = input?.isTTY === true && output.isTTY === true
+  if (!yes && !isInteractive) throw new OperatorError(`This would ${effect}. Nothing has changed; repeat the command with --yes to do it.`)
   output.write(asText(`This will ${effect}.`))
   if (yes || input === undefined) return
   output.write('Continue? [y/N] ')
   if (!/^y(es)?$/i.test((await readLine(input)).trim())) throw new OperatorError('Nothing has changed.')
 }
 
-/** Empty where the input ends. The terminal keeps its own line editing, in which Ctrl-C is a signal and ends the command. */
+/** Returns an empty line if the input ends. The terminal keeps its own line editing, so Ctrl-C is a signal and ends the command. */
 async function readLine(input: Input): Promise<string> {
   const lines = createInterface({ input, terminal: false })
   try {

@@ -7,8 +7,8 @@ import { writePrivateFile } from '../files.ts'
 import { insertTemplate, type TemplateInput } from '../templates/templates.ts'
 
 /**
- * On an empty database, makes an account to try Herald with, and returns true. Its credentials are on the disk before the account is
- * committed: a crash in between leaves a file that opens nothing and is written again, never an account that nobody can enter.
+ * Creates a demo account if the database is empty, and returns true. Its credentials are on the disk before the account is committed. A crash in
+ * between leaves a useless file, which the next start overwrites, but never an account whose credentials are lost.
  */
 export async function makeDemoAccount(pool: Pool, dataDir: string): Promise<boolean> {
   return await transaction(pool, async (tx) => {
@@ -24,7 +24,7 @@ export async function makeDemoAccount(pool: Pool, dataDir: string): Promise<bool
       })
       await assignAgent(tx, agentId, accountId)
     }
-    // The database has no templates yet, so the id that is drawn is free.
+    // The database has no templates yet, so the random id is free.
     await insertTemplate(tx, accountId, DEMO_TEMPLATE)
     for (const [number, { name, phones }] of DEMO_GROUPS.entries()) await makeGroup(tx, accountId, number + 1, name, phones)
     writeCredentials(dataDir, accountId, await createKey(tx, accountId))
@@ -49,7 +49,7 @@ const DEMO_TEMPLATE: TemplateInput = {
   },
 }
 
-// Each ending stands for what a phone of the simulated network does: simulator/README.md lists them.
+// The last two digits decide how a phone of the simulated network behaves: simulator/README.md lists them.
 const ENDINGS = ['00', '01', '02', '03', '04', '05', '06', '07', '08', '09']
 const DEMO_GROUPS = [
   { name: 'One of each kind of phone', phones: ENDINGS.map((ending) => `+485001001${ending}`) },
@@ -65,7 +65,7 @@ async function makeGroup(db: Executor, accountId: number, number: number, name: 
   ])
 }
 
-/** As JSON for programs, and as a header line for `curl -H @file`, which keeps the secret out of the shell's history and the process list. */
+/** Writes JSON for programs, and a header line for `curl -H @file`, which keeps the secret out of the shell's history and the process list. */
 function writeCredentials(dataDir: string, accountId: number, credentials: Credentials): void {
   const authorization = `Bearer ${credentials.integrationKey}:${credentials.secret}`
   writePrivateFile(join(dataDir, 'demo.json'), `${JSON.stringify({ accountId, ...credentials, authorization }, null, 2)}\n`)

@@ -41,12 +41,12 @@ const rotate = reportingCommand('rotate', 'encrypt all secrets in the database w
 function rotatedInWords({ keyId, reencrypted, unusedKeyIds, keyFile }: Rotation & { keyFile: string }): string[] {
   const lines = [`${counted(reencrypted, 'value was', 'values were')} re-encrypted; all are encrypted with the key ${keyId}.`]
   if (unusedKeyIds.length > 0)
-    lines.push(`No longer used: ${unusedKeyIds.join(', ')}. Remove from ${keyFile} on every node; keep for older backups.`)
+    lines.push(`No longer used: ${unusedKeyIds.join(', ')}. Remove them from ${keyFile} on every node, but keep them for older backups.`)
   return lines
 }
 
 function progressLine({ reencrypted, remaining }: RotationProgress): string {
-  return `${counted(reencrypted, 'value')} re-encrypted, ${remaining} to go`
+  return `${counted(reencrypted, 'value')} re-encrypted, ${remaining} remaining`
 }
 
 export const encryptionCommand = new Command('encryption')

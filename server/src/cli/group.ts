@@ -9,27 +9,27 @@ import { accountIdArgument, report, reportingCommand, textArgument, withDatabase
 import { confirm, confirmedCommand, STANDARD } from './confirm.ts'
 import { counted, statusLine, table } from './terminal.ts'
 
-const REJECTED_IN_WORDS = 20
+const MAX_REJECTED_SHOWN = 20
 const READ_BYTES = 256 * 1024
 const SHOW_EVERY_MS = 100
 
 function groupArgument(value: string): number {
   if (!/^[1-9]\d{0,9}$/.test(value) || Number(value) > MAX_GROUP_NUMBER) {
-    throw new InvalidArgumentError(`A group is a whole number from 1 to ${MAX_GROUP_NUMBER}, the one that campaigns name.`)
+    throw new InvalidArgumentError(`A group number is a whole number from 1 to ${MAX_GROUP_NUMBER}, as campaigns use it.`)
   }
   return Number(value)
 }
 
-const importFile = confirmedCommand('import', 'put the recipients of a CSV file into a group; those that are in it already are replaced')
+const importFile = confirmedCommand('import', 'import recipients from a CSV file into a group; members with the same number are replaced')
   .argument('<account-id>', 'the account', accountIdArgument)
-  .argument('<group>', 'the number of the group, which is made where there is none', groupArgument)
+  .argument('<group>', 'the number of the group, which is created if it does not exist', groupArgument)
   .argument('<file>', 'a CSV file with a header that has a column "phone"; - reads standard input')
-  .option('--name <name>', 'what people call the group', textArgument(MAX_GROUP_NAME_CHARACTERS))
+  .option('--name <name>', 'the name of the group', textArgument(MAX_GROUP_NAME_CHARACTERS))
   .action(async (accountId: number, number: number, path: string, options) => {
     const { source, bytes } = await openSource(path)
     const result = await withDatabase(async (pool) => {
       const effect = await replacedMembers(pool, accountId, number)
-      // Here standard input is the file, so it can't hold the answer too.
+      // With "-", standard input is the file, so the operator can't reply there.
       if (effect !== undefined) await confirm(options, effect, path === '-' ? { ...STANDARD, input: undefined } : STANDARD)
       const progress = showProgress(bytes)
       return await importGroup(pool, { accountId, number, name: options.name, source, onProgress: progress.show }).finally(progress.clear)
@@ -38,7 +38,7 @@ const importFile = confirmedCommand('import', 'put the recipients of a CSV file 
     if (result.imported === 0) process.exitCode = 1
   })
 
-/** Undefined where the group is new or empty. */
+/** Describes the effect on existing members; undefined if the group is new or empty. */
 async function replacedMembers(pool: Pool, accountId: number, number: number): Promise<string | undefined> {
   const group = await findGroup(pool, accountId, number)
   if (group === undefined || group.members === 0) return undefined
@@ -47,7 +47,7 @@ async function replacedMembers(pool: Pool, accountId: number, number: number): P
   return `import into group ${number}${named} of account ${accountId}, which has ${members} now: those in the file are replaced, the others stay`
 }
 
-/** `bytes`: how many there are, where that is known. */
+/** `bytes`: the size of the source, if it is known. */
 async function openSource(path: string): Promise<{ source: AsyncIterable<Uint8Array>; bytes: number | undefined }> {
   if (path === '-') return { source: process.stdin, bytes: undefined }
   const file = await stat(path).catch((error) => unreadable(path, error))
@@ -84,7 +84,7 @@ function showProgress(bytes: number | undefined): { show: (progress: ImportProgr
 }
 
 export function progressLine({ phase, rows, bytes }: ImportProgress, of: { elapsedMs: number; bytes: number | undefined }): string {
-  if (phase === 'writing') return `${counted(rows, 'row')} read, now they go into the group ...`
+  if (phase === 'writing') return `${counted(rows, 'row')} read, writing to the group ...`
   const perSecond = `${Math.round((rows * 1000) / Math.max(of.elapsedMs, 1)).toLocaleString('en')} a second`
   const percent = of.bytes ? `, ${Math.min(100, Math.floor((bytes * 100) / of.bytes))} %` : ''
   return `${counted(rows, 'row')} read, ${perSecond}${percent}`
@@ -100,8 +100,8 @@ function inWords({ group, imported, unchanged, repeated, rejectedLines, rejected
   if (repeated > 0)
     lines.push(`${counted(repeated, 'line has', 'lines have')} a number that appears again further down; the last one counts.`)
   if (rejectedLines > 0) lines.push(`${counted(rejectedLines, 'line was', 'lines were')} rejected:`)
-  for (const { line, reason } of rejected.slice(0, REJECTED_IN_WORDS)) lines.push(`  line ${line}: ${reason}`)
-  if (rejectedLines > REJECTED_IN_WORDS) lines.push(`  and more; --json lists the first ${rejected.length.toLocaleString('en')}.`)
+  for (const { line, reason } of rejected.slice(0, MAX_REJECTED_SHOWN)) lines.push(`  line ${line}: ${reason}`)
+  if (rejectedLines > MAX_REJECTED_SHOWN) lines.push(`  and more; --json lists the first ${rejected.length.toLocaleString('en')}.`)
   return lines
 }
 

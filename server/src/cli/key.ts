@@ -9,30 +9,31 @@ function inWords({ integrationKey, secret }: Credentials): string[] {
 }
 
 function described({ integrationKey, accountId, accountName, createdAt }: OwnedKey): string {
-  return `${integrationKey} of account ${accountId} (${accountName}), made at ${createdAt.toISOString()}`
+  return `${integrationKey} of account ${accountId} (${accountName}), created at ${createdAt.toISOString()}`
 }
 
 const key = ['<key>', 'the integration key, hk_…', textArgument(100)] as const
 
-const create = reportingCommand('create', 'make an integration key with its secret')
+const create = reportingCommand('create', 'create an integration key with its secret')
   .argument('<account-id>', 'the account it belongs to', accountIdArgument)
   .action(async (accountId: number, options) => {
     report(options, await withDatabase((pool) => createKey(pool, accountId)), inWords)
   })
 
-const rotate = confirmedCommand('rotate', 'give a key a new secret; the old one ends at once')
+const rotate = confirmedCommand('rotate', 'replace the secret of a key; the old secret stops working at once')
   .argument(...key)
   .action(async (integrationKey: string, options) => {
     const credentials = await withDatabase(async (pool) => {
       const found = await findKey(pool, integrationKey)
-      // A revoked key is refused without a question.
-      if (found.revokedAt === null) await confirm(options, `replace the secret of 1 key, ${described(found)}; the old secret ends at once`)
+      // A revoked key is refused without asking.
+      if (found.revokedAt === null)
+        await confirm(options, `replace the secret of 1 key, ${described(found)}; the old secret stops working at once`)
       return await rotateKey(pool, integrationKey)
     })
     report(options, credentials, inWords)
   })
 
-const revoke = confirmedCommand('revoke', 'end a key for good')
+const revoke = confirmedCommand('revoke', 'revoke a key for good')
   .argument(...key)
   .action(async (integrationKey: string, options) => {
     const revoked = await withDatabase(async (pool) => {

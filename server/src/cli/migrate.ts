@@ -1,8 +1,7 @@
 import { migrate } from '../db/migrate.ts'
-import { loadKeyring } from '../encryption/keyring.ts'
 import { report, reportingCommand, withDatabase } from './command.ts'
 
 export const migrateCommand = reportingCommand('migrate', 'bring the database to the schema of this version').action(async (options) => {
-  const applied = await withDatabase((pool, config) => migrate(pool, () => loadKeyring(config)), 'migration')
+  const applied = await withDatabase((pool) => migrate(pool), 'migration')
   report(options, { applied }, () => (applied.length === 0 ? 'The schema is up to date.' : `Applied ${applied.join(', ')}.`))
 })

@@ -19,12 +19,12 @@ function inWords({ accountId, agentId, phone, optedOut }: OptOut): string {
   return `${phone} gets ${optedOut ? 'no campaigns' : 'campaigns again'} from the agent ${agentId} of account ${accountId}.`
 }
 
-const list = reportingCommand('list', 'show who is opted out of what an account sends')
+const list = reportingCommand('list', "show the recipients who opted out of an account's campaigns")
   .argument('<account-id>', 'the account', accountIdArgument)
   .action(async (accountId: number, options) => {
     await withDatabase(async (pool) => {
       const pages = listOptOuts(pool, accountId)
-      // As they are read: there can be millions. Nobody may want all of them, as in `| head`.
+      // Printed as they are read, since there can be millions. The reader may close the pipe early, as in `| head`.
       await pipeline(Readable.from(options.json ? asJson(pages) : asTable(pages)), process.stdout, { end: false }).catch((error) => {
         if (error.code !== 'EPIPE') throw error
       })
@@ -40,7 +40,7 @@ async function* asJson(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> {
   yield separator === '[' ? '[]\n' : '\n]\n'
 }
 
-// The widest there are; agents' names, which have no such width, come last.
+// The widest values of each column. Agent ids have no such limit, so they come last.
 const WIDTHS = [16, 11, 24]
 
 async function* asTable(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> {
@@ -60,21 +60,21 @@ function changeCommand(command: Command, change: (asked: Change) => Promise<OptO
   return command
     .argument('<account-id>', 'the account', accountIdArgument)
     .argument('<phone>', 'the number, with its country code', phoneArgument)
-    .requiredOption('--agent <agent-id>', 'the agent whose messages it is about', textArgument(200))
+    .requiredOption('--agent <agent-id>', 'the agent that sends the campaigns', textArgument(200))
     .action(async (accountId: number, phone: string, options) => {
       report(options, await withDatabase((pool) => change({ pool, options, accountId, agentId: options.agent, phone })), inWords)
     })
 }
 
-const add = changeCommand(reportingCommand('add', 'send a recipient no more campaigns'), ({ pool, options, ...key }) =>
+const add = changeCommand(reportingCommand('add', 'opt a recipient out of campaigns'), ({ pool, options, ...key }) =>
   changeOptOut(pool, key, true),
 )
 
 const remove = changeCommand(
-  confirmedCommand('remove', 'send campaigns again to a recipient who has asked for them'),
+  confirmedCommand('remove', 'send campaigns again to a recipient who asked for them'),
   async ({ pool, options, ...key }) => {
     const found = await findOptOut(pool, key)
-    // A number that is not opted out is refused without a question.
+    // A number that is not opted out is refused without asking.
     if (found?.optedOut) await confirm(options, againInWords(found))
     return await changeOptOut(pool, key, false)
   },
@@ -86,7 +86,7 @@ function againInWords({ accountId, agentId, phone, source, changedAt }: OptOut):
 }
 
 export const optOutCommand = new Command('opt-out')
-  .description('who wants no campaigns any more, by RCS and by SMS')
+  .description('recipients who opted out of campaigns, by RCS and by SMS')
   .addCommand(list)
   .addCommand(add)
   .addCommand(remove)

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { printError } from './terminal.ts'
 
-// In the order in which the help lists them.
+// In the order of the help.
 const COMMANDS = new Map<string, () => Promise<Command>>([
   ['serve', async () => (await import('./serve.ts')).serveCommand],
   ['migrate', async () => (await import('./migrate.ts')).migrateCommand],
@@ -17,12 +17,12 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['opt-out', async () => (await import('./opt-out.ts')).optOutCommand],
 ])
 
-/** With the command that is asked for, or with all of them where it is none: loading all takes three times as long as one. */
-export async function createProgram(asked = ''): Promise<Command> {
+/** Loads only the named command, or all commands if there is none of that name. Loading all takes three times as long as loading one. */
+export async function createProgram(name = ''): Promise<Command> {
   const program = new Command('herald')
     .description('A self-hosted RCS messaging service. Settings come from the environment; .env.example lists them.')
     .version(packageJson.version)
-  const load = COMMANDS.get(asked)
+  const load = COMMANDS.get(name)
   for (const command of await Promise.all((load === undefined ? [...COMMANDS.values()] : [load]).map((each) => each()))) {
     program.addCommand(command)
   }
@@ -30,7 +30,7 @@ export async function createProgram(asked = ''): Promise<Command> {
   return program
 }
 
-/** Commander quotes arguments unescaped in its errors. Each command has its own setting for that. */
+/** Commander's errors quote arguments unescaped. Each command has its own setting for that. */
 function escapeErrors(command: Command): void {
   command.configureOutput({ outputError: (message) => printError(message.trimEnd().split('\n')) })
   for (const each of command.commands) escapeErrors(each)

@@ -12,13 +12,13 @@ import { listArgument, readConfig } from './command.ts'
 import type { Simulator } from './simulator.ts'
 import { printError } from './terminal.ts'
 
-// npm passes a terminal's Ctrl-C on to a service that has got it already: two signals within this time are one.
+// npm forwards a terminal's Ctrl-C to a service that has received it already: two signals within this time count as one.
 const SAME_SIGNAL_MS = 1_000
 const STOP_DEADLINE_MS = 9_500
-// Each of them waits for a database that is not there for 30 s.
-const MOST_STARTS = 10
-const AGAIN_MS = 1_000
-// As in the README; the agent is the demo account's.
+// Each start waits up to 30 s for the database.
+const MAX_STARTS = 10
+const RETRY_MS = 1_000
+// As in the README; the demo account has this agent.
 const DEMO_MESSAGE = {
   agentId: 'demo-single',
   recipient: '+48500100200',
@@ -32,7 +32,7 @@ export const serveCommand = new Command('serve')
     const config = readConfig()
     const logger = createLogger(config.logLevel)
     process.on('uncaughtException', (error) => {
-      logger.fatal({ err: error }, 'a fault that nothing caught: the process ends')
+      logger.fatal({ err: error }, 'uncaught exception; the process exits')
       process.exit(1)
     })
     const starting = untilStarted(config, logger, only)
@@ -41,27 +41,27 @@ export const serveCommand = new Command('serve')
   })
 
 /**
- * A database elsewhere that goes away in the middle of the start is waited for, like one that is away before: what has begun is closed, and
- * the start begins anew. One that takes no writes is not, since only somebody can mend that.
+ * If an external database becomes unavailable during the start, this closes everything and starts again, and so waits for the database as at
+ * first. It does not wait for a read-only database, since only an operator can fix that.
  */
 async function untilStarted(config: Config, logger: Logger, roles: Role[]): Promise<Service> {
   const { checkProduction } = await import('../production.ts')
   checkProduction(config, roles)
   const { isReadOnlyError, isUnavailable } = await import('../db/pool.ts')
-  for (let startsLeft = MOST_STARTS - 1; ; startsLeft--) {
+  for (let startsLeft = MAX_STARTS - 1; ; startsLeft--) {
     try {
       return await start(config, logger, roles)
     } catch (error) {
-      const isAway = config.databaseUrl !== undefined && isUnavailable(error) && !isReadOnlyError(error)
-      if (!isAway || startsLeft === 0) throw error
-      logger.warn({ err: error }, 'the database went away during the start, which begins anew')
-      await sleep(AGAIN_MS)
+      const isWorthRetrying = config.databaseUrl !== undefined && isUnavailable(error) && !isReadOnlyError(error)
+      if (!isWorthRetrying || startsLeft === 0) throw error
+      logger.warn({ err: error }, 'lost the database during the start; starting again')
+      await sleep(RETRY_MS)
     }
   }
 }
 
 async function start(config: Config, logger: Logger, roles: Role[]): Promise<Service> {
-  // Loaded here and not above: no other command needs the HTTP server and the features, which take longer to load than all else together.
+  // Imported here because no other command needs the HTTP server and the features, which take longer to load than all the rest.
   const { startService } = await import('../service.ts')
   const { makeDemoAccount } = await import('./demo.ts')
   const { refuseDemoAccount } = await import('../production.ts')
@@ -80,8 +80,8 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
     await simulator()?.stop()
   }
   try {
-    await simulator()?.tellWhere(reachableHere(service.carrierWebhookUrl))
-    greet(config, { url: reachableHere(service.url), roles, isNew, simulator: simulator() })
+    await simulator()?.setServiceUrl(localUrl(service.carrierWebhookUrl))
+    greet(config, { url: localUrl(service.url), roles, isNew, simulator: simulator() })
     return { ...service, stop }
   } catch (error) {
     await stop()
@@ -89,7 +89,7 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
   }
 }
 
-/** The carriers that are configured; or else the simulator, which only a process that delivers has a use for. */
+/** Chooses the configured carriers, or else the simulator, which is started only in a process that delivers. */
 async function chooseNetwork(config: Config, logger: Logger, roles: Role[]) {
   const { readCarriers } = await import('../carriers/settings.ts')
   const configured = config.carriersFile === undefined ? undefined : readCarriers(config.carriersFile)
@@ -99,20 +99,20 @@ async function chooseNetwork(config: Config, logger: Logger, roles: Role[]) {
     if (!roles.includes('delivery')) return { rcs: [], sms: undefined }
     const { startSimulator } = await import('./simulator.ts')
     simulator = await startSimulator(config, logger)
-    logger.warn('no carrier is configured (HERALD_CARRIERS): messages go to a simulated network, and to no phone')
+    logger.warn('no carrier is configured (HERALD_CARRIERS): messages go to a simulated network and reach no phone')
     return readCarriers(simulator.carriersFile)
   }
   return { findCarriers, simulator: () => simulator }
 }
 
-/** A service that listens on all addresses of the machine says so with one that is no address to connect to. */
-function reachableHere(url: string): string {
+/** A service that listens on all addresses has a URL that clients can't connect to; this returns one for clients on this machine. */
+function localUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
 
 type Greeting = { url: string; roles: Role[]; isNew: boolean; simulator: Simulator | undefined }
 
-/** For people, on the error stream: the output is the log's. */
+/** Prints to standard error, since standard output is for the log. */
 function greet(config: Config, { url, roles, isNew, simulator }: Greeting): void {
   const reference = roles.includes('api') ? ` the API's reference is at ${url}/docs.` : ''
   const lines = [`Herald is ready at ${url};${reference} Ctrl-C stops it.`]
@@ -129,19 +129,18 @@ function greet(config: Config, { url, roles, isNew, simulator }: Greeting): void
   printError(lines)
 }
 
-/** As short as it can be typed from here. */
+/** Relative to the working directory, if the path is inside it. */
 function shownPath(path: string): string {
   const fromHere = relative('.', path)
   return fromHere.startsWith('..') ? path : fromHere
 }
 
 /**
- * The first signal stops in order. One that comes later, from somebody who can't wait, ends the process as it is: nothing is lost by
- * that. A start is stopped as soon as it is through, so that no database is left behind; one that waits for a database elsewhere has
- * nothing to leave behind and ends at once.
+ * The first signal stops the service cleanly. A later one ends the process at once, which loses nothing. A signal during the start stops the
+ * service as soon as it has started, so that no embedded database stays behind; with an external database it ends the process at once.
  *
- * With TLS, SIGHUP reloads the certificate, as with other servers. Without it there is nothing to reload, and SIGHUP means that the
- * terminal was closed, which must not leave a service behind.
+ * With TLS, SIGHUP reloads the certificate, as with other servers. Without TLS there is nothing to reload: SIGHUP then means that the terminal
+ * was closed, which must not leave a service behind.
  */
 function handleSignals(config: Config, starting: Promise<Service>): void {
   let firstAt: number | undefined
@@ -164,14 +163,14 @@ function handleSignals(config: Config, starting: Promise<Service>): void {
   process.on('SIGHUP', config.tls === undefined ? onSignal : () => reloadOnceStarted(starting))
 }
 
-/** A start may have read the files before the signal, so they are read again once it is through. A failed start is reported elsewhere. */
+/** A start may have read the files before the signal, so they are read again when it has finished. A failed start is reported elsewhere. */
 function reloadOnceStarted(starting: Promise<Service>): void {
   void starting.then(({ reloadCertificate }) => reloadCertificate()).catch(() => {})
 }
 
 async function stop(starting: Promise<Service>): Promise<void> {
   setTimeout(() => {
-    printError('Herald did not stop in time, and is ended now; nothing that was accepted is lost.')
+    printError('Herald did not stop in time and exits now; nothing that was accepted is lost.')
     process.exit(1)
   }, STOP_DEADLINE_MS)
   try {
@@ -179,7 +178,7 @@ async function stop(starting: Promise<Service>): Promise<void> {
     await service.stop()
     process.exit(0)
   } catch (error) {
-    printError(`Herald did not stop in order: ${(error as Error).message}`)
+    printError(`Herald did not stop cleanly: ${(error as Error).message}`)
     process.exit(1)
   }
 }

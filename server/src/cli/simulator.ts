@@ -12,29 +12,29 @@ import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
 import { printError } from './terminal.ts'
 
-// The simulator is a program of its own, which stands in for the networks where no carrier is configured. Here it is only started, watched
-// and stopped: once it runs, it is a network like any other, with settings in the same form.
+// The simulator is a program of its own, which replaces the networks if no carrier is configured. This file only starts, restarts and stops it:
+// once it runs, it is a network like any other, with settings in the same form.
 
 export type Simulator = {
   url: string
-  /** What HERALD_CARRIERS would name. */
+  /** The file that HERALD_CARRIERS would name. */
   carriersFile: string
-  /** Tells it where the service is that its events are for, as one would tell Google in its console. It asks that to prove itself. */
-  tellWhere: (serviceUrl: string) => Promise<void>
+  /** Sets where the simulator posts its events, as in Google's console. The simulator then verifies the webhook. */
+  setServiceUrl: (serviceUrl: string) => Promise<void>
   stop: () => Promise<void>
 }
 
 type Ready = { url: string; smppPort: number; carriersFile: string }
 
 const PROGRAM = fileURLToPath(import.meta.resolve('@herald/simulator/bin/herald-simulator.js'))
-/** As its carriers' file calls it. */
+/** Its name in the carriers file that it writes. */
 const CARRIER = 'simulator'
-const START_MS = 30_000
-const START_AGAIN_FIRST_MS = 1_000
-const START_AGAIN_LONGEST_MS = 60_000
-// It can be killed at any moment: what it has taken is on the disk.
-const STOP_MS = 1_000
-const WEBHOOK_MS = 15_000
+const START_TIMEOUT_MS = 30_000
+const FIRST_RESTART_DELAY_MS = 1_000
+const MAX_RESTART_DELAY_MS = 60_000
+// It can be killed at any moment, since its state is on the disk.
+const STOP_TIMEOUT_MS = 1_000
+const WEBHOOK_TIMEOUT_MS = 15_000
 
 export async function startSimulator(config: Config, logger: Logger): Promise<Simulator> {
   const dataDir = join(config.dataDir, 'simulator')
@@ -44,26 +44,26 @@ export async function startSimulator(config: Config, logger: Logger): Promise<Si
   let current = await run(options)
   const { url, smppPort, carriersFile } = current.ready
 
-  /** A network that breaks down comes back: on the ports it had, since the connectors go on looking for it there. */
+  /** Restarts the simulator if it exits, on the same ports, since the connectors continue to use them. */
   async function keepRunning(): Promise<void> {
-    let waitMs = START_AGAIN_FIRST_MS
+    let delayMs = FIRST_RESTART_DELAY_MS
     for (;;) {
       if (isRunning(current.child)) await once(current.child, 'exit')
       if (stopping) return
-      logger.error({ code: current.child.exitCode, signal: current.child.signalCode }, 'the simulated network ended; it is started again')
-      await sleep(waitMs, undefined, { ref: false })
-      waitMs = (await startAgain()) ? START_AGAIN_FIRST_MS : Math.min(2 * waitMs, START_AGAIN_LONGEST_MS)
+      logger.error({ code: current.child.exitCode, signal: current.child.signalCode }, 'the simulated network exited; restarting it')
+      await sleep(delayMs, undefined, { ref: false })
+      delayMs = (await restart()) ? FIRST_RESTART_DELAY_MS : Math.min(2 * delayMs, MAX_RESTART_DELAY_MS)
     }
   }
 
-  async function startAgain(): Promise<boolean> {
+  async function restart(): Promise<boolean> {
     if (stopping) return false
     try {
       current = await run([...options, '--port', new URL(url).port, '--smpp-port', `${smppPort}`])
       if (stopping) await end(current.child)
       return true
     } catch (error) {
-      logger.error({ err: error }, 'the simulated network did not start again')
+      logger.error({ err: error }, 'failed to restart the simulated network; will retry')
       return false
     }
   }
@@ -72,7 +72,7 @@ export async function startSimulator(config: Config, logger: Logger): Promise<Si
   return {
     url,
     carriersFile,
-    tellWhere: (serviceUrl) => setWebhook({ url, carriersFile }, `${serviceUrl}${webhookPath(CARRIER)}`),
+    setServiceUrl: (serviceUrl) => setWebhook({ url, carriersFile }, `${serviceUrl}${webhookPath(CARRIER)}`),
     stop: async () => {
       stopping = true
       await end(current.child)
@@ -81,26 +81,26 @@ export async function startSimulator(config: Config, logger: Logger): Promise<Si
 }
 
 /**
- * It ends with its standard input, so that it does not outlive this process, however that ends. But a terminal's Ctrl-C is not for it,
- * so it is in a process group of its own: the network is still there for what the service finishes.
+ * The simulator exits when its standard input closes, so that it does not outlive this process, however that ends. It has a process group of
+ * its own, so that a terminal's Ctrl-C does not reach it: the service needs the network to finish its work.
  */
 async function run(options: string[]): Promise<{ child: ChildProcess; ready: Ready }> {
   const child = spawn(process.execPath, [PROGRAM, ...options, '--stop-with-stdin'], { stdio: ['pipe', 'pipe', 'pipe'], detached: true })
   child.stdin.on('error', () => {})
-  let complaint = ''
+  let errorOutput = ''
   child.stderr.on('data', (chunk) => {
-    complaint = `${complaint}${chunk}`.slice(-2_000)
+    errorOutput = `${errorOutput}${chunk}`.slice(-2_000)
   })
   const line = await Promise.race([
     once(createInterface(child.stdout), 'line').then(([text]) => text as string),
     once(child, 'close').then(() => ''),
-    sleep(START_MS, '', { ref: false }),
+    sleep(START_TIMEOUT_MS, '', { ref: false }),
   ])
   const ready = readyLine(line)
   if (ready === undefined) {
     child.kill('SIGKILL')
     throw new OperatorError(
-      ...`The simulated network did not start: ${complaint.trim()}`.split('\n'),
+      ...`The simulated network did not start: ${errorOutput.trim()}`.split('\n'),
       'Give it a HERALD_DATA_DIR of its own, or set HERALD_CARRIERS to use your carriers instead.',
     )
   }
@@ -126,7 +126,7 @@ function makeDirectory(dataDir: string): void {
 
 async function end(child: ChildProcess): Promise<void> {
   if (!isRunning(child)) return
-  const deadline = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+  const deadline = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
   const ended = once(child, 'exit')
   child.stdin?.end()
   await ended
@@ -143,7 +143,7 @@ async function setWebhook({ url, carriersFile }: Pick<Ready, 'url' | 'carriersFi
     method: 'PUT',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${webhookToken}` },
     body: JSON.stringify({ url: webhookUrl }),
-    signal: AbortSignal.timeout(WEBHOOK_MS),
+    signal: AbortSignal.timeout(WEBHOOK_TIMEOUT_MS),
   })
-  if (!response.ok) throw new Error(`The simulator does not take ${webhookUrl} for its events: ${await response.text()}`)
+  if (!response.ok) throw new Error(`The simulator rejected the webhook URL ${webhookUrl}: ${await response.text()}`)
 }

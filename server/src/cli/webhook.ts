@@ -36,8 +36,8 @@ import { confirm, confirmedCommand } from './confirm.ts'
 import { counted, statusLine, table } from './terminal.ts'
 
 const MAX_URL_CHARACTERS = 4_000
-const MOST_ATTEMPTS = 10_000
-const ANSWER_CHARACTERS = 60
+const MAX_ATTEMPTS_LISTED = 10_000
+const MAX_RESPONSE_CHARACTERS = 60
 
 function endpointIdArgument(value: string): number {
   if (!/^[1-9]\d{0,9}$/.test(value) || Number(value) >= 2 ** 31) {
@@ -53,8 +53,8 @@ function timeArgument(value: string): Date {
 }
 
 function limitArgument(value: string): number {
-  if (!/^[1-9]\d{0,4}$/.test(value) || Number(value) > MOST_ATTEMPTS) {
-    throw new InvalidArgumentError(`It is a whole number from 1 to ${MOST_ATTEMPTS}.`)
+  if (!/^[1-9]\d{0,4}$/.test(value) || Number(value) > MAX_ATTEMPTS_LISTED) {
+    throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_ATTEMPTS_LISTED}.`)
   }
   return Number(value)
 }
@@ -63,12 +63,8 @@ const endpoint = ['<endpoint-id>', 'its id', endpointIdArgument] as const
 
 const add = reportingCommand('add', "post an account's events to a URL")
   .argument('<account-id>', 'the account', accountIdArgument)
-  .argument('<url>', 'where to, beginning with https://', textArgument(MAX_URL_CHARACTERS))
-  .option(
-    '--events <kinds>',
-    'the kinds of events that it wants, separated by commas; all, where this is left out',
-    listArgument(EVENT_KINDS, 1),
-  )
+  .argument('<url>', 'the URL, beginning with https://', textArgument(MAX_URL_CHARACTERS))
+  .option('--events <kinds>', 'the kinds of events to post, separated by commas; all kinds by default', listArgument(EVENT_KINDS, 1))
   .action(async (accountId: number, url: string, options) => {
     const added = await withDatabase(async (pool, config) => {
       const endpoint = { accountId, url: checkEndpointUrl(url, config.webhookAllowPrivate), kinds: options.events }
@@ -85,23 +81,23 @@ function addedInWords({ endpointId, accountId, url, events, secret }: AddedEndpo
   ]
 }
 
-const list = reportingCommand('list', 'show the endpoints, how much waits for each and how they do')
+const list = reportingCommand('list', 'show the endpoints, their status and how many events wait for each')
   .argument('[account-id]', 'of this account only', accountIdArgument)
   .action(async (accountId: number | undefined, options) => {
     const endpoints = await withDatabase((pool) => listEndpoints(pool, accountId))
-    const columns = ['ID', 'ACCOUNT', 'STATUS', 'BECAUSE', 'SINCE', 'WAITING', 'FAILED', 'SECRET ENDS', 'EVENTS', 'URL']
+    const columns = ['ID', 'ACCOUNT', 'STATUS', 'REASON', 'SINCE', 'WAITING', 'FAILED', 'SECRET ENDS', 'EVENTS', 'URL']
     report(options, endpoints, () => table(columns, endpoints.map(listedCells)))
   })
 
 function listedCells({ endpointId, accountId, status, url, events, ...listed }: ListedEndpoint): unknown[] {
   const { failingSince, disabledAt, disabledBecause, secrets } = listed
-  const because = disabledBecause ?? (failingSince === null ? null : 'FAILING')
+  const reason = disabledBecause ?? (failingSince === null ? null : 'FAILING')
   const ends = secrets.flatMap(({ endsAt }) => endsAt ?? []).join(', ') || null
   return [
     endpointId,
     accountId,
     status,
-    because,
+    reason,
     disabledAt ?? failingSince,
     atLeast(listed.waiting, listed.moreWaiting),
     atLeast(listed.failed, listed.moreFailed),
@@ -115,15 +111,15 @@ function atLeast(count: number, isMore: boolean): string {
   return `${count}${isMore ? '+' : ''}`
 }
 
-const update = reportingCommand('update', 'change the kinds of events that an endpoint wants, from the next event on')
+const update = reportingCommand('update', 'change the kinds of events that an endpoint gets, from the next event on')
   .argument(...endpoint)
   .addOption(
     new Option('--events <kinds>', 'these kinds, separated by commas').argParser(listArgument(EVENT_KINDS, 1)).conflicts('allEvents'),
   )
-  .option('--all-events', 'all kinds, also those that later versions bring')
+  .option('--all-events', 'all kinds, including those that later versions add')
   .action(async (endpointId: number, options, command: Command) => {
     if (options.events === undefined && options.allEvents === undefined) {
-      command.error('error: one of --events and --all-events must say which events it is to get')
+      command.error('error: --events or --all-events is required')
     }
     report(options, await withDatabase((pool) => updateEndpoint(pool, endpointId, options.events ?? null)), updatedInWords)
   })
@@ -136,23 +132,23 @@ function described({ endpointId, accountId, url }: Endpoint): string {
   return `${endpointId} of account ${accountId}, at ${url}`
 }
 
-const rotate = confirmedCommand('rotate', 'give an endpoint a new secret; the old one signs beside it for 24 hours')
+const rotate = confirmedCommand('rotate', 'replace the secret of an endpoint; for 24 hours, events are signed with both')
   .argument(...endpoint)
   .action(async (endpointId: number, options) => {
     const rotated = await withDatabase(async (pool, config) => {
       const found = described(await findEndpoint(pool, endpointId))
-      await confirm(options, `replace the secret of 1 endpoint, ${found}; the old secret signs beside the new one for 24 hours`)
+      await confirm(options, `replace the secret of 1 endpoint, ${found}; for 24 hours, events are signed with both secrets`)
       return await rotateSecret(pool, endpointId, await openKeyring(pool, config))
     })
     report(options, rotated, rotatedInWords)
   })
 
 function rotatedInWords({ endpointId, url, secret, earlierSecretsEndAt }: Rotated): string[] {
-  const earlier = earlierSecretsEndAt === null ? '' : ` The old one signs beside it until ${earlierSecretsEndAt.toISOString()}.`
+  const earlier = earlierSecretsEndAt === null ? '' : ` Events are also signed with the old one until ${earlierSecretsEndAt.toISOString()}.`
   return [`The endpoint ${endpointId}, at ${url}, has a new secret.`, `Secret: ${secret}`, `The secret is shown only this once.${earlier}`]
 }
 
-const test = reportingCommand('test', 'post an event to an endpoint, and show what comes of it')
+const test = reportingCommand('test', 'post a test event to an endpoint, and show the result')
   .argument(...endpoint)
   .action(async (endpointId: number, options) => {
     const outcome = await withDatabase(async (pool) => await awaitTest(pool, await testEndpoint(pool, endpointId)))
@@ -162,14 +158,14 @@ const test = reportingCommand('test', 'post an event to an endpoint, and show wh
 
 function testedInWords(outcome: TestOutcome): string[] {
   const { endpointId, durationMs, answer } = outcome
-  const did = isSuccess(outcome.status) ? 'took' : 'did not take'
+  const did = isSuccess(outcome.status) ? 'accepted' : 'did not accept'
   const firstLine = shown(answer)
-  const said = firstLine === null ? [] : [`It answered: ${firstLine}`]
-  return [`The endpoint ${endpointId} ${did} the test: ${resultOf(outcome)}, after ${durationMs} ms.`, ...said]
+  const response = firstLine === null ? [] : [`Response: ${firstLine}`]
+  return [`The endpoint ${endpointId} ${did} the test event: ${resultOf(outcome)}, after ${durationMs} ms.`, ...response]
 }
 
 function resultOf({ status, error }: Pick<Attempt, 'status' | 'error'>): string {
-  return status === null ? (shown(error) ?? 'no answer') : `status ${status}`
+  return status === null ? (shown(error) ?? 'no response') : `status ${status}`
 }
 
 /** The first line of the receiver's response, shortened for a table. */
@@ -180,41 +176,41 @@ function shown(text: string | null): string | null {
     ?.trim()
   if (!line) return null
   const characters = [...line]
-  return characters.length > ANSWER_CHARACTERS ? `${characters.slice(0, ANSWER_CHARACTERS).join('')}…` : line
+  return characters.length > MAX_RESPONSE_CHARACTERS ? `${characters.slice(0, MAX_RESPONSE_CHARACTERS).join('')}…` : line
 }
 
-const attempts = reportingCommand('attempts', 'show the tries to post events to an endpoint, the newest first')
+const attempts = reportingCommand('attempts', 'show the attempts to post events to an endpoint, newest first')
   .argument(...endpoint)
   .option('--event <event-id>', 'of this event only', textArgument(100))
-  .option('--failed', 'only those that failed')
-  .option('--limit <number>', 'how many at the most', limitArgument, 50)
+  .option('--failed', 'only failed attempts')
+  .option('--limit <number>', 'maximum number of attempts', limitArgument, 50)
   .action(async (endpointId: number, options) => {
     const filter = { eventId: options.event, failedOnly: options.failed, limit: options.limit }
-    const tries = await withDatabase((pool) => listAttempts(pool, endpointId, filter))
-    const columns = ['TIME', 'EVENT', 'TYPE', 'TRY', 'RESULT', 'MS', 'ANSWER']
-    const rows = tries.map((tried) => [
-      tried.attemptedAt,
-      tried.eventId,
-      tried.type,
-      tried.attempt,
-      resultOf(tried),
-      tried.durationMs,
-      shown(tried.answer),
+    const listed = await withDatabase((pool) => listAttempts(pool, endpointId, filter))
+    const columns = ['TIME', 'EVENT', 'TYPE', 'ATTEMPT', 'RESULT', 'MS', 'RESPONSE']
+    const rows = listed.map((attempt) => [
+      attempt.attemptedAt,
+      attempt.eventId,
+      attempt.type,
+      attempt.attempt,
+      resultOf(attempt),
+      attempt.durationMs,
+      shown(attempt.answer),
     ])
-    report(options, tries, () => table(columns, rows))
+    report(options, listed, () => table(columns, rows))
   })
 
-const replay = confirmedCommand('replay', 'post events again: one, those that failed, or all')
+const replay = confirmedCommand('replay', 'post events again: one event, failed events or all events')
   .argument(...endpoint)
   .addOption(new Option('--event <event-id>', 'this event').argParser(textArgument(100)).conflicts(['failedSince', 'since']))
   .addOption(
-    new Option('--failed-since <time>', 'those since this time of which every try has failed').argParser(timeArgument).conflicts('since'),
+    new Option('--failed-since <time>', 'events since this time whose every attempt failed').argParser(timeArgument).conflicts('since'),
   )
-  .addOption(new Option('--since <time>', 'all since this time, of the kinds that the endpoint wants').argParser(timeArgument))
+  .addOption(new Option('--since <time>', 'all events since this time, of the kinds that the endpoint gets').argParser(timeArgument))
   .action(async (endpointId: number, options, command: Command) => {
     const { event, failedSince, since } = options
     if (event === undefined && failedSince === undefined && since === undefined) {
-      command.error('error: one of --event, --failed-since and --since must say what to post again')
+      command.error('error: --event, --failed-since or --since is required')
     }
     const status = statusLine()
     const onProgress = ({ replayed, share }: ReplayProgress) =>
@@ -234,25 +230,25 @@ function countedInWords(endpoint: Endpoint, { events, isMore }: ReplayCount): st
 }
 
 function replayedInWords({ endpointId, replayed, alreadyDue }: ReplayResult): string {
-  const others = alreadyDue === 0 ? '' : ` ${counted(alreadyDue, 'event was', 'events were')} on the way already.`
-  return `${counted(replayed, 'event is', 'events are')} posted again to the endpoint ${endpointId}.${others}`
+  const others = alreadyDue === 0 ? '' : ` ${counted(alreadyDue, 'event was', 'events were')} waiting to be posted already.`
+  return `${counted(replayed, 'event')} will be posted again to the endpoint ${endpointId}.${others}`
 }
 
-const enable = reportingCommand('enable', 'post events to an endpoint again that was disabled')
+const enable = reportingCommand('enable', 'post events to a disabled endpoint again')
   .argument(...endpoint)
   .action(async (endpointId: number, options) => {
     report(options, await withDatabase((pool) => enableEndpoint(pool, endpointId)), enabledInWords)
   })
 
 function enabledInWords({ endpointId, missedSince }: Enabled): string[] {
-  if (missedSince === null) return [`The endpoint ${endpointId} is active, and was so before.`]
+  if (missedSince === null) return [`The endpoint ${endpointId} was active already.`]
   return [
     `The endpoint ${endpointId} is active again. To post the events that it missed, run`,
     `  herald webhook replay ${endpointId} --since ${missedSince.toISOString()}`,
   ]
 }
 
-const disable = reportingCommand('disable', 'post nothing more to an endpoint until it is enabled')
+const disable = reportingCommand('disable', 'post no more events to an endpoint until it is enabled')
   .argument(...endpoint)
   .action(async (endpointId: number, options) => {
     report(options, await withDatabase((pool) => disableEndpoint(pool, endpointId)), () => `The endpoint ${endpointId} is disabled.`)

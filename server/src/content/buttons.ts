@@ -25,8 +25,8 @@ function button<Kind extends (typeof BUTTON_TYPES)[number], Fields extends TProp
 export const Button = oneOfTypes(
   [
     button('url', 'Opens a web page', { url: WebUrl('The page.') }),
-    button('quick_reply', 'Answers with its text', {
-      payload: Type.String({ minLength: 1, maxLength: 2048, description: 'Comes back to you when the button is tapped.' }),
+    button('quick_reply', 'Replies with its text', {
+      payload: Type.String({ minLength: 1, maxLength: 2048, description: 'Returned to you when the button is tapped.' }),
     }),
     button('call', 'Calls a number', { phoneNumber: PhoneNumber }),
     button(
@@ -42,13 +42,13 @@ export const Button = oneOfTypes(
     ),
     button(
       'location',
-      'Opens the map, or asks where the recipient is',
+      'Opens a map, or asks for the recipient’s location',
       {
         latitude: Type.Optional(Latitude),
         longitude: Type.Optional(Longitude),
         label: Type.Optional(LocationLabel),
       },
-      { description: 'With both coordinates, or neither.', rules: coordinateRules },
+      { description: 'With both coordinates it opens a map; with neither it asks for the recipient’s location.', rules: coordinateRules },
     ),
     button('trigger_template', 'Sends a template of the account', {
       templateId: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'The template that a tap sends.' }),
@@ -65,10 +65,8 @@ function calendarRules({ startTime, endTime }: Record<string, unknown>): Violati
 
 function coordinateRules({ latitude, longitude, label }: Record<string, unknown>): Violation[] {
   if (latitude === undefined && longitude === undefined) {
-    return label === undefined
-      ? []
-      : [{ path: '/label', reason: 'goes with latitude and longitude; without them there is no place to name' }]
+    return label === undefined ? [] : [{ path: '/label', reason: 'requires latitude and longitude' }]
   }
   if (latitude !== undefined && longitude !== undefined) return []
-  return fault('must have both of latitude and longitude, or neither, which asks the recipient to share where they are')
+  return fault('must have both latitude and longitude, or neither to ask for the recipient’s location')
 }

@@ -5,7 +5,7 @@ import { EmailAddress, Latitude, LocationLabel, Longitude, MediaUrl, oneOfTypes,
 import { CARD_TEXT_MAX_LENGTH, CARD_TITLE_MAX_LENGTH, MAX_BUTTONS, MAX_CARD_BUTTONS, MAX_PHONE_NUMBERS, TEXT_MAX_LENGTH } from './limits.ts'
 import { cardRules, carouselCardRules, carouselRules, contactRules, uniqueButtonIds } from './rules.ts'
 
-// What a message may say: the schemas of every type. Rules that a schema can't say are in rules.ts, and are part of the schemas here.
+// The schemas of all content types. rules.ts has the rules that a schema cannot express; they are part of the schemas here.
 
 export const CONTENT_TYPES = ['MESSAGE', 'AUDIO', 'VIDEO', 'FILE', 'CARD', 'CAROUSEL', 'CONTACT', 'LOCATION'] as const
 
@@ -23,7 +23,7 @@ function content<Kind extends (typeof CONTENT_TYPES)[number], Text extends TSche
 }
 
 function buttons(maxItems: number) {
-  return Type.Optional(Type.Array(refTo(Button), { maxItems, description: 'Their ids are unique in the whole message.' }))
+  return Type.Optional(Type.Array(refTo(Button), { maxItems, description: 'Button ids are unique in the whole message.' }))
 }
 
 function text(maxLength: number, description: string) {
@@ -36,7 +36,7 @@ function data<Fields extends TProperties>(fields: Fields) {
 
 const noText = text(0, 'None; an empty text counts as absent.')
 const noData = Type.Optional(Type.Object({}, { maxProperties: 0, description: 'None; an empty object counts as absent.' }))
-const thumbnailUrl = Type.Optional(MediaUrl('A small image that stands for it.'))
+const thumbnailUrl = Type.Optional(MediaUrl('A small preview image.'))
 
 const card = {
   title: Type.Optional(Type.String({ minLength: 1, maxLength: CARD_TITLE_MAX_LENGTH })),
@@ -51,7 +51,7 @@ const CarouselCard = Type.Object(
   {
     ...card,
     content: text(CARD_TEXT_MAX_LENGTH, 'The description.'),
-    height: cardHeight('Of the image; `TALL` not where `cardWidth` is `SMALL`.'),
+    height: cardHeight('The height of the image. `TALL` is not allowed if `cardWidth` is `SMALL`.'),
     buttons: buttons(MAX_CARD_BUTTONS),
   },
   { additionalProperties: false, description: 'At least one of `title`, `content` and `imageUrl`.', rules: carouselCardRules },
@@ -62,7 +62,7 @@ export const MessageContent = oneOfTypes(
     content('MESSAGE', 'A text', { content: Type.String({ minLength: 1, maxLength: TEXT_MAX_LENGTH }), data: noData }),
     content('AUDIO', 'A sound', { content: noText, data: data({ audioUrl: MediaUrl('The sound.') }) }),
     content('VIDEO', 'A video', {
-      content: text(CARD_TEXT_MAX_LENGTH, 'With it the video is sent as a card, since RCS files carry no caption.'),
+      content: text(CARD_TEXT_MAX_LENGTH, 'With a text, the video is sent as a card, since RCS files have no caption.'),
       data: data({ videoUrl: MediaUrl('The video.'), thumbnailUrl }),
     }),
     content('FILE', 'A file', {
@@ -82,7 +82,7 @@ export const MessageContent = oneOfTypes(
           data({
             ...card,
             orientation: Type.Optional(Type.Enum(['VERTICAL', 'HORIZONTAL'], { default: 'VERTICAL' })),
-            height: cardHeight('Of the image; only with `VERTICAL`.'),
+            height: cardHeight('The height of the image; only with `VERTICAL`.'),
             imageAlignment: Type.Optional(Type.Enum(['LEFT', 'RIGHT'], { default: 'LEFT', description: 'Only with `HORIZONTAL`.' })),
           }),
         ),
@@ -90,7 +90,7 @@ export const MessageContent = oneOfTypes(
       },
       {
         description:
-          'At least one of `content`, `title` and `imageUrl`. With `HORIZONTAL`, an image needs a title, a content or a button beside it.',
+          'At least one of `content`, `title` and `imageUrl`. With `HORIZONTAL`, an image requires a title, a content or a button.',
         rules: cardRules,
       },
     ),
@@ -121,7 +121,7 @@ export const MessageContent = oneOfTypes(
         maxButtons: MAX_BUTTONS - 1,
       },
       {
-        description: `Sent as a text of at most ${TEXT_MAX_LENGTH} characters, content and data together, with a button to call each number; those count as buttons, of which there are at most ${MAX_BUTTONS} in all.`,
+        description: `Sent as a text of at most ${TEXT_MAX_LENGTH} characters, content and data together, with a button to call each number. These buttons count towards the maximum of ${MAX_BUTTONS}.`,
         rules: contactRules,
       },
     ),
@@ -133,12 +133,12 @@ export const MessageContent = oneOfTypes(
         data: data({ latitude: Latitude, longitude: Longitude, label: Type.Optional(LocationLabel) }),
         maxButtons: MAX_BUTTONS - 1,
       },
-      { description: `Sent as a text with a button that opens the map, which is one of the ${MAX_BUTTONS} that a message may have.` },
+      { description: `Sent as a text with a button that opens a map. The button counts towards the maximum of ${MAX_BUTTONS}.` },
     ),
   ],
   { $id: 'MessageContent', rules: uniqueButtonIds },
 )
 export type MessageContent = Static<typeof MessageContent>
 
-/** The schemas that others point to by name. */
+/** The schemas that other schemas refer to by name. */
 export const CONTENT_SCHEMAS = [Button, MessageContent]

@@ -3,14 +3,14 @@ import { lengthOf } from '../text-length.ts'
 import { BASIC_MAX_BYTES, CARD_TEXT_MAX_LENGTH, CARD_TITLE_MAX_LENGTH, TEXT_MAX_LENGTH } from './limits.ts'
 import { buttonsOf } from './rules.ts'
 import { contactText } from './text.ts'
-import { type Fields, fieldsOf, isFilled, listOf } from './unchecked.ts'
+import { type Fields, fieldsOf, isFilled, listOf } from './untrusted.ts'
 
-// What a content means for phones and for the bill. Told for content with faults too, as far as it goes: that a text is 80 characters too
-// long is worth knowing just then.
+// What content means for phones and for billing. Computed for invalid content too, as far as possible: the length of a text that is 80
+// characters too long is useful just then.
 
 const TextFact = Type.Object(
   {
-    path: Type.String({ description: 'Where the text stands in the body.' }),
+    path: Type.String({ description: 'The path of the text in the body.' }),
     characters: Type.Integer(),
     maxCharacters: Type.Integer(),
     bytes: Type.Integer({ description: 'In UTF-8.' }),
@@ -23,14 +23,14 @@ export const ContentFacts = Type.Object(
   {
     texts: Type.Array(TextFact, {
       description:
-        'The length of the content and of the titles and texts of cards, against their limits; of a contact, as the one text it is sent as.',
+        'The lengths of the content and of the titles and texts of cards, with their limits. A contact counts as the text it is sent as.',
     }),
     billingClass: Type.Enum(['basic', 'single'], {
-      description: `Outside the US: \`basic\` for a text of at most ${BASIC_MAX_BYTES} bytes with nothing beside it, \`single\` for all else.`,
+      description: `Outside the US: \`basic\` for a text of at most ${BASIC_MAX_BYTES} bytes and nothing else, \`single\` for all else.`,
     }),
-    features: Type.Array(Type.String(), { description: 'What a phone must be able to show, in the names of the RCS platform.' }),
+    features: Type.Array(Type.String(), { description: 'The RCS features that a phone must support, by their names on the RCS platform.' }),
     iphone: Type.Array(
-      Type.Object({ path: Type.String(), note: Type.String() }, { additionalProperties: false, description: 'One difference, and where.' }),
+      Type.Object({ path: Type.String(), note: Type.String() }, { additionalProperties: false, description: 'A difference and its path.' }),
       { description: 'What iPhones show differently from Android phones.' },
     ),
   },
@@ -39,7 +39,7 @@ export const ContentFacts = Type.Object(
 
 type Note = { path: string; note: string }
 
-/** `path` is where the content stands. Undefined where its type is not known: nothing can be told of it then. */
+/** `path` is the path of the content in the body. Undefined if the content type is unknown: then nothing can be said about it. */
 export function contentFacts(message: unknown, basic: boolean, path: string) {
   const content = fieldsOf(message)
   const textLimit = TEXT_LIMITS.get(content.type)
@@ -58,7 +58,7 @@ export function contentFacts(message: unknown, basic: boolean, path: string) {
   }
 }
 
-// Maps, since what is looked up in them comes from outside and may be "constructor".
+// Maps, not objects: the keys come from outside and may be "constructor".
 const TEXT_LIMITS = new Map<unknown, number>([
   ['MESSAGE', TEXT_MAX_LENGTH],
   ['AUDIO', 0],
@@ -70,7 +70,7 @@ const TEXT_LIMITS = new Map<unknown, number>([
   ['LOCATION', TEXT_MAX_LENGTH],
 ])
 
-/** A contact is one text on the phone, so it is measured as one. */
+/** A contact is sent as one text, so it is measured as one. */
 function textsOf({ type, content, data }: Fields, limit: number): { text: string; at: string; max: number }[] {
   if (type === 'CONTACT') return [{ text: contactText(content, fieldsOf(data)), at: '', max: limit }]
   const { title, cards } = fieldsOf(data)
@@ -111,7 +111,7 @@ function featuresOf(content: Fields): string[] {
   return [...new Set(features.filter((feature) => feature !== undefined))].sort()
 }
 
-/** RCS files carry no caption, so a video with a text is sent as a card. */
+/** RCS files have no caption, so a video with a text is sent as a card. */
 function isVideoCard({ type, content }: Fields): boolean {
   return type === 'VIDEO' && isFilled(content)
 }
@@ -148,49 +148,49 @@ function carouselNotes(content: Fields): Note[] {
   return [
     ...(cardWidth === 'SMALL' ? [{ path: '/data/cardWidth', note: 'iPhones show carousels best with the width MEDIUM.' }] : []),
     ...(listOf(content.buttons).length > 0
-      ? [{ path: '/buttons', note: 'Buttons beside a card can be missing on iPhones; those on the card stay.' }]
+      ? [{ path: '/buttons', note: 'iPhones may omit buttons beside a carousel; buttons on cards are shown.' }]
       : []),
     ...listOf(cards).flatMap((card, index) => cardNotes(fieldsOf(card), `/data/cards/${index}`, `/data/cards/${index}`)),
   ]
 }
 
 const LINK = /https?:\/\/\S+/gi
-const CARD_TEXT_SHOWN_WHOLE = 150
+const CARD_TEXT_SHOWN = 150
 const REPLY_BUTTONS: unknown[] = ['quick_reply', 'trigger_template']
 
-/** `at` is where title, image and height stand, `textAt` where text and buttons do. */
+/** `at` is the path of title, image and height, `textAt` that of text and buttons. */
 function cardNotes(card: Fields, at: string, textAt: string): Note[] {
   const types = listOf(card.buttons).map((button) => fieldsOf(button).type)
   const replies = types.filter((type) => REPLY_BUTTONS.includes(type)).length
-  const isMuch = replies > 3 || types.length - replies > 1
+  const hasManyButtons = replies > 3 || types.length - replies > 1
   return [
-    ...(card.height !== undefined ? [{ path: `${at}/height`, note: 'iPhones show every card in one height, whatever this says.' }] : []),
+    ...(card.height !== undefined ? [{ path: `${at}/height`, note: 'iPhones show all cards with the same height and ignore this.' }] : []),
     ...gifNotes(card.imageUrl, `${at}/imageUrl`),
     ...cardTextNotes(card, at, textAt),
-    ...(isMuch ? [{ path: `${textAt}/buttons`, note: 'Up to three replies and one other button look the same on both.' }] : []),
+    ...(hasManyButtons ? [{ path: `${textAt}/buttons`, note: 'Up to three replies and one other button look the same everywhere.' }] : []),
   ]
 }
 
 function cardTextNotes({ title, content }: Fields, at: string, textAt: string): Note[] {
   const [titleText = '', text = ''] = [title, content].map((value) => (typeof value === 'string' ? value : ''))
-  const note = `Title and text over about ${CARD_TEXT_SHOWN_WHOLE} characters can be cut off.`
+  const note = `Title and text over about ${CARD_TEXT_SHOWN} characters can be cut off.`
   return [
     ...(text.search(LINK) >= 0
       ? [{ path: `${textAt}/content`, note: 'A link in the text of a card is plain text; use a url button.' }]
       : []),
-    ...(lengthOf(`${titleText}${text}`) > CARD_TEXT_SHOWN_WHOLE ? [{ path: text === '' ? `${at}/title` : `${textAt}/content`, note }] : []),
+    ...(lengthOf(`${titleText}${text}`) > CARD_TEXT_SHOWN ? [{ path: text === '' ? `${at}/title` : `${textAt}/content`, note }] : []),
   ]
 }
 
 function gifNotes(address: unknown, path: string): Note[] {
   const isGif = typeof address === 'string' && /\.gif(?:[?#]|$)/i.test(address)
-  return isGif ? [{ path, note: 'A GIF stands still on iPhones.' }] : []
+  return isGif ? [{ path, note: 'iPhones show a GIF as a still image.' }] : []
 }
 
 function linkNotes(text: unknown, path: string): Note[] {
   const links = typeof text === 'string' ? [...text.matchAll(LINK)] : []
   const last = links.at(-1)
   if (last === undefined) return []
-  const isAtTheEnd = links.length === 1 && last.index + last[0].length === (text as string).trimEnd().length
-  return isAtTheEnd ? [] : [{ path, note: 'iPhones show the preview of a link only where it is the only one and stands last.' }]
+  const isOnlyAndLast = links.length === 1 && last.index + last[0].length === (text as string).trimEnd().length
+  return isOnlyAndLast ? [] : [{ path, note: 'iPhones show a link preview only if there is one link, at the end of the text.' }]
 }

@@ -4,19 +4,19 @@ import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { isPublicHost } from '../public-host.ts'
 import { lengthOf } from '../text-length.ts'
 import { escapePointer } from '../validation.ts'
-import type { Fields } from './unchecked.ts'
+import type { Fields } from './untrusted.ts'
 import { encodedUrl } from './urls.ts'
 
-// The fields that several kinds of content and buttons are made of.
+// Fields that several types of content and buttons share.
 
 const URL_MAX_LENGTH = 2048
 
-/** One of several objects that their `type` tells apart, so that an error speaks of the type that was meant. */
+/** A union of objects discriminated by `type`, so that errors refer to the schema of the given type. */
 export function oneOfTypes<Kinds extends TObject[]>(kinds: [...Kinds], options: { $id: string; rules?: (value: Fields) => Violation[] }) {
   const types = new Set<unknown>(kinds.map(({ properties }) => (properties.type as unknown as { const: string }).const))
   const names = new Set(kinds.flatMap(({ properties }) => Object.keys(properties)))
   function rules(value: Fields): Violation[] {
-    // Where the type is right, its own schema names the fields that it does not know.
+    // If the type is known, its own schema reports unknown fields.
     const unknown = types.has(value.type) ? [] : Object.keys(value).filter((name) => !names.has(name))
     return [
       ...unknown.map((name) => ({ path: `/${escapePointer(name)}`, reason: 'is not known here; is it misspelt?' })),
@@ -35,7 +35,7 @@ function webUrlRules(text: string): Violation[] {
   return url === undefined ? fault('must be an http or https address, such as https://example.com/a') : encodedLengthRules(text)
 }
 
-/** Of a file that the network fetches. Whether it is there is for the network to find out: accepting a message makes no network call. */
+/** The URL of a file that the network fetches. The network finds out whether the file exists: accepting a message makes no network call. */
 export function MediaUrl(description: string) {
   return Type.String({ maxLength: URL_MAX_LENGTH, description: `${description} \`https:\`, at a public host.`, rules: mediaUrlRules })
 }
@@ -44,7 +44,7 @@ function mediaUrlRules(text: string): Violation[] {
   const url = parseUrl(text, ['https:'])
   if (url === undefined) return fault('must be an https address, such as https://example.com/a.jpg')
   return [
-    ...(authorityOf(text).includes('@') ? fault('must not hold credentials') : []),
+    ...(authorityOf(text).includes('@') ? fault('must not contain credentials') : []),
     ...(isPublicHost(url.hostname) && url.port !== '0'
       ? []
       : fault('must be at a public host: no private or reserved address, no local name')),
@@ -53,8 +53,8 @@ function mediaUrlRules(text: string): Violation[] {
 }
 
 /**
- * URL.parse alone would take more: it skips spaces and line breaks, turns `\` into `/`, and makes do without `//`. And its cost grows with
- * the square of the parts of a host's name, which have at most 63 characters where the name is one: 5,000 letters took it 66 ms.
+ * URL.parse alone would accept more: it skips spaces and line breaks, turns `\` into `/`, and does not need `//`. Its cost also grows with
+ * the square of the length of a host label: 5,000 letters took 66 ms. A real label has at most 63 characters.
  */
 function parseUrl(text: string, protocols: string[]): URL | undefined {
   if (!/^https?:\/\/[^\s\\/?#\p{Cc}][^\s\\\p{Cc}]*$/iu.test(text) || !mayBeHost(authorityOf(text))) return undefined
@@ -64,13 +64,13 @@ function parseUrl(text: string, protocols: string[]): URL | undefined {
 
 const HOST_MAX_LENGTH = 253
 const LABEL_MAX_LENGTH = 63
-// Each becomes two or three characters of ASCII.
-const OTHER_LETTERS_MAX = 100
+// Each takes two or three ASCII characters in punycode.
+const MAX_NON_ASCII = 100
 
-/** Before it is parsed: with its port, and with what is escaped counted as it will be. */
+/** Checks an authority before it is parsed. Includes the port, and counts an escape as one character. */
 function mayBeHost(authority: string): boolean {
   const host = authority.slice(authority.lastIndexOf('@') + 1).replaceAll(/%[0-9a-f]{2}/gi, 'ą')
-  if (host.length > HOST_MAX_LENGTH + ':65535'.length || host.replaceAll(/[!-~]/g, '').length > OTHER_LETTERS_MAX) return false
+  if (host.length > HOST_MAX_LENGTH + ':65535'.length || host.replaceAll(/[!-~]/g, '').length > MAX_NON_ASCII) return false
   return host.split(/[.:。．｡]/).every((label) => label.length <= LABEL_MAX_LENGTH)
 }
 
@@ -78,13 +78,13 @@ function authorityOf(text: string): string {
   return /^[a-z]+:\/\/([^/?#]*)/i.exec(text)?.[1] ?? ''
 }
 
-/** Characters that an address can't hold grow by being encoded, to at least one character for each byte after the host. */
+/** Characters that a URL cannot contain are percent-encoded, so the encoded URL has at least one character for each byte after the host. */
 function encodedLengthRules(text: string): Violation[] {
-  // Longer as it is: the schema says so.
+  // Too long even without encoding: the schema reports that.
   if (lengthOf(text) > URL_MAX_LENGTH) return []
-  const leastLength = Buffer.byteLength(text.slice('https://'.length + authorityOf(text).length))
-  if (leastLength <= URL_MAX_LENGTH && encodedUrl(text).length <= URL_MAX_LENGTH) return []
-  return fault(`must have at most ${URL_MAX_LENGTH} characters once those that an address can't hold are encoded`)
+  const minLength = Buffer.byteLength(text.slice('https://'.length + authorityOf(text).length))
+  if (minLength <= URL_MAX_LENGTH && encodedUrl(text).length <= URL_MAX_LENGTH) return []
+  return fault(`must have at most ${URL_MAX_LENGTH} characters after percent-encoding`)
 }
 
 export const PhoneNumber = Type.String({
@@ -98,9 +98,9 @@ export const EmailAddress = Type.String({ maxLength: 254, pattern: '^[^\\s@]+@[^
 
 export const Latitude = Type.Number({ minimum: -90, maximum: 90 })
 export const Longitude = Type.Number({ minimum: -180, maximum: 180 })
-export const LocationLabel = Type.String({ maxLength: 100, description: 'What the place is called.' })
+export const LocationLabel = Type.String({ maxLength: 100, description: 'The name of the place.' })
 
-/** The whole value is at fault. */
+/** A violation of the value as a whole. */
 export function fault(reason: string): Violation[] {
   return [{ path: '', reason }]
 }

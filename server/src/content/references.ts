@@ -1,7 +1,7 @@
 import { buttonsOf } from './rules.ts'
-import { fieldsOf } from './unchecked.ts'
+import { fieldsOf } from './untrusted.ts'
 
-/** The templates that a content's buttons send, and where each is named. `path` is where the content stands. */
+/** The templates that the buttons of a content send, each with its path. `path` is the path of the content. */
 export function templateReferences(content: unknown, path: string): { templateId: number; path: string }[] {
   return buttonsOf(fieldsOf(content)).flatMap(({ button, path: at }) => {
     const { type, templateId } = fieldsOf(button)

@@ -3,9 +3,10 @@ import { lengthOf } from '../text-length.ts'
 import { fault } from './fields.ts'
 import { BASIC_MAX_BYTES, MAX_BUTTONS, MAX_PHONE_NUMBERS, TEXT_MAX_LENGTH } from './limits.ts'
 import { contactText } from './text.ts'
-import { type Fields, fieldsOf, isFilled, listOf } from './unchecked.ts'
+import { type Fields, fieldsOf, isFilled, listOf } from './untrusted.ts'
 
-// What the schemas can't say. Every rule may meet fields of any type, whose faults the schemas name: it judges what it can.
+// Rules that the schemas cannot express. A field may have any type, since the schemas report wrong types separately: a rule checks what it
+// can.
 
 export function cardRules(content: Fields): Violation[] {
   const { title, imageUrl, orientation, height, imageAlignment } = fieldsOf(content.data)
@@ -13,13 +14,13 @@ export function cardRules(content: Fields): Violation[] {
   const hasMore = isFilled(content.content) || title !== undefined || listOf(content.buttons).length > 0
   return [
     ...somethingToShow(content.content, title, imageUrl, 'content, data.title and data.imageUrl'),
-    ...(isHorizontal && height !== undefined ? [{ path: '/data/height', reason: 'goes with the orientation VERTICAL only' }] : []),
+    ...(isHorizontal && height !== undefined ? [{ path: '/data/height', reason: 'is allowed only with the orientation VERTICAL' }] : []),
     ...(!isHorizontal && imageAlignment !== undefined
-      ? [{ path: '/data/imageAlignment', reason: 'goes with the orientation HORIZONTAL only' }]
+      ? [{ path: '/data/imageAlignment', reason: 'is allowed only with the orientation HORIZONTAL' }]
       : []),
     // The network refuses such a card.
     ...(isHorizontal && imageUrl !== undefined && !hasMore
-      ? [{ path: '/data/imageUrl', reason: 'a horizontal card needs a title, a content or a button beside its image' }]
+      ? [{ path: '/data/imageUrl', reason: 'requires a title, a content or a button in a horizontal card' }]
       : []),
   ]
 }
@@ -37,29 +38,29 @@ export function carouselRules({ data }: Fields): Violation[] {
   if (cardWidth !== 'SMALL') return []
   return listOf(cards).flatMap((card, index) =>
     fieldsOf(card).height === 'TALL'
-      ? [{ path: `/data/cards/${index}/height`, reason: 'must be SHORT or MEDIUM where cardWidth is SMALL' }]
+      ? [{ path: `/data/cards/${index}/height`, reason: 'must be SHORT or MEDIUM if cardWidth is SMALL' }]
       : [],
   )
 }
 
-/** It is sent as a text with a button for each number, and both have the network's limits. */
+/** A contact is sent as a text with a button for each number, so the network's limits for both apply. */
 export function contactRules({ content, buttons, data }: Fields): Violation[] {
-  const most = MAX_BUTTONS - Math.min(listOf(fieldsOf(data).phoneNumbers).length, MAX_PHONE_NUMBERS)
+  const maxButtons = MAX_BUTTONS - Math.min(listOf(fieldsOf(data).phoneNumbers).length, MAX_PHONE_NUMBERS)
   const count = listOf(buttons).length
   const length = lengthOf(contactText(content, fieldsOf(data)))
   return [
-    // Further ones are named by the schema.
-    ...(count > most && count < MAX_BUTTONS
-      ? [{ path: '/buttons', reason: `must have at most ${most} items: each phone number is sent as one more` }]
+    // The schema reports a larger number of buttons.
+    ...(count > maxButtons && count < MAX_BUTTONS
+      ? [{ path: '/buttons', reason: `must have at most ${maxButtons} items: each phone number adds one` }]
       : []),
-    // Longer by itself: the schema says so.
+    // If the content alone is too long, the schema reports it.
     ...(length > TEXT_MAX_LENGTH && !(isFilled(content) && lengthOf(content) > TEXT_MAX_LENGTH)
       ? fault(`is sent as one text of ${length} characters; content and data together must have at most ${TEXT_MAX_LENGTH}`)
       : []),
   ]
 }
 
-/** Ids are unique in the whole message, the cards of a carousel included. */
+/** Button ids must be unique in the whole message, including the cards of a carousel. */
 export function uniqueButtonIds(content: Fields): Violation[] {
   const seen = new Set<unknown>()
   return buttonsOf(content).flatMap(({ button, path }) => {
@@ -68,11 +69,11 @@ export function uniqueButtonIds(content: Fields): Violation[] {
       seen.add(id)
       return []
     }
-    return [{ path: `${path}/id`, reason: 'must be unique in the message; an earlier button has it already' }]
+    return [{ path: `${path}/id`, reason: 'must be unique in the message; an earlier button has the same id' }]
   })
 }
 
-/** RCS Basic: a short text and nothing else. `path` is where the content stands. */
+/** RCS Basic: a short text and nothing else. `path` is the path of the content. */
 export function basicRules(content: unknown, path: string): Violation[] {
   const { type, content: text, buttons } = fieldsOf(content)
   const bytes = typeof text === 'string' ? Buffer.byteLength(text) : 0
@@ -85,7 +86,7 @@ export function basicRules(content: unknown, path: string): Violation[] {
   ]
 }
 
-/** Every button of a message, those of a carousel's cards included, and where it stands. */
+/** All buttons of a message, including those of a carousel's cards, with their paths. */
 export function buttonsOf(content: Fields): { button: unknown; path: string }[] {
   const cards = listOf(fieldsOf(content.data).cards)
   return [{ owner: content, path: '' }, ...cards.map((owner, index) => ({ owner, path: `/data/cards/${index}` }))].flatMap(

@@ -1,16 +1,16 @@
 import { isUnavailable, Overloaded } from './pool.ts'
 
-/** Gathering more saves little. A network with 64 posts under way sent half as many receipts while each batch waited for its full time. */
+/** Larger batches save little. A network with 64 open requests sent half as many receipts while each batch waited for its full time. */
 const GATHER_UP_TO = 50
 
 /**
- * Makes one call for many callers. Items that arrive while a batch runs are gathered and go out together as the next one: under load
- * the batches grow by themselves, and a lone item waits for nothing. Where nobody waits for the result, `gatherMs` gathers the items of that
- * time, up to 50: a statement for one costs nearly as much as one for several.
+ * Makes one call for many callers. Items that arrive while a batch runs form the next batch: under load the batches grow by themselves, and a
+ * single item waits for nothing. If no caller waits for the result, `gatherMs` gathers the items of that time, up to 50: a statement for one
+ * item costs nearly as much as one for several.
  *
  * `run` gets the items in the order of arrival and returns one result for each, in the same order. If it throws, each item of the batch is run
- * alone, so that a fault of one item does not fail the others. But if the database is out of reach, every waiting item fails at once,
- * instead of one batch after the other running into the same timeout.
+ * alone, so that one bad item does not fail the others. But if the database is out of reach, every waiting item fails at once, so that
+ * later batches do not run into the same timeout one after the other.
  */
 export function createBatcher<Item, Result>(
   run: (items: Item[]) => Promise<Result[]>,
@@ -42,7 +42,7 @@ export function createBatcher<Item, Result>(
     else await runEachAlone(batch)
   }
 
-  /** Items whose turn has not come wait with the others, and fail with them if the database goes away. */
+  /** The rest of the batch waits with the other items, and fails with them if the database becomes unavailable. */
   async function runEachAlone(batch: Waiting[]): Promise<void> {
     const [first, ...rest] = batch as [Waiting, ...Waiting[]]
     waiting.unshift(...rest)
@@ -51,7 +51,7 @@ export function createBatcher<Item, Result>(
   }
 
   async function drain(): Promise<void> {
-    // One turn of the event loop, so that requests read from their sockets in the same turn share the first batch.
+    // Waits for one turn of the event loop, so that requests read in the same turn share the first batch.
     await new Promise(setImmediate)
     while (waiting.length > 0) {
       if (gatherMs > 0) await gather()
@@ -62,7 +62,7 @@ export function createBatcher<Item, Result>(
     running = false
   }
 
-  /** Waits for the time to gather, or until there are enough items. */
+  /** Waits for `gatherMs`, or until there are enough items. */
   function gather(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, gatherMs)
@@ -77,7 +77,7 @@ export function createBatcher<Item, Result>(
   return (item) =>
     new Promise((resolve, reject) => {
       if (waiting.length >= maxWaiting) {
-        reject(new Overloaded(`${waiting.length} wait already`))
+        reject(new Overloaded(`${waiting.length} items wait already`))
         return
       }
       waiting.push({ item, resolve, reject })

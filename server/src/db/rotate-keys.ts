@@ -14,7 +14,7 @@ const RETRY_MS = 20
 
 /**
  * Re-encrypts every value that is not encrypted with the first key of the key file, while nodes run. Every batch is a transaction of its own: a
- * rotation that is killed keeps what it has done, and the next one does the rest.
+ * killed rotation loses at most one batch, and the next rotation does the rest.
  */
 export async function rotateKeys(
   pool: Pool,
@@ -37,7 +37,7 @@ export async function rotateKeys(
       for (const encryptedTable of ENCRYPTED_TABLES)
         reencrypted += await reencryptBatch(pool, keyring, { ...encryptedTable, oldKeyId, batchSize })
     }
-    // Other transactions have locked all remaining rows for a moment.
+    // Other transactions hold locks on all remaining rows; try again soon.
     if (reencrypted === before) await sleep(RETRY_MS)
   }
 }
@@ -45,8 +45,8 @@ export async function rotateKeys(
 type Batch = { table: string; place: string; oldKeyId: string; batchSize: number }
 
 /**
- * Rows that another transaction has locked are left for the next batch, so that nothing deadlocks. Other transactions wait before they change or
- * remove rows that this one has locked, so a webhook secret that is rotated at the same time is not lost.
+ * Skips rows that another transaction has locked, so that nothing deadlocks; the next batch gets them. Other transactions wait before they
+ * change or remove rows that this one has locked, so a webhook secret that is rotated at the same time is not lost.
  */
 async function reencryptBatch(pool: Pool, keyring: Keyring, { table, place, oldKeyId, batchSize }: Batch): Promise<number> {
   return await transaction(pool, async (tx) => {

@@ -4,7 +4,7 @@ import { type Encrypted, type Keyring, loadKeyring, missingKeys } from '../encry
 import { OperatorError } from '../errors.ts'
 import type { Executor } from './pool.ts'
 
-// The place that binds an encrypted value to its row. ENCRYPTED_TABLES has the same in SQL.
+// The place, which binds an encrypted value to its row. ENCRYPTED_TABLES has the same in SQL.
 export const secretPlace = (name: string) => `secrets:${name}`
 export const webhookSecretPlace = (endpointId: number) => `webhook_secrets:${endpointId}`
 
@@ -14,7 +14,7 @@ export const ENCRYPTED_TABLES = [
   { table: 'webhook_secrets', place: `'webhook_secrets:' || endpoint_id` },
 ] as const
 
-/** A key of the installation, made when it is first needed. Of two processes that make it at once, both get the one that was first. */
+/** A random key of this installation, created on first use. If two processes create it at once, both get the first one. */
 export async function installationSecret(db: Executor, name: string, keyring: Keyring): Promise<Buffer> {
   const place = secretPlace(name)
   const read = () => db.query<Encrypted>('select key_id as "keyId", value from secrets where name = $1', [name])
@@ -29,7 +29,7 @@ export async function installationSecret(db: Executor, name: string, keyring: Ke
 
 export type KeyUse = { keyId: string; values: number }
 
-/** How many values are encrypted with which key. */
+/** Counts the values that are encrypted with each key. */
 export async function countByKey(db: Executor): Promise<KeyUse[]> {
   const keys = ENCRYPTED_TABLES.map(({ table }) => `select key_id from ${table}`).join(' union all ')
   const { rows } = await db.query<KeyUse>(
@@ -39,8 +39,8 @@ export async function countByKey(db: Executor): Promise<KeyUse[]> {
 }
 
 /**
- * The keyring for this database. Refuses a key file that lacks a key which the database uses, before a new file is made: a node with a key file
- * of its own would write what the others can't read.
+ * Opens the keyring for this database. Refuses a key file that lacks a key which the database uses, before a new key file is created: a node
+ * with a key file of its own would write values that other nodes can't decrypt.
  */
 export async function openKeyring(db: Executor, settings: KeyFileSettings): Promise<Keyring> {
   const known = readKeys(keyFilePath(settings)).map(({ id }) => id)

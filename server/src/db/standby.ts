@@ -1,18 +1,19 @@
-// Where the database is a primary with a synchronous standby, what is committed is on both; what is only read need not be.
+// If the database is a primary with a synchronous standby, both have every change that was committed. But a row that a statement only reads on
+// the primary may not be on the standby yet.
 
 /**
- * In SQL: the commit of this statement waits for the synchronous standby, though nothing may have been changed by it.
+ * SQL that makes the commit of a statement wait for the synchronous standby, even if the statement changes nothing.
  *
- * A primary that dies between its own commit and the standby's, and starts again, shows what it has: a key that nobody was answered for, and
- * that the standby has never seen. To answer "accepted before" from that, and to lose the primary then, is to lose what was answered. One
- * short record in the log makes it wait as a change would; and what comes later in the log has all before it. Costs nothing where a
- * statement writes anyway, and one flush of the log where it does not.
+ * A primary may die between its own commit and the standby's. When it starts again, it shows that commit: for example an idempotency key whose
+ * caller never got a response, and that the standby has never seen. If Herald responds "accepted before" because of that key, and the primary
+ * is then lost, the accepted message is lost. A short record in the WAL makes the commit wait as a change would, and a standby that has the
+ * record has everything before it. This costs nothing if the statement writes anyway, and one flush of the WAL if it does not.
  */
 export const HELD_BY_STANDBY = `pg_logical_emit_message(true, 'herald', '')`
 
 /**
- * A standby would let us in and answer whatever only reads, from some time ago: a secret that was rotated, a service that is ready. It can't become
- * one while we are connected, since a primary has to start again for that.
+ * SQL that fails on a standby. A standby would accept the connection and return stale rows for reads, such as a secret that has been rotated
+ * since, and the service would look ready. A server can't become a standby while we are connected, since a primary must restart for that.
  */
 export const REFUSE_STANDBY = `
   do $$ begin if pg_is_in_recovery() then

@@ -2,44 +2,44 @@ import type pg from 'pg'
 import { PARTITIONED } from './partitions.ts'
 import { type Pool, transaction } from './pool.ts'
 
-// PostgreSQL keeps the plan of a prepared statement until it learns something new of its tables. Made while a table is empty, or nearly so,
-// a plan may go through the whole of it for every batch, and does so while it grows: 78 to 116 ms instead of 1 once a month had 50,000
-// messages. It looks for tables that have grown once a minute, in which a new month, a new installation or the first campaign has
-// more than that. So small tables are looked after more often.
+// PostgreSQL keeps the plan of a prepared statement until the statistics of its tables change. A plan that was made while a table was nearly
+// empty may scan the whole table for every batch, and stays while the table grows: a batch took 78 to 116 ms instead of 1 once a month had
+// 50,000 messages. Autovacuum looks for tables that have grown once a minute, and within a minute a new month, a new installation or the first
+// campaign has more messages than that. So Herald analyzes small tables more often.
 
-/** Those that keep growing. Queues are bound by key, whatever is known of them. */
+/** Tables that keep growing. Queues need no statistics, since statements access them by key. */
 const GROWING =
   `^(${PARTITIONED.join('|')})_\\d{4}_\\d{2}$|` +
-  '^(idempotency_keys|log_pages|webhook_deliveries|webhook_attempts|sms_parts|sms_contacts|short_links|opt_outs|group_members|campaigns|contents|' +
+  '^(idempotency_keys|log_pages|webhook_deliveries|webhook_attempts|sms_segments|sms_contacts|short_links|opt_outs|group_members|campaigns|contents|' +
   'accounts|integration_keys|agents|agent_assignments)$'
-/** What has this many rows is planned for as a large one, and left to PostgreSQL. */
+/** PostgreSQL plans well for a table that was analyzed with this many rows, so autovacuum is enough from then on. */
 const LARGE = 10_000
-/** Rows that a table may have more than twice those it was known to have: until then, going through all of it costs little. */
+/** A table is stale once it has this many rows more than twice the analyzed number. Until then, a scan of the whole table costs little. */
 const SMALL = 500
-// What was loaded at once may be large.
-const PATIENCE_MS = 30_000
+// A table that was loaded in bulk may be large.
+const TIMEOUT_MS = 30_000
 const UNDEFINED_TABLE = '42P01'
-const PATIENTLY = { query_timeout: PATIENCE_MS + 1_000 }
+const CLIENT_TIMEOUT = { query_timeout: TIMEOUT_MS + 1_000 }
 
 /**
- * Counts tables that have outgrown what PostgreSQL knows of them, and returns their names. From 500 rows to 10,000 that is five times. All
- * sessions, of every process, then plan anew what has to do with it. One that somebody counts or vacuums already is passed by.
+ * Runs ANALYZE on tables whose statistics are stale, and returns their names. From 500 rows to 10,000 that happens five times. All sessions of
+ * every process then plan their statements on these tables again. A table that is being analyzed or vacuumed already is skipped.
  */
 export async function refreshStatistics(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ name: string }>({ name: 'find-outgrown', text: FIND_OUTGROWN, values: [LARGE, SMALL, GROWING] })
   for (const { name } of rows) {
     await transaction(pool, async (tx) => {
-      await tx.query(`set local statement_timeout = ${PATIENCE_MS}`)
-      await tx.query({ text: `analyze (skip_locked) ${name}`, ...PATIENTLY })
+      await tx.query(`set local statement_timeout = ${TIMEOUT_MS}`)
+      await tx.query({ text: `analyze (skip_locked) ${name}`, ...CLIENT_TIMEOUT })
     }).catch((error: unknown) => {
-      // A month that was dropped just now.
+      // The table of a month that was dropped meanwhile.
       if ((error as pg.DatabaseError).code !== UNDEFINED_TABLE) throw error
     })
   }
   return rows.map(({ name }) => name)
 }
 
-// Of one that was never counted PostgreSQL says -1. Only the owner of a table may count it.
+// reltuples is -1 for a table that was never analyzed. Only the owner of a table may analyze it.
 const FIND_OUTGROWN = `
   select relname as name from pg_class
   where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname ~ $3 and reltuples < $1

@@ -1,4 +1,4 @@
-/** How many calls a worker makes, in all and for each account, and how many have ended since it last claimed. */
+/** Counts the running calls of a worker, in total and for each account, and the calls that have ended since its last claim. */
 export function createCallCount() {
   const byAccount = new Map<number, number>()
   let total = 0

@@ -2,21 +2,21 @@ import { randomUUID } from 'node:crypto'
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import { columns, type Executor, listed, lists, type Pool, transaction } from '../db/pool.ts'
 import { entriesOf, type Lane, type LaneKey, laneKey, readLanes } from './lanes.ts'
-import { holdPace, isRated, TURNS_AHEAD_MS, takeTurns, turnsWithin } from './rate.ts'
+import { isRated, lockRate, SLOTS_AHEAD_MS, slotsWithin, takeSlots } from './rate.ts'
 import { shareOut } from './share-out.ts'
 
-/** An entry that a worker has leased: until the lease ends, no other worker may send it or record its result. */
+/** A queue entry that a worker has leased: until the lease ends, no other worker may send it or record its result. */
 export type Entry = {
   messageId: string
   accountId: number
   agentId: string
   task: 'send' | 'revoke'
-  /** Including this one. */
+  /** The number of attempts, including this one. */
   attempts: number
   lease: string
-  /** When to make the call, by performance.now(), if the carrier or the agent has a rate. */
+  /** The time of its slot, by performance.now(): the worker makes the call then. 0 if neither the carrier nor the agent has a rate. */
   turnAt: number
-  /** By the database's clock, since this machine's may be off. Already in the past if the task is to revoke. */
+  /** How long until the message expires, by the database's clock, since this machine's clock may be off. Only the task `send` uses it. */
   expiresInMs: number
 }
 
@@ -27,9 +27,9 @@ export type ClaimRequest = {
   /** How many calls the worker can make now. */
   free: number
   leaseMs: number
-  /** Agents whose messages the network would only refuse. */
+  /** Agents whose messages the network would refuse now. */
   pausedAgents: string[]
-  /** The calls that this worker is making, by account. */
+  /** The worker's running calls, by account. */
   calls: ReadonlyMap<number, number>
 }
 
@@ -37,18 +37,18 @@ export type Claim<Claimed = Entry> = {
   entries: Claimed[]
   /** Another worker is claiming now. */
   isBusy: boolean
-  /** Some entries are due but were not claimed: they wait for a turn, or their account already makes its share of the calls. */
+  /** Some due entries were not claimed: they wait for a slot or a free call, or their account already has its share of the calls. */
   isHeldBack: boolean
 }
 
 /**
- * Claims due entries: reads the lanes, shares the free calls out between them, and leases the entries. Concurrent claims do not wait for each
- * other. But if the carrier has a rate, its claims run one at a time: two workers would otherwise share out the same turns.
+ * Claims due entries: it reads the lanes, shares out the free calls between them, and leases the entries. Concurrent claims do not wait for each
+ * other. If the carrier has a rate, its claims run one at a time, since two workers would share out the same slots.
  */
 export async function claim(pool: Pool, request: ClaimRequest): Promise<Claim> {
   if (!isRated(request.carrier)) return await claimEntries(pool, request, 0)
   return await transaction(pool, async (tx) => {
-    const carrierWaitMs = await holdPace(tx, request.carrier.name)
+    const carrierWaitMs = await lockRate(tx, request.carrier.name)
     if (carrierWaitMs === undefined) return { entries: [], isBusy: true, isHeldBack: false }
     return await claimEntries(tx, request, carrierWaitMs)
   })
@@ -56,27 +56,27 @@ export async function claim(pool: Pool, request: ClaimRequest): Promise<Claim> {
 
 async function claimEntries(db: Executor, request: ClaimRequest, carrierWaitMs: number): Promise<Claim> {
   const { carrier, free, leaseMs, pausedAgents, calls } = request
-  // Count one more than the worker can use, to see whether there are more.
+  // Count one entry more than the worker can send, to see whether there are more.
   const lanes = await readLanes(db, carrier.name, free + 1, pausedAgents)
   const due = lanes.reduce((sum, lane) => sum + lane.due, 0)
   const shared = shareOut(lanes, {
     free,
     calls,
-    carrierTurns: turnsWithin(TURNS_AHEAD_MS, carrierWaitMs, carrier.messagesPerSecond),
-    agentTurns: ({ agentWaitMs }) => turnsWithin(TURNS_AHEAD_MS, agentWaitMs, carrier.messagesPerSecondPerAgent),
+    carrierSlots: slotsWithin(SLOTS_AHEAD_MS, carrierWaitMs, carrier.messagesPerSecond),
+    agentSlots: ({ agentWaitMs }) => slotsWithin(SLOTS_AHEAD_MS, agentWaitMs, carrier.messagesPerSecondPerAgent),
   })
   if (shared.length === 0) return { entries: [], isBusy: false, isHeldBack: due > 0 }
   const leased = await leaseEntries(db, shared, leaseMs, due > shared.length)
-  const entries = await takeTurns(db, carrier, inTheirTurns(leased, shared))
+  const entries = await takeSlots(db, carrier, inOrderOf(shared, leased))
   return { entries, isBusy: false, isHeldBack: due > leased.length }
 }
 
 type Leased = Omit<Entry, 'turnAt'> & LaneKey
 
 /**
- * Leases as many entries of each lane as the lane got calls, and skips entries that another worker has locked. It updates no index, since
- * none contains `lease` or `leased_until`. After a crash of the worker the lease ends by itself, and its token no longer matches. If not
- * all due entries got a call, the accounts that got none come first next time.
+ * Leases as many entries of each lane as the lane got calls, and skips entries that another worker has locked. The update touches no index,
+ * since no index contains `lease` or `leased_until`. If the worker crashes, the lease ends by itself; the next claim writes a new token, so a
+ * late result no longer matches. If not all due entries got a call, the accounts that got none come first next time.
  */
 async function leaseEntries(db: Executor, shared: Lane[], leaseMs: number, isContended: boolean): Promise<Leased[]> {
   const lease = randomUUID()
@@ -86,9 +86,9 @@ async function leaseEntries(db: Executor, shared: Lane[], leaseMs: number, isCon
   const { rows } = await db.query<Omit<Leased, 'lease'>>({
     name: 'lease-entries',
     text: `
-      with free as materialized (
+      with unleased as materialized (
         select q.message_id from unnest(${lists('int', 'text', 'smallint', 'uuid', 'int')})
-          as lane (account_id, agent_id, priority, campaign_id, most), lateral (${entriesOf('lane', 'lane.most', 'for update skip locked')}
+          as lane (account_id, agent_id, priority, campaign_id, calls), lateral (${entriesOf('lane', 'lane.calls', 'for update skip locked')}
         ) as q
       ), served as (
         update agent_assignments s set served_at = now()
@@ -96,7 +96,7 @@ async function leaseEntries(db: Executor, shared: Lane[], leaseMs: number, isCon
         where $8 and s.account_id = lane.account_id and s.agent_id = lane.agent_id
       )
       update queue q set lease = $6, leased_until = now() + $7 * interval '1 millisecond', attempts = q.attempts + 1, claimed = true
-      where q.message_id = any (array(select message_id from free))
+      where q.message_id = any (array(select message_id from unleased))
       returning q.message_id as "messageId", q.account_id as "accountId", q.agent_id as "agentId", q.task, q.attempts, q.priority,
         q.campaign_id as "campaignId", round(extract(epoch from q.expires_at - now()) * 1000)::float8 as "expiresInMs"`,
     values: [...columns(lanes, 'accountId', 'agentId', 'priority', 'campaignId'), [...counts.values()], lease, leaseMs, isContended],
@@ -104,8 +104,8 @@ async function leaseEntries(db: Executor, shared: Lane[], leaseMs: number, isCon
   return rows.map((row) => ({ ...row, lease }))
 }
 
-/** In the order in which the calls were shared out. */
-function inTheirTurns(leased: Leased[], shared: Lane[]): Leased[] {
+/** The leased entries in the order in which the calls were shared out. */
+function inOrderOf(shared: Lane[], leased: Leased[]): Leased[] {
   const byLane = Map.groupBy(leased, laneKey)
   return shared.flatMap((lane) => byLane.get(laneKey(lane))?.shift() ?? [])
 }

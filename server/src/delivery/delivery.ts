@@ -18,7 +18,7 @@ import { createSmsDispatcher } from './sms/dispatcher.ts'
 import type { Links } from './sms/submit.ts'
 import { listenForWork } from './wake.ts'
 
-/** `reserve`: for messages that this process accepts. */
+/** `reserve` serves messages that this process accepts (messages/send-at-once.ts). */
 export type Delivery = Pick<RcsDispatcher, 'reserve' | 'stop'>
 
 export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics; links: Links; announce: Announce }
@@ -52,13 +52,13 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
     return result
   }
 
-  async function failOfInactive() {
+  async function failForInactiveAgents() {
     const result = await failInactive(pool)
     if (result.failed > 0) sms.wake()
     return result
   }
 
-  async function answerReplies() {
+  async function handleReplies() {
     const result = await processReplies(pool, logger)
     // Automatic replies may have queued messages.
     if (result.taken > 0) announce('messages')
@@ -71,12 +71,12 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
   }
 
   void warnOfUnknownCarriers(pool, carriers, logger).catch(() => {})
-  const replies = every(1_000, 'process replies', answerReplies)
+  const replies = every(1_000, 'process replies', handleReplies)
   const loops = [
     replies,
     listenForWork(pool, wake, logger),
     every(500, 'expire messages', expire),
-    every(1_000, 'fail messages of inactive agents', failOfInactive),
+    every(1_000, 'fail messages of inactive agents', failForInactiveAgents),
     ...startCampaignLoops(pool, logger, () => wake('messages')),
     every(1_000, 'fold reports and usage', fold),
     repeat('refresh statistics', logger, () => refreshStatistics(pool).then(() => STATISTICS_EVERY_MS)),
@@ -90,8 +90,8 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
   }
 }
 
-/** Messages of such an agent would wait until they expire, and nothing would say why. */
+/** Warns of agents whose carrier is not configured: their messages wait until they expire, and nothing else would say why. */
 async function warnOfUnknownCarriers(db: Executor, { rcs }: Carriers, logger: Logger): Promise<void> {
   const { rows } = await db.query<{ carrier: string }>('select distinct carrier from agents where carrier <> all ($1)', [[...rcs.keys()]])
-  for (const { carrier } of rows) logger.warn({ carrier }, 'agents have this carrier, which is not configured here: their messages wait')
+  for (const { carrier } of rows) logger.warn({ carrier }, 'agents use a carrier that is not configured; their messages wait')
 }

@@ -4,11 +4,11 @@ import { isUnavailable, type Pool } from '../db/pool.ts'
 import type { Reserve } from '../messages/send-at-once.ts'
 import { claim, type Entry } from './claim.ts'
 import type { DeliveryMetrics } from './metrics.ts'
-import { isRated, TURNS_AHEAD_MS } from './rate.ts'
+import { isRated, SLOTS_AHEAD_MS } from './rate.ts'
 import { createReader } from './read-claimed.ts'
 import { createReserve } from './reserve.ts'
 import { type Result, recordResults, type Verdict } from './results.ts'
-import { createSend, faultVerdict, LATEST_BEGIN_MS } from './send.ts'
+import { createSend, faultResult, LATEST_BEGIN_MS } from './send.ts'
 import { shareOf } from './share-out.ts'
 import { CLAIM_AGAIN_MS, createWorker, type Dispatcher, POLL_MS } from './worker.ts'
 
@@ -23,18 +23,18 @@ export type DispatcherOptions = {
   onFailed?: () => void
 }
 
-// Time for a busy process to make the call and to record its result.
+// The time that a busy process may need to start the call and to record its result.
 const LEASE_MARGIN_MS = 2_000
 
 /** Sends the queue's entries to one carrier, with as many concurrent calls as the carrier allows, and records the results. */
 export function createDispatcher({ pool, carrier, logger, metrics, onFailed = () => {} }: DispatcherOptions): RcsDispatcher {
-  // Long enough that no other worker claims an entry while its call can still be under way.
+  // The lease outlasts the longest call, so no other worker claims an entry while its call may still be running.
   const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
   // Agents whose entries this dispatcher has claimed, so they belong to this carrier.
   const agents = new Set<string>()
-  // More may be due than the last claim took. If not, a call that ends is no reason to claim: new entries wake the dispatcher.
+  // Whether more entries may be due than the last claim took. If not, the end of a call triggers no claim: new entries wake the dispatcher.
   let isMoreDue = true
-  // A claim has already counted the free calls, so a reservation must not use them.
+  // A running claim has already counted the free calls, so a reservation must not use them.
   let isClaiming = false
 
   async function claimFree(free: number, claimedAt: number): Promise<number> {
@@ -46,8 +46,8 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
       isMoreDue ||= isHeldBack
       for (const entry of entries) begin(entry, claimedAt)
       if (isBusy) return CLAIM_AGAIN_MS
-      // Without a rate, only a call that ends makes room.
-      return isHeldBack && isRated(carrier) ? TURNS_AHEAD_MS / 2 : POLL_MS
+      // Without a rate, only the end of a call makes room.
+      return isHeldBack && isRated(carrier) ? SLOTS_AHEAD_MS / 2 : POLL_MS
     } catch (error) {
       isMoreDue = true
       throw error
@@ -62,7 +62,7 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
     worker.add(handle(entry, claimedAt))
   }
 
-  /** Claims again only when enough calls have ended: a claim for one entry costs nearly as much as one for many. */
+  /** Claims again only after enough calls have ended: a claim for one entry costs nearly as much as a claim for many. */
   function end(accountId: number): void {
     calls.end(accountId)
     if (isMoreDue && (calls.endedSinceClaim() >= carrier.concurrency / 3 || calls.total() === 0)) worker.wake()
@@ -70,16 +70,16 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
 
   async function handle(entry: Entry, claimedAt: number): Promise<void> {
     const { messageId, accountId, lease } = entry
-    const verdict = await read(entry).then(
+    const result = await read(entry).then(
       (message) => send(entry, message, claimedAt),
-      (error: unknown): Verdict => (isUnavailable(error) ? { is: 'put-back', afterMs: POLL_MS } : faultVerdict(entry.attempts)),
+      (error: unknown): Verdict => (isUnavailable(error) ? { is: 'put-back', afterMs: POLL_MS } : faultResult(entry.attempts)),
     )
     end(accountId)
-    const hasCounted = await worker.settle({ messageId, lease, ...verdict }, claimedAt + leaseMs)
-    if (hasCounted && verdict.is === 'failed') onFailed()
+    const isRecorded = await worker.settle({ messageId, lease, ...result }, claimedAt + leaseMs)
+    if (isRecorded && result.is === 'failed') onFailed()
   }
 
-  /** If the account's share is used up, its message is about to be queued, so more will be due. */
+  /** Reserves calls for messages of this account. If its share is used up, the messages are queued instead, so more entries will be due. */
   function reserveCalls(accountId: number, count: number): boolean {
     isMoreDue ||= count > shareOf(accountId, carrier.concurrency - calls.total(), calls.byAccount)
     if (isMoreDue || isClaiming || worker.stopping.aborted) return false

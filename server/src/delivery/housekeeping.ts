@@ -6,30 +6,30 @@ const BATCH_SIZE = 5_000
 const KEYS_KEPT_DAYS = 7
 const EVENTS_KEPT_DAYS = 30
 
-/** How long rows are kept, and the column with their time. */
-const KEPT = [
-  // Receipts of unknown messages, and processed events. Carriers repeat their events for seven days.
+/** The retention of each table, and the column with the time of a row. */
+const RETENTION = [
+  // Receipts of unknown messages, and processed events. A carrier repeats an event for seven days.
   ['carrier_events', 'received_at', '30 days'],
   ['sms_receipts', 'received_at', '1 hour'],
-  ['sms_parts', 'submitted_at', '14 days'],
+  ['sms_segments', 'submitted_at', '14 days'],
   ['sms_contacts', 'sent_at', '400 days'],
   ['auto_reply_turns', 'replied_at', '1 day'],
   ['short_links', 'created_at', '180 days'],
   ['webhook_attempts', 'attempted_at', `${EVENTS_KEPT_DAYS} days`],
 ] as const
 
-/** Deletes rows whose retention has ended, and makes the partitions of the months to come. */
+/** Deletes rows whose retention has ended, and creates the partitions of the coming months. */
 export async function keepHouse(pool: Pool): Promise<void> {
   await ensurePartitions(pool)
   await freeDroppedMonths(pool)
   await forgetKeys(pool)
-  for (const [table, column, age] of KEPT) await sweep(pool, table, olderRows(table, column, age))
-  // Before their events: a delivery without its event would block all deliveries that are due after it.
+  for (const [table, column, age] of RETENTION) await sweep(pool, table, olderRows(table, column, age))
+  // Deliveries go before their events: a delivery without its event would block every delivery that is due after it.
   await sweep(pool, 'webhook_deliveries', OLD_DELIVERIES)
   await sweep(pool, 'log_pages', OLD_PAGES)
 }
 
-/** Deletes the rows that `old` selects, one transaction for each batch: a statement that needs the same rows waits for one batch at most. */
+/** Deletes the rows that `old` selects, in one transaction for each batch: a statement that needs the same rows waits for one batch at most. */
 async function sweep(db: Executor, table: string, old: string): Promise<void> {
   for (;;) {
     const { rowCount } = await db.query(`delete from ${table} where ctid = any (array(${old}))`, [BATCH_SIZE])
@@ -62,12 +62,12 @@ const OLD_PAGES = `
   ) as p
   limit $1`
 
-const BLOCKS_AT_ONCE = 1_000
+const BLOCK_BATCH_SIZE = 1_000
 const SLICES = 24
 
 /**
- * Deletes old keys by a walk through the table, one slice in each hour of the day, so that it reads each key once a day. An index by time
- * would cost an index entry for every message.
+ * Deletes old idempotency keys. It scans the table by block, one of 24 slices in each hour, so it reads each key once a day. An index on the
+ * time would cost an index entry for every message.
  */
 export async function forgetKeys(db: Executor, slices = SLICES): Promise<void> {
   const { rows } = await db.query<{ blocks: number; slice: number }>(
@@ -77,10 +77,11 @@ export async function forgetKeys(db: Executor, slices = SLICES): Promise<void> {
   )
   const { blocks, slice } = rows[0] as { blocks: number; slice: number }
   const [from, to] = [Math.floor((blocks * slice) / slices), Math.ceil((blocks * (slice + 1)) / slices)]
-  for (let block = from; block < to; block += BLOCKS_AT_ONCE) {
+  for (let block = from; block < to; block += BLOCK_BATCH_SIZE) {
     await db.query(
-      `delete from idempotency_keys where ctid >= $1::text::tid and ctid < $2::text::tid and created_at < now() - interval '${KEYS_KEPT_DAYS} days'`,
-      [`(${block},0)`, `(${Math.min(block + BLOCKS_AT_ONCE, to)},0)`],
+      `delete from idempotency_keys
+       where ctid >= $1::text::tid and ctid < $2::text::tid and created_at < now() - interval '${KEYS_KEPT_DAYS} days'`,
+      [`(${block},0)`, `(${Math.min(block + BLOCK_BATCH_SIZE, to)},0)`],
     )
   }
 }

@@ -1,9 +1,9 @@
 import type { Executor } from '../db/pool.ts'
 import { listed } from '../db/pool.ts'
 import { NO_CAMPAIGN, PRIORITIES } from '../messages/states.ts'
-import { MOST_AHEAD_SECONDS, waitMs } from './rate.ts'
+import { MAX_AHEAD_SECONDS, waitMs } from './rate.ts'
 
-/** The entries of an account for one agent, at one priority, of one campaign or none, in the order in which they are due. */
+/** A lane is the part of the queue that has one account, agent, priority and campaign (or none). Its entries are in due order. */
 export type LaneKey = { accountId: number; agentId: string; priority: number; campaignId: string }
 
 export function laneKey({ accountId, agentId, priority, campaignId }: LaneKey): string {
@@ -15,15 +15,16 @@ export type Lane = LaneKey & {
   dueAt: number
   /** How many entries can be sent now, counted up to a limit. */
   due: number
-  /** When the account last had a turn while others waited, in milliseconds since 1970. */
+  /** When the account last got calls for this agent while other entries had to wait, in milliseconds since 1970. */
   servedAt: number
-  /** Milliseconds until the agent may send the next message, where a rate is set for it. */
+  /** Milliseconds until the agent's next slot; 0 if it has no rate. */
   agentWaitMs: number
 }
 
 /**
- * All lanes of a queue, and when the first entry of each is due. It takes one index look-up for each lane, however long the lane is: 4.5 ms for
- * 314 lanes with a million entries, on a busy machine. `key`: the columns that identify a lane, which are the first of its index.
+ * A recursive step `lane`: every lane of a queue, with the due time of its first entry. It needs one index look-up for each lane, however long
+ * the lane is: 4.5 ms for 314 lanes with a million entries, on a busy machine. `key`: the columns that identify a lane; they lead the queue's
+ * index.
  */
 export const lanesOf = (queue: string, key: string[]) => `
   lane as (
@@ -39,22 +40,23 @@ export const lanesOf = (queue: string, key: string[]) => `
 
 export const LANES = lanesOf('queue', ['account_id', 'agent_id', 'priority', 'campaign_id'])
 
-/** The entries of a lane that no worker is sending, in order. Expired entries are left to the expiry loop. */
-export const entriesOf = (lane: string, most: string, lock = '') => `
+/** The due entries of a lane that no worker has leased, in due order. Expired entries are left to the expiry loop. */
+export const entriesOf = (lane: string, limit: string, lock = '') => `
       select * from (
         select message_id, task, expires_at from queue q
         where q.account_id = ${lane}.account_id and q.agent_id = ${lane}.agent_id and q.priority = ${lane}.priority
           and q.campaign_id = ${lane}.campaign_id and q.due_at <= now() and q.leased_until <= now()
-        order by q.due_at limit ${most} ${lock}
+        order by q.due_at limit ${limit} ${lock}
       ) as first
       where task = 'revoke' or expires_at > now()`
 
 /**
- * The lanes of a carrier that have something to send now. A message is revoked whatever has become of its agent and its campaign. `most`:
- * where to stop counting the entries of a lane. PostgreSQL would plan the statement again for each limit, so it does not see the limit.
+ * Reads the lanes of a carrier that have entries to send now. Revocations are among them even if the agent is inactive or the campaign does not
+ * run. `limit`: where to stop counting the entries of a lane. A subselect hides its value from PostgreSQL, which would otherwise plan the
+ * statement again for each value.
  */
-export async function readLanes(db: Executor, carrier: string, most: number, pausedAgents: string[]): Promise<Lane[]> {
-  const { rows } = await db.query<Lane>({ name: 'read-lanes', text: READ_LANES, values: [carrier, most, pausedAgents] })
+export async function readLanes(db: Executor, carrier: string, limit: number, pausedAgents: string[]): Promise<Lane[]> {
+  const { rows } = await db.query<Lane>({ name: 'read-lanes', text: READ_LANES, values: [carrier, limit, pausedAgents] })
   return rows
 }
 
@@ -63,7 +65,7 @@ const READ_LANES = `
   select l.account_id as "accountId", l.agent_id as "agentId", l.priority, l.campaign_id as "campaignId", ready.due,
     (extract(epoch from l.due_at) * 1000)::float8 as "dueAt",
     coalesce(extract(epoch from nullif(s.served_at, '-infinity')) * 1000, 0)::float8 as "servedAt",
-    ${waitMs('a.free_at', `${MOST_AHEAD_SECONDS}`)} as "agentWaitMs"
+    ${waitMs('a.next_slot_at', `${MAX_AHEAD_SECONDS}`)} as "agentWaitMs"
   from lane l
   join agents a on a.agent_id = l.agent_id and a.carrier = $1
   join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id

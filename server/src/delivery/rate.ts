@@ -1,36 +1,37 @@
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import { type Executor, listed } from '../db/pool.ts'
 
-// A rate is kept by turns: `free_at` of a carrier or an agent is the time of the next slot. Workers wait for the turns that they were given.
+// A rate is a sequence of slots at equal intervals: `next_slot_at` of a carrier or an agent is the time of its next free slot. A claim takes
+// slots, and its worker waits for each of them.
 
-/** How far ahead turns are given out. Workers wait for each turn, so the rate is exact, and one claim serves many messages. */
-export const TURNS_AHEAD_MS = 100
+/** How far ahead a claim takes slots. The worker waits for each slot, so the rate is exact, and one claim serves many messages. */
+export const SLOTS_AHEAD_MS = 100
 
 /**
- * A next turn further ahead than this dates from before the clock was set back, and is ignored. A message takes one turn, which is one second
+ * A next slot further ahead than this dates from before the clock was set back, and is ignored. A message takes one slot, which lasts one second
  * at the slowest rate.
  */
-export const MOST_AHEAD_SECONDS = 2
+export const MAX_AHEAD_SECONDS = 2
 
-/** Adds the row that holds the turns of a carrier. */
+/** Adds the row that holds the next slot of a carrier. */
 export async function ensurePace(db: Executor, carrier: string): Promise<void> {
-  await db.query('insert into carrier_paces (carrier) values ($1) on conflict do nothing', [carrier])
+  await db.query('insert into carrier_rates (carrier) values ($1) on conflict do nothing', [carrier])
 }
 
-/** Locks the turns of a carrier for this transaction. Returns how far away the next one is; undefined if another transaction has the lock. */
-export async function holdPace(tx: Executor, carrier: string, mostAheadSeconds = MOST_AHEAD_SECONDS): Promise<number | undefined> {
-  const text = `select ${waitMs('free_at', '$2')} as "waitMs" from carrier_paces where carrier = $1 for update skip locked`
-  const { rows } = await tx.query<{ waitMs: number }>({ name: 'hold-pace', text, values: [carrier, mostAheadSeconds] })
+/** Locks a carrier's rate for this transaction. Returns the milliseconds until its next slot; undefined if another transaction has the lock. */
+export async function lockRate(tx: Executor, carrier: string, maxAheadSeconds = MAX_AHEAD_SECONDS): Promise<number | undefined> {
+  const text = `select ${waitMs('next_slot_at', '$2')} as "waitMs" from carrier_rates where carrier = $1 for update skip locked`
+  const { rows } = await tx.query<{ waitMs: number }>({ name: 'hold-pace', text, values: [carrier, maxAheadSeconds] })
   return rows[0]?.waitMs
 }
 
-/** In SQL: milliseconds until the next turn. That may be `-infinity`, which PostgreSQL 15 and 16 can't subtract. */
-export const waitMs = (freeAt: string, mostAheadSeconds: string) =>
-  `case when ${freeAt} > clock_timestamp() + ${mostAheadSeconds} * interval '1 second' then 0
-     else (extract(epoch from greatest(${freeAt}, clock_timestamp()) - clock_timestamp()) * 1000)::float8 end`
+/** In SQL: milliseconds until the next slot. `next_slot_at` may be `-infinity`, which PostgreSQL 15 and 16 can't subtract. */
+export const waitMs = (nextSlotAt: string, maxAheadSeconds: string) =>
+  `case when ${nextSlotAt} > clock_timestamp() + ${maxAheadSeconds} * interval '1 second' then 0
+     else (extract(epoch from greatest(${nextSlotAt}, clock_timestamp()) - clock_timestamp()) * 1000)::float8 end`
 
-/** How many turns there are within a time, if the next one is this far away. */
-export function turnsWithin(ms: number, waitMs: number, perSecond: number | undefined): number {
+/** How many slots there are within `ms`, if the next one is `waitMs` away. */
+export function slotsWithin(ms: number, waitMs: number, perSecond: number | undefined): number {
   if (perSecond === undefined) return Number.POSITIVE_INFINITY
   return waitMs > ms ? 0 : 1 + Math.floor(((ms - waitMs) * perSecond) / 1_000)
 }
@@ -41,19 +42,19 @@ export function isRated({ messagesPerSecond, messagesPerSecondPerAgent }: Rates)
   return (messagesPerSecond ?? messagesPerSecondPerAgent) !== undefined
 }
 
-/** Gives entries their turns, in order: one each, or one for each of its `parts`. The transaction that claimed them holds the carrier's turns. */
-export async function takeTurns<E extends { agentId: string; parts?: number }>(
+/** Takes slots for entries, in order: one each, or one for each of its `parts`. The transaction of the claim has locked the carrier's rate. */
+export async function takeSlots<E extends { agentId: string; parts?: number }>(
   db: Executor,
   carrier: Rates,
   entries: E[],
-  mostAheadSeconds = MOST_AHEAD_SECONDS,
+  maxAheadSeconds = MAX_AHEAD_SECONDS,
 ): Promise<(E & { turnAt: number })[]> {
   const { name, messagesPerSecond, messagesPerSecondPerAgent } = carrier
   const byAgent = Map.groupBy(entries, ({ agentId }) => agentId)
   if (entries.length === 0 || !isRated(carrier)) return entries.map((entry) => ({ ...entry, turnAt: 0 }))
   const { rows } = await db.query<{ agentId: string | null; waitMs: number }>({
     name: 'take-turns',
-    text: TAKE_TURNS,
+    text: TAKE_SLOTS,
     values: [
       name,
       entries.reduce((sum, { parts = 1 }) => sum + parts, 0),
@@ -61,13 +62,13 @@ export async function takeTurns<E extends { agentId: string; parts?: number }>(
       messagesPerSecondPerAgent ?? null,
       [...byAgent.keys()],
       [...byAgent.values()].map(({ length }) => length),
-      mostAheadSeconds,
+      maxAheadSeconds,
     ],
   })
   const now = performance.now()
   const waits = new Map(rows.map(({ agentId, waitMs }) => [agentId, waitMs]))
   const taken = new Map<string | null, number>()
-  const turnOf = (agentId: string | null, perSecond: number | undefined, parts = 1) => {
+  const slotOf = (agentId: string | null, perSecond: number | undefined, parts = 1) => {
     if (perSecond === undefined) return 0
     const before = taken.get(agentId) ?? 0
     taken.set(agentId, before + parts)
@@ -75,26 +76,28 @@ export async function takeTurns<E extends { agentId: string; parts?: number }>(
   }
   return entries.map((entry) => ({
     ...entry,
-    turnAt: Math.max(turnOf(null, messagesPerSecond, entry.parts), turnOf(entry.agentId, messagesPerSecondPerAgent)),
+    turnAt: Math.max(slotOf(null, messagesPerSecond, entry.parts), slotOf(entry.agentId, messagesPerSecondPerAgent)),
   }))
 }
 
 /**
- * When the next turn is. It reads the clock at this row: `now()` is from before the statement was planned, so all turns that had passed since
- * were taken at once. On a busy machine that made 24 in a second at a rate of 20.
+ * In SQL: the time of the next slot. It reads the clock at this row. `now()` dates from before the statement was planned, so all slots that had
+ * passed since were used at once: 24 messages in a second at a rate of 20, on a busy machine.
  */
-const nextTurn = (freeAt: string) =>
-  `case when ${freeAt} > clock_timestamp() + $7 * interval '1 second' then clock_timestamp() else greatest(${freeAt}, clock_timestamp()) end`
+const nextSlot = (nextSlotAt: string) =>
+  `case when ${nextSlotAt} > clock_timestamp() + $7 * interval '1 second' then clock_timestamp()
+      else greatest(${nextSlotAt}, clock_timestamp()) end`
 
-const TAKE_TURNS = `
+const TAKE_SLOTS = `
   with of_carrier as (
-    update carrier_paces set free_at = ${nextTurn('free_at')} + $2 * interval '1 second' / $3 where carrier = $1 and $3::float8 is not null
-    returning null::text as agent_id, free_at - $2 * interval '1 second' / $3 as turn_at
+    update carrier_rates set next_slot_at = ${nextSlot('next_slot_at')} + $2 * interval '1 second' / $3
+    where carrier = $1 and $3::float8 is not null
+    returning null::text as agent_id, next_slot_at - $2 * interval '1 second' / $3 as slot_at
   ), of_agent as (
-    update agents a set free_at = ${nextTurn('a.free_at')} + taken.turns * interval '1 second' / $4
-    from (select * from unnest(${listed('$5::text[]')}, ${listed('$6::int[]')}) as t (agent_id, turns) order by agent_id) as taken
+    update agents a set next_slot_at = ${nextSlot('a.next_slot_at')} + taken.slots * interval '1 second' / $4
+    from (select * from unnest(${listed('$5::text[]')}, ${listed('$6::int[]')}) as t (agent_id, slots) order by agent_id) as taken
     where a.agent_id = taken.agent_id and $4::float8 is not null
-    returning a.agent_id, a.free_at - taken.turns * interval '1 second' / $4 as turn_at
+    returning a.agent_id, a.next_slot_at - taken.slots * interval '1 second' / $4 as slot_at
   )
-  select agent_id as "agentId", greatest(0, extract(epoch from turn_at - clock_timestamp()) * 1000)::float8 as "waitMs"
-  from (select * from of_carrier union all select * from of_agent) as turn`
+  select agent_id as "agentId", greatest(0, extract(epoch from slot_at - clock_timestamp()) * 1000)::float8 as "waitMs"
+  from (select * from of_carrier union all select * from of_agent) as slot`

@@ -10,67 +10,69 @@ import { readAutoReplies, takeReplyTurn } from '../replies/auto-replies.ts'
 import { recordOptOut } from '../replies/opt-outs.ts'
 import { matchingKeyword, meaningOf } from '../replies/words.ts'
 
-/** What recipients do. All other events of a network are receipts, or have no effect. */
+/** Actions of recipients. All other events of a network are receipts, or have no effect. */
 export const REPLY_KINDS = ['tapped', 'wrote', 'shared-location', 'sent-file', 'subscribed', 'unsubscribed'] as const
 type Reply = Extract<CarrierEvent, { kind: (typeof REPLY_KINDS)[number] }>
 
-const MOST_AT_ONCE = 100
-const AT_A_TIME = 4
+const BATCH_SIZE = 100
+const CONCURRENCY = 4
 
 /**
- * Processes what recipients did: attributes each event, and replies if an automatic reply applies. Each event has its own transaction, which
- * marks it as processed: a crash neither loses nor repeats it or its reply. Returns how many there were, and whether there may be more.
+ * Processes replies: attributes each to an account, and sends an automatic reply if one applies. Each reply has its own transaction, which
+ * also marks it as processed, so a crash neither loses nor repeats it. Returns how many there were, and whether there may be more.
  */
 export async function processReplies(pool: Pool, logger: Logger): Promise<{ taken: number; mayBeMore: boolean }> {
   const { rows } = await pool.query<EventKey>({
     name: 'find-replies',
-    text: `select carrier, event_id as "eventId" from carrier_events where take_up_at <= now() order by take_up_at limit $1`,
-    values: [MOST_AT_ONCE],
+    text: `select carrier, event_id as "eventId" from carrier_events where process_after <= now() order by process_after limit $1`,
+    values: [BATCH_SIZE],
   })
   const waiting = rows.values()
   async function work(): Promise<void> {
-    for (const key of waiting) await takeUp(pool, logger, key)
+    for (const key of waiting) await processReply(pool, logger, key)
   }
-  const worked = await Promise.allSettled(Array.from({ length: AT_A_TIME }, work))
+  const worked = await Promise.allSettled(Array.from({ length: CONCURRENCY }, work))
   for (const result of worked) if (result.status === 'rejected') throw result.reason
-  return { taken: rows.length, mayBeMore: rows.length === MOST_AT_ONCE }
+  return { taken: rows.length, mayBeMore: rows.length === BATCH_SIZE }
 }
 
 type EventKey = { carrier: string; eventId: string }
 
-async function takeUp(pool: Pool, logger: Logger, { carrier, eventId }: EventKey): Promise<void> {
+async function processReply(pool: Pool, logger: Logger, { carrier, eventId }: EventKey): Promise<void> {
   try {
     await transaction(pool, async (tx) => {
       const { rows } = await tx.query<{ event: Reply; occurredAt: Date }>({
         name: 'take-reply',
-        text: `update carrier_events e set take_up_at = null
-               from (select ctid from carrier_events where carrier = $1 and event_id = $2 and take_up_at <= now() for update skip locked) as mine
+        text: `update carrier_events e set process_after = null
+               from (
+                 select ctid from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
+               ) as mine
                where e.ctid = mine.ctid
                returning e.event, e.occurred_at as "occurredAt"`,
         values: [carrier, eventId],
       })
       if (rows[0] === undefined) return
       const reply = { ...rows[0].event, occurredAt: rows[0].occurredAt }
-      const reason = await answer(tx, reply)
-      if (reason !== undefined) logger.warn({ carrier, kind: reply.kind, reason }, 'what a recipient did changes nothing')
+      const reason = await act(tx, reply)
+      if (reason !== undefined) logger.warn({ carrier, kind: reply.kind, reason }, 'could not act on a reply')
     })
   } catch (error) {
     if (isUnavailable(error) && !isTimedOut(error)) throw error
-    // A fault that may concern this event only, so the others go on.
-    logger.error({ carrier, err: error }, 'what a recipient did could not be processed, and is tried again later')
-    await pool.query(PUT_OFF, [carrier, eventId])
+    // The fault may concern this reply only, so the other replies go on.
+    logger.error({ carrier, err: error }, 'failed to process a reply; will retry')
+    await pool.query(POSTPONE, [carrier, eventId])
   }
 }
 
-// Unless another worker has processed it meanwhile. The interval grows with each failure, from a minute to an hour.
-const PUT_OFF = `
-  update carrier_events set take_up_at = now() + least(greatest(now() - received_at, interval '1 minute'), interval '1 hour')
-  where carrier = $1 and event_id = $2 and take_up_at is not null`
+// Postpones a reply, unless another worker has processed it meanwhile. The delay grows with each failure, from a minute to an hour.
+const POSTPONE = `
+  update carrier_events set process_after = now() + least(greatest(now() - received_at, interval '1 minute'), interval '1 hour')
+  where carrier = $1 and event_id = $2 and process_after is not null`
 
-/** Why a reply has no effect, or not its full effect. */
+/** Why a reply has no effect, or only part of its effect; undefined if nothing is missing. */
 type Ignored = string | undefined
 
-async function answer(tx: Executor, reply: Reply): Promise<Ignored> {
+async function act(tx: Executor, reply: Reply): Promise<Ignored> {
   switch (reply.kind) {
     case 'tapped':
       return await tapped(tx, reply)
@@ -81,7 +83,7 @@ async function answer(tx: Executor, reply: Reply): Promise<Ignored> {
       const meaning = reply.kind === 'wrote' ? meaningOf(reply.text) : undefined
       if (meaning !== undefined) return await changeOptOut(tx, reply, meaning === 'stop', 'word')
       const addressee = await findAddressee(tx, reply)
-      if (addressee === undefined) return FOR_NOBODY
+      if (addressee === undefined) return NO_ACCOUNT
       await recordAction(tx, actionOf(reply, addressee))
       // Automatic replies are RCS messages, so only replies by RCS get one.
       return reply.kind === 'wrote' && reply.agentId !== undefined ? await replyTo(tx, reply.phone, reply.text, addressee) : undefined
@@ -89,12 +91,12 @@ async function answer(tx: Executor, reply: Reply): Promise<Ignored> {
   }
 }
 
-const FOR_NOBODY = 'it is for no account'
+const NO_ACCOUNT = 'no account matches'
 
-/** Only the content of the signed postback counts, and only from the phone that got the message. */
+/** A tap counts only for the message in its signed postback, and only from the phone that got that message. */
 async function tapped(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>): Promise<Ignored> {
   const message = await findTapped(tx, reply, reply.messageId)
-  if (message === undefined) return 'the button is of no message to this phone by this agent'
+  if (message === undefined) return 'no message from this agent to this phone has the button'
   const button = buttonsOf(message.content)
     .map(({ button: any }) => any as Button)
     .find(({ id }) => id === reply.buttonId)
@@ -113,17 +115,17 @@ async function replyTo(tx: Executor, phone: string, text: string, addressee: Add
 async function send(tx: Executor, addressee: Addressee, recipient: string, templateId: number): Promise<Ignored> {
   const { accountId, agentId, messageId: triggeredBy, test } = addressee
   const sent = await sendTemplate(tx, { accountId, agentId, recipient, templateId, triggeredBy, test })
-  return 'why' in sent ? `its template is not sent: ${sent.why}` : undefined
+  return 'why' in sent ? `the template was not sent: ${sent.why}` : undefined
 }
 
 async function changeOptOut(tx: Executor, reply: Reply, optedOut: boolean, source: 'word' | 'unsubscribe'): Promise<Ignored> {
   const concerned = await findConcerned(tx, reply)
-  for (const one of concerned) {
-    const { accountId, agentId } = one
+  for (const addressee of concerned) {
+    const { accountId, agentId } = addressee
     const hasChanged = await recordOptOut(tx, { accountId, agentId, phone: reply.phone, optedOut, source, at: reply.occurredAt })
-    if (hasChanged) await recordAction(tx, { ...actionOf(reply, one), source, kind: optedOut ? 'opted-out' : 'opted-in' })
+    if (hasChanged) await recordAction(tx, { ...actionOf(reply, addressee), source, kind: optedOut ? 'opted-out' : 'opted-in' })
   }
-  return concerned.length === 0 ? FOR_NOBODY : undefined
+  return concerned.length === 0 ? NO_ACCOUNT : undefined
 }
 
 function actionOf(reply: Reply, { accountId, agentId, messageId }: Addressee): Action {

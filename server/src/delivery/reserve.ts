@@ -7,12 +7,12 @@ import { isRated } from './rate.ts'
 
 type Options = {
   carrier: RcsCarrier
-  /** Agents that are known to belong to this carrier. */
+  /** Agents that belong to this carrier, as far as the worker knows. */
   agents: ReadonlySet<string>
   leaseMs: number
-  /** Reserves calls, if the account's share has room for them and the worker knows of no due entry that new messages would overtake. */
+  /** Reserves calls if the account's share has room for them and the worker knows of no due entry that new messages would overtake. */
   reserveCalls: (accountId: number, count: number) => boolean
-  /** Frees a reserved call that is not made. */
+  /** Frees a reserved call that was not made. */
   end: (accountId: number) => void
   /** Sends the message of an entry whose call is already counted. */
   send: (entry: Entry, leasedAt: number) => Promise<void>
@@ -22,11 +22,11 @@ type Options = {
 
 const FIRST_ATTEMPT = { task: 'send', attempts: 1, turnAt: 0, expiresInMs: DEFAULT_LIFE_HOURS * 3_600_000 } as const
 
-/** Reserves calls for messages that this process is about to accept. Not for a carrier with a rate: only a claim assigns turns. */
+/** Reserves calls for messages that this process is about to accept. A carrier with a rate gets no reservations: only a claim takes slots. */
 export function createReserve({ carrier, agents, leaseMs, reserveCalls, end, send, add }: Options): Reserve {
   return (accountId, agentId, count): Reservation | undefined => {
     if (isRated(carrier) || !agents.has(agentId) || carrier.pausedForMs(agentId) > 0) return undefined
-    // Taken before the statement that leases the entries, so the lease never ends earlier than this worker assumes.
+    // Read before the statement that leases the entries, so the lease never ends earlier than this worker assumes.
     const leasedAt = performance.now()
     if (!reserveCalls(accountId, count)) return undefined
     const lease = randomUUID()

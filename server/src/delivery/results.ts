@@ -4,121 +4,122 @@ import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome } from '../messages/states.ts'
 import { failMessages } from './fail.ts'
 import { describeFailure, FAILURES, type Failure } from './failures.ts'
-import { TRIES } from './read-claimed.ts'
+import { HELD_BACK_DETAIL } from './read-claimed.ts'
 import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
 
-/** The result for a claimed entry. `detail`: the network's own text, if it sent one. */
+/** The result of a claimed entry. `detail`: the network's own text, if it sent one. */
 export type Verdict =
   | { is: 'sent' }
-  /** Permanently. */
+  /** The message fails permanently. */
   | { is: 'failed'; reason: Failure; detail: string }
   | { is: 'again'; afterMs: number; detail: string }
-  /** No call was made. `held-back`: nor will one be, unless the recipient opts in again. */
+  /** No call was made. `held-back`: no call will be made, unless the recipient opts in again. */
   | { is: 'put-back' | 'held-back'; afterMs: number }
-  /** Nothing is left to do to revoke the message. */
+  /** The revocation has ended: the network accepted the request, or no further attempt is made. */
   | { is: 'revoke-asked' | 'revoke-refused'; detail: string }
 
 export type Result = { messageId: string; lease: string } & Verdict
 
 /**
- * Records results, and returns for each whether it counted: only the holder of a lease may record. The results of a worker that was suspended
- * past its lease change nothing, since another worker has claimed its entries or they have left the queue. One statement records the results
- * of one month and one kind; nearly always all are of one month, and sent.
+ * Records results, and returns for each whether it was recorded: only the holder of a lease may record. If a worker was suspended past its
+ * lease, its results change nothing, since another worker has claimed the entries or they have left the queue. One statement records the
+ * results of one month and one kind. Nearly always all results are of one month, and `sent`.
  */
 export async function recordResults(db: Executor, results: Result[]): Promise<boolean[]> {
-  const counted = new Set<string>()
-  for (const [messages, ofMonth] of byMonth(results, ({ messageId }) => messageId)) {
+  const recorded = new Set<string>()
+  for (const [messagesTable, ofMonth] of byMonth(results, ({ messageId }) => messageId)) {
     for (const [statement, some] of Map.groupBy(ofMonth, ({ is }) => STATEMENTS[is])) {
-      const { rows } = await record(db, messages, statement, some).catch(ifMonthIsMissing(messages, () => dropEntries(db, some)))
-      for (const { messageId } of rows) counted.add(messageId)
+      const { rows } = await record(db, messagesTable, statement, some).catch(ifMonthIsMissing(messagesTable, () => dropEntries(db, some)))
+      for (const { messageId } of rows) recorded.add(messageId)
     }
   }
-  return results.map(({ messageId }) => counted.has(messageId))
+  return results.map(({ messageId }) => recorded.has(messageId))
 }
 
 type Statement = (typeof STATEMENTS)[Verdict['is']]
 
-function record(db: Executor, messages: string, { name, text, fields }: Statement, results: Result[]) {
+function record(db: Executor, messagesTable: string, { name, text, fields }: Statement, results: Result[]) {
   const described = results.map((result) =>
     result.is === 'failed' ? { ...result, description: describeFailure(FAILURES[result.reason], result.detail) } : result,
   )
-  // In the order of the ids, in which every statement locks entries.
+  // Every statement locks entries in the order of their ids, so that none deadlock.
   const sorted = described.sort((a, b) => (a.messageId < b.messageId ? -1 : 1))
   const values = columns(sorted, 'messageId', 'lease', ...fields)
-  return db.query<{ messageId: string }>({ name: `record-${name} ${messages}`, text: text(messages), values })
+  return db.query<{ messageId: string }>({ name: `record-${name} ${messagesTable}`, text: text(messagesTable), values })
 }
 
-/** The partition of their month has been dropped, so only their entries are left to delete. */
+/** The partition of the month has been dropped, so only the queue entries are left to delete. */
 function dropEntries(db: Executor, results: Result[]) {
   const text = 'delete from queue where message_id = any ($1::uuid[]) returning message_id as "messageId"'
   return db.query<{ messageId: string }>(text, columns(results, 'messageId'))
 }
 
-/** In SQL: the entry is one of `$1`, and holds the lease at the same place of `$2`. */
+/** In SQL: the entry is one of `$1`, and has the lease at the same index of `$2`. */
 const IS_HELD = `q.message_id = any (${lists('uuid')}::uuid[]) and (q.message_id, q.lease) in (select * from unnest(${lists('uuid', 'uuid')}))`
 
-/** A message that has expired meanwhile leaves the queue and keeps its status: the expiry loop has it revoked like any other. */
-const recordSent = (messages: string) => `
+/** A message that has expired meanwhile leaves the queue and keeps its status: the expiry loop marks it and queues its revocation. */
+const recordSent = (messagesTable: string) => `
   with held as materialized (
     delete from queue q where ${IS_HELD} returning q.message_id
   ), sent as (
-    update ${messages} m set status = 'SENT', sent_at = greatest(now(), m.accepted_at)
+    update ${messagesTable} m set status = 'SENT', sent_at = greatest(now(), m.accepted_at)
     where m.id = any (array(select message_id from held)) and m.expires_at > clock_timestamp() and ${mayBecome('SENT', 'm.status')}
     returning ${MESSAGE_FACTS}, m.sent_at
   ), ${recordChanges('sent', [{ kind: 'message.sent', at: 'sent_at' }])}
   select message_id as "messageId" from held`
 
 /**
- * A message that has expired meanwhile leaves the queue, and is revoked at its expiry. If the recipient opted out after a try with an unknown
- * result, the network may have the message: it fails, and is revoked. A message that the network refused is not at the network.
+ * A message that has expired meanwhile leaves the queue, and the expiry loop queues its revocation. If the recipient opted out after an attempt
+ * with an unknown result, the network may have the message, so it fails and is revoked. A message that the network refused needs no revocation.
  */
-const recordFailed = (messages: string) => `
+const recordFailed = (messagesTable: string) => `
   with held as materialized (
     select r.message_id, r.reason, r.description, r.reason = 'OPTED_OUT' and q.attempts > 1 as awaits_revocation
     from unnest(${lists('uuid', 'uuid', 'text', 'text')}) as r (message_id, lease, reason, description), lateral (
       select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
     ) as q
-  ), ${failMessages(messages, 'held', scheduleFailed, 'select message_id from held where not awaits_revocation')}
+  ), ${failMessages(messagesTable, 'held', scheduleFailed, 'select message_id from held where not awaits_revocation')}
   select message_id as "messageId" from held`
 
-// A message can be tried for two days. Its timeline keeps only this many attempts, which is enough to see why.
-const ATTEMPTS_NOTED = 10
+// By default a message can be tried for two days. Its timeline keeps only this many failed attempts, which is enough to see why they fail.
+const MAX_NOTED_ATTEMPTS = 10
 
-/** Postpones entries: their messages wait to be sent again. */
-const recordReleased = (messages: string) => `
+/** Releases entries, and postpones them. An entry whose call was not made gets its attempt back. */
+const recordReleased = (messagesTable: string) => `
   with held as (
     update queue q set
       lease = null,
       leased_until = '-infinity',
       due_at = now() + r.after_ms * interval '1 millisecond',
-      attempts = q.attempts - case r.verdict when 'again' then 0 else 1 end
-    from unnest(${lists('uuid', 'uuid', 'text', 'text', 'float8')}) as r (message_id, lease, verdict, detail, after_ms)
+      attempts = q.attempts - case r.outcome when 'again' then 0 else 1 end
+    from unnest(${lists('uuid', 'uuid', 'text', 'text', 'float8')}) as r (message_id, lease, outcome, detail, after_ms)
     where q.message_id = r.message_id and q.lease = r.lease
-    returning q.message_id, q.account_id, q.attempts, r.verdict, r.detail
+    returning q.message_id, q.account_id, q.attempts, r.outcome, r.detail
   ), noted as (
-    insert into ${eventsTable(messages)} (message_id, account_id, kind, occurred_at, detail)
-    select message_id, account_id, 'attempt-failed', now(), detail from held where verdict = 'again' and attempts <= ${ATTEMPTS_NOTED}
+    insert into ${eventsTable(messagesTable)} (message_id, account_id, kind, occurred_at, detail)
+    select message_id, account_id, 'attempt-failed', now(), detail from held where outcome = 'again' and attempts <= ${MAX_NOTED_ATTEMPTS}
     union all
-    select message_id, account_id, 'held-back', now(), ${TRIES('attempts')} from held where verdict = 'held-back'
+    select message_id, account_id, 'held-back', now(), ${HELD_BACK_DETAIL('attempts')} from held where outcome = 'held-back'
     on conflict do nothing
   )
   select message_id as "messageId" from held`
 
-const recordRevoked = (messages: string) => `
+/** Ends revocations. If the network accepted the request, the SMS waits only for the short grace. */
+const recordRevoked = (messagesTable: string) => `
   with held as materialized (
     delete from queue q where ${IS_HELD} returning q.message_id, q.account_id
   ), result as materialized (
-    select * from unnest(${lists('uuid', 'uuid', 'text', 'text')}) as r (message_id, lease, verdict, detail) join held using (message_id)
+    select * from unnest(${lists('uuid', 'uuid', 'text', 'text')}) as r (message_id, lease, outcome, detail) join held using (message_id)
   ), asked as (
-    select message_id from result where verdict = 'revoke-asked'
-  ), ${releaseRevoked('asked', REVOCATION_GRACE_SECONDS.taken)}, noted as (
-    insert into ${eventsTable(messages)} (message_id, account_id, kind, occurred_at, detail)
-    select message_id, account_id, verdict, now(), detail from result
+    select message_id from result where outcome = 'revoke-asked'
+  ), ${releaseRevoked('asked', REVOCATION_GRACE_SECONDS.accepted)}, noted as (
+    insert into ${eventsTable(messagesTable)} (message_id, account_id, kind, occurred_at, detail)
+    select message_id, account_id, outcome, now(), detail from result
     on conflict do nothing
   )
   select message_id as "messageId" from held`
 
-// `fields`: what a statement gets of each result, after its message and lease.
+// `fields`: the fields of each result that a statement gets, after its message and lease.
 const RELEASED = { name: 'released', text: recordReleased, fields: ['is', 'detail', 'afterMs'] } as const
 const REVOKED = { name: 'revoked', text: recordRevoked, fields: ['is', 'detail'] } as const
 const STATEMENTS = {

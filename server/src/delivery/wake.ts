@@ -4,14 +4,17 @@ import { repeat } from '../background/repeat.ts'
 import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
 import { QUEUE_CHANNEL, type Work } from '../messages/announce.ts'
 
-// How soon a dead connection is noticed. Until then workers poll once a second.
+// How often the LISTEN connection is checked. Until a dead one is noticed, workers poll once a second.
 const CHECK_EVERY_MS = 5_000
 
-/** Calls `onWake` with the kind of work that a node announces; and without a kind after each gap, in which announcements may be lost. */
+/**
+ * Calls `onWake` with the kind of work that a node announces by NOTIFY. After each new connection it calls `onWake` without a kind, since
+ * announcements may have been lost before.
+ */
 export function listenForWork(pool: Pool, onWake: (work?: Work) => void, logger: Logger): { stop: () => Promise<void> } {
   let client: pg.Client | undefined
 
-  /** Does not wait for the connection to close: one that hangs never would. */
+  /** Does not wait for the connection to close: a connection that hangs never closes. */
   function drop(): void {
     void client?.end().catch(() => {})
     client = undefined

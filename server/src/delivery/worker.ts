@@ -1,16 +1,16 @@
 import type { Logger } from 'pino'
 import { repeat } from '../background/repeat.ts'
 import { createResultWriter } from '../background/result-writer.ts'
-import { createUnderWay } from '../background/under-way.ts'
+import { createTaskTracker } from '../background/task-tracker.ts'
 import type { Pool } from '../db/pool.ts'
 import { createCallCount } from './call-count.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { ensurePace } from './rate.ts'
 
 export type Dispatcher = {
-  /** Something may be due. */
+  /** Claims again at once: entries may be due. */
   wake: () => void
-  /** Claims nothing more, and returns when the results of all calls under way are recorded. */
+  /** Stops claiming. Returns once all running calls have ended and their results are recorded. */
   stop: () => Promise<void>
 }
 
@@ -19,27 +19,27 @@ type Work<Result> = {
   carrier: { name: string; concurrency: number }
   logger: Logger
   metrics: DeliveryMetrics
-  /** Claims entries for the calls that are free, and begins the calls. Returns how long until the next claim. */
+  /** Claims entries for at most `free` calls, and starts the calls. Returns the milliseconds until the next claim. */
   claim: (free: number, claimedAt: number) => Promise<number>
-  /** Returns for each result whether it counted. */
+  /** Returns, for each result, whether it was recorded: only the holder of a lease may record. */
   record: (results: Result[]) => Promise<boolean[]>
   onWake?: () => void
 }
 
-// Polling finds what nothing announces: a retry that another worker has postponed, or a lease that ended.
+// Polling finds entries that no NOTIFY announces: retries that another worker postponed, and entries whose lease ended.
 export const POLL_MS = 1_000
-/** How soon to claim again while another worker is claiming. */
+/** How soon to claim again if another worker holds the lock on the carrier's rate. */
 export const CLAIM_AGAIN_MS = 5
 
-/** The part that both dispatchers share: it claims in a loop, counts the calls, and records their results. */
+/** The part that both dispatchers share: the claim loop, the count of running calls, and the recording of results. */
 export function createWorker<Result extends object>({ pool, carrier, logger, metrics, claim, record, onWake = () => {} }: Work<Result>) {
   const { name, concurrency } = carrier
   const calls = createCallCount()
   const stopping = new AbortController()
   const write = createResultWriter(record, logger.child({ carrier: name }), stopping.signal)
-  const underWay = createUnderWay()
+  const tasks = createTaskTracker()
 
-  async function round(): Promise<number> {
+  async function claimOnce(): Promise<number> {
     const free = concurrency - calls.total()
     if (free <= 0) return POLL_MS
     calls.claimed()
@@ -51,20 +51,20 @@ export function createWorker<Result extends object>({ pool, carrier, logger, met
     loop.wake()
   }
 
-  /** Returns whether the result counted: it is recorded before the lease ends (by performance.now()), or not at all. */
+  /** Records a result before its lease ends (by performance.now()), or not at all. Returns whether it was recorded. */
   async function settle(result: Result, leaseEndsAt: number): Promise<boolean> {
-    const hasCounted = await write(result, leaseEndsAt)
-    if (!hasCounted) metrics.countRefused(name)
+    const isRecorded = await write(result, leaseEndsAt)
+    if (!isRecorded) metrics.countRefused(name)
     else if ('afterMs' in result && Number(result.afterMs) < POLL_MS) setTimeout(wake, Number(result.afterMs)).unref()
-    return hasCounted
+    return isRecorded
   }
 
   async function stop(): Promise<void> {
     stopping.abort()
     await loop.stop()
-    await underWay.ended()
+    await tasks.ended()
   }
 
-  const loop = repeat(`dispatch to ${name}`, logger, round, { before: () => ensurePace(pool, name) })
-  return { calls, stopping: stopping.signal, settle, wake, stop, /** Has to end before the worker stops. */ add: underWay.add }
+  const loop = repeat(`dispatch to ${name}`, logger, claimOnce, { before: () => ensurePace(pool, name) })
+  return { calls, stopping: stopping.signal, settle, wake, stop, /** Tracks a task, which `stop` waits for. */ add: tasks.add }
 }

@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path'
 import { OperatorError } from '../errors.ts'
 import { syncDirectory, writePrivateFile } from '../files.ts'
 
-// A key file has one key per line, `id:base64 of 32 bytes`; empty lines and lines that begin with # do not count. The first key encrypts, all
-// decrypt.
+// A key file has one key per line: `id:` and 32 bytes in base64. Empty lines and lines that begin with # are ignored. The first key
+// encrypts; all keys decrypt.
 
 /** `key` is not a buffer: an error or a log that prints a KeyObject does not show the key. */
 export type Key = { id: string; key: KeyObject }
@@ -14,10 +14,10 @@ export type KeyFileSettings = { databaseUrl: string | undefined; dataDir: string
 
 const KEY_BYTES = 32
 const KEY_LINE = /^(?<id>[A-Za-z0-9._-]{1,64}):(?<key>[A-Za-z0-9+/]{43}=)$/
-const RIGHT_LINE =
+const EXPECTED_LINE =
   'an id of letters, digits, ".", "_" or "-", a colon and 32 bytes in base64, as "npx herald encryption create-key" prints it'
 
-/** What is wrong with a key file. Names the line and never what is in it, which may be a key. */
+/** A problem with a key file. The message names the line but never quotes it, since it may contain a key. */
 export class BadKeyFile extends Error {}
 
 export function parseKeys(text: string): Key[] {
@@ -26,7 +26,7 @@ export function parseKeys(text: string): Key[] {
     const trimmed = line.trim()
     if (trimmed === '' || trimmed.startsWith('#')) continue
     const { id, key: base64 } = KEY_LINE.exec(trimmed)?.groups ?? {}
-    if (id === undefined || base64 === undefined) throw new BadKeyFile(`line ${index + 1} must be ${RIGHT_LINE}`)
+    if (id === undefined || base64 === undefined) throw new BadKeyFile(`line ${index + 1} must be ${EXPECTED_LINE}`)
     const key = createSecretKey(base64, 'base64')
     if (keys.some((other) => other.id === id))
       throw new BadKeyFile(`line ${index + 1} must have an id of its own; an earlier line has the same`)
@@ -34,19 +34,20 @@ export function parseKeys(text: string): Key[] {
       throw new BadKeyFile(`line ${index + 1} must have a key of its own; an earlier line has the same`)
     keys.push({ id, key })
   }
-  if (keys.length === 0) throw new BadKeyFile(`it must have at least one line with ${RIGHT_LINE}`)
+  if (keys.length === 0) throw new BadKeyFile(`it must have at least one line with ${EXPECTED_LINE}`)
   return keys
 }
 
-/** A new key as a line of a key file. Its id has the month, for people, and random digits, so that keys made elsewhere differ. */
+/** Creates a key as a line of a key file. Its id has the month, for people, and random digits, so that keys made elsewhere differ. */
 export function newKeyLine(): string {
   const id = `${new Date().toISOString().slice(0, 7)}-${randomBytes(3).toString('hex')}`
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`
 }
 
 /**
- * The embedded database has its key file beside it. One for a database elsewhere is in the home directory, since several nodes and the commands
- * of a machine share the database but not HERALD_DATA_DIR; a user without a home directory of its own has it in HERALD_DATA_DIR.
+ * The path of the key file. For the embedded database it is beside the data. For another database it is in the home directory, since the
+ * nodes and commands of a machine share the database but not HERALD_DATA_DIR; a user without a writable home directory has it in
+ * HERALD_DATA_DIR.
  */
 export function keyFilePath({ databaseUrl, dataDir, encryptionKeyFile }: KeyFileSettings): string {
   if (encryptionKeyFile !== undefined) return encryptionKeyFile
@@ -63,7 +64,7 @@ function homeDirectory(): string | undefined {
   }
 }
 
-/** No keys where there is no file. */
+/** Returns no keys if the file does not exist. */
 export function readKeys(path: string): Key[] {
   try {
     return existsSync(path) ? parseKeys(readFileSync(path, 'utf8')) : []
@@ -74,8 +75,8 @@ export function readKeys(path: string): Key[] {
 }
 
 /**
- * Call it before the work that may make the key file; what it returns says afterwards in a sentence that the file was made. Nothing is said
- * about the embedded database, whose key file is in its directory and is copied with it.
+ * Call it before work that may create the key file. The returned function says afterwards in a sentence whether the file was created. It
+ * says nothing for the embedded database, whose key file is in the data directory and is copied with it.
  */
 export function watchKeyFile(settings: KeyFileSettings): () => string | undefined {
   const path = keyFilePath(settings)
@@ -83,7 +84,7 @@ export function watchKeyFile(settings: KeyFileSettings): () => string | undefine
   return () => (existsSync(path) ? `A new encryption key is in ${path}. Back it up: without it, the database can't be used.` : undefined)
 }
 
-/** Makes the default key file where there is none. Of two processes that make it at once, both read the one that was first. */
+/** Creates the default key file if there is none. If two processes create it at once, both read the file of the first. */
 export function ensureKeyFile(settings: KeyFileSettings): string {
   const path = keyFilePath(settings)
   if (settings.encryptionKeyFile !== undefined || existsSync(path)) return path
@@ -97,7 +98,7 @@ export function ensureKeyFile(settings: KeyFileSettings): string {
   return path
 }
 
-/** Makes a directory and its parents so that they survive a power cut: a database whose key is gone is of no use. */
+/** Creates a directory and its parents durably, so that they survive a power cut: a database without its key is useless. */
 function makeDirectory(dir: string): void {
   if (existsSync(dir)) return
   makeDirectory(dirname(dir))
@@ -105,7 +106,7 @@ function makeDirectory(dir: string): void {
   syncDirectory(dirname(dir))
 }
 
-/** Writes the whole file under another name, then links it: a link is made in one step, and fails where the name is taken. */
+/** Writes the file under another name and then links it. A link is atomic, and fails if the name exists. */
 function makeKeyFile(path: string): void {
   const scratch = `${path}.${randomUUID()}`
   writePrivateFile(scratch, `${newKeyLine()}\n`, ownerOf(dirname(path)))
@@ -119,7 +120,7 @@ function makeKeyFile(path: string): void {
   syncDirectory(dirname(path))
 }
 
-/** A command that root runs must not make a key that the owner of the directory can't read. */
+/** A command run by root must not create a key file that the owner of the directory cannot read. */
 function ownerOf(dir: string): { uid: number; gid: number } | undefined {
   return process.getuid?.() === 0 ? statSync(dir) : undefined
 }

@@ -2,14 +2,14 @@ import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'n
 import { OperatorError } from '../errors.ts'
 import { ensureKeyFile, type Key, type KeyFileSettings, readKeys } from './key-file.ts'
 
-/** `value` is a byte for the version, the nonce, the tag and the ciphertext. */
+/** `value` is one byte for the version, then the nonce, the tag and the ciphertext. */
 export type Encrypted = { keyId: string; value: Buffer }
 
 export type Keyring = {
   keyFile: string
-  /** In the order of the file. */
+  /** In the order of the key file. */
   keyIds: () => string[]
-  /** `place` is the row that the value belongs to, such as `secrets:links`. A value that was moved to another row can't be decrypted. */
+  /** `place` is the row that the value belongs to, such as `secrets:links`. A value that is moved to another row cannot be decrypted. */
   encrypt: (place: string, plain: Buffer) => Encrypted
   decrypt: (place: string, encrypted: Encrypted) => Buffer
 }
@@ -20,13 +20,13 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
-/** The keys of the key file, which is made where it is missing and not configured. `openKeyring` checks them against the database too. */
+/** Loads the key file, and creates it if it is missing and not configured. `openKeyring` also checks the keys against the database. */
 export function loadKeyring(settings: KeyFileSettings): Keyring {
   const keyFile = ensureKeyFile(settings)
   let keys = readKeys(keyFile)
   if (keys.length === 0) throw new OperatorError(`The key file ${keyFile} does not exist.`)
 
-  // A running process learns of new keys this way. While the file is being replaced, the process keeps the keys that it has.
+  // This is how a running process gets new keys. While the file is being replaced, the process keeps its current keys.
   function readAgain(): void {
     try {
       const found = readKeys(keyFile)
@@ -47,7 +47,7 @@ export function loadKeyring(settings: KeyFileSettings): Keyring {
   return {
     keyFile,
     keyIds: () => keys.map(({ id }) => id),
-    // Reads the file each time, so that a replaced key is not used again. Encrypting is rare, and reading takes 30 µs.
+    // Reads the file each time, so that a replaced key is never used again. Encrypting is rare, and reading takes 30 µs.
     encrypt: (place, plain) => {
       readAgain()
       const { id, key } = keys[0] as Key

@@ -5,30 +5,30 @@ import { EVENTS_A_PAGE } from './pages.ts'
 import type { EventKind } from './schemas.ts'
 
 // The only place that records changes. A statement that changes messages describes its changes once, and the steps made here write them to the
-// log, to the counters of reports and to the lists of campaigns. All of it is one transaction, so a crash keeps everything or nothing, and
-// it takes no further round trip.
+// log, to the counters of reports, and to the timelines, which the lists of campaigns read. All steps are in one transaction, so a crash keeps
+// everything or nothing, and they take no further round trip.
 
-/** The columns that a step has to return of a message `m`, beside those that its changes name. */
+/** The columns that a step has to return of a message `m`, in addition to the columns that its changes name. */
 export const MESSAGE_FACTS = 'm.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test'
 
 export type Change = {
   kind: Counter
-  /** The column with its time, as stored. Null: nothing has changed. */
+  /** The column with its time, as stored. If the column is null, nothing has changed. */
   at: string
   /** A further condition. */
   where?: string
   /** Further data of the event, as JSON. */
   more?: string
-  /** For the lists of campaigns: a column. */
+  /** The column with the reason, for the timeline. */
   reason?: string
 }
 
-/** `message.unsent`: failed or expired before it was sent. The others are events. */
+/** Changes that are counted but emit no event. `message.unsent`: the message failed or expired before it was sent. */
 const COUNTED_ONLY: readonly Counter[] = ['message.accepted', 'message.unsent', 'sms.skipped']
 
 /**
- * Steps that record changes of messages. `moved` names a step with MESSAGE_FACTS and the columns of `changes`. The events of one message
- * stand in the log in the order of `changes`.
+ * Steps that record changes of messages. `moved` names a step with MESSAGE_FACTS and the columns of `changes`. In the log, the events of one
+ * message are in the order of `changes`.
  */
 export function recordChanges(moved: string, changes: readonly Change[]): string {
   const change = `${moved}_change`
@@ -48,15 +48,15 @@ const changeOf =
     `select ${place} as place, '${kind}' as kind, ${at} as at, ${more} as more, ${reason} as reason, ${MESSAGE_FACTS}
     from ${moved} m where ${at} is not null and ${where}`
 
-/** Each statement adds rows of its own, one for each account, campaign and hour, so that statements never wait for each other. */
+/** Each statement inserts rows of its own, one for each account, campaign and hour, so that statements never wait for each other. */
 const countChanges = (change: string, kinds: readonly Counter[]) => `${change}_counted as (
-    insert into report_changes (account_id, campaign_id, hour, ${kinds.map((kind) => COUNTERS[kind]).join(', ')})
+    insert into report_deltas (account_id, campaign_id, hour, ${kinds.map((kind) => COUNTERS[kind]).join(', ')})
     select account_id, coalesce(campaign_id, '${NO_CAMPAIGN}'), date_trunc('hour', at, 'UTC'),
       ${kinds.map((kind) => `count(*) filter (where kind = '${kind}')`).join(', ')}
     from ${change} where not test group by 1, 2, 3
   )`
 
-/** Writes pages, as events/pages.ts reads them. Within an account, `place` and `id` give the order. `subject` is a column: the message. */
+/** Writes pages in the form that events/pages.ts reads. Within an account, `place` and `id` give the order. `subject`: the message's column. */
 const writePages = (source: string, subject: string) => `
     insert into log_pages (account_id, event_count, events)
     select account_id, count(*), json_agg(
@@ -66,13 +66,17 @@ const writePages = (source: string, subject: string) => `
     ) as numbered
     group by account_id, n / ${EVENTS_A_PAGE} order by account_id, n / ${EVENTS_A_PAGE}`
 
-/** Rows such as 'sent' and 'sms-sent', for the lists of campaigns. Other messages get only those of the SMS: the message has the other times. */
+/**
+ * Writes timeline rows such as 'sent' and 'sms-sent', for the lists of campaigns. A message without a campaign gets only the rows of its SMS:
+ * the message itself has the other times.
+ */
 const listEvents = (source: string) => `
     insert into message_events (message_id, account_id, kind, occurred_at, reason, campaign_id, recipient)
-    select id, account_id, replace(replace(kind, 'message.', ''), '.', '-'), at, reason, campaign_id, case when campaign_id is not null then recipient end
+    select id, account_id, replace(replace(kind, 'message.', ''), '.', '-'), at, reason, campaign_id,
+      case when campaign_id is not null then recipient end
     from ${source} and (campaign_id is not null or kind like 'sms.%')`
 
-/** Data of an event about an SMS. */
+/** In SQL: the data of an event about an SMS. */
 export const SEGMENTS = `json_build_object('segments', segments)`
 
 const reasonOf = (reason: string, description: string) => `json_build_object('reason', ${reason}, 'description', ${description})`
@@ -83,36 +87,37 @@ export const smsFailure = (reason: string, description: string) =>
   `json_build_object('segments', segments, 'failure', ${reasonOf(reason, description)})`
 
 /**
- * Steps that record what recipients did. `acted` names a step that returns the new rows of `recipient_actions`; `source` is how a recipient
- * opted out. An opt-in has no event. A message counts each kind of action once: of two concurrent actions, the second finds the note of
- * the first. An action without a message, or whose message has been dropped, has no `test`, and does not count.
+ * Steps that record actions of recipients. `acted` names a step that returns the new rows of `recipient_actions`; `source` is how a recipient
+ * opted out. An opt-in emits no event. Reports count each kind of action once for a message: of two concurrent actions, the second finds the
+ * timeline row of the first. An action without a message, or whose message has been dropped, has no `test`, and is not counted.
  */
 export const recordActions = (acted: string, source = 'null') => `
   action as materialized (
     select 0 as place, coalesce(a.message_id, a.id) as id, a.account_id, a.message_id, a.occurred_at as at,
       case a.kind when 'clicked' then 'message.clicked' when 'opted-out' then 'recipient.opted_out' else 'message.replied' end as kind,
       m.client_reference_id, a.agent_id, a.recipient, m.campaign_id, m.test,
-      json_strip_nulls(json_build_object('channel', a.channel, 'source', ${source}, 'action', nullif(a.kind, 'opted-out'), 'buttonId', a.button_id,
-        'text', a.text, 'payload', a.payload, 'url', a.url, 'latitude', a.latitude, 'longitude', a.longitude)) as more
+      json_strip_nulls(json_build_object('channel', a.channel, 'source', ${source}, 'action', nullif(a.kind, 'opted-out'),
+        'buttonId', a.button_id, 'text', a.text, 'payload', a.payload, 'url', a.url, 'latitude', a.latitude, 'longitude', a.longitude)) as more
     from ${acted} a left join messages m on m.id = a.message_id where a.kind <> 'opted-in'
   ), action_logged as (${writePages('action', 'message_id')}
   ), firsts as (
     insert into message_events (message_id, account_id, kind, occurred_at, campaign_id, recipient)
-    select message_id, account_id, replace(split_part(kind, '.', 2), '_', '-'), at, campaign_id, case when campaign_id is not null then recipient end
+    select message_id, account_id, replace(split_part(kind, '.', 2), '_', '-'), at, campaign_id,
+      case when campaign_id is not null then recipient end
     from action where not test
     on conflict do nothing
     returning account_id, campaign_id, false as test, occurred_at as at,
       case kind when 'clicked' then 'message.clicked' when 'replied' then 'message.replied' else 'recipient.opted_out' end as kind
   ), ${countChanges('firsts', ['message.clicked', 'message.replied', 'recipient.opted_out'])}`
 
-/** A page of one event that is not about a message: its data is `data`. */
+/** Writes a page with one event that is not about a message. `data` is all of its data. */
 const writeEvent = (from: string, kind: string, at: string, subject: string, data: string) => `
     insert into log_pages (account_id, event_count, events)
     select account_id, 1, json_build_array(json_build_array(${kind}, ${at}, ${subject}, null, null, null, null, null, ${data})) from ${from}`
 
-// The number of recipients is known when the fan-out is complete.
-const CAMPAIGN = `json_strip_nulls(json_build_object('campaignId', id, 'clientReferenceId', client_reference_id, 'name', name, 'agentId', agent_id,
-      'recipients', case when made_at is not null then recipients end))`
+// The number of recipients is known once the fan-out is complete.
+const CAMPAIGN = `json_strip_nulls(json_build_object('campaignId', id, 'clientReferenceId', client_reference_id, 'name', name,
+      'agentId', agent_id, 'recipients', case when fan_out_completed_at is not null then recipients end))`
 
 /** A step that records changes of campaigns. `moved` names a step that returns the rows of `campaigns` that changed. */
 export const recordCampaigns = (moved: string, kind: EventKind, at: string) =>
@@ -127,10 +132,10 @@ const DISABLED = `json_build_object('endpointId', id, 'url', split_part(url, '?'
 export const recordDisabled = (disabled: string) =>
   `disabled_logged as (${writeEvent(disabled, `'webhook.disabled'`, 'disabled_at', 'null', DISABLED)}\n  )`
 
-/** `at`: now if it is left out. */
+/** `at`: now by default. */
 export type NewEvent = { accountId: number; kind: EventKind; data: Record<string, unknown>; at?: Date }
 
-/** Records an event that belongs to no rows of a statement, in the transaction of the change that it reports. */
+/** Records a single event, in the transaction of the change that it reports. */
 export async function recordEvent(db: Executor, { accountId, kind, data, at }: NewEvent): Promise<void> {
   await db.query({
     name: 'record-event',

@@ -8,14 +8,14 @@ export const BEGINNING: Place = { position: 0, mark: '0'.repeat(MARK_LENGTH) }
 
 export type Cursors = {
   encode: (accountId: number, place: Place) => string
-  /** Undefined if the text is not a cursor that this service gave to this account. */
+  /** Undefined if the text is not a cursor that Herald returned to this account. */
   decode: (accountId: number, cursor: string) => Place | undefined
 }
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
-// The first byte is the version of the form: callers may keep a cursor for as long as they like, and later versions have to read it.
-const FORM = 1
+// The first byte is the version of the format. Callers may keep a cursor for as long as they like, and later versions of Herald have to read it.
+const FORMAT = 1
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const POSITION_BYTES = 8
@@ -23,7 +23,7 @@ const PLACE_BYTES = POSITION_BYTES + MARK_LENGTH / 2
 const CURSOR_BYTES = 1 + NONCE_BYTES + PLACE_BYTES + TAG_BYTES
 
 /**
- * Encrypts places: before the log had pages, positions counted the events of all accounts, and callers should not compute with cursors. A
+ * Encrypts places, so that callers can't compute with cursors, and learn nothing from positions that once counted the events of all accounts. A
  * cursor is bound to its account, and all cursors have the same length.
  *
  * The nonce is a MAC of the plain text. So a place of an account always has the same cursor, and two places share a nonce only if 96 bits of
@@ -39,13 +39,13 @@ export function createCursors(secret: Buffer): Cursors {
     const nonce = createHmac('sha256', nonceKey).update(owner).update(plain).digest().subarray(0, NONCE_BYTES)
     const cipher = createCipheriv(CIPHER, encryptionKey, nonce, { authTagLength: TAG_BYTES }).setAAD(owner)
     const encrypted = [cipher.update(plain), cipher.final()]
-    return Buffer.concat([Buffer.of(FORM), nonce, ...encrypted, cipher.getAuthTag()]).toString('base64url')
+    return Buffer.concat([Buffer.of(FORMAT), nonce, ...encrypted, cipher.getAuthTag()]).toString('base64url')
   }
 
   function decode(accountId: number, cursor: string): Place | undefined {
     const bytes = Buffer.from(cursor, 'base64url')
-    // The decoder ignores characters that are not base64url, so one cursor could be written in many ways.
-    if (bytes.length !== CURSOR_BYTES || bytes[0] !== FORM || bytes.toString('base64url') !== cursor) return undefined
+    // The decoder ignores characters that are not base64url, so without this check one cursor would have many spellings.
+    if (bytes.length !== CURSOR_BYTES || bytes[0] !== FORMAT || bytes.toString('base64url') !== cursor) return undefined
     const nonce = bytes.subarray(1, 1 + NONCE_BYTES)
     const decipher = createDecipheriv(CIPHER, encryptionKey, nonce, { authTagLength: TAG_BYTES })
     decipher.setAAD(ownerOf(accountId)).setAuthTag(bytes.subarray(-TAG_BYTES))
@@ -61,10 +61,10 @@ export function createCursors(secret: Buffer): Cursors {
   return { encode, decode }
 }
 
-/** What a cursor is bound to: its form and its account. */
+/** The additional data that binds a cursor to its format and its account. */
 function ownerOf(accountId: number): Buffer {
   const owner = Buffer.alloc(1 + 8)
-  owner.writeUInt8(FORM)
+  owner.writeUInt8(FORMAT)
   owner.writeBigUInt64BE(BigInt(accountId), 1)
   return owner
 }

@@ -6,13 +6,13 @@ import { eventsOf, type LoggedEvent, NEXT_PAGES, PAGE, type PageRow } from './pa
 
 export type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: boolean }
 
-/** `newest`: the last position that can be read. */
-type FeedRow = PageRow & { isThere: boolean; newest: number | null; pageId: string | null }
+/** `hasPlace`: the log has the place to continue from. `newest`: the last position that can be read. */
+type FeedRow = PageRow & { hasPlace: boolean; newest: number | null; pageId: string | null }
 
 /**
- * The account's events after a place in the log, in the order of the log: one range of an index, at any depth. No event ever appears before a
- * place that was read, so a reader that continues from `nextCursor` gets every event once. An empty page has a `nextCursor` too, for a
- * reader that polls.
+ * Reads the account's events after a place in the log, in the order of the log. This is one range of an index, at any depth. No event ever
+ * appears before a place that was read, so a reader that continues from `nextCursor` gets every event once. An empty page has a `nextCursor`
+ * too, for a reader that polls.
  */
 export async function readFeed(
   db: Executor,
@@ -27,11 +27,11 @@ export async function readFeed(
     text: READ_FEED,
     values: [accountId, place.position, limit + 1, place.mark],
   })
-  if (!rows[0]?.isThere) throw invalidCursor('is of a place that the events do not have; begin again without it')
+  if (!rows[0]?.hasPlace) throw invalidCursor('points to a place that this log does not have; start again without it')
   const read = rows.flatMap((row) => (row.pageId === null ? [] : eventsOf(row)))
   const found = read.filter(({ position }) => position > place.position).slice(0, limit)
   let bytes = 0
-  // A response ends with the event that takes it over the limit of bytes.
+  // The response ends with the event that exceeds the limit of bytes.
   const items = found.filter(({ data }) => {
     const isWithin = bytes < PAGE_MAX_BYTES
     bytes += Buffer.byteLength(data)
@@ -43,11 +43,11 @@ export async function readFeed(
 }
 
 /**
- * A place that the log has not reached, or where it has another event, is from a longer log: before the database was restored from a backup,
- * or before a failover to a standby that lagged. A reader that continued there would miss events and not notice. If the log no longer has
- * that place nor any before it, its retention has ended.
+ * A place that the log has not reached, or where it has another event, is from a longer log: the database was restored from a backup, or
+ * failed over to a standby that lagged. A reader that continued there would miss events without notice. If the log has neither that place nor
+ * any before it, the retention of the place has ended, and the reader may continue.
  *
- * It measures only the pages that have the events asked for: measuring 201 full pages took 60 ms.
+ * The statement measures only the pages that have the requested events: measuring 201 full pages took 60 ms.
  */
 export const READ_FEED = `
   select $2 = 0 or coalesce(
@@ -55,7 +55,7 @@ export const READ_FEED = `
        where account_id = $1 and last_position >= $2 order by last_position limit 1),
       coalesce((select last_position >= $2 from log_heads where account_id = $1), false)
         and not exists (select from log_pages where account_id = $1 and last_position < $2)
-    ) as "isThere", (select max(last_position) from log_pages where account_id = $1) as newest, ${PAGE}
+    ) as "hasPlace", (select max(last_position) from log_pages where account_id = $1) as newest, ${PAGE}
   from (values (1)) as always left join (
     select *, sum(octet_length(events::text)) over (order by last_position rows between unbounded preceding and 1 preceding) as bytes_before
     from ${NEXT_PAGES} as next

@@ -2,18 +2,18 @@ import { timeOf } from '../db/partitions.ts'
 import { columns, type Executor, lists } from '../db/pool.ts'
 import { present, UUID } from '../messages/messages.ts'
 
-// How the log is read. A page is a row of `log_pages`, with a list for each of its events, as events/changes.ts writes them.
+// Reads the log. A page is a row of `log_pages`, with a list for each of its events, in the form that events/changes.ts writes.
 
-/** To read one event is to read its page, so pages are small. */
+/** Reading one event reads its whole page, so pages are small. */
 export const EVENTS_A_PAGE = 100
 
 /** An event as callers get it. `data` is JSON. */
 export type LoggedEvent = { eventId: string; kind: string; occurredAt: Date; data: string }
 
-/** Its position in the log of its account, and its subject: the events of one message or campaign are posted in order. */
+/** An event with its position in the log of its account, and its subject: the events of one message or campaign are posted in order. */
 export type PlacedEvent = LoggedEvent & { position: number; subjectId: string | null }
 
-/** The driver has parsed `events`. */
+/** A page as the driver returns it, with `events` parsed. */
 export type PageRow = { pageId: string; lastPosition: number; eventCount: number; events: StoredEvent[] }
 
 /** The columns of `log_pages p` for a PageRow. */
@@ -24,7 +24,7 @@ type StoredEvent = [
   occurredAt: string,
   subjectId: string | null,
   clientReferenceId: string | null,
-  /** Null if the event is not about a message: then `more` is all of its data. */
+  /** Null if the event is not about a message; `more` is then all of its data. */
   agentId: string | null,
   recipient: string | null,
   campaignId: string | null,
@@ -45,13 +45,13 @@ function dataOf([, , messageId, clientReferenceId, agentId, recipient, campaignI
   return JSON.stringify({ ...present({ messageId, clientReferenceId, agentId, recipient, campaignId, test }), ...more })
 }
 
-/** An event as callers get it, byte for byte the same in the feed and in every post, since signatures cover bytes. */
+/** The JSON of an event. It has the same bytes in the feed and in every post, since signatures cover bytes. */
 export function eventBody({ eventId, kind, occurredAt, data }: LoggedEvent): string {
   return `{"eventId":"${eventId}","type":"${kind}","occurredAt":"${occurredAt.toISOString()}","data":${data}}`
 }
 
-// An id of version 7 has 48 bits of time, the version, 12 bits that may count, the variant, and 62 random bits. The ids of a page's events
-// differ in the 12 bits alone, which count from those of the page.
+// A UUID of version 7 has 48 bits of time, the version, 12 bits that may be a counter, the variant, and 62 random bits. The ids of a page's
+// events differ only in the 12 bits, which count up from the page's id.
 const COUNTS = 4_096
 const countOf = (id: string) => Number.parseInt(id.slice(15, 18), 16)
 const withCount = (id: string, count: number) => id.slice(0, 15) + (count % COUNTS).toString(16).padStart(3, '0') + id.slice(18)
@@ -60,7 +60,7 @@ export function eventIdOf(pageId: string, place: number): string {
   return withCount(pageId, countOf(pageId) + place)
 }
 
-/** An event of this account, by the id that callers know; undefined if the log does not have it, or has not given it a position yet. */
+/** Finds an event of this account by its id; undefined if the log does not have the event, or the event has no position yet. */
 export async function findEvent(
   db: Executor,
   accountId: number,
@@ -82,7 +82,7 @@ export async function findEvent(
   return undefined
 }
 
-/** Events by account and position. Reads each page once, however many of its events are asked for. */
+/** Reads events by account and position. It reads each page once, however many of its events are requested. */
 export async function readEventsAt(db: Executor, places: { accountId: number; position: number }[]): Promise<Map<string, PlacedEvent>> {
   const { rows } = await db.query<PageRow & { accountId: number }>({
     name: 'read-events-at',
@@ -100,7 +100,7 @@ export function placeKey(accountId: number, position: number): string {
   return `${accountId} ${position}`
 }
 
-/** In SQL: the pages of the account `$1` after the position `$2`, as many as have `$3` events. Each page has one at least. */
+/** In SQL: the pages of the account `$1` after the position `$2`, as many as have `$3` events. Each page has at least one event. */
 export const NEXT_PAGES = `(
     select * from (
       select *, sum(wanted) over (order by last_position) - wanted as events_before from (
@@ -113,7 +113,7 @@ export const NEXT_PAGES = `(
 
 type PagesRange = { after: number; last: number; limit: number }
 
-/** The pages of an account after a position, up to another one, in order. `limit` counts events: the page that reaches it is the last one. */
+/** Reads the pages of an account after one position up to another, in order. `limit` counts events: the page that reaches it is the last one. */
 export async function readPages(db: Executor, accountId: number, { after, last, limit }: PagesRange): Promise<PageRow[]> {
   const { rows } = await db.query<PageRow>({
     name: 'read-pages',
@@ -123,7 +123,7 @@ export async function readPages(db: Executor, accountId: number, { after, last, 
   return rows
 }
 
-/** The last position that the account's log has given out. */
+/** The last position in the account's log; 0 if it has none. */
 export async function readHead(db: Executor, accountId: number): Promise<number> {
   const { rows } = await db.query<{ position: number }>('select last_position as position from log_heads where account_id = $1', [
     accountId,

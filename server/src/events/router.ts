@@ -1,31 +1,31 @@
 import { columns, isTimedOut, lists, type Pool, transaction } from '../db/pool.ts'
 
 const BATCH_PAGES = 100
-// Any number that nothing else in this database locks: "hrlo" in ASCII.
+// The key of an advisory lock, unique in this database: "hrlo" in ASCII.
 const ROUTER_LOCK = 0x68726c6f
 
-/** `from`: the smallest number of a page to look for. */
+/** `from`: the smallest page number to look for. */
 export type RouteOptions = { from?: number; limit?: number }
-/** `last`: the greatest number of the routed pages. */
+/** `last`: the greatest page number that was routed. */
 export type Routed = { routed: number; mayBeMore: boolean; last: number }
 const NOTHING: Routed = { routed: 0, mayBeMore: false, last: 0 }
 
-/** What was added to the log of an account: positions above `after`. */
+/** The positions after `after` that were added to the log of an account. */
 type Grown = { accountId: number; after: number; events: number; pages: number; last: number }
 
 /**
- * Gives pages their position in the log of their account, and queues their events for the endpoints. One process at a time routes, and the next
- * one begins after the commit of the one before, since a transaction releases its locks last. So a reader that has read up to a position has
- * read every event that will ever precede it, in whichever order transactions commit. A long transaction delays no reader, as it would if
- * readers waited for the oldest transaction.
+ * Gives pages their positions in the log of their account, and queues their events for the endpoints. One process at a time routes, and the next
+ * process begins after that commit, since a transaction releases its locks last. So a reader that has read up to a position has read every event
+ * that will ever precede it, in whichever order transactions commit. A long transaction delays no reader, as it would if readers waited for
+ * the oldest transaction.
  */
 export async function routeEvents(pool: Pool, { from = 0, limit = BATCH_PAGES }: RouteOptions = {}): Promise<Routed> {
-  // This runs ten times a second, mostly in vain: one statement finds that out with a quarter of the round trips.
+  // This runs ten times a second and rarely finds pages. One statement finds that out with a quarter of the round trips.
   const { rowCount } = await pool.query({ name: 'find-unplaced', text: FIND, values: [from] })
   if (rowCount === 0) return NOTHING
   return await transaction(pool, async (tx) => {
-    const { rows: turn } = await tx.query<{ mine: boolean }>({ name: 'hold-router', text: HOLD })
-    if (!turn[0]?.mine) return NOTHING
+    const { rows: lock } = await tx.query<{ mine: boolean }>({ name: 'hold-router', text: LOCK })
+    if (!lock[0]?.mine) return NOTHING
     const { rows } = await tx.query<Grown>({ name: 'place-pages', text: PLACE, values: [limit, from] })
     if (rows.length > 0) await tx.query({ name: 'address-events', text: ADDRESS, values: columns(rows, 'accountId', 'after') })
     const total = (of: 'events' | 'pages') => rows.reduce((sum, row) => sum + row[of], 0)
@@ -33,12 +33,13 @@ export async function routeEvents(pool: Pool, { from = 0, limit = BATCH_PAGES }:
   })
 }
 
-const HOLD = `select pg_try_advisory_xact_lock(${ROUTER_LOCK}) as mine`
+const LOCK = `select pg_try_advisory_xact_lock(${ROUTER_LOCK}) as mine`
 const FIND = 'select from log_pages where last_position is null and id >= $1 order by id limit 1'
 
 /**
- * A separate statement after the lock, so that it sees everything committed before. Each change of a message waits for the commit of the one
- * before, so the page numbers of its changes grow, and the log has them in order. By `ctid`, since nobody else changes a page without a position.
+ * Runs as a separate statement after the lock, so that it sees everything that was committed before. Each change of a message waits for the
+ * commit of the previous change, so the page numbers of its changes grow, and the log has them in order. The update finds pages by `ctid`,
+ * since no other statement changes a page without a position.
  */
 const PLACE = `
   with unplaced as materialized (
@@ -59,10 +60,11 @@ const PLACE = `
   order by account_id`
 
 /**
- * A separate statement, too: it sees the endpoints as they are once the heads are moved (webhooks/endpoints.ts). Its time is after the lock, so
- * that deliveries are due in the order of the log. It locks the endpoints, or a removal could leave deliveries without an endpoint. A test
- * goes to the endpoint that it names. "offset 0" fixes the order: the account's endpoints, its new pages, each parsed once, then the
- * endpoints that want an event. By a join, PostgreSQL reads all of the account's pages, or parses each page for every endpoint.
+ * Also a separate statement: it sees the endpoints as they are after the heads were moved (webhooks/endpoints.ts). `statement_timestamp()` is
+ * after the lock, so deliveries are due in the order of the log. It locks the endpoints, since a removal could leave deliveries without an
+ * endpoint. A test goes to the endpoint that it names. "offset 0" fixes the order of the steps: the account's endpoints, its new pages, each
+ * parsed once, then the endpoints that want an event. With a join, PostgreSQL reads all pages of the account, or parses each page for every
+ * endpoint.
  */
 const ADDRESS = `
   insert into webhook_deliveries (endpoint_id, account_id, position, subject_id, due_at)
@@ -81,36 +83,37 @@ const ADDRESS = `
       else w.kinds is null or e.kind = any (string_to_array(w.kinds, ',')) end offset 0
   ) as wanting`
 
-// Every poll looks for pages committed within this time; a statement takes 3.5 s at most.
+// Every poll finds pages whose transaction took at most this long; a statement takes 3.5 s at most.
 const SLACK_MS = 10_000
-// Pages of a transaction that stayed open for longer are found by a look at all pages.
-const LOOK_AT_ALL_EVERY_MS = 10_000
+// A transaction may stay open for longer. A scan of all pages without a position finds its pages.
+const SCAN_ALL_EVERY_MS = 10_000
 
 /**
- * Polls of the router, one after the other. They begin at recent numbers: while another transaction stays open for long, such as a backup,
- * PostgreSQL can't remove the routed entries, and a look from the beginning would read all of them. Measured: half a second for
- * 300,000, ten times a second.
+ * Makes the function that polls for pages to route. A poll begins at recent page numbers: while another transaction stays open for long, such
+ * as a backup, PostgreSQL can't remove the index entries of routed pages, and a scan from the beginning reads all of them. For 300,000
+ * entries that took half a second, ten times a second.
  *
- * If a poll takes too long, the next one takes half as many pages, down to one: no page can stop the router for good.
+ * If a poll times out, the next one takes half as many pages, down to one, so that large pages can't stop the router permanently.
  */
 export function createRounds(pool: Pool): () => Promise<Routed> {
   let limit = BATCH_PAGES
-  let lookedAtAllAt = Number.NEGATIVE_INFINITY
-  // The greatest numbers that were routed: in all, up to a mark, and up to the mark before, which is at least as old as the slack.
+  let scannedAllAt = Number.NEGATIVE_INFINITY
+  // The greatest page numbers that were routed: until now, until the last checkpoint, and until the checkpoint before it, which is at least
+  // as old as the slack.
   let last = 0
-  let mark = { at: Number.NEGATIVE_INFINITY, last }
-  let old = 0
+  let checkpoint = { at: Number.NEGATIVE_INFINITY, last }
+  let settled = 0
 
   return async () => {
     const now = performance.now()
-    const isMarkOld = now - mark.at >= SLACK_MS
-    if (isMarkOld) old = mark.last
-    const from = now - lookedAtAllAt > LOOK_AT_ALL_EVERY_MS ? 0 : old
+    const isCheckpointDue = now - checkpoint.at >= SLACK_MS
+    if (isCheckpointDue) settled = checkpoint.last
+    const from = now - scannedAllAt > SCAN_ALL_EVERY_MS ? 0 : settled
     try {
       const routed = await routeEvents(pool, { from, limit })
-      if (from === 0 && !routed.mayBeMore) lookedAtAllAt = now
+      if (from === 0 && !routed.mayBeMore) scannedAllAt = now
       last = Math.max(last, routed.last)
-      if (isMarkOld) mark = { at: now, last }
+      if (isCheckpointDue) checkpoint = { at: now, last }
       limit = Math.min(limit * 2, BATCH_PAGES)
       return routed
     } catch (error) {

@@ -6,8 +6,8 @@ import { readFeed } from './feed.ts'
 import { eventBody } from './pages.ts'
 import { DEFAULT_PAGE, EVENT_SCHEMAS, OPERATIONS } from './schemas.ts'
 
-// Events are stored as they are told. Fastify's serializer would try the schema of each kind on every event, and fail the whole page for
-// one that fits none: a caller could never get past it.
+// Events are stored in the form that callers get. Fastify's serializer would try the schema of each kind on every event, and fail the whole
+// page for an event that fits none: a caller could never get past it.
 const serializerCompiler = () => (body: unknown) => JSON.stringify(body)
 
 export const eventRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; cursorKey: Buffer }> = async (app, { pool, cursorKey }) => {

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
 import type { Executor } from '../db/pool.ts'
 
-/** `number` is what callers name as a segment. */
+/** `number` is the id that callers use in `segmentIds`. */
 export type Group = { number: number; name: string | null; members: number; createdAt: Date; updatedAt: Date }
 
 export const MAX_GROUP_NUMBER = 2 ** 31 - 1
@@ -11,7 +11,7 @@ export const MAX_GROUP_NAME_CHARACTERS = 200
 const GROUP = 'number, name, members, created_at as "createdAt", updated_at as "updatedAt"'
 const FOREIGN_KEY_VIOLATION = '23503'
 
-/** Makes the group; of one that there is, notes that it changes, and renames it where a name is given. Returns its generation, for new members. */
+/** Creates the group, or marks an existing one as changed and renames it if a name is given. Returns its generation, for new members. */
 export async function createGroup(db: Executor, group: { accountId: number; number: number; name?: string | undefined }): Promise<number> {
   try {
     const { rows } = await db.query<{ generation: number }>(
@@ -32,7 +32,7 @@ export async function findGroup(db: Executor, accountId: number, number: number)
   return (await db.query<Group>(`select ${GROUP} from groups where account_id = $1 and number = $2`, [accountId, number])).rows[0]
 }
 
-/** By number. */
+/** Lists groups by number. */
 export async function listGroups(db: Executor, accountId: number): Promise<Group[]> {
   await requireAccount(db, accountId)
   return (await db.query<Group>(`select ${GROUP} from groups where account_id = $1 order by number`, [accountId])).rows

@@ -2,20 +2,20 @@ import { OperatorError } from '../errors.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { lengthOf } from '../text-length.ts'
 
-// What a line of a group's file says of a person, written as a line for COPY.
+// Turns a line of a group's file into a row for COPY.
 
 export const MAX_COLUMNS = 100
 const MAX_NAME_CHARACTERS = 200
 const MAX_CONSENT = 2 ** 31 - 1
 const SHOWN_CHARACTERS = 40
-// Files have few different lists of consents; those beyond, or longer, are read each time.
-const REMEMBERED_CONSENTS = 1_000
-const REMEMBERED_CHARACTERS = 100
+// Files have few distinct lists of consents. Further or longer ones are parsed each time.
+const MAX_CACHED_CONSENTS = 1_000
+const MAX_CACHED_LENGTH = 100
 
 const YES_NO = new Map(Object.entries({ true: 't', 1: 't', yes: 't', false: 'f', 0: 'f', no: 'f', '': 'f' }))
 const STATUSES = new Map(Object.entries({ active: 't', inactive: 'f', '': 't' }))
 
-/** Where in a record each thing stands; attributes with their names as JSON. */
+/** The index of each column in a record; attributes have their names as JSON keys. */
 export type Columns = {
   count: number
   phone: number
@@ -25,7 +25,7 @@ export type Columns = {
   attributes: { index: number; key: string }[]
 }
 
-/** Throws a sentence for the operator where the file can't be read by this header. */
+/** Throws an OperatorError if the header is not valid. */
 export function readHeader(header: string[]): Columns {
   const names = header.map((name) => name.trim())
   if (names.length > MAX_COLUMNS) throw new OperatorError(`The header has ${names.length} columns; at most ${MAX_COLUMNS} are allowed.`)
@@ -36,7 +36,7 @@ export function readHeader(header: string[]): Columns {
     if (name.includes('\0') || lengthOf(name) > MAX_NAME_CHARACTERS) {
       throw new OperatorError(`The name of column ${index + 1} is longer than ${MAX_NAME_CHARACTERS} characters, or has a null character.`)
     }
-    if (indexes.has(key)) throw new OperatorError(`The header has two columns of the name ${shown(name)}.`)
+    if (indexes.has(key)) throw new OperatorError(`The header has two columns named ${shown(name)}.`)
     indexes.set(key, index)
   })
   const phone = indexes.get('phone')
@@ -48,7 +48,7 @@ export function readHeader(header: string[]): Columns {
   return { count: names.length, ...known, attributes }
 }
 
-/** A line for COPY, without its number; or what is wrong. Of the line, a reason repeats no more than 40 characters. */
+/** Returns a row for COPY without its line number, or what is wrong. A reason quotes at most 40 characters of the line. */
 export function readMember(fields: string[], columns: Columns): { row: string } | { problem: string } {
   if (fields.length !== columns.count) return { problem: `it has ${fieldCount(fields.length)}, and the header has ${columns.count}` }
   const written = (fields[columns.phone] as string).trim()
@@ -57,11 +57,11 @@ export function readMember(fields: string[], columns: Columns): { row: string } 
     return { problem: written === '' ? 'it has no phone number' : `${shown(written)} is not a possible international phone number` }
   }
   const consents = readConsents(fieldAt(fields, columns.consents))
-  if (consents === undefined) return wrong('consents', fieldAt(fields, columns.consents), 'whole numbers separated by ";"')
+  if (consents === undefined) return wrongValue('consents', fieldAt(fields, columns.consents), 'whole numbers separated by ";"')
   const controlGroup = YES_NO.get(fieldAt(fields, columns.controlGroup).toLowerCase())
-  if (controlGroup === undefined) return wrong('controlGroup', fieldAt(fields, columns.controlGroup), 'true or false')
+  if (controlGroup === undefined) return wrongValue('controlGroup', fieldAt(fields, columns.controlGroup), 'true or false')
   const active = STATUSES.get(fieldAt(fields, columns.status).toLowerCase())
-  if (active === undefined) return wrong('status', fieldAt(fields, columns.status), 'active or inactive')
+  if (active === undefined) return wrongValue('status', fieldAt(fields, columns.status), 'active or inactive')
   const attributes = readAttributes(fields, columns)
   if (attributes === undefined) return { problem: 'it has a null character' }
   return { row: `${phone}\t${consents}\t${controlGroup}\t${active}\t${attributes}` }
@@ -75,11 +75,11 @@ function fieldCount(count: number): string {
   return count === 1 ? '1 field' : `${count} fields`
 }
 
-function wrong(column: string, value: string, expected: string): { problem: string } {
+function wrongValue(column: string, value: string, expected: string): { problem: string } {
   return { problem: `${column} is ${shown(value)}, and must be ${expected}` }
 }
 
-/** A copy: a part of a text keeps all of it in memory, which here would be a block of the file for each rejected line. */
+/** Returns a copy: a substring keeps its whole text in memory, which would be a block of the file for each rejected line. */
 function shown(text: string): string {
   const characters = [...text.slice(0, 2 * SHOWN_CHARACTERS)].slice(0, SHOWN_CHARACTERS).join('')
   return `"${Buffer.from(characters.replace(/\p{C}/gu, '\uFFFD')).toString()}"`
@@ -87,20 +87,22 @@ function shown(text: string): string {
 
 const consentsByText = new Map<string, string>()
 
-/** As PostgreSQL writes an array; undefined where it is no list of consents. */
+/** In PostgreSQL's array syntax; undefined if the text is not a list of consents. */
 function readConsents(text: string): string | undefined {
   if (text === '') return '{}'
-  const remembered = consentsByText.get(text)
-  if (remembered !== undefined) return remembered
+  const cached = consentsByText.get(text)
+  if (cached !== undefined) return cached
   const consents = text.split(';').map((consent) => consent.trim())
   if (!consents.every((consent) => /^\d{1,10}$/.test(consent) && Number(consent) <= MAX_CONSENT)) return undefined
   const array = `{${[...new Set(consents.map(Number))]}}`
-  if (consentsByText.size < REMEMBERED_CONSENTS && text.length <= REMEMBERED_CHARACTERS)
-    consentsByText.set(Buffer.from(text).toString(), array)
+  if (consentsByText.size < MAX_CACHED_CONSENTS && text.length <= MAX_CACHED_LENGTH) consentsByText.set(Buffer.from(text).toString(), array)
   return array
 }
 
-/** What is empty is left out. `\N` is null, for COPY, which takes a backslash only doubled; JSON has escaped all else that COPY minds. */
+/**
+ * Omits empty fields. `\N` is null for COPY, so a backslash must be doubled; JSON has escaped every other character that COPY treats
+ * specially.
+ */
 function readAttributes(fields: string[], { attributes }: Columns): string | undefined {
   let json = ''
   for (const { index, key } of attributes) {
@@ -109,7 +111,7 @@ function readAttributes(fields: string[], { attributes }: Columns): string | und
   }
   if (json === '') return '\\N'
   if (!json.includes('\\')) return `${json}}`
-  // The database could store it, and could not read it.
+  // PostgreSQL would store JSON with an escaped NUL, but cannot read it.
   if (attributes.some(({ index }) => fields[index]?.includes('\0'))) return undefined
   return `${json.replaceAll('\\', '\\\\')}}`
 }

@@ -4,16 +4,16 @@ import type { ApiError } from '../errors.ts'
 import { unavailable } from './error-answers.ts'
 import { addressOf } from './limits.ts'
 
-// Bodies are kept until they are whole, for up to 30 s from a client that sends slowly. All of them together have a budget, of which no
-// account and no address can take more than its share. Requests without credentials (the events of networks) have a budget of their own.
+// The service buffers a body until it is complete, which takes a slow client up to 30 s. All buffered bodies share a budget, and no account
+// or address can use more than an eighth of it. Requests without credentials (carriers' webhooks) have a budget of their own.
 
 const MIB = 1024 * 1024
 const OWNERS_THAT_FILL_A_BUDGET = 8
-// Bodies up to this size, which is the usual one, do not count.
+// Bodies up to this size do not count. Most are smaller.
 const SMALL_BYTES = 16 * 1024
 
 export type BodyBudget = {
-  /** Returns a function that gives the bytes back; undefined where not enough are left. */
+  /** Returns a function that releases the bytes, or undefined if too few are left. */
   take: (owner: number | string, bytes: number) => (() => void) | undefined
 }
 
@@ -46,7 +46,7 @@ export function createBodyBudgets(): BodyBudgets {
   return { accounts: createBodyBudget(192 * MIB), addresses: createBodyBudget(64 * MIB) }
 }
 
-/** Refuses a body (503) while those under way fill a budget. Call it for every server of the process with the same budgets. */
+/** Refuses a body (503) while the bodies being received fill a budget. Call this for every server of the process, with the same budgets. */
 export function limitBodies(app: FastifyInstance, { accounts, addresses }: BodyBudgets): void {
   app.addHook('preParsing', (request, reply, _payload, done) => {
     const { caller } = request
@@ -56,7 +56,7 @@ export function limitBodies(app: FastifyInstance, { accounts, addresses }: BodyB
   })
 }
 
-/** Holds the bytes of a body until its request or response closes. Returns the refusal where `take` finds too few of them left. */
+/** Holds the bytes of a body until its request or response closes. Returns an error if `take` finds too few bytes left. */
 export function takeForBody(
   take: (bytes: number) => (() => void) | undefined,
   request: IncomingMessage,
@@ -64,16 +64,16 @@ export function takeForBody(
   limitBytes: number,
 ): ApiError | undefined {
   const bytes = expectedBytes(request, limitBytes)
-  // Where the client has gone already, no event would give its share back.
+  // If the client has disconnected already, no event would release the bytes.
   if (bytes <= SMALL_BYTES || request.destroyed || response.closed) return undefined
-  const giveBack = take(bytes)
-  if (giveBack === undefined) return unavailable('The service is receiving as many large bodies as it has room for.')
-  request.once('close', giveBack)
-  response.once('close', giveBack)
+  const release = take(bytes)
+  if (release === undefined) return unavailable('The service is receiving too many large bodies at once.')
+  request.once('close', release)
+  response.once('close', release)
   return undefined
 }
 
-/** A body of unknown length counts as the largest that is allowed; a longer one is refused by its length. */
+/** A body of unknown length counts as the largest that is allowed. A body that announces more counts as that, too: `readBody` refuses it. */
 function expectedBytes({ headers }: IncomingMessage, limitBytes: number): number {
   if (headers['transfer-encoding'] !== undefined) return limitBytes
   return Math.min(Number(headers['content-length'] ?? 0), limitBytes)

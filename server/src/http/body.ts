@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { ApiError } from '../errors.ts'
 
-/** Calls back once, with the whole body or with what went wrong. Node ends a request that takes too long. */
+/** Calls `done` once, with the whole body or with the error. Node ends a request that takes too long. */
 export function readBody(request: IncomingMessage, limitBytes: number, done: (error: unknown, body: Buffer) => void): void {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -9,12 +9,12 @@ export function readBody(request: IncomingMessage, limitBytes: number, done: (er
   function end(error?: unknown): void {
     if (isOver) return
     isOver = true
-    // Almost every body comes in one piece, which need not be copied.
+    // Almost every body arrives in one chunk, which need not be copied.
     done(error, chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(error === undefined ? chunks : []))
     chunks.length = 0
   }
   if (Number(request.headers['content-length']) > limitBytes) {
-    // No byte of it is kept: Node reads the body and forgets it, once the response is sent.
+    // Nothing is buffered: once the response is sent, Node reads the body and discards it.
     end(tooLarge())
     return
   }

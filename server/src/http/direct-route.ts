@@ -11,17 +11,17 @@ import type { DirectHandler } from './server.ts'
 import type { UnreadWatch } from './unread.ts'
 
 // A POST route on Node's own HTTP server, before Fastify sees the request. Networks send two receipts for every message, so their route is
-// the busiest one: without Fastify and its hooks a receipt takes a fifth less CPU. What the hooks check, the same functions check here, in
+// the busiest one: without Fastify and its hooks a receipt takes a fifth less CPU. The functions that Fastify's hooks call also run here, in
 // the same order.
 
-/** What a route knows of a request before its body is read. */
+/** What a route knows about a request before its body is read. */
 export type DirectRequest = {
-  /** The part of the path that the pattern leaves open. */
+  /** The value of the path parameter. */
   parameter: string
   address: string
   raw: IncomingMessage
   response: ServerResponse
-  /** Has the request id. It is made when it is first needed: that takes longer than most of the checks. */
+  /** A logger with the request id. It is created on first use, since creating it takes longer than most of the checks. */
   log: () => Logger
 }
 
@@ -31,11 +31,11 @@ export type DirectResponse = { headers: Record<string, string>; body: string }
 export type DirectRoute<Visit> = {
   /** A path with one parameter, such as /carriers/:carrier/webhook. */
   pattern: string
-  /** Refuses a request by its head alone, or returns what `handle` needs to know of it. */
+  /** Checks the request line and the headers. Returns the error to refuse the request with, or what `handle` needs to know about it. */
   enter: (request: DirectRequest) => ApiError | Visit
-  /** Throws an ApiError where the body can't be read; the connection is then closed. */
+  /** Throws an ApiError if the body can't be parsed; the connection is then closed. */
   parse: (body: Buffer) => unknown
-  /** Nothing is sent before the promise is settled. Without a response, the body is empty. */
+  /** The response is sent when the promise settles. If it resolves to undefined, the body is empty. */
   handle: (visit: Visit, body: unknown) => Promise<DirectResponse | undefined>
 }
 
@@ -76,7 +76,7 @@ export function createDirectHandler<Visit>(route: DirectRoute<Visit>, options: D
   }
 }
 
-/** Returns the parameter of a path that has the pattern, however the client spells it. */
+/** Returns a function that finds the path parameter in a URL, however the client spells it; undefined if the URL does not match. */
 function createMatcher(pattern: string): (url: string) => string | undefined {
   const plain = new RegExp(`^${pattern.replace(/:\w+/, '([^/%?#]*)')}$`)
   const wanted = pattern.split('/')
@@ -84,7 +84,7 @@ function createMatcher(pattern: string): (url: string) => string | undefined {
   return (url) => {
     const found = plain.exec(url)
     if (found !== null) return found[1]
-    // Without these characters there is one way to spell a path; with a scheme and a host it begins otherwise.
+    // A path without these characters has one spelling, which did not match. A URL with a scheme and a host does not begin with a slash.
     if (/^\/[^%?#]*$/.test(url)) return undefined
     const given = segmentsOf(routableUrl(url))
     const isSame = given.length === wanted.length && wanted.every((part, index) => index === open || part === given[index])
@@ -92,7 +92,7 @@ function createMatcher(pattern: string): (url: string) => string | undefined {
   }
 }
 
-/** Counts and logs the request when its response was sent, like Fastify: a client that goes away before leaves neither. */
+/** Counts and logs the request once its response is sent. As in Fastify, a request whose client disconnects earlier is not reported. */
 function reportEnd(route: string, { options: { logger, metrics }, response, log }: Exchange): void {
   const startedAt = performance.now()
   let isOver = false
@@ -104,7 +104,7 @@ function reportEnd(route: string, { options: { logger, metrics }, response, log 
     metrics.countRequest(served)
   }
   response.on('finish', end)
-  // Without a listener, an error of the response would end the process.
+  // Without a listener, an error event of the response would end the process.
   response.on('error', end)
 }
 
@@ -128,7 +128,7 @@ function serve<Visit>(route: DirectRoute<Visit>, exchange: Exchange): void {
   }
 }
 
-/** All that the head of a request decides. */
+/** Runs all checks that need only the request line and the headers. */
 function admit<Visit>(route: DirectRoute<Visit>, exchange: Exchange): ApiError | Visit {
   const { raw, response, address, options } = exchange
   const problem = entryProblem(raw, options.isStopping())
@@ -152,16 +152,16 @@ function typeProblem(headers: IncomingHttpHeaders): ApiError | undefined {
   return type?.replace(/;.*$/s, '').trim().toLowerCase() === 'application/json' ? undefined : unsupportedType()
 }
 
-/** One that announces neither a body nor its type. A type alone announces a body, which then is empty. */
+/** Whether the headers announce neither a body nor its type. A Content-Type alone announces a body, which is then empty. */
 function hasNoBody({ 'content-type': type, 'content-length': length, 'transfer-encoding': encoding }: IncomingHttpHeaders): boolean {
   return type === undefined && encoding === undefined && (length === undefined || length === '0')
 }
 
-/** `isBroken`: the body did not arrive, or makes no sense. As on every route, the connection is then closed. */
+/** `isBroken`: the body did not arrive or can't be parsed. The connection is then closed, as on every route. */
 function sendError(exchange: Exchange, thrown: unknown, isBroken = false): void {
   const error = callersError(thrown, exchange.log)
   const { status } = ERRORS[error.code]
-  // As in the responses of Fastify: see `sendError` in error-answers.ts.
+  // As for Fastify's responses: see `sendError` in error-answers.ts.
   if (status === 413) exchange.response.removeHeader('connection')
   const headers: Record<string, string> = isBroken && status !== 413 ? { connection: 'close' } : {}
   for (const [name, value] of Object.entries(error.headers)) headers[name.toLowerCase()] = value
@@ -172,7 +172,7 @@ function sendError(exchange: Exchange, thrown: unknown, isBroken = false): void 
 function send({ id, address, response, options }: Exchange, status: number, headers: Record<string, string> | undefined, text = ''): void {
   const body = options.unread.note(response, address, text)
   const all: Record<string, string> = { 'x-request-id': id, ...headers }
-  // Otherwise the connection would be kept open for the next request, and the stop would wait for it.
+  // Otherwise the connection would stay open for the next request, and the shutdown would wait for it.
   if (options.isStopping()) all.connection = 'close'
   all['content-length'] = String(Buffer.byteLength(body))
   response.writeHead(status, all)

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { ApiDocument } from './docs/document.ts'
 import { renderPage } from './docs/page.ts'
 
-// The page needs its own stylesheet, script and picture, and may do nothing else: no request leaves the service it came from.
+// The page may load its own stylesheet, script and icon, and nothing else: it sends no request to any other host.
 const HEADERS = {
   'Content-Security-Policy': [
     "default-src 'none'",
@@ -23,8 +23,8 @@ const HEADERS = {
 }
 
 /**
- * `/docs`: the reference of the API as one page, made from the OpenAPI document, for everybody and without a limit: it is made and
- * compressed once, when it is first asked for, since the document is known only after all routes are.
+ * Serves the API reference under `/docs`: one page, rendered from the OpenAPI document. It is public and has no rate limit, since it is
+ * rendered and compressed only once. That happens on the first request, because the document is complete only after all routes are added.
  */
 export function serveDocs(app: FastifyInstance): void {
   serve(app, '/docs', 'text/html; charset=utf-8', () => renderPage(app.swagger() as ApiDocument))
@@ -32,20 +32,20 @@ export function serveDocs(app: FastifyInstance): void {
   serve(app, '/docs/docs.css', 'text/css; charset=utf-8', () => asset('docs.css'))
   serve(app, '/docs/docs.js', 'text/javascript; charset=utf-8', () => asset('docs.js'))
   serve(app, '/docs/icon.svg', 'image/svg+xml', () => asset('icon.svg'))
-  // The page's links are relative, so that they also hold below a prefix that a proxy adds: it has to stand at /docs, not /docs/.
+  // The page's links are relative, so that they work below a prefix that a proxy adds. They resolve from /docs, but not from /docs/.
   app.get('/docs/', { schema: { hide: true } }, async (_request, reply) => reply.headers(HEADERS).redirect('../docs', 308))
 }
 
-function serve(app: FastifyInstance, path: string, type: string, make: () => string): void {
-  let made: { plain: Buffer; gzipped: Buffer } | undefined
+function serve(app: FastifyInstance, path: string, type: string, render: () => string): void {
+  let rendered: { plain: Buffer; gzipped: Buffer } | undefined
   app.get(path, { schema: { hide: true } }, async (request, reply) => {
-    if (made === undefined) {
-      const plain = Buffer.from(make())
-      made = { plain, gzipped: gzipSync(plain) }
+    if (rendered === undefined) {
+      const plain = Buffer.from(render())
+      rendered = { plain, gzipped: gzipSync(plain) }
     }
     reply.headers(HEADERS).type(type)
-    if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(made.plain)
-    return reply.header('Content-Encoding', 'gzip').send(made.gzipped)
+    if (!/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) return reply.send(rendered.plain)
+    return reply.header('Content-Encoding', 'gzip').send(rendered.gzipped)
   })
 }
 

@@ -16,7 +16,7 @@ export const ViolationList = Type.Array(
       path: Type.String({
         description: 'Where: a JSON pointer into the body, or /name for a parameter; empty for the request as a whole.',
       }),
-      reason: Type.String({ description: 'What is wrong, or would be right.' }),
+      reason: Type.String({ description: 'What is wrong, or what would be right.' }),
     },
     { additionalProperties: false },
   ),
@@ -27,13 +27,13 @@ export const ErrorBody = Type.Object(
     statusCode: Type.Integer({ description: 'The HTTP status.' }),
     code: Type.String({ description: 'A stable code; docs/errors.md lists them.' }),
     message: Type.String({ description: 'Repeats the code.' }),
-    requestId: Type.String({ description: 'The same as the header X-Request-Id; name it when you ask for help.' }),
+    requestId: Type.String({ description: 'The same as the header X-Request-Id; quote it when you ask for help.' }),
     details: Type.Optional(ViolationList),
   },
   { $id: 'Error', additionalProperties: false },
 )
 
-/** The response schemas of a route for the errors it can answer with, besides those that any route can. */
+/** The response schemas of a route's errors: the given codes, and those that every route can return. */
 export function errorResponses(...codes: ErrorCode[]): Record<number, object> {
   const everywhere: ErrorCode[] = [
     'RCS_INVALID_REQUEST',
@@ -55,7 +55,7 @@ export function errorResponses(...codes: ErrorCode[]): Record<number, object> {
 const RETRY_AFTER_SECONDS = '1'
 export const ERROR_TYPE = 'application/json; charset=utf-8'
 
-/** Turns whatever was thrown into an answer of the documented form. */
+/** Turns every thrown error into a response of the documented form. */
 export function answerErrors(app: FastifyInstance): void {
   app.addSchema(ErrorBody)
   app.setErrorHandler((error, request, reply) =>
@@ -67,7 +67,7 @@ export function answerErrors(app: FastifyInstance): void {
   )
 }
 
-/** The response to the caller. A fault of the caller is not logged; a fault of ours is, and so is why the database is out of reach. */
+/** Returns the error for the caller. Logs faults of the service, and why the database is out of reach; callers' mistakes are not logged. */
 export function callersError(error: unknown, log: () => FastifyBaseLogger): ApiError {
   const known = toApiError(error)
   if (known === undefined) log().error({ err: error }, 'a request failed')
@@ -77,8 +77,8 @@ export function callersError(error: unknown, log: () => FastifyBaseLogger): ApiE
 
 function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { status } = ERRORS[error.code]
-  // Fastify would close the connection on a body that is too large; the client, still writing, would then see a reset instead of the
-  // answer. Kept open, Node reads the rest and forgets it, for as long as the request's time-out allows.
+  // Fastify closes the connection on a body that is too large; the client, still writing, would then see a reset instead of the response.
+  // If it stays open, Node reads the rest and discards it, until the request times out.
   if (status === 413) reply.removeHeader('connection')
   reply.header('X-Request-Id', request.id)
   return reply.code(status).headers(error.headers).type(ERROR_TYPE).send(errorBody(error, request.id))
@@ -90,9 +90,9 @@ export function errorBody({ code, details }: ApiError, requestId: string): Stati
 
 function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error
-  // The client went away in the middle of its body. Checked first: a lost connection to the database has the same code.
+  // The client disconnected in the middle of its body. This check comes first: a lost connection to the database has the same code.
   if (isAborted(error)) return new ApiError('RCS_INVALID_REQUEST')
-  if (isUnavailable(error)) return unavailable('The database is out of reach, or does not answer in time.')
+  if (isUnavailable(error)) return unavailable('The database is out of reach, or does not respond in time.')
   switch ((error as { code?: string }).code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new ApiError('RCS_PAYLOAD_TOO_LARGE')
@@ -117,7 +117,7 @@ export function unsupportedType(): ApiError {
   return new ApiError('RCS_UNSUPPORTED_MEDIA_TYPE', { details: [{ path: '', reason: 'Content-Type must be application/json' }] })
 }
 
-/** What is checked before anything else of a request. A process that stops still says how it is. */
+/** The first check of every request. The health checks are served even while the process shuts down. */
 export function entryProblem({ url, headers, httpVersion }: IncomingMessage, isStopping: boolean): ApiError | undefined {
   if (isStopping && url !== '/healthz' && url !== '/readyz') return unavailable('The service is shutting down.')
   if (headers.host !== undefined || httpVersion !== '1.1') return undefined
@@ -125,7 +125,7 @@ export function entryProblem({ url, headers, httpVersion }: IncomingMessage, isS
 }
 
 const ID_BYTES = 16
-// Random bytes for 256 ids: an id takes 0.2 µs instead of the 1 µs of a UUID without its hyphens.
+// Random bytes for 256 ids at a time: an id takes 0.2 µs, where a UUID without its hyphens takes 1 µs.
 const randomPool = Buffer.alloc(256 * ID_BYTES)
 let poolAt = randomPool.length
 
@@ -138,15 +138,15 @@ export function newRequestId(): string {
   return `req_${randomPool.toString('hex', poolAt - ID_BYTES, poolAt)}`
 }
 
-const answered = new WeakSet<Socket>()
+const responded = new WeakSet<Socket>()
 const LINGER_MS = 2_000
 
-/** For what is not HTTP, or not all of it: there is no request yet, so the answer is written by hand. */
-export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
-  // Every further piece of a broken request is a further error.
-  if (answered.has(socket)) return
-  answered.add(socket)
-  // Node has let go of a socket by the time of CONNECT; a reset that nobody listens for would end the process.
+/** Responds to bytes that are not a complete HTTP request. There is no request object yet, so this writes the response to the socket. */
+export function respondToBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  // Every further chunk of a broken request is a further error.
+  if (responded.has(socket)) return
+  responded.add(socket)
+  // On CONNECT, Node has removed its listeners from the socket; an error event without a listener would end the process.
   socket.on('error', () => {})
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
@@ -164,7 +164,7 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
     ...(socket instanceof TLSSocket ? [`${HSTS.name}: ${HSTS.value}`] : []),
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-  // Closing while the client still writes would reset the connection, and the client might never see the answer.
+  // Closing while the client still writes would reset the connection, and the client might never see the response.
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isUnavailable } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
-import { addressOf, applyVerdict, type Limiter, type Policy } from './limits.ts'
+import { addressOf, applyLimit, type Limiter, type Policy } from './limits.ts'
 
-/** Who sends the request, as far as HTTP is concerned: features know more about an account. */
+/** The account and key that a request is sent with, as far as http/ needs to know them. */
 export type Caller = {
   accountId: number
-  /** Differs after every change of the account. */
+  /** Changes with every change of the account. */
   accountVersion: string
   integrationKey: string
   secretHash: Buffer
@@ -24,7 +24,7 @@ export type Guard = {
 export type Policies = { messages: Policy; others: Policy; wrongCredentials: Policy }
 
 const WRONG_CREDENTIALS_PER_MINUTE = 30
-/** The one endpoint with a limit of its own. */
+/** The only endpoint with a limit of its own. */
 const MESSAGES = '/v1/messages'
 
 export function createPolicies(limits: { messagesPerSecond: number; othersPerMinute: number }): Policies {
@@ -39,20 +39,20 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set on every guarded route. */
     caller: Caller | undefined
-    /** Set if the caller was recalled and not looked up for this request. Looks them up, and throws if their credentials are no longer valid. */
+    /** Set if the caller was recalled instead of looked up. Looks the caller up, and throws if the credentials are no longer valid. */
     confirmCaller: (() => Promise<void>) | undefined
   }
   interface FastifyContextConfig {
     /** The route's statement confirms a recalled caller, which saves the look-up. */
     confirmsCaller?: boolean
-    /** Open to everybody; limited by address alone. */
+    /** Served without credentials; limited by address alone. */
     public?: boolean
   }
 }
 
 /**
- * Puts the checks that come before everything else onto an instance: credentials (401), limits (429), the rcs module (403). They run
- * before the body is read and for unknown routes too, so that without credentials every path looks the same.
+ * Adds the checks that come before all others: credentials (401), limits (429), the rcs module (403). They run before the body is read, and
+ * for unknown routes too, so that without credentials every path looks the same.
  */
 export function guardRoutes(app: FastifyInstance, guard: Guard): void {
   app.addHook('onRequest', (request, reply) => check(guard, request, reply))
@@ -63,8 +63,8 @@ export function guardRoutes(app: FastifyInstance, guard: Guard): void {
 }
 
 /**
- * A recalled caller is looked up before they get an error, so that wrong credentials and a missing module come first, as for everybody. Not
- * before a 503: everybody gets that while the database is away, and a further look-up would only wait for it.
+ * Looks a recalled caller up before the caller gets an error, so that wrong credentials and a missing module come first, as for every caller.
+ * Not before a 503: every caller gets that while the database is out of reach, and another look-up would only wait for the database.
  */
 async function confirmBeforeError(request: FastifyRequest, error: unknown): Promise<void> {
   if (request.confirmCaller === undefined || isUnavailable(error)) return
@@ -76,7 +76,7 @@ async function confirmBeforeError(request: FastifyRequest, error: unknown): Prom
 async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const { limiter, policies } = guard
   const address = addressOf(request)
-  // What an account is told is for it alone, and for now.
+  // Responses are for one account only, and may be different a moment later.
   reply.header('Cache-Control', 'no-store')
   const { config: route, url: pattern } = request.routeOptions
   if (route?.public) {
@@ -88,7 +88,7 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
     request.caller = recalled
     request.confirmCaller = () => lookUpCaller(guard, request, reply)
   } else await lookUpCaller(guard, request, reply)
-  // By the route that the router has found, however the caller spells its path. An unknown path has no pattern.
+  // By the pattern that the router found, however the caller spells the path. An unknown path has no pattern.
   const isMessagePost = request.method === 'POST' && pattern === MESSAGES
   const policy = isMessagePost ? policies.messages : policies.others
   await takeTurn(reply, limiter, policy, `${address} ${callerOf(request).integrationKey}`)
@@ -99,7 +99,7 @@ async function lookUpCaller({ authenticate, limiter, policies }: Guard, request:
   request.confirmCaller = undefined
   request.caller = await authenticate(request.headers.authorization)
   if (request.caller !== undefined) return
-  // Only wrong credentials count here, and right ones always pass: nobody behind the same address is locked out by a neighbour.
+  // Only wrong credentials count towards this limit. Right ones always pass, so a neighbour behind the same address locks nobody out.
   await takeTurn(reply, limiter, policies.wrongCredentials, addressOf(request))
   throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
@@ -109,11 +109,11 @@ export function checkModule(request: FastifyRequest): void {
 }
 
 async function takeTurn(reply: FastifyReply, limiter: Limiter, policy: Policy, subject: string): Promise<void> {
-  const verdict = await limiter(policy, subject)
-  applyVerdict(reply, policy, verdict)
-  // Timers go off up to a millisecond early.
-  const turn = performance.now() + verdict.waitMs
-  for (let left = verdict.waitMs; left > 0; left = turn - performance.now()) await sleep(Math.ceil(left))
+  const result = await limiter(policy, subject)
+  applyLimit(reply, policy, result)
+  // Timers fire up to a millisecond early.
+  const turn = performance.now() + result.waitMs
+  for (let left = result.waitMs; left > 0; left = turn - performance.now()) await sleep(Math.ceil(left))
 }
 
 /** The account that every query of a guarded route is bound to. */

@@ -5,11 +5,11 @@ import { isReadOnly, type Pool } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 
 /**
- * `/healthz`: the process lives; it says nothing of the database, so that an orchestrator does not restart a service whose database is away.
- * `/readyz`: requests can be served; a load balancer asks here.
+ * `/healthz`: the process runs. It does not check the database, so that an orchestrator does not restart a service whose database is down.
+ * `/readyz`: the service can handle requests. This is the check for load balancers.
  */
 export function serveHealth(app: FastifyInstance, pool: Pool, isStopping: () => boolean): void {
-  // Whoever asks while a check runs shares it: nobody can make the database work by asking often.
+  // Requests that arrive while a check runs share the next one, so that frequent requests put no load on the database.
   const check = createBatcher<void, string | undefined>(
     async (waiting) => {
       const problem = await databaseProblem(pool)
@@ -29,9 +29,9 @@ export function serveHealth(app: FastifyInstance, pool: Pool, isStopping: () => 
 
 async function databaseProblem(pool: Pool): Promise<string | undefined> {
   try {
-    // A newer schema is that of a rolling upgrade, in which this node serves on.
+    // A newer schema comes from a rolling upgrade, during which this node continues to serve.
     if (!['current', 'newer'].includes(await schemaState(pool))) return 'the database lacks migrations'
-    return (await isReadOnly(pool)) ? 'the database takes no writes' : undefined
+    return (await isReadOnly(pool)) ? 'the database is read-only' : undefined
   } catch (error) {
     return error instanceof OperatorError ? error.message : 'the database is out of reach'
   }

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 import { structureProblem } from '../json-structure.ts'
 
-/** Accepts JSON bodies and nothing else, and reads them strictly: the cheapest check comes first, and parsing last. */
+/** Accepts only JSON bodies and parses them strictly. The cheapest check comes first, parsing last. */
 export function acceptJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
@@ -11,13 +11,13 @@ export function acceptJsonOnly(app: FastifyInstance): void {
         details: [{ path: '', reason: 'Content-Encoding must be absent: the body must be sent uncompressed' }],
       })
     }
-    // Many clients name a type of content on every request, also on one that has none.
+    // Many clients send a Content-Type with every request, even without a body.
     if (body.length === 0 && request.method === 'DELETE') return undefined
     return readJson(body)
   })
 }
 
-/** Everything that is done with the bytes of a body. Whatever they are, refusing them takes under 2 ms. */
+/** Checks and parses the bytes of a body. Refusing a body takes under 2 ms, whatever it holds. */
 export function readJson(body: Buffer): unknown {
   return withoutNulls(parse(body))
 }
@@ -25,7 +25,7 @@ export function readJson(body: Buffer): unknown {
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
 function parse(body: Buffer): unknown {
-  if (body.length === 0) throw invalid('The body is empty; a JSON object is needed.')
+  if (body.length === 0) throw invalid('The body is empty; it must be a JSON object.')
   const problem = structureProblem(body)
   if (problem !== undefined) throw invalid(problem)
   let text: string
@@ -47,7 +47,7 @@ function position(error: SyntaxError): string {
   return found === null ? '' : `: it breaks at character ${Number(found[1]) + 1}`
 }
 
-/** A property that is null counts as absent. No body that was parsed has more than 1,000 values or 32 levels. */
+/** Removes properties that are null: they count as absent. Recursion is safe, since a parsed body has at most 1,000 values and 32 levels. */
 function withoutNulls(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   for (const [name, child] of Object.entries(value)) {

@@ -5,7 +5,7 @@ import { HOLD_MS, type Limiter, type Policy, type Verdict } from './limits.ts'
 type Hit = { policy: Policy; subject: string }
 type WindowRow = { bucket: string; granted: number; heldCounts: number[]; heldMs: number[]; used: number; resetMs: number }
 
-/** The first hit that makes room for one more request when it leaves the window: `later` hits stay. */
+/** The first hit that makes room for one more request when it leaves the window. `later` is the number of hits after it. */
 const NEXT_TO_LEAVE = `(
       select min(time) from (
         select time, sum(count) over (order by time desc rows between unbounded preceding and 1 preceding) as later
@@ -15,16 +15,16 @@ const NEXT_TO_LEAVE = `(
     )`
 
 /**
- * Exact sliding windows that all nodes count together, by the database's clock. Concurrent requests of a node are one statement.
+ * Exact sliding windows that all nodes share, by the database's clock. One statement counts the concurrent requests of a node.
  *
- * Each row keeps when how many requests of its bucket passed. The statement locks the rows it needs in the order of their names, so that two
- * nodes never deadlock, and reads the clock only when it holds the lock: of two nodes that ask at once, the second sees what the first was
- * granted. A time in the future, left by a clock that was set back, is dropped: it would otherwise block its caller until the clock gets
- * there again.
+ * Each row keeps at which times how many requests of its bucket passed. The statement locks the rows it needs in the order of their names, so
+ * that two nodes never deadlock. It reads the clock only when it holds the lock, so that of two concurrent nodes the second sees what the
+ * first was granted. It drops times in the future, which a clock that was set back leaves behind: they would block the caller until the clock
+ * reaches them again.
  *
- * A batch adds one entry, whatever it was granted. Quotas over 1,000, which a limit of the specification never has, are kept in steps of a
- * thousandth of the window, each counted as of its end: the limit still holds to the letter, at the price of a thousandth of it, and the
- * cost of a statement is bounded (measured: 0.7 ms with 30 entries, 16 ms with 10,000).
+ * A batch adds one entry, however many requests it was granted. Quotas over 1,000, which no limit of the specification has, are kept in steps
+ * of a thousandth of the window, and a step counts as of its end. The limit still holds exactly, though callers get up to a thousandth less,
+ * and the cost of a statement is bounded (measured: 0.7 ms with 30 entries, 16 ms with 10,000).
  */
 const COUNT_HITS = `
   insert into rate_limit_windows as w (bucket, quota, window_ms, hit_times, hit_counts, granted, held_turns, held_counts, checked_at)
@@ -50,7 +50,7 @@ const COUNT_HITS = `
     ) as recent,
     lateral (select greatest(0, least(excluded.granted, excluded.quota - used)) as granted) as at_once,
     lateral (
-      -- Hits that leave the window within the time that a request can be held make room for requests that wait, one after the other.
+      -- Hits that leave the window within HOLD_MS make room for waiting requests, one after the other.
       select coalesce(array_agg(turn order by turn), '{}') as held_turns, coalesce(array_agg(given order by turn), '{}') as held_counts
       from (
         select turn, greatest(0, least(room, waiting)) - greatest(0, least(room - count, waiting)) as given
@@ -70,28 +70,28 @@ const COUNT_HITS = `
     greatest(0, extract(epoch from ${NEXT_TO_LEAVE} - checked_at) * 1000 + window_ms)::float8 as "resetMs"`
 
 const FORGET_EVERY_MS = 60_000
-const FORGET_AT_ONCE = 1_000
+const FORGET_BATCH_SIZE = 1_000
 
 const FORGET_SILENT = `
   delete from rate_limit_windows
   where bucket in (
     select bucket from rate_limit_windows
     where checked_at < clock_timestamp() - interval '2 minutes'
-    limit ${FORGET_AT_ONCE}
+    limit ${FORGET_BATCH_SIZE}
     for update skip locked
   )`
 
 export function createDatabaseLimiter(pool: Pool): { limiter: Limiter; stop: () => void } {
   const count = createBatcher<Hit, Verdict>((hits) => countHits(pool, hits), { maxItems: 500 })
-  // Tidying up is not worth an alarm: when it fails, the next turn does it.
+  // A failed cleanup is not logged: the next one, a minute later, does the work.
   const timer = setInterval(() => void forgetSilent(pool).catch(() => {}), FORGET_EVERY_MS)
   timer.unref()
   return { limiter: (policy, subject) => count({ policy, subject }), stop: () => clearInterval(timer) }
 }
 
-/** In small batches, so that no request waits behind a large one; until nothing is left, so that the table has only recent callers. */
+/** Deletes windows that were not used for two minutes, so that the table holds only recent callers. Small batches keep requests from waiting. */
 export async function forgetSilent(pool: Pool): Promise<void> {
-  while ((await pool.query(FORGET_SILENT)).rowCount === FORGET_AT_ONCE);
+  while ((await pool.query(FORGET_SILENT)).rowCount === FORGET_BATCH_SIZE);
 }
 
 const bucketOf = ({ policy, subject }: Hit) => `${policy.name} ${subject}`
@@ -110,13 +110,13 @@ async function countHits(pool: Pool, hits: Hit[]): Promise<Verdict[]> {
     ...BEFORE_EVERY_REQUEST,
   })
   const found = new Map(rows.map((row) => [row.bucket, row]))
-  const verdicts = new Map(asked.map(({ bucket, count, policy }) => [bucket, verdictsOf(found.get(bucket), policy, count)]))
-  return hits.map((hit) => verdicts.get(bucketOf(hit))?.shift() as Verdict)
+  const results = new Map(asked.map(({ bucket, count, policy }) => [bucket, resultsOf(found.get(bucket), policy, count)]))
+  return hits.map((hit) => results.get(bucketOf(hit))?.shift() as Verdict)
 }
 
-/** Of several requests of one caller in the batch, the first ones get what was granted. */
-function verdictsOf(row: WindowRow | undefined, { quota }: Policy, asked: number): Verdict[] {
-  if (row === undefined) throw new Error('a rate limit window was asked for and not returned')
+/** If a batch has several requests of one caller, the first ones get what was granted. */
+function resultsOf(row: WindowRow | undefined, { quota }: Policy, asked: number): Verdict[] {
+  if (row === undefined) throw new Error('the database did not return a rate limit window that was requested')
   const { used, resetMs } = row
   const waits = waitsOf(row)
   return Array.from({ length: asked }, (_, index) => {
@@ -126,7 +126,7 @@ function verdictsOf(row: WindowRow | undefined, { quota }: Policy, asked: number
   })
 }
 
-/** How long each granted request has to wait: first those whose turn has come, then those that are held. */
+/** How long each granted request has to wait: first the requests that pass at once, then the held ones. */
 function waitsOf({ granted, heldCounts, heldMs }: WindowRow): number[] {
   const held = heldCounts.flatMap((count, index) => Array.from({ length: count }, () => Math.max(0, heldMs[index] ?? 0)))
   return [...Array.from({ length: granted }, () => 0), ...held]

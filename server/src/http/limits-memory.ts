@@ -1,20 +1,20 @@
 import { HOLD_MS, type Limiter } from './limits.ts'
 
-/** The turns of a caller's requests, in order; those before `oldest` have left the window. */
+/** The turns of a caller's requests, in order. Turns before the index `oldest` have left the window. */
 type Window = { turns: number[]; oldest: number; windowMs: number }
 
 const SWEEP_EVERY_MS = 10_000
 
 /**
- * Exact sliding windows of one process: the turn of every request that still counts. A request's turn comes when fewer than `quota` lie in
- * the window before it, so one exactly a window after another does not count against it. `now` never jumps, whatever is done to the
- * machine's clock.
+ * Exact sliding windows of one process, which keep the turn of every request that still counts. A request's turn comes when fewer than `quota`
+ * turns lie in the window before it; a turn exactly one window earlier no longer counts. `now` is monotonic: it never jumps when the machine's
+ * clock is set.
  */
 export function createMemoryLimiter(now: () => number = () => performance.now()): Limiter {
   const windows = new Map<string, Window>()
   let nextSweepAt = now() + SWEEP_EVERY_MS
 
-  // Callers who have gone silent are forgotten, so that memory follows the callers of the last minute, not of all time.
+  // Removes the windows of callers without recent requests, so that memory grows with the callers of the last minute, not with all callers.
   function sweep(time: number): void {
     nextSweepAt = time + SWEEP_EVERY_MS
     for (const [key, { turns, windowMs }] of windows) {
@@ -28,10 +28,10 @@ export function createMemoryLimiter(now: () => number = () => performance.now())
     const key = `${name} ${subject}`
     const window = windows.get(key) ?? { turns: [], oldest: 0, windowMs }
     windows.set(key, window)
-    leaveBehind(window, time)
+    dropExpired(window, time)
 
     const { turns } = window
-    // The one that must have left before another may come; none where the window has room.
+    // The turn that must leave the window before this request may pass; undefined if the window has room.
     const before = turns.length - window.oldest < quota ? undefined : turns[turns.length - quota]
     const turn = before === undefined ? time : Math.max(time, before + windowMs)
     const allowed = turn - time <= HOLD_MS
@@ -46,10 +46,10 @@ export function createMemoryLimiter(now: () => number = () => performance.now())
   }
 }
 
-function leaveBehind(window: Window, time: number): void {
+function dropExpired(window: Window, time: number): void {
   const { turns, windowMs } = window
   while (window.oldest < turns.length && (turns[window.oldest] as number) <= time - windowMs) window.oldest += 1
-  // Cut off in bulk: a shift for each would cost as much as the window is long.
+  // Removed in bulk, since a shift() for each turn would move the whole array every time.
   if (window.oldest > 64 && window.oldest * 2 > turns.length) {
     turns.splice(0, window.oldest)
     window.oldest = 0

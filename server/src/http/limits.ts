@@ -12,28 +12,28 @@ export type Verdict = {
   /** How long an allowed request has to wait for its turn: 0, or up to HOLD_MS. */
   waitMs: number
   remaining: number
-  /** Until the window has room again for one more. */
+  /** Time until the window has room for one more request. */
   resetMs: number
 }
 
 /**
- * A request that comes a moment too early gets the turn that is about to come, and is held until then, instead of being refused. Without
- * this, evenly spaced requests at the limit would not all pass: on their way some gain a fraction of a millisecond on the one before
- * (measured at 35 a second: 1 in 40 was refused). The window is as exact as ever, since the turn is what counts. 25 ms is less than the
- * 28.6 ms between two requests at the limit of POST /messages.
+ * A request that comes up to this much too early is not refused: the limiter gives it the next turn, and the guard holds it until then.
+ * Without this, evenly spaced requests at the limit would not all pass, because network jitter brings some a fraction of a millisecond
+ * closer to the request before (measured at 35 a second: 1 in 40 was refused). The window stays exact, since a request counts at its turn.
+ * 25 ms is less than the 28.6 ms between two requests at the limit of POST /messages.
  */
 export const HOLD_MS = 25
 
-/** Counts one request of `subject` under `policy`, and says whether it may pass. Refused requests are not counted. */
+/** Counts one request of `subject` under `policy`, and decides whether it may pass. Refused requests are not counted. */
 export type Limiter = (policy: Policy, subject: string) => Promise<Verdict>
 
 /**
- * What the limits count as one address. Of IPv6 the first 64 bits: a single customer has all of the rest. IPv4 written as IPv6 is the same
- * address as without, and a port, which some proxies add, is not part of one. Whatever else a proxy may have passed on counts as one, and so do
- * those who had broken their connection off when their request was read: the system no longer knows whose it was.
+ * What the limits count as one address. For IPv6 it is the first 64 bits, since one customer owns all addresses that share them. An
+ * IPv4-mapped IPv6 address counts as the IPv4 address, and a port, which some proxies add, is dropped. All other values that a proxy may pass
+ * on count as one address. So do requests whose client had disconnected before they were read: the system no longer knows their address.
  */
 export function countedAddress(ip = 'unknown'): string {
-  // Almost every one, and in a fiftieth of the 4 µs that the rest takes.
+  // Almost every address is IPv4. This path takes a fiftieth of the 4 µs of the rest.
   const short = ip.startsWith('::ffff:') ? ip.slice('::ffff:'.length) : ip
   if (isIPv4(short)) return short
   const plain = ip.replace(/%.*$/, '')
@@ -52,20 +52,20 @@ export function addressOf(request: FastifyRequest): string {
   return countedAddress(request.ip as string | undefined)
 }
 
-/** The same for a request that Fastify does not see, by the package that Fastify reads X-Forwarded-For with. */
+/** The same for requests that Fastify does not see. It reads X-Forwarded-For with the package that Fastify uses. */
 export function createAddressReader(trustProxy: string[]): (request: IncomingMessage) => string {
   if (trustProxy.length === 0) return ({ socket }) => countedAddress(socket.remoteAddress)
   const isTrusted = proxyAddr.compile(trustProxy)
   return (request) => countedAddress(proxyAddr.all(request, isTrusted).at(-1))
 }
 
-/** The header pair of the IETF draft "RateLimit header fields for HTTP", and the refusal itself. */
-export function applyVerdict(reply: FastifyReply, policy: Policy, verdict: Verdict): void {
-  // To the microsecond first: a sum of fractions that is over a whole second by a hair is that second.
-  const seconds = Math.ceil(Math.round(verdict.resetMs * 1000) / 1_000_000)
+/** Sets both headers of the IETF draft "RateLimit header fields for HTTP". Throws if the request is refused. */
+export function applyLimit(reply: FastifyReply, policy: Policy, result: Verdict): void {
+  // Rounded to the microsecond first, so that a floating-point error does not add a second.
+  const seconds = Math.ceil(Math.round(result.resetMs * 1000) / 1_000_000)
   reply.header('RateLimit-Policy', `"${policy.name}";q=${policy.quota};w=${policy.windowMs / 1000}`)
-  reply.header('RateLimit', `"${policy.name}";r=${verdict.remaining};t=${seconds}`)
-  if (!verdict.allowed) {
+  reply.header('RateLimit', `"${policy.name}";r=${result.remaining};t=${seconds}`)
+  if (!result.allowed) {
     const headers = { 'Retry-After': String(Math.max(1, seconds)) }
     const reason = `At most ${policy.quota} requests in ${policy.windowMs / 1000} s; try again in ${Math.max(1, seconds)} s.`
     throw new ApiError('RCS_RATE_LIMITED', { headers, details: [{ path: '', reason }] })

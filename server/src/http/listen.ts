@@ -4,13 +4,13 @@ import { OperatorError } from '../errors.ts'
 import { listeningUrl } from './server.ts'
 
 const REASONS: Record<string, string> = {
-  EADDRINUSE: 'another program listens there',
-  EACCES: 'this user is not allowed to',
+  EADDRINUSE: 'the port is in use by another program',
+  EACCES: 'permission denied',
   EADDRNOTAVAIL: 'this machine has no such address',
   ENOTFOUND: 'there is no such host',
 }
 
-/** Returns where the server listens. `variables` names the settings that an operator would change if that fails. */
+/** Returns the URL that the server listens on. `variables` names the settings that the operator would change if that fails. */
 export async function listen(server: FastifyInstance, { host, port }: { host: string; port: number }, variables: string): Promise<string> {
   try {
     await server.listen({ host: await listeningHost(host), port })
@@ -23,7 +23,7 @@ export async function listen(server: FastifyInstance, { host, port }: { host: st
 }
 
 /**
- * For the name localhost, Fastify opens a second server on the other address family, which has none of our handlers and would keep its
+ * For the name localhost, Fastify opens a second server on the other address family. That server has none of our handlers, and would keep its
  * certificate on a reload. Given an address, Fastify opens one server.
  */
 async function listeningHost(host: string): Promise<string> {

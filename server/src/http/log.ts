@@ -3,7 +3,7 @@ import pg from 'pg'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { printable } from '../printable.ts'
 
-/** The log holds these fields and no others: whatever else is handed to it, by us or by a package, is left out. */
+/** The log holds only these fields. Any other field that Herald or a package passes is left out. */
 const FIELDS = [
   'method',
   'route',
@@ -40,15 +40,15 @@ export function createLogger(level: string, destination: DestinationStream = sta
   )
 }
 
-// What waits for a disk that is full; the lines that come after that are left out.
-const KEPT_BYTES = 1024 * 1024
+// How many bytes to buffer while the disk is full. Lines after that are dropped.
+const MAX_BUFFERED_BYTES = 1024 * 1024
 
-/** JSON for machines; on a terminal the same fields in a line for people. */
+/** JSON for machines; on a terminal the same fields as a line of text. */
 function standardOutput(): DestinationStream {
   if (!process.stdout.isTTY) {
-    const output = pino.destination({ fd: 1, sync: true, maxLength: KEPT_BYTES })
-    // The service goes on without its log: an error that nobody hears would end it. Each line is written at once, so that there is nothing
-    // to flush, which for the last one, of a fault, would be tried until the disk has room: for ever, with the process standing still.
+    const output = pino.destination({ fd: 1, sync: true, maxLength: MAX_BUFFERED_BYTES })
+    // The service continues if the log can't be written: an error event without a listener would end it. Each line is written at once, so
+    // there is nothing to flush. pino would flush the last line of a fatal error, and would block the process until the disk has room.
     output.on('error', () => {})
     output.flushSync = () => {}
     return output
@@ -63,10 +63,10 @@ function standardOutput(): DestinationStream {
   }
 }
 
-// Asked every few seconds by machines, for ever.
+// Probes request these every few seconds, so they are logged at debug level.
 const PROBES = new Set(['/healthz', '/readyz'])
 
-/** `route` is the pattern of a route, never the address as sent, which may hold a number or a secret. */
+/** `route` is the pattern of the route, never the URL as sent, which may hold a phone number or a secret. */
 export type ServedRequest = { method: string; route: string; status: number; ms: number; accountId?: number | undefined }
 
 export function servedRequest(
@@ -85,7 +85,7 @@ export function logRequest(log: FastifyBaseLogger, { method, route, status, ms, 
   log[PROBES.has(route) ? 'debug' : 'info']({ method, route, status, ms: Math.round(ms * 10) / 10, accountId }, 'request')
 }
 
-/** What helps to find a fault, without what may quote a caller's data: a database error's message and detail hold values of rows. */
+/** Describes an error without the parts that may quote a caller's data: the message and the detail of a database error hold values of rows. */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { type: typeof error }
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))
@@ -97,7 +97,7 @@ export function describeError(error: unknown): Record<string, unknown> {
   return { type: error.name, code, message: maskSecrets(error.message), frames }
 }
 
-/** Credentials lose all but their kind, numbers of seven digits and more all but the ends. */
+/** Masks credentials except for their prefix, and numbers of seven or more digits except for the first two and the last two. */
 export function maskSecrets(text: string): string {
   return text.replace(/\b(h[ks]_|whsec_)[A-Za-z0-9+/=_-]+/g, '$1***').replace(/(?<!\d)(\d{2})\d{3,}(\d{2})(?!\d)/g, '$1***$2')
 }

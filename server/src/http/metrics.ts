@@ -12,21 +12,21 @@ export type Metrics = {
   countRequest: (request: ServedRequest) => void
 }
 
-const MOST_WAITING = 250
+const OBSERVE_BATCH_SIZE = 250
 
-/** The labels are bounded: the pattern of a route, never an address, a number, a key or an account. */
+/** The labels have few values: the pattern of a route, never a URL, a phone number, a key or an account. */
 export function createMetrics(pool: Pool): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const duration = new Histogram({
     name: 'herald_http_request_duration_seconds',
-    help: 'Time from the first byte of a request to the last of its answer',
+    help: 'Time from the first byte of a request to the last byte of its response',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
     registers: [registry],
     collect: observeAll,
   })
-  // Finding the row of the labels takes longer than all else that is done when a request ends, and less for many of them at once.
+  // Looking up the labels takes longer than all other work at the end of a request. In batches, each look-up takes less time.
   const waiting: ServedRequest[] = []
   function observeAll(): void {
     for (const { method, route, status, ms } of waiting) duration.observe({ method, route, status: String(status) }, ms / 1000)
@@ -34,7 +34,7 @@ export function createMetrics(pool: Pool): Metrics {
   }
   const errors = new Counter({
     name: 'herald_http_errors_total',
-    help: 'Requests that failed for a fault of ours (500) or because the database was out of reach (503)',
+    help: 'Requests that failed because of a fault in Herald (500) or because the database was out of reach (503)',
     labelNames: ['status'],
     registers: [registry],
   })
@@ -54,7 +54,7 @@ export function createMetrics(pool: Pool): Metrics {
     registry,
     countRequest: (request) => {
       waiting.push(request)
-      if (waiting.length >= MOST_WAITING) observeAll()
+      if (waiting.length >= OBSERVE_BATCH_SIZE) observeAll()
       if (request.status >= 500) errors.inc({ status: String(request.status) })
     },
   }
@@ -66,7 +66,7 @@ const PATH = '/metrics'
 
 export type MetricsServer = { url: string; close: () => Promise<void> }
 
-/** Serves /metrics on a port of its own, and nothing else there: the API's port has callers, who should not learn how busy the service is. */
+/** Serves /metrics on a port of its own, and nothing else there, since callers of the API should not learn how busy the service is. */
 export async function serveMetrics(config: Config['metrics'], { registry }: Metrics): Promise<MetricsServer> {
   const server = fastify({ genReqId: newRequestId, requestTimeout: REQUEST_TIMEOUT_MS, forceCloseConnections: true })
   answerErrors(server)
@@ -76,7 +76,7 @@ export async function serveMetrics(config: Config['metrics'], { registry }: Metr
   return { url: `${url}${PATH}`, close: () => server.close() }
 }
 
-/** Several nodes of one machine share a default port: the first node gets it, and the others take a free port. */
+/** All nodes on one machine have the same default port. The first node gets it, and the others take a free port. */
 async function listenForMetrics(server: FastifyInstance, { host, port }: Config['metrics']): Promise<string> {
   const variables = 'HERALD_METRICS_HOST and HERALD_METRICS_PORT'
   if (port !== undefined) return await listen(server, { host, port }, variables)

@@ -4,12 +4,12 @@ import type { FastifyInstance } from 'fastify'
 type Description = {
   version: string
   tags: { name: string; description: string }[]
-  /** What callers are sent, by its name; and the parameters that several of these refer to. */
+  /** The events that are posted to callers, by name, and the parameters that several of them refer to. */
   webhooks?: Record<string, object>
   parameters?: Record<string, { name: string; in: string }>
 }
 
-/** Makes the OpenAPI document from the schemas that validate. Register before the routes it is to describe. */
+/** Makes the OpenAPI document from the schemas that validate requests. Call this before adding the routes to describe. */
 export async function describeApi(app: FastifyInstance, description: Description): Promise<void> {
   const { version, tags, webhooks = {}, parameters = {} } = description
   await app.register(swagger, {
@@ -44,8 +44,8 @@ export async function describeApi(app: FastifyInstance, description: Description
 const DESCRIPTION = `Send RCS messages from your own systems.
 
 Every request carries \`Authorization: Bearer <integrationKey>:<secret>\`. Bodies are JSON of at most 256 KiB, 1,000 values and 32 levels; a property that is
-\`null\` counts as absent, and one that the API does not know is an error. Every answer carries \`X-Request-Id\`, and under \`/v1\` also
-\`RateLimit-Policy\` and \`RateLimit\`. Timestamps are ISO 8601 with a zone; the API answers in UTC with milliseconds.
+\`null\` counts as absent, and an unknown property is an error. Every response carries \`X-Request-Id\`, and under \`/v1\` also
+\`RateLimit-Policy\` and \`RateLimit\`. Timestamps are ISO 8601 with a zone; the API returns them in UTC with milliseconds.
 
-Errors have one form, with a stable \`code\`; \`details\` says what is wrong and where. Retry 429 and 5xx with growing delay, after
-\`Retry-After\` seconds where that header is sent; other errors stay as they are until the request is mended.`
+Errors have one form, with a stable \`code\`; \`details\` says what is wrong and where. Retry 429 and 5xx with increasing delays, after
+\`Retry-After\` seconds if that header is present. Other errors repeat until the request is fixed.`

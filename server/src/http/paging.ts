@@ -7,20 +7,20 @@ import type { Rule } from '../validation.ts'
 const DEFAULT_LIMIT = 50
 const MAX_LIMIT = 200
 
-/** A page ends early once its items have this many bytes, but has at least one item: 200 of the largest templates would be 50 MB in one response. */
+/** A page ends early once its items reach this size, but has at least one item. 200 of the largest templates would be a response of 50 MB. */
 export const PAGE_MAX_BYTES = 1024 * 1024
 
-/** How a field that a list can be sorted by stands in the database, and what a cursor may hold for it. */
+/** The column and the type of a field that a list can be sorted by. A cursor holds values of that type. */
 export type SortField = {
   column: string
   type: 'timestamptz' | 'text' | 'bigint' | 'uuid'
-  /** It settles ties, and is no sort that is offered. */
+  /** Used only to break ties; callers can't sort by it. */
   hidden?: true
 }
 
 /**
- * A list that is paged by key: a page goes on after the last item of the one before, whatever was added or removed meanwhile, and costs
- * the same at any depth. `id` is a field that is unique; it settles the order of items that are equal otherwise.
+ * A list with keyset paging: a page begins after the last item of the page before, whatever was added or removed meanwhile, and costs the same
+ * at any depth. `id` is a unique field, which breaks ties.
  */
 export type ListDefinition<Name extends string> = { fields: Record<Name, SortField>; id: Name; defaultSort: Name | `-${Name}` }
 
@@ -28,19 +28,19 @@ export type PageQuery = { limit?: number; cursor?: string; sort?: string }
 
 export type Page = {
   limit: number
-  /** Goes behind `where …` as a further condition; true on the first page. Its parameters are `values`, from $`firstParameter` on. */
+  /** A condition for the `where` clause; true on the first page. Its parameters are `values`, from $`firstParameter` on. */
   condition: string
   values: unknown[]
   orderBy: string
-  /** Asks for one row more than the limit, to see whether a further page follows. */
+  /** One row more than the limit, to see whether another page follows. */
   fetch: number
-  /** `found`: how many there were, where not all of them were read. */
+  /** Makes the body of the response. `found`: how many rows the statement found, if it did not return all of them. */
   answer: <Item extends Record<string, unknown>>(rows: Item[], found?: number) => { items: Item[]; nextCursor: string | null }
 }
 
 /**
- * Cuts the rows of a statement to PAGE_MAX_BYTES, in SQL, so that what is cut is never sent. `size` is an expression for the bytes of a row;
- * `found` says how many rows there were.
+ * Limits the rows of a statement to PAGE_MAX_BYTES in SQL, so that the database never sends the others. `size` is an expression for the bytes
+ * of a row; `found` is the number of rows before the cut.
  */
 export const withinPageBytes = (statement: string, size: string) => `
   select * from (
@@ -49,7 +49,7 @@ export const withinPageBytes = (statement: string, size: string) => `
   ) as sized
   where coalesce("bytesBefore", 0) < ${PAGE_MAX_BYTES}`
 
-/** The query parameters of a list: `limit`, `cursor`, `sort`, and the filters of its own. */
+/** The query parameters of a list: `limit`, `cursor`, `sort`, and its own filters. */
 export function listQuery<Name extends string, Filters extends TProperties>(
   list: ListDefinition<Name>,
   filters: Filters,
@@ -60,7 +60,7 @@ export function listQuery<Name extends string, Filters extends TProperties>(
   return Type.Object(
     {
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT })),
-      cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 2048, description: '`nextCursor` of the page before.' })),
+      cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 2048, description: '`nextCursor` of the previous page.' })),
       sort: Type.Optional(Type.Enum(sorts, { default: list.defaultSort, description: 'A leading `-` sorts descending.' })),
       ...filters,
     },
@@ -72,7 +72,7 @@ export function listAnswer<Item extends TSchema>(item: Item) {
   return Type.Object({ items: Type.Array(item), nextCursor: Type.Union([Type.String(), Type.Null()]) }, { additionalProperties: false })
 }
 
-/** Reads a list's query. A cursor belongs to the sort and the filters it was made with; with others it is refused. */
+/** Reads the query of a list. A cursor is valid only with the sort and the filters that it was made with. */
 export function readPage<Name extends string>(list: ListDefinition<Name>, query: PageQuery, firstParameter: number): Page {
   const { limit = DEFAULT_LIMIT, cursor, sort = list.defaultSort, ...filters } = query
   const descending = sort.startsWith('-')
@@ -112,7 +112,7 @@ function encodeCursor(parts: unknown[]): string {
   return Buffer.from(JSON.stringify(parts)).toString('base64url')
 }
 
-// A cursor comes back from outside, so its values are judged like any other input before they reach a query.
+// A cursor comes from the caller, so its values are validated like any other input before they reach a query.
 const IS_VALUE: Record<SortField['type'], (value: unknown) => boolean> = {
   timestamptz: (value) => typeof value === 'string' && /^(?!0000)\d{4}-/.test(value) && isRealTime(value),
   text: (value) => typeof value === 'string' && value.isWellFormed() && !value.includes('\0'),
@@ -120,7 +120,7 @@ const IS_VALUE: Record<SortField['type'], (value: unknown) => boolean> = {
   uuid: (value) => typeof value === 'string' && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value),
 }
 
-/** Date.parse takes the 30th of February for the 2nd of March; PostgreSQL does not. */
+/** Date.parse reads the 30th of February as the 2nd of March; PostgreSQL rejects it. */
 function isRealTime(value: string): boolean {
   const time = new Date(value)
   return !Number.isNaN(time.getTime()) && time.toISOString() === value
@@ -128,10 +128,10 @@ function isRealTime(value: string): boolean {
 
 function decodeCursor(cursor: string, belongsTo: string, fields: SortField[]): unknown[] {
   const [owner, ...values] = parseCursor(cursor)
-  if (owner === undefined) throw invalidCursor('is not a cursor that this list has given out')
-  if (owner !== belongsTo) throw invalidCursor('belongs to a list with another sort or other filters; begin again without it')
+  if (owner === undefined) throw invalidCursor('is not a cursor of this list')
+  if (owner !== belongsTo) throw invalidCursor('belongs to a list with another sort or other filters; start again without a cursor')
   if (values.length !== fields.length || !fields.every(({ type }, index) => IS_VALUE[type](values[index]))) {
-    throw invalidCursor('is not a cursor that this list has given out')
+    throw invalidCursor('is not a cursor of this list')
   }
   return values
 }

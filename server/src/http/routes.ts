@@ -2,9 +2,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../errors.ts'
 
 /**
- * Answers whatever matches no route, on this instance and below: 405 with Allow where the path exists for another method, else 404.
- * That is after the credentials, which are checked when a request begins, and before its body is read: a path that is not there has no
- * rules for bodies. Call it before the routes are added. `direct`: the paths whose POST never reaches Fastify.
+ * Refuses requests that match no route, on this instance and below: 405 with Allow if the path exists for another method, else 404. This comes
+ * after the credentials, which are checked when a request begins, and before the body is read, since an unknown path has no rules for bodies.
+ * Call it before the routes are added. `direct`: the paths whose POST never reaches Fastify.
  */
 export function answerUnknownRoutes(app: FastifyInstance, direct: readonly string[] = []): void {
   const methodsByPath = new Map(direct.map((url) => [url, new Set(['POST'])]))
@@ -23,14 +23,14 @@ export function answerUnknownRoutes(app: FastifyInstance, direct: readonly strin
   app.setNotFoundHandler(unknownRoute)
 }
 
-/** What Fastify calls last; the hook above comes before it. A scope with checks of its own sets it, so that they run for unknown paths. */
+/** Fastify calls this last, after the hook above. A scope with checks of its own sets it too, so that its checks run for unknown paths. */
 export function unknownRoute(_request: FastifyRequest): never {
   throw new ApiError('RCS_ROUTE_NOT_FOUND')
 }
 
 /**
- * The segments as the router reads them: split first, then decoded. So /v1/%61gents is /v1/agents, but /v1%2fagents is one segment that
- * no route has: outside /v1, it must not reveal which paths and methods /v1 has.
+ * The segments of a path as the router reads them: split first, then decoded. So /v1/%61gents is /v1/agents, but /v1%2fagents is one segment,
+ * which no route has. Such a path is outside /v1, so the response must not reveal which paths and methods /v1 has.
  */
 export function segmentsOf(url: string): string[] {
   return url
@@ -47,8 +47,8 @@ function matches(pattern: string, given: string[]): boolean {
 }
 
 /**
- * One way to write an address, whatever the client's: without scheme and host, which a request to a proxy has, and without a fragment,
- * which no request should have. A path that can't be decoded is taken to the letter: it names nothing that exists, and is answered so.
+ * Normalises a request URL: removes scheme and host, which a request to a proxy has, and the fragment, which no request should have. In a path
+ * that can't be decoded it escapes every `%`: such a path matches no route, so the caller gets 404.
  */
 export function routableUrl(sent: string): string {
   if (/^\/[^%#]*$/.test(sent)) return sent

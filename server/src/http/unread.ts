@@ -5,13 +5,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { addressOf } from './limits.ts'
 
-// A client that sends requests but does not read makes the service keep its responses. Such connections are closed: after a time without
-// progress, or when an account or the process keeps too many bytes.
+// The service has to buffer the responses of a client that sends requests but does not read. It closes such connections after a time without
+// progress, or when the connections of an account or of the process hold too many unsent bytes.
 
 export type UnreadLimits = {
-  /** How long a connection may have bytes to send of which its client takes none. */
+  /** How long a connection may have unsent bytes while its client reads none. */
   idleMs: number
-  /** How many unsent bytes the connections of one account may hold, and those of all together. */
+  /** How many unsent bytes the connections of one account may hold, and all connections together. */
   accountBytes: number
   processBytes: number
 }
@@ -20,31 +20,31 @@ const MIB = 1024 * 1024
 // The largest page of a list is 1 MiB, so 16 callers of an account can read one at the same time.
 export const UNREAD_LIMITS: UnreadLimits = { idleMs: 60_000, accountBytes: 16 * MIB, processBytes: 64 * MIB }
 
-/** Smaller responses are not counted one by one: Node stops reading a connection that has this much to send. */
+/** Smaller responses are not tracked one by one: Node stops reading a connection that has this much to send. */
 const LARGE_BYTES = 16 * 1024
 const SWEEP_MS = 1_000
 const SWEEP_SOON_MS = 20
 
 type Connection = {
   socket: Socket
-  /** The account of the last response that was for one; the address, where none was. */
+  /** The account of the last response that belonged to one; if none did, the address. */
   owner: number | string
-  /** Large responses that are not closed. Those that wait for an earlier one hold their bytes themselves. */
+  /** Large responses that are not closed. A response that waits for an earlier one buffers its bytes itself, not in the socket. */
   responses: Set<ServerResponse>
   unsent: number
-  /** The part of `unsent` that was handed to the system. It shows progress within one large write. */
+  /** The part of `unsent` that was passed to the operating system. It shows progress within one large write. */
   queued: number
-  /** When the client last took something. */
-  movedAt: number
+  /** When the client last read something. */
+  progressAt: number
   idleMs: number
 }
 
 export type UnreadWatch = {
   /** Watches every connection of a server. */
   watch: (app: FastifyInstance) => void
-  /** Call it for every response that Fastify does not send, just before it is sent. Returns the body to send. */
+  /** Call this for every response that Fastify does not send, just before it is sent. Returns the body to send. */
   note: (response: ServerResponse, address: string, body: string) => string | Buffer
-  /** Gives the client of this response another timeout than the usual `idleMs`. */
+  /** Gives the client of this response another timeout than the default `idleMs`. */
   allowIdle: (reply: FastifyReply, idleMs: number) => void
   stop: () => void
 }
@@ -58,7 +58,7 @@ export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_
     const holding = measure(connections.values(), performance.now())
     for (const [{ owner, socket }, reason] of toDisconnect(holding, limits)) {
       const accountId = typeof owner === 'number' ? owner : undefined
-      logger.warn({ reason, accountId }, 'a client does not read: its connection is closed')
+      logger.warn({ reason, accountId }, 'closed the connection of a client that does not read')
       breakOff(socket)
     }
   }
@@ -79,7 +79,7 @@ export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_
     connection.owner = ownerOf(connection)
     if (!isLarge(payload)) return payload
     addLarge(response, connection)
-    // Node counts the UTF-16 units of a waiting string, which can be a third of its bytes. Of a Buffer it counts the bytes.
+    // For a buffered string, Node counts UTF-16 units, which can be a third of the bytes. For a Buffer it counts bytes.
     return typeof payload === 'string' ? Buffer.from(payload) : payload
   }
 
@@ -112,7 +112,7 @@ export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_
 
 function watchConnections(server: Server, connections: Map<Socket, Connection>, idleMs: number): void {
   const add = (socket: Socket) => {
-    connections.set(socket, { socket, owner: 'unknown', responses: new Set(), unsent: 0, queued: 0, movedAt: 0, idleMs })
+    connections.set(socket, { socket, owner: 'unknown', responses: new Set(), unsent: 0, queued: 0, progressAt: 0, idleMs })
     socket.once('close', () => connections.delete(socket))
   }
   // A TLS server also emits the bare connection, on which no response is written.
@@ -124,20 +124,20 @@ function ownerOf(request: FastifyRequest, { owner }: Connection): number | strin
   return request.caller?.accountId ?? (typeof owner === 'number' ? owner : addressOf(request))
 }
 
-/** A stream has no length, so it counts as large: its connection belongs to its account. */
+/** A stream has no known length, so it counts as large. */
 function isLarge(payload: unknown): boolean {
   if (typeof payload === 'string' || Buffer.isBuffer(payload)) return payload.length > LARGE_BYTES
   return typeof payload === 'object' && payload !== null
 }
 
-/** The connections that have something to send: how much, and for how long the client has taken nothing. */
+/** Returns the connections with unsent bytes: how many, and for how long the client has read nothing. */
 function measure(connections: Iterable<Connection>, now: number): (Connection & { stalledMs: number })[] {
   const holding = []
   for (const connection of connections) {
     const [unsent, queued] = [unsentOf(connection), queuedOf(connection)]
-    if (unsent !== connection.unsent || queued !== connection.queued) connection.movedAt = now
+    if (unsent !== connection.unsent || queued !== connection.queued) connection.progressAt = now
     Object.assign(connection, { unsent, queued })
-    if (unsent > 0) holding.push({ ...connection, stalledMs: now - connection.movedAt })
+    if (unsent > 0) holding.push({ ...connection, stalledMs: now - connection.progressAt })
   }
   return holding
 }
@@ -148,7 +148,7 @@ function unsentOf({ socket, responses }: Connection): number {
   return bytes
 }
 
-/** What Node's own timeout of idle sockets uses. Node has no public name for it. */
+/** Node's own timeout for idle sockets reads this property. Node has no public name for it. */
 function queuedOf({ socket }: Connection): number {
   return (socket as unknown as { _handle?: { writeQueueSize?: number } | null })._handle?.writeQueueSize ?? 0
 }
@@ -156,12 +156,12 @@ function queuedOf({ socket }: Connection): number {
 type Holding = ReturnType<typeof measure>
 
 /**
- * Which connections to close, and why: those that are stalled for too long; then, of an owner that holds too much, and of the largest owner while
- * all together hold too much, those that are stalled longest.
+ * Returns which connections to close, and why. First come connections that are stalled for too long. Then come the longest stalled connections
+ * of every owner that holds too many bytes and, while the process holds too many, of the owner that holds the most.
  */
 function toDisconnect(holding: Holding, { accountBytes, processBytes }: UnreadLimits): Map<Connection, string> {
   const gone = new Map<Connection, string>()
-  for (const connection of holding) if (connection.stalledMs >= connection.idleMs) gone.set(connection, 'it took nothing for too long')
+  for (const connection of holding) if (connection.stalledMs >= connection.idleMs) gone.set(connection, 'it read nothing for too long')
   const rest = holding.filter((connection) => !gone.has(connection))
   const owners = [...Map.groupBy(rest, ({ owner }) => owner).values()].map((connections) => ({
     stalledLongestLast: connections.toSorted((a, b) => a.stalledMs - b.stalledMs),
@@ -182,7 +182,7 @@ function toDisconnect(holding: Holding, { accountBytes, processBytes }: UnreadLi
   return gone
 }
 
-/** By a reset, where the protocol has one: a client that reads on sees at once that the response is not whole. */
+/** Closes a connection by a reset (TLS has none), so that a client that continues to read sees at once that the response is incomplete. */
 export function breakOff(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy()
   else socket.resetAndDestroy()

@@ -3,28 +3,28 @@ import type { TSchema } from 'typebox'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
 import { type Check, createSchemaCompiler } from '../validation.ts'
 
-// Enough to mend a body in one go; a body that is wrong in ten thousand places need not be answered with ten thousand sentences.
+// Enough to fix a body in one go. A body with ten thousand mistakes does not need ten thousand sentences in the response.
 const MAX_VIOLATIONS = 50
 
-/** Builds the validator of every route, for Fastify. */
+/** Builds the validators of all routes, for Fastify. */
 export function buildValidator(sharedSchemas: Record<string, object>): FastifySchemaCompiler<TSchema> {
   const compile = createSchemaCompiler(Object.values(sharedSchemas))
   return ({ schema, httpPart }) => {
-    // With the first request: compiling all of them took two thirds of the time of a start, and most starts are for a few of them.
+    // Compiled with the first request: compiling all took two thirds of the time of a start, and most processes use only a few.
     let check: Check | undefined
     return (data: unknown) => {
       check ??= compile(schema)
       const value = readText(schema, httpPart, data)
       const violations = check(value)
       if (violations.length === 0) return { value }
-      return { error: new ApiError(codeFor(schema, httpPart, violations), { details: mostTelling(violations) }) }
+      return { error: new ApiError(codeFor(schema, httpPart, violations), { details: limited(violations) }) }
     }
   }
 }
 
-/** Fastify would not look at the query of a request whose body is wrong, and a parameter that nobody knows would go unnamed. */
+/** Checks the query before the body. Fastify stops at a wrong body, so the response would not name an unknown query parameter. */
 export function checkQueryFirst(app: FastifyInstance): void {
-  // After what a route asks before it looks at the request at all, such as for a module.
+  // Comes after the route's own preValidation hooks, such as the check for a module.
   app.addHook('onRoute', (route) => {
     route.preValidation = [route.preValidation ?? [], checkQuery].flat()
   })
@@ -36,8 +36,8 @@ async function checkQuery(request: FastifyRequest): Promise<void> {
   if (error !== undefined) throw error
 }
 
-/** Where not all can be named, what is wrong with a list as a whole comes before what is wrong with each of its items. */
-function mostTelling(violations: Violation[]): Violation[] {
+/** If there are too many violations, those of a list as a whole come before those of its items. */
+function limited(violations: Violation[]): Violation[] {
   if (violations.length <= MAX_VIOLATIONS) return violations
   const byDepth = Map.groupBy(violations, ({ path }) => path.split('/').length)
   return [...byDepth.keys()]
@@ -46,7 +46,7 @@ function mostTelling(violations: Violation[]): Violation[] {
     .slice(0, MAX_VIOLATIONS)
 }
 
-/** Parts of a body whose faults have a code of their own. Where several are at fault, the first of these is the code. */
+/** Fields of a body whose violations have a code of their own. If several fields are wrong, the first one in this list decides. */
 const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [
   ['message', 'RCS_INVALID_MESSAGE'],
   ['recipient', 'RCS_INVALID_RECIPIENT'],
@@ -56,10 +56,10 @@ const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [
 ]
 
 function codeFor(schema: TSchema, httpPart: string | undefined, violations: Violation[]): ErrorCode {
-  // The one header that the API asks for, beside those that the guard judges.
+  // The only header that the API requires, apart from those that the guard checks.
   if (httpPart === 'headers') return 'RCS_IDEMPOTENCY_KEY_REQUIRED'
   if (httpPart !== 'body') return 'RCS_INVALID_REQUEST'
-  // Only for bodies that have such a part: elsewhere the field is unknown.
+  // Only for bodies that have such a field: elsewhere the field is unknown.
   const parts = CODES_BY_FIELD.filter(([field]) => field in propertiesOf(schema))
   return parts.find(([field]) => violations.some(({ path }) => isWithin(path, field)))?.[1] ?? 'RCS_INVALID_REQUEST'
 }
@@ -72,7 +72,7 @@ function propertiesOf(schema: TSchema): Record<string, { type?: string }> {
   return (schema as { properties?: Record<string, { type?: string }> }).properties ?? {}
 }
 
-/** Paths and query strings hold only texts: those that spell a whole number, `true` or `false` become that where the schema wants it. */
+/** Paths and query strings hold only text. Converts text to an integer or a boolean if the schema requires one and the text spells one. */
 function readText(schema: TSchema, httpPart: string | undefined, data: unknown): unknown {
   if (httpPart !== 'querystring' && httpPart !== 'params') return data
   const properties = propertiesOf(schema)
@@ -96,7 +96,7 @@ function readInteger(text: string): number | string {
   return /^-?\d{1,15}$/.test(text) ? Number(text) : text
 }
 
-/** What can't be an id names nothing that exists, so it is not an error of form but not found: nothing ever has the id 0. */
+/** Text that can't be an id becomes 0, which no row has: the caller gets 404 rather than 400. */
 function readId(text: string): number {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : 0
   return Number.isSafeInteger(id) ? id : 0

@@ -1,7 +1,7 @@
 import { columns, type Executor } from '../db/pool.ts'
 import { recordActions } from '../events/changes.ts'
 
-/** `copy`: 0 for the recipient's SMS, else the place of the test number that it was sent to. */
+/** `copy`: 0 for the recipient's SMS, otherwise the number of the test number's copy. */
 export type ShortLink = {
   code: string
   accountId: number
@@ -13,8 +13,8 @@ export type ShortLink = {
 }
 
 /**
- * Stores links before the SMS that contains them is sent. Another try makes the same codes, and changes nothing. In the order of the codes, so
- * that two transactions never deadlock.
+ * Stores links before the SMS that contains them is sent. A retry makes the same codes and changes nothing. Inserts in the order of the
+ * codes, so that two transactions never deadlock.
  */
 export async function createLinks(db: Executor, links: ShortLink[]): Promise<void> {
   await db.query({
@@ -30,9 +30,9 @@ export async function createLinks(db: Executor, links: ShortLink[]): Promise<voi
 }
 
 /**
- * Where a link leads; undefined if there is none. A person's first visit is the click; of two at once, the second waits for the first and finds
- * its click. A click in an SMS to a test number is stored, but is no recipient's action. Robots are only counted: one that makes a
- * preview comes before the person, and says nothing about them.
+ * Returns the link's target, or undefined if there is no such link. A person's first visit counts as the click; the second of two
+ * concurrent visits waits for the first and sees its click. A click in an SMS to a test number is stored, but is not a recipient's action.
+ * Robots only increment a counter: a preview is loaded before the person acts, and says nothing about them.
  */
 export async function visitLink(db: Executor, code: string, isRobot: boolean): Promise<string | undefined> {
   const { rows } = await db.query<{ url: string }>({

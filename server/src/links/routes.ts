@@ -7,10 +7,11 @@ import { createMemoryLimiter } from '../http/limits-memory.ts'
 import { isShortCode, SHORT_PATH } from './codes.ts'
 import { visitLink } from './links.ts'
 
-// Every visit is asked for anew, none is passed on to where it leads, and none belongs into a search engine: the code is the recipient's.
+// The code is personal to the recipient: no response is cached, the code is not sent to the target as a referrer, and search engines do not
+// index it.
 const HEADERS = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Robots-Tag': 'noindex' }
 
-// For people, who have come here from an SMS. The same for an unknown code and for a text that can't be a code.
+// For people who come from an SMS. An unknown code and an invalid one get the same page.
 const NOT_FOUND_PAGE = page(
   'Link not found',
   'This link leads nowhere',
@@ -36,17 +37,18 @@ function page(title: string, heading: string, text: string): string {
 
 type LinkOptions = { pool: Pool; addressOf: (request: FastifyRequest) => string; now?: () => number }
 
-// By address, on each node. Many phones of a mobile network share an address, so a known code is never refused for wrong guesses of others.
+// Per address and node. Many phones of a mobile network share an address, so a known code is never refused because of other phones' wrong
+// guesses.
 const VISITS: Policy = { name: 'links', quota: 100, windowMs: 1_000 }
 const MISSES: Policy = { name: 'unknown-links', quota: 30, windowMs: 60_000 }
 
 /**
- * `GET /l/{code}`: leads from the short link in an SMS to where the sender wanted. Not part of the API: it takes no credentials, and nothing
- * of the request but its code decides where it leads.
+ * `GET /l/{code}`: redirects from the short link in an SMS to its target. Not part of the API: it requires no credentials, and only the
+ * code decides the target.
  */
 export async function linkRoutes(app: FastifyInstance, { pool, addressOf, now }: LinkOptions): Promise<void> {
   const limiter = createMemoryLimiter(now)
-  // Fastify answers HEAD by the same handler.
+  // Fastify serves HEAD with the same handler.
   app.get(`${SHORT_PATH}:code`, { schema: { hide: true }, exposeHeadRoute: true }, async (request, reply) => {
     const { code } = request.params as { code: string }
     const address = addressOf(request)
@@ -70,21 +72,27 @@ async function sendPage(reply: FastifyReply, status: number, page: string): Prom
   return await reply.code(status).type('text/html; charset=utf-8').send(page)
 }
 
-/** As a header can say it: in ASCII, so without line breaks. Only links of the web are shortened; should another kind get in, it leads nowhere. */
+/**
+ * Encodes the URL for a header: ASCII only, without line breaks. Herald shortens only http and https links; any other stored URL gets no
+ * redirect.
+ */
 function locationOf(url: string): string | undefined {
   return /^https?:\/\//i.test(url) && URL.canParse(url) ? encodedUrl(url) : undefined
 }
 
-// By these, browsers say that they load a page before anybody asks for it: Chrome and Firefox, older Chrome, Safari, older Firefox.
-const AHEAD_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
+// Browsers announce a prefetch with these headers: Chrome and Firefox, older Chrome, Safari, older Firefox.
+const PREFETCH_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
-/** Whether nobody looks at the page: a link preview, a scanner, a page loaded ahead. What does not say who it is, is none of the browsers that people use. */
+/**
+ * Whether the request comes from no person: a link preview, a scanner, a prefetch. A request without a user agent comes from none of the
+ * browsers that people use.
+ */
 function isRobot({ method, headers }: FastifyRequest): boolean {
   const { 'user-agent': userAgent = '' } = headers
   return (
     method === 'HEAD' ||
     userAgent.trim() === '' ||
     isbot(userAgent) ||
-    AHEAD_HEADERS.some((name) => /prefetch|preview|prerender/i.test(String(headers[name])))
+    PREFETCH_HEADERS.some((name) => /prefetch|preview|prerender/i.test(String(headers[name])))
   )
 }

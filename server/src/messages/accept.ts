@@ -14,17 +14,17 @@ import { type Reservation, type Reserve, sendingAtOnce } from './send-at-once.ts
 import type { Fallback } from './sms-fallback.ts'
 import { PRIORITIES } from './states.ts'
 import { storeMessages } from './store.ts'
-import { ASKED, CALLERS, LEASE_MS, valuesOf } from './submitted-values.ts'
+import { CALLERS, LEASE_MS, REQUESTED, valuesOf } from './submitted-values.ts'
 import { createQuotaKeeper } from './within-quota.ts'
 
-/** A request that is valid in itself. The database checks whether what it names exists, and whether it was accepted before. */
+/** A request that the schema has validated. The database checks whether its agent and templates exist, and whether it was accepted before. */
 export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'smsFallbackAfterExpiry'> & {
   accountId: number
-  /** Changes with the account's quotas. */
+  /** Changes whenever the account changes, and so with its quotas. */
   accountVersion?: string
-  /** Set if the caller was recalled: the statement confirms that they have not changed. */
+  /** Set if the caller was recalled from memory: the statement confirms that the caller has not changed. */
   recalled?: Caller | undefined
-  /** As `+` and digits; each gets a message of its own. */
+  /** As `+` and digits. Each recipient gets a message of its own. */
   recipients: string[]
   test: boolean
   fallback?: Fallback | undefined
@@ -38,24 +38,24 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
 
 export type Accepted = { messageIds: string[]; replayed: boolean }
 
-/** The caller was recalled, but their key or account has changed since. Nothing was accepted. */
+/** The caller was recalled from memory, but its key or account has changed since. Nothing was accepted. */
 export class UnconfirmedCaller extends Error {}
 
 /** The result of a submission. `no-room`: a quota of the account is exceeded. */
 export type Outcome = { is: 'accepted' | 'replayed'; messageIds: string[] } | { is: 'refused'; error: unknown } | { is: 'no-room' }
 
 const BATCH_SIZE = 200
-// Delivery processes fold the usage of accounts every second. If none runs, each accept would read more changes than the last.
+// Delivery processes fold the usage of accounts every second. If none runs, this process does, or each batch would read more than the last.
 const FOLD_AFTER_BATCHES = 500
-// After this the caller is asked to try again with the same key. The response then says whether the message was accepted.
+// After this timeout, the caller has to retry with the same key. The response to the retry says whether the message was accepted.
 const TIMEOUT = { query_timeout: 3_000 }
 export const LONGEST_LIFE_DAYS = 15
 
-/** What can be wrong with what a message or campaign names. */
+/** Errors in what a message or campaign refers to. */
 export const NAMED_FAULTS = {
   'not-approved': { code: 'RCS_TEMPLATE_NOT_APPROVED', path: '/message/templateId', reason: 'names a template that is not APPROVED' },
-  'template-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be true, as the template has it' },
-  'request-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be false or absent, as the template has it' },
+  'template-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be true, as in the template' },
+  'request-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be false or absent, as in the template' },
   'no-agent': { code: 'RCS_AGENT_NOT_FOUND', path: '/agentId', reason: 'names no active agent of this account' },
   'no-template': { code: 'RCS_TEMPLATE_NOT_FOUND', path: '/message/templateId', reason: 'names no template of this account' },
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
@@ -68,8 +68,8 @@ const FAULTS = {
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
 /**
- * Accepts messages. Returns once they are committed, with what was accepted; or throws the error for the caller. Requests that come at the
- * same time share a statement and a commit.
+ * Makes a function that accepts the messages of a request. It returns their ids after the commit, or throws the error for the caller. Concurrent
+ * requests share a statement and a commit.
  */
 export function createAcceptor(
   pool: Pool,
@@ -90,14 +90,14 @@ export function createAcceptor(
   return async (submission) => {
     const outcome = await submit(submission)
     if (outcome.is === 'refused') throw outcome.error
-    if (outcome.is === 'no-room') throw new Error('no room was left without a quota')
+    if (outcome.is === 'no-room') throw new Error('the outcome no-room was not turned into a quota error')
     return { messageIds: outcome.messageIds, replayed: outcome.is === 'replayed' }
   }
 }
 
 export type Endpoint = 'messages' | 'campaigns'
 
-/** Whether this very request was accepted under this key. */
+/** Whether the same request was accepted under this key. */
 export async function wasAccepted(db: Executor, accountId: number, endpoint: Endpoint, key: string, hash: Buffer): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'was-accepted',
@@ -119,7 +119,7 @@ export function missingTemplates(inline: unknown, missing: Set<number>): ApiErro
   return new ApiError('RCS_TEMPLATE_NOT_FOUND', { details })
 }
 
-/** Makes the missing partitions if the database's clock has passed the last one. */
+/** Creates the missing partitions and tries again if the database's clock has passed the last partition. */
 async function withPartitions<T>(pool: Pool, accept: () => Promise<T>): Promise<T> {
   return await accept().catch(async (error: unknown) => {
     if (!isMissingPartition(error)) throw error
@@ -136,35 +136,35 @@ export function isMissingPartition(error: unknown): boolean {
 type Row = {
   outcome: 'accepted' | 'again' | 'unconfirmed' | 'replayed' | 'conflict' | 'missing-targets' | 'sms-text' | 'no-room' | keyof typeof FAULTS
   messageId: string
-  /** Templates that buttons send and the account does not have. */
+  /** Templates that buttons of the message send, but that the account does not have. */
   missingTargets: string[] | null
 }
 
 // At the second try, the key of the other request is committed.
-const MOST_TRIES = 3
+const MAX_TRIES = 3
 
 /**
- * Accepts a batch. A request whose key another request is using, on this node or another, is run again by itself: if that fails, what the
- * first statement committed must not be run again with it.
+ * Accepts a batch. If another request is using the same key, on this node or another, a second statement runs this request again. Its failure
+ * concerns only this request: the batcher must not run again what the first statement has committed.
  */
-async function accept(db: Executor, batch: Submission[], triesLeft = MOST_TRIES): Promise<Outcome[]> {
-  const answers = await ask(db, batch)
+async function accept(db: Executor, batch: Submission[], triesLeft = MAX_TRIES): Promise<Outcome[]> {
+  const results = await runStatement(db, batch)
   batch.forEach(({ reserved }, index) => {
-    const rows = answers[index] as Row[]
+    const rows = results[index] as Row[]
     if (rows[0]?.outcome === 'accepted') reserved?.send(rows.map(({ messageId }) => messageId))
   })
-  const isAgain = (index: number) => answers[index]?.[0]?.outcome === 'again'
+  const isAgain = (index: number) => results[index]?.[0]?.outcome === 'again'
   const again = [...batch.keys()].filter(isAgain)
   const submissions = again.map((index) => batch[index] as Submission)
   const later = again.length === 0 ? [] : await acceptAgain(db, submissions, triesLeft - 1)
   return batch.map((submission, index) =>
-    isAgain(index) ? (later[again.indexOf(index)] as Outcome) : outcomeOf(submission, answers[index] as Row[]),
+    isAgain(index) ? (later[again.indexOf(index)] as Outcome) : outcomeOf(submission, results[index] as Row[]),
   )
 }
 
 async function acceptAgain(db: Executor, batch: Submission[], triesLeft: number): Promise<Outcome[]> {
   try {
-    if (triesLeft === 0) throw new Error('a key was in use and not in use, again and again')
+    if (triesLeft === 0) throw new Error(`an idempotency key was still in use after ${MAX_TRIES} tries`)
     return await accept(db, batch, triesLeft)
   } catch (error) {
     if (isUnavailable(error)) throw error
@@ -172,8 +172,8 @@ async function acceptAgain(db: Executor, batch: Submission[], triesLeft: number)
   }
 }
 
-/** Returns the rows of each submission: one for each of its recipients. */
-async function ask(db: Executor, batch: Submission[]): Promise<Row[][]> {
+/** Returns the rows of each submission, one for each of its recipients. */
+async function runStatement(db: Executor, batch: Submission[]): Promise<Row[][]> {
   const { rows } = await db.query<Row>({ name: 'accept-messages', text: ACCEPT, values: valuesOf(batch), ...TIMEOUT })
   let from = 0
   return batch.map(({ recipients }) => {
@@ -207,17 +207,17 @@ function outcomeOf(submission: Submission, rows: Row[]): Outcome {
 }
 
 /**
- * One statement, whatever the number of requests and their content. A known key with the same request gets the stored result, before any check
- * of what may have changed since. A key that another statement is inserting, or that is twice in this batch, is inserted once: the later
+ * One statement for any number of requests of any content. A known key with the same request gets the stored result, before any check of what
+ * may have changed since. If another statement is inserting the same key, or the key is twice in this batch, it is inserted once: the later
  * insert waits for the earlier one, and its request is run again. Keys are inserted in order, so that two nodes never deadlock.
  *
- * Every step reads its rows once: a step carries what later steps need, or they look it up in a set ("in"). A join of two steps would compare
- * each row with each: 200 requests took 360 ms.
+ * Every step reads its rows once: a step's rows carry what later steps need, or later steps look it up in a set ("in"). A join of two steps
+ * would compare each row with each: 200 requests took 360 ms.
  */
 const ACCEPT = `
-  with asked as materialized (
+  with requested as materialized (
     select r.*, ((select lpad(to_hex(round(extract(epoch from now()) * 1000)::bigint), 12, '0')) || r.id_end)::uuid as id,
-      t.content_id, used.message_id as used_id, missing.ids as missing_targets,
+      t.content_id, used.resource_id as used_id, missing.ids as missing_targets,
       case
         when r.caller is not null and r.caller not in (${confirmedCallers(CALLERS)}) then 'unconfirmed'
         when used.request_hash = r.hash then 'replayed'
@@ -230,10 +230,10 @@ const ACCEPT = `
         when a.agent_id is null then 'no-agent'
         when r.template_id is not null and t.id is null then 'no-template'
         when missing.ids is not null then 'missing-targets'
-        when used.message_id is not null then 'conflict'
+        when used.resource_id is not null then 'conflict'
         when not r.has_room then 'no-room'
       end as outcome
-    from ${ASKED}
+    from ${REQUESTED}
     left join idempotency_keys used on used.account_id = r.account_id and used.endpoint = 'messages' and used.key = r.key
     left join agent_assignments a on a.account_id = r.account_id and a.agent_id = r.agent_id and a.active
     left join templates t on t.account_id = r.account_id and t.id = r.template_id
@@ -243,18 +243,18 @@ const ACCEPT = `
       where not exists (select from templates x where x.account_id = r.account_id and x.id = target)
     ) as missing on r.targets is not null
   ), keyed as materialized (
-    insert into idempotency_keys (account_id, endpoint, key, request_hash, message_id)
-    select account_id, 'messages', key, hash, id from asked where outcome is null and key is not null order by account_id, key, n
+    insert into idempotency_keys (account_id, endpoint, key, request_hash, resource_id)
+    select account_id, 'messages', key, hash, id from requested where outcome is null and key is not null order by account_id, key, n
     on conflict do nothing
-    returning message_id
+    returning resource_id
   ), made as materialized (
-    select *, now() as accepted_at, 'TRANSACTION' as traffic, null::uuid as triggered_by, null::uuid as campaign_id from asked
-    where outcome is null and (key is null or id in (select message_id from keyed))
+    select *, now() as accepted_at, 'TRANSACTION' as traffic, null::uuid as triggered_by, null::uuid as campaign_id from requested
+    where outcome is null and (key is null or id in (select resource_id from keyed))
   ), ${storeMessages('made', PRIORITIES.transactional, { token: 'lease', ms: LEASE_MS })}, used as (
     ${countUsage({ account: 'account_id', from: 'made', messages: 'count(*)', messageBytes: 'sum(bytes)' })}
   ), held as materialized (
-    select ${HELD_BY_STANDBY} from (select from asked where outcome = 'replayed' limit 1) as any_replayed
+    select ${HELD_BY_STANDBY} from (select from requested where outcome = 'replayed' limit 1) as any_replayed
   )
   select coalesce(outcome, case when id in (select id from made) then 'accepted' else 'again' end) as outcome,
     coalesce(used_id, id) as "messageId", missing_targets as "missingTargets", (select count(*) from held) as held
-  from asked order by n`
+  from requested order by n`

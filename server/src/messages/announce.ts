@@ -1,20 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from '../db/pool.ts'
 
-/** Where processes listen that hand messages to the networks. */
+/** The NOTIFY channel on which delivery processes listen. */
 export const QUEUE_CHANNEL = 'herald_queue'
 
-/** What there is to do. */
+/** The kind of work that is announced. */
 export type Work = 'messages' | 'replies'
 export type Announce = (work: Work) => void
 
-// Messages of this time share a NOTIFY and a claim. At 150 messages a second, PostgreSQL then took 3.2 ms of CPU for each instead of 3.7.
+// Messages that arrive within this time share a NOTIFY and a claim. At 150 messages a second, PostgreSQL then took 3.2 ms of CPU for each
+// instead of 3.7 ms.
 const GATHER_MS = 5
 
 /**
- * Tells all nodes that there is work. Called after the commit, since a NOTIFY inside the transaction has the whole cluster commit one
- * transaction after the other (813 a second instead of 5,403, with 8 connections and 1 ms for a commit). While one NOTIFY is under way,
- * further calls share the next one. One that is lost costs a second: workers look for themselves that often.
+ * Announces work to all nodes. It is called after the commit, since a NOTIFY inside the transaction makes the whole cluster commit one
+ * transaction after the other (813 a second instead of 5,403, with 8 connections and 1 ms for a commit). While a NOTIFY runs, further
+ * calls share the next one. A lost NOTIFY costs a second: workers poll that often.
  */
 export function createAnnouncer(pool: Pool): Announce {
   const waiting = new Set<Work>()
@@ -24,10 +25,10 @@ export function createAnnouncer(pool: Pool): Announce {
     isRunning = true
     while (waiting.size > 0) {
       await sleep(GATHER_MS)
-      const words = [...waiting]
+      const kinds = [...waiting]
       waiting.clear()
-      const text = `select pg_notify('${QUEUE_CHANNEL}', word) from unnest($1::text[]) as word`
-      await pool.query({ name: 'announce', text, values: [words] }).catch(() => {})
+      const text = `select pg_notify('${QUEUE_CHANNEL}', kind) from unnest($1::text[]) as kind`
+      await pool.query({ name: 'announce', text, values: [kinds] }).catch(() => {})
     }
     isRunning = false
   }

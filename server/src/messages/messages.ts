@@ -9,20 +9,21 @@ export type Message = Static<typeof MessageSchema>
 export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * The status of a message `m`. An expired message is EXPIRED even before it is marked: marking a million takes a while. The second of slack is for receipts
- * that came in time and are being committed; after it, only the mark can follow.
+ * In SQL: the status of a message `m` that callers see. An expired message is EXPIRED even before the expiry loop has marked it: marking a
+ * million takes a while. The second of slack is for receipts that came in time and are being committed; after it, the message can only become
+ * EXPIRED.
  */
 export const SHOWN_STATUS = `case
       when m.delivered_at is not null then m.status
       when ${mayBecome('EXPIRED', 'm.status')} and m.expires_at <= now() - interval '1 second' then 'EXPIRED'
-      -- Without an entry, its call ended after it had run out.
+      -- Without a queue entry, the call ended after the message had expired.
       when m.status = 'ACCEPTED' and coalesce((select q.claimed from queue q where q.message_id = m.id), true) then 'SENDING'
       else m.status
     end`
 
 /**
- * Whether the RCS message `m` was delivered, perhaps late, before anything of its SMS `f` was sent: nothing of the SMS is in the queue before it
- * is scheduled. It avoids needless look-ups, and "exists", for which PostgreSQL may read all events into memory.
+ * In SQL: whether the RCS message `m` was delivered, perhaps late, before any part of its SMS `f` was sent. An SMS is in the queue only once
+ * it is SCHEDULED, so a WAITING SMS needs no look-up there. With "exists", PostgreSQL may read all events into memory.
  */
 export const SMS_IS_NEEDLESS = `(
       case f.status
@@ -35,12 +36,14 @@ export const SMS_IS_NEEDLESS = `(
         select true from message_events e where e.message_id = m.id and e.kind in ('delivered-late', 'read-late') limit 1) is not null))`
 
 const READ = `
-  select m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId", m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
+  select m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId",
+    m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
     m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
     case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
     m.failure_reason as "failure.reason", m.failure_description as "failure.description", m.triggered_by as "triggeredBy",
     coalesce(needless.status, f.status) as "smsFallback.status", coalesce(needless.reason, f.reason) as "smsFallback.reason",
-    f.plan ->> 'campaign' as "smsFallback.campaign", case when coalesce(needless.status, f.status) <> 'NOT_NEEDED' then f.due_at end as "smsFallback.dueAt", f.sent_at as "smsFallback.sentAt",
+    f.plan ->> 'campaign' as "smsFallback.campaign",
+    case when coalesce(needless.status, f.status) <> 'NOT_NEEDED' then f.due_at end as "smsFallback.dueAt", f.sent_at as "smsFallback.sentAt",
     f.delivered_at as "smsFallback.deliveredAt", f.segments as "smsFallback.segments"
   from messages m
   left join campaigns campaign on campaign.id = m.campaign_id

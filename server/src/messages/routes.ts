@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
-import { fieldsOf } from '../content/unchecked.ts'
+import { fieldsOf } from '../content/untrusted.ts'
 import type { Pool } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { callerOf, checkModule } from '../http/guard.ts'
@@ -19,7 +19,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { p
   app.addSchema(Message)
   const accept = createAcceptor(pool, announce, reserve)
 
-  /** If a recalled caller has changed, looks them up, and checks again what depends on them. */
+  /** If a recalled caller has changed, looks the caller up, and repeats the checks that depend on it. */
   async function acceptFrom(request: FastifyRequest, submission: Omit<Submission, 'accountId'>): Promise<Accepted> {
     const caller = callerOf(request)
     const { accountId, accountVersion } = caller
@@ -70,7 +70,7 @@ export const messageRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { p
   })
 }
 
-/** Runs before the body is checked. A request that was accepted while the account had the module still gets its response. */
+/** Runs before the body is validated. A request that was accepted while the account had the module still gets its response. */
 export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
   if (fieldsOf(request.body).smsFallback === undefined) return
   await request.confirmCaller?.()
@@ -78,7 +78,7 @@ export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: Fa
   if (modules.includes('sms')) return
   const [key, second] = keysOf(request)
   if (key !== undefined && second === undefined && (await wasAccepted(pool, accountId, endpoint, key, requestHash(request.body)))) return
-  const details = [{ path: '/smsFallback', reason: 'needs the module sms, which the account does not have' }]
+  const details = [{ path: '/smsFallback', reason: 'requires the module sms, which the account does not have' }]
   throw new ApiError('RCS_MODULE_NOT_AVAILABLE', { details })
 }
 
@@ -90,7 +90,7 @@ function keysOf({ raw }: FastifyRequest): string[] {
 export function idempotencyKey(request: FastifyRequest): string {
   const [key = '', second] = keysOf(request)
   if (second === undefined) return key
-  throw new ApiError('RCS_IDEMPOTENCY_KEY_REQUIRED', { details: [{ path: '/idempotency-key', reason: 'must be there once' }] })
+  throw new ApiError('RCS_IDEMPOTENCY_KEY_REQUIRED', { details: [{ path: '/idempotency-key', reason: 'must appear exactly once' }] })
 }
 
 /** The schema accepts only possible numbers. */

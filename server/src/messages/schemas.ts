@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { MessageContent } from '../content/content.ts'
 import { fault, PhoneNumber } from '../content/fields.ts'
 import { basicRules } from '../content/rules.ts'
-import { fieldsOf } from '../content/unchecked.ts'
+import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
 import { errorResponses } from '../http/error-answers.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
@@ -10,16 +10,16 @@ import { NoQuery, OutgoingTime, refTo } from '../schemas.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from './sms-fallback.ts'
 import { FALLBACK_STATUSES, STATUSES } from './states.ts'
 
-export const MESSAGES_TAG = { name: 'Messages', description: 'One message to one recipient, and what became of it.' }
+export const MESSAGES_TAG = { name: 'Messages', description: 'Send one message to one recipient, and read its status.' }
 
 const MAX_TEST_RECIPIENTS = 5
 
-const Said = Type.Object(
+const ContentSource = Type.Object(
   {
-    templateId: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Of an `APPROVED` template.' })),
+    templateId: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Id of an `APPROVED` template.' })),
     inline: Type.Optional(refTo(MessageContent)),
   },
-  { additionalProperties: false, description: 'What is said: exactly one of `templateId` and `inline`.', rules: exactlyOneSource },
+  { additionalProperties: false, description: 'The content: exactly one of `templateId` and `inline`.', rules: exactlyOneSource },
 )
 
 function exactlyOneSource({ templateId, inline }: Record<string, unknown>): Violation[] {
@@ -28,22 +28,22 @@ function exactlyOneSource({ templateId, inline }: Record<string, unknown>): Viol
 
 export const COMMON = {
   clientReferenceId: Type.Optional(
-    Type.String({ maxLength: 255, description: 'A reference of your own; it comes back with the message.' }),
+    Type.String({ maxLength: 255, description: 'Your own reference. Herald returns it with the message and its events.' }),
   ),
-  agentId: Type.String({ minLength: 1, maxLength: 200, description: 'Who sends it.' }),
+  agentId: Type.String({ minLength: 1, maxLength: 200, description: 'The agent that sends the message.' }),
   expiresAt: Type.Optional(
     Type.String({
       format: 'timestamp',
-      description: 'Until when it may be delivered: in the future, at most 15 days ahead. Without it, 48 hours from now.',
+      description: 'The latest time of delivery: in the future, at most 15 days ahead. By default 48 hours from now.',
     }),
   ),
   basic: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'RCS Basic: a text of at most 160 bytes in UTF-8, with no buttons. Equal to that of a template.',
+      description: 'RCS Basic: a text of at most 160 bytes in UTF-8, without buttons. If a template is used, it must have the same value.',
     }),
   ),
-  message: Said,
+  message: ContentSource,
 }
 
 function messageRules(request: Record<string, unknown>): Violation[] {
@@ -81,14 +81,14 @@ export const TestMessageRequest = Type.Object(
     recipients: Type.Array(PhoneNumber, {
       minItems: 1,
       maxItems: MAX_TEST_RECIPIENTS,
-      description: 'Each number once.',
+      description: 'Without duplicates.',
       rules: noNumberTwice,
     }),
   },
   { additionalProperties: false, rules: basicMode, examples: [{ ...unaddressed, recipients: [recipient, '+48500100201'] }] },
 )
 
-/** However they are written. */
+/** Compares normalised numbers, so that different spellings of one number are found. */
 function noNumberTwice(numbers: unknown[]): Violation[] {
   if (numbers.length > MAX_TEST_RECIPIENTS) return []
   const normalised = numbers.map((number) => (typeof number === 'string' ? normalisePhoneNumber(number) : undefined))
@@ -117,13 +117,13 @@ const FallbackState = Type.Object(
   {
     status: Type.Enum([...FALLBACK_STATUSES], {
       description:
-        'WAITING for the outcome of the RCS message; SCHEDULED; SENT; DELIVERED; FAILED; NOT_NEEDED, since the RCS message was delivered; SKIPPED, since a rule held it back.',
+        'WAITING: for the outcome of the RCS message. SCHEDULED, SENT, DELIVERED, FAILED. NOT_NEEDED: the RCS message was delivered. SKIPPED: a rule held the SMS back.',
     }),
-    reason: Type.Optional(Type.String({ description: 'Why it is sent, or is not; docs/errors.md lists the reasons.' })),
-    campaign: Type.Optional(Type.String({ description: 'The label that the request gave it.' })),
-    dueAt: at('When it is to be sent.'),
-    sentAt: at('When the network had taken it.'),
-    deliveredAt: at('When the phone had all of it.'),
+    reason: Type.Optional(Type.String({ description: 'Why the SMS is sent, or is not. docs/errors.md lists the reasons.' })),
+    campaign: Type.Optional(Type.String({ description: 'The label from the request.' })),
+    dueAt: at('When the SMS is due.'),
+    sentAt: at('When the network accepted the SMS.'),
+    deliveredAt: at('When the phone had received the whole SMS.'),
     segments: Type.Integer({ description: 'How many SMS the text takes.' }),
   },
   { additionalProperties: false },
@@ -133,34 +133,34 @@ export const Message = Type.Object(
   {
     messageId: MessageId,
     clientReferenceId: Type.Optional(Type.String()),
-    campaignId: Type.Optional(Type.String({ description: 'Where it is of a campaign.' })),
+    campaignId: Type.Optional(Type.String({ description: 'Present if the message belongs to a campaign.' })),
     agentId: Type.String(),
     recipient: Type.String({ description: '`+` and digits.' }),
     status: Type.Enum([...STATUSES], {
-      description: 'SENDING: handed to the network, waiting to be tried again, or for a receipt. READ, FAILED and EXPIRED are final.',
+      description: 'SENDING: being sent, waiting for a retry, or waiting for a receipt. READ, FAILED and EXPIRED are final.',
     }),
     basic: Type.Boolean(),
-    test: Type.Boolean({ description: 'No report counts it.' }),
+    test: Type.Boolean({ description: 'Whether it is a test message, which no report counts.' }),
     acceptedAt: OutgoingTime,
-    sentAt: at('When the network had taken it.'),
-    deliveredAt: at('When the phone had it.'),
-    readAt: at('When the recipient had seen it.'),
-    failedAt: at('When it was given up.'),
-    expiredAt: at('When it ran out undelivered.'),
+    sentAt: at('When the network accepted the message.'),
+    deliveredAt: at('When the phone received the message.'),
+    readAt: at('When the recipient read the message.'),
+    failedAt: at('When the message failed permanently.'),
+    expiredAt: at('When the message expired before delivery.'),
     expiresAt: OutgoingTime,
     failure: Type.Optional(
       Type.Object(
-        { reason: Type.String({ description: 'A stable code; docs/errors.md lists them.' }), description: Type.String() },
+        { reason: Type.String({ description: 'A stable code. docs/errors.md lists all codes.' }), description: Type.String() },
         { additionalProperties: false },
       ),
     ),
-    triggeredBy: Type.Optional(Type.String({ description: 'The message whose recipient asked for this one, by tapping or writing.' })),
+    triggeredBy: Type.Optional(Type.String({ description: 'The message whose recipient requested this one by a tap or a text.' })),
     smsFallback: Type.Optional(FallbackState),
   },
   { $id: 'Message', additionalProperties: false },
 )
 
-// The header's pattern is its own description in an error: "must be …".
+// If the pattern does not match, the error is "must be" and this description.
 export const IdempotencyHeaders = Type.Object({
   'idempotency-key': Type.String({
     pattern: '^[ -~]{1,255}$',
@@ -191,10 +191,10 @@ export const OPERATIONS = {
     response: {
       202: {
         ...AcceptedMessage,
-        description: 'It is stored, and will be sent. The same answer comes for the same request under the same key, for at least 7 days.',
+        description: 'The message is stored and will be sent. The same request with the same key gets this response for at least 7 days.',
         headers: {
-          Location: { type: 'string', description: 'Where to follow it.' },
-          'Idempotent-Replayed': { type: 'string', description: '`true` where the message had been accepted before.' },
+          Location: { type: 'string', description: 'The path of the message.' },
+          'Idempotent-Replayed': { type: 'string', description: '`true` if the message had been accepted before.' },
         },
       },
       ...errorResponses('RCS_IDEMPOTENCY_KEY_REQUIRED', 'RCS_IDEMPOTENCY_CONFLICT', 'RCS_INVALID_SMS_FALLBACK', ...BODY_ERRORS),
@@ -203,19 +203,19 @@ export const OPERATIONS = {
   sendTest: {
     operationId: 'sendTestMessage',
     tags,
-    summary: 'Send the same message to up to five numbers of your own; no report counts it',
+    summary: 'Send a test message to up to five numbers of your own; no report counts it',
     querystring: NoQuery,
     body: TestMessageRequest,
-    response: { 202: { ...AcceptedTestMessages, description: 'They are stored, and will be sent.' }, ...errorResponses(...BODY_ERRORS) },
+    response: { 202: { ...AcceptedTestMessages, description: 'They are stored and will be sent.' }, ...errorResponses(...BODY_ERRORS) },
   },
   read: {
     operationId: 'readMessage',
     tags,
-    summary: 'Read what became of a message',
+    summary: 'Read a message and its status',
     params: Type.Object({ messageId: Type.String() }, { additionalProperties: false }),
     querystring: NoQuery,
     response: {
-      200: refTo(Message, { description: 'The message. What has not happened is absent.' }),
+      200: refTo(Message, { description: 'The message. Fields of steps that have not happened are absent.' }),
       ...errorResponses('RCS_MESSAGE_NOT_FOUND'),
     },
   },

@@ -1,7 +1,7 @@
 import type { Outcome, Submission } from './accept.ts'
 import type { Announce } from './announce.ts'
 
-/** Calls that a worker of this process keeps free for new messages. The queue entries of the messages are inserted with this lease. */
+/** Calls that a worker of this process reserves for new messages. The queue entries of the messages are inserted with this lease. */
 export type Reservation = {
   lease: string
   leaseMs: number
@@ -11,22 +11,22 @@ export type Reservation = {
   release: () => void
 }
 
-/** Returns a reservation if this process can send this many messages of this agent now. */
+/** Returns a reservation if a worker of this process can send `count` messages of this agent now. */
 export type Reserve = (accountId: number, agentId: string, count: number) => Reservation | undefined
 
 type Accept = (batch: Submission[]) => Promise<Outcome[]>
 
 /**
- * Accepts batches. Messages that a worker of this process can send now are stored with its lease and sent after the commit, without NOTIFY
- * or claim, as soon as their statement returns (messages/accept.ts). If the process dies, or never learns of the commit, a worker claims them
- * when the lease ends. Other messages are announced.
+ * Makes a function that accepts batches. Messages that a worker of this process can send now are stored with its lease, and sent without
+ * NOTIFY or claim as soon as their statement has committed (messages/accept.ts). If the process dies, or never learns of the commit, a worker
+ * claims them when the lease ends. Other messages are announced.
  */
 export function sendingAtOnce(accept: Accept, announce: Announce, reserve: Reserve): Accept {
   return async (batch) => {
     try {
       for (const submission of batch) {
         const { accountId, agentId, recipients, expiresAt } = submission
-        // A message with an expiry of its own is claimed: a claim compares the expiry with the database's clock.
+        // A message with an expiry of its own has to be claimed: the claim compares the expiry with the database's clock.
         submission.reserved = expiresAt === undefined ? reserve(accountId, agentId, recipients.length) : undefined
       }
       const outcomes = await accept(batch)

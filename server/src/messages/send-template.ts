@@ -9,23 +9,23 @@ export type RequestedTemplate = {
   agentId: string
   recipient: string
   templateId: number
-  /** The message that they replied to, if it is known. */
+  /** The message that the recipient replied to, if it is known. */
   triggeredBy: string | undefined
-  /** The same as of that message. */
+  /** Whether that message was a test message. */
   test: boolean
 }
 
-/** Limits loops: a phone that taps by itself, or a template whose button sends it again. */
-const MOST_IN_A_MINUTE = 10
-// Any number that nothing else in this database locks together with another: "hrlt" in ASCII.
+/** Limits loops, such as a phone that taps by itself, or a template whose button sends the same template. */
+const MAX_PER_MINUTE = 10
+// The first key of a two-key advisory lock, unique in this database: "hrlt" in ASCII.
 const TEMPLATES_LOCK = 0x68726c74
 
 export type NotSent = 'no-agent' | 'no-template' | 'not-approved' | 'too-many'
 
-/** Accepts it as a message of its own, in the caller's transaction. Returns its id, or why there is none. */
+/** Accepts the template as a message of its own, in the transaction of the reply. Returns the message's id, or why there is none. */
 export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Promise<{ messageId: string } | { why: NotSent }> {
   const { accountId, agentId, recipient, templateId, triggeredBy, test } = wanted
-  // One at a time for each number: concurrent transactions would not count each other's messages.
+  // One transaction at a time for each number: concurrent transactions would not count each other's messages.
   await db.query('select pg_advisory_xact_lock($1, hashtext($2))', [TEMPLATES_LOCK, `${accountId} ${recipient}`])
   const { rows } = await db.query<{ messageId: string; why: null } | { messageId: null; why: NotSent }>({
     name: 'send-template',
@@ -43,7 +43,7 @@ const SEND = `
         when a.agent_id is null then 'no-agent'
         when t.id is null then 'no-template'
         when t.status <> 'APPROVED' then 'not-approved'
-        when lately.count >= ${MOST_IN_A_MINUTE} then 'too-many'
+        when lately.count >= ${MAX_PER_MINUTE} then 'too-many'
       end as why
     from (values (1)) as always
     left join agent_assignments a on a.account_id = $1 and a.agent_id = $2 and a.active
@@ -54,9 +54,9 @@ const SEND = `
       where m.recipient = $3 and m.id >= uuid_v7_from(now() - interval '1 minute') and m.account_id = $1 and m.traffic = 'SERVICEREQUEST'
     ) as lately
   ), made as materialized (
-    select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id, content_id,
-      null::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic, $5::uuid as triggered_by,
-      null::uuid as campaign_id, null::json as fallback
+    select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id,
+      content_id, null::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
+      $5::uuid as triggered_by, null::uuid as campaign_id, null::json as fallback
     from checked where why is null
   ), ${storeMessages('made', PRIORITIES.transactional)}, used as (
     ${countUsage({ account: 'account_id', from: 'written', messageBytes: `count(*) * ${ROW_BYTES}` })}

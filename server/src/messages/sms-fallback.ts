@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { PhoneNumber } from '../content/fields.ts'
-import { fieldsOf } from '../content/unchecked.ts'
+import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
 import { CODE_LENGTH, shortLink } from '../links/codes.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
@@ -8,15 +8,15 @@ import { composeText, encodingFor, strangersIn } from '../sms/compose.ts'
 import { measureText } from '../sms/parts.ts'
 import { parseTimestamp } from '../time.ts'
 
-// The SMS that is sent if RCS does not reach a recipient: what a caller may ask for, and what is stored of it.
+// The SMS that is sent if RCS does not reach a recipient: the fields of a request, and the stored form.
 
-const LONGEST_DELAY_SECONDS = 604_800
+const MAX_DELAY_SECONDS = 604_800
 const MAX_SEGMENTS = 10
 const MAX_CONSENTS = 100
 
 const flag = (description: string) => Type.Optional(Type.Boolean({ default: false, description }))
 const SendTime = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
-const Delay = (description: string) => Type.Optional(Type.Integer({ minimum: 0, maximum: LONGEST_DELAY_SECONDS, description }))
+const Delay = (description: string) => Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_DELAY_SECONDS, description }))
 
 const PlanParams = Type.Object(
   {
@@ -28,25 +28,25 @@ const PlanParams = Type.Object(
     mode: Type.Optional(
       Type.Enum(['AUTO', 'GSM7', 'UNICODE'], {
         default: 'AUTO',
-        description: 'AUTO: GSM-7 where the text fits it, else UCS-2. GSM7: a text that does not fit it is an error.',
+        description: 'AUTO: GSM-7 if it has all characters of the text, else UCS-2. GSM7: a character that GSM-7 lacks is an error.',
       }),
     ),
-    campaign: Type.Optional(Type.String({ maxLength: 100, description: 'A label; it comes back with the message.' })),
+    campaign: Type.Optional(Type.String({ maxLength: 100, description: 'A label. Herald returns it with the message.' })),
     smsShipmentType: Type.Optional(Type.Literal(1)),
-    sendTime: SendTime('After a failure, the SMS is not sent before.'),
+    sendTime: SendTime('The earliest time of the SMS after a failure.'),
     testNumbers: Type.Optional(
-      Type.Array(PhoneNumber, { maxItems: 5, description: 'With `useTestNumbers`, each gets a copy of the SMS.' }),
+      Type.Array(PhoneNumber, { maxItems: 5, description: 'With `useTestNumbers`, each number gets a copy of the SMS.' }),
     ),
-    controlGroup: flag('Recipients who are marked as control group get no SMS.'),
-    quarantine: flag('Recipients who had an SMS from the account within its quarantine time (24 hours by default) get none.'),
-    useTestNumbers: flag('Whether `testNumbers` get a copy.'),
+    controlGroup: flag('Recipients in the control group get no SMS.'),
+    quarantine: flag('Recipients who got an SMS from the account within its quarantine time (24 hours by default) get no SMS.'),
+    useTestNumbers: flag('Whether `testNumbers` get a copy of the SMS.'),
     consentIDS: Type.Optional(
       Type.Array(Type.Integer({ minimum: -(2 ** 31), maximum: 2 ** 31 - 1 }), {
         maxItems: MAX_CONSENTS,
-        description: 'Only recipients who hold all of them get the SMS.',
+        description: 'Only recipients who have given all these consents get the SMS.',
       }),
     ),
-    ignoreStatus: flag('Recipients who are marked as inactive get the SMS too. Those who opted out never do.'),
+    ignoreStatus: flag('Recipients who are marked as inactive get the SMS too. Recipients who opted out never do.'),
     delay: Delay('Seconds from the failure of the RCS message to the SMS.'),
   },
   { additionalProperties: false },
@@ -56,9 +56,9 @@ const Variant = Type.Object(
   {
     content: Type.String({ minLength: 1, maxLength: 1530, description: 'The text.' }),
     multipart: flag(`Whether the text may take several SMS, up to ${MAX_SEGMENTS}.`),
-    diacriticalSigns: flag('Whether letters that GSM-7 lacks keep their signs; else `ą` is sent as `a`.'),
-    urlShortening: flag('Whether http(s) links are sent as short links of this service, whose clicks are counted.'),
-    abTestDivision: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'With one variant it has no effect.' })),
+    diacriticalSigns: flag('Whether letters that GSM-7 lacks keep their diacritics; if not, `ą` is sent as `a`.'),
+    urlShortening: flag('Whether http(s) links are replaced by short links of this service, which count clicks.'),
+    abTestDivision: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Has no effect with one variant.' })),
   },
   { additionalProperties: false },
 )
@@ -67,7 +67,7 @@ export const SmsFallback = Type.Object(
   { planParams: PlanParams, smsMessagesPlan: Type.Array(Variant, { minItems: 1, maxItems: 1 }) },
   {
     additionalProperties: false,
-    description: 'An SMS that is sent where the RCS message fails for good.',
+    description: 'An SMS that is sent if the RCS message fails permanently.',
     examples: [
       {
         planParams: { sender: 'MyShop', smsShipmentType: 1 },
@@ -79,35 +79,35 @@ export const SmsFallback = Type.Object(
 
 export const SmsFallbackAfterExpiry = Type.Object(
   {
-    sendTime: SendTime('Later than `expiresAt`.'),
+    sendTime: SendTime('The earliest time of the SMS after an expiry. Must be later than `expiresAt`.'),
     delay: Delay('Seconds from the expiry to the SMS.'),
   },
   {
     additionalProperties: false,
     minProperties: 1,
-    description: 'The SMS is sent where the RCS message expires, too: at the later of the two. Goes with `smsFallback` and `expiresAt`.',
+    description: 'Sends the SMS also if the RCS message expires, at the later of the two times. Requires `smsFallback` and `expiresAt`.',
   },
 )
 
 type AfterExpiry = Static<typeof SmsFallbackAfterExpiry>
 
-/** For a request that has not been checked yet. */
+/** Runs before the request is validated, so its fields can have any type. */
 export function afterExpiryRules({ smsFallback, smsFallbackAfterExpiry: after, expiresAt }: Record<string, unknown>): Violation[] {
   if (after === undefined) return []
   const path = '/smsFallbackAfterExpiry'
-  const [sending, expiring] = [fieldsOf(after).sendTime, expiresAt].map((time) =>
+  const [sendsAt, expires] = [fieldsOf(after).sendTime, expiresAt].map((time) =>
     typeof time === 'string' ? parseTimestamp(time) : undefined,
   )
   return [
-    ...(smsFallback === undefined ? [{ path, reason: 'goes with smsFallback, which says what is sent' }] : []),
-    ...(expiresAt === undefined ? [{ path, reason: 'goes with expiresAt, which says when the message expires' }] : []),
-    ...(sending !== undefined && expiring !== undefined && sending <= expiring
+    ...(smsFallback === undefined ? [{ path, reason: 'requires smsFallback, which has the text of the SMS' }] : []),
+    ...(expiresAt === undefined ? [{ path, reason: 'requires expiresAt' }] : []),
+    ...(sendsAt !== undefined && expires !== undefined && sendsAt <= expires
       ? [{ path: `${path}/sendTime`, reason: 'must be later than expiresAt' }]
       : []),
   ]
 }
 
-/** What is kept of a caller's plan to send the SMS by, with every default filled in. */
+/** The stored part of a caller's plan, with every default filled in. */
 export type SmsPlan = {
   sender: string
   mode: 'AUTO' | 'GSM7' | 'UNICODE'
@@ -115,7 +115,7 @@ export type SmsPlan = {
   diacriticalSigns: boolean
   urlShortening: boolean
   campaign?: string
-  /** The test numbers that get a copy: `+` and digits, each once. */
+  /** The test numbers that get a copy: `+` and digits, without duplicates. */
   copies: string[]
   controlGroup: boolean
   quarantine: boolean
@@ -128,7 +128,7 @@ export type Fallback = {
   plan: SmsPlan
   /** How many SMS the text takes. */
   segments: number
-  /** What is wrong with the text. Reported with the database's checks: a request that was accepted before gets its first response. */
+  /** What is wrong with the text. It is reported with the checks of the database, so a replayed request gets its first response. */
   violations: Violation[]
   delaySeconds: number
   notBefore: Date | undefined
@@ -137,7 +137,7 @@ export type Fallback = {
   afterExpiryNotBefore: Date | undefined
 }
 
-/** `publicUrl`: where short links begin; undefined if the operator has not set it. */
+/** `publicUrl`: the start of every short link; undefined if the operator has not set it. */
 export function fallbackOf(fallback: Static<typeof SmsFallback>, after: AfterExpiry | undefined, publicUrl: string | undefined): Fallback {
   const { planParams, smsMessagesPlan } = fallback
   const variant = smsMessagesPlan[0] as Static<typeof Variant>
@@ -171,29 +171,29 @@ function timeOf(text: string | undefined): Date | undefined {
   return text === undefined ? undefined : parseTimestamp(text)
 }
 
-/** As the text is sent: short links all have one length. Not for the schema, since it depends on where they begin. */
+/** Measures the text as it is sent. All short links have the same length, which depends on `publicUrl`, so the schema can't check the text. */
 function measured(mode: SmsPlan['mode'], variant: Static<typeof Variant>, publicUrl = ''): { segments: number; violations: Violation[] } {
   if (variant.urlShortening && publicUrl === '') {
-    return unfit(0, 'needs short links, for which the operator has to set HERALD_PUBLIC_URL', 'urlShortening')
+    return unfit(0, 'requires short links, for which the operator has to set HERALD_PUBLIC_URL', 'urlShortening')
   }
   const text = composeText(variant, () => shortLink(publicUrl, 'x'.repeat(CODE_LENGTH)))
   const encoding = encodingFor(mode, text)
   if (encoding === undefined) {
     const strangers = strangersIn(text).map((character) => `"${character}"`)
-    return unfit(0, `has ${strangers.join(', ')}, which GSM-7 lacks; mode AUTO or UNICODE sends it all the same`)
+    return unfit(0, `has ${strangers.join(', ')}, which GSM-7 lacks; use mode AUTO or UNICODE`)
   }
   const { parts } = measureText(text, encoding)
   const { multipart = false } = variant
   if (parts <= (multipart ? MAX_SEGMENTS : 1)) return { segments: parts, violations: [] }
   const takes = `takes ${parts} SMS in ${encoding === 'GSM7' ? 'GSM-7' : 'UCS-2'}`
-  return unfit(parts, multipart ? `${takes}; ${MAX_SEGMENTS} are the most` : `${takes}; with multipart it may take up to ${MAX_SEGMENTS}`)
+  return unfit(parts, multipart ? `${takes}; the limit is ${MAX_SEGMENTS}` : `${takes}; set multipart to allow up to ${MAX_SEGMENTS}`)
 }
 
 function unfit(segments: number, reason: string, field: keyof Static<typeof Variant> = 'content') {
   return { segments, violations: [{ path: `/smsFallback/smsMessagesPlan/0/${field}`, reason }] }
 }
 
-/** A statement, or a step of one, that stores fallbacks with their messages. `source` has `id`, `account_id` and `fallback`, as JSON of the type above. */
+/** A step that stores the fallbacks of messages. `source` names a step with `id`, `account_id` and `fallback`: a Fallback as JSON. */
 export const writeFallbacks = (source: string) => `
     insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
       after_expiry, after_expiry_delay_seconds, after_expiry_not_before)

@@ -2,18 +2,18 @@
 export const STATUSES = ['ACCEPTED', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'EXPIRED'] as const
 export type Status = (typeof STATUSES)[number]
 
-/** The allowed moves between statuses. The guards of all statements that move a message, and the model of the tests, are made from this. */
+/** For each status, the statuses that may become it. The guards of all statements that move a message, and the tests' model, come from this. */
 export const MOVES = {
   SENDING: ['ACCEPTED'],
   SENT: ['ACCEPTED', 'SENDING'],
-  // A receipt can be quicker than the response to its message.
+  // A receipt can come before the response to the send.
   DELIVERED: ['ACCEPTED', 'SENDING', 'SENT'],
   READ: ['ACCEPTED', 'SENDING', 'SENT', 'DELIVERED'],
   FAILED: ['ACCEPTED', 'SENDING', 'SENT'],
   EXPIRED: ['ACCEPTED', 'SENDING', 'SENT'],
 } as const satisfies Partial<Record<Status, readonly Status[]>>
 
-/** In SQL: whether a stored status may become another one. */
+/** In SQL: whether the status in a column may become another one. */
 const guardOf =
   <Status extends string>(moves: Record<Status, readonly string[]>) =>
   (status: Status, column: string) =>
@@ -22,19 +22,19 @@ const guardOf =
 export const mayBecome = guardOf(MOVES)
 
 /**
- * A lower number comes first. Somebody waits for a message that a caller sends by itself; nobody waits for a campaign. To revoke a message late
- * is useless, but new messages come first.
+ * A lower number comes first. A recipient may wait for a single message, but not for a campaign. A late revocation is useless, but new
+ * single messages still come first.
  */
 export const PRIORITIES = { transactional: 0, revoke: 1, campaign: 2 } as const
 
-/** The campaign of an entry that has none: null would not compare. */
+/** The campaign of a queue entry that has none. Null would not compare equal. */
 export const NO_CAMPAIGN = '00000000-0000-0000-0000-000000000000'
 
 /** The statuses of the SMS that a message falls back to. */
 export const FALLBACK_STATUSES = ['WAITING', 'SCHEDULED', 'SENT', 'DELIVERED', 'FAILED', 'NOT_NEEDED', 'SKIPPED'] as const
 export type FallbackStatus = (typeof FALLBACK_STATUSES)[number]
 
-/** If the RCS message is delivered before the SMS is scheduled, nothing is stored: the SMS is WAITING, and shown as NOT_NEEDED. */
+/** If the RCS message is delivered before the SMS is scheduled, nothing is stored: the SMS stays WAITING, and callers see NOT_NEEDED. */
 export const FALLBACK_MOVES = {
   SCHEDULED: ['WAITING'],
   SENT: ['SCHEDULED'],

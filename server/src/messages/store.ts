@@ -7,16 +7,17 @@ const EXPIRES_AT = `coalesce(own_expiry, now() + interval '${DEFAULT_LIFE_HOURS}
 const NO_LEASE = { token: 'null::uuid', ms: '0' }
 
 /**
- * Steps that store new messages and queue them to be sent. `made` names a step with a row for each: the columns of `messages` below, without
- * the state and its times, `own_expiry` (null: the message lives for 48 hours) and `fallback`, as messages/sms-fallback.ts has it, or null.
- * The step `written` has the new rows. `token`: the column of `made` with the lease of messages to send at once; `ms`: its duration.
+ * Steps that store new messages and queue them. `made` names a step with a row for each message: the columns of `messages` below without the
+ * status and its times, `own_expiry` (null: the message lives for 48 hours), and `fallback` (a Fallback of messages/sms-fallback.ts as JSON,
+ * or null). The step `written` has the new rows. `token`: the column of `made` with the lease of messages to send at once; `ms`: the duration
+ * of the lease.
  *
- * Their ids are of `now()`: messages without an expiry of their own expire in the order of the ids (delivery/expiry.ts).
+ * The time in the ids is `now()`: messages without an expiry of their own expire in the order of their ids (delivery/expiry.ts).
  */
 export const storeMessages = (made: string, priority: number, { token, ms } = NO_LEASE) => `
   written as (
-    insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at, expires_at,
-      traffic, triggered_by, campaign_id)
+    insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
+      expires_at, traffic, triggered_by, campaign_id)
     select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
       ${EXPIRES_AT}, traffic, triggered_by, campaign_id
     from ${made}

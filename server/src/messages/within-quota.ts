@@ -5,19 +5,19 @@ import type { Outcome, Submission } from './accept.ts'
 import { bytesOf } from './submitted-values.ts'
 
 // Keeps accounts within their quotas while a batch is accepted. A node accepts one batch at a time, so each batch sees everything that the node
-// accepted before: on one node quotas are exact. Concurrent batches of other nodes are not seen, so each further node can exceed a quota
+// accepted before: on one node quotas are exact. A batch does not see concurrent batches of other nodes, so each further node can exceed a quota
 // by one batch.
 
-/** How long an account with plenty of room is not checked again: a check in every batch took 1.26 times PostgreSQL's time. */
+/** How long an account with plenty of room is not checked again. A check in every batch took 1.26 times as much time of PostgreSQL. */
 const ROOMY_FOR_MS = 5_000
-/** Plenty: more than all nodes together accept in that time. One accepts 6,000 messages a second. */
+/** More than all nodes together accept in that time: one node accepts 6,000 messages a second. */
 const PLENTY = { messages: 500_000, bytes: 50 * 2 ** 30 }
 
-/** Accepts these. Those without room are refused, unless the same request was accepted before. */
-type Ask = (batch: Submission[]) => Promise<Outcome[]>
+/** Accepts a batch. A submission without room is refused, unless the same request was accepted before. */
+type Accept = (batch: Submission[]) => Promise<Outcome[]>
 
-/** Accepts the submissions that fit into the quotas of their accounts, in their order. */
-export function createQuotaKeeper(pool: Pool, ask: Ask): (batch: Submission[]) => Promise<Outcome[]> {
+/** Makes a function that accepts the submissions that fit into the quotas of their accounts, in order. */
+export function createQuotaKeeper(pool: Pool, accept: Accept): (batch: Submission[]) => Promise<Outcome[]> {
   const roomy = new Map<number, { version: string | undefined; until: number }>()
 
   /** An account whose quotas have changed has another version, and is checked again. */
@@ -26,7 +26,7 @@ export function createQuotaKeeper(pool: Pool, ask: Ask): (batch: Submission[]) =
     return known !== undefined && known.version === accountVersion && known.until > performance.now()
   }
 
-  async function lookAt(batch: Submission[]): Promise<Map<number, AccountUsage>> {
+  async function readQuotas(batch: Submission[]): Promise<Map<number, AccountUsage>> {
     const until = performance.now() + ROOMY_FOR_MS
     const versions = new Map(batch.map(({ accountId, accountVersion }) => [accountId, accountVersion]))
     const usages = await readUsage(pool, [...versions.keys()])
@@ -39,26 +39,26 @@ export function createQuotaKeeper(pool: Pool, ask: Ask): (batch: Submission[]) =
   }
 
   return async (batch) => {
-    if (batch.every(isRoomy)) return await ask(batch)
-    return await askWithin(batch, await lookAt(batch), ask)
+    if (batch.every(isRoomy)) return await accept(batch)
+    return await acceptWithin(batch, await readQuotas(batch), accept)
   }
 }
 
 /**
- * Accepts as many as fit, and tries the rest again with the room that is left: a request that was accepted before, or is refused for another
- * reason, takes no room. Each iteration ends at least one request of every account, so there are at most as many iterations as requests.
+ * Accepts as many submissions as fit, and tries the rest again with the room that is left: a request that was accepted before, or is refused for
+ * another reason, takes no room. Each iteration ends at least one request of every account, so there are at most as many iterations as requests.
  */
-async function askWithin(batch: Submission[], usages: Map<number, AccountUsage>, ask: Ask): Promise<Outcome[]> {
+async function acceptWithin(batch: Submission[], usages: Map<number, AccountUsage>, accept: Accept): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   for (let waiting = [...batch.keys()]; waiting.length > 0; ) {
     const fitting = fittingOf(waiting, batch, usages)
-    const asked = waiting.filter((index) => fitting.has(index))
-    const answered = await askAlone(
-      ask,
-      asked.map((index) => ({ ...(batch[index] as Submission), hasRoom: fitting.get(index) === true })),
+    const current = waiting.filter((index) => fitting.has(index))
+    const results = await acceptSafely(
+      accept,
+      current.map((index) => ({ ...(batch[index] as Submission), hasRoom: fitting.get(index) === true })),
     )
-    asked.forEach((index, place) => {
-      const outcome = answered[place] as Outcome
+    current.forEach((index, place) => {
+      const outcome = results[place] as Outcome
       const submission = batch[index] as Submission
       if (outcome.is === 'accepted') use(usages, submission)
       outcomes[index] =
@@ -70,22 +70,23 @@ async function askWithin(batch: Submission[], usages: Map<number, AccountUsage>,
 }
 
 /**
- * If the database refuses the batch because of one submission, each is run alone. That is not thrown: what was accepted before must not be run
- * again with these. A database that is away is: the batcher then runs nothing again, and fails all that wait.
+ * If the database refuses the batch because of one submission, each submission is run alone. The error becomes an outcome: the batcher would
+ * run the batch again after a throw, with submissions that were accepted before. If the database is away, this throws: the batcher then runs
+ * nothing again, and fails all waiting submissions.
  */
-async function askAlone(ask: Ask, batch: Submission[]): Promise<Outcome[]> {
+async function acceptSafely(accept: Accept, batch: Submission[]): Promise<Outcome[]> {
   try {
-    return await ask(batch)
+    return await accept(batch)
   } catch (error) {
     if (isUnavailable(error)) throw error
     if (batch.length === 1) return [{ is: 'refused', error }]
     const outcomes: Outcome[] = []
-    for (const submission of batch) outcomes.push(...(await askAlone(ask, [submission])))
+    for (const submission of batch) outcomes.push(...(await acceptSafely(accept, [submission])))
     return outcomes
   }
 }
 
-/** Which waiting submissions to run now, and whether they have room. If the next one of an account has none, neither have those after it. */
+/** Which waiting submissions to run now, and whether they have room. If the next submission of an account has none, the later ones have none. */
 function fittingOf(waiting: number[], batch: Submission[], usages: Map<number, AccountUsage>): Map<number, boolean> {
   const left = structuredClone(usages)
   const fitting = new Map<number, boolean>()

@@ -4,7 +4,7 @@ import type { OptOutSource } from './opt-outs.ts'
 
 export const ACTION_KINDS = ['clicked', 'tapped', 'wrote', 'shared-location', 'sent-file', 'opted-out', 'opted-in'] as const
 
-/** What a recipient did, for the reports and events of the account that it concerns. */
+/** An action of a recipient, for the reports and events of the account. */
 export type Action = {
   accountId: number
   agentId: string
@@ -19,17 +19,18 @@ export type Action = {
   url?: string | undefined
   latitude?: number
   longitude?: number
-  /** How they opted out. */
+  /** How the recipient opted out. */
   source?: OptOutSource
 }
 
-/** Its time by the network's clock, but never in the future, nor before what it answers. */
+/** Records an action. Its time comes from the network's clock, limited to the time between the acceptance of the message and now. */
 export async function recordAction(db: Executor, action: Action): Promise<void> {
   await db.query({
     name: 'record-action',
     text: `
       with acted as (
-        insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, occurred_at, button_id, text, payload, url, latitude, longitude, campaign_id)
+        insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, occurred_at, button_id, text, payload, url,
+          latitude, longitude, campaign_id)
         select $1, $2, $3, $4, $5, $6, greatest(least($7::timestamptz, now()), m.accepted_at), $8, $9, $10, $11, $12, $13, m.campaign_id
         from (values (1)) as always left join messages m on m.id = $4
         returning *

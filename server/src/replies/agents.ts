@@ -1,7 +1,10 @@
 import pg from 'pg'
 import { OperatorError } from '../errors.ts'
 
-/** Runs what writes a row for an agent of an account. Where the account has no such agent, the database refuses; here it says so in a sentence. */
+/**
+ * Runs a statement that writes a row for an agent of an account. Turns the foreign key violation of an unassigned agent into an error for
+ * the operator.
+ */
 export async function withAssignedAgent<T>(accountId: number, agentId: string, write: () => Promise<T>): Promise<T> {
   return await write().catch((error) => {
     if (isMissingAssignment(error)) throw notAssigned(accountId, agentId)

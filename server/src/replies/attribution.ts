@@ -1,18 +1,19 @@
 import type { MessageContent } from '../content/content.ts'
 import type { Executor } from '../db/pool.ts'
 
-/** Whom an answer is for: an account and its agent, and the message it answers where that is known. */
+/** The account and agent that a reply belongs to, and the message it replies to if that is known. */
 export type Addressee = { accountId: number; agentId: string; messageId: string | undefined; test: boolean }
 
-// Nobody answers what they got longer ago; and one who writes out of the blue answers nothing.
-const ANSWERED_WITHIN_DAYS = 30
+// A reply belongs to a message of the last 30 days. A text without such a message replies to nothing.
+const REPLIED_WITHIN_DAYS = 30
 
-/** An event of a network: who did it, when, and which agent or number they did it to. */
+/** Where an event came from: the network, the phone, and the agent or number it was sent to. */
 export type Origin = { carrier: string; phone: string; agentId?: string; number?: string; occurredAt: Date }
 
 /**
- * The account whose message somebody answers: by RCS the one that this agent last sent to them, by SMS the one that came from this number.
- * Where the agent has sent them nothing lately, it is that of the agent, if only one account has it.
+ * Finds the account whose message a recipient replies to. By RCS it is the account whose message this agent sent last; by SMS, the account
+ * that last wrote from this number. If the agent has sent the recipient nothing lately, it is the agent's account, provided that it has
+ * only one.
  */
 export async function findAddressee(db: Executor, origin: Origin): Promise<Addressee | undefined> {
   const { carrier, phone, agentId, number, occurredAt } = origin
@@ -23,28 +24,28 @@ export async function findAddressee(db: Executor, origin: Origin): Promise<Addre
   return only === undefined || others.length > 0 ? undefined : { accountId: only, agentId, messageId: undefined, test: false }
 }
 
-// By how much the network's clock may be off ours, and a phone quicker than our own note that its message was sent.
+// Allows for the difference between the network's clock and ours, and for a phone that replies before the send result is stored.
 const CLOCK_SECONDS = 10
-// Of the messages to one phone, as many as can be on their way at once.
-const MOST_CANDIDATES = 50
+// The most messages that can be in transit to one phone at once.
+const MAX_CANDIDATES = 50
 
 /**
- * What was sent after somebody wrote is not what they answer, and neither is what waits to be sent: where two accounts share an agent, the
- * answer to one would be taken for the other's.
+ * Excludes messages sent after the reply, and messages not sent yet: if two accounts share an agent, the reply to one would be attributed
+ * to the other.
  */
 const LAST_MESSAGE = `
   select "accountId", "agentId", "messageId", test
   from (
     select m.account_id as "accountId", m.agent_id as "agentId", m.id as "messageId", m.test, m.sent_at
     from messages m join agents a on a.agent_id = m.agent_id left join queue q on q.message_id = m.id
-    where m.recipient = $1 and m.agent_id = $2 and a.carrier = $3 and m.id >= uuid_v7_from(now() - interval '${ANSWERED_WITHIN_DAYS} days')
+    where m.recipient = $1 and m.agent_id = $2 and a.carrier = $3 and m.id >= uuid_v7_from(now() - interval '${REPLIED_WITHIN_DAYS} days')
       and (m.sent_at <= $4::timestamptz + interval '${CLOCK_SECONDS} seconds'
         or m.sent_at is null and m.status = 'ACCEPTED' and coalesce(q.claimed, true))
-    order by m.id desc limit ${MOST_CANDIDATES}
+    order by m.id desc limit ${MAX_CANDIDATES}
   ) as candidate
   order by coalesce(sent_at, now()) desc, "messageId" desc limit 1`
 
-// Who answers the copy that a test number got answers no message of the recipient's.
+// A reply to the copy that a test number got replies to no message of the recipient's.
 const ADDRESSEE = `account_id as "accountId", agent_id as "agentId", case when not is_copy then message_id end as "messageId", false as test`
 
 async function findBySms(db: Executor, phone: string, number: string): Promise<Addressee | undefined> {
@@ -57,9 +58,9 @@ async function findBySms(db: Executor, phone: string, number: string): Promise<A
 }
 
 /**
- * Whose messages somebody wants no more, or again. By RCS it is the account that they answer; where that can't be told, and several send by
- * the agent, all of them: people know the agent only. By SMS they know the number only: so it is all agents by which the account that they
- * answer has written from it.
+ * Finds the accounts and agents that an opt-out or opt-in applies to. By RCS it is the account that the recipient replies to. If that is
+ * unknown and several accounts use the agent, it applies to all of them: people only know the agent. By SMS people only know the number, so
+ * it applies to all agents through which the account has written to them from it.
  */
 export async function findConcerned(db: Executor, origin: Origin): Promise<Addressee[]> {
   const { carrier, phone, agentId, number } = origin
@@ -78,7 +79,7 @@ export async function findConcerned(db: Executor, origin: Origin): Promise<Addre
   return accounts.map((accountId) => ({ accountId, agentId: agentId as string, messageId: undefined, test: false }))
 }
 
-/** All accounts that send by this agent. */
+/** Finds all accounts that use this agent. */
 async function accountsOf(db: Executor, carrier: string, agentId: string): Promise<number[]> {
   const { rows } = await db.query<{ accountId: number }>({
     name: 'accounts-of-agent',
@@ -91,7 +92,7 @@ async function accountsOf(db: Executor, carrier: string, agentId: string): Promi
 
 export type Tapped = Addressee & { messageId: string; content: MessageContent }
 
-/** The message whose button was tapped: where it went to this phone, by this agent, over this network. */
+/** Finds the message whose button was tapped, if it went to this phone, from this agent, over this network. */
 export async function findTapped(db: Executor, origin: Origin, messageId: string): Promise<Tapped | undefined> {
   const { rows } = await db.query<Tapped>({
     name: 'find-tapped',

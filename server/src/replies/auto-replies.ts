@@ -8,21 +8,22 @@ import { folded, meaningOf } from './words.ts'
 export type NewAutoReply = { accountId: number; agentId: string; keyword: string; templateId: number }
 export type AutoReply = NewAutoReply & { autoReplyId: number; createdAt: Date }
 
-/** As incoming texts are held against them. */
+/** The part that incoming texts are matched with. */
 export type KeywordReply = { id: number; keyword: string; templateId: number }
 
-const AUTO_REPLY = `id as "autoReplyId", account_id as "accountId", agent_id as "agentId", keyword, template_id as "templateId", created_at as "createdAt"`
+const AUTO_REPLY = `id as "autoReplyId", account_id as "accountId", agent_id as "agentId", keyword, template_id as "templateId",
+  created_at as "createdAt"`
 const MAX_KEYWORD_LENGTH = 100
 
-/** The keyword is kept as it is compared. Of two with the same one at once, the second is told about the first. */
+/** Stores the keyword in its folded form. Of two concurrent calls with the same keyword, the second gets an error that names the first. */
 export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<AutoReply> {
   const { accountId, agentId, templateId } = reply
   const keyword = folded(reply.keyword)
   if (keyword === '' || lengthOf(keyword) > MAX_KEYWORD_LENGTH) {
-    throw new OperatorError(`A keyword needs a letter or a digit, and has at most ${MAX_KEYWORD_LENGTH} characters.`)
+    throw new OperatorError(`A keyword must have at least one letter or digit, and at most ${MAX_KEYWORD_LENGTH} characters.`)
   }
   if (meaningOf(keyword) !== undefined) {
-    throw new OperatorError(`"${keyword}" opts people out or in, and is not answered; take another keyword.`)
+    throw new OperatorError(`"${keyword}" opts recipients out or in, and gets no automatic reply; choose another keyword.`)
   }
   const { rows } = await withAssignedAgent(accountId, agentId, () =>
     db.query<AutoReply>(
@@ -35,25 +36,25 @@ export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<A
   )
   if (rows[0] !== undefined) return rows[0]
   await explainRefusal(db, { ...reply, keyword })
-  // What stood in the way has gone meanwhile.
+  // The conflicting row was removed meanwhile.
   return await addAutoReply(db, reply)
 }
 
 async function explainRefusal(db: Executor, { accountId, agentId, keyword, templateId }: NewAutoReply): Promise<void> {
-  const { rows } = await db.query<{ assigned: boolean; status: string | null; taken: number | null }>(
+  const { rows } = await db.query<{ assigned: boolean; status: string | null; existing: number | null }>(
     `select exists (select from agent_assignments where account_id = $1 and agent_id = $2) as assigned,
        (select status from templates where account_id = $1 and id = $4) as status,
-       (select id from auto_replies where account_id = $1 and agent_id = $2 and keyword = $3) as taken`,
+       (select id from auto_replies where account_id = $1 and agent_id = $2 and keyword = $3) as existing`,
     [accountId, agentId, keyword, templateId],
   )
-  const { assigned, status, taken } = rows[0] as { assigned: boolean; status: string | null; taken: number | null }
+  const { assigned, status, existing } = rows[0] as { assigned: boolean; status: string | null; existing: number | null }
   if (!assigned) throw notAssigned(accountId, agentId)
   if (status === null) throw new OperatorError(`Account ${accountId} has no template ${templateId}.`)
-  if (status !== 'APPROVED') throw new OperatorError(`The template ${templateId} is not approved; only an approved one can be sent.`)
-  if (taken !== null) throw new OperatorError(`The automatic reply ${taken} has the keyword "${keyword}" already; remove that one first.`)
+  if (status !== 'APPROVED') throw new OperatorError(`Template ${templateId} is not approved; only approved templates can be sent.`)
+  if (existing !== null) throw new OperatorError(`Automatic reply ${existing} already has the keyword "${keyword}"; remove it first.`)
 }
 
-/** Of one account, or of all. */
+/** Lists the automatic replies of one account, or of all accounts. */
 export async function listAutoReplies(db: Executor, accountId?: number): Promise<AutoReply[]> {
   if (accountId !== undefined) {
     await requireAccount(db, accountId)
@@ -65,7 +66,7 @@ export async function listAutoReplies(db: Executor, accountId?: number): Promise
   return rows
 }
 
-/** For operators, who name an automatic reply without its account. */
+/** For operators, who need not know the account. */
 export async function findAutoReply(db: Executor, autoReplyId: number): Promise<AutoReply> {
   const { rows } = await db.query<AutoReply>(`select ${AUTO_REPLY} from auto_replies where id = $1`, [autoReplyId])
   return rows[0] ?? noSuchAutoReply(autoReplyId)
@@ -77,10 +78,10 @@ export async function removeAutoReply(db: Executor, autoReplyId: number): Promis
 }
 
 function noSuchAutoReply(autoReplyId: number): never {
-  throw new OperatorError(`There is no automatic reply ${autoReplyId}; "herald auto-reply list" shows those there are.`)
+  throw new OperatorError(`There is no automatic reply ${autoReplyId}; see "herald auto-reply list".`)
 }
 
-/** For whoever takes up what was written to this agent. A template may have become a draft since: that is for the sending to see. */
+/** Reads the automatic replies of an agent, to match an incoming text. A template may have become a draft since; sending checks that. */
 export async function readAutoReplies(db: Executor, accountId: number, agentId: string): Promise<KeywordReply[]> {
   const { rows } = await db.query<KeywordReply>({
     name: 'read-auto-replies',
@@ -91,9 +92,9 @@ export async function readAutoReplies(db: Executor, accountId: number, agentId: 
 }
 
 /**
- * Whether this number may be answered by itself now: true at most once in any minute, so that two robots never talk for ever. Of many at
- * once one gets it, since the others wait for its row and then find it taken. The time is the one after that wait, not that of the
- * transaction's begin. A transaction that is rolled back gives the turn back.
+ * Whether this number may get an automatic reply now: true at most once in any minute, so that two bots never reply to each other
+ * endlessly. Of concurrent calls only one returns true: the others wait for its row and then see its time. That time is read after the
+ * wait, not at the start of the transaction. A rollback releases the turn.
  */
 export async function takeReplyTurn(db: Executor, accountId: number, phone: string): Promise<boolean> {
   const { rowCount } = await db.query({

@@ -8,20 +8,20 @@ export type OptOutSource = 'word' | 'unsubscribe' | 'operator'
 export type OptOutKey = { accountId: number; agentId: string; phone: string }
 export type OptOut = OptOutKey & { optedOut: boolean; source: OptOutSource; changedAt: Date }
 
-/** `at`: when it was said; by the database's clock, now, where it is left out. */
+/** `at`: when the recipient opted out or in; now, by the database's clock, if it is left out. */
 export type OptOutChange = OptOutKey & { optedOut: boolean; source: OptOutSource; at?: Date }
 
 const OPT_OUT = `account_id as "accountId", agent_id as "agentId", phone, opted_out as "optedOut", source, changed_at as "changedAt"`
 
 /**
- * Writes down that somebody wants no more messages, or wants them again. True where that changed anything: who was in stays in when they
- * write START, and who is out stays out when the unsubscribe event and the word STOP come for the same tap.
+ * Records an opt-out or opt-in. Returns whether it changed anything: START from a recipient who is opted in changes nothing, and neither
+ * does the second of an unsubscribe event and a STOP for the same tap.
  *
- * What was said last counts, in whichever order it arrives: so what changes nothing is written down as well, with its time. A time in
- * the future counts as now; otherwise a network whose clock is off could make us deaf to every later STOP.
+ * The latest change by its own time counts, in whichever order changes arrive, so a change without effect is stored too, with its time. A
+ * time in the future is stored as now: otherwise a network whose clock is ahead would block every later STOP.
  *
- * The row is locked before it is compared: of two at once, the second sees what the first has written. Where the row was made by another
- * after this statement had begun, nothing is written, and a second run sees it.
+ * The row is locked before it is compared, so the second of two concurrent calls sees the first. If another transaction inserted the row
+ * after this statement began, nothing is written, and the statement runs again.
  */
 export async function recordOptOut(db: Executor, change: OptOutChange): Promise<boolean> {
   const { accountId, agentId, phone, optedOut, source, at = null } = change
@@ -46,13 +46,16 @@ export async function recordOptOut(db: Executor, change: OptOutChange): Promise<
   return after !== null && after !== (before ?? false)
 }
 
-/** An operator's change. Opting out who is out already is fine; opting in who is not out is a mistake, and leaves nothing behind. */
+/**
+ * An operator's change. Opting out a recipient who is already opted out is fine; opting in one who is not opted out is an error and is
+ * rolled back.
+ */
 export async function changeOptOut(pool: Pool, key: OptOutKey, optedOut: boolean): Promise<OptOut> {
   const { accountId, agentId, phone } = key
   return await transaction(pool, async (tx) => {
     const changed = await withAssignedAgent(accountId, agentId, () => recordOptOut(tx, { ...key, optedOut, source: 'operator' }))
     if (!optedOut && !changed) {
-      throw new OperatorError(`${phone} is not opted out of what the agent ${agentId} sends for account ${accountId}.`)
+      throw new OperatorError(`${phone} is not opted out of messages from agent ${agentId} of account ${accountId}.`)
     }
     const optOut = (await findOptOut(tx, key)) as OptOut
     const data = { agentId, recipient: phone, source: optOut.source }
@@ -61,7 +64,7 @@ export async function changeOptOut(pool: Pool, key: OptOutKey, optedOut: boolean
   })
 }
 
-/** The last opt-out or opt-in of this number for the agent; undefined where there was none. */
+/** The last opt-out or opt-in of this number for the agent; undefined if there is none. */
 export async function findOptOut(db: Executor, { accountId, agentId, phone }: OptOutKey): Promise<OptOut | undefined> {
   const text = `select ${OPT_OUT} from opt_outs where account_id = $1 and agent_id = $2 and phone = $3`
   return (await db.query<OptOut>(text, [accountId, agentId, phone])).rows[0]
@@ -69,7 +72,7 @@ export async function findOptOut(db: Executor, { accountId, agentId, phone }: Op
 
 const PAGE_ROWS = 1_000
 
-/** Who is out, by agent and number, a page at a time: an account can have millions of them. */
+/** Lists opted-out recipients by agent and number, a page at a time: an account can have millions of them. */
 export async function* listOptOuts(db: Executor, accountId: number, pageRows = PAGE_ROWS): AsyncGenerator<OptOut[], void, undefined> {
   await requireAccount(db, accountId)
   let last: OptOutKey | undefined

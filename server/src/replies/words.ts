@@ -1,6 +1,6 @@
-// What somebody writes, as it is compared: whoever answers by phone writes without capitals and accents, or with some of them.
+// Matches what recipients write. People who reply by phone often omit capitals and accents.
 
-/** Letters that are not another letter with a mark, as Unicode has it, but are written as these where a keyboard lacks them. */
+/** Letters that Unicode does not decompose into a letter and a mark, and what people write instead of them. */
 const PLAIN_LETTERS = new Map([
   ['ł', 'l'],
   ['ß', 'ss'],
@@ -18,8 +18,9 @@ const PLAIN_LETTERS = new Map([
 const NOT_PLAIN = new RegExp(`[${[...PLAIN_LETTERS.keys()].join('')}]`, 'g')
 
 /**
- * Lower case, without accents; words of letters and digits with a space between them, and nothing else. `Inherited` are the marks that go
- * on any letter, accents among them. Marks of one script only, such as the vowels of Devanagari, stay: without them, words become others.
+ * Folds a text to lower case without accents: words of letters and digits, separated by single spaces. `Inherited` are the marks that
+ * combine with any letter, such as accents. Marks of a single script, such as the vowels of Devanagari, are kept: without them, words
+ * become other words.
  */
 export function folded(text: string): string {
   return text
@@ -34,9 +35,9 @@ export function folded(text: string): string {
 export type Meaning = 'stop' | 'start'
 
 /**
- * What people write to get no more messages, and to get them again. STOP, BAJA, parar and START, ALTA, Démarrer, começar are what Google
- * Messages writes for them. Words that are as well an answer to something else are not here ("no", "cancel", "nie", "alto"); where in
- * doubt, a word that stops is: it holds back campaigns only, and START undoes it.
+ * What recipients write to opt out and to opt in again. Google Messages itself writes STOP, BAJA, parar and START, ALTA, Démarrer, começar.
+ * Words that can also reply to something else ("no", "cancel", "nie", "alto") are not listed. In doubt, a stop word is listed: it holds
+ * back campaigns only, and START undoes it.
  */
 const WORDS: Record<string, Record<Meaning, string[]>> = {
   english: {
@@ -84,12 +85,12 @@ const MEANINGS = new Map(
   ]),
 )
 
-/** Only where the text says nothing else: "stop at the bakery" is an answer to somebody. */
+/** Matches only if the text says nothing else: "stop at the bakery" is a reply to someone. */
 export function meaningOf(text: string): Meaning | undefined {
   return MEANINGS.get(folded(text))
 }
 
-/** Of the keywords that the text has as whole words, the longest; of equally long ones, that of the lowest id. */
+/** Returns the reply with the longest keyword that the text contains as whole words; among equally long ones, that with the lowest id. */
 export function matchingKeyword<T extends { id: number; keyword: string }>(text: string, replies: T[]): T | undefined {
   const words = ` ${folded(text)} `
   return replies

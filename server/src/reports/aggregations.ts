@@ -8,16 +8,16 @@ import { COUNTERS, SUMS } from './summary.ts'
 export const INTERVALS = ['hour', 'day'] as const
 export type Interval = (typeof INTERVALS)[number]
 
-/** What is counted for each period. */
+/** The counters of each period. */
 export const AGGREGATED = ['sent', 'delivered', 'read', 'failed', 'expired', 'clicked', 'replied'] as const
 export type Period = { period: string } & Pick<Counts, (typeof AGGREGATED)[number]>
 export type Aggregations = { interval: Interval; items: Period[] }
 
 const LENGTH_MS = { hour: 3_600_000, day: 86_400_000 }
 // 27 years of days, or over a year of hours.
-export const MOST_PERIODS = 10_000
+export const MAX_PERIODS = 10_000
 
-/** The counts of each period, including periods with none. An open end of the range is the first or last period that has any. */
+/** Reads the counts of each period, including periods without any. An open end of the range is the first or last period that has counts. */
 export async function readAggregations(
   db: Executor,
   accountId: number,
@@ -25,39 +25,39 @@ export async function readAggregations(
   range: Range,
   interval: Interval,
 ): Promise<Aggregations> {
-  const { rows } = await db.query<Counts & { begin: Date }>({
+  const { rows } = await db.query<Counts & { start: Date }>({
     name: `read-aggregations ${interval}`,
-    text: `select date_trunc('${interval}', hour, 'UTC') as begin, ${SUMS} from (${COUNTERS}) as counted group by 1 order by 1`,
+    text: `select date_trunc('${interval}', hour, 'UTC') as start, ${SUMS} from (${COUNTERS}) as counted group by 1 order by 1`,
     values: [accountId, campaignId ?? NO_CAMPAIGN, ...timesOf(range)],
   })
-  const found = new Map(rows.map(({ begin, ...counts }) => [begin.getTime(), counts]))
+  const found = new Map(rows.map(({ start, ...counts }) => [start.getTime(), counts]))
   const length = LENGTH_MS[interval]
-  const first = range.from === undefined ? rows[0]?.begin.getTime() : Date.parse(range.from)
-  const last = range.to === undefined ? rows.at(-1)?.begin.getTime() : lastBegin(range.to, interval)
+  const first = range.from === undefined ? rows[0]?.start.getTime() : Date.parse(range.from)
+  const last = range.to === undefined ? rows.at(-1)?.start.getTime() : lastStart(range.to, interval)
   if (first === undefined || last === undefined) return { interval, items: [] }
   const periods = countPeriods(first, last, range, interval)
   return { interval, items: Array.from({ length: periods }, (_, index) => toPeriod(first + index * length, interval, found)) }
 }
 
-/** For a range with both ends, this is checked before the database is asked. */
+/** Checks a range with both ends before the database is queried. */
 export function checkPeriods(range: Range, interval: Interval): void {
   const { from, to } = range
-  if (from !== undefined && to !== undefined) countPeriods(Date.parse(from), lastBegin(to, interval), range, interval)
+  if (from !== undefined && to !== undefined) countPeriods(Date.parse(from), lastStart(to, interval), range, interval)
 }
 
-const lastBegin = (day: string, interval: Interval) => Date.parse(day) + LENGTH_MS.day - LENGTH_MS[interval]
+const lastStart = (day: string, interval: Interval) => Date.parse(day) + LENGTH_MS.day - LENGTH_MS[interval]
 
 function countPeriods(first: number, last: number, { from, to }: Range, interval: Interval): number {
   const periods = (last - first) / LENGTH_MS[interval] + 1
-  if (periods <= MOST_PERIODS) return periods
+  if (periods <= MAX_PERIODS) return periods
   const path = to !== undefined ? '/to' : from !== undefined ? '/from' : '/interval'
   const shorter = interval === 'hour' ? 'a shorter range, or interval=day' : 'a shorter range'
-  const reason = `would make ${periods} periods, and at most ${MOST_PERIODS} are given at once: ask for ${shorter}`
+  const reason = `gives ${periods} periods, but the maximum is ${MAX_PERIODS}: use ${shorter}`
   throw new ApiError('RCS_INVALID_REQUEST', { details: [{ path, reason }] })
 }
 
-function toPeriod(begin: number, interval: Interval, found: Map<number, Counts>): Period {
-  const text = new Date(begin).toISOString()
-  const counts = AGGREGATED.map((name) => [name, found.get(begin)?.[name] ?? 0])
+function toPeriod(start: number, interval: Interval, found: Map<number, Counts>): Period {
+  const text = new Date(start).toISOString()
+  const counts = AGGREGATED.map((name) => [name, found.get(start)?.[name] ?? 0])
   return { period: interval === 'day' ? text.slice(0, 10) : text, ...Object.fromEntries(counts) }
 }

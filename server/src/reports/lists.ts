@@ -32,7 +32,7 @@ export const ACTION_LIST: ListDefinition<'occurredAt' | 'recipient' | 'action' |
   defaultSort: '-occurredAt',
 }
 
-/** The ids of messages are in the order in which they were accepted. */
+/** Message ids are in the order of acceptance. */
 const ACCEPTED_LIST: ListDefinition<'messageId' | 'recipient'> = {
   fields: {
     messageId: { column: 'id', type: 'uuid' },
@@ -43,8 +43,8 @@ const ACCEPTED_LIST: ListDefinition<'messageId' | 'recipient'> = {
 }
 
 /**
- * The rows that a list is of. By time, they have an index on `at`, or their ids are in its order. `within`: between which ids they lie.
- * `kind`: where the table has rows of several. `size`: where rows can be large, their bytes.
+ * The rows of a list. By time, there is an index on `at`, or the ids are in its order. `within`: the bounds of the ids. `kind`: set if the
+ * table has rows of several kinds. `size`: SQL for the bytes of a row, if rows can be large.
  */
 type Source = {
   list: ListDefinition<string>
@@ -78,41 +78,48 @@ const ACCEPTED: Source = {
 }
 const ACTIONS: Source = {
   list: ACTION_LIST,
-  select: `id as "actionId", message_id as "messageId", recipient, kind as action, button_id as "buttonId", text, payload, url, occurred_at as "occurredAt"`,
+  select: `id as "actionId", message_id as "messageId", recipient, kind as action, button_id as "buttonId", text, payload, url,
+    occurred_at as "occurredAt"`,
   from: 'recipient_actions',
   id: 'id',
   at: 'occurred_at',
-  // Their ids are of the time at which they were processed: never before the action, and long after the campaign.
+  // An action's id has the time when it was processed: never before the action, possibly long after the campaign.
   within: (campaign, range) => ({ firstId: later(range.firstId, campaign.firstId), endId: campaign.nowId }),
-  // What people write has no length that this service sets.
+  // Herald sets no limit on the length of what recipients write.
   size: `coalesce(octet_length(text), 0) + coalesce(octet_length(payload), 0) + coalesce(octet_length(url), 0)`,
 }
 
 type Reached = Static<typeof ReachedRecipient>
 type SizedAction = Static<typeof ActionDetail> & { actionId: string; found: number; bytesBefore: number | null }
 
-/** Messages of a campaign that reached a state, and when. The sort key of a page never changes, so that no row is seen twice or missed. */
+/** Lists the messages of a campaign that reached a state, and when. The sort key of a row never changes, so no row is repeated or missed. */
 export async function listRecipients(db: Pool, accountId: number, campaignId: string, eventType: EventType, query: ListQuery) {
-  const asked = { accountId, campaignId, name: eventType }
-  if (eventType !== 'accepted') return await readList<Reached>(db, { ...EVENTS, kind: eventType }, asked, query)
+  const target = { accountId, campaignId, name: eventType }
+  if (eventType !== 'accepted') return await readList<Reached>(db, { ...EVENTS, kind: eventType }, target, query)
   const { sort, ...rest } = query
   const byId = sort === undefined ? rest : { ...rest, sort: sort.replace('occurredAt', 'messageId') }
-  return await readList<Reached>(db, ACCEPTED, asked, byId)
+  return await readList<Reached>(db, ACCEPTED, target, byId)
 }
 
-/** What the recipients of a campaign did. */
+/** Lists the actions of a campaign's recipients. */
 export async function listActions(db: Pool, accountId: number, campaignId: string, query: ListQuery) {
   const page = await readList<SizedAction>(db, ACTIONS, { accountId, campaignId, name: 'actions' }, query)
   return { ...page, items: page.items.map(({ actionId, found, bytesBefore, ...item }) => item) }
 }
 
-/** Parameters: the campaign ($1), the account ($2), the ids between which the rows lie ($3, $4), the days of the range ($5, $6), how many ($7), */
+/**
+ * The first parameter of the page. Before it: the campaign ($1), the account ($2), the bounds of the ids ($3, $4), the days of the range
+ * ($5, $6) and the limit ($7). A kind ($8) comes before it too, if the table has several.
+ */
 const FIRST_OF_PAGE = 8
-/** and the kind, where the rows have several. */
 const rowsOf = ({ from, id, kind }: Source) =>
-  `from ${from} where campaign_id = $1 and account_id = $2 and ${id} >= $3::uuid and ${id} < $4::uuid ${kind === undefined ? '' : 'and kind = $8'}`
+  `from ${from} where campaign_id = $1 and account_id = $2 and ${id} >= $3::uuid and ${id} < $4::uuid
+    ${kind === undefined ? '' : 'and kind = $8'}`
 
-/** Planned each time, for the rows that exist then. A cursor names its campaign and list: a wrong one is refused before the campaign is read. */
+/**
+ * Not a prepared statement: it is planned each time, for the current rows. A cursor names its campaign and list, so a wrong one is refused
+ * before the campaign is read.
+ */
 async function readList<Row extends Record<string, unknown> & { found?: number }>(
   db: Pool,
   source: Source,
@@ -133,8 +140,8 @@ async function readList<Row extends Record<string, unknown> & { found?: number }
 }
 
 /**
- * One range of the index, wherever it begins. If a cursor gives the beginning, the end of the range on its side is only a filter: of two such
- * conditions PostgreSQL 18 begins at the wrong one and walks to the other, half a second in a list of a million.
+ * Reads one range of the index, wherever it begins. If a cursor gives the start, the end of the range on that side is only a filter: with
+ * two such conditions PostgreSQL 18 starts at the wrong one and walks to the other, half a second in a list of a million.
  */
 const byTime = (source: Source, { condition, orderBy, values }: Page) => {
   const { at } = source
@@ -146,7 +153,7 @@ const byTime = (source: Source, { condition, orderBy, values }: Page) => {
   order by ${orderBy} limit $7`
 }
 
-/** The next few rows of each day that has any, and of those the next few: the cost grows with the days, not with the rows. */
+/** Reads the next page of each day that has rows, and of these rows the first page: the cost grows with the days, not with the rows. */
 const byDay = (source: Source, { condition, orderBy }: Page) => {
   const day = `utc_day(${source.at})`
   const rows = rowsOf(source)
@@ -163,8 +170,8 @@ const byDay = (source: Source, { condition, orderBy }: Page) => {
 }
 
 /**
- * An index has the next rows of a day in order. If PostgreSQL expects fewer than a page in a day, it would read the whole day by another index
- * and sort it: 350 ms instead of 21 for 35,000 actions.
+ * An index has the next rows of a day in order. If PostgreSQL expects fewer rows than a page in a day, it would read the whole day by
+ * another index and sort it: 350 ms instead of 21 ms for 35,000 actions.
  */
 async function readByDay<Row extends object>(pool: Pool, statement: string, values: unknown[]): Promise<Row[]> {
   return await transaction(pool, async (tx) => {

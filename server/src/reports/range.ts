@@ -1,34 +1,34 @@
-/** Days of UTC, both inclusive; an end that is left out is open. */
+/** Days in UTC, both inclusive; an end that is left out is open. */
 export type Range = { from?: string | undefined; to?: string | undefined }
 
 const DAY_MS = 86_400_000
 const LAST_DAY = '9999-12-31'
 
-/** As times, for PostgreSQL: from the first on, and before the second. */
+/** As times for PostgreSQL: from the first, inclusive, to the second, exclusive. */
 export function timesOf({ from, to }: Range): [since: string, before: string] {
   const before = to === undefined || to === LAST_DAY ? 'infinity' : new Date(Date.parse(to) + DAY_MS).toISOString()
   return [from === undefined ? '-infinity' : new Date(from).toISOString(), before]
 }
 
-/** As days, for PostgreSQL. */
+/** As days for PostgreSQL. */
 export function daysOf({ from, to }: Range): [first: string, last: string] {
   return [from ?? '-infinity', to ?? 'infinity']
 }
 
-/** Between which ids rows lie: from the first on, and before the second. */
+/** The bounds of the ids of rows: from the first, inclusive, to the second, exclusive. */
 export type Bounds = { firstId: string; endId: string }
 
 /**
- * The ids of rows made in the range lie between these, since an id begins with its time; none is from before 1970. Older ids, from before there
- * were reports, have a truncated time, not a rounded one: a row of the first millisecond of a day can have an id of the day before.
+ * The bounds of the ids of rows created in the range, since an id begins with its time; none is before 1970. Ids from before there were
+ * reports have a truncated time, not a rounded one, so a row of the first millisecond of a day can have an id of the day before.
  */
 export function boundsOf({ from, to }: Range): Bounds {
-  const endId = to === undefined ? 'ffffffff-ffff-ffff-ffff-ffffffffffff' : leastId(Date.parse(to) + DAY_MS)
-  return { firstId: leastId(from === undefined ? 0 : Date.parse(from) - 1), endId }
+  const endId = to === undefined ? 'ffffffff-ffff-ffff-ffff-ffffffffffff' : lowestId(Date.parse(to) + DAY_MS)
+  return { firstId: lowestId(from === undefined ? 0 : Date.parse(from) - 1), endId }
 }
 
-/** As the database's own uuid_v7_from() has it. */
-function leastId(timeMs: number): string {
+/** The same as uuid_v7_from() in the database. */
+function lowestId(timeMs: number): string {
   const hex = Math.max(timeMs, 0).toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }

@@ -3,18 +3,18 @@ import { errorResponses } from '../http/error-answers.ts'
 import { listAnswer, listQuery } from '../http/paging.ts'
 import { ACTION_KINDS } from '../replies/actions.ts'
 import { daysInOrder, incomingDay, OutgoingTime, refTo } from '../schemas.ts'
-import { AGGREGATED, INTERVALS, MOST_PERIODS } from './aggregations.ts'
+import { AGGREGATED, INTERVALS, MAX_PERIODS } from './aggregations.ts'
 import { ACTION_LIST, EVENT_TYPES, RECIPIENT_LIST } from './lists.ts'
 
 export const REPORTS_TAG = {
   name: 'Reports',
   description:
-    'What became of campaigns, and of the messages that the account sends one by one. Days are those of UTC; test messages are nowhere. Every field is always there, `null` where there is nothing to say.',
+    'The results of campaigns, and of the messages that the account sends one by one. Days are in UTC; test messages are not counted. Every field is always present, and `null` if it has no value.',
 }
 
 const RANGE = {
-  from: incomingDay('What happened on this day or later, in UTC.'),
-  to: incomingDay('What happened on this day or earlier, in UTC.'),
+  from: incomingDay('On this day or later, in UTC.'),
+  to: incomingDay('On this day or earlier, in UTC.'),
 }
 const IN_ORDER = { rules: daysInOrder('from', 'to') }
 
@@ -25,7 +25,7 @@ const AggregationsQuery = Type.Object(
   { additionalProperties: false, ...IN_ORDER },
 )
 
-export const CampaignPath = Type.Object({ id: Type.String({ description: 'The campaign’s.' }) }, { additionalProperties: false })
+export const CampaignPath = Type.Object({ id: Type.String({ description: 'The id of the campaign.' }) }, { additionalProperties: false })
 
 const RecipientsPath = Type.Object({ ...CampaignPath.properties, eventType: Type.Enum([...EVENT_TYPES]) }, { additionalProperties: false })
 
@@ -33,33 +33,33 @@ const nullable = (description: string) => Type.Union([Type.String(), Type.Null()
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 const rate = (description: string) =>
   Type.Union([Type.Number({ minimum: 0, maximum: 1 }), Type.Null()], {
-    description: `${description}, to four places; null where there are none of those. Where a range cuts between the two, at most 1.`,
+    description: `${description}, to four decimal places; null if the divisor is 0. At most 1, even if the range separates the two events.`,
   })
 
 const COUNTS = {
-  from: nullable('As asked for.'),
-  to: nullable('As asked for.'),
-  recipients: count('How many were to be reached: one for each message that was accepted.'),
-  accepted: count('Accepted, and so to be sent.'),
-  sent: count('Taken by the network.'),
-  delivered: count('Delivered to the phone. One that was read was delivered, too.'),
-  read: count('Seen by the recipient.'),
-  failed: count('Given up.'),
-  expired: count('Ran out undelivered.'),
-  clicked: count('Whose link was opened, be it once or often.'),
-  replied: count('Answered by a button, a text, a place or a file, be it once or often.'),
-  optedOut: count('Whose recipient then wanted no more.'),
-  deliveryRate: rate('Of those sent, those delivered'),
-  readRate: rate('Of those delivered, those read'),
-  clickRate: rate('Of those delivered, those clicked'),
+  from: nullable('As in the request.'),
+  to: nullable('As in the request.'),
+  recipients: count('Recipients: one for each accepted message.'),
+  accepted: count('Accepted for sending.'),
+  sent: count('Accepted by the network.'),
+  delivered: count('Delivered to the phone. A message that was read counts as delivered too.'),
+  read: count('Read by the recipient.'),
+  failed: count('Failed permanently.'),
+  expired: count('Expired undelivered.'),
+  clicked: count('Messages with a link that was opened, once or more.'),
+  replied: count('Messages with a reply by button, text, location or file, once or more.'),
+  optedOut: count('Messages after which the recipient opted out.'),
+  deliveryRate: rate('Delivered per sent'),
+  readRate: rate('Read per delivered'),
+  clickRate: rate('Clicked per delivered'),
   smsFallback: Type.Object(
     {
-      sent: count('Taken by the network.'),
+      sent: count('Accepted by the network.'),
       delivered: count('Delivered to the phone, with all their parts.'),
-      failed: count('Not taken, or not delivered.'),
+      failed: count('Not accepted, or not delivered.'),
       skipped: count('Held back by a rule.'),
     },
-    { additionalProperties: false, description: 'The SMS that were sent instead.' },
+    { additionalProperties: false, description: 'The SMS fallbacks.' },
   ),
 }
 
@@ -86,7 +86,7 @@ export const Aggregations = Type.Object(
         },
         { additionalProperties: false },
       ),
-      { description: 'In their order; those in which nothing happened, too.' },
+      { description: 'In order, including periods without any events.' },
     ),
   },
   { $id: 'Aggregations', additionalProperties: false },
@@ -97,7 +97,7 @@ export const ReachedRecipient = Type.Object(
     messageId: Type.String({ format: 'uuid' }),
     recipient: Type.String(),
     occurredAt: OutgoingTime,
-    reason: nullable('Why it failed, or why the SMS was sent.'),
+    reason: nullable('Why the message failed, or why the SMS was sent.'),
   },
   { additionalProperties: false },
 )
@@ -107,28 +107,28 @@ export const ActionDetail = Type.Object(
     messageId: Type.String({ format: 'uuid' }),
     recipient: Type.String(),
     action: Type.Enum([...ACTION_KINDS]),
-    buttonId: nullable('Of a button that was tapped.'),
-    text: nullable('What was written, or what the button or the file is called.'),
-    payload: nullable('Of a quick reply; of a file, its kind.'),
-    url: nullable('Of a link, or of a file.'),
+    buttonId: nullable('The id of the tapped button.'),
+    text: nullable('The text of the reply, the label of the button, or the name of the file.'),
+    payload: nullable('The payload of a quick reply, or the MIME type of a file.'),
+    url: nullable('The URL of the link or the file.'),
     occurredAt: OutgoingTime,
   },
   { additionalProperties: false },
 )
 
 const tags = [REPORTS_TAG.name]
-const COUNTS_OF_RANGE = { description: 'Each count is of messages that ever came to the state, in the range.' }
+const COUNTS_OF_RANGE = { description: 'Each count is the number of messages that reached the state in the range.' }
 const OPEN_ENDS = {
-  description: `An end that is left out is where there is something first or last. At most ${MOST_PERIODS} periods.`,
+  description: `An open end of the range is the first or last period with events. At most ${MAX_PERIODS} periods.`,
 }
 const pageOf = <Item extends TSchema>(item: Item, description: string) => ({ ...listAnswer(item), description })
-const ofCampaign = <Answer>(answer: Answer) => ({ 200: answer, ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') })
+const ofCampaign = <Response>(response: Response) => ({ 200: response, ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') })
 
 export const OPERATIONS = {
   campaignSummary: {
     operationId: 'readCampaignSummary',
     tags,
-    summary: 'Read how many messages of a campaign came to which state',
+    summary: 'Read how many messages of a campaign reached each state',
     params: CampaignPath,
     querystring: RangeQuery,
     response: ofCampaign(refTo(CampaignSummary, COUNTS_OF_RANGE)),
@@ -144,23 +144,23 @@ export const OPERATIONS = {
   actions: {
     operationId: 'listCampaignActions',
     tags,
-    summary: 'List what the recipients of a campaign did',
+    summary: 'List the actions of a campaign’s recipients',
     params: CampaignPath,
     querystring: listQuery(ACTION_LIST, RANGE, IN_ORDER),
-    response: ofCampaign(pageOf(ActionDetail, 'A page of them.')),
+    response: ofCampaign(pageOf(ActionDetail, 'A page of actions.')),
   },
   recipients: {
     operationId: 'listCampaignRecipients',
     tags,
-    summary: 'List the recipients of a campaign whose message came to a state',
+    summary: 'List the recipients of a campaign whose message reached a state',
     params: RecipientsPath,
     querystring: listQuery(RECIPIENT_LIST, RANGE, IN_ORDER),
-    response: ofCampaign(pageOf(ReachedRecipient, 'A page of them, each with the time at which it did.')),
+    response: ofCampaign(pageOf(ReachedRecipient, 'A page of recipients, each with the time when the message reached the state.')),
   },
   messagesSummary: {
     operationId: 'readMessagesSummary',
     tags,
-    summary: 'Read how many of the messages sent one by one came to which state',
+    summary: 'Read how many of the messages sent one by one reached each state',
     querystring: RangeQuery,
     response: { 200: refTo(MessagesSummary, COUNTS_OF_RANGE), ...errorResponses() },
   },

@@ -5,14 +5,14 @@ import { COUNTED, type Counts, countersWhere } from './counters.ts'
 import { type Range, timesOf } from './range.ts'
 import type { MessagesSummary } from './schemas.ts'
 
-/** Of an account ($1) and a campaign or none ($2), in a range of hours ($3, $4). */
+/** The counters of an account ($1) and a campaign or none ($2), in a range of hours ($3, $4). */
 export const COUNTERS = countersWhere('account_id = $1 and campaign_id = $2 and hour >= $3::timestamptz and hour < $4::timestamptz')
 
 export const SUMS = COUNTED.map((counter) => `coalesce(sum(${counter}), 0)::bigint as ${counter}`).join(', ')
 
 export type Summary = Static<typeof MessagesSummary>
 
-/** How many messages came to which state in the range: of a campaign, or all that the account sent by itself. */
+/** Reads how many messages reached each state in the range: those of a campaign, or those that the account sent one by one. */
 export async function readSummary(db: Executor, accountId: number, campaignId: string | undefined, range: Range): Promise<Summary> {
   const { rows } = await db.query<Counts>({
     name: 'read-summary',
@@ -23,7 +23,7 @@ export async function readSummary(db: Executor, accountId: number, campaignId: s
   return {
     from: range.from ?? null,
     to: range.to ?? null,
-    // Each has one message of a campaign; of messages that are sent one by one, each is for one recipient.
+    // A campaign has one message per recipient; of messages sent one by one, each counts as one recipient.
     recipients: counts.accepted,
     ...counts,
     optedOut,
@@ -34,7 +34,10 @@ export async function readSummary(db: Executor, accountId: number, campaignId: s
   }
 }
 
-/** To four places. What was delivered in a range can have been sent before it, and a link in an SMS clicked where nothing was delivered by RCS. */
+/**
+ * To four decimal places, at most 1. A message delivered in a range can have been sent before it, and a link in an SMS can be clicked
+ * although RCS delivered nothing.
+ */
 function rate(part: number, whole: number): number | null {
   return whole === 0 ? null : Math.min(Math.round((part / whole) * 10_000) / 10_000, 1)
 }

@@ -2,12 +2,11 @@ import { withoutDiacritics } from './diacritics.ts'
 import { countSeptets } from './gsm7.ts'
 import type { SmsEncoding } from './parts.ts'
 
-// A link goes on until what nobody has in one: white space, angle brackets, a double quote, an emoji (written right behind a link, it would
-// otherwise become part of the host's name), a character that can't be seen; or a comma or semicolon before the next link. It does not
-// begin within a word, where the scheme would be another. Each step looks at most nine characters ahead, and no step is ever taken back, so
-// that the time is linear in the text.
+// A link ends before white space, angle brackets, a double quote, an emoji (written right behind a link, it would become part of the host
+// name), an invisible character, or a comma or semicolon followed by another link. It does not start inside a word, where the scheme would
+// be another one. Each step looks ahead at most nine characters and never backtracks, so the time is linear in the text.
 const LINK = /(?<![a-z0-9])https?:\/\/(?:(?![,;]https?:\/\/)[^\s<>"\p{Cc}\p{Cf}\p{Extended_Pictographic}\p{Regional_Indicator}])+/giu
-// Ends a sentence or a quotation rather than the link. Of what is not ASCII that is all punctuation: ”, », …, the full stop of Chinese.
+// Ends a sentence or a quotation rather than the link. Outside ASCII that is all punctuation: ”, », …, the Chinese full stop.
 const TRAILING = /[.,;:!?'"[\p{P}--\p{ASCII}]]/v
 const OPENING = new Map([
   [')', '('],
@@ -16,7 +15,7 @@ const OPENING = new Map([
 ])
 const MAX_LINK_LENGTH = 2048
 
-/** The http and https links of a text, as a reader sees them, in the order in which they stand there. */
+/** The http and https links of a text, as a reader sees them, in their order. */
 export function linksIn(content: string): string[] {
   return findLinks(content).map(({ link }) => link)
 }
@@ -24,21 +23,21 @@ export function linksIn(content: string): string[] {
 export type SmsText = { content: string; diacriticalSigns?: boolean; urlShortening?: boolean }
 
 /**
- * The text as it is sent. `shortLink` is asked for each link, by its index among those of `linksIn`; one that stands there twice is two.
- * Links that stay, stay to the letter: without its marks a link would lead elsewhere.
+ * The text as sent. Calls `shortLink` for each link with its index in `linksIn`; a repeated link counts as two. Links that are not
+ * shortened are kept exactly: without its diacritics a link would lead elsewhere.
  */
 export function composeText(
   { content, diacriticalSigns = false, urlShortening = false }: SmsText,
   shortLink: (index: number) => string,
 ): string {
-  const written = (prose: string) => (diacriticalSigns ? prose : withoutDiacritics(prose))
+  const folded = (prose: string) => (diacriticalSigns ? prose : withoutDiacritics(prose))
   let text = ''
   let from = 0
   for (const [index, { at, link }] of findLinks(content).entries()) {
-    text += written(content.slice(from, at)) + (urlShortening ? shortLink(index) : link)
+    text += folded(content.slice(from, at)) + (urlShortening ? shortLink(index) : link)
     from = at + link.length
   }
-  return text + written(content.slice(from))
+  return text + folded(content.slice(from))
 }
 
 function findLinks(content: string): { at: number; link: string }[] {
@@ -47,7 +46,7 @@ function findLinks(content: string): { at: number; link: string }[] {
   )
 }
 
-/** Without the punctuation after the link, and without a closing bracket that was opened before it. */
+/** Removes punctuation after the link, and a closing bracket that was opened before it. */
 function withoutTrailing(run: string): string {
   const counts = new Map<string, number>()
   const count = (character: string) => counts.get(character) ?? 0
@@ -65,17 +64,17 @@ function withoutTrailing(run: string): string {
 
 export type SmsMode = 'AUTO' | 'GSM7' | 'UNICODE'
 
-/** What a text is sent in; undefined where the mode is GSM-7 and the text does not fit it. */
+/** The encoding of a text; undefined if the mode is GSM-7 and the text does not fit it. */
 export function encodingFor(mode: SmsMode, text: string): SmsEncoding | undefined {
   if (mode === 'UNICODE') return 'UCS2'
   if (countSeptets(text) !== undefined) return 'GSM7'
   return mode === 'AUTO' ? 'UCS2' : undefined
 }
 
-// Enough to find them in the text; an error that names them all could be longer than the text.
+// Enough to find them in the text; an error with all of them could be longer than the text.
 const MAX_STRANGERS = 5
 
-/** The first few characters of a text that GSM-7 lacks, each once: for the error that tells so. */
+/** The first few characters of a text that GSM-7 does not have, each once, for an error message. */
 export function strangersIn(text: string): string[] {
   const strangers = new Set<string>()
   for (const character of text) {

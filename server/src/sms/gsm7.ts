@@ -1,4 +1,4 @@
-// The alphabet of 3GPP TS 23.038, unpacked: one octet a septet, as SMPP carries it. The network packs it for the air.
+// The alphabet of 3GPP TS 23.038, unpacked: one octet per septet, as SMPP carries it. The network packs it for the air interface.
 
 const ESCAPE = 0x1b
 const BASIC =
@@ -16,21 +16,21 @@ const EXTENSION = new Map([
   [0x65, '€'],
 ])
 
-// Every submit looks up each of its characters here, so it is an array by code unit; the euro sign has the highest. Characters of the
-// extension have the escape in their upper octet. The escape itself is no character: a text with one in it does not fit.
+// Every submit looks up each of its characters, so the table is an array by code unit; the euro sign has the highest code. Characters of
+// the extension table have the escape in their upper octet. The escape itself is not a character: a text that contains one does not fit.
 const NONE = -1
 const CODES = new Int16Array(0x20ad).fill(NONE)
 for (let code = 0; code < BASIC.length; code += 1) if (code !== ESCAPE) CODES[BASIC.charCodeAt(code)] = code
 for (const [code, character] of EXTENSION) CODES[character.charCodeAt(0)] = (ESCAPE << 8) | code
 
-/** What a code unit costs in septets: 1, or 2 where it is in the extension; 0 where the alphabet lacks it. */
+/** The septets of a code unit: 1, or 2 if it is in the extension table; 0 if the alphabet does not have it. */
 export function septetsOf(codeUnit: number): 0 | 1 | 2 {
   const code = CODES[codeUnit] ?? NONE
   if (code === NONE) return 0
   return code > 0x7f ? 2 : 1
 }
 
-/** How many septets a text takes; undefined where a character of it is not in the alphabet. */
+/** The septets of a text; undefined if the alphabet does not have one of its characters. */
 export function countSeptets(text: string): number | undefined {
   let septets = 0
   for (let index = 0; index < text.length; index += 1) {
@@ -41,7 +41,7 @@ export function countSeptets(text: string): number | undefined {
   return septets
 }
 
-/** One octet a septet; undefined where a character is not in the alphabet. */
+/** One octet per septet; undefined if the alphabet does not have one of the characters. */
 export function encodeGsm7(text: string): Buffer | undefined {
   const octets = Buffer.allocUnsafe(2 * text.length)
   let length = 0
@@ -55,8 +55,8 @@ export function encodeGsm7(text: string): Buffer | undefined {
 }
 
 /**
- * Any octets make a text. As TS 23.038 asks, an escape before a code that the extension lacks is passed over and the code read from the
- * basic table, and one before nothing or before another escape shows as a space. An octet that is no septet shows as U+FFFD.
+ * Decodes any octets. As TS 23.038 requires, an escape before a code that the extension table does not have is skipped and the code read
+ * from the basic table; an escape at the end or before another escape becomes a space. An octet above 0x7f becomes U+FFFD.
  */
 export function decodeGsm7(octets: Uint8Array): string {
   let text = ''

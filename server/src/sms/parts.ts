@@ -2,14 +2,14 @@ import { countSeptets, septetsOf } from './gsm7.ts'
 
 export type SmsEncoding = 'GSM7' | 'UCS2'
 
-// An SMS has 140 octets: 160 septets or 70 UTF-16 code units. A part of a longer text gives six octets to the header that says which part
-// it is, with a reference of 8 bits: 153 or 67 are left.
+// An SMS has 140 octets: 160 septets or 70 UTF-16 code units. In a part of a longer text, the header with an 8-bit reference takes six
+// octets, which leaves 153 or 67.
 const LIMITS = {
   GSM7: { single: 160, part: 153 },
   UCS2: { single: 70, part: 67 },
 } as const satisfies Record<SmsEncoding, { single: number; part: number }>
 
-/** The header numbers the parts with one octet. */
+/** The header has one octet for the number of a part. */
 export const MAX_PARTS = 255
 
 export type SmsSize = {
@@ -20,12 +20,12 @@ export type SmsSize = {
 }
 
 /**
- * How a text would be sent, without splitting it. An empty text is one SMS. Without a wanted encoding it is GSM-7 where the text fits that.
- * Whoever wants GSM-7 knows that the text fits: one that does not is a mistake of ours, not of a caller.
+ * Measures a text without splitting it. An empty text is one SMS. Without `wanted`, the encoding is GSM-7 if the text fits it. Throws if
+ * `wanted` is GSM-7 and the text does not fit: callers check that first, so it would be a fault in Herald.
  */
 export function measureText(text: string, wanted?: SmsEncoding): SmsSize {
   const septets = wanted === 'UCS2' ? undefined : countSeptets(text)
-  if (wanted === 'GSM7' && septets === undefined) throw new RangeError("a text with characters that GSM-7 lacks can't be sent in it")
+  if (wanted === 'GSM7' && septets === undefined) throw new RangeError('the text has characters that GSM-7 does not have')
   const encoding = septets === undefined ? 'UCS2' : 'GSM7'
   const units = septets ?? text.length
   if (units <= LIMITS[encoding].single) return { encoding, units, parts: 1 }
@@ -41,12 +41,12 @@ export type TextPart = {
 }
 
 /**
- * Splits a text into what goes into an SMS each. The reference (0 to 255) ties the parts together at the phone: it should differ between
- * texts that are on their way to one phone at once. A text of over 255 parts can't be sent: whoever takes texts from outside measures first.
+ * Splits a text into parts of one SMS each. The phone joins parts by their reference (0 to 255), which should differ between texts in
+ * transit to one phone. Throws for a text of over 255 parts: callers measure first.
  */
 export function splitText(text: string, reference: number, wanted?: SmsEncoding): TextPart[] {
   const { encoding, parts: total } = measureText(text, wanted)
-  if (total > MAX_PARTS) throw new RangeError(`a text of ${total} parts can't be sent: ${MAX_PARTS} are the most`)
+  if (total > MAX_PARTS) throw new RangeError(`the text has ${total} parts; the maximum is ${MAX_PARTS}`)
   if (total === 1) return [{ encoding, text }]
   const parts: TextPart[] = []
   for (let from = 0; from < text.length; ) {
@@ -57,7 +57,7 @@ export function splitText(text: string, reference: number, wanted?: SmsEncoding)
   return parts
 }
 
-/** Where the part that begins at `from` ends: as late as it can, with neither an escaped character nor a surrogate pair cut in two. */
+/** The end of the part that begins at `from`: as late as possible without splitting an escaped character or a surrogate pair. */
 function endOfPart(text: string, from: number, encoding: SmsEncoding): number {
   const room = LIMITS[encoding].part
   if (encoding === 'UCS2') {

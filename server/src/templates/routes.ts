@@ -17,8 +17,8 @@ import {
 export const templateRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool }) => {
   app.addSchema(Template)
   app.addSchema(ContentFacts)
-  // The content comes from the database as it was checked: matching it with all its schemas again, to write it down, would cost the most.
-  app.setSerializerCompiler(() => (answer) => JSON.stringify(answer))
+  // The content was validated when it was stored. Serializing it with all its schemas would be the most expensive step of the request.
+  app.setSerializerCompiler(() => (response) => JSON.stringify(response))
 
   app.get('/templates', { schema: OPERATIONS.list }, async (request) => {
     return await listTemplates(pool, callerOf(request).accountId, request.query)
@@ -31,7 +31,7 @@ export const templateRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (
     return await reply.code(201).header('Location', `/v1/templates/${template.id}`).send(template)
   })
 
-  // A fault is what is asked for here, not an error.
+  // Violations are the result of this request, not an error.
   app.post('/templates/check', { schema: OPERATIONS.check, attachValidation: true }, async (request) => {
     const { basic, message } = (request.body ?? {}) as { basic?: unknown; message?: unknown }
     const missing = await missingTemplates(pool, callerOf(request).accountId, message, '/message')

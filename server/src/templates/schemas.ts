@@ -8,7 +8,7 @@ import { listAnswer, listQuery } from '../http/paging.ts'
 import { daysInOrder, incomingDay, NoQuery, OutgoingTime, refTo } from '../schemas.ts'
 import { TEMPLATE_LIST, TEMPLATE_STATUSES } from './templates.ts'
 
-export const TEMPLATES_TAG = { name: 'Templates', description: 'Content that is kept, to be sent by its id.' }
+export const TEMPLATES_TAG = { name: 'Templates', description: 'Stored content that is sent by its id.' }
 
 const name = Type.String({ minLength: 1, maxLength: 200 })
 const description = Type.Optional(Type.String({ maxLength: 1000 }))
@@ -70,9 +70,9 @@ const TemplateCheck = Type.Object(
   {
     valid: Type.Boolean(),
     violations: ViolationList,
-    facts: Type.Union([refTo(ContentFacts), Type.Null()], { description: 'Null where the type of the content is not known.' }),
+    facts: Type.Union([refTo(ContentFacts), Type.Null()], { description: 'Null if the content type is unknown.' }),
   },
-  { additionalProperties: false, description: 'What would be wrong with it, and what it would mean.' },
+  { additionalProperties: false, description: 'The violations, and what the content means for phones and for billing.' },
 )
 
 const TemplatePath = Type.Object({ id: Type.Integer() }, { additionalProperties: false })
@@ -81,7 +81,7 @@ const TemplateListQuery = listQuery(
   TEMPLATE_LIST,
   {
     status: Type.Optional(Type.Enum([...TEMPLATE_STATUSES])),
-    type: Type.Optional(Type.Enum([...CONTENT_TYPES], { description: 'Of the content.' })),
+    type: Type.Optional(Type.Enum([...CONTENT_TYPES], { description: 'The content type.' })),
     createdFrom: incomingDay('Created on this day or later, in UTC.'),
     createdTo: incomingDay('Created on this day or earlier, in UTC.'),
   },
@@ -98,7 +98,7 @@ export const OPERATIONS = {
     tags,
     summary: 'List the templates of the account',
     querystring: TemplateListQuery,
-    response: { 200: { ...listAnswer(refTo(Template)), description: 'A page of them.' }, ...errorResponses() },
+    response: { 200: { ...listAnswer(refTo(Template)), description: 'A page of templates.' }, ...errorResponses() },
   },
   create: {
     operationId: 'createTemplate',
@@ -107,14 +107,14 @@ export const OPERATIONS = {
     querystring: NoQuery,
     body: NewTemplate,
     response: {
-      201: { ...TheTemplate, headers: { Location: { type: 'string', description: 'Where it is.' } } },
+      201: { ...TheTemplate, headers: { Location: { type: 'string', description: 'The URL of the template.' } } },
       ...errorResponses('RCS_TEMPLATE_NOT_FOUND', ...BODY_ERRORS),
     },
   },
   check: {
     operationId: 'checkTemplate',
     tags,
-    summary: 'Check a template, and learn what its content means for phones and the bill; nothing is stored',
+    summary: 'Check a template without storing it, and see what its content means for phones and for billing',
     querystring: NoQuery,
     body: TemplateToCheck,
     response: { 200: TemplateCheck, ...errorResponses('RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE') },
@@ -130,7 +130,7 @@ export const OPERATIONS = {
   replace: {
     operationId: 'replaceTemplate',
     tags,
-    summary: 'Replace a template; messages accepted before keep what it said',
+    summary: 'Replace a template; messages accepted earlier keep the old content',
     params: TemplatePath,
     querystring: NoQuery,
     body: TemplateReplacement,
@@ -139,11 +139,11 @@ export const OPERATIONS = {
   remove: {
     operationId: 'deleteTemplate',
     tags,
-    summary: 'Delete a template that no button of another one and no automatic reply uses',
+    summary: 'Delete a template that no other template’s button and no automatic reply uses',
     params: TemplatePath,
     querystring: NoQuery,
     response: {
-      204: Type.Null({ description: 'It is gone.' }),
+      204: Type.Null({ description: 'The template is deleted.' }),
       ...errorResponses('RCS_TEMPLATE_NOT_FOUND', 'RCS_TEMPLATE_IN_USE', 'RCS_UNSUPPORTED_MEDIA_TYPE', 'RCS_PAYLOAD_TOO_LARGE'),
     },
   },

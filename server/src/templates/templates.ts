@@ -32,7 +32,7 @@ function toTemplate({ id, name, description, ...row }: TemplateRow): Template {
   return { id, name, ...(description !== null && { description }), ...row }
 }
 
-/** The page is found by the templates alone; contents, which may be large and many, are read for its own templates only. */
+/** Finds the page by the templates alone. Contents, which may be large and many, are read only for the templates of the page. */
 export async function listTemplates(db: Executor, accountId: number, query: PageQuery & TemplateFilters) {
   const page = readPage(TEMPLATE_LIST, query, 8)
   const { rows } = await db.query<TemplateRow & { found: number }>(
@@ -75,10 +75,10 @@ const bytesOf = ({ message }: TemplateInput) => Buffer.byteLength(JSON.stringify
 const COUNT_CONTENT = (content: string) =>
   countUsage({ account: '$1::int', from: content, contentBytes: 'sum(octet_length(message::text))' })
 
-// Ids are drawn at random (migration 0011). With ten other templates in the same millisecond, five draws in a row collide once in 10^13 times.
+// Ids are random (migration 0003). With ten other templates in the same millisecond, five draws in a row collide once in 10^13 times.
 const ID_DRAWS = 5
 
-/** Makes a template that a caller asked for; draws another id where two templates drew the same one at once. */
+/** Creates a template. Draws another id if two concurrent calls drew the same one. */
 export async function createTemplate(pool: Pool, accountId: number, input: TemplateInput): Promise<Template> {
   for (let draw = 1; draw < ID_DRAWS; draw += 1) {
     try {
@@ -90,7 +90,7 @@ export async function createTemplate(pool: Pool, accountId: number, input: Templ
   return await insertWithinQuota(pool, accountId, input)
 }
 
-/** Concurrent inserts of an account wait for each other, so that each counts those before it. */
+/** Concurrent inserts of one account run one after the other, so that each counts the earlier ones towards the quota. */
 async function insertWithinQuota(pool: Pool, accountId: number, input: TemplateInput): Promise<Template> {
   return await transaction(pool, async (tx) => {
     await tx.query(LOCK_ACCOUNT, [accountId])
@@ -101,8 +101,8 @@ async function insertWithinQuota(pool: Pool, accountId: number, input: TemplateI
 }
 
 /**
- * Content, template and references in one statement: all or nothing, and the database checks whether the targets are there. Fails where the
- * id that was drawn is taken: of two that insert the same id at once, the second waits for the first.
+ * Inserts content, template and references in one statement: all or nothing. Foreign keys check that the targets exist. Fails if the drawn
+ * id is taken: of two concurrent inserts with the same id, the second waits for the first.
  */
 export async function insertTemplate(db: Executor, accountId: number, input: TemplateInput): Promise<Template> {
   const { rows } = await db.query<TemplateRow>({
@@ -124,10 +124,10 @@ export async function insertTemplate(db: Executor, accountId: number, input: Tem
 }
 
 /**
- * Replaces a template. The row is locked first: of two at once, the second sees all that the first has written, so that the references
- * are always those of the content that stands. The lock does not hinder others from pointing to this template. A content that stays the
- * same, to the letter, keeps its row; messages that were accepted with another keep that. The time of the change is taken after the wait
- * for the lock, so that it never runs backwards.
+ * Replaces a template. The row is locked first: the second of two concurrent calls sees everything that the first has written, so the
+ * references always match the stored content. The lock does not block references to this template. Content that is exactly the same keeps
+ * its row, and messages accepted with the old content keep that. The time of the change is read after the wait for the lock, so that it
+ * never goes backwards.
  */
 export async function replaceTemplate(pool: Pool, accountId: number, id: number, input: TemplateInput): Promise<Template> {
   return await transaction(pool, async (tx) => {
@@ -177,8 +177,8 @@ function valuesOf(accountId: number, { name, description, status, basic, message
 const LOCK_ACCOUNT = 'select from accounts where id = $1 for no key update'
 
 /**
- * Deletes a template that nothing uses. One delete at a time in an account: of two templates whose buttons send each other, each would
- * wait for the other's references to go. The lock is one that hinders nobody else who writes into the account.
+ * Deletes a template that nothing uses. Deletes in one account run one after the other: two templates whose buttons send each other would
+ * otherwise deadlock on their references. The lock blocks no other writes to the account.
  */
 export async function deleteTemplate(pool: Pool, accountId: number, id: number): Promise<void> {
   const deleted = await transaction(pool, async (tx) => {
@@ -187,7 +187,7 @@ export async function deleteTemplate(pool: Pool, accountId: number, id: number):
   }).catch(async (error) => {
     if (!isViolation(error, FOREIGN_KEY_VIOLATION, ['template_references_target', 'auto_replies_template'])) throw error
     const details = await usesOf(pool, accountId, id)
-    // The last use may have gone meanwhile: then nothing stands in the way any more.
+    // The last use may have been removed meanwhile: try again.
     if (details.length === 0) return undefined
     throw new ApiError('RCS_TEMPLATE_IN_USE', { details })
   })
@@ -195,9 +195,9 @@ export async function deleteTemplate(pool: Pool, accountId: number, id: number):
   if (deleted.rowCount === 0) throw new ApiError('RCS_TEMPLATE_NOT_FOUND')
 }
 
-const MAX_USES_NAMED = 20
+const MAX_USES_LISTED = 20
 
-/** An automatic reply is named by its agent and keyword: its id counts the automatic replies of all accounts. */
+/** Names an automatic reply by its agent and keyword: its id would reveal how many automatic replies other accounts have. */
 async function usesOf(db: Executor, accountId: number, id: number): Promise<Violation[]> {
   const { rows } = await db.query<{ user: string }>(
     `select 'a button of template ' || template_id as "user" from template_references
@@ -205,12 +205,12 @@ async function usesOf(db: Executor, accountId: number, id: number): Promise<Viol
      union all
      select 'the automatic reply of agent ' || agent_id || ' to "' || keyword || '"' from auto_replies where account_id = $1 and template_id = $2
      order by 1 limit $3`,
-    [accountId, id, MAX_USES_NAMED],
+    [accountId, id, MAX_USES_LISTED],
   )
   return rows.map(({ user }) => ({ path: '', reason: `is used by ${user}` }))
 }
 
-/** The buttons that send a template which the account does not have. */
+/** Finds buttons that send a template which the account does not have. */
 export async function missingTemplates(db: Executor, accountId: number, message: unknown, path: string): Promise<Violation[]> {
   const references = templateReferences(message, path)
   if (references.length === 0) return []
@@ -224,7 +224,7 @@ export async function missingTemplates(db: Executor, accountId: number, message:
   )
 }
 
-/** Tells a caller, whose template could not be written for a button that sends none, which button that is. */
+/** Turns a foreign key violation into an error that names the buttons whose template does not exist. */
 export async function withMissingTargetsNamed<T>(
   pool: Pool,
   accountId: number,

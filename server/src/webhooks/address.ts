@@ -4,15 +4,15 @@ import type { ConnectionOptions } from 'node:tls'
 import { buildConnector } from 'undici'
 import { isPublicAddress } from '../public-host.ts'
 
-/** Until TCP and TLS are up, looking up the name included. */
+/** Includes the DNS look-up, TCP and TLS. */
 export const CONNECT_MS = 5_000
-// Node gives an address 250 ms before it tries the next one, which a slow line over an ocean does not keep.
+// Node tries the next address after 250 ms by default, too short for a slow intercontinental connection.
 const NEXT_ADDRESS_MS = 500
 
-/** The address refused is not told: whoever names a host would learn from it what is inside. */
+/** The message does not contain the refused address: a caller that names hosts could learn internal addresses from it. */
 export class NotPublic extends Error {}
 
-/** All addresses of a name. */
+/** Returns all addresses of a name. */
 export type Lookup = (name: string) => Promise<LookupAddress[]>
 export type Connector = buildConnector.connector
 export type ConnectorOptions = {
@@ -23,8 +23,8 @@ export type ConnectorOptions = {
 }
 
 /**
- * Connects to public addresses only. A name is looked up once for a connection, by us, and what is connected to is what was looked up and
- * checked: between a check and a second look-up, a name could change its mind. Knows no proxy, whatever the environment says.
+ * Connects to public addresses only. Herald resolves a name once per connection, and connects to the addresses it has checked: between a
+ * check and a second look-up, a name could resolve to another address. Uses no proxy, whatever the environment says.
  */
 export function createConnector({
   allowPrivate,
@@ -37,47 +37,47 @@ export function createConnector({
     ...tls,
     timeout: CONNECT_MS,
     allowH2: false,
-    // The name in a certificate is not checked where a session is resumed. Connections are kept, so that resuming would save little.
+    // Node does not check the name in the certificate when it resumes a session. Connections are kept open, so resuming would save little.
     maxCachedSessions: 0,
     lookup: checkedLookup(lookup, mayConnect),
-    // Said here, since the command line of Node can turn it off. With it, all addresses are asked for at once.
+    // Set here because Node's command line can turn it off. It makes `lookup` return all addresses at once.
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
   }) as (...args: Parameters<Connector>) => Socket
 
   return ({ hostname, protocol, port, host }, callback) => {
     const isLiteral = isIP(hostname) !== 0
-    // Nobody looks up what is an address already, so that the function for that would never be asked.
+    // `lookup` is not called for an IP address, so check it here.
     if (isLiteral && !mayConnect(hostname)) {
       queueMicrotask(() => callback(new NotPublic(`${hostname} is not an address of the public internet`), null))
       return
     }
-    // In TLS a name stands without the dot that it may end with.
+    // The server name in TLS has no trailing dot.
     const name = isLiteral ? {} : { servername: hostname.replace(/\.$/, '') }
     const socket = connect({ hostname, protocol, port, ...(host !== undefined && { host }), ...name }, callback)
-    // Before TLS begins, which waits for the same event: not even a greeting goes to an address that slipped through.
+    // Runs before TLS, which listens to the same event: not even a ClientHello goes to an address that slipped through.
     socket.prependOnceListener('connect', () => {
       if (!mayConnect(socket.remoteAddress ?? '')) socket.destroy(notPublic(hostname))
     })
   }
 }
 
-/** Also knows names of this machine alone, which development needs. */
+/** Also resolves names from the hosts file, which development needs. */
 const systemLookup: Lookup = (name) => dns.lookup(name, { all: true })
 
 const NAME_SERVER_MS = 1_500
 let shared: Lookup | undefined
 
-/** One for the process: each has a socket and a memory of its own. */
+/** One resolver per process: each has its own socket and cache. */
 const publicLookup: Lookup = (name) => {
   shared ??= createLookup()
   return shared(name)
 }
 
 /**
- * Asks the name servers by itself. The system's own look-up takes two names at a time for the whole process, the database's too, and gives up
- * on a dead one after 10 s: measured, beside two names whose servers are silent every other one waits as long. `servers`: others than
- * the system's.
+ * Queries the name servers directly. The system resolver handles two names at a time for the whole process, including the database's, and
+ * takes 10 s to fail on a silent name server: measured, while two names are stuck, every other look-up waits that long. `servers`: use
+ * these instead of the system's.
  */
 export function createLookup(servers?: string[]): Lookup {
   const resolver = new dns.Resolver({ timeout: NAME_SERVER_MS, tries: 2 })
@@ -86,19 +86,19 @@ export function createLookup(servers?: string[]): Lookup {
     const [v6, v4] = await Promise.allSettled([resolver.resolve6(name), resolver.resolve4(name)])
     const found = [...addressesOf(v6, 6), ...addressesOf(v4, 4)]
     if (found.length > 0) return found
-    const codes = [v6, v4].map((answer) => answer.status === 'rejected' && (answer.reason as NodeJS.ErrnoException).code)
+    const codes = [v6, v4].map((settled) => settled.status === 'rejected' && (settled.reason as NodeJS.ErrnoException).code)
     const isUnknown = codes.every((code) => code === 'ENOTFOUND' || code === 'ENODATA')
     throw Object.assign(new Error('no addresses'), { code: isUnknown ? 'ENOTFOUND' : 'EAI_AGAIN' })
   }
 }
 
-function addressesOf(answer: PromiseSettledResult<string[]>, family: 4 | 6): LookupAddress[] {
-  return answer.status === 'fulfilled' ? answer.value.map((address) => ({ address, family })) : []
+function addressesOf(settled: PromiseSettledResult<string[]>, family: 4 | 6): LookupAddress[] {
+  return settled.status === 'fulfilled' ? settled.value.map((address) => ({ address, family })) : []
 }
 
-/** As `net` wants it. One address that is not public is enough to refuse a name: which one is taken would be left to chance. */
+/** In the form that `net` expects. Refuses a name if any of its addresses is not public, since which address gets used is left to chance. */
 function checkedLookup(lookup: Lookup, mayConnect: (address: string) => boolean): LookupFunction {
-  const lookUpOnce = sharing(lookup)
+  const lookUpOnce = shareLookups(lookup)
   return (hostname, _, callback) => {
     lookUpOnce(hostname)
       .then((addresses) => {
@@ -113,12 +113,12 @@ function checkedLookup(lookup: Lookup, mayConnect: (address: string) => boolean)
   }
 }
 
-/** Connections that are made at the same time share a look-up; nothing is kept after it. */
-function sharing(lookup: Lookup): Lookup {
-  const underway = new Map<string, Promise<LookupAddress[]>>()
+/** Concurrent connections to a name share one look-up. Nothing is cached after it. */
+function shareLookups(lookup: Lookup): Lookup {
+  const inProgress = new Map<string, Promise<LookupAddress[]>>()
   return (name) => {
-    const shared = underway.get(name) ?? lookup(name).finally(() => underway.delete(name))
-    underway.set(name, shared)
+    const shared = inProgress.get(name) ?? lookup(name).finally(() => inProgress.delete(name))
+    inProgress.set(name, shared)
     return shared
   }
 }

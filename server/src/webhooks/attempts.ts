@@ -5,31 +5,34 @@ import { eventsOf, type PlacedEvent, placeKey, readEventsAt, readPages } from '.
 import { type EndpointTest, findEndpoint } from './endpoints.ts'
 import { requireEvent } from './replay.ts'
 
-/** One try to post an event. `eventId` and `type` are null where the event is no longer in the log. */
+/** One attempt to post an event. `eventId` and `type` are null if the event is no longer in the log. */
 export type Attempt = {
   eventId: string | null
   type: string | null
   attempt: number
   attemptedAt: Date
-  /** The answer's; where there was none, `error` says why. */
+  /** The status of the response. If there was no response, `error` says why. */
   status: number | null
   error: string | null
   durationMs: number
-  /** Its first KiB. */
+  /** The first KiB of the response. */
   answer: string | null
 }
 
 export type AttemptFilter = { eventId?: string | undefined; failedOnly?: boolean | undefined; limit: number }
 
-// What one statement reads at the most. Those wanted can be few among millions, and a statement ends after 3.5 s.
-const PORTION_ROWS = 20_000
+// The most rows that one statement reads. The matching rows may be few among millions, and a statement is cancelled after 3.5 s.
+const CHUNK_ROWS = 20_000
 
-/** The newest first. Goes back in time portion by portion, until there are enough of them or no more; those of one event to its begin. */
+/**
+ * Lists attempts, newest first. Reads backwards in chunks until it has `limit` attempts or has reached the oldest one; for one event, its
+ * first one.
+ */
 export async function listAttempts(
   pool: Pool,
   endpointId: number,
   { eventId, failedOnly = false, limit }: AttemptFilter,
-  portionRows = PORTION_ROWS,
+  chunkRows = CHUNK_ROWS,
 ): Promise<Attempt[]> {
   const { accountId } = await findEndpoint(pool, endpointId)
   const event = eventId === undefined ? undefined : await requireEvent(pool, accountId, eventId)
@@ -37,7 +40,7 @@ export async function listAttempts(
   let before: Date | 'infinity' = 'infinity'
   for (;;) {
     const filter = { position: event?.position ?? null, failedOnly, limit: limit - attempts.length }
-    const { from, found } = await readBack(pool, { endpointId, accountId, before }, filter, portionRows)
+    const { from, found } = await readChunkBefore(pool, { endpointId, accountId, before }, filter, chunkRows)
     attempts.push(...found)
     const isBeforeEvent = event !== undefined && from !== undefined && from < event.recordedAt
     if (from === undefined || isBeforeEvent || attempts.length >= limit) return attempts
@@ -46,27 +49,27 @@ export async function listAttempts(
 }
 
 type Filter = { position: number | null; failedOnly: boolean; limit: number }
-type Portion = { endpointId: number; accountId: number; from: Date | undefined; before: Date | 'infinity' }
-type Back = { from: Date | undefined; found: Attempt[] }
+type Chunk = { endpointId: number; accountId: number; from: Date | undefined; before: Date | 'infinity' }
+type ChunkRead = { from: Date | undefined; found: Attempt[] }
 
-async function readBack(db: Executor, place: Omit<Portion, 'from'>, filter: Filter, portionRows: number): Promise<Back> {
-  const from = await beginOfPortion(db, place.endpointId, place.before, portionRows)
-  return { from, found: await readPortion(db, { ...place, from }, filter) }
+async function readChunkBefore(db: Executor, range: Omit<Chunk, 'from'>, filter: Filter, chunkRows: number): Promise<ChunkRead> {
+  const from = await startOfChunk(db, range.endpointId, range.before, chunkRows)
+  return { from, found: await readChunk(db, { ...range, from }, filter) }
 }
 
-/** The time of the last row of a portion, with which all rows of the same time belong to it; undefined where the portion is the last. */
-async function beginOfPortion(tx: Executor, endpointId: number, before: Date | 'infinity', rows: number): Promise<Date | undefined> {
-  const { rows: begin } = await tx.query<{ at: Date }>(
+/** The time of the last row of a chunk; all rows of that time belong to the chunk. Undefined if the chunk is the last. */
+async function startOfChunk(tx: Executor, endpointId: number, before: Date | 'infinity', rows: number): Promise<Date | undefined> {
+  const { rows: start } = await tx.query<{ at: Date }>(
     `select attempted_at as at from webhook_attempts where endpoint_id = $1 and attempted_at < $2
      order by attempted_at desc offset $3 limit 1`,
     [endpointId, before, rows - 1],
   )
-  return begin[0]?.at
+  return start[0]?.at
 }
 
-async function readPortion(
+async function readChunk(
   tx: Executor,
-  { endpointId, accountId, from, before }: Portion,
+  { endpointId, accountId, from, before }: Chunk,
   { position, failedOnly, limit }: Filter,
 ): Promise<Attempt[]> {
   const { rows } = await tx.query<Omit<Attempt, 'eventId' | 'type'> & { position: number }>(
@@ -91,14 +94,17 @@ async function readPortion(
 
 export type TestOutcome = Attempt & { endpointId: number }
 
-// The longest that a call may take is 15 s.
-const PATIENCE_MS = 20_000
-const LOOK_EVERY_MS = 100
-const LOG_PORTION_EVENTS = 5_000
+// Longer than the 15 s that one call may take.
+const TEST_TIMEOUT_MS = 20_000
+const POLL_MS = 100
+const LOG_CHUNK_EVENTS = 5_000
 
-/** Waits for what comes of a test. Where nothing does, an error says how far it got; it goes out all the same once a worker is there. */
-export async function awaitTest(pool: Pool, test: EndpointTest, patienceMs = PATIENCE_MS): Promise<TestOutcome> {
-  const giveUpAt = performance.now() + patienceMs
+/**
+ * Waits for the first attempt of a test event. After the timeout, throws an error that says how far the event got; it is still posted once
+ * a worker runs.
+ */
+export async function awaitTest(pool: Pool, test: EndpointTest, timeoutMs = TEST_TIMEOUT_MS): Promise<TestOutcome> {
+  const deadline = performance.now() + timeoutMs
   let { after } = test
   let position: number | undefined
   for (;;) {
@@ -109,30 +115,33 @@ export async function awaitTest(pool: Pool, test: EndpointTest, patienceMs = PAT
     }
     const outcome = position === undefined ? undefined : await readFirstAttempt(pool, test, position)
     if (outcome !== undefined) return { endpointId: test.endpointId, ...outcome }
-    if (performance.now() > giveUpAt) throw notTaken(test.endpointId, position !== undefined, patienceMs)
-    await sleep(LOOK_EVERY_MS)
+    if (performance.now() > deadline) throw notAttempted(test.endpointId, position !== undefined, timeoutMs)
+    await sleep(POLL_MS)
   }
 }
 
-function notTaken(endpointId: number, isInLog: boolean, patienceMs: number): OperatorError {
-  const within = `within ${patienceMs / 1_000} s`
+function notAttempted(endpointId: number, isInLog: boolean, timeoutMs: number): OperatorError {
+  const within = `within ${timeoutMs / 1_000} s`
   return new OperatorError(
     isInLog
-      ? `The test was not posted ${within}: others that are due go first, or it is on its way; "herald webhook attempts ${endpointId}" will show it.`
-      : `No worker took the test up ${within}: is "herald serve" running, with the role webhooks? It is posted once one runs.`,
+      ? `The test was not posted ${within}: earlier events go first, or the call is in progress; see "herald webhook attempts ${endpointId}".`
+      : `No worker claimed the test ${within}: is "herald serve" running with the role webhooks? The test is posted once it runs.`,
   )
 }
 
-/** The next pages of the log: where they have the test's event, and how far they go. Nothing ever appears behind a place that was read. */
+/**
+ * Reads the next pages of the log. Returns the position of the test's event if they contain it, and their last position. No event ever
+ * appears behind a position that was read.
+ */
 async function readLog(tx: Executor, { endpointId, accountId, occurredAt }: EndpointTest, after: number) {
-  const pages = await readPages(tx, accountId, { after, last: Number.MAX_SAFE_INTEGER, limit: LOG_PORTION_EVENTS })
+  const pages = await readPages(tx, accountId, { after, last: Number.MAX_SAFE_INTEGER, limit: LOG_CHUNK_EVENTS })
   const isTest = ({ kind, occurredAt: at, data }: PlacedEvent) =>
     kind === 'webhook.test' && at.getTime() === occurredAt.getTime() && data === JSON.stringify({ endpointId })
   const test = pages.flatMap(eventsOf).find((event) => event.position > after && isTest(event))
   return { last: pages.at(-1)?.lastPosition ?? after, position: test?.position }
 }
 
-/** Looks through the endpoint's attempts since then, which may be many thousands, only once there is one: it has changed the delivery. */
+/** The endpoint may have many thousands of attempts since the test. Read them only once the delivery shows an attempt. */
 async function readFirstAttempt(tx: Executor, test: EndpointTest, position: number): Promise<Attempt | undefined> {
   const { endpointId, accountId, occurredAt } = test
   const { rowCount } = await tx.query({
@@ -141,7 +150,7 @@ async function readFirstAttempt(tx: Executor, test: EndpointTest, position: numb
     values: [endpointId, accountId, position],
   })
   if (rowCount === 1) return undefined
-  const portion = { endpointId, accountId, from: occurredAt, before: 'infinity' } as const
-  const attempts = await readPortion(tx, portion, { position, failedOnly: false, limit: 10 })
+  const chunk = { endpointId, accountId, from: occurredAt, before: 'infinity' } as const
+  const attempts = await readChunk(tx, chunk, { position, failedOnly: false, limit: 10 })
   return attempts.at(-1)
 }

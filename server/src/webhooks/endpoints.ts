@@ -14,7 +14,7 @@ export type Endpoint = {
   endpointId: number
   accountId: number
   url: string
-  /** The kinds of events that it wants; null: all of them, also those that later versions bring. */
+  /** The kinds of events it receives; null means all, including kinds that later versions add. */
   events: EventKind[] | null
   status: 'ACTIVE' | 'DISABLED'
   failingSince: Date | null
@@ -23,53 +23,53 @@ export type Endpoint = {
   createdAt: Date
 }
 
-/** `url`: as `checkEndpointUrl` gives it. */
+/** `url`: as returned by `checkEndpointUrl`. */
 export type NewEndpoint = { accountId: number; url: string; kinds?: readonly EventKind[] | undefined }
 export type AddedEndpoint = Pick<Endpoint, 'endpointId' | 'accountId' | 'url' | 'events' | 'status' | 'createdAt'> & { secret: string }
 
-/** Counts end at COUNTED_UP_TO: where there are more, `moreWaiting` and `moreFailed` say so. */
+/** Counting stops at COUNTED_UP_TO; `moreWaiting` and `moreFailed` say whether there are more. */
 export type ListedEndpoint = Endpoint & {
-  /** To be posted, now or again later. */
+  /** Deliveries to post, now or later. */
   waiting: number
   moreWaiting: boolean
-  /** Of which all tries have failed; a replay sends them again. */
+  /** Deliveries that failed permanently; a replay posts them again. */
   failed: number
   moreFailed: boolean
-  /** Never what they are. The one with no end is the one that the last rotation made. */
+  /** Never includes the secrets themselves. The one without an end is the newest. */
   secrets: { createdAt: string; endsAt: string | null }[]
 }
 
 export const COUNTED_UP_TO = 10_000
-// What a replaced secret signs on for beside the new one.
+// How long a replaced secret keeps signing beside the new one.
 const OVERLAP_HOURS = 24
-// Each of them signs each call, with 48 characters of a header. Servers take 8 KiB of headers, many no more.
-const MOST_SECRETS = 10
-// Of an account: each event is written down for each of them.
-const MOST_ENDPOINTS = 20
-const PORTION_ROWS = 5_000
-const LOOK_AGAIN_MS = 20
+// Each secret signs each call, which takes 48 characters of a header. Many servers accept no more than 8 KiB of headers.
+const MAX_SECRETS = 10
+// Per account. The router inserts a delivery of each event for each endpoint.
+const MAX_ENDPOINTS = 20
+const CHUNK_ROWS = 5_000
+const RETRY_REMOVAL_MS = 20
 
 const ENDPOINT = `id as "endpointId", account_id as "accountId", url, kinds as events, status, failing_since as "failingSince",
   disabled_at as "disabledAt", disabled_because as "disabledBecause", created_at as "createdAt"`
 
 /**
- * Of two with the same URL at once, the second is told about the first: adding locks the account's row, though not against the messages
- * and campaigns that refer to it. The secret is shown this once.
+ * Locks the account's row, so that of two concurrent calls with the same URL the second finds the first's endpoint. The lock does not block
+ * inserts of messages and campaigns that refer to the account. The secret is shown only once.
  */
 export async function addEndpoint(pool: Pool, { accountId, url, kinds }: NewEndpoint, keyring: Keyring): Promise<AddedEndpoint> {
   return await transaction(pool, async (tx) => {
     const { rowCount } = await tx.query('select from accounts where id = $1 for no key update', [accountId])
     if (rowCount === 0) noSuchAccount(accountId)
-    const { rows: taken } = await tx.query<{ id: number }>('select id from webhook_endpoints where account_id = $1 and url = $2', [
+    const { rows: existing } = await tx.query<{ id: number }>('select id from webhook_endpoints where account_id = $1 and url = $2', [
       accountId,
       url,
     ])
-    if (taken[0] !== undefined) {
-      throw new OperatorError(`The endpoint ${taken[0].id} of account ${accountId} has this URL already; remove that one first.`)
+    if (existing[0] !== undefined) {
+      throw new OperatorError(`Endpoint ${existing[0].id} of account ${accountId} already has this URL; remove it first.`)
     }
     const { rowCount: endpoints } = await tx.query('select from webhook_endpoints where account_id = $1', [accountId])
-    if ((endpoints ?? 0) >= MOST_ENDPOINTS) {
-      throw new OperatorError(`Account ${accountId} has ${MOST_ENDPOINTS} endpoints already, which is the most; remove one first.`)
+    if ((endpoints ?? 0) >= MAX_ENDPOINTS) {
+      throw new OperatorError(`Account ${accountId} already has ${MAX_ENDPOINTS} endpoints, the maximum; remove one first.`)
     }
     const { rows } = await tx.query<Omit<AddedEndpoint, 'secret'>>(
       `insert into webhook_endpoints (account_id, url, kinds) values ($1, $2, $3)
@@ -81,11 +81,11 @@ export async function addEndpoint(pool: Pool, { accountId, url, kinds }: NewEndp
   })
 }
 
-/** A new secret for an endpoint that this transaction has made or locked. */
+/** Adds a secret to an endpoint that this transaction has created or locked. */
 async function addSecret(tx: Executor, endpointId: number, keyring: Keyring): Promise<string> {
   const secret = newSecret()
   const { keyId, value } = keyring.encrypt(webhookSecretPlace(endpointId), Buffer.from(secret))
-  // By the clock and not the transaction's begin, which may be long before the lock.
+  // The clock's time: the transaction's start may be long before the lock.
   await tx.query('insert into webhook_secrets (endpoint_id, key_id, value, created_at) values ($1, $2, $3, clock_timestamp())', [
     endpointId,
     keyId,
@@ -94,46 +94,48 @@ async function addSecret(tx: Executor, endpointId: number, keyring: Keyring): Pr
   return secret
 }
 
-/** For operators, who know no accounts: whose it is says its row. */
+/** For operators, who need not know the account. */
 export async function findEndpoint(db: Executor, endpointId: number): Promise<Endpoint> {
   const { rows } = await db.query<Endpoint>(`select ${ENDPOINT} from webhook_endpoints where id = $1`, [endpointId])
   return rows[0] ?? noSuchEndpoint(endpointId)
 }
 
-/** Within a transaction: until its end the endpoint is not removed, so that what is written for it is not left behind. */
+/** Locks the endpoint until the end of the transaction, so that a concurrent removal leaves no rows of it behind. */
 export async function holdActiveEndpoint(tx: Executor, endpointId: number): Promise<Endpoint> {
   const { rows } = await tx.query<Endpoint>(`select ${ENDPOINT} from webhook_endpoints where id = $1 for key share`, [endpointId])
   const endpoint = rows[0] ?? noSuchEndpoint(endpointId)
   if (endpoint.status === 'DISABLED') {
-    throw new OperatorError(`The endpoint ${endpointId} is disabled; "herald webhook enable ${endpointId}" comes first.`)
+    throw new OperatorError(`Endpoint ${endpointId} is disabled; run "herald webhook enable ${endpointId}" first.`)
   }
   return endpoint
 }
 
 function noSuchEndpoint(endpointId: number): never {
-  throw new OperatorError(`There is no webhook endpoint ${endpointId}; "herald webhook list" shows those there are.`)
+  throw new OperatorError(`There is no webhook endpoint ${endpointId}; see "herald webhook list".`)
 }
 
-/** Of one account, or of all. */
+/** Lists the endpoints of one account, or of all accounts. */
 export async function listEndpoints(db: Executor, accountId?: number): Promise<ListedEndpoint[]> {
   if (accountId !== undefined) await requireAccount(db, accountId)
   const { rows } = await db.query<Endpoint & Pick<ListedEndpoint, 'secrets'>>(
     `select ${ENDPOINT}, (
-       select coalesce(json_agg(json_build_object('createdAt', ${utcText('s.created_at')}, 'endsAt', ${utcText('s.ends_at')}) order by s.created_at desc), '[]')
+       select coalesce(json_agg(
+         json_build_object('createdAt', ${utcText('s.created_at')}, 'endsAt', ${utcText('s.ends_at')}) order by s.created_at desc
+       ), '[]')
        from webhook_secrets s where s.endpoint_id = e.id and (s.ends_at is null or s.ends_at > now())
      ) as secrets
      from webhook_endpoints e where $1::int is null or account_id = $1 order by account_id, id`,
     [accountId ?? null],
   )
   const listed: ListedEndpoint[] = []
-  // One by one: a statement over all of them would have to read 20,000 rows for each within its 3.5 s.
+  // One statement per endpoint: a single statement would have to read up to 20,000 rows for each endpoint within 3.5 s.
   for (const { secrets, ...endpoint } of rows) listed.push({ ...endpoint, ...(await countDeliveries(db, endpoint)), secrets })
   return listed
 }
 
 type Counts = Pick<ListedEndpoint, 'waiting' | 'moreWaiting' | 'failed' | 'moreFailed'>
 
-/** Reads 10,000 of each kind at the most, however many there are. */
+/** Reads at most 10,000 rows of each kind, however many there are. */
 export async function countDeliveries(db: Executor, { endpointId, accountId }: Endpoint): Promise<Counts> {
   const { rows } = await db.query<{ waiting: number; failed: number }>({
     name: 'count-webhook-deliveries',
@@ -157,12 +159,12 @@ export async function countDeliveries(db: Executor, { endpointId, accountId }: E
   }
 }
 
-/** `earlierSecretsEndAt`: null where there was no earlier secret, as after its encryption key was lost. */
+/** `earlierSecretsEndAt`: null if there was no earlier secret, as after the loss of its encryption key. */
 export type Rotated = { endpointId: number; accountId: number; url: string; secret: string; earlierSecretsEndAt: Date | null }
 
 /**
- * A new secret, shown this once; those before sign on beside it for a day, so that the receiver has time to take over. Of two rotations at
- * once one comes after the other, since both lock the endpoint: the secret of the first then signs for a day too.
+ * Adds a secret, shown only once. Earlier secrets keep signing for a day, so that the receiver has time to switch. Both of two concurrent
+ * rotations lock the endpoint, so they run one after the other, and the secret of the first keeps signing for a day too.
  */
 export async function rotateSecret(pool: Pool, endpointId: number, keyring: Keyring): Promise<Rotated> {
   return await transaction(pool, async (tx) => {
@@ -173,11 +175,13 @@ export async function rotateSecret(pool: Pool, endpointId: number, keyring: Keyr
       'select ends_at as "endsAt" from webhook_secrets where endpoint_id = $1 order by ends_at',
       [endpointId],
     )
-    if ((rowCount ?? 0) >= MOST_SECRETS) {
+    if ((rowCount ?? 0) >= MAX_SECRETS) {
       const first = ending[0]?.endsAt?.toISOString()
-      throw new OperatorError(`The endpoint ${endpointId} has ${MOST_SECRETS} secrets that sign; the first of them ends at ${first}.`)
+      throw new OperatorError(
+        `Endpoint ${endpointId} already has ${MAX_SECRETS} active secrets, the maximum; the first one ends at ${first}.`,
+      )
     }
-    // By the clock and not the transaction's begin, which may be long before the lock.
+    // The clock's time: the transaction's start may be long before the lock.
     const { rows: ended } = await tx.query<{ endsAt: Date }>(
       `update webhook_secrets set ends_at = clock_timestamp() + interval '${OVERLAP_HOURS} hours' where endpoint_id = $1 and ends_at is null
        returning ends_at as "endsAt"`,
@@ -188,20 +192,21 @@ export async function rotateSecret(pool: Pool, endpointId: number, keyring: Keyr
   })
 }
 
-// As if it had never failed: tried at once, and with five days of its own.
-const WELL = 'failing_since = null, last_failed_at = null, failures = 0, paused_until = null'
+// Clears all failures: its events are tried at once, and a new period of five days begins with the next failure.
+const CLEAR_FAILURES = 'failing_since = null, last_failed_at = null, failures = 0, paused_until = null'
 
-/** `missedSince`: a replay of all events since then includes every event that it missed. Null where it was not disabled. */
+/** `missedSince`: a replay of all events since then includes every missed event. Null if the endpoint was not disabled. */
 export type Enabled = Endpoint & { missedSince: Date | null }
 
 type Disabling = { disabledAt: Date | null; disabledPosition: number | null }
 
 /**
- * What it had due goes on, and five new days begin; also for one that is active, and left alone for a while.
+ * Enables an endpoint: its due deliveries continue, and its failures are cleared. On an active endpoint, it only ends a pause and clears
+ * the failures.
  *
- * The router moves the head of the log before it reads which endpoints are active. This statement locks the head, so it waits for a router that
- * has found the endpoint disabled, and the next statement sees the pages which that one placed. A later router finds the endpoint active. A
- * head that is missing is written, since the first router of an account inserts it unseen.
+ * The router moves the head of the log before it reads which endpoints are active. This statement locks the head, so it waits for a router
+ * that has found the endpoint disabled, and the next statement sees the pages which that router placed. A later router finds the endpoint
+ * active. A missing head is inserted here, because the first router of an account inserts it unseen by this transaction.
  */
 export async function enableEndpoint(pool: Pool, endpointId: number): Promise<Enabled> {
   return await transaction(pool, async (tx) => {
@@ -212,7 +217,7 @@ export async function enableEndpoint(pool: Pool, endpointId: number): Promise<En
          insert into log_heads as h (account_id, last_position) select account_id, 0 from before where status = 'DISABLED'
          on conflict (account_id) do update set last_position = h.last_position
        )
-       update webhook_endpoints e set status = 'ACTIVE', disabled_at = null, disabled_because = null, disabled_position = null, ${WELL}
+       update webhook_endpoints e set status = 'ACTIVE', disabled_at = null, disabled_because = null, disabled_position = null, ${CLEAR_FAILURES}
        from before where e.id = before.id
        returning before.disabled_at as "disabledAt", before.disabled_position as "disabledPosition"`,
       [endpointId],
@@ -222,11 +227,11 @@ export async function enableEndpoint(pool: Pool, endpointId: number): Promise<En
   })
 }
 
-// The time of a page is the begin of its transaction, so pages of transactions that overlap may stand in the log in another order than that of
-// their times. A transaction has a few statements, of 3.5 s at the most.
+// A page's time is the start of its transaction, so pages of overlapping transactions may be in another order than their times. A
+// transaction has a few statements, of at most 3.5 s each.
 const LONGEST_OVERLAP_MS = 60_000
 
-/** The time of the earliest page behind the position; where there is none, or the position is unknown, the time of disabling. */
+/** The time of the earliest page behind the position. If there is none, or the position is unknown, the time of disabling. */
 async function findMissed(tx: Executor, accountId: number, { disabledAt, disabledPosition }: Disabling): Promise<Date | null> {
   if (disabledPosition === null) return disabledAt
   const { rows: next } = await tx.query<{ pageId: string }>(
@@ -244,13 +249,13 @@ async function findMissed(tx: Executor, accountId: number, { disabledAt, disable
 }
 
 /**
- * In SQL, for the statement that disables an endpoint `e`: the head of its account's log. The statement does not wait for the router, and need not:
- * a router that finds the endpoint disabled commits after this statement has, so its pages lie behind the head that this statement sees.
- * Pages of a router that found it active may lie behind, too, and are then posted twice by a replay.
+ * SQL for a statement that disables an endpoint `e`: the head of its account's log. The statement need not wait for the router: a router
+ * that finds the endpoint disabled commits after this statement, so its pages lie behind the head that this statement sees. Pages of a
+ * router that found it active may lie behind it too; a replay then posts them twice.
  */
 export const DISABLED_POSITION = 'coalesce((select h.last_position from log_heads h where h.account_id = e.account_id), 0)'
 
-/** What it has due stays. One that is disabled already keeps the reason, the time and the position of that. */
+/** Its due deliveries stay. An endpoint that is already disabled keeps its reason, time and position. */
 export async function disableEndpoint(db: Executor, endpointId: number): Promise<Endpoint> {
   await db.query(
     `update webhook_endpoints e
@@ -261,7 +266,10 @@ export async function disableEndpoint(db: Executor, endpointId: number): Promise
   return await findEndpoint(db, endpointId)
 }
 
-/** From the next event that is routed on; null: all kinds. What waits for it already is still posted. Of two at once the last one counts. */
+/**
+ * Sets the kinds of events, from the next routed event on; null means all. Deliveries that are already waiting are still posted. Of two
+ * concurrent calls the last one counts.
+ */
 export async function updateEndpoint(db: Executor, endpointId: number, kinds: readonly EventKind[] | null): Promise<Endpoint> {
   const { rows } = await db.query<Endpoint>(`update webhook_endpoints set kinds = $2 where id = $1 returning ${ENDPOINT}`, [
     endpointId,
@@ -271,52 +279,55 @@ export async function updateEndpoint(db: Executor, endpointId: number, kinds: re
 }
 
 /**
- * With all that it had still to get, and what is written down of its tries; its account's events stay in the log. It is disabled first: a
- * removal that is killed leaves no endpoint that goes on with half of its deliveries, and a second one does the rest.
+ * Removes an endpoint with its deliveries and its attempts; the account's events stay in the log. It is disabled first, so that a killed
+ * removal leaves no active endpoint with half of its deliveries. Running the removal again removes the rest.
  */
-export async function removeEndpoint(pool: Pool, endpointId: number, portionRows = PORTION_ROWS): Promise<Endpoint> {
+export async function removeEndpoint(pool: Pool, endpointId: number, chunkRows = CHUNK_ROWS): Promise<Endpoint> {
   const endpoint = await disableEndpoint(pool, endpointId)
   for (;;) {
-    // In portions, each a transaction: whoever needs the same rows waits for one portion at the most.
-    for (let removed = portionRows; removed >= portionRows; ) {
-      removed = await transaction(pool, (tx) => removeRows(tx, endpoint, portionRows))
+    // In chunks, each in its own transaction: a statement that needs the same rows waits for at most one chunk.
+    for (let removed = chunkRows; removed >= chunkRows; ) {
+      removed = await transaction(pool, (tx) => removeRows(tx, endpoint, chunkRows))
     }
-    if (await transaction(pool, (tx) => removeIfEmpty(tx, endpoint, portionRows))) return endpoint
-    await sleep(LOOK_AGAIN_MS)
+    if (await transaction(pool, (tx) => removeIfEmpty(tx, endpoint, chunkRows))) return endpoint
+    await sleep(RETRY_REMOVAL_MS)
   }
 }
 
 /**
- * So many deliveries and so many attempts; returns how many of those of which there were more. Passes by what somebody writes at this
- * moment: who waits for rows while holding others ends in a deadlock.
+ * Removes up to `chunkRows` deliveries and as many attempts. Returns the larger of the two counts. Skips locked rows: waiting for rows
+ * while holding others could deadlock.
  */
-async function removeRows(tx: Executor, { endpointId, accountId }: Endpoint, portionRows: number): Promise<number> {
+async function removeRows(tx: Executor, { endpointId, accountId }: Endpoint, chunkRows: number): Promise<number> {
   const remove = async (table: string, order: string) => {
     const { rowCount } = await tx.query(
       `delete from ${table} where ctid = any (array(
          select ctid from ${table} where endpoint_id = $1 and account_id = $2 order by ${order} limit $3 for update skip locked))`,
-      [endpointId, accountId, portionRows],
+      [endpointId, accountId, chunkRows],
     )
     return rowCount ?? 0
   }
   return Math.max(await remove('webhook_deliveries', 'position'), await remove('webhook_attempts', 'attempted_at'))
 }
 
-/** From the lock on nothing is written for it any more, by the router or a replay. False where a delivery was just being written: once more. */
-async function removeIfEmpty(tx: Executor, endpoint: Endpoint, portionRows: number): Promise<boolean> {
+/**
+ * Once the endpoint is locked, neither the router nor a replay writes for it. Returns false if a delivery was being written just then: try
+ * again.
+ */
+async function removeIfEmpty(tx: Executor, endpoint: Endpoint, chunkRows: number): Promise<boolean> {
   const { endpointId } = endpoint
   await tx.query('select from webhook_endpoints where id = $1 for update', [endpointId])
-  await removeRows(tx, endpoint, portionRows)
+  await removeRows(tx, endpoint, chunkRows)
   const { rowCount } = await tx.query('select from webhook_deliveries where endpoint_id = $1 limit 1', [endpointId])
   if ((rowCount ?? 0) > 0) return false
   await tx.query('delete from webhook_endpoints where id = $1', [endpointId])
   return true
 }
 
-/** `occurredAt`: by which its event is found again in the log, where the router puts it. */
+/** `occurredAt` identifies the event in the log once the router has placed it. */
 export type EndpointTest = { endpointId: number; accountId: number; occurredAt: Date; after: number }
 
-/** Asks for an event that goes to this endpoint alone. `after`: the log is read from there on. */
+/** Emits a test event for this endpoint only. `after`: the position in the log to read from. */
 export async function testEndpoint(pool: Pool, endpointId: number): Promise<EndpointTest> {
   return await transaction(pool, async (tx) => {
     const { accountId } = await holdActiveEndpoint(tx, endpointId)

@@ -8,16 +8,16 @@ export type WebhookMetrics = {
 export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   const registers = [registry]
   let caughtUpAt = performance.now()
-  const routed = new Counter({ name: 'herald_events_total', help: 'Events that were put into the log', registers })
+  const routed = new Counter({ name: 'herald_events_total', help: 'Events that got their position in the log', registers })
   const attempts = new Counter({
     name: 'herald_webhook_attempts_total',
-    help: 'Tries to post an event, by what came of them',
+    help: 'Attempts to post an event, by outcome',
     labelNames: ['outcome'],
     registers,
   })
   new Gauge({
     name: 'herald_events_behind_seconds',
-    help: 'For how long this process has found no end of the events that wait for their place in the log, or could not look',
+    help: 'Seconds since this process last found no event waiting for its position in the log',
     registers,
     collect() {
       this.set((performance.now() - caughtUpAt) / 1_000)

@@ -4,109 +4,112 @@ import { OperatorError } from '../errors.ts'
 import { eventsOf, findEvent, type PlacedEvent, placeKey, readEventsAt, readHead, readPages } from '../events/pages.ts'
 import { type Endpoint, holdActiveEndpoint } from './endpoints.ts'
 
-// A replay makes deliveries due as if they had never been tried. What is due already, on its way perhaps at this moment, is left alone: it
-// is posted anyhow. Each portion is a transaction of its own, so that a replay that is killed has done what it has done; run again, it does
-// the rest, and sends once more what has gone out meanwhile, as at-least-once allows.
+// A replay makes deliveries due as if they had never been attempted. Deliveries that are already due, possibly in progress, are left alone:
+// they are posted anyway. Each chunk is a transaction of its own, so a killed replay keeps what it has done. Run again, it does the rest,
+// and repeats what was posted meanwhile, as at-least-once delivery allows.
 
 export type ReplayResult = {
   endpointId: number
-  /** How many are posted again. */
+  /** Deliveries made due again. */
   replayed: number
-  /** How many are due anyhow. */
+  /** Deliveries that were already due. */
   alreadyDue: number
 }
 
-/** `share`: of the log that was gone through, 0 to 1. */
+/** `share`: how much of the range is done, 0 to 1. */
 export type ReplayProgress = { replayed: number; share: number }
 
-export type ReplayOptions = { onProgress?: (progress: ReplayProgress) => void; portionRows?: number }
+export type ReplayOptions = { onProgress?: (progress: ReplayProgress) => void; chunkRows?: number }
 
-// Measured: 5,000 take a tenth of a second, and half a second on a machine that is busy, of the 3.5 s that a statement may take.
-const PORTION_ROWS = 5_000
-// Times grow with the positions, unless the database's clock was set back.
+// Measured: 5,000 rows take a tenth of a second, half a second on a busy machine. A statement is cancelled after 3.5 s.
+const CHUNK_ROWS = 5_000
+// Times grow with positions, unless the database's clock was set back. `findRange` checks this many pages for exceptions.
 const NEARLY_IN_ORDER_PAGES = 10_000
-const KEPT_DAYS = 30
+const LOG_DAYS = 30
 
-/** For operators: an event of this account, by the id that callers know. */
+/** For operators: finds an event of this account by the id that callers know. */
 export async function requireEvent(db: Executor, accountId: number, eventId: string): Promise<{ position: number; recordedAt: Date }> {
   const event = await findEvent(db, accountId, eventId)
   if (event !== undefined) return event
-  throw new OperatorError(`Account ${accountId} has no event ${eventId} in its log, which keeps them for ${KEPT_DAYS} days.`)
+  throw new OperatorError(`Account ${accountId} has no event ${eventId}; its log keeps events for ${LOG_DAYS} days.`)
 }
 
-/** One event, of whichever kind and whatever became of it. */
+/** Replays one event, of any kind and in any state. */
 export async function replayEvent(pool: Pool, endpointId: number, eventId: string): Promise<ReplayResult> {
   return await transaction(pool, async (tx) => {
     const endpoint = await holdActiveEndpoint(tx, endpointId)
-    const replayed = await makeDue(tx, endpoint, [await readOne(tx, endpoint, eventId)])
+    const replayed = await makeDue(tx, endpoint, [await readWantedEvent(tx, endpoint, eventId)])
     return { endpointId, replayed, alreadyDue: 1 - replayed }
   })
 }
 
-async function readOne(tx: Executor, { accountId }: Endpoint, eventId: string): Promise<Wanted> {
+async function readWantedEvent(tx: Executor, { accountId }: Endpoint, eventId: string): Promise<Wanted> {
   const { position } = await requireEvent(tx, accountId, eventId)
   const events = await readEventsAt(tx, [{ accountId, position }])
   return { position, subjectId: events.get(placeKey(accountId, position))?.subjectId ?? null }
 }
 
-/** All of which a try has failed and none has succeeded, of the events since a time: those given up, and those that wait for their next try. */
+/**
+ * Replays the events since a time that have failed attempts and no successful one: those that failed permanently, and those that wait for a
+ * retry.
+ */
 export async function replayFailed(pool: Pool, endpointId: number, since: Date, options: ReplayOptions = {}): Promise<ReplayResult> {
-  return await replayPortions(pool, endpointId, since, readFailed, options)
+  return await replayChunks(pool, endpointId, since, readFailed, options)
 }
 
-/** All events of its kinds since a time, whatever became of them; but tests are not repeated. */
+/** Replays all events of the endpoint's kinds since a time, in any state, except tests. */
 export async function replayAll(pool: Pool, endpointId: number, since: Date, options: ReplayOptions = {}): Promise<ReplayResult> {
-  return await replayPortions(pool, endpointId, since, readWanted, options)
+  return await replayChunks(pool, endpointId, since, readWanted, options)
 }
 
-/** What an operator names to be posted again: one of these. */
+/** An operator's selection: exactly one of these fields is set. */
 export type ReplaySelection = { event?: string; failedSince?: Date; since?: Date }
 
-/** `isMore`: counting ended before the log did. */
+/** `isMore`: counting stopped before the end of the log. */
 export type ReplayCount = { events: number; isMore: boolean }
 
-// 40 portions take a second or two. A replay that is larger says "at least".
-const COUNTED_PORTIONS = 40
+// 40 chunks take a second or two. The count of a larger replay is shown as "at least".
+const COUNTED_CHUNKS = 40
 
-/** How many deliveries the replay would make due now. Changes nothing, and ends after 40 portions, however long the log is. */
+/** Counts the deliveries that the replay would make due now. Changes nothing, and stops after 40 chunks, however long the log is. */
 export async function countReplay(pool: Pool, endpointId: number, { event, failedSince, since }: ReplaySelection): Promise<ReplayCount> {
   if (event !== undefined) {
     const events = await transaction(pool, async (tx) => {
       const endpoint = await holdActiveEndpoint(tx, endpointId)
-      return await countIdle(tx, endpoint, [await readOne(tx, endpoint, event)])
+      return await countIdle(tx, endpoint, [await readWantedEvent(tx, endpoint, event)])
     })
     return { events, isMore: false }
   }
   const from = failedSince ?? since ?? new Date()
-  const portions = goThrough(pool, { endpointId, since: from, read: failedSince ? readFailed : readWanted, use: countIdle })
+  const chunks = walkLog(pool, { endpointId, since: from, read: failedSince ? readFailed : readWanted, use: countIdle })
   const count = { events: 0, isMore: false }
-  let portionsLeft = COUNTED_PORTIONS
-  for await (const { used, share } of portions) {
+  let chunksLeft = COUNTED_CHUNKS
+  for await (const { used, share } of chunks) {
     count.events += used
-    portionsLeft -= 1
-    if (portionsLeft === 0) return { ...count, isMore: share < 1 }
+    chunksLeft -= 1
+    if (chunksLeft === 0) return { ...count, isMore: share < 1 }
   }
   return count
 }
 
-/** What to go through: positions above `after`, up to `last`, of what was recorded since. */
+/** The range to walk: positions above `after`, up to `last`, of events recorded since `since`. */
 type Range = { since: Date; after: number; last: number; limit: number }
 
-/** An event to be posted. Its subject keeps the order of what is posted. */
+/** An event to post. Events of one subject are posted in order. */
 type Wanted = Pick<PlacedEvent, 'position' | 'subjectId'>
-/** `last`: how far this portion went; null where there is nothing more. */
-type Portion = { last: number | null; wanted: Wanted[] }
-type ReadPortion = (tx: Executor, endpoint: Endpoint, range: Range) => Promise<Portion>
+/** `last`: the last position of this chunk; null if there are no more. */
+type Chunk = { last: number | null; wanted: Wanted[] }
+type ReadChunk = (tx: Executor, endpoint: Endpoint, range: Range) => Promise<Chunk>
 
-async function replayPortions(
+async function replayChunks(
   pool: Pool,
   endpointId: number,
   since: Date,
-  read: ReadPortion,
-  { onProgress = () => {}, portionRows = PORTION_ROWS }: ReplayOptions,
+  read: ReadChunk,
+  { onProgress = () => {}, chunkRows = CHUNK_ROWS }: ReplayOptions,
 ): Promise<ReplayResult> {
   const result = { endpointId, replayed: 0, alreadyDue: 0 }
-  for await (const { wanted, used, share } of goThrough(pool, { endpointId, since, read, use: makeDue, portionRows })) {
+  for await (const { wanted, used, share } of walkLog(pool, { endpointId, since, read, use: makeDue, chunkRows })) {
     result.replayed += used
     result.alreadyDue += wanted - used
     onProgress({ replayed: result.replayed, share })
@@ -114,36 +117,36 @@ async function replayPortions(
   return result
 }
 
-/** `use` gets the events of each portion in its transaction, and returns how many it changes or would change. */
+/** `use` gets the events of each chunk in its transaction, and returns how many it changes or would change. */
 type Walk = {
   endpointId: number
   since: Date
-  read: ReadPortion
+  read: ReadChunk
   use: (tx: Executor, endpoint: Endpoint, wanted: Wanted[]) => Promise<number>
-  portionRows?: number
+  chunkRows?: number
 }
 
-async function* goThrough(
+async function* walkLog(
   pool: Pool,
-  { endpointId, since, read, use, portionRows = PORTION_ROWS }: Walk,
+  { endpointId, since, read, use, chunkRows = CHUNK_ROWS }: Walk,
 ): AsyncGenerator<{ wanted: number; used: number; share: number }> {
   const { first, last } = await transaction(pool, async (tx) => await findRange(tx, await holdActiveEndpoint(tx, endpointId), since))
   for (let after: number | null = first - 1; after !== null && after < last; ) {
-    const range: Range = { since, after, last, limit: portionRows }
-    const portion = await transaction(pool, async (tx) => {
-      // Looked at anew each time: it may be disabled or removed meanwhile.
+    const range: Range = { since, after, last, limit: chunkRows }
+    const chunk = await transaction(pool, async (tx) => {
+      // Checked for each chunk: the endpoint may be disabled or removed meanwhile.
       const endpoint = await holdActiveEndpoint(tx, endpointId)
       const { last, wanted } = await read(tx, endpoint, range)
       return { last, wanted: wanted.length, used: await use(tx, endpoint, wanted) }
     })
-    after = portion.last
-    yield { ...portion, share: after === null ? 1 : (after - first + 1) / (last - first + 1) }
+    after = chunk.last
+    yield { ...chunk, share: after === null ? 1 : (after - first + 1) / (last - first + 1) }
   }
 }
 
 /**
- * Where to begin in the log, and where to end: what comes after this moment is posted by itself. The ids of pages begin with their time. Positions
- * grow with it, but for pages that were written at once.
+ * The positions to start and end at. Events after this moment are posted anyway, so the end is the current head. Page ids begin with their
+ * time; positions grow with it, except for pages that were written concurrently.
  */
 async function findRange(db: Executor, { accountId }: Endpoint, since: Date): Promise<{ first: number; last: number }> {
   const { rows } = await db.query<{ isFuture: boolean; first: number | null }>(
@@ -155,23 +158,23 @@ async function findRange(db: Executor, { accountId }: Endpoint, since: Date): Pr
     [accountId, since],
   )
   const { isFuture, first } = rows[0] as { isFuture: boolean; first: number | null }
-  if (isFuture) throw new OperatorError(`The time ${since.toISOString()} is in the future; a replay begins at one that has passed.`)
+  if (isFuture) throw new OperatorError(`The time ${since.toISOString()} is in the future; a replay must start in the past.`)
   return { first: first ?? 1, last: first === null ? 0 : await readHead(db, accountId) }
 }
 
-/** Goes through the account's log: a portion costs the same wherever it is and however few of it are wanted. */
-async function readWanted(tx: Executor, { accountId, events }: Endpoint, { since, after, last, limit }: Range): Promise<Portion> {
+/** Walks the account's log. A chunk costs the same wherever it is and however few of its events are wanted. */
+async function readWanted(tx: Executor, { accountId, events }: Endpoint, { since, after, last, limit }: Range): Promise<Chunk> {
   const pages = await readPages(tx, accountId, { after, last, limit })
   const read = pages.flatMap((page) => (timeOf(page.pageId) < since ? [] : eventsOf(page)))
   const wanted = read.filter(
     ({ position, kind }) =>
-      position > after && position <= last && kind !== 'webhook.test' && (events?.some((one) => one === kind) ?? true),
+      position > after && position <= last && kind !== 'webhook.test' && (events?.some((wantedKind) => wantedKind === kind) ?? true),
   )
   return { last: pages.at(-1)?.lastPosition ?? null, wanted }
 }
 
-/** Goes through the endpoint's deliveries, of which those that have failed may be few among many. One whose event is forgotten has nothing to post. */
-async function readFailed(tx: Executor, endpoint: Endpoint, { since, after, last, limit }: Range): Promise<Portion> {
+/** Walks the endpoint's deliveries, of which few may have failed. A delivery whose event is no longer in the log has nothing to post. */
+async function readFailed(tx: Executor, endpoint: Endpoint, { since, after, last, limit }: Range): Promise<Chunk> {
   const { rows } = await tx.query<Wanted & { isWanted: boolean | null }>({
     name: 'read-failed-webhooks',
     text: `select d.position, d.subject_id as "subjectId", (d.due_at is null or d.attempts > 0) and (
@@ -186,8 +189,9 @@ async function readFailed(tx: Executor, endpoint: Endpoint, { since, after, last
 }
 
 /**
- * Makes these due now, and returns how many that changed. A delivery that is due is left as it is, and so is one that somebody writes at this
- * moment: a result counts for the try it is of. Waits for nobody while it holds rows, but for an equal replay, which goes the same way.
+ * Makes deliveries due now, and returns how many it changed. Leaves alone those that are already due, and those that another statement is
+ * writing at this moment: a result counts for its own attempt only. While it holds rows it waits for no lock, except for a replay of the
+ * same events, which locks them in the same order.
  */
 async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, wanted: Wanted[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
@@ -202,7 +206,8 @@ async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, wanted
           for update skip locked
         ) as d
       ), again as (
-        update webhook_deliveries set attempts = 0, due_at = now(), generation = pg_current_xact_id() where endpoint_id = $1 and position = any (array(select position from idle))
+        update webhook_deliveries set attempts = 0, due_at = now(), generation = pg_current_xact_id()
+        where endpoint_id = $1 and position = any (array(select position from idle))
         returning position
       ), added as (
         insert into webhook_deliveries (endpoint_id, account_id, position, subject_id, due_at)
@@ -217,7 +222,7 @@ async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, wanted
   return rows[0]?.count ?? 0
 }
 
-/** How many of these `makeDue` would change: all but the deliveries that are due already. */
+/** Counts how many of these `makeDue` would change: all except deliveries that are already due. */
 async function countIdle(tx: Executor, { endpointId, accountId }: Endpoint, wanted: Wanted[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'count-webhook-replay',

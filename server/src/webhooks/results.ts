@@ -9,7 +9,7 @@ export type Result = {
   position: number
   /** A result counts for its own attempt only, and not for one that a replay or another worker has begun since. */
   generation: string
-  /** Before this one. */
+  /** Attempts before this one. */
   attempts: number
   attemptedAt: Date
   durationMs: number
@@ -28,10 +28,10 @@ const DISABLED_AFTER_DAYS = 5
 // The attempts of one event are up to 29 hours apart. An older failure says nothing about today.
 const FORGOTTEN_AFTER_DAYS = 2
 // From the fifth failure in a row on, an endpoint gets a pause: one second, then twice as long after each failure, up to half a minute.
-const PATIENCE = 5
+const FAILURES_BEFORE_PAUSE = 5
 const LONGEST_PAUSE_SECONDS = 30
 
-/** How a result is passed to the statement: the name, type and value of each of its columns. */
+/** The columns that pass results to the statement: name, type and value of each. */
 const COLUMNS: [name: string, type: string, value: (result: Result) => unknown][] = [
   ['endpoint_id', 'int', ({ endpointId }) => endpointId],
   ['account_id', 'int', ({ accountId }) => accountId],
@@ -62,28 +62,32 @@ export async function recordAttempts(db: Executor, results: Result[]): Promise<D
 }
 
 const BACK_OFF = `case
-        when c.failures >= ${PATIENCE} then least(2 ^ least(c.failures - ${PATIENCE}, 10), ${LONGEST_PAUSE_SECONDS}) * interval '1 second'
+        when c.failures >= ${FAILURES_BEFORE_PAUSE}
+        then least(2 ^ least(c.failures - ${FAILURES_BEFORE_PAUSE}, 10), ${LONGEST_PAUSE_SECONDS}) * interval '1 second'
       end`
 
 /** Steps that record the state of the endpoints of the step `held`. The step `disabled` has the endpoints that have failed for too long. */
 const UPDATE_ENDPOINTS = `
-  tried as materialized (
-    select endpoint_id, bool_or(is_taken) as is_well, count(*) filter (where not is_taken) as failed, min(attempted_at) as since, max(pause_ms) as pause_ms
+  attempted as materialized (
+    select endpoint_id, bool_or(is_taken) as has_success, count(*) filter (where not is_taken) as failed, min(attempted_at) as since,
+      max(pause_ms) as pause_ms
     from held group by endpoint_id order by endpoint_id
   ), endpoint as materialized (
-    select t.endpoint_id, t.is_well, t.pause_ms, case when t.is_well then 0 when e.goes_on then e.failures + t.failed else t.failed end as failures,
-      case when e.goes_on then e.failing_since when not t.is_well then t.since end as failing_since,
-      e.status = 'ACTIVE' and e.goes_on and e.failing_since < now() - interval '${DISABLED_AFTER_DAYS} days' as is_disabled
-    from tried t, lateral (
-      select status, failures, failing_since, not t.is_well and coalesce(last_failed_at > now() - interval '${FORGOTTEN_AFTER_DAYS} days', false) as goes_on
+    select t.endpoint_id, t.has_success, t.pause_ms,
+      case when t.has_success then 0 when e.still_failing then e.failures + t.failed else t.failed end as failures,
+      case when e.still_failing then e.failing_since when not t.has_success then t.since end as failing_since,
+      e.status = 'ACTIVE' and e.still_failing and e.failing_since < now() - interval '${DISABLED_AFTER_DAYS} days' as is_disabled
+    from attempted t, lateral (
+      select status, failures, failing_since,
+        not t.has_success and coalesce(last_failed_at > now() - interval '${FORGOTTEN_AFTER_DAYS} days', false) as still_failing
       from webhook_endpoints e
-      where e.id = t.endpoint_id and (not t.is_well or e.failing_since is not null)
+      where e.id = t.endpoint_id and (not t.has_success or e.failing_since is not null)
       for no key update
     ) as e
   ), updated as (
     update webhook_endpoints e set failures = c.failures, failing_since = c.failing_since,
-      last_failed_at = case when not c.is_well then now() end,
-      paused_until = case when not c.is_well then now() + greatest(c.pause_ms * interval '1 millisecond', ${BACK_OFF}) end,
+      last_failed_at = case when not c.has_success then now() end,
+      paused_until = case when not c.has_success then now() + greatest(c.pause_ms * interval '1 millisecond', ${BACK_OFF}) end,
       status = case when c.is_disabled then 'DISABLED' else e.status end,
       disabled_at = case when c.is_disabled then now() else e.disabled_at end,
       disabled_because = case when c.is_disabled then 'FAILING' else e.disabled_because end,
@@ -108,8 +112,8 @@ const RECORD = `
   ), postponed as (
     update webhook_deliveries d set attempts = h.attempts + 1, due_at = now() + h.after_ms * interval '1 millisecond'
     from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_taken
-  ), ${UPDATE_ENDPOINTS}, ${recordDisabled('disabled')}, noted as (
-    -- An endpoint that was removed meanwhile has no history any more. What is written a second time is there already.
+  ), ${UPDATE_ENDPOINTS}, ${recordDisabled('disabled')}, history as (
+    -- Skips endpoints removed meanwhile. A repeated write of the same attempt changes nothing.
     insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status, error, answer)
     select endpoint_id, account_id, position, attempts + 1, attempted_at, duration_ms, status, error, answer from result
     where endpoint_id in (select id from webhook_endpoints where id = any ($1::int[]))

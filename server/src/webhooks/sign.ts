@@ -1,20 +1,20 @@
 import { createHmac, randomBytes } from 'node:crypto'
 
-// Signatures as Standard Webhooks 1.0.0 has them, for which most languages have a library that verifies.
+// Signatures according to Standard Webhooks 1.0.0, which has libraries for verification in most languages.
 
 const PREFIX = 'whsec_'
 const SECRET_BYTES = 32
-// The least that the specification allows.
+// The minimum in the specification.
 const MIN_SECRET_BYTES = 24
 
 export function newSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString('base64')
 }
 
-/** What is signed. `timestamp` is the time of this try, in seconds; the body is as it is sent, byte for byte. */
+/** The signed content. `timestamp` is the time of this attempt in seconds; the body is exactly as sent. */
 export type Signed = { eventId: string; timestamp: number; body: string }
 
-/** The header `webhook-signature`: a signature for each secret, in their order. One that verifies is enough for the receiver. */
+/** The header `webhook-signature`: one signature per secret, in order. The receiver accepts the event if any of them verifies. */
 export function sign(secrets: string[], { eventId, timestamp, body }: Signed): string {
   return secrets
     .map((secret) => `v1,${createHmac('sha256', keyOf(secret)).update(`${eventId}.${timestamp}.${body}`).digest('base64')}`)
@@ -23,7 +23,7 @@ export function sign(secrets: string[], { eventId, timestamp, body }: Signed): s
 
 function keyOf(secret: string): Buffer {
   const key = Buffer.from(secret.slice(PREFIX.length), 'base64')
-  // With a key of no bytes, anybody could sign.
-  if (!secret.startsWith(PREFIX) || key.length < MIN_SECRET_BYTES) throw new Error('the secret of a webhook is not one of ours')
+  // An empty key would let anyone sign.
+  if (!secret.startsWith(PREFIX) || key.length < MIN_SECRET_BYTES) throw new Error('the webhook secret is malformed')
   return key
 }

@@ -3,17 +3,20 @@ import { isPublicHost } from '../public-host.ts'
 
 const MAX_URL_LENGTH = 2048
 
-/** The URL of an endpoint as it is kept, or an error that says what is wrong with it. Asks nobody: a name is looked up when connecting. */
+/**
+ * Returns the URL of an endpoint in the form it is stored, or throws an error that says what is wrong with it. Does not resolve the name;
+ * that happens when connecting.
+ */
 export function checkEndpointUrl(url: string, allowPrivate: boolean): string {
   const parsed = URL.parse(url)
-  if (parsed === null) throw new OperatorError('This is not a URL; one looks like https://hooks.example.com/herald.')
+  if (parsed === null) throw new OperatorError('This is not a URL; an example is https://hooks.example.com/herald.')
   if (parsed.protocol !== 'https:' && !(allowPrivate && parsed.protocol === 'http:')) {
     throw new OperatorError(`The URL must begin with ${allowPrivate ? 'https:// or http://' : 'https://'}.`)
   }
   if (parsed.username !== '' || parsed.password !== '') {
-    throw new OperatorError('The URL must have no user name and no password in it; the signature tells the endpoint who is calling.')
+    throw new OperatorError('The URL must have no user name and no password; the endpoint recognises Herald by the signature.')
   }
-  // An empty one is missing from `hash`; any other # is escaped in `href`.
+  // `hash` omits an empty fragment; any other # is escaped in `href`.
   if (parsed.href.includes('#')) throw new OperatorError('The URL must have no fragment (the part from # on), which is never sent.')
   if (parsed.href.length > MAX_URL_LENGTH) throw new OperatorError(`The URL must have at most ${MAX_URL_LENGTH} characters.`)
   if (parsed.port === '0') throw new OperatorError('The URL must have a port from 1 to 65535, or none.')

@@ -10,13 +10,13 @@ export type Webhooks = { stop: () => Promise<void> }
 
 export type WebhookOptions = { pool: Pool; keyring: Keyring; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
 
-// How long an event waits for its place in the log at the most, where no other process is at it; the first after a while, a little longer.
-// Being told of each by the database would cost every change more than these looks cost.
+// The longest that an event waits for its position in the log, if no other process routes; after a quiet time, a little longer. A
+// notification from the database for each event would cost every change more than these polls.
 const ROUTE_EVERY_MS = 100
 const QUIET_AFTER_MS = 10_000
-const ROUTE_QUIETLY_EVERY_MS = 250
+const QUIET_ROUTE_EVERY_MS = 250
 
-/** Gives events their place in the log, and posts them. As many processes as one likes run it side by side. */
+/** Gives events their position in the log, and posts them. Any number of processes can run it at once. */
 export function startWebhooks({ pool, keyring, logger, metrics, allowPrivate }: WebhookOptions): Webhooks {
   const dispatcher = createDispatcher({ pool, keyring, logger, metrics, allowPrivate })
   const routeNext = createRounds(pool)
@@ -29,7 +29,7 @@ export function startWebhooks({ pool, keyring, logger, metrics, allowPrivate }: 
       dispatcher.wake()
     }
     if (mayBeMore) return 0
-    return performance.now() - routedAt > QUIET_AFTER_MS ? ROUTE_QUIETLY_EVERY_MS : ROUTE_EVERY_MS
+    return performance.now() - routedAt > QUIET_AFTER_MS ? QUIET_ROUTE_EVERY_MS : ROUTE_EVERY_MS
   }
   const router = repeat('route events', logger, route)
   return {

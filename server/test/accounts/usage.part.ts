@@ -2,12 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { readQuotas, setQuotas } from '../../src/accounts/quotas.ts'
 import { foldUsage, freeDroppedMonths } from '../../src/accounts/usage.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { createPool, transaction } from '../../src/db/pool.ts'
-import { acceptedCampaign, fillGroup, makeAll, phones } from '../campaigns/support.ts'
-import { assertUsageCounted } from '../support/counted.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { newKey, smsFallback, startMessageService } from '../support/messages.ts'
+import { newKey, startMessageService } from '../support/messages.ts'
 
 const database = await createTestDatabase({ uncounted: 'tests move usage to other days and months' })
 const { pool } = database
@@ -19,7 +16,7 @@ async function usageOf(accountId: number) {
 }
 
 const change = (accountId: number, at: string, messages = 1) =>
-  `insert into account_usage_changes (account_id, at, messages, message_bytes, content_bytes) values (${accountId}, ${at}, ${messages}, 100, 10)`
+  `insert into account_usage_deltas (account_id, at, messages, message_bytes, content_bytes) values (${accountId}, ${at}, ${messages}, 100, 10)`
 
 describe('what an account has used', () => {
   test('is the same before, while and after changes are folded by two nodes', async () => {
@@ -74,29 +71,5 @@ describe('what an account has used', () => {
       await freeDroppedMonths(pool)
       assert.equal((await usageOf(accountId)).bytes, 120)
     }
-  })
-
-  test('is counted from the rows where a database is upgraded', async () => {
-    const upgraded = await createTestDatabase()
-    const { newCaller: newSender, stop } = await startMessageService(upgraded)
-    const caller = await newSender()
-    const { recipient, ...request } = caller.request()
-    await caller.send('k1', caller.request({ smsFallback: smsFallback(), clientReferenceId: 'ą' }))
-    await caller.send('k2', caller.request({ message: { templateId: await caller.template() } }))
-    await caller.sendTest({ ...request, recipients: [recipient, '+48500100201'] })
-    await fillGroup(upgraded.pool, caller.accountId, 1, phones(0, 2))
-    await acceptedCampaign(upgraded.pool, caller, { sms: {} })
-    await makeAll(upgraded.pool)
-    const before = await readQuotas(upgraded.pool, caller.accountId)
-    assert.equal(before.messagesPerDay.used, 4)
-    await stop()
-    await upgraded.pool.query(`
-      drop table account_usage, account_usage_changes, account_usage_months;
-      alter table accounts drop column quota_messages_per_day, drop column quota_templates, drop column quota_stored_bytes, drop column quota_exports;
-      alter table campaigns drop column reserved_bytes;
-      delete from schema_migrations where name = '0013_quotas'`)
-    assert.deepEqual(await migrate(upgraded.pool), ['0013_quotas'])
-    assert.deepEqual(await readQuotas(upgraded.pool, caller.accountId), before)
-    await assertUsageCounted(upgraded.pool)
   })
 })

@@ -225,7 +225,7 @@ describe('GET /events', () => {
 
   const cursor = (text: string) => Buffer.from(text).toString('base64url')
   const NOT_OURS = 'is not a cursor that this feed has given out'
-  const NOT_THERE = 'is of a place that the events do not have; begin again without it'
+  const NOT_THERE = 'points to a place that this log does not have; start again without it'
   const REFUSED: [query: string, path: string, reason: string][] = [
     ['limit=0', '/limit', 'must be at least 1'],
     ['limit=201', '/limit', 'must be at most 200'],
@@ -234,7 +234,7 @@ describe('GET /events', () => {
     ['cursor=x', '/cursor', 'is not known here; is it misspelt?'],
     ['after=', '/after', 'must not be empty'],
     [`after=${'a'.repeat(101)}`, '/after', 'must have at most 100 characters'],
-    [`after=${cursor('1:1:0123abcd')}&after=${cursor('1:2:0123abcd')}`, '/after', 'must be a text'],
+    [`after=${cursor('1:1:0123abcd')}&after=${cursor('1:2:0123abcd')}`, '/after', 'must be a string'],
     ...['1:0:', '1:1:0123abcd', '2:1:0123abcd', '1:9007199254740991:0123abcd', `1:1:' or 1=1`, '\0', '\x01'.repeat(41)]
       .map((text) => cursor(text))
       .concat('*', 'null', '12', 'A'.repeat(55), '%F0%9F%98%80')
@@ -342,8 +342,8 @@ describe('the OpenAPI document', () => {
   })
 })
 
-test('the function in docs/api.md takes what was signed with one of the secrets lately, and nothing else', async () => {
-  const page = readFileSync(new URL('../../../docs/api.md', import.meta.url), 'utf8')
+test('the function in docs/webhooks-and-events.md takes what was signed with one of the secrets lately, and nothing else', async () => {
+  const page = readFileSync(new URL('../../../docs/webhooks-and-events.md', import.meta.url), 'utf8')
   const [, code = ''] = /Or by hand:\n\n```js\n(.*?)```/s.exec(page) ?? []
   const { isFromHerald } = await import(`data:text/javascript,${encodeURIComponent(code)}`)
   const [secret, older] = [`whsec_${Buffer.alloc(32, 7).toString('base64')}`, `whsec_${Buffer.alloc(32, 8).toString('base64')}`]

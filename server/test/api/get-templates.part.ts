@@ -99,7 +99,7 @@ describe('GET /templates', () => {
     ['createdFrom=2026-1-1', '/createdFrom', 'must be a date, such as 2026-01-31'],
     ['createdTo=2026-01-01T00:00:00Z', '/createdTo', 'must be a date, such as 2026-01-31'],
     ['createdFrom=2026-01-02&createdTo=2026-01-01', '/createdTo', 'must not be before createdFrom'],
-    ['cursor=x', '/cursor', 'is not a cursor that this list has given out'],
+    ['cursor=x', '/cursor', 'is not a cursor of this list'],
     ['page=2', '/page', 'is not known here; is it misspelt?'],
   ]) {
     test(`refuses ${query}`, async () => {

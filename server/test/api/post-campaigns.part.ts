@@ -75,7 +75,7 @@ describe('POST /campaigns', () => {
     [{ name: undefined }, request, [['/name', 'is required']]],
     [{ name: '' }, request, [['/name', 'must not be empty']]],
     [{ name: '😀'.repeat(201) }, request, [['/name', 'must have at most 200 characters']]],
-    [{ name: 7 }, request, [['/name', 'must be a text']]],
+    [{ name: 7 }, request, [['/name', 'must be a string']]],
     [{ name: 'a\0' }, request, [['/name', 'must not contain the character NUL']]],
     [{ agentId: undefined }, request, [['/agentId', 'is required']]],
     [{ clientReferenceId: 'x'.repeat(256) }, request, [['/clientReferenceId', 'must have at most 255 characters']]],
@@ -83,7 +83,7 @@ describe('POST /campaigns', () => {
     [{ segmentIds: undefined }, request, [['/segmentIds', 'is required']]],
     [{ segmentIds: [] }, request, [['/segmentIds', 'must have at least 1 item']]],
     [{ segmentIds: numbers(101) }, request, [['/segmentIds', 'must have at most 100 items']]],
-    [{ segmentIds: 1 }, request, [['/segmentIds', 'must be a list']]],
+    [{ segmentIds: 1 }, request, [['/segmentIds', 'must be an array']]],
     [{ segmentIds: ['1'] }, request, [['/segmentIds/0', 'must be a whole number']]],
     [{ segmentIds: [1, 2.5] }, request, [['/segmentIds/1', 'must be a whole number']]],
     [{ segmentIds: [0] }, request, [['/segmentIds/0', 'must be at least 1']]],
@@ -97,8 +97,8 @@ describe('POST /campaigns', () => {
       ],
     ],
     [{ scheduledAt: '2027-01-31T08:00:00' }, request, [['/scheduledAt', zoned]]],
-    [{ scheduledAt: 1_800_000_000 }, request, [['/scheduledAt', 'must be a text']]],
-    [{ scheduledAt: inMs(-HOUR_MS) }, request, [['/scheduledAt', 'must not be over a minute in the past']]],
+    [{ scheduledAt: 1_800_000_000 }, request, [['/scheduledAt', 'must be a string']]],
+    [{ scheduledAt: inMs(-HOUR_MS) }, request, [['/scheduledAt', 'must not be more than a minute in the past']]],
     [{ scheduledAt: inMs(366 * DAY_MS + MINUTE_MS) }, request, [['/scheduledAt', 'must be at most a year ahead']]],
     [{ scheduledAt: '9999-12-31T23:59:59Z' }, request, [['/scheduledAt', 'must be at most a year ahead']]],
     [{ expiresAt: '2027-02-30T08:00:00Z' }, request, [['/expiresAt', zoned]]],
@@ -159,16 +159,16 @@ describe('POST /campaigns', () => {
     [{ smsFallback: { ...smsFallback(), smsMessagesPlan: [] } }, [['/smsFallback/smsMessagesPlan', 'must have at least 1 item']]],
     [
       { smsFallback: smsFallback({}, { content: 'x'.repeat(161) }) },
-      [['/smsFallback/smsMessagesPlan/0/content', 'takes 2 SMS in GSM-7; with multipart it may take up to 10']],
+      [['/smsFallback/smsMessagesPlan/0/content', 'takes 2 SMS in GSM-7; set multipart to allow up to 10']],
     ],
     [{ scheduledAt: start, smsFallback: smsFallback({ sendTime: start }) }, [[sendTime, 'must be later than scheduledAt']]],
     [{ scheduledAt: start, smsFallback: smsFallback({ sendTime: afterStart(-1) }) }, [[sendTime, 'must be later than scheduledAt']]],
     [
       { smsFallback: smsFallback({ sendTime: inMs(-MINUTE_MS) }) },
-      [[sendTime, 'must be later than scheduledAt, which is now where it is absent']],
+      [[sendTime, 'must be later than scheduledAt, or than now if scheduledAt is absent']],
     ],
-    [{ expiresAt: afterStart(0), smsFallbackAfterExpiry: { delay: 1 } }, [[after, 'goes with smsFallback, which says what is sent']]],
-    [{ ...fallback, smsFallbackAfterExpiry: { delay: 1 } }, [[after, 'goes with expiresAt, which says when the message expires']]],
+    [{ expiresAt: afterStart(0), smsFallbackAfterExpiry: { delay: 1 } }, [[after, 'requires smsFallback, which has the text of the SMS']]],
+    [{ ...fallback, smsFallbackAfterExpiry: { delay: 1 } }, [[after, 'requires expiresAt']]],
     [
       { ...fallback, expiresAt: afterStart(0), smsFallbackAfterExpiry: { sendTime: afterStart(0) } },
       [[`${after}/sendTime`, 'must be later than expiresAt']],
@@ -242,9 +242,9 @@ describe('POST /campaigns', () => {
     assertRefused(await create('k', campaign(draft)), 400, 'RCS_TEMPLATE_NOT_APPROVED', notApproved)
     const plain = { message: { templateId: await template() } }
     const basic = { message: { templateId: await template(TEXT, { basic: true }) } }
-    const mustNot: Details = [['/basic', 'must be false or absent, as the template has it']]
+    const mustNot: Details = [['/basic', 'must be false or absent, as in the template']]
     assertRefused(await create('k', campaign({ ...plain, basic: true })), 400, 'RCS_INVALID_MESSAGE', mustNot)
-    const must: Details = [['/basic', 'must be true, as the template has it']]
+    const must: Details = [['/basic', 'must be true, as in the template']]
     assertRefused(await create('k', campaign(basic)), 400, 'RCS_INVALID_MESSAGE', must)
   })
 
@@ -268,7 +268,7 @@ describe('POST /campaigns', () => {
   test('an SMS fallback needs the module sms', async () => {
     const { accountId, create, campaign } = await newCaller()
     await setModules(pool, accountId, ['rcs'])
-    const details: Details = [['/smsFallback', 'needs the module sms, which the account does not have']]
+    const details: Details = [['/smsFallback', 'requires the module sms, which the account does not have']]
     assertRefused(await create('k', campaign(fallback)), 403, 'RCS_MODULE_NOT_AVAILABLE', details)
     assert.equal((await create('k', campaign())).status, 202)
   })

@@ -40,11 +40,11 @@ const NOT_APPROVED = {
 } as const
 const EXPIRES_PAST = { status: 400, code: 'RCS_INVALID_REQUEST', details: [['/expiresAt', 'must be in the future']] } as const
 const EXPIRES_LATE = { status: 400, code: 'RCS_INVALID_REQUEST', details: [['/expiresAt', 'must be at most 15 days ahead']] } as const
-const MUST_BE_BASIC = { status: 400, code: 'RCS_INVALID_MESSAGE', details: [['/basic', 'must be true, as the template has it']] } as const
+const MUST_BE_BASIC = { status: 400, code: 'RCS_INVALID_MESSAGE', details: [['/basic', 'must be true, as in the template']] } as const
 const MUST_NOT_BE_BASIC = {
   status: 400,
   code: 'RCS_INVALID_MESSAGE',
-  details: [['/basic', 'must be false or absent, as the template has it']],
+  details: [['/basic', 'must be false or absent, as in the template']],
 } as const
 
 type Refusal = Parameters<typeof assertRefused>[1]
@@ -168,16 +168,16 @@ describe('POST /messages', () => {
     [{ test: true }, 'RCS_INVALID_REQUEST', [['/test', unknown]]],
     [{ recipients: [RECIPIENT] }, 'RCS_INVALID_REQUEST', [['/recipients', unknown]]],
     [{ basic: 'true' }, 'RCS_INVALID_REQUEST', [['/basic', 'must be true or false']]],
-    [{ clientReferenceId: 5 }, 'RCS_INVALID_REQUEST', [['/clientReferenceId', 'must be a text']]],
+    [{ clientReferenceId: 5 }, 'RCS_INVALID_REQUEST', [['/clientReferenceId', 'must be a string']]],
     [{ clientReferenceId: '😀'.repeat(256) }, 'RCS_INVALID_REQUEST', [['/clientReferenceId', 'must have at most 255 characters']]],
     [{ expiresAt: '2027-01-31T08:00:00' }, 'RCS_INVALID_REQUEST', [['/expiresAt', zoned]]],
     [{ expiresAt: '2027-02-30T08:00:00Z' }, 'RCS_INVALID_REQUEST', [['/expiresAt', zoned]]],
-    [{ expiresAt: 1_800_000_000 }, 'RCS_INVALID_REQUEST', [['/expiresAt', 'must be a text']]],
+    [{ expiresAt: 1_800_000_000 }, 'RCS_INVALID_REQUEST', [['/expiresAt', 'must be a string']]],
     [{ expiresAt: 'infinity' }, 'RCS_INVALID_REQUEST', [['/expiresAt', zoned]]],
     [{ expiresAt: '2020-01-01T00:00:00Z' }, 'RCS_INVALID_REQUEST', [['/expiresAt', 'must be in the future']]],
     [{ expiresAt: '9999-12-31T23:59:59Z' }, 'RCS_INVALID_REQUEST', [['/expiresAt', 'must be at most 15 days ahead']]],
     [{ recipient: undefined }, 'RCS_INVALID_RECIPIENT', [['/recipient', 'is required']]],
-    [{ recipient: 48500100200 }, 'RCS_INVALID_RECIPIENT', [['/recipient', 'must be a text']]],
+    [{ recipient: 48500100200 }, 'RCS_INVALID_RECIPIENT', [['/recipient', 'must be a string']]],
     [{ message: undefined }, 'RCS_INVALID_MESSAGE', [['/message', 'is required']]],
     [{ message: 'Hello' }, 'RCS_INVALID_MESSAGE', [['/message', 'must be an object']]],
     [{ message: {} }, 'RCS_INVALID_MESSAGE', [['/message', notOne]]],

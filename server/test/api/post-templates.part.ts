@@ -107,7 +107,7 @@ describe('POST /templates', () => {
       'RCS_INVALID_MESSAGE',
       [
         ['/name', 'is required'],
-        ['/description', 'must be a text'],
+        ['/description', 'must be a string'],
         ['/message/buttons/0/url', 'is required'],
         ['/message/buttons/0/text', 'must not be empty'],
         ['/message/data', 'must be empty or absent'],

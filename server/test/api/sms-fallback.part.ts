@@ -67,9 +67,9 @@ const zoned = 'must be a time with its zone, such as 2026-01-31T08:00:00Z or 202
 const wrongSender = 'must be 1 to 11 letters (A to Z, a to z), digits, spaces, `.`, `-` or `_` with at least one letter; or 3 to 15 digits'
 const wrongNumber = 'must be an international phone number, such as +48500100200'
 const wrongFlag = 'must be true or false'
-const lacking = (characters: string) => `has ${characters}, which GSM-7 lacks; mode AUTO or UNICODE sends it all the same`
-const single = (parts: number, encoding: string) => `takes ${parts} SMS in ${encoding}; with multipart it may take up to 10`
-const several = (parts: number, encoding: string) => `takes ${parts} SMS in ${encoding}; 10 are the most`
+const lacking = (characters: string) => `has ${characters}, which GSM-7 lacks; use mode AUTO or UNICODE`
+const single = (parts: number, encoding: string) => `takes ${parts} SMS in ${encoding}; set multipart to allow up to 10`
+const several = (parts: number, encoding: string) => `takes ${parts} SMS in ${encoding}; the limit is 10`
 const NUMBERS = ['+48500100201', '48500100202', '+48 500 100 203', '+48500100204', '+48500100205']
 
 const SHAPES: [fields: Fields, path: string, reason: string][] = [
@@ -114,19 +114,19 @@ const FLAGS: [fields: Fields, path: string, reason: string][] = [
 const PARAMETERS: [fields: Fields, path: string, reason: string][] = [
   [plan({ mode: 'gsm7' }), `${PARAMS}/mode`, 'must be one of AUTO, GSM7, UNICODE'],
   [plan({ campaign: 'x'.repeat(101) }), `${PARAMS}/campaign`, 'must have at most 100 characters'],
-  [plan({ campaign: 7 }), `${PARAMS}/campaign`, 'must be a text'],
+  [plan({ campaign: 7 }), `${PARAMS}/campaign`, 'must be a string'],
   [plan({ smsShipmentType: 2 }), `${PARAMS}/smsShipmentType`, 'must be 1'],
   [plan({ smsShipmentType: '1' }), `${PARAMS}/smsShipmentType`, 'must be 1'],
   [plan({ sendTime: '2027-01-31T08:00:00' }), `${PARAMS}/sendTime`, zoned],
   [plan({ sendTime: '2027-02-30T08:00:00Z' }), `${PARAMS}/sendTime`, zoned],
   [plan({ testNumbers: [...NUMBERS, '+48500100206'] }), `${PARAMS}/testNumbers`, 'must have at most 5 items'],
   [plan({ testNumbers: ['+48500100201', '123'] }), `${PARAMS}/testNumbers/1`, wrongNumber],
-  [plan({ testNumbers: [48500100201] }), `${PARAMS}/testNumbers/0`, 'must be a text'],
-  [plan({ testNumbers: '+48500100201' }), `${PARAMS}/testNumbers`, 'must be a list'],
+  [plan({ testNumbers: [48500100201] }), `${PARAMS}/testNumbers/0`, 'must be a string'],
+  [plan({ testNumbers: '+48500100201' }), `${PARAMS}/testNumbers`, 'must be an array'],
   [plan({ consentIDS: [1, '2'] }), `${PARAMS}/consentIDS/1`, 'must be a whole number'],
   [plan({ consentIDS: [1.5] }), `${PARAMS}/consentIDS/0`, 'must be a whole number'],
   [plan({ consentIDS: [2 ** 31] }), `${PARAMS}/consentIDS/0`, 'must be at most 2147483647'],
-  [plan({ consentIDS: 1 }), `${PARAMS}/consentIDS`, 'must be a list'],
+  [plan({ consentIDS: 1 }), `${PARAMS}/consentIDS`, 'must be an array'],
   [plan({ delay: -1 }), `${PARAMS}/delay`, 'must be at least 0'],
   [plan({ delay: 604_801 }), `${PARAMS}/delay`, 'must be at most 604800'],
   [plan({ delay: 1.5 }), `${PARAMS}/delay`, 'must be a whole number'],
@@ -159,9 +159,9 @@ const TEXTS: [fields: Fields, path: string, reason: string][] = [
 ]
 
 const AFTER_EXPIRY: [fields: Fields, path: string, reason: string][] = [
-  [{ ...afterExpiry({ delay: 0 }), smsFallback: undefined }, AFTER, 'goes with smsFallback, which says what is sent'],
-  [{ ...afterExpiry({ delay: 0 }), smsFallback: null }, AFTER, 'goes with smsFallback, which says what is sent'],
-  [{ ...afterExpiry({ delay: 0 }), expiresAt: undefined }, AFTER, 'goes with expiresAt, which says when the message expires'],
+  [{ ...afterExpiry({ delay: 0 }), smsFallback: undefined }, AFTER, 'requires smsFallback, which has the text of the SMS'],
+  [{ ...afterExpiry({ delay: 0 }), smsFallback: null }, AFTER, 'requires smsFallback, which has the text of the SMS'],
+  [{ ...afterExpiry({ delay: 0 }), expiresAt: undefined }, AFTER, 'requires expiresAt'],
   [afterExpiry({}), AFTER, 'must have at least 1 of sendTime, delay'],
   [afterExpiry({ sendTime: null }), AFTER, 'must have at least 1 of sendTime, delay'],
   [afterExpiry(0), AFTER, 'must be an object'],
@@ -296,7 +296,7 @@ describe('urlShortening counts with the length of a short link', () => {
 })
 
 describe('an account without the module sms', () => {
-  const NEEDS: [string, string][] = [['/smsFallback', 'needs the module sms, which the account does not have']]
+  const NEEDS: [string, string][] = [['/smsFallback', 'requires the module sms, which the account does not have']]
   async function withoutSms(): Promise<MessageCaller> {
     const caller = await newCaller()
     await setModules(pool, caller.accountId, ['rcs'])

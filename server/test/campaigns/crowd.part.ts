@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { moveCampaign } from '../../src/campaigns/campaigns.ts'
-import { startDue } from '../../src/delivery/campaigns/course.ts'
+import { startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { claim } from '../../src/delivery/claim.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
 import { CARRIER, createSender, queueMessage } from '../delivery/support.ts'
@@ -25,7 +25,7 @@ async function claimNow(free: number): Promise<string[]> {
 async function queuedCampaign(count: number): Promise<string> {
   const campaignId = await acceptedCampaign(pool, sender)
   await startDue(pool)
-  await pool.query('update campaigns set made_at = now() where id = $1', [campaignId])
+  await pool.query('update campaigns set fan_out_completed_at = now() where id = $1', [campaignId])
   // In pieces: a busy machine takes seconds for all of them, which no statement may.
   for (let piece = 0; piece < 5; piece += 1) {
     await pool.query(

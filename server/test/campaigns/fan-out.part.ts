@@ -5,8 +5,8 @@ import fc from 'fast-check'
 import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
 import { retryCampaign } from '../../src/campaigns/retry.ts'
 import { createPool, type Executor, transaction } from '../../src/db/pool.ts'
-import { startDue } from '../../src/delivery/campaigns/course.ts'
 import { CHUNK, fanOut } from '../../src/delivery/campaigns/fan-out.ts'
+import { startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { importGroup } from '../../src/groups/import.ts'
 import { createTemplate, deleteTemplate, replaceTemplate } from '../../src/templates/templates.ts'
@@ -51,14 +51,14 @@ async function assertMade(campaignId: string, expected: string[]): Promise<void>
   assert.deepEqual(rows[0], { messages: length, queued: length, fitting: length })
   const campaign = await findCampaign(pool, campaignId)
   assert.deepEqual([campaign.recipients, campaign.counts.ACCEPTED], [length, length])
-  const counted = await pool.query('select coalesce(sum(accepted), 0)::int as accepted from report_changes where campaign_id = $1', [
+  const counted = await pool.query('select coalesce(sum(accepted), 0)::int as accepted from report_deltas where campaign_id = $1', [
     campaignId,
   ])
   assert.deepEqual(counted.rows, [{ accepted: length }])
 }
 
 afterEach(async () => {
-  await pool.query('truncate queue, expiries, messages, campaigns, report_counts, report_changes')
+  await pool.query('truncate queue, expiries, messages, campaigns, report_totals, report_deltas')
 })
 
 /** As an operator's file brings them. */
@@ -288,7 +288,7 @@ describe('a repetition', () => {
     const tries = await Promise.allSettled([1, 2, 3].map(() => retryCampaign(pool, campaignId)))
     const [made, ...others] = tries.filter(({ status }) => status === 'fulfilled') as PromiseFulfilledResult<{ campaignId: string }>[]
     assert.equal(others.length, 0)
-    const message = `The campaign ${campaignId} has been repeated already, by ${made?.value.campaignId}; retry that one.`
+    const message = `The campaign ${campaignId} was already retried by ${made?.value.campaignId}; retry that one.`
     await assert.rejects(retryCampaign(pool, campaignId), { message })
   })
 

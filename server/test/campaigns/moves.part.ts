@@ -38,9 +38,9 @@ const POSSIBLE = {
 } as const satisfies Record<Status, Status[]>
 
 const REFUSALS = {
-  RUNNING: 'only one that is PAUSED can be resumed',
-  PAUSED: 'only one that is RUNNING can be paused',
-  CANCELLED: 'only one that is SCHEDULED or RUNNING or PAUSED can be cancelled',
+  RUNNING: 'only a campaign that is PAUSED can be resumed',
+  PAUSED: 'only a campaign that is RUNNING can be paused',
+  CANCELLED: 'only a campaign that is SCHEDULED or RUNNING or PAUSED can be cancelled',
 } as const
 
 describe('a campaign that is', () => {
@@ -57,7 +57,7 @@ describe('a campaign that is', () => {
           assert.deepEqual(others, othersBefore)
           return
         }
-        const message = `The campaign ${campaignId} is ${from}, and ${REFUSALS[to]}.`
+        const message = `The campaign ${campaignId} is ${from}; ${REFUSALS[to]}.`
         await assert.rejects(moveCampaign(pool, campaignId, to), (error) => error instanceof OperatorError && error.message === message)
         assert.deepEqual(await findCampaign(pool, campaignId), before)
       })
@@ -75,7 +75,7 @@ test('of a pause, a resumption and a cancellation at once, the cancellation stay
 
 test('a campaign that is not there is a clear sentence, whatever was given for its id', async () => {
   for (const id of [randomUUID(), 'spring', '', "' or 1=1"]) {
-    const message = `There is no campaign ${id}; "herald campaign list ACCOUNT_ID" shows those there are.`
+    const message = `There is no campaign ${id}; see "herald campaign list ACCOUNT_ID".`
     await assert.rejects(moveCampaign(pool, id, 'PAUSED'), { message })
     await assert.rejects(findCampaign(pool, id), { message })
   }

@@ -30,7 +30,7 @@ async function fail(campaignId: string, recipients: string[]): Promise<void> {
      ), done as (
        delete from queue where message_id in (select id from failed)
      )
-     insert into report_changes (account_id, campaign_id, hour, failed, unsent)
+     insert into report_deltas (account_id, campaign_id, hour, failed, unsent)
      select account_id, $1, date_trunc('hour', failed_at, 'UTC'), count(*), count(*) from failed group by 1, 3`,
     [campaignId, recipients],
   )

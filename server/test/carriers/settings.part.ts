@@ -74,7 +74,7 @@ describe('the carriers’ file', () => {
     const { serviceAccount: _, ...rest } = google
     assert.deepEqual(read({ google: { ...rest, serviceAccountFile: 'key.json' } }).rcs[0]?.serviceAccount, serviceAccount)
     const missing = problems({ google: { ...rest, serviceAccountFile: 'nowhere.json' } })
-    assert.equal(missing, '/google/serviceAccountFile must be a file that can be read.')
+    assert.equal(missing, '/google/serviceAccountFile must be a readable file.')
     writeFileSync(join(dir, 'key.json'), '{}')
     const empty = problems({ google: { ...rest, serviceAccountFile: 'key.json' } })
     assert.match(empty, /^\/google\/serviceAccountFile:\/client_email is required/)
@@ -85,23 +85,23 @@ describe('what is wrong with it is told in a sentence that names the setting and
   const cases: [string, unknown, RegExp][] = [
     ['not JSON', '{"a": {"password": "CANARY",}}', /^is not valid JSON: it breaks at character 29\.$/],
     ['nothing', '', /^is not valid JSON\.$/],
-    ['no object', [], /^must be an object that has the carriers by their names\.$/],
+    ['no object', [], /^must be a JSON object of carriers by name\.$/],
     ['a text', '"carriers"', /^must be a JSON object\.$/],
     ['an address for a host', { a: { ...smpp, host: 'smpp://smsc.example.com' } }, /^\/a\/host must be a host name or an address/],
     ['nobody', {}, /^names no carrier\.$/],
     ['a type that there is not', { a: { type: 'pigeon' } }, /^\/a\/type must be google-rbm or smpp\.$/],
-    ['a name that an address can’t hold', { 'a b': smpp }, /^has the name "a b"; names are/],
+    ['a name that an address can’t hold', { 'a b': smpp }, /^has a carrier named "a b"; names are/],
     ['a misspelt field', { a: { ...smpp, pasword: 'CANARY' } }, /^\/a\/pasword is not a field of type smpp; is it misspelt\?$/],
-    ['two SMPP carriers', { a: smpp, b: smpp }, /^has 2 carriers of the type smpp; there can be one\.$/],
+    ['two SMPP carriers', { a: smpp, b: smpp }, /^has 2 carriers of type smpp; at most one is allowed\.$/],
     ['a password that SMPP can’t carry', { a: { ...smpp, password: 'CANARY-ä' } }, /^\/a\/password must be printable ASCII/],
     ['a port that is none', { a: { ...smpp, port: 0 } }, /^\/a\/port /],
-    ['no key', { a: { ...google, serviceAccount: undefined } }, /^\/a must have one of serviceAccount and serviceAccountFile\.$/],
+    ['no key', { a: { ...google, serviceAccount: undefined } }, /^\/a must have exactly one of serviceAccount and serviceAccountFile\.$/],
     [
       'a key that is none',
       { a: { ...google, serviceAccount: { ...serviceAccount, private_key: 'CANARY' } } },
       /private_key must be an RSA/,
     ],
-    ['a region and an address', { a: { ...google, address: 'https://example.com' } }, /^\/a\/region goes without address/],
+    ['a region and an address', { a: { ...google, address: 'https://example.com' } }, /^\/a\/region must not be set together with address/],
     [
       'plain HTTP to another machine',
       { a: { ...google, region: undefined, address: 'http://example.com' } },

@@ -40,7 +40,7 @@ async function end(campaignId: string): Promise<void> {
      ), unqueued as (
        delete from queue where campaign_id = $1
      ), counted as (
-       insert into report_changes (account_id, campaign_id, hour, sent, failed, unsent)
+       insert into report_deltas (account_id, campaign_id, hour, sent, failed, unsent)
        select account_id, id, date_trunc('hour', now(), 'UTC'), 1, 2, 2 from campaigns where id = $1
      )
      update campaigns set status = 'COMPLETED', completed_at = now() where id = $1`,
@@ -115,11 +115,8 @@ describe('herald campaign', { concurrency: 3 }, () => {
 
   const NOBODY = '00000000-0000-7000-8000-000000000000'
   const mistakes: [args: string[], sentence: RegExp][] = [
-    [
-      ['show', NOBODY],
-      /^There is no campaign 00000000-0000-7000-8000-000000000000; "herald campaign list ACCOUNT_ID" shows those there are\.\n$/,
-    ],
-    [['list', '999999'], /^There is no account 999999; "herald account list" shows those there are\.\n$/],
+    [['show', NOBODY], /^There is no campaign 00000000-0000-7000-8000-000000000000; see "herald campaign list ACCOUNT_ID"\.\n$/],
+    [['list', '999999'], /^There is no account 999999; see "herald account list"\.\n$/],
   ]
   for (const [args, sentence] of mistakes) {
     test(`${args.join(' ')}: a clear sentence, and not zero`, async () => {
@@ -137,7 +134,7 @@ describe('herald campaign', { concurrency: 3 }, () => {
     assert.deepEqual(retried, { code: 1, stdout: '', stderr: tooEarly })
     await end(campaignId)
     const paused = await runHerald(['campaign', 'pause', campaignId], env)
-    const tooLate = `The campaign ${campaignId} is COMPLETED, and only one that is RUNNING can be paused.\n`
+    const tooLate = `The campaign ${campaignId} is COMPLETED; only a campaign that is RUNNING can be paused.\n`
     assert.deepEqual(paused, { code: 1, stdout: '', stderr: tooLate })
   })
 

@@ -13,7 +13,7 @@ describe('herald', { concurrency: 2 }, () => {
   test('migrate reports what it applied, then nothing', async () => {
     const fresh = await createTestDatabase({ empty: true })
     const { applied } = await heraldJson(['migrate'], { HERALD_DATABASE_URL: fresh.url })
-    assert.equal(applied[0], '0001_accounts_keys_agents')
+    assert.equal(applied[0], '0001_accounts')
     assert.deepEqual(await heraldJson(['migrate'], { HERALD_DATABASE_URL: fresh.url }), { applied: [] })
   })
 
@@ -77,7 +77,7 @@ describe('herald', { concurrency: 2 }, () => {
   })
 
   const mistakes: [string[], RegExp][] = [
-    [['key', 'create', '999999'], /^There is no account 999999; "herald account list" shows those there are\.\n$/],
+    [['key', 'create', '999999'], /^There is no account 999999; see "herald account list"\.\n$/],
     [['key', 'create', '99999999999999999999'], /An account id is a whole number/],
     [['key', 'create', '2147483648'], /An account id is a whole number/],
     [['key', 'create', '0x1'], /An account id is a whole number/],
@@ -87,7 +87,7 @@ describe('herald', { concurrency: 2 }, () => {
     [['account', 'create', ''], /It must have 1 to 200 characters/],
     [['account', 'create', 'x'.repeat(201)], /It must have 1 to 200 characters/],
     [['account', 'create', 'a\u001b[31mb'], /no control characters/],
-    [['account', 'create', 'x', '--modules', 'rcs,mms'], /Known are rcs and sms/],
+    [['account', 'create', 'x', '--modules', 'rcs,mms'], /Allowed values are rcs and sms/],
     [['account', 'modules', '999999', 'rcs'], /^There is no account 999999/],
     [['account'], /Usage: herald account/],
     [['agent', 'create', 'has space', '--name', 'x', '--billing-type', 'single'], /printable ASCII characters and no space/],
@@ -96,8 +96,8 @@ describe('herald', { concurrency: 2 }, () => {
     [['agent', 'assign', 'nobody', '1'], /^The agent nobody is not assigned to account 1, or one of the two does not exist/],
     [['agent', 'activate', 'nobody', '1'], /^The agent nobody is not assigned to account 1/],
     [['agnet', 'list'], /unknown command 'agnet'/],
-    [['serve', '--only', 'apj'], /Known are api/],
-    [['serve', '--only', ''], /Known are api/],
+    [['serve', '--only', 'apj'], /Allowed values are api/],
+    [['serve', '--only', ''], /Allowed values are api/],
     [['account', 'list', '--jsn'], /unknown option '--jsn'/],
   ]
   for (const [args, sentence] of mistakes) {
@@ -114,7 +114,7 @@ describe('herald', { concurrency: 2 }, () => {
     await heraldJson(['agent', 'create', 'twin', '--name', 'x', '--billing-type', 'single'], env)
     const { code, stderr } = await runHerald(['agent', 'create', 'twin', '--name', 'y', '--billing-type', 'single'], env)
     assert.equal(code, 1)
-    assert.equal(stderr, 'There is an agent twin already.\n')
+    assert.equal(stderr, 'Agent twin already exists.\n')
   })
 
   test('every command has --help: what it is for, and what each of its arguments and options is', async () => {

@@ -84,7 +84,7 @@ const CASES: Case[] = [
     command: 'campaign cancel, of one that runs',
     prepare: async () => {
       const { campaignId } = await newCampaign({ made: true })
-      const effect = `cancel the campaign ${campaignId} (Spring sale) for good: about 3 messages that wait now are withdrawn`
+      const effect = `cancel the campaign ${campaignId} (Spring sale) for good: about 3 waiting messages are withdrawn`
       return { args: ['campaign', 'cancel', campaignId], effect }
     },
   },
@@ -92,7 +92,7 @@ const CASES: Case[] = [
     command: 'campaign cancel, of one that is scheduled',
     prepare: async () => {
       const { campaignId } = await newCampaign({ made: false })
-      const unmade = 'about 0 messages that wait now are withdrawn and up to 3 more messages are never made'
+      const unmade = 'about 0 waiting messages are withdrawn and up to 3 more messages are never created'
       return { args: ['campaign', 'cancel', campaignId], effect: `cancel the campaign ${campaignId} (Spring sale) for good: ${unmade}` }
     },
   },
@@ -109,10 +109,10 @@ const CASES: Case[] = [
     prepare: async () => {
       const { integrationKey, accountId } = await createSender(pool)
       const { rows } = await pool.query('select created_at from integration_keys where integration_key = $1', [integrationKey])
-      const key = `${integrationKey} of account ${accountId} (Test), made at ${rows[0].created_at.toISOString()}`
+      const key = `${integrationKey} of account ${accountId} (Test), created at ${rows[0].created_at.toISOString()}`
       const effect =
         verb === 'rotate'
-          ? `replace the secret of 1 key, ${key}; the old secret ends at once`
+          ? `replace the secret of 1 key, ${key}; the old secret stops working at once`
           : `revoke 1 key for good, ${key}; the account keeps 0 other live keys`
       return { args: ['key', verb, integrationKey], effect }
     },
@@ -121,7 +121,7 @@ const CASES: Case[] = [
     command: 'webhook rotate',
     prepare: async () => {
       const { endpointId, accountId, url } = await newEndpoint()
-      const effect = `replace the secret of 1 endpoint, ${endpointId} of account ${accountId}, at ${url}; the old secret signs beside the new one for 24 hours`
+      const effect = `replace the secret of 1 endpoint, ${endpointId} of account ${accountId}, at ${url}; for 24 hours, events are signed with both secrets`
       return { args: ['webhook', 'rotate', `${endpointId}`], effect }
     },
   },
@@ -166,7 +166,7 @@ const CASES: Case[] = [
     command: 'account modules, of fewer than before',
     prepare: async () => {
       const { accountId } = await createSender(pool)
-      const effect = `take sms from account ${accountId} (Test): requests with its 1 live key get 403 if they need sms`
+      const effect = `remove sms from account ${accountId} (Test): requests with its 1 live key get 403 if they need sms`
       return { args: ['account', 'modules', `${accountId}`, 'rcs'], effect }
     },
   },

@@ -85,10 +85,10 @@ describe('herald group', { concurrency: 2 }, () => {
   })
 
   const mistakes: [string[], RegExp][] = [
-    [['import', '999', '1', file('fine.csv', 'phone\n+48500100200\n')], /^There is no account 999; "herald account list" shows those/],
+    [['import', '999', '1', file('fine.csv', 'phone\n+48500100200\n')], /^There is no account 999; see "herald account list"/],
     [['import', account, '1', join(directory, 'none.csv')], /^There is no file .*none\.csv\.\n$/],
     [['import', account, '1', directory], /is a directory, not a file\.\n$/],
-    [['import', account, '2147483648', 'x.csv'], /A group is a whole number from 1 to 2147483647/],
+    [['import', account, '2147483648', 'x.csv'], /A group number is a whole number from 1 to 2147483647/],
   ]
   for (const [args, sentence] of mistakes) {
     test(`${args.join(' ').replace(directory, '')}: a clear sentence, and not zero`, async () => {
@@ -144,5 +144,5 @@ test('progress has rows, rate, and percent where the size is known', () => {
   const reading = { phase: 'reading' as const, rows: 123_456, bytes: 420 }
   assert.equal(progressLine(reading, { elapsedMs: 2_000, bytes: 1_000 }), '123,456 rows read, 61,728 a second, 42 %')
   assert.equal(progressLine(reading, { elapsedMs: 2_000, bytes: undefined }), '123,456 rows read, 61,728 a second')
-  assert.match(progressLine({ ...reading, phase: 'writing' }, { elapsedMs: 1, bytes: 1 }), /^123,456 rows read, now/)
+  assert.match(progressLine({ ...reading, phase: 'writing' }, { elapsedMs: 1, bytes: 1 }), /^123,456 rows read, writing to the group/)
 })

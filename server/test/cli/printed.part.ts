@@ -125,7 +125,7 @@ describe('herald', { concurrency: 2 }, () => {
     assert.equal(missing.stderr, `There is no file ${directory}/people\\u001b[2J.csv.\n`)
     writeFileSync(path, `phone,"${RUDE}","${RUDE}"\n+48500100200,,\n`)
     const twice = await runHerald(['group', 'import', `${accountId}`, '1', path], env)
-    assert.match(twice.stderr, /^The header has two columns of the name ".*"\.\n$/)
+    assert.match(twice.stderr, /^The header has two columns named ".*"\.\n$/)
     assert.doesNotMatch(twice.stderr, OBEYED)
     const wrong = await runHerald(['key', 'create', '1\u001b[2J'], env)
     assert.match(wrong.stderr, /^error: command-argument value '1\\u001b\[2J' is invalid.*An account id is a whole number.*\n$/)

@@ -30,7 +30,7 @@ describe('herald', { concurrency: 2 }, () => {
     const again = await runHerald(['opt-out', 'remove', account, PHONE, '--agent', agentId], env)
     assert.deepEqual(
       [again.code, again.stdout, again.stderr],
-      [1, '', `${PHONE} is not opted out of what the agent ${agentId} sends for account ${account}.\n`],
+      [1, '', `${PHONE} is not opted out of messages from agent ${agentId} of account ${account}.\n`],
     )
   })
 
@@ -71,7 +71,7 @@ describe('herald', { concurrency: 2 }, () => {
   })
 
   const mistakes: [string[], RegExp][] = [
-    [['account', 'quarantine', account, '8761'], /It is a whole number of hours, from 0 to 8760/],
+    [['account', 'quarantine', account, '8761'], /It must be a whole number of hours from 0 to 8760/],
     [['opt-out', 'add', account, '12', '--agent', agentId], /It must be an international phone number/],
     [['opt-out', 'list', '999999', '--json'], /^There is no account 999999/],
   ]

@@ -56,7 +56,7 @@ describe('herald webhook', { concurrency: 3 }, () => {
     const second = await addEndpoint(pool, { accountId, url: `${receiverUrl}/2` }, keyring)
     const { stdout } = await runHerald(['webhook', 'list', `${accountId}`], env)
     const [head, ...rows] = stdout.trimEnd().split('\n')
-    assert.match(head as string, /^ID +ACCOUNT +STATUS +BECAUSE +SINCE +WAITING +FAILED +SECRET ENDS +EVENTS +URL$/)
+    assert.match(head as string, /^ID +ACCOUNT +STATUS +REASON +SINCE +WAITING +FAILED +SECRET ENDS +EVENTS +URL$/)
     const cells = [`${accountId}`, 'ACTIVE', '-', '-', '0', '0', '-']
     assert.deepEqual(rows[0]?.split(/ {2,}/), [`${endpointId}`, ...cells, 'sms.sent,sms.failed', 'https://hooks.example.com/'])
     assert.deepEqual(rows[1]?.split(/ {2,}/), [`${second.endpointId}`, ...cells, 'all', `${receiverUrl}/2`])
@@ -96,7 +96,7 @@ describe('herald webhook', { concurrency: 3 }, () => {
     const taken = await runHerald(['webhook', 'test', `${good.endpointId}`], env)
     assert.match(
       taken.stdout,
-      new RegExp(`^The endpoint ${good.endpointId} took the test: status 200, after \\d+ ms\\.\nIt answered: Thank you\n$`),
+      new RegExp(`^The endpoint ${good.endpointId} accepted the test event: status 200, after \\d+ ms\\.\nResponse: Thank you\n$`),
     )
     assert.deepEqual([taken.code, taken.stderr], [0, ''])
     const refused = await runHerald(['webhook', 'test', `${bad.endpointId}`, '--json'], env)
@@ -106,7 +106,7 @@ describe('herald webhook', { concurrency: 3 }, () => {
     assert.equal(refused.code, 1)
     const shown = await runHerald(['webhook', 'attempts', `${bad.endpointId}`, '--failed', '--event', eventId, '--limit', '1'], env)
     const [head, row, ...others] = shown.stdout.trimEnd().split('\n')
-    assert.match(head as string, /^TIME +EVENT +TYPE +TRY +RESULT +MS +ANSWER$/)
+    assert.match(head as string, /^TIME +EVENT +TYPE +ATTEMPT +RESULT +MS +RESPONSE$/)
     assert.deepEqual(row?.split(/ {2,}/), [
       attemptedAt,
       eventId,
@@ -138,7 +138,7 @@ describe('herald webhook', { concurrency: 3 }, () => {
     const named = `The endpoint ${endpointId} is active again. To post the events that it missed, run\n  herald ${replay.join(' ')}\n`
     assert.deepEqual(enabled, { code: 0, stdout: named, stderr: '' })
     const { stdout, stderr } = await runHerald([...replay, '--yes'], env)
-    assert.equal(stdout, `1 event is posted again to the endpoint ${endpointId}.\n`)
+    assert.equal(stdout, `1 event will be posted again to the endpoint ${endpointId}.\n`)
     assert.equal(stderr, `This will post about 1 event again to the endpoint ${endpointId} of account ${accountId}, at ${url}.\n`)
     const posted = () => pool.query('select from webhook_attempts where endpoint_id = $1 and status = 200', [endpointId])
     await until('it is posted', async () => (await posted()).rowCount === 1)
@@ -153,9 +153,9 @@ describe('herald webhook', { concurrency: 3 }, () => {
       ['replay', '1', '--since', '2026-01-31T08:00:00Z', '--event', 'x'],
       /'--event <event-id>' cannot be used with option '--since <time>'/,
     ],
-    [['update', '1'], /^error: one of --events and --all-events must say which events it is to get\n$/],
+    [['update', '1'], /^error: --events or --all-events is required\n$/],
     [['update', '1', '--events', 'sms.sent', '--all-events'], /'--events <kinds>' cannot be used with option '--all-events'/],
-    [['replay', '1'], /^error: one of --event, --failed-since and --since must say what to post again\n$/],
+    [['replay', '1'], /^error: --event, --failed-since or --since is required\n$/],
   ]
   for (const [args, sentence] of mistakes) {
     test(`${args.join(' ')}: a clear sentence, and not zero`, async () => {

@@ -7,21 +7,21 @@ const url = 'https://example.com/a.jpg'
 const HTTPS = 'must be an https address, such as https://example.com/a.jpg'
 const WEB = 'must be an http or https address, such as https://example.com/a'
 const PUBLIC = 'must be at a public host: no private or reserved address, no local name'
-const CREDENTIALS = 'must not hold credentials'
+const CREDENTIALS = 'must not contain credentials'
 const PHONE = 'must be an international phone number, such as +48500100200'
 const EMPTY = 'must be empty or absent'
 const REQUIRED = 'is required'
 const UNKNOWN = 'is not known here; is it misspelt?'
 const NOT_EMPTY = 'must not be empty'
 const TIME = 'must be a time with its zone, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00'
-const ENCODED = "must have at most 2048 characters once those that an address can't hold are encoded"
+const ENCODED = 'must have at most 2048 characters after percent-encoding'
 const BUTTON_ID = 'must be 1 to 64 letters (A to Z, a to z), digits, `.`, `_` or `-`'
-const UNIQUE = 'must be unique in the message; an earlier button has it already'
+const UNIQUE = 'must be unique in the message; an earlier button has the same id'
 const NUL = 'must not contain the character NUL'
 const SURROGATE = 'must not contain half of a surrogate pair'
 const TYPES = 'must be one of MESSAGE, AUDIO, VIDEO, FILE, CARD, CAROUSEL, CONTACT, LOCATION'
 const BUTTON_TYPES = 'must be one of url, quick_reply, call, calendar, location, trigger_template'
-const BOTH_COORDINATES = 'must have both of latitude and longitude, or neither, which asks the recipient to share where they are'
+const BOTH_COORDINATES = 'must have both latitude and longitude, or neither to ask for the recipient’s location'
 const notOf = (type: string) => `is not a field of type ${type}; is it misspelt?`
 const atMost = (limit: number) => `must have at most ${limit} characters`
 const items = (limit: number) => `must have at most ${limit} items`
@@ -75,7 +75,7 @@ const GENERAL: Case[] = [
   ['a field of a message request', text({ recipient: '+48500100200' }), [['/recipient', notOf('MESSAGE')]]],
   ['a field named __proto__', JSON.parse('{"type":"MESSAGE","content":"x","__proto__":{}}'), [['/__proto__', notOf('MESSAGE')]]],
   ['a field whose name needs escaping', text({ 'a/b~c': 1 }), [['/a~1b~0c', notOf('MESSAGE')]]],
-  ['buttons that are no list', text({ buttons: { 0: reply('b') } }), [['/buttons', 'must be a list']]],
+  ['buttons that are no list', text({ buttons: { 0: reply('b') } }), [['/buttons', 'must be an array']]],
   ['a button that is no object', text({ buttons: ['b'] }), [['/buttons/0', 'must be an object']]],
   ['data that is no object', text({ data: 'x' }), [['/data', 'must be an object']]],
   ['data that is a list', text({ data: [] }), [['/data', 'must be an object']]],
@@ -84,7 +84,7 @@ const GENERAL: Case[] = [
     { type: 'CARD', content: 5, x: 1, buttons: [{}], data: { height: 'HUGE', y: 2 } },
     [
       ['/x', notOf('CARD')],
-      ['/content', 'must be a text'],
+      ['/content', 'must be a string'],
       ['/buttons/0/type', REQUIRED],
       ['/data/y', UNKNOWN],
       ['/data/height', 'must be one of SHORT, MEDIUM, TALL'],
@@ -98,7 +98,7 @@ const TEXTS: Case[] = [
   ['a text with empty buttons and data', text({ buttons: [], data: {} }), []],
   ['no content', { type: 'MESSAGE' }, [['/content', REQUIRED]]],
   ['an empty content', text({ content: '' }), [['/content', NOT_EMPTY]]],
-  ['a content that is a number', text({ content: 5 }), [['/content', 'must be a text']]],
+  ['a content that is a number', text({ content: 5 }), [['/content', 'must be a string']]],
   ['3072 characters', text({ content: 'a'.repeat(3072) }), []],
   ['3072 emoji', text({ content: '😀'.repeat(3072) }), []],
   ['3073 characters', text({ content: 'a'.repeat(3073) }), [['/content', atMost(3072)]]],
@@ -177,22 +177,22 @@ const CARDS: Case[] = [
   [
     'a horizontal card with a height',
     card({ orientation: 'HORIZONTAL', height: 'SHORT' }),
-    [['/data/height', 'goes with the orientation VERTICAL only']],
+    [['/data/height', 'is allowed only with the orientation VERTICAL']],
   ],
   [
     'a vertical card with an alignment',
     card({ orientation: 'VERTICAL', imageAlignment: 'LEFT' }),
-    [['/data/imageAlignment', 'goes with the orientation HORIZONTAL only']],
+    [['/data/imageAlignment', 'is allowed only with the orientation HORIZONTAL']],
   ],
   [
     'an alignment without an orientation',
     card({ imageAlignment: 'RIGHT' }),
-    [['/data/imageAlignment', 'goes with the orientation HORIZONTAL only']],
+    [['/data/imageAlignment', 'is allowed only with the orientation HORIZONTAL']],
   ],
   [
     'a horizontal card with only an image',
     { type: 'CARD', data: { imageUrl: url, orientation: 'HORIZONTAL' } },
-    [['/data/imageUrl', 'a horizontal card needs a title, a content or a button beside its image']],
+    [['/data/imageUrl', 'requires a title, a content or a button in a horizontal card']],
   ],
   [
     'a horizontal card with image and button',
@@ -215,7 +215,7 @@ const CAROUSELS: Case[] = [
   ['one card', carousel([{ title: 'A' }]), [['/data/cards', 'must have at least 2 items']]],
   ['eleven cards', carousel(Array.from({ length: 11 }, () => ({ title: 'A' }))), [['/data/cards', items(10)]]],
   ['no cards', { type: 'CAROUSEL', data: { cardWidth: 'SMALL' } }, [['/data/cards', REQUIRED]]],
-  ['cards that are no list', carousel({ 0: { title: 'A' } }), [['/data/cards', 'must be a list']]],
+  ['cards that are no list', carousel({ 0: { title: 'A' } }), [['/data/cards', 'must be an array']]],
   ['a content', { ...carousel(twoCards({})), content: 'x' }, [['/content', EMPTY]]],
   ['an empty content', { ...carousel(twoCards({})), content: '' }, []],
   ['a card with nothing', carousel([{ title: 'A' }, {}]), [['/data/cards/1', 'must have at least one of title, content and imageUrl']]],
@@ -232,7 +232,7 @@ const CAROUSELS: Case[] = [
   [
     'tall cards in a small width',
     carousel(twoCards({ height: 'TALL' }), { cardWidth: 'SMALL' }),
-    [['/data/cards/1/height', 'must be SHORT or MEDIUM where cardWidth is SMALL']],
+    [['/data/cards/1/height', 'must be SHORT or MEDIUM if cardWidth is SMALL']],
   ],
   ['an unknown width', carousel(twoCards({}), { cardWidth: 'LARGE' }), [['/data/cardWidth', 'must be one of SMALL, MEDIUM']]],
   ['eleven buttons beside it', { ...carousel(twoCards({ buttons: [reply('c')] })), buttons: replies(11) }, []],
@@ -278,7 +278,7 @@ const CONTACTS_AND_PLACES: Case[] = [
   [
     'a contact with ten buttons and two numbers',
     contact({ phoneNumbers: ['+48500100200', '+48500100201'] }, { buttons: replies(10) }),
-    [['/buttons', 'must have at most 9 items: each phone number is sent as one more']],
+    [['/buttons', 'must have at most 9 items: each phone number adds one']],
   ],
   ['a contact that fills the text to the last character', contact({}, { content: 'x'.repeat(3072 - 2 - 17) }), []],
   [
@@ -310,8 +310,8 @@ const BUTTONS: Case[] = [
       ],
     }),
     [
-      ['/buttons/0/id', 'must be a text'],
-      ['/buttons/1/id', 'must be a text'],
+      ['/buttons/0/id', 'must be a string'],
+      ['/buttons/1/id', 'must be a string'],
     ],
   ],
   ['a page of 2048 that lacks its last slash', withButton({ type: 'url', url: `https://example.com?${'a'.repeat(2028)}` }), []],
@@ -350,7 +350,7 @@ const BUTTONS: Case[] = [
   ['an id with a space', text({ buttons: [reply('a b')] }), [['/buttons/0/id', BUTTON_ID]]],
   ['an id with a line break at its end', text({ buttons: [reply('a\n')] }), [['/buttons/0/id', BUTTON_ID]]],
   ['an id with an accent', text({ buttons: [reply('ą')] }), [['/buttons/0/id', BUTTON_ID]]],
-  ['an id that is a number', text({ buttons: [{ ...reply('a'), id: 1 }] }), [['/buttons/0/id', 'must be a text']]],
+  ['an id that is a number', text({ buttons: [{ ...reply('a'), id: 1 }] }), [['/buttons/0/id', 'must be a string']]],
   ['no label', text({ buttons: [{ id: 'a', type: 'location' }] }), [['/buttons/0/text', REQUIRED]]],
   ['an empty label', withButton({ type: 'location', text: '' }), [['/buttons/0/text', NOT_EMPTY]]],
   ['a label of 25 emoji', withButton({ type: 'location', text: '😀'.repeat(25) }), []],
@@ -370,7 +370,7 @@ const BUTTONS: Case[] = [
   [
     'a page too long once encoded',
     withButton({ type: 'url', url: `https://example.com/${'ą'.repeat(400)}` }),
-    [['/buttons/0/url', "must have at most 2048 characters once those that an address can't hold are encoded"]],
+    [['/buttons/0/url', 'must have at most 2048 characters after percent-encoding']],
   ],
   ['a page with a payload', withButton({ type: 'url', url: 'https://example.com', payload: 'x' }), [['/buttons/0/payload', notOf('url')]]],
   ['no payload', withButton({ type: 'quick_reply' }), [['/buttons/0/payload', REQUIRED]]],
@@ -389,7 +389,7 @@ const BUTTONS: Case[] = [
   ['a call to a number too short', withButton({ type: 'call', phoneNumber: '+4812' }), [['/buttons/0/phoneNumber', PHONE]]],
   ['a call to a number too long', withButton({ type: 'call', phoneNumber: '+4850010020012345' }), [['/buttons/0/phoneNumber', PHONE]]],
   ['a call to a country that is none', withButton({ type: 'call', phoneNumber: '+999500100200' }), [['/buttons/0/phoneNumber', PHONE]]],
-  ['a call to a number', withButton({ type: 'call', phoneNumber: 48500100200 }), [['/buttons/0/phoneNumber', 'must be a text']]],
+  ['a call to a number', withButton({ type: 'call', phoneNumber: 48500100200 }), [['/buttons/0/phoneNumber', 'must be a string']]],
 ]
 
 const DATES_AND_TARGETS: Case[] = [
@@ -409,7 +409,7 @@ const DATES_AND_TARGETS: Case[] = [
   ['a time without a zone', calendar({ startTime: '2026-12-01T10:00:00' }), [['/buttons/0/startTime', TIME]]],
   ['a day that does not exist', calendar({ startTime: '2026-02-30T10:00:00Z' }), [['/buttons/0/startTime', TIME]]],
   ['a time that does not exist', calendar({ endTime: '2026-12-01T24:00:00Z' }), [['/buttons/0/endTime', TIME]]],
-  ['a time as a number', calendar({ startTime: 1796119200 }), [['/buttons/0/startTime', 'must be a text']]],
+  ['a time as a number', calendar({ startTime: 1796119200 }), [['/buttons/0/startTime', 'must be a string']]],
   ['a date without a title', calendar({ title: undefined }), [['/buttons/0/title', REQUIRED]]],
   ['a date with a title of 101', calendar({ title: 'x'.repeat(101) }), [['/buttons/0/title', atMost(100)]]],
   ['a date with a description of 501', calendar({ description: 'x'.repeat(501) }), [['/buttons/0/description', atMost(500)]]],
@@ -418,11 +418,7 @@ const DATES_AND_TARGETS: Case[] = [
   ['showing a place', withButton({ type: 'location', latitude: 52.2, longitude: 21, label: 'Shop' }), []],
   ['a latitude alone', withButton({ type: 'location', latitude: 52.2 }), [['/buttons/0', BOTH_COORDINATES]]],
   ['a longitude alone', withButton({ type: 'location', longitude: 52.2, label: 'Shop' }), [['/buttons/0', BOTH_COORDINATES]]],
-  [
-    'a label alone',
-    withButton({ type: 'location', label: 'Shop' }),
-    [['/buttons/0/label', 'goes with latitude and longitude; without them there is no place to name']],
-  ],
+  ['a label alone', withButton({ type: 'location', label: 'Shop' }), [['/buttons/0/label', 'requires latitude and longitude']]],
   ['a place off the map', withButton({ type: 'location', latitude: 91, longitude: 21 }), [['/buttons/0/latitude', 'must be at most 90']]],
   ['a template', withButton({ type: 'trigger_template', templateId: 5 }), []],
   ['no template', withButton({ type: 'trigger_template' }), [['/buttons/0/templateId', REQUIRED]]],

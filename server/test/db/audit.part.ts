@@ -13,7 +13,7 @@ await writeEvents(pool, [{ accountId: sender.accountId }])
 await pool.query('update log_pages set last_position = id')
 await pool.query('insert into log_heads select account_id, max(last_position) from log_pages group by 1')
 
-const KEY = `insert into idempotency_keys (account_id, endpoint, key, request_hash, message_id) values`
+const KEY = `insert into idempotency_keys (account_id, endpoint, key, request_hash, resource_id) values`
 const SENT = `status = 'SENT', sent_at = accepted_at`
 
 /** What breaks each of the rules. */

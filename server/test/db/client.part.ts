@@ -3,7 +3,7 @@ import { finished } from 'node:stream/promises'
 import { after, describe, test } from 'node:test'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { PatientClient } from '../../src/db/client.ts'
+import { TimeoutClient } from '../../src/db/client.ts'
 import { isUnavailable, transaction } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 
@@ -15,8 +15,8 @@ const SLOW = { text: 'select pg_sleep(2), 1 as n', query_timeout: 50 }
 
 const isTimeOut = (error: unknown) => isUnavailable(error) && (error as Error).message === 'Query read timeout'
 
-async function connected(config: pg.ClientConfig): Promise<PatientClient> {
-  const client = new PatientClient({ connectionString: url, ...config })
+async function connected(config: pg.ClientConfig): Promise<TimeoutClient> {
+  const client = new TimeoutClient({ connectionString: url, ...config })
   await client.connect()
   after(() => client.end())
   return client

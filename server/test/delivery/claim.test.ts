@@ -75,7 +75,7 @@ describe('a claim takes', () => {
     const carrier = { ...NO_RATE, messagesPerSecond: 1 }
     assert.deepEqual(await sharesOf([one, two], { free: 1 }), [1, 0])
     assert.deepEqual(await sharesOf([one, two], { carrier }), [0, 1])
-    await pool.query(`update carrier_paces set free_at = '-infinity'`)
+    await pool.query(`update carrier_rates set next_slot_at = '-infinity'`)
   })
 
   /** The account of the first sender, with an agent of its own. */
@@ -92,7 +92,7 @@ describe('a claim takes', () => {
     const { entries } = await claimNow({ carrier: { ...NO_RATE, messagesPerSecondPerAgent: 1 } })
     assert.equal(entries.length, 2)
     assert.ok(entries.some((entry) => entry.messageId === messageId))
-    await pool.query(`update agents set free_at = '-infinity'`)
+    await pool.query(`update agents set next_slot_at = '-infinity'`)
   })
 
   test('of an account, the one that is due first, whichever of its agents it is for', async () => {
@@ -206,11 +206,11 @@ test(`an idle claim looks at a handful of rows, though ${BACKLOG} are waiting fo
 })
 
 test('a clock that was set back by an hour stops no carrier that has a rate', async () => {
-  await pool.query(`update carrier_paces set free_at = now() + interval '1 hour'`)
+  await pool.query(`update carrier_rates set next_slot_at = now() + interval '1 hour'`)
   await queueMessages(pool, one, { count: 2 })
   const carrier = { ...NO_RATE, messagesPerSecond: 1 }
   await until('one has its turn', async () => (await claimNow({ carrier })).entries.length === 1, 5_000)
-  await pool.query(`update carrier_paces set free_at = '-infinity'`)
+  await pool.query(`update carrier_rates set next_slot_at = '-infinity'`)
 })
 
 describe('a rate holds across two workers, and is used up:', () => {
@@ -231,8 +231,8 @@ describe('a rate holds across two workers, and is used up:', () => {
 
   /** `lateMs`: by how much any of them can have been late: the stalls of its claim and of its call. */
   async function sendAll(t: TestContext, options: CarrierOptions, senders: Sender[]): Promise<Sendings> {
-    await pool.query(`update carrier_paces set free_at = '-infinity'`)
-    await pool.query(`update agents set free_at = '-infinity'`)
+    await pool.query(`update carrier_rates set next_slot_at = '-infinity'`)
+    await pool.query(`update agents set next_slot_at = '-infinity'`)
     for (const sender of senders) await queueMessages(pool, sender, { count: COUNT / senders.length })
     const stalls = watchStalls(pool)
     const [left, right] = [createCarrier({ ...SLOW, ...options }), createCarrier({ ...SLOW, ...options })]

@@ -67,7 +67,7 @@ function check(body: any, status: keyof typeof TIMES, expected: Record<string, u
 const NOT_REACHABLE = {
   reason: 'NOT_REACHABLE',
   description:
-    'The number can’t be reached by RCS: it has none, it is switched off, or the agent is not launched on its network. ' +
+    'The number can’t be reached by RCS: it has no RCS, RCS is switched off, or the agent is not launched on its network. ' +
     'The network said: 404 NOT_FOUND The phone number is not reachable by RCS, or the agent is not launched on its network.',
 }
 const REJECTED = {
@@ -112,7 +112,7 @@ describe('a message to a number that ends in', { concurrency: 10 }, () => {
 test('what people write and tap is taken up, once, and kept so that its repetition counts nothing', async () => {
   const kept = await until('all of it has come, and is taken up', async () => {
     const { rows } = await pool.query<{ phone: string; kind: string; taken: boolean }>(
-      'select phone, kind, take_up_at is null as taken from carrier_events order by phone',
+      'select phone, kind, process_after is null as taken from carrier_events order by phone',
     )
     return rows.length >= 3 && rows.every(({ taken }) => taken) ? rows : undefined
   })

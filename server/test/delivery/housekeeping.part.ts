@@ -38,7 +38,7 @@ async function addEndpoints(): Promise<number[]> {
 describe('housekeeping', () => {
   test('forgets idempotency keys that are older than seven days, and keeps the younger ones', async () => {
     await pool.query(
-      `insert into idempotency_keys (account_id, endpoint, key, request_hash, message_id, created_at)
+      `insert into idempotency_keys (account_id, endpoint, key, request_hash, resource_id, created_at)
        select 1, 'messages', key, sha256('x'), uuid_v7(), now() - age::interval
        from (values ('just-young', '6 days 23:59'), ('just-old', '7 days 00:01'), ('new', '0')) as k (key, age)
        union all select 1, 'messages', 'old-' || n, sha256('x'), uuid_v7(), now() - interval '8 days' from generate_series(1, 5001) as n`,
@@ -50,7 +50,7 @@ describe('housekeeping', () => {
   test('looks through an hour’s share of the idempotency keys, so that a day sees all of them', async () => {
     await pool.query('truncate idempotency_keys')
     await pool.query(
-      `insert into idempotency_keys (account_id, endpoint, key, request_hash, message_id, created_at)
+      `insert into idempotency_keys (account_id, endpoint, key, request_hash, resource_id, created_at)
        select 1, 'messages', 'old-' || n, sha256('x'), uuid_v7(), now() - interval '8 days' from generate_series(1, 5000) as n`,
     )
     const { rows } = await pool.query<{ count: number }>(`select count(distinct (ctid::text::point)[0]) as count from idempotency_keys`)
@@ -77,7 +77,7 @@ describe('housekeeping', () => {
     const id = '0198c0de-0000-7000-8000-000000000001'
     const tables = [
       ['sms_receipts', 'event_id', '1 hour', `'c', 'm', '+48500100200', name, 0, 'delivered', '', now(), at`],
-      ['sms_parts', 'carrier_message_id', '14 days', `gen_random_uuid(), 0, 1, 'c', name, '+48500100200', 'sent', null, null, at`],
+      ['sms_segments', 'carrier_message_id', '14 days', `gen_random_uuid(), 0, 1, 'c', name, '+48500100200', 'sent', null, null, at`],
       ['sms_contacts', 'sender', '400 days', `1, '+48500100200', name, 'a', '${id}', false, at`],
       ['auto_reply_turns', 'phone', '1 day', `1, name, at`],
       ['short_links', 'code', '180 days', `name, 1, '${id}', 0, 'a', '+48500100200', 'https://example.com', at`],

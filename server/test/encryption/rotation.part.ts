@@ -6,8 +6,8 @@ import type { Pool } from '../../src/db/pool.ts'
 import { rotateKeys } from '../../src/db/rotate-keys.ts'
 import { countByKey, installationSecret } from '../../src/db/secrets.ts'
 import type { Keyring } from '../../src/encryption/keyring.ts'
+import { readTargets } from '../../src/webhooks/claim.ts'
 import { addEndpoint, rotateSecret } from '../../src/webhooks/endpoints.ts'
-import { readTargets } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { heraldJson, runHerald } from '../support/process.ts'
 import { createCaller, startTestService } from '../support/service.ts'
@@ -172,7 +172,7 @@ describe('herald encryption', () => {
     const { stdout } = await runHerald(['encryption', 'rotate'], env)
     assert.equal(
       stdout,
-      `3 values were re-encrypted; all are encrypted with the key ${newId}.\nNo longer used: 2026-10. Remove from ${file.path} on every node; keep for older backups.\n`,
+      `3 values were re-encrypted; all are encrypted with the key ${newId}.\nNo longer used: 2026-10. Remove them from ${file.path} on every node, but keep them for older backups.\n`,
     )
     const again = { keyId: newId, reencrypted: 0, unusedKeyIds: ['2026-10'], keyFile: file.path }
     assert.deepEqual(await heraldJson(['encryption', 'rotate'], env), again)

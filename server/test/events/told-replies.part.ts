@@ -173,7 +173,7 @@ describe('a short link', () => {
   test('of a message that is forgotten is told with what is known', async () => {
     const { sender, messageId, code } = await linked()
     await pool.query('delete from messages where id = $1', [messageId])
-    for (const table of ['report_changes', 'log_pages']) await pool.query(`delete from ${table} where account_id = $1`, [sender.accountId])
+    for (const table of ['report_deltas', 'log_pages']) await pool.query(`delete from ${table} where account_id = $1`, [sender.accountId])
     await visitLink(pool, code, false)
     const data = { messageId, agentId: sender.agentId, recipient: PHONE, channel: 'sms', action: 'clicked', url }
     assert.deepEqual(

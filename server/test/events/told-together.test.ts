@@ -4,7 +4,7 @@ import { before, describe, test } from 'node:test'
 import { changeAgent } from '../../src/agents/agents.ts'
 import { moveCampaign } from '../../src/campaigns/campaigns.ts'
 import type { CarrierEvent } from '../../src/carriers/carrier.ts'
-import { completeDone, startDue } from '../../src/delivery/campaigns/course.ts'
+import { completeDone, startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/fail.ts'
@@ -54,7 +54,7 @@ async function submitted(sender: Sender, kind: 'sms-delivered' | 'sms-failed'): 
 async function answered(sender: Sender, event: CarrierEvent): Promise<Road> {
   await take([event])
   const act = async () => {
-    await pool.query('update carrier_events set take_up_at = now() where take_up_at is not null')
+    await pool.query('update carrier_events set process_after = now() where process_after is not null')
     await processReplies(pool, logger)
   }
   return { act, table: 'recipient_actions', column: 'agent_id', id: sender.agentId }
@@ -167,8 +167,8 @@ const ROADS: [kind: string, way: string, road: (sender: Sender) => Promise<Road>
 ]
 
 const CHANGED = [
-  ...['messages', 'message_events', 'queue', 'expiries', 'sms_fallbacks', 'sms_queue', 'sms_parts', 'sms_receipts', 'sms_contacts'],
-  ...['recipient_actions', 'opt_outs', 'short_links', 'campaigns', 'report_changes', 'report_counts', 'log_pages'],
+  ...['messages', 'message_events', 'queue', 'expiries', 'sms_fallbacks', 'sms_queue', 'sms_segments', 'sms_receipts', 'sms_contacts'],
+  ...['recipient_actions', 'opt_outs', 'short_links', 'campaigns', 'report_deltas', 'report_totals', 'log_pages'],
 ]
 
 /** Every row that a change could leave behind. */

@@ -117,7 +117,7 @@ describe(`CSV (fast-check, seed ${seed})`, () => {
       { line: 2, fields: ['1', 'ł'] },
       { line: 3, problem: 'the line is not UTF-8' },
       { line: 4, fields: ['3', 'ł'] },
-      { line: 5, problem: 'a quote is opened and never closed, or goes on in a line that is not UTF-8' },
+      { line: 5, problem: 'a quote is opened and never closed, or continues in a line that is not UTF-8' },
       { line: 6, problem: 'the line is not UTF-8' },
       { line: 7, fields: ['5', '6'] },
     ])

@@ -104,8 +104,8 @@ describe('importing a group', () => {
     ['name,city\n', /^The header has no column "phone"/],
     ['phone,,city\n', /^Column 2 of the header has no name\.$/],
     ['phone, \n', /^Column 2 of the header has no name\.$/],
-    ['phone,city, City\n', /^The header has two columns of the name "City"\.$/],
-    ['phone,PHONE\n', /^The header has two columns of the name "PHONE"\.$/],
+    ['phone,city, City\n', /^The header has two columns named "City"\.$/],
+    ['phone,PHONE\n', /^The header has two columns named "PHONE"\.$/],
     [`phone,${Array.from({ length: 100 }, (_, index) => `c${index}`)}\n`, /^The header has 101 columns; at most 100 are allowed\.$/],
     [`phone,${'x'.repeat(201)}\n`, /^The name of column 2 is longer than 200 characters/],
     ['phone,"city\n+48500100200,x\n', /^The header can't be read: a quote is opened and never closed\.$/],
@@ -274,7 +274,7 @@ describe('importing a group', () => {
   })
 
   test('an account that there is not gets one sentence', async () => {
-    const sentence = { message: 'There is no account 99; "herald account list" shows those there are.' }
+    const sentence = { message: 'There is no account 99; see "herald account list".' }
     await assert.rejects(importGroup(pool, { accountId: 99, number: 1, source: Readable.from([]) }), sentence)
     await assert.rejects(listGroups(pool, 99), sentence)
     await assert.rejects(createGroup(pool, { accountId: 99, number: 1 }), sentence)

@@ -143,7 +143,7 @@ describe('GET /docs', () => {
     const events = renderPage(EVENTS)
     assert.match(
       events,
-      /<article id="post-thing-made".*A thing was made.*event<\/span>.*thing\.made.*eventId.*Your answer.*Within 15 seconds\./s,
+      /<article id="post-thing-made".*A thing was made.*event<\/span>.*thing\.made.*eventId.*Your response.*Within 15 seconds\./s,
     )
     assert.doesNotMatch(events, /curl/)
   })

@@ -165,7 +165,7 @@ describe('the answers to errors', () => {
     assertError(answer, {
       status: 503,
       code: 'RCS_UNAVAILABLE',
-      details: [{ path: '', reason: 'The database is out of reach, or does not answer in time.' }],
+      details: [{ path: '', reason: 'The database is out of reach, or does not respond in time.' }],
     })
     assert.equal(answer.headers.get('retry-after'), '1')
     assert.equal((await call(`${service.url}/healthz`)).status, 200)

@@ -42,7 +42,7 @@ describe('what operators look at', () => {
       answer = await call(`${service.url}/readyz`)
       return answer.body.reason !== 'the database is out of reach'
     })
-    assert.deepEqual([answer.status, answer.body], [503, { status: 'not ready', reason: 'the database takes no writes' }])
+    assert.deepEqual([answer.status, answer.body], [503, { status: 'not ready', reason: 'the database is read-only' }])
     await pool.query(`alter database ${name} reset default_transaction_read_only`)
     await endConnections()
     await until('it is ready again', async () => (await call(`${service.url}/readyz`)).status === 200)
@@ -95,7 +95,7 @@ describe('what operators look at', () => {
   test('a start fails where the port that HERALD_METRICS_PORT names is taken', async () => {
     const { port } = new URL(metricsUrl)
     await assert.rejects(startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_PORT: port }), {
-      message: `Can't listen on 127.0.0.1 port ${port}: another program listens there (HERALD_METRICS_HOST and HERALD_METRICS_PORT).`,
+      message: `Can't listen on 127.0.0.1 port ${port}: the port is in use by another program (HERALD_METRICS_HOST and HERALD_METRICS_PORT).`,
     })
   })
 })

@@ -163,7 +163,7 @@ describe('lists are paged by key', () => {
       ['sort=kind', '/sort', sorts],
       ['sort=name&sort=id', '/sort', sorts],
       ['cursor=', '/cursor', 'must not be empty'],
-      ['cursor=abc', '/cursor', 'is not a cursor that this list has given out'],
+      ['cursor=abc', '/cursor', 'is not a cursor of this list'],
       ['kind=k2', '/kind', 'must be one of k0, k1'],
       ['page=2', '/page', 'is not known here; is it misspelt?'],
     ]

@@ -38,8 +38,11 @@ describe('a slow client is cut off with 408 and holds nobody else up:', () => {
   })
 
   test('meanwhile others are served: with 200 slow connections open, a request does not wait for any of them', async () => {
-    const patient = await startTestService({ HERALD_DATABASE_URL }, { timeouts: { headersMs: 3_000, requestMs: 6_000, keepAliveMs: 300 } })
-    const slow = Array.from({ length: 200 }, () => rawConnection(patient.url))
+    const slowService = await startTestService(
+      { HERALD_DATABASE_URL },
+      { timeouts: { headersMs: 3_000, requestMs: 6_000, keepAliveMs: 300 } },
+    )
+    const slow = Array.from({ length: 200 }, () => rawConnection(slowService.url))
     let ended = 0
     for (const connection of slow) {
       void connection.ended.then(() => {
@@ -47,15 +50,18 @@ describe('a slow client is cut off with 408 and holds nobody else up:', () => {
       })
     }
     for (const connection of slow) connection.send('GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')
-    assert.equal((await call(`${patient.url}/v1/agents`, { authorization })).status, 200)
+    assert.equal((await call(`${slowService.url}/v1/agents`, { authorization })).status, 200)
     assert.equal(ended, 0)
     const answers = await Promise.all(slow.map(({ ended }) => ended))
     assert.ok(answers.every((received) => received.startsWith('HTTP/1.1 408 ')))
   })
 
   test('but not one that has asked nothing yet, as clients open in advance: it is as idle as one between two requests', async () => {
-    const patient = await startTestService({ HERALD_DATABASE_URL }, { timeouts: { headersMs: 400, requestMs: 800, keepAliveMs: 60_000 } })
-    const [unused, slow] = [rawConnection(patient.url), rawConnection(patient.url)]
+    const slowService = await startTestService(
+      { HERALD_DATABASE_URL },
+      { timeouts: { headersMs: 400, requestMs: 800, keepAliveMs: 60_000 } },
+    )
+    const [unused, slow] = [rawConnection(slowService.url), rawConnection(slowService.url)]
     slow.send('GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')
     assert.equal(parseAnswer(await slow.ended).status, 408)
     unused.send('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
@@ -64,13 +70,16 @@ describe('a slow client is cut off with 408 and holds nobody else up:', () => {
 
   test('and not with a word, where it asks nothing for as long as an idle one is kept', async () => {
     const timeouts = { headersMs: 400, requestMs: 800, keepAliveMs: 900 }
-    const patient = await startTestService({ HERALD_DATABASE_URL }, { timeouts })
-    for (const at of [patient.url, url]) assert.equal(await rawConnection(at).ended, '')
+    const slowService = await startTestService({ HERALD_DATABASE_URL }, { timeouts })
+    for (const at of [slowService.url, url]) assert.equal(await rawConnection(at).ended, '')
   })
 
   test('and one that begins to ask late has no more time for its headers than any other', async () => {
-    const patient = await startTestService({ HERALD_DATABASE_URL }, { timeouts: { headersMs: 400, requestMs: 800, keepAliveMs: 60_000 } })
-    const [unused, slow] = [rawConnection(patient.url), rawConnection(patient.url)]
+    const slowService = await startTestService(
+      { HERALD_DATABASE_URL },
+      { timeouts: { headersMs: 400, requestMs: 800, keepAliveMs: 60_000 } },
+    )
+    const [unused, slow] = [rawConnection(slowService.url), rawConnection(slowService.url)]
     slow.send('GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')
     await slow.ended
     unused.send('GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: ')

@@ -52,16 +52,16 @@ async function readPage(url: string, authorization: string): Promise<void> {
   assert.deepEqual([status, body.items?.length], [200, 5], JSON.stringify(body).slice(0, 300))
 }
 
-const closedFor = (log: string) => [...log.matchAll(/"reason":"([^"]*)".*its connection is closed/g)].map(([, reason]) => reason)
+const closedFor = (log: string) => [...log.matchAll(/"reason":"([^"]*)".*closed the connection/g)].map(([, reason]) => reason)
 
 const accountsClosed = (log: string) =>
-  [...log.matchAll(/"accountId":(\d+).*its connection is closed/g)].map(([, accountId]) => Number(accountId))
+  [...log.matchAll(/"accountId":(\d+).*closed the connection/g)].map(([, accountId]) => Number(accountId))
 
 describe('a client that asks and does not read', () => {
   test('is disconnected after a time without progress', async () => {
     const { url, log } = await startService({ idleMs: 500 })
     const { wasReset } = askAndNeverRead(url, greedy)
-    await until('its connection is closed', () => closedFor(log()).includes('it took nothing for too long'))
+    await until('its connection is closed', () => closedFor(log()).includes('it read nothing for too long'))
     assert.ok(await wasReset())
   })
 

@@ -65,8 +65,8 @@ describe('the header Idempotency-Key', () => {
     ['in Latin-1', [Buffer.from('Idempotency-Key: é', 'latin1')], wrong],
     ['in UTF-8', ['Idempotency-Key: ą😀'], wrong],
     ['with a tab inside', ['Idempotency-Key: a\tb'], wrong],
-    ['there twice', ['Idempotency-Key: a', 'Idempotency-Key: b'], 'must be there once'],
-    ['there twice, alike', ['Idempotency-Key: a', 'idempotency-key: a'], 'must be there once'],
+    ['there twice', ['Idempotency-Key: a', 'Idempotency-Key: b'], 'must appear exactly once'],
+    ['there twice, alike', ['Idempotency-Key: a', 'idempotency-key: a'], 'must appear exactly once'],
   ]
   for (const [name, lines, reason] of refused) {
     test(`${name} is a 400 that says so, and nothing is stored`, async () => {

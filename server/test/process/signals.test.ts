@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import pg from 'pg'
 import { connectTls, installCertificate, presentedBy } from '../support/certificates.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { START_PATIENCE_MS, spawnHerald, startHerald, untilReady } from '../support/process.ts'
+import { START_TIMEOUT_MS, spawnHerald, startHerald, untilReady } from '../support/process.ts'
 import { until } from '../support/until.ts'
 
 describe('SIGHUP', { concurrency: 2 }, () => {
@@ -32,7 +32,7 @@ describe('SIGHUP', { concurrency: 2 }, () => {
     const installed = installCertificate('ec')
     const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: '0', ...installed.settings })
     const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-    await until('the start waits', async () => (await pool.query(waiting)).rowCount !== 0, START_PATIENCE_MS)
+    await until('the start waits', async () => (await pool.query(waiting)).rowCount !== 0, START_TIMEOUT_MS)
     installed.replace('rsa')
     started.child.kill('SIGHUP')
     await holder.end()

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test'
 import pg from 'pg'
 import { createTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/ports.ts'
-import { createDataDir, heraldJson, runHerald, START_PATIENCE_MS, spawnHerald, startHerald, untilReady } from '../support/process.ts'
+import { createDataDir, heraldJson, runHerald, START_TIMEOUT_MS, spawnHerald, startHerald, untilReady } from '../support/process.ts'
 import { call } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -28,7 +28,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     const { code, stderr } = await runHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: `${port}` })
     taken.close()
     assert.equal(code, 1)
-    assert.equal(stderr, `Can't listen on 127.0.0.1 port ${port}: another program listens there (HERALD_HOST and HERALD_PORT).\n`)
+    assert.equal(stderr, `Can't listen on 127.0.0.1 port ${port}: the port is in use by another program (HERALD_HOST and HERALD_PORT).\n`)
   })
 
   test('a database that goes away in the middle of a start is waited for, as one that is away before', async () => {
@@ -42,13 +42,13 @@ describe('herald serve', { concurrency: 2 }, () => {
     await holder.connect()
     await holder.query('begin; lock table secrets in access exclusive mode')
     const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: '0' })
-    const [pid] = await until('it has begun', async () => ((await waiting()).length > 0 ? await waiting() : undefined), START_PATIENCE_MS)
+    const [pid] = await until('it has begun', async () => ((await waiting()).length > 0 ? await waiting() : undefined), START_TIMEOUT_MS)
     await pool.query('select pg_terminate_backend($1, 5000)', [pid])
     await until('it has begun anew', async () => (await waiting()).length > 0)
     await holder.end()
     const herald = await untilReady(started)
     assert.equal((await call(`${herald.url}/readyz`)).status, 200)
-    assert.match(herald.output.stdout, /"level":"warn".*the database went away during the start/)
+    assert.match(herald.output.stdout, /"level":"warn".*lost the database during the start/)
     herald.child.kill('SIGTERM')
     assert.equal(await herald.ended, 0)
   })
@@ -69,7 +69,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     const dataDir = await createDataDir()
     const port = await freePort()
     const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: `${port}` })
-    await until('it says that it can serve', () => isReady(port), START_PATIENCE_MS)
+    await until('it says that it can serve', () => isReady(port), START_TIMEOUT_MS)
     // As soon as that: a script that waits for it goes on with these.
     assert.ok(existsSync(join(dataDir, 'demo.json')), `${readdirSync(dataDir)} at ${port}: ${JSON.stringify(started.output)}`)
     const demo = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8'))

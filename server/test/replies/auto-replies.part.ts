@@ -42,7 +42,7 @@ describe('an automatic reply', () => {
     const tries = await Promise.allSettled(spellings.map((keyword) => addAutoReply(pool, { ...account, keyword })))
     assert.equal(tries.filter(({ status }) => status === 'fulfilled').length, 1)
     const [{ autoReplyId } = { autoReplyId: 0 }] = await listAutoReplies(pool, account.accountId)
-    const message = `The automatic reply ${autoReplyId} has the keyword "lodz" already; remove that one first.`
+    const message = `Automatic reply ${autoReplyId} already has the keyword "lodz"; remove it first.`
     for (const tried of tries) if (tried.status === 'rejected') assert.equal(tried.reason.message, message)
     await addAutoReply(pool, { ...account, agentId: await createAssignedAgent(pool, account.accountId), keyword: 'lodz' })
     assert.equal((await removeAutoReply(pool, autoReplyId)).keyword, 'lodz')
@@ -57,14 +57,14 @@ describe('an automatic reply', () => {
     const good = { ...account, keyword: 'hours' }
     const notAssigned = (agent: string, id: number) =>
       `The agent ${agent} is not assigned to account ${id}, or one of the two does not exist; see "herald agent list" and "herald account list".`
-    const keywordRule = 'A keyword needs a letter or a digit, and has at most 100 characters.'
+    const keywordRule = 'A keyword must have at least one letter or digit, and at most 100 characters.'
     const mistakes: [typeof good, string][] = [
       [{ ...good, agentId: 'nobody' }, notAssigned('nobody', accountId)],
       [{ ...good, agentId: other.agentId }, notAssigned(other.agentId, accountId)],
       [{ ...good, accountId: 999_999 }, notAssigned(agentId, 999_999)],
       [{ ...good, templateId: other.templateId }, `Account ${accountId} has no template ${other.templateId}.`],
       [{ ...good, templateId: 999_999 }, `Account ${accountId} has no template 999999.`],
-      [{ ...good, templateId: draft }, `The template ${draft} is not approved; only an approved one can be sent.`],
+      [{ ...good, templateId: draft }, `Template ${draft} is not approved; only approved templates can be sent.`],
       [{ ...good, keyword: '?!' }, keywordRule],
       [{ ...good, keyword: 'x'.repeat(101) }, keywordRule],
       [{ ...good, keyword: 'ß'.repeat(51) }, keywordRule],
@@ -76,10 +76,10 @@ describe('an automatic reply', () => {
 
   test('that is not there can’t be removed, and an account that is not there not listed', async () => {
     await assert.rejects(removeAutoReply(pool, 999_999), {
-      message: 'There is no automatic reply 999999; "herald auto-reply list" shows those there are.',
+      message: 'There is no automatic reply 999999; see "herald auto-reply list".',
     })
     await assert.rejects(listAutoReplies(pool, 999_999), {
-      message: 'There is no account 999999; "herald account list" shows those there are.',
+      message: 'There is no account 999999; see "herald account list".',
     })
   })
 })

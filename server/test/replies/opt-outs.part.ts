@@ -123,7 +123,7 @@ describe('an operator', () => {
   test('who opts in somebody that is not out is told so, and a STOP that is under way is still heard', async () => {
     const key = somebody()
     await assert.rejects(changeOptOut(pool, key, false), {
-      message: `${key.phone} is not opted out of what the agent ${agentId} sends for account ${accountId}.`,
+      message: `${key.phone} is not opted out of messages from agent ${agentId} of account ${accountId}.`,
     })
     assert.equal(await recordOptOut(pool, said(key, 'STOP', 0)), true)
   })
@@ -179,7 +179,7 @@ describe('the list of who is out', () => {
   })
 
   test('of an account that is not there is a mistake, of one that nobody has left is empty', async () => {
-    await assert.rejects(listed(999_999, 10), { message: 'There is no account 999999; "herald account list" shows those there are.' })
+    await assert.rejects(listed(999_999, 10), { message: 'There is no account 999999; see "herald account list".' })
     const { accountId: empty } = await createCaller(pool)
     assert.deepEqual(await listed(empty, 10), [])
   })

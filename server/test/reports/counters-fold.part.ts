@@ -30,23 +30,20 @@ async function change(accountId: number, campaignId: string, hour: string, count
   const columns = Object.keys(counts)
   const values = [accountId, campaignId, hour, ...Object.values(counts)]
   const places = values.map((_, index) => `$${index + 1}`)
-  await pool.query(
-    `insert into report_changes (account_id, campaign_id, hour, ${columns.join(', ')}) values (${places.join(', ')})`,
-    values,
-  )
+  await pool.query(`insert into report_deltas (account_id, campaign_id, hour, ${columns.join(', ')}) values (${places.join(', ')})`, values)
 }
 
 /** So many, over fifty keys, in no order. */
 async function changeMany(accountId: number, count: number): Promise<void> {
   await pool.query(
-    `insert into report_changes (account_id, campaign_id, hour, accepted, sms_skipped)
+    `insert into report_deltas (account_id, campaign_id, hour, accepted, sms_skipped)
      select $1, $2, $3::timestamptz + (n * 7 % 50) * interval '1 hour', 1, 2 from generate_series(1, $4::int) as n`,
     [accountId, CAMPAIGN, HOUR, count],
   )
 }
 
 async function countChanges(db: Executor): Promise<number> {
-  return (await db.query('select count(*) from report_changes')).rows[0].count
+  return (await db.query('select count(*) from report_deltas')).rows[0].count
 }
 
 let accounts = 1_000
@@ -118,7 +115,7 @@ const WAITING = `select pid from pg_stat_activity where datname = current_databa
 async function holdFold(accountId: number, meanwhile: (pid: number) => Promise<void>): Promise<{ folding: Promise<unknown> }> {
   let folding: Promise<unknown> | undefined
   await transaction(pool, async (tx) => {
-    await tx.query('select from report_counts where account_id = $1 for update', [accountId])
+    await tx.query('select from report_totals where account_id = $1 for update', [accountId])
     folding = foldReports(otherNode)
     folding.catch(() => {})
     const { pid } = await until('it waits', async () => (await pool.query<{ pid: number }>(WAITING)).rows[0])
@@ -172,10 +169,10 @@ describe('a fold that is held in the middle', () => {
   test('that fails by itself leaves everything to the next one', async () => {
     const account = await standing()
     const before = await readCounted(pool, account)
-    await pool.query('alter table report_counts add constraint no check (sent < 50) not valid')
+    await pool.query('alter table report_totals add constraint no check (sent < 50) not valid')
     await assert.rejects(foldReports(pool))
     assert.deepEqual([await countChanges(pool), await readCounted(pool, account)], [1, before])
-    await pool.query('alter table report_counts drop constraint no')
+    await pool.query('alter table report_totals drop constraint no')
     await foldReports(pool)
     assert.deepEqual([await countChanges(pool), await readCounted(pool, account)], [0, before])
   })
@@ -195,7 +192,7 @@ test('while messages are accepted and sent, and two nodes fold, every look finds
   async function fold(node: Pool): Promise<void> {
     while (!isOver) await foldReports(node)
   }
-  const both = `(select accepted, sent from report_counts union all select accepted, sent from report_changes) as counters`
+  const both = `(select accepted, sent from report_totals union all select accepted, sent from report_deltas) as counters`
   async function look(): Promise<void> {
     for (let last = 0; !isOver; looks += 1) {
       const { rows } = await nodes[1].query(

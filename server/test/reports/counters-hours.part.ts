@@ -120,7 +120,7 @@ test('a receipt is counted in the hour that it names, not in that in which it co
   await stopClock(0)
   const made = await make('own')
   await pool.query(`update messages set accepted_at = accepted_at - interval '5 hours' where id = $1`, [made.messageId])
-  await pool.query(`update report_changes set hour = hour - interval '5 hours' where account_id = $1`, [made.sender.accountId])
+  await pool.query(`update report_deltas set hour = hour - interval '5 hours' where account_id = $1`, [made.sender.accountId])
   await report(made, 'delivered', new Date(EDGE - 3 * HOUR_MS))
   await report(made, 'read', new Date(EDGE - 2 * HOUR_MS - 1))
   assert.deepEqual(

@@ -35,7 +35,7 @@ async function sentOne(sort: (typeof SORTS)[number], making: Parameters<typeof m
 /** With what is counted of that, so that there is time for somebody to have answered it. */
 async function acceptedYesterday({ messageId, sender }: Made): Promise<void> {
   await pool.query(`update messages set accepted_at = accepted_at - interval '1 day' where id = $1`, [messageId])
-  await pool.query(`update report_changes set hour = hour - interval '1 day' where account_id = $1 and accepted > 0`, [sender.accountId])
+  await pool.query(`update report_deltas set hour = hour - interval '1 day' where account_id = $1 and accepted > 0`, [sender.accountId])
 }
 
 /** What several did at once, each taken up by a node of its own. */

@@ -189,7 +189,7 @@ test('of test messages nothing is counted, whatever becomes of them', async () =
 })
 
 const CAMPAIGNS = `campaign_id <> '${NO_CAMPAIGN}'`
-const CHANGED = `(select ctid from report_changes where sent > 0 and ${CAMPAIGNS} limit 1)`
+const CHANGED = `(select ctid from report_deltas where sent > 0 and ${CAMPAIGNS} limit 1)`
 const EVENT = `(select message_id from message_events where kind = 'sent' and campaign_id is not null limit 1)`
 
 describe('the check that ends every test sees', () => {
@@ -202,12 +202,12 @@ describe('the check that ends every test sees', () => {
   })
 
   for (const [what, fault] of [
-    ['a count that is missing', `delete from report_changes where ctid = ${CHANGED}`],
-    ['a count that is doubled', `insert into report_changes select * from report_changes where ctid = ${CHANGED}`],
-    ['a count of another hour', `update report_changes set hour = hour - interval '1 hour' where ctid = ${CHANGED}`],
-    ['a count of another account', `update report_changes set account_id = account_id + 1 where ctid = ${CHANGED}`],
-    ['a count of another campaign', `update report_changes set campaign_id = '${NO_CAMPAIGN}' where ctid = ${CHANGED}`],
-    ['a count of something else', `update report_changes set delivered = sent, sent = 0 where ctid = ${CHANGED}`],
+    ['a count that is missing', `delete from report_deltas where ctid = ${CHANGED}`],
+    ['a count that is doubled', `insert into report_deltas select * from report_deltas where ctid = ${CHANGED}`],
+    ['a count of another hour', `update report_deltas set hour = hour - interval '1 hour' where ctid = ${CHANGED}`],
+    ['a count of another account', `update report_deltas set account_id = account_id + 1 where ctid = ${CHANGED}`],
+    ['a count of another campaign', `update report_deltas set campaign_id = '${NO_CAMPAIGN}' where ctid = ${CHANGED}`],
+    ['a count of something else', `update report_deltas set delivered = sent, sent = 0 where ctid = ${CHANGED}`],
     ['a test message that was counted', `update messages set test = true where campaign_id is null and status = 'READ'`],
     ['an event that no list has', `update message_events set campaign_id = null where message_id = ${EVENT}`],
     ['an event that is listed for another recipient', `update message_events set recipient = '+48600000000' where message_id = ${EVENT}`],

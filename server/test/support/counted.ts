@@ -15,8 +15,8 @@ const NEVER = `'infinity'::timestamptz`
 /** In one statement, and so of one moment: the service may go on meanwhile. */
 const COMPARE = `
   with counters as materialized (
-    select account_id, campaign_id, hour, ${COLUMNS} from report_counts
-    union all select account_id, campaign_id, hour, ${COLUMNS} from report_changes
+    select account_id, campaign_id, hour, ${COLUMNS} from report_totals
+    union all select account_id, campaign_id, hour, ${COLUMNS} from report_deltas
   ), counted as materialized (
     select c.account_id, c.campaign_id, c.hour, each.kind, sum(each.count)::int as count
     from counters c, lateral (values ${COUNTED.map((counter) => `('${counter}', c.${counter})`).join(', ')}) as each (kind, count)
@@ -87,8 +87,8 @@ export async function readCounted(db: Executor, { accountId }: { accountId: numb
   const { rows } = await db.query<{ campaignId: string; hour: Date; counts: Record<string, number> }>(
     `select campaign_id as "campaignId", hour, json_build_object(${COUNTED.map((counter) => `'${counter}', sum(${counter})`).join(', ')}) as counts
      from (
-       select account_id, campaign_id, hour, ${COLUMNS} from report_counts
-       union all select account_id, campaign_id, hour, ${COLUMNS} from report_changes
+       select account_id, campaign_id, hour, ${COLUMNS} from report_totals
+       union all select account_id, campaign_id, hour, ${COLUMNS} from report_deltas
      ) as counters
      where account_id = $1 group by 1, 2 order by 1, 2`,
     [accountId],
@@ -104,7 +104,7 @@ export async function readCounted(db: Executor, { accountId }: { accountId: numb
 const COMPARE_USAGE = `
   with changes as materialized (
     select account_id, utc_day(at) as day, sum(messages) as messages, sum(message_bytes + content_bytes) as bytes
-    from account_usage_changes group by 1, 2
+    from account_usage_deltas group by 1, 2
   ), last_days as materialized (
     select account_id, max(day) as day from (select account_id, day from account_usage union all select account_id, day from changes) as days group by 1
   ), counted as materialized (

@@ -53,7 +53,7 @@ export async function makePastMonths(pool: Pool): Promise<void> {
 }
 
 const ANYTHING =
-  '(select from messages limit 1) union all (select from report_counts limit 1) union all (select from report_changes limit 1) limit 1'
+  '(select from messages limit 1) union all (select from report_totals limit 1) union all (select from report_deltas limit 1) limit 1'
 
 /**
  * Not thrown: what a test has registered to run after this, such as the end of its services, would not run, and the file would never end. The

@@ -91,7 +91,7 @@ export async function startLastingHerald(env: Env, args = SERVE): Promise<Herald
 }
 
 // A start takes 2 s; on a machine that others use too it may take a long while, and how long is not what any test is about.
-export const START_PATIENCE_MS = 60_000
+export const START_TIMEOUT_MS = 60_000
 
 export async function untilReady(started: ReturnType<typeof spawnHerald>): Promise<HeraldProcess> {
   let exited = false
@@ -105,7 +105,7 @@ export async function untilReady(started: ReturnType<typeof spawnHerald>): Promi
         if (exited) throw new Error(`herald exited: ${started.output.stderr}`)
         return /ready at (\S+);/.exec(started.output.stderr)?.[1]
       },
-      START_PATIENCE_MS,
+      START_TIMEOUT_MS,
     )
     return { ...started, url }
   } catch (error) {

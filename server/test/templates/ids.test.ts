@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import { beforeEach, describe, test } from 'node:test'
 import { createTemplate } from '../../src/templates/templates.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -44,28 +43,4 @@ describe('a template whose id another one drew in the same millisecond', async (
     assert.deepEqual(await counts(), { templates: 1, contents: 1 })
     assert.equal((await pool.query(`select last_value from draws`)).rows[0].last_value, 7, 'one draw, and five more')
   })
-})
-
-test('the migration keeps the ids of templates that exist, and new ids are larger', async () => {
-  const { pool } = await createTestDatabase({ empty: true })
-  const migrations = new URL('../../src/db/migrations/', import.meta.url)
-  const run = async (included: (name: string) => boolean) => {
-    for (const name of readdirSync(migrations).sort().filter(included)) {
-      await pool.query(readFileSync(new URL(name, migrations), 'utf8'))
-    }
-  }
-  const isOlder = (name: string) => name < '0010'
-  await run(isOlder)
-  await pool.query(`insert into accounts (name, modules) values ('A', '{rcs}')`)
-  await pool.query(`insert into contents (account_id, basic, message) values (1, false, '{"type":"MESSAGE","content":"Hello"}')`)
-  await pool.query(
-    `insert into templates (account_id, name, status, type, content_id) select 1, 'X', 'DRAFT', 'MESSAGE', 1 from generate_series(1, 2)`,
-  )
-  await run((name) => !isOlder(name))
-  const added = await createTemplate(pool, 1, input)
-  const { rows } = await pool.query<{ id: number }>('select id from templates order by id')
-  assert.deepEqual(
-    rows.map(({ id }) => id),
-    [1, 2, added.id],
-  )
 })

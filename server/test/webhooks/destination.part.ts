@@ -15,7 +15,7 @@ type Asked = { head: string; body: string; connection: number; nth: number; sock
 type Answering = (asked: Asked) => string | Buffer | undefined
 
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
-const CLOSED = 'the connection was closed before there was an answer'
+const CLOSED = 'the connection was closed before a response'
 
 /** An endpoint that says exactly what a test wants, valid HTTP or not, and remembers what it was asked. */
 async function serve(answering: Answering, { host = '127.0.0.1', tls }: { host?: string; tls?: Certificate } = {}) {
@@ -214,27 +214,23 @@ describe('an answer', () => {
     const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
     assert.deepEqual((await answered(`${hints}HTTP/1.1 102 Processing\r\n\r\n${OK}`)).status, 200)
     const flood = await answered(hints.repeat(20) + OK)
-    assert.deepEqual([flood.status, flood.error], [undefined, 'it answers with 103 again and again'])
+    assert.deepEqual([flood.status, flood.error], [undefined, 'too many responses with status 103'])
     const alone = await answered(({ socket }) => void socket.end(hints))
     assert.deepEqual([alone.status, alone.error], [undefined, CLOSED])
   })
 
   for (const [what, answer, error] of [
-    ['100', `HTTP/1.1 100 Continue\r\n\r\n${OK}`, 'its answer is a status that was not asked for: 100 or 101'],
-    [
-      '101',
-      'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n',
-      'its answer is a status that was not asked for: 100 or 101',
-    ],
-    ['a header of 20 KiB', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 'the headers of its answer are over 16 KiB'],
-    ['2000 headers', `HTTP/1.1 200 OK\r\n${'x-header: y\r\n'.repeat(2000)}\r\n`, 'the headers of its answer are over 16 KiB'],
-    ['SSH', 'SSH-2.0-OpenSSH_9.2\r\n', 'its answer is not HTTP'],
-    ['HTTP/2', Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]), 'its answer is not HTTP'],
-    ['HTTP/0.9', '<html></html>', 'its answer is not HTTP'],
-    ['a status of two digits', 'HTTP/1.1 20 OK\r\n\r\n', 'its answer is not HTTP'],
-    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nok', 'its answer is not HTTP'],
-    ['a header with NUL', 'HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n', 'its answer is not HTTP'],
-    ['random bytes', Buffer.from('fefdfcfb', 'hex'), 'its answer is not HTTP'],
+    ['100', `HTTP/1.1 100 Continue\r\n\r\n${OK}`, 'unexpected status 100 or 101'],
+    ['101', 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n', 'unexpected status 100 or 101'],
+    ['a header of 20 KiB', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 'the response headers exceed 16 KiB'],
+    ['2000 headers', `HTTP/1.1 200 OK\r\n${'x-header: y\r\n'.repeat(2000)}\r\n`, 'the response headers exceed 16 KiB'],
+    ['SSH', 'SSH-2.0-OpenSSH_9.2\r\n', 'the response is not HTTP'],
+    ['HTTP/2', Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]), 'the response is not HTTP'],
+    ['HTTP/0.9', '<html></html>', 'the response is not HTTP'],
+    ['a status of two digits', 'HTTP/1.1 20 OK\r\n\r\n', 'the response is not HTTP'],
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nok', 'the response is not HTTP'],
+    ['a header with NUL', 'HTTP/1.1 200 OK\r\nx: a\0b\r\n\r\n', 'the response is not HTTP'],
+    ['random bytes', Buffer.from('fefdfcfb', 'hex'), 'the response is not HTTP'],
   ] as const) {
     test(`of ${what} is an error in plain words`, async () => {
       const result = await answered(answer)
@@ -247,13 +243,13 @@ describe('an answer', () => {
 describe('no answer', () => {
   test('in time is an error, after silence or a trickle of headers, and the connection is cut', async () => {
     const silence = await answered(() => undefined, 200)
-    assert.deepEqual([silence.status, silence.error, silence.isStopped], [undefined, 'no answer within 0.2 s', false])
+    assert.deepEqual([silence.status, silence.error, silence.isStopped], [undefined, 'no response within 0.2 s', false])
     const trickle = await answered(({ socket }) => {
       const timer = setInterval(() => socket.write('x-header: y\r\n'), 20)
       socket.on('close', () => clearInterval(timer))
       return 'HTTP/1.1 200 OK\r\n'
     }, 200)
-    assert.deepEqual([trickle.status, trickle.error], [undefined, 'no answer within 0.2 s'])
+    assert.deepEqual([trickle.status, trickle.error], [undefined, 'no response within 0.2 s'])
     for (const { durationMs, sockets } of [silence, trickle]) {
       assert.ok(durationMs >= 195 && durationMs < 2_000, `${durationMs} ms`)
       await until('the connection is cut', () => sockets[0]?.destroyed)
@@ -264,7 +260,7 @@ describe('no answer', () => {
     const { url } = await serve(() => undefined)
     const post = open(url, { connections: 1, timeoutMs: 300 })
     for (const { error, durationMs } of await Promise.all([post(), post(), post()])) {
-      assert.equal(error, 'no answer within 0.3 s')
+      assert.equal(error, 'no response within 0.3 s')
       assert.ok(durationMs >= 295 && durationMs < 2_000, `${durationMs} ms`)
     }
   })
@@ -272,7 +268,7 @@ describe('no answer', () => {
   test('where a connection is not made in time counts too', async () => {
     const connector = createConnector({ allowPrivate: true, lookup: () => new Promise(() => {}) })
     const attempted = await open('http://hooks.example.com', { connector, timeoutMs: 200 })()
-    assert.deepEqual([attempted.status, attempted.error], [undefined, 'no answer within 0.2 s'])
+    assert.deepEqual([attempted.status, attempted.error], [undefined, 'no response within 0.2 s'])
   })
 
   test('since nobody listens, or the name is unknown, is an error in plain words', async () => {
@@ -283,8 +279,8 @@ describe('no answer', () => {
     const connector = createConnector({ allowPrivate: true, lookup })
     assert.equal((await open(url.replace('127.0.0.1', 'hooks.example.com'), { connector })()).error, 'the connection was refused')
     for (const [code, error] of [
-      ['ENOTFOUND', 'the name of the host was not found'],
-      ['EAI_AGAIN', 'the name of the host could not be looked up'],
+      ['ENOTFOUND', 'the host name was not found'],
+      ['EAI_AGAIN', 'the host name could not be resolved'],
       ['ESOMETHING', 'the call failed: ESOMETHING'],
     ]) {
       const connector = createConnector({
@@ -417,7 +413,7 @@ describe('stopping', () => {
     await until('an answer', async () => (await post({ body: 'begun', signal: AbortSignal.timeout(100) })).status)
     stopping.abort()
     for (const { status, error, isStopped, durationMs } of await Promise.all(silent)) {
-      assert.deepEqual([status, error, isStopped], [undefined, 'stopped before there was an answer', true])
+      assert.deepEqual([status, error, isStopped], [undefined, 'stopped before a response', true])
       assert.ok(durationMs < 10_000)
     }
     const { status, answer, isStopped } = await begun
@@ -546,10 +542,10 @@ describe('over TLS, to hosts of the public internet only', () => {
   })
 
   for (const [what, certificate, ca, error] of [
-    ['of another name', certify('other.example.com'), undefined, 'its certificate is for another name'],
-    ['that has expired', certify('hooks.example.com', ['20200101000000Z', '20210101000000Z']), undefined, 'its certificate has expired'],
-    ['of the future', certify('hooks.example.com', ['20990101000000Z', '21000101000000Z']), undefined, 'its certificate is not valid yet'],
-    ['of an unknown authority', certify('hooks.example.com'), ours.cert, 'its certificate is not from an authority that is trusted'],
+    ['of another name', certify('other.example.com'), undefined, 'the certificate is for another name'],
+    ['that has expired', certify('hooks.example.com', ['20200101000000Z', '20210101000000Z']), undefined, 'the certificate has expired'],
+    ['of the future', certify('hooks.example.com', ['20990101000000Z', '21000101000000Z']), undefined, 'the certificate is not valid yet'],
+    ['of an unknown authority', certify('hooks.example.com'), ours.cert, 'the certificate is not from a trusted authority'],
   ] as const) {
     test(`a certificate ${what} is refused each time, and no request is sent`, async () => {
       const { open, asked } = await secure(certificate, ca === undefined ? {} : { ca })

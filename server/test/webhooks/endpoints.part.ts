@@ -85,7 +85,7 @@ describe('an endpoint', () => {
     const some = await addEndpoint(pool, { accountId, url: `${URL}/2`, kinds: ['message.read', 'sms.sent'] }, keyring)
     assert.deepEqual(some.events, ['message.read', 'sms.sent'])
     assert.notEqual(some.secret, secret)
-    const missing = `There is no account ${NOBODY}; "herald account list" shows those there are.`
+    const missing = `There is no account ${NOBODY}; see "herald account list".`
     assert.equal(await sentence(addEndpoint(pool, { accountId: NOBODY, url: URL }, keyring)), missing)
   })
 
@@ -100,10 +100,7 @@ describe('an endpoint', () => {
     const [{ endpointId } = { endpointId: 0 }] = await listEndpoints(pool, one.accountId)
     for (const tried of tries) {
       if (tried.status === 'rejected') {
-        assert.equal(
-          tried.reason.message,
-          `The endpoint ${endpointId} of account ${one.accountId} has this URL already; remove that one first.`,
-        )
+        assert.equal(tried.reason.message, `Endpoint ${endpointId} of account ${one.accountId} already has this URL; remove it first.`)
       }
     }
     await addEndpoint(pool, { accountId: two.accountId, url: URL }, keyring)
@@ -166,7 +163,7 @@ describe('an endpoint', () => {
     assert.equal(made.length, 9)
     assert.equal(rows.filter(({ endsAt }) => endsAt === null).length, 1)
     const first = rows.flatMap(({ endsAt }) => endsAt ?? []).sort((a, b) => Number(a) - Number(b))[0]
-    const refused = `The endpoint ${endpointId} has 10 secrets that sign; the first of them ends at ${first?.toISOString()}.`
+    const refused = `Endpoint ${endpointId} already has 10 active secrets, the maximum; the first one ends at ${first?.toISOString()}.`
     assert.equal(await sentence(rotateSecret(pool, endpointId, keyring)), refused)
   })
 
@@ -198,7 +195,7 @@ describe('an endpoint', () => {
   })
 
   test('that does not exist is one sentence', async () => {
-    const missing = `There is no webhook endpoint ${NOBODY}; "herald webhook list" shows those there are.`
+    const missing = `There is no webhook endpoint ${NOBODY}; see "herald webhook list".`
     const works = [findEndpoint, enableEndpoint, disableEndpoint, removeEndpoint, testEndpoint]
     for (const work of works) assert.equal(await sentence(work(pool, NOBODY)), missing, work.name)
     assert.equal(await sentence(rotateSecret(pool, NOBODY, keyring)), missing)
@@ -357,12 +354,12 @@ describe('a test of an endpoint', () => {
     const asked = await testEndpoint(pool, endpointId)
     assert.equal(
       await sentence(awaitTest(pool, asked, 1)),
-      'No worker took the test up within 0.001 s: is "herald serve" running, with the role webhooks? It is posted once one runs.',
+      'No worker claimed the test within 0.001 s: is "herald serve" running with the role webhooks? The test is posted once it runs.',
     )
     await routeEvents(pool)
-    assert.match(await sentence(awaitTest(pool, asked, 1)), /^The test was not posted within 0\.001 s: others that are due go first/)
+    assert.match(await sentence(awaitTest(pool, asked, 1)), /^The test was not posted within 0\.001 s: earlier events go first/)
     await disableEndpoint(pool, endpointId)
-    const disabled = `The endpoint ${endpointId} is disabled; "herald webhook enable ${endpointId}" comes first.`
+    const disabled = `Endpoint ${endpointId} is disabled; run "herald webhook enable ${endpointId}" first.`
     assert.equal(await sentence(testEndpoint(pool, endpointId)), disabled)
   })
 })
@@ -415,7 +412,7 @@ describe('attempts', () => {
     const [one, two] = [await newEndpoint(), await newEndpoint()]
     const { id, position } = await routed(one.accountId)
     await tried(one, position, { status: 200 })
-    const missing = (eventId: string) => `Account ${two.accountId} has no event ${eventId} in its log, which keeps them for 30 days.`
+    const missing = (eventId: string) => `Account ${two.accountId} has no event ${eventId}; its log keeps events for 30 days.`
     for (const eventId of [id, randomUUID(), 'x'])
       assert.equal(await sentence(listAttempts(pool, two.endpointId, { eventId, limit: 1 })), missing(eventId))
     await pool.query('delete from log_pages where page_id = $1', [id])

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createLogger } from '../../src/http/log.ts'
+import { claimDue } from '../../src/webhooks/claim.ts'
+import { createEndpointWindow } from '../../src/webhooks/endpoint-window.ts'
 import { disableEndpoint, enableEndpoint } from '../../src/webhooks/endpoints.ts'
-import { createLane } from '../../src/webhooks/lane.ts'
 import { nextTryMs } from '../../src/webhooks/schedule.ts'
-import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
@@ -45,7 +45,7 @@ describe('an endpoint', () => {
     await pool.query(`update webhook_endpoints set failing_since = now() - interval '5 days 00:01' where id = $1`, [endpointId])
     await failOnce(3)
     await until('it is disabled', async () => (await status()) === 'DISABLED')
-    assert.match(log, /"level":"warn".*"endpointId":\d+.*is disabled/)
+    assert.match(log, /"level":"warn".*"endpointId":\d+.*disabled a webhook endpoint/)
     await tellRouted(pool, accountId, 1)
     const { rows } = await pool.query(`select kind, data from ${LOGGED_EVENTS} as e where account_id = $1 order by position`, [accountId])
     assert.deepEqual(
@@ -106,19 +106,19 @@ test('an endpoint may ask for more time than that, up to a day, and not for less
 })
 
 test('an endpoint gets 4 calls at once to begin with, more by each that it takes up to 64, and half of them by each that it does not, down to 2', async () => {
-  const lane = createLane(true)
-  const rooms = [lane.room()]
+  const window = createEndpointWindow(true)
+  const rooms = [window.room()]
   for (const isTaken of [true, true, false, false, false, false]) {
-    lane.judge(isTaken)
-    rooms.push(lane.room())
+    window.recordAttempt(isTaken)
+    rooms.push(window.room())
   }
   assert.deepEqual(rooms, [4, 5, 6, 3, 2, 2, 2])
-  for (let taken = 0; taken < 100; taken += 1) lane.judge(true)
-  assert.equal(lane.room(), 64)
-  await lane.close()
+  for (let taken = 0; taken < 100; taken += 1) window.recordAttempt(true)
+  assert.equal(window.room(), 64)
+  await window.close()
 })
 
-/** How long takeDue needs, at its quickest of ten times, to find an event for each endpoint, where each has another one under way. */
+/** How long claimDue needs, at its quickest of ten times, to find an event for each endpoint, where each has another one under way. */
 async function quickestTakeMs(endpoints: number): Promise<number> {
   const own = await createTestDatabase()
   await own.pool.query(`insert into accounts (name, modules) values ('Test', '{rcs}')`)
@@ -137,7 +137,7 @@ async function quickestTakeMs(endpoints: number): Promise<number> {
   let quickestMs = Number.POSITIVE_INFINITY
   for (let time = 0; time < 10; time += 1) {
     const from = performance.now()
-    assert.equal((await takeDue(own.pool, { lease: '00000000-0000-4000-8000-000000000001', room, underWay })).length, endpoints)
+    assert.equal((await claimDue(own.pool, { lease: '00000000-0000-4000-8000-000000000001', room, underWay })).length, endpoints)
     quickestMs = Math.min(quickestMs, performance.now() - from)
   }
   return quickestMs
@@ -160,7 +160,7 @@ test('what is due is found at the same cost, however long the backlogs of other 
                    from unnest(array['webhook_deliveries', 'webhook_deliveries_pkey', 'webhook_deliveries_due']) as r`
     await client.query('begin')
     const before = (await client.query(count)).rows[0].count
-    const due = await takeDue(client, { lease: '00000000-0000-4000-8000-000000000001', room: new Map(), underWay: [] })
+    const due = await claimDue(client, { lease: '00000000-0000-4000-8000-000000000001', room: new Map(), underWay: [] })
     const after = (await client.query(count)).rows[0].count
     await client.query('rollback')
     client.release()

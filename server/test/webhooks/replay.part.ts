@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createPool, transaction } from '../../src/db/pool.ts'
+import { claimDue } from '../../src/webhooks/claim.ts'
 import { addEndpoint, disableEndpoint, removeEndpoint } from '../../src/webhooks/endpoints.ts'
 import { type ReplayProgress, replayAll, replayEvent, replayFailed } from '../../src/webhooks/replay.ts'
 import { recordAttempts } from '../../src/webhooks/results.ts'
-import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
@@ -113,7 +113,7 @@ describe('a replay of one event', () => {
     const [endpoint, other] = [await newEndpoint(), await newEndpoint()]
     const [position] = (await logged(other.accountId, 1)) as [number]
     for (const eventId of [await eventIdAt(other, position), randomUUID(), 'x']) {
-      const missing = `Account ${endpoint.accountId} has no event ${eventId} in its log, which keeps them for 30 days.`
+      const missing = `Account ${endpoint.accountId} has no event ${eventId}; its log keeps events for 30 days.`
       assert.equal(await sentence(replayEvent(pool, endpoint.endpointId, eventId)), missing)
     }
     assert.deepEqual(await due(endpoint.endpointId), [])
@@ -134,7 +134,7 @@ describe('a replay of those that failed', () => {
     // Past its 30 days, and so without anything that could be posted.
     await pool.query('delete from log_pages where account_id = $1 and last_position = $2', [endpoint.accountId, gone])
     const { endpointId } = endpoint
-    const result = await replayFailed(pool, endpointId, new Date(NOW - 2 * HOUR_MS), { portionRows: 2 })
+    const result = await replayFailed(pool, endpointId, new Date(NOW - 2 * HOUR_MS), { chunkRows: 2 })
     assert.deepEqual(result, { endpointId, replayed: 2, alreadyDue: 1 })
     assert.deepEqual(
       await due(endpointId),
@@ -159,10 +159,10 @@ describe('a replay of everything', () => {
     const read = await logged(accountId, 4, { kind: 'message.read', hoursAgo: 0.5 })
     await logged(accountId, 1, { kind: 'webhook.test', hoursAgo: 0.25 })
     const since = new Date(NOW - 2 * HOUR_MS)
-    for (const portionRows of [1, 3, 1_000]) {
+    for (const chunkRows of [1, 3, 1_000]) {
       await pool.query('delete from webhook_deliveries where account_id = $1', [accountId])
-      const options = { portionRows }
-      assert.equal((await replayAll(pool, all.endpointId, since, options)).replayed, 9, `in portions of ${portionRows}`)
+      const options = { chunkRows }
+      assert.equal((await replayAll(pool, all.endpointId, since, options)).replayed, 9, `in portions of ${chunkRows}`)
       assert.deepEqual(await due(all.endpointId), untried([...sent, ...read]))
       assert.equal((await replayAll(pool, some.endpointId, since, options)).replayed, 4)
       assert.deepEqual(await due(some.endpointId), untried(read))
@@ -193,7 +193,7 @@ describe('a replay of everything', () => {
       progress.push(now)
       later ??= logged(accountId, 10)
     }
-    await replayAll(pool, endpointId, LONG_AGO, { portionRows: 10, onProgress })
+    await replayAll(pool, endpointId, LONG_AGO, { chunkRows: 10, onProgress })
     await later
     assert.deepEqual(
       progress.map(({ replayed }) => replayed),
@@ -210,7 +210,7 @@ describe('a replay of everything', () => {
   test('from a time that is still to come is refused; of an empty log it is nothing', async () => {
     const { endpointId } = await newEndpoint()
     const tomorrow = new Date(Date.now() + 24 * HOUR_MS)
-    const refused = `The time ${tomorrow.toISOString()} is in the future; a replay begins at one that has passed.`
+    const refused = `The time ${tomorrow.toISOString()} is in the future; a replay must start in the past.`
     for (const replay of [replayAll, replayFailed]) {
       assert.equal(await sentence(replay(pool, endpointId, tomorrow)), refused)
       assert.deepEqual(await replay(pool, endpointId, LONG_AGO), { endpointId, replayed: 0, alreadyDue: 0 })
@@ -249,7 +249,7 @@ describe('a replay', () => {
       }
       await replay(endpoint, await Promise.all(positions.map((position) => eventIdAt(endpoint, position))))
       assert.deepEqual(await due(endpointId), untried(positions))
-      const taken = await takeDue(pool, { lease: randomUUID(), room: new Map([[endpointId, 10]]), underWay: [] })
+      const taken = await claimDue(pool, { lease: randomUUID(), room: new Map([[endpointId, 10]]), underWay: [] })
       const mine = taken.filter((one) => one.endpointId === endpointId)
       assert.deepEqual(
         mine.map(({ position, subjectId, hasNext }) => [position, subjectId, hasNext]).sort(([a], [b]) => Number(a) - Number(b)),
@@ -266,12 +266,12 @@ describe('a replay', () => {
   test('to an endpoint that is disabled or removed, before it or in the middle of it, is refused', async () => {
     const { accountId, endpointId } = await newEndpoint()
     const positions = await logged(accountId, 300)
-    const disabled = `The endpoint ${endpointId} is disabled; "herald webhook enable ${endpointId}" comes first.`
+    const disabled = `Endpoint ${endpointId} is disabled; run "herald webhook enable ${endpointId}" first.`
     let disabling: Promise<unknown> | undefined
     const onProgress = () => {
       disabling ??= disableEndpoint(pool, endpointId)
     }
-    assert.equal(await sentence(replayAll(pool, endpointId, LONG_AGO, { portionRows: 1, onProgress })), disabled)
+    assert.equal(await sentence(replayAll(pool, endpointId, LONG_AGO, { chunkRows: 1, onProgress })), disabled)
     await disabling
     const done = await due(endpointId)
     assert.ok(done.length > 0 && done.length < positions.length, `${done.length} of ${positions.length}`)
@@ -279,7 +279,7 @@ describe('a replay', () => {
     for (const replay of [replayAll, replayFailed]) assert.equal(await sentence(replay(pool, endpointId, LONG_AGO)), disabled)
     assert.equal((await due(endpointId)).length, done.length)
     await removeEndpoint(pool, endpointId)
-    const missing = `There is no webhook endpoint ${endpointId}; "herald webhook list" shows those there are.`
+    const missing = `There is no webhook endpoint ${endpointId}; see "herald webhook list".`
     for (const replay of [replayAll, replayFailed]) assert.equal(await sentence(replay(pool, endpointId, LONG_AGO)), missing)
   })
 
@@ -313,7 +313,7 @@ describe('a replay', () => {
     const positions = await logged(accountId, 1_000)
     const other = createPool({ connectionString: databaseUrl }, () => {})
     let isKilled = false
-    const replaying = replayAll(other, endpointId, LONG_AGO, { portionRows: 1 }).then(
+    const replaying = replayAll(other, endpointId, LONG_AGO, { chunkRows: 1 }).then(
       () => assert.fail('it was over too soon'),
       () => {
         isKilled = true
@@ -363,7 +363,7 @@ describe('a replay', () => {
     }
     const working = work()
     const replays = [replayAll, replayFailed, replayAll, replayFailed, replayAll]
-    await Promise.all(replays.map((replay, n) => replay(pool, endpointId, LONG_AGO, { portionRows: 7 + 10 * n })))
+    await Promise.all(replays.map((replay, n) => replay(pool, endpointId, LONG_AGO, { chunkRows: 7 + 10 * n })))
     isOver = true
     await working
     const { rows } = await pool.query('select distinct position from webhook_attempts where endpoint_id = $1', [endpointId])

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { claimDue } from '../../src/webhooks/claim.ts'
 import { enableEndpoint, testEndpoint } from '../../src/webhooks/endpoints.ts'
 import { replayEvent } from '../../src/webhooks/replay.ts'
 import { type Result, recordAttempts } from '../../src/webhooks/results.ts'
-import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
@@ -24,7 +24,7 @@ async function newEndpoint(events: number) {
 }
 
 async function triesOf(endpointId: number, most: number): Promise<Result[]> {
-  const due = await takeDue(pool, { lease: LEASE, room: new Map([[endpointId, most]]), underWay: [] })
+  const due = await claimDue(pool, { lease: LEASE, room: new Map([[endpointId, most]]), underWay: [] })
   return due
     .filter((delivery) => delivery.endpointId === endpointId)
     .map(({ accountId, position, generation, attempts, readAt: attemptedAt }) => {
@@ -284,7 +284,7 @@ describe('a pause', () => {
     const { endpointId } = await newEndpoint(1)
     await pool.query(`update webhook_endpoints set paused_until = now() + interval '1 minute' where id = $1`, [endpointId])
     const take = async (lease: string) =>
-      (await takeDue(pool, { lease, room: new Map(), underWay: [] })).filter((one) => one.endpointId === endpointId).length
+      (await claimDue(pool, { lease, room: new Map(), underWay: [] })).filter((one) => one.endpointId === endpointId).length
     const another = '00000000-0000-4000-8000-000000000002'
     assert.equal(await take(LEASE), 0, 'under a lease that is young')
     await pool.query(`update webhook_endpoints set leased_until = now() where id = $1`, [endpointId])

@@ -92,6 +92,6 @@ test('a secret is whsec_ and 32 random bytes in base64, each time others', () =>
 
 test('nothing is signed with what is not a secret of ours, such as an empty one', () => {
   for (const secret of ['', 'whsec_', 'whsec_AAAA', randomBytes(32).toString('base64'), `whsk_${randomBytes(64).toString('base64')}`]) {
-    assert.throws(() => sign([secret], { eventId: 'a', timestamp: NOW, body: '{}' }), /not one of ours/)
+    assert.throws(() => sign([secret], { eventId: 'a', timestamp: NOW, body: '{}' }), /is malformed/)
   }
 })

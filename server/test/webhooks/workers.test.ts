@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, type TestContext, test } from 'node:test'
 import { createPool } from '../../src/db/pool.ts'
+import { claimDue } from '../../src/webhooks/claim.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
-import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
 import { until } from '../support/until.ts'
@@ -79,7 +79,7 @@ test('a result that can’t be written for a while is written later, and its eve
   await until('it has arrived', () => isHeld)
   for (let look = 0; look < 5; look += 1) {
     worker.wake()
-    await takeDue(own.pool, { lease: '00000000-0000-4000-8000-000000000009', room: new Map(), underWay: [] })
+    await claimDue(own.pool, { lease: '00000000-0000-4000-8000-000000000009', room: new Map(), underWay: [] })
   }
   await holder.query('rollback')
   holder.release()

@@ -62,14 +62,14 @@ function serve(session: Session, smsc: Smsc): void {
       session.destroy()
     },
   }
-  const patience = setTimeout(() => session.destroy(), BIND_WITHIN_MS)
+  const timer = setTimeout(() => session.destroy(), BIND_WITHIN_MS)
   const enquiring = enquire(session, smsc.enquireEveryMs ?? ENQUIRE_EVERY_MS)
 
   // Else a small PDU waits up to 40 ms for the acknowledgement of the one before.
   session.socket.setNoDelay(true)
   session.on('error', () => session.destroy())
   session.on('close', () => {
-    clearTimeout(patience)
+    clearTimeout(timer)
     clearInterval(enquiring)
     smsc.outbox.leave(session)
   })
@@ -98,7 +98,7 @@ function serve(session: Session, smsc: Smsc): void {
     reply(session, pdu, status, { system_id: 'simulator' })
     if (status !== STATUS.OK) return
     bound = asks
-    clearTimeout(patience)
+    clearTimeout(timer)
     if (asks !== 'transmitter') smsc.outbox.join(session)
   }
 

@@ -1,16 +1,16 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import { fieldsOf } from '../json.ts'
-import type { Answer, Http } from './http.ts'
+import type { Http, Response } from './http.ts'
 
-/** The fields that we use of a service account's key file, as Google's console gives it out. */
+/** The fields used from a service account's key file, as downloaded from Google's console. */
 export type ServiceAccount = { client_email: string; private_key: string; private_key_id?: string; token_uri: string }
 
 export type AccessTokens = {
-  /** One that is good right now, where there is one. Sees to it that it is renewed in time. */
+  /** A token that is valid now, if there is one. Starts its renewal ahead of expiry. */
   current: () => string | undefined
-  /** A new one. Many callers share one request for it; throws where there is none to be had. */
+  /** Gets a new token. Concurrent callers share one request; throws if Google issues none. */
   renew: () => Promise<string>
-  /** The network did not take it, whatever its time says: the next caller gets another one. */
+  /** Call it when the network rejects a token before its expiry: the next caller gets another one. */
   discard: (token: string) => void
 }
 
@@ -20,15 +20,16 @@ const SCOPE = 'https://www.googleapis.com/auth/rcsbusinessmessaging'
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 const ASSERTION_SECONDS = 3600
 const USUAL_LIFETIME_MS = 3_600_000
-// Renewed while it is still good, so that nobody waits for the new one: five minutes ahead, or a tenth of a shorter life.
+// A token is renewed while still valid, so that no caller waits for the new one: five minutes ahead of expiry, or a tenth of a shorter
+// lifetime.
 const RENEW_AHEAD_MS = 300_000
 const RENEW_AHEAD_SHARE = 0.1
-// After a renewal ahead of time has failed; the old one is still good meanwhile.
+// The delay after a failed renewal; the old token is still valid meanwhile.
 const RENEW_AGAIN_MS = 5_000
-// Google refuses assertions whose time is further off than some minutes; below this the clock is not what it minds.
+// Google rejects assertions whose time is off by more than some minutes. Below this offset, the clock is not the cause of a rejection.
 const CLOCK_OFF_MS = 30_000
 
-/** `now`: a clock that nobody sets, since the life of a token is a span of time. */
+/** `now`: a monotonic clock, since a token's lifetime is a duration. */
 export function createAccessTokens(account: ServiceAccount, http: Http, now = () => performance.now()): AccessTokens {
   const key = createPrivateKey(account.private_key)
   let current: { token: string; renewAt: number; expiresAt: number } | undefined
@@ -50,12 +51,12 @@ export function createAccessTokens(account: ServiceAccount, http: Http, now = ()
   }
 
   async function fetchToken(): Promise<Token> {
-    const answer = await requestToken(account, key, http, clockOffsetMs)
-    const token = tokenOf(answer)
+    const response = await requestToken(account, key, http, clockOffsetMs)
+    const token = tokenOf(response)
     if (token !== undefined) return token
-    const offsetMs = Date.parse(String(answer.headers.date)) - Date.now()
-    if (errorOf(answer) !== 'invalid_grant' || !(Math.abs(offsetMs - clockOffsetMs) > CLOCK_OFF_MS)) throw noToken(answer)
-    // This machine's clock is off: the network's own is what counts.
+    const offsetMs = Date.parse(String(response.headers.date)) - Date.now()
+    if (errorOf(response) !== 'invalid_grant' || !(Math.abs(offsetMs - clockOffsetMs) > CLOCK_OFF_MS)) throw noToken(response)
+    // This machine's clock is off: use the time of the network's response instead.
     clockOffsetMs = offsetMs
     const second = await requestToken(account, key, http, clockOffsetMs)
     const secondToken = tokenOf(second)
@@ -81,7 +82,7 @@ export function createAccessTokens(account: ServiceAccount, http: Http, now = ()
   }
 }
 
-async function requestToken(account: ServiceAccount, key: KeyObject, http: Http, clockOffsetMs: number): Promise<Answer> {
+async function requestToken(account: ServiceAccount, key: KeyObject, http: Http, clockOffsetMs: number): Promise<Response> {
   const { pathname, search } = new URL(account.token_uri)
   const form = new URLSearchParams({ grant_type: GRANT, assertion: assertion(account, key, Date.now() + clockOffsetMs) })
   return await http.call({
@@ -92,20 +93,20 @@ async function requestToken(account: ServiceAccount, key: KeyObject, http: Http,
   })
 }
 
-function tokenOf({ status, body }: Answer): Token | undefined {
+function tokenOf({ status, body }: Response): Token | undefined {
   const { access_token: token, expires_in: seconds } = fieldsOf(body)
-  // What a header can't hold would make every call fail, for as long as the token lives.
+  // A token that is not valid in a header would make every call fail for its whole lifetime.
   if (status !== 200 || typeof token !== 'string' || !/^[!-~]+$/.test(token)) return undefined
   return { token, lifetimeMs: typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : USUAL_LIFETIME_MS }
 }
 
-function errorOf({ body }: Answer): string {
+function errorOf({ body }: Response): string {
   const { error } = fieldsOf(body)
   return typeof error === 'string' ? error : ''
 }
 
-function noToken(answer: Answer): Error {
-  return new Error(`no access token: ${answer.status} ${errorOf(answer)}`.trimEnd())
+function noToken(response: Response): Error {
+  return new Error(`no access token: ${response.status} ${errorOf(response)}`.trimEnd())
 }
 
 function assertion({ client_email, private_key_id, token_uri }: ServiceAccount, key: KeyObject, nowMs: number): string {

@@ -4,7 +4,7 @@ import { encodedUrl } from '../../content/urls.ts'
 import type { RcsMessage } from '../carrier.ts'
 import { callSuggestion, coordinates, mapSuggestion, type PostbackOf, type Suggestion, suggestionsOf } from './suggestions.ts'
 
-// Our content types as Google's AgentMessage.
+// Herald's content types as Google's AgentMessage.
 
 type ContentInfo = { fileUrl: string; thumbnailUrl?: string }
 type Media = { height?: string; contentInfo: ContentInfo }
@@ -17,8 +17,9 @@ type ContentMessage = (
   | { richCard: { standaloneCard: StandaloneCard } | { carouselCard: CarouselCard } }
 ) & { suggestions?: Suggestion[] }
 
-// The network keeps a message for 15 days at the most. A minute less, since its clock is not quite ours and it refuses for good what is over.
-const LONGEST_MS = 15 * 86_400_000 - 60_000
+// The network keeps a message for 15 days at most. Use a minute less: the clocks may differ, and the network permanently refuses a later
+// expiry.
+const MAX_LIFETIME_MS = 15 * 86_400_000 - 60_000
 
 export type AgentMessage = { contentMessage: ContentMessage; messageTrafficType: string; expireTime: string }
 
@@ -26,7 +27,7 @@ export function agentMessage({ content, traffic, expiresAt }: RcsMessage, postba
   return {
     contentMessage: contentMessage(content, postbackOf),
     messageTrafficType: traffic,
-    expireTime: new Date(Math.min(expiresAt.getTime(), Date.now() + LONGEST_MS)).toISOString(),
+    expireTime: new Date(Math.min(expiresAt.getTime(), Date.now() + MAX_LIFETIME_MS)).toISOString(),
   }
 }
 
@@ -38,7 +39,7 @@ function contentMessage(content: MessageContent, postbackOf: PostbackOf): Conten
     case 'AUDIO':
       return { contentInfo: file(content.data.audioUrl), ...chips }
     case 'FILE':
-      // It has a name of its own only where it is uploaded first; at an address, the address names it.
+      // A file has a name of its own only if it is uploaded first; otherwise its URL names it.
       return { contentInfo: file(content.data.fileUrl, content.data.thumbnailUrl), ...chips }
     case 'VIDEO':
       return { ...video(content), ...chips }
@@ -88,13 +89,13 @@ function carousel({ data: { cardWidth = 'MEDIUM', cards } }: Content<'CAROUSEL'>
   }
 }
 
-/** The network has no such message: a text, and a button to call each number. */
+/** RBM has no contact message: send a text with a button to call each number. */
 function contact({ content, data }: Content<'CONTACT'>, postbackOf: PostbackOf, chips: Suggestion[] = []): ContentMessage {
   const calls = data.phoneNumbers.map((number, index) => callSuggestion(number, index, postbackOf))
   return { text: contactText(content, data), suggestions: [...calls, ...chips] }
 }
 
-/** The network has no such message: a text, and a button that opens the map. */
+/** RBM has no location message: send a text with a button that opens the map. */
 function location({ content, data }: Content<'LOCATION'>, postbackOf: PostbackOf, chips: Suggestion[] = []): ContentMessage {
   const { label } = data
   return { text: content || label || coordinates(data), suggestions: [mapSuggestion(data, label, postbackOf), ...chips] }

@@ -1,74 +1,74 @@
 import type { Logger } from 'pino'
 import { type AccessTokens, createAccessTokens } from './access-token.ts'
-import { type IsOurs, type Verdict, verdictOf } from './answers.ts'
 import { type Circuit, createCircuit, type Pass, retryAfterMs } from './circuit.ts'
-import { ANSWER_MS, type Answer, createHttp, type Http, NotSent, type Request } from './http.ts'
+import { createHttp, type Http, NotSent, RESPONSE_TIMEOUT_MS, type Request, type Response } from './http.ts'
+import { type CallResult, type IsExpected, resultOf } from './responses.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
-// Requests to the network: with a token, within a time, and not while it asks to be left alone.
+// Requests to the network: with an access token, within a timeout, and not while the circuit is closed.
 
-/** The verdict on an answer, or on there being none. */
+/** The result of a request, with or without a response. */
 export type Attempt =
-  | Extract<Verdict, { is: 'sent' | 'refused' }>
+  | Extract<CallResult, { is: 'sent' | 'refused' }>
   | { is: 'not-asked'; afterMs: number }
-  | (Extract<Verdict, { is: 'again' | 'unknown' }> & { afterMs: number })
+  | (Extract<CallResult, { is: 'again' | 'unknown' }> & { afterMs: number })
 
 export type Calls = {
-  /** Something is to happen at the network. Never throws: whatever goes wrong is an outcome. */
-  attempt: (request: Request, about: { messageId: string; agentId: string }, isOurs: IsOurs) => Promise<Attempt>
-  /** Something is to be known. Undefined where there was no answer. */
-  ask: (agentId: string, request: Request) => Promise<Answer | undefined>
-  /** Throws where the network gives us no access token. */
+  /** Makes a request that changes something at the network. Never throws: every failure is a result. */
+  attempt: (request: Request, about: { messageId: string; agentId: string }, isExpected: IsExpected) => Promise<Attempt>
+  /** Makes a request that only reads. Undefined if there was no response. */
+  ask: (agentId: string, request: Request) => Promise<Response | undefined>
+  /** Gets an access token, or throws. */
   authorise: () => Promise<unknown>
   pausedForMs: (agentId: string) => number
   close: () => Promise<void>
 }
 
-// A token that is refused is renewed and the call made again, where that leaves a caller waiting no longer than this in all.
-const SECOND_TRY_WITHIN_MS = 5_000
-/** The second token and the second call, and a second for a busy process. */
-export const LONGEST_CALL_MS = SECOND_TRY_WITHIN_MS + 2 * ANSWER_MS + 1_000
-const DENIED_EVERY_MS = 60_000
+// After a 401 the token is renewed and the call repeated, but only within this time of its start.
+const RETRY_WITHIN_MS = 5_000
+/** The time up to the retry, its token, its call, and one second for a busy process. */
+export const LONGEST_CALL_MS = RETRY_WITHIN_MS + 2 * RESPONSE_TIMEOUT_MS + 1_000
+const DENIAL_LOG_INTERVAL_MS = 60_000
 
 export function createCalls({ address, connections, serviceAccount }: GoogleRbmSettings, logger: Logger): Calls {
   const http = createHttp(address, connections)
   const tokenHttp = createHttp(new URL(serviceAccount.token_uri).origin, 1)
   const tokens = createAccessTokens(serviceAccount, tokenHttp)
-  // Sending and looking up have limits of their own, and so has every agent.
+  // Google limits sending and look-ups separately, and each agent too. Each combination has its own circuit.
   let isClosing = false
   const circuitOf = createCircuits(logger, () => isClosing)
-  const noteDenial = createDenialLog(logger)
+  const logDenial = createDenialLogger(logger)
 
   return {
-    attempt: async (request, { messageId, agentId }, isOurs) => {
-      const way = circuitOf('messages', agentId).enter()
-      if (way.is === 'closed') return { is: 'not-asked', afterMs: way.waitMs }
-      const { pass } = way
+    attempt: async (request, { messageId, agentId }, isExpected) => {
+      const entry = circuitOf('messages', agentId).enter()
+      if (entry.is === 'closed') return { is: 'not-asked', afterMs: entry.waitMs }
+      const { pass } = entry
       try {
-        const answer = await authorised(http, tokens, request)
-        const verdict = verdictOf(answer, messageId, isOurs)
-        if (answer.status === 403) noteDenial(agentId)
-        if (verdict.is === 'again' || verdict.is === 'unknown') {
-          return { ...verdict, afterMs: failedBy(pass, answer) }
+        const response = await authorised(http, tokens, request)
+        const result = resultOf(response, messageId, isExpected)
+        if (response.status === 403) logDenial(agentId)
+        if (result.is === 'again' || result.is === 'unknown') {
+          return { ...result, afterMs: failedBy(pass, response) }
         }
         pass.succeeded()
-        return verdict
+        return result
       } catch (error) {
         const { message } = error as Error
         return { is: error instanceof NotSent ? 'again' : 'unknown', afterMs: pass.failed(0, message), detail: message }
       }
     },
     ask: async (agentId, request) => {
-      const way = circuitOf('look-ups', agentId).enter()
-      if (way.is === 'closed') return undefined
+      const entry = circuitOf('look-ups', agentId).enter()
+      if (entry.is === 'closed') return undefined
       try {
-        const answer = await authorised(http, tokens, request)
-        if (answer.status === 403) noteDenial(agentId)
-        if (answer.status === 401 || answer.status === 429 || answer.status >= 500) failedBy(way.pass, answer)
-        else way.pass.succeeded()
-        return answer
+        const response = await authorised(http, tokens, request)
+        if (response.status === 403) logDenial(agentId)
+        if (response.status === 401 || response.status === 429 || response.status >= 500) failedBy(entry.pass, response)
+        else entry.pass.succeeded()
+        return response
       } catch (error) {
-        way.pass.failed(0, (error as Error).message)
+        entry.pass.failed(0, (error as Error).message)
         return undefined
       }
     },
@@ -81,26 +81,26 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
   }
 }
 
-/** Its status alone is for the log: the network's own words may quote the message. */
-function failedBy(pass: Pass, { status, headers }: Answer): number {
-  return pass.failed(retryAfterMs(headers['retry-after']), `it answered ${status}`)
+/** Logs the status only: the network's own words may quote the message. */
+function failedBy(pass: Pass, { status, headers }: Response): number {
+  return pass.failed(retryAfterMs(headers['retry-after']), `HTTP ${status}`)
 }
 
-/** With an access token, and with a new one where the network does not take the first: tokens can be withdrawn before their time. */
-async function authorised(http: Http, tokens: AccessTokens, request: Request): Promise<Answer> {
+/** Adds an access token. After a 401 it tries once more with a new one, since a token can be revoked before its expiry. */
+async function authorised(http: Http, tokens: AccessTokens, request: Request): Promise<Response> {
   const startedAt = performance.now()
   const token = tokens.current() ?? (await renewInTime(tokens))
-  const answer = await http.call({ ...request, headers: { authorization: `Bearer ${token}` } })
-  if (answer.status !== 401) return answer
+  const response = await http.call({ ...request, headers: { authorization: `Bearer ${token}` } })
+  if (response.status !== 401) return response
   tokens.discard(token)
-  if (performance.now() - startedAt > SECOND_TRY_WITHIN_MS) return answer
-  const another = tokens.current() ?? (await renewInTime(tokens))
-  return await http.call({ ...request, headers: { authorization: `Bearer ${another}` } })
+  if (performance.now() - startedAt > RETRY_WITHIN_MS) return response
+  const newToken = tokens.current() ?? (await renewInTime(tokens))
+  return await http.call({ ...request, headers: { authorization: `Bearer ${newToken}` } })
 }
 
 async function renewInTime(tokens: AccessTokens): Promise<string> {
   const { promise: tooLate, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error('no access token in time')), ANSWER_MS)
+  const timer = setTimeout(() => reject(new Error('no access token in time')), RESPONSE_TIMEOUT_MS)
   try {
     return await Promise.race([tokens.renew(), tooLate])
   } catch (error) {
@@ -110,7 +110,7 @@ async function renewInTime(tokens: AccessTokens): Promise<string> {
   }
 }
 
-/** Calls that we end ourselves say nothing about the network. */
+/** Calls aborted by closing say nothing about the network, so they are not logged. */
 function createCircuits(logger: Logger, isClosing: () => boolean): (kind: 'messages' | 'look-ups', agentId: string) => Circuit {
   const circuits = new Map<string, Circuit>()
   return (kind, agentId) => {
@@ -119,8 +119,8 @@ function createCircuits(logger: Logger, isClosing: () => boolean): (kind: 'messa
     if (circuit === undefined) {
       circuit = createCircuit((pauseMs, reason) => {
         if (isClosing()) return
-        if (pauseMs > 0) logger.warn({ agentId, pauseMs: Math.round(pauseMs), reason }, `the network fails: ${kind} pause`)
-        else logger.info({ agentId }, `the network answers again: ${kind} go on`)
+        if (pauseMs > 0) logger.warn({ agentId, pauseMs: Math.round(pauseMs), reason }, `the RCS network is failing: ${kind} paused`)
+        else logger.info({ agentId }, `the RCS network responds again: ${kind} resumed`)
       })
       circuits.set(key, circuit)
     }
@@ -128,13 +128,13 @@ function createCircuits(logger: Logger, isClosing: () => boolean): (kind: 'messa
   }
 }
 
-/** One line a minute for each agent, however many messages it is. */
-function createDenialLog(logger: Logger): (agentId: string) => void {
+/** Logs at most one line a minute for each agent. */
+function createDenialLogger(logger: Logger): (agentId: string) => void {
   const loggedAt = new Map<string, number>()
   return (agentId) => {
     const now = performance.now()
-    if (now - (loggedAt.get(agentId) ?? -DENIED_EVERY_MS) < DENIED_EVERY_MS) return
+    if (now - (loggedAt.get(agentId) ?? -DENIAL_LOG_INTERVAL_MS) < DENIAL_LOG_INTERVAL_MS) return
     loggedAt.set(agentId, now)
-    logger.error({ agentId }, 'the network denies this agent: is it launched there, and may this service account use it?')
+    logger.error({ agentId }, 'the RCS network denies this agent: check that it is launched there and that the service account may use it')
   }
 }

@@ -6,7 +6,7 @@ import { writePostback } from './postback.ts'
 import { createReach } from './reach.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
-// As one JSON text. Only control characters, of which JSON makes six each, get a message that far.
+// The size as JSON. Only control characters, each of which takes six bytes in JSON, make a message this large.
 const MESSAGE_MAX_BYTES = 250_000
 
 /** Google's RCS Business Messaging API, version 1. */
@@ -24,19 +24,19 @@ export function createGoogleRbm(settings: GoogleRbmSettings, options: { postback
     connect: async () => {
       try {
         await calls.authorise()
-        logger.info('the network takes our credentials')
+        logger.info('authenticated with the RCS network')
       } catch (error) {
-        logger.error({ reason: (error as Error).message }, 'the network gives us no access token; every message tries again')
+        logger.error({ reason: (error as Error).message }, 'failed to get an access token; will retry with each message')
       }
     },
     send: async (message) => {
       const { messageId, agentId, recipient } = message
       const body = JSON.stringify(agentMessage(message, (buttonId) => writePostback(postbackKey, { messageId, buttonId })))
       if (Buffer.byteLength(body) > MESSAGE_MAX_BYTES) {
-        return { is: 'refused', reason: 'REJECTED', detail: `the message is over ${MESSAGE_MAX_BYTES} bytes as JSON` }
+        return { is: 'refused', reason: 'REJECTED', detail: `the message exceeds ${MESSAGE_MAX_BYTES} bytes as JSON` }
       }
       const path = `/v1/phones/${recipient}/agentMessages?messageId=${messageId}&agentId=${encodeURIComponent(agentId)}`
-      // The network answers with the message as it took it. Whatever else is answered with 200 was not the network.
+      // The network's response contains the message's name. Any other response with status 200 comes from something else, such as a proxy.
       return await calls.attempt(
         { method: 'POST', path, body },
         message,

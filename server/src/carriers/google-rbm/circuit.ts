@@ -1,35 +1,35 @@
-// When a network is in trouble, more requests make it worse and are answered no better. Some failures in a row, or its own word, close the
-// way for a growing time, during which everything is told to come again later without a request; then one goes ahead to see, and the rest
-// follow it.
+// A network in trouble gets worse with more requests. After some failures in a row, or when the network asks for it, the circuit closes for
+// a growing time: messages are postponed without a request. Then one request probes the network, and the rest follow if it succeeds.
+// "Closed" here means that no request may pass.
 
 export type Circuit = {
-  /** The way in. Whoever gets a pass makes a request and says how it went. */
+  /** A caller that gets a pass makes one request and reports its result to the pass. */
   enter: () => { is: 'open'; pass: Pass } | { is: 'closed'; waitMs: number }
-  /** How long it stays closed, at the least; 0 where it is open. */
+  /** How long it stays closed, at least; 0 if it is open. */
   closedForMs: () => number
 }
 
 export type Pass = {
   succeeded: () => void
-  /** After how long to try what has just failed again. `retryAfterMs`: what the network asked for. `reason`: for the log. */
+  /** Returns the delay before the failed request should be tried again. `retryAfterMs`: what the network asked for. `reason`: for the log. */
   failed: (retryAfterMs?: number, reason?: string) => number
 }
 
 const FAILURES_TO_CLOSE = 5
-const FIRST_MS = 500
-// While one request is ahead to see, which most often is answered by then.
+const FIRST_PAUSE_MS = 500
+// The delay for other requests during a probe, most of which have a response by then.
 const PROBE_MS = 250
-const LONGEST_MS = 60_000
-// A network that asks for more than this is asked again all the same.
-const LONGEST_ASKED_FOR_MS = 3_600_000
+const LONGEST_PAUSE_MS = 60_000
+// A longer Retry-After is cut to this.
+const LONGEST_RETRY_AFTER_MS = 3_600_000
 
-/** `onChange` hears of every pause, with the reason of the failure that it began with, and of its end with 0: for the log. */
+/** Calls `onChange` with the length and reason of every pause, and with 0 at its end: for the log. */
 export function createCircuit(onChange: (pauseMs: number, reason?: string) => void, now = () => performance.now()): Circuit {
   let failures = 0
   let closings = 0
   let closedUntil = 0
   let isProbing = false
-  /** Of the openings and closings: a pass of an earlier one tells nothing of how the network is now. */
+  /** Counts openings and closings. The result of a pass from an earlier epoch says nothing about the network now. */
   let epoch = 0
 
   function close(pauseMs: number, reason?: string): void {
@@ -61,12 +61,12 @@ export function createCircuit(onChange: (pauseMs: number, reason?: string) => vo
         if (closedUntil > 0) open()
       },
       failed: (askedMs = 0, reason) => {
-        const retryAfterMs = Math.min(askedMs, LONGEST_ASKED_FOR_MS)
+        const retryAfterMs = Math.min(askedMs, LONGEST_RETRY_AFTER_MS)
         if (passEpoch === epoch) {
           failures += 1
-          if (retryAfterMs > 0 || isProbing || failures >= FAILURES_TO_CLOSE) close(Math.max(retryAfterMs, growing(closings)), reason)
+          if (retryAfterMs > 0 || isProbing || failures >= FAILURES_TO_CLOSE) close(Math.max(retryAfterMs, backOffMs(closings)), reason)
         }
-        return Math.max(retryAfterMs, pauseLeftMs(), growing(0))
+        return Math.max(retryAfterMs, pauseLeftMs(), backOffMs(0))
       },
     }
   }
@@ -75,23 +75,23 @@ export function createCircuit(onChange: (pauseMs: number, reason?: string) => vo
     closedForMs: () => (isProbing ? PROBE_MS : pauseLeftMs()),
     enter: () => {
       if (closedUntil === 0) return { is: 'open', pass: createPass() }
-      // Spread out, so that not all come back at the moment it opens, while one is sent ahead.
-      if (pauseLeftMs() > 0) return { is: 'closed', waitMs: pauseLeftMs() + growing(0) }
-      if (isProbing) return { is: 'closed', waitMs: growing(0) }
+      // With jitter, so that requests do not all return at the moment of the probe.
+      if (pauseLeftMs() > 0) return { is: 'closed', waitMs: pauseLeftMs() + backOffMs(0) }
+      if (isProbing) return { is: 'closed', waitMs: backOffMs(0) }
       isProbing = true
       return { is: 'open', pass: createPass() }
     },
   }
 }
 
-/** With jitter, so that many nodes do not come back at one moment. */
-function growing(times: number): number {
-  return Math.min(LONGEST_MS, FIRST_MS * 2 ** times) * (0.5 + Math.random() / 2)
+/** With jitter, so that nodes do not retry at the same moment. */
+function backOffMs(times: number): number {
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** times) * (0.5 + Math.random() / 2)
 }
 
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
-/** `Retry-After` is a number of seconds or a date. Undefined where it is neither, or past. */
+/** `Retry-After` is a number of seconds or a date. Undefined if it is neither, or a date in the past. */
 export function retryAfterMs(header: string | string[] | undefined): number | undefined {
   const text = String(Array.isArray(header) ? header[0] : header).trim()
   if (/^\d+$/.test(text)) return Number(text) * 1000

@@ -7,14 +7,14 @@ import { fieldsOf, isObject, parseJson } from '../json.ts'
 import { storableText } from '../storable-text.ts'
 import { readPostback } from './postback.ts'
 
-// The network's events: UserMessage, UserEvent, ServerEvent and AgentLaunchEvent in Google's documents. Fields that we don't know are
-// ignored, but no event is: one whose kind or form is new is handed on as unknown. To refuse it would have Google send it again for seven
-// days, and hold up all behind it.
+// The network's events: UserMessage, UserEvent, ServerEvent and AgentLaunchEvent in Google's documentation. Unknown fields are ignored, but
+// unknown events are not refused: they are passed on as `unknown`. Google would resend a refused event for seven days, and hold up all
+// events behind it.
 
 type Fields = Record<string, unknown>
 
 export function eventOf(carrier: string, data: Buffer, postbackKey: Buffer): CarrierEvent {
-  // An event has some 20 values. One that exceeds the limits of a body is not parsed, and counts as unknown.
+  // An event has some 20 values. One that exceeds the limits of a request body is not parsed, and counts as unknown.
   const fields = structureProblem(data) === undefined ? fieldsOf(parseJson(data)) : {}
   const phone = phoneOf(fields)
   return {
@@ -55,37 +55,38 @@ function receiptOf(agentId: string, { eventType, messageId }: Fields): CarrierEv
   const notice = NOTICES.get(eventType)
   if (notice !== undefined) return { kind: notice, agentId }
   const receipt = RECEIPTS.get(eventType)
-  if (receipt === undefined) return unknown('an event of a type that is not known')
-  // Our ids are UUIDs; a message with another one was sent by somebody else for the same agent.
+  if (receipt === undefined) return unknown('an event of an unknown type')
+  // Herald's ids are UUIDs. Another id belongs to a message that another system sent for the same agent.
   if (!UUID.test(textOf(messageId))) return unknown('a receipt for a message that is not ours')
   return { kind: receipt, agentId, messageId: textOf(messageId).toLowerCase() }
 }
 
 function tapOf(agentId: string, { postbackData, text }: Fields, postbackKey: Buffer): CarrierEventKind {
   const postback = readPostback(postbackKey, textOf(postbackData))
-  // Forged, or of a message that another system sent for the same agent. Not even its text counts as written: nobody knows what it answers.
+  // Forged, or from a message that another system sent for the same agent. Its text is not recorded as a reply either: the message that it
+  // replies to is unknown.
   if (postback === undefined) return unknown('a tap on a button that is not ours')
   return { kind: 'tapped', agentId, ...postback, text: typeof text === 'string' ? storableText(text) : undefined }
 }
 
 function messageOf(agentId: string, { text, location, userFile }: Fields): CarrierEventKind {
   if (typeof text === 'string') return { kind: 'wrote', agentId, text: storableText(text) }
-  // Protocol buffers leave a zero out of their JSON.
+  // Protocol buffers omit zeros from JSON.
   const { latitude = 0, longitude = 0 } = fieldsOf(location)
   if (isObject(location) && isDegrees(latitude, 90) && isDegrees(longitude, 180)) {
     return { kind: 'shared-location', agentId, latitude, longitude }
   }
   const { fileUri, mimeType, fileName } = fieldsOf(fieldsOf(userFile).payload)
-  if (typeof fileUri !== 'string') return unknown('a message of a type that is not known')
+  if (typeof fileUri !== 'string') return unknown('a message of an unknown type')
   const name = typeof fileName === 'string' ? storableText(fileName) : undefined
   return { kind: 'sent-file', agentId, url: storableText(fileUri), mimeType: storableText(textOf(mimeType)), name }
 }
 
-function isDegrees(value: unknown, most: number): value is number {
-  return typeof value === 'number' && Math.abs(value) <= most
+function isDegrees(value: unknown, max: number): value is number {
+  return typeof value === 'number' && Math.abs(value) <= max
 }
 
-/** Inbound, it may have its domain. */
+/** In events, an agent id may end with its domain. */
 function agentIdOf({ agentId }: Fields): string | undefined {
   const id = storableText(textOf(agentId).replace(/@rbm\.goog$/, ''))
   return id === '' ? undefined : id
@@ -95,7 +96,7 @@ function phoneOf({ senderPhoneNumber, phoneNumber }: Fields): string | undefined
   return normalisePhoneNumber(textOf(senderPhoneNumber) || textOf(phoneNumber))
 }
 
-/** A message that a user wrote has a message id only. In a receipt that is the id of the message it is for, which has several. */
+/** A reply has only a message id. In a receipt, the message id is that of the message it is for, and one message has several receipts. */
 function idOf({ eventId, messageId, eventType }: Fields): string | undefined {
   const id = storableText(textOf(eventId) || (eventType === undefined ? textOf(messageId) : ''))
   return id === '' || id.length > 200 ? undefined : id

@@ -1,60 +1,60 @@
-// Refuses an address that has failed to prove itself too often, before anything of its requests is read. An address that has proved itself
-// within the last hour is never refused: behind a proxy that is not trusted, an attacker and the network can have the same one.
+// Refuses an address that has sent too many unproved requests, before reading the next one. An address that sent a proved request within
+// the last hour is never refused: behind an untrusted proxy, an attacker and the network may have the same address.
 
-const MOST_FAILURES = 30
+const MAX_FAILURES = 30
 const WINDOW_MS = 60_000
-// More than a network has under way when it begins. Without this, requests sent at once would all pass before the first has failed.
-const MOST_UNDER_WAY = 100
-const UNDER_WAY_MS = 1_000
+// More than a network has in progress at its start. Without this limit, requests sent at once would all pass before the first one fails.
+const MAX_CONCURRENT_REQUESTS = 100
+const RETRY_CONCURRENT_MS = 1_000
 const TRUSTED_MS = 3_600_000
-const MOST_ADDRESSES = 10_000
+const MAX_ADDRESSES = 10_000
 
 type AddressRecord = { failures: number; windowEndsAt: number; trustedUntil: number }
 
 export type FailureGate = {
-  /** How long this address is refused, in milliseconds; 0 where it is not. */
+  /** How long this address is refused, in milliseconds; 0 if it is not. */
   refusedForMs: (address: string) => number
-  /** Call it for a request that is not refused; call what it returns once, when the request is over. */
+  /** Call it for a request that is not refused. Call the returned function once, at the end of the request. */
   enter: (address: string) => (outcome: 'proved' | 'failed') => void
 }
 
 export function createFailureGate(now: () => number = () => performance.now()): FailureGate {
   const records = new Map<string, AddressRecord>()
-  const underWay = new Map<string, number>()
+  const inProgress = new Map<string, number>()
 
-  function note(address: string, outcome: 'proved' | 'failed'): void {
+  function record(address: string, outcome: 'proved' | 'failed'): void {
     const time = now()
     const { failures, windowEndsAt, trustedUntil } = records.get(address) ?? { failures: 0, windowEndsAt: 0, trustedUntil: 0 }
     const isNewWindow = windowEndsAt <= time
     const failed = outcome === 'failed' ? 1 : 0
-    // Deleted and set again, so that the map keeps addresses in the order of their last request.
+    // Delete before setting, so that the map keeps addresses in the order of their last request.
     records.delete(address)
     records.set(address, {
       failures: failed + (isNewWindow ? 0 : failures),
       windowEndsAt: isNewWindow ? time + WINDOW_MS : windowEndsAt,
       trustedUntil: outcome === 'proved' ? time + TRUSTED_MS : trustedUntil,
     })
-    if (records.size > MOST_ADDRESSES) records.delete(records.keys().next().value as string)
+    if (records.size > MAX_ADDRESSES) records.delete(records.keys().next().value as string)
   }
 
-  function addUnderWay(address: string, change: 1 | -1): void {
-    const count = (underWay.get(address) ?? 0) + change
-    if (count === 0) underWay.delete(address)
-    else underWay.set(address, count)
+  function changeInProgress(address: string, change: 1 | -1): void {
+    const count = (inProgress.get(address) ?? 0) + change
+    if (count === 0) inProgress.delete(address)
+    else inProgress.set(address, count)
   }
 
   return {
     refusedForMs: (address) => {
       const { failures = 0, windowEndsAt = 0, trustedUntil = 0 } = records.get(address) ?? {}
       if (trustedUntil > now()) return 0
-      if (failures >= MOST_FAILURES && windowEndsAt > now()) return windowEndsAt - now()
-      return (underWay.get(address) ?? 0) >= MOST_UNDER_WAY ? UNDER_WAY_MS : 0
+      if (failures >= MAX_FAILURES && windowEndsAt > now()) return windowEndsAt - now()
+      return (inProgress.get(address) ?? 0) >= MAX_CONCURRENT_REQUESTS ? RETRY_CONCURRENT_MS : 0
     },
     enter: (address) => {
-      addUnderWay(address, 1)
+      changeInProgress(address, 1)
       return (outcome) => {
-        addUnderWay(address, -1)
-        note(address, outcome)
+        changeInProgress(address, -1)
+        record(address, outcome)
       }
     },
   }

@@ -3,48 +3,48 @@ import packageJson from '../../../package.json' with { type: 'json' }
 import { parseJson } from '../json.ts'
 
 export type Request = { method: 'GET' | 'POST' | 'DELETE'; path: string; headers?: Record<string, string>; body?: string }
-/** `body` is undefined where it was not JSON, as a proxy's error page is not. */
-export type Answer = { status: number; headers: Record<string, string | string[] | undefined>; body: unknown }
+/** `body` is undefined if it was not JSON, such as a proxy's error page. */
+export type Response = { status: number; headers: Record<string, string | string[] | undefined>; body: unknown }
 
-/** The request never left: whatever it asked for did not happen. Every other failure leaves that open. */
+/** The request was never sent, so it had no effect. After any other error it may have had one. */
 export class NotSent extends Error {}
 
-export type Http = { call: (request: Request) => Promise<Answer>; close: () => Promise<void> }
+export type Http = { call: (request: Request) => Promise<Response>; close: () => Promise<void> }
 
 const CONNECT_MS = 5_000
-/** From the call to the last byte of the answer, waiting for a connection included. */
-export const ANSWER_MS = 10_000
-// The largest that we ask for, 10,000 reachable numbers, is 150 KB; an echoed message has up to 250 KB.
-const MAX_ANSWER_BYTES = 1024 * 1024
+/** From the call to the last byte of the response, including the wait for a connection. */
+export const RESPONSE_TIMEOUT_MS = 10_000
+// The largest response, 10,000 reachable numbers, has 150 KB; an echoed message has up to 250 KB.
+const MAX_RESPONSE_BYTES = 1024 * 1024
 const USER_AGENT = `herald/${packageJson.version}`
 
-/** Connections to one host, kept open and at most so many; further calls wait for one. Follows no redirect. */
-export function createHttp(origin: string, connections: number, answerMs = ANSWER_MS): Http {
+/** A pool of at most `connections` connections to one host, kept open; further calls wait for one. Follows no redirects. */
+export function createHttp(origin: string, connections: number, timeoutMs = RESPONSE_TIMEOUT_MS): Http {
   const pool = new Pool(origin, {
     connections,
     pipelining: 1,
     allowH2: false,
     connect: { timeout: CONNECT_MS },
-    // The deadline of a call is kept below, for all its parts together.
+    // `call` applies one deadline to all phases together.
     headersTimeout: 0,
     bodyTimeout: 0,
-    // Under the 240 s after which Google closes an idle connection: one that is closed just as it is used costs a second try.
+    // Less than the 240 s after which Google closes an idle connection: a connection closed just as it is used costs a retry.
     keepAliveTimeout: 60_000,
     keepAliveMaxTimeout: 60_000,
   })
-  return { call: (request) => call(pool, request, answerMs), close: () => pool.destroy() }
+  return { call: (request) => call(pool, request, timeoutMs), close: () => pool.destroy() }
 }
 
-/** By `dispatch`, which makes neither a stream nor an abort signal for each answer, and tells when a request gets onto a connection. */
-function call(pool: Pool, { method, path, headers, body }: Request, answerMs: number): Promise<Answer> {
+/** Uses `dispatch`, which creates neither a stream nor an abort signal for each response, and reports when a request gets a connection. */
+function call(pool: Pool, { method, path, headers, body }: Request, timeoutMs: number): Promise<Response> {
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined
     let status = 0
-    let answerHeaders: Answer['headers'] = {}
+    let responseHeaders: Response['headers'] = {}
     let chunks: Buffer[] = []
     let bytes = 0
     let isOver = false
-    const deadline = setTimeout(() => fail(new Error(`no answer within ${answerMs / 1000} s`)), answerMs)
+    const deadline = setTimeout(() => fail(new Error(`no response within ${timeoutMs / 1000} s`)), timeoutMs)
 
     function fail(error: Error): void {
       clearTimeout(deadline)
@@ -62,23 +62,23 @@ function call(pool: Pool, { method, path, headers, body }: Request, answerMs: nu
       },
       {
         onRequestStart: (started) => {
-          // It had to wait so long for a connection that nobody waits for it any more.
+          // The deadline passed while the request waited for a connection.
           if (isOver) started.abort(new Error('too late'))
           else controller = started
         },
-        onResponseStart: (_, statusCode, responseHeaders) => {
+        onResponseStart: (_, statusCode, received) => {
           status = statusCode
-          answerHeaders = responseHeaders
+          responseHeaders = received
           chunks = []
         },
         onResponseData: (_, chunk) => {
           chunks.push(chunk)
           bytes += chunk.length
-          if (bytes > MAX_ANSWER_BYTES) fail(new Error(`an answer of over ${MAX_ANSWER_BYTES} bytes`))
+          if (bytes > MAX_RESPONSE_BYTES) fail(new Error(`the response exceeds ${MAX_RESPONSE_BYTES} bytes`))
         },
         onResponseEnd: () => {
           clearTimeout(deadline)
-          resolve({ status, headers: answerHeaders, body: parseJson(Buffer.concat(chunks)) })
+          resolve({ status, headers: responseHeaders, body: parseJson(Buffer.concat(chunks)) })
         },
         onResponseError: (_, error) => fail(error),
       },
@@ -86,7 +86,7 @@ function call(pool: Pool, { method, path, headers, body }: Request, answerMs: nu
   })
 }
 
-/** An AggregateError, which Node throws where a name has several addresses, has its message in its parts. */
+/** Node throws an AggregateError if a name has several addresses; the message is in its parts. */
 function describe(error: Error): string {
   const { message, code, errors } = error as Error & { code?: string; errors?: Error[] }
   return message || errors?.[0]?.message || code || 'the connection failed'

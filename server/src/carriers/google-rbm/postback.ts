@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-// A tap tells nothing but the postback that we gave the button, so that holds which message and which button it was. It is signed, since
-// what comes back is data from outside that a message's state is changed by: without the signature, one who can send events for an agent
-// could tap buttons of messages that they never saw. Longest: 2 + 22 + 1 + 66 + 1 + 22 characters, of the 2048 that the network allows.
+// A tap event carries only the button's postback, so the postback holds the message and the button. It is signed, because it comes from
+// outside and changes a message's state: without a signature, anyone who can send events for an agent could tap buttons of messages they
+// never saw. The longest is 2 + 22 + 1 + 66 + 1 + 22 characters; the network allows 2048.
 
 export type Postback = { messageId: string; buttonId: string }
 
@@ -14,13 +14,13 @@ export function writePostback(key: Buffer, { messageId, buttonId }: Postback): s
   return `${signed}:${signature(key, signed).toString('base64url')}`
 }
 
-/** Undefined where it is not one of ours. */
+/** Undefined if the signature is not ours. */
 export function readPostback(key: Buffer, postback: string): Postback | undefined {
   const found = /^(1:([\w-]{22}):([\w.$-]{1,66})):([\w-]{22})$/.exec(postback)
-  const [, signed = '', id = '', buttonId = '', claimed = ''] = found ?? []
-  // As texts: several of them stand for the same bytes.
+  const [, signed = '', id = '', buttonId = '', given = ''] = found ?? []
+  // Compare the texts: several base64url texts decode to the same bytes.
   const expected = signature(key, signed).toString('base64url')
-  if (found === null || !timingSafeEqual(Buffer.from(expected), Buffer.from(claimed))) return undefined
+  if (found === null || !timingSafeEqual(Buffer.from(expected), Buffer.from(given))) return undefined
   const messageId = Buffer.from(id, 'base64url')
     .toString('hex')
     .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')

@@ -2,14 +2,14 @@ import type { ServiceAccount } from './access-token.ts'
 
 export type GoogleRbmSettings = {
   name: string
-  /** Of the region that the agents are in, such as https://europe-rcsbusinessmessaging.googleapis.com. */
+  /** The API's address in the agents' region, such as https://europe-rcsbusinessmessaging.googleapis.com. */
   address: string
   serviceAccount: ServiceAccount
-  /** What Google signs its events with. */
+  /** The token that Google signs its events with. */
   webhookToken: string
-  /** How many requests are made at once. */
+  /** The maximum number of concurrent requests. */
   connections: number
-  /** Of all agents together, and of each. */
+  /** The rate limits of all agents together, and of each agent. */
   messagesPerSecond: number | undefined
   messagesPerSecondPerAgent: number | undefined
 }

@@ -3,7 +3,7 @@ import { encodedUrl } from '../../content/urls.ts'
 import { normalisePhoneNumber } from '../../phone-numbers.ts'
 import { parseTimestamp } from '../../time.ts'
 
-// Buttons as the network has them: a suggested reply, or a suggested action.
+// Buttons as RBM suggestions: a suggested reply or a suggested action.
 
 export type LatLong = { latitude: number; longitude: number }
 type Tappable = { text: string; postbackData: string }
@@ -15,10 +15,10 @@ type Action =
   | { createCalendarEventAction: { startTime: string; endTime: string; title: string; description?: string } }
 export type Suggestion = { reply: Tappable } | { action: Tappable & Action }
 
-/** What a tap on the button of this id will bring back. */
+/** The postback that a tap on this button will return. */
 export type PostbackOf = (buttonId: string) => string
 
-/** With a key left out where there are none. */
+/** Omits `suggestions` if there are no buttons. */
 export function suggestionsOf(buttons: Button[] | undefined, postbackOf: PostbackOf): { suggestions?: Suggestion[] } {
   return buttons === undefined || buttons.length === 0 ? {} : { suggestions: buttons.map((button) => suggestion(button, postbackOf)) }
 }
@@ -26,7 +26,7 @@ export function suggestionsOf(buttons: Button[] | undefined, postbackOf: Postbac
 function suggestion(button: Button, postbackOf: PostbackOf): Suggestion {
   const tappable = { text: button.text, postbackData: postbackOf(button.id) }
   switch (button.type) {
-    // Their payload and template are looked up when the tap arrives: a postback could not hold a payload of 2048 characters.
+    // Herald looks up the payload or template when the tap arrives: a postback has no room for a payload of 2048 characters.
     case 'quick_reply':
     case 'trigger_template':
       return { reply: tappable }
@@ -43,7 +43,7 @@ function suggestion(button: Button, postbackOf: PostbackOf): Suggestion {
   }
 }
 
-/** A number to call, as a button. Ids of buttons that we add begin with a `$`, which no caller's id can have. */
+/** A button that calls a number. Ids of buttons that Herald adds begin with `$`, which a caller's id cannot contain. */
 export function callSuggestion(phoneNumber: string, index: number, postbackOf: PostbackOf): Suggestion {
   const number = dialled(phoneNumber)
   return { action: { text: number, postbackData: postbackOf(`$call-${index + 1}`), dialAction: { phoneNumber: number } } }
@@ -66,7 +66,7 @@ function calendarEvent({ startTime, endTime, title, description }: Extract<Butto
   return { startTime: utc(startTime), endTime: utc(endTime), title, ...(description && { description }) }
 }
 
-/** Stored as they were written, in any form of ISO 8601; the network takes RFC 3339. */
+/** Times are stored as the caller wrote them, in any form of ISO 8601; the network requires RFC 3339. */
 function utc(timestamp: string): string {
   return (parseTimestamp(timestamp) as Date).toISOString()
 }

@@ -22,7 +22,7 @@ type Visit = {
   token: Token
   headers: IncomingHttpHeaders
   log: () => Logger
-  /** Whether the request has shown that it comes from the carrier. */
+  /** Whether the request has proved that it comes from the carrier. */
   isProved: boolean
 }
 type Response = { headers: Record<string, string>; body: string }
@@ -34,7 +34,7 @@ export type Webhook = {
   handle: (visit: Visit, body: unknown) => Promise<Response | undefined>
 }
 
-// A set-up challenge, which has no signature, has some 100 bytes.
+// A setup challenge has no signature, and some 100 bytes.
 const UNSIGNED_LIMIT_BYTES = 4 * 1024
 // A SHA-512 in base64.
 const SIGNATURE = /^[A-Za-z0-9+/]{86}==$/
@@ -44,8 +44,9 @@ export function webhookPath(carrier: string): string {
 }
 
 /**
- * `POST /carriers/{name}/webhook`: where Google sends its events. It takes no credentials; a signature proves each event. Requests are refused
- * in order of cost: carrier, earlier failures of the address, size (all by the headers alone), then structure, parsing and the signature.
+ * `POST /carriers/{name}/webhook`: receives Google's events. It requires no credentials; a signature proves each event. Checks run in order
+ * of their cost: first the carrier, earlier failures of the address and the size, all from the headers alone; then structure, parsing and
+ * signature.
  */
 export function createWebhook({ carriers, postbackKey, onEvents }: WebhookOptions): Webhook {
   const tokens = new Map(carriers.map(({ name, webhookToken: text }) => [name, { text, key: createSecretKey(text, 'utf8') }]))
@@ -56,29 +57,29 @@ export function createWebhook({ carriers, postbackKey, onEvents }: WebhookOption
       const token = tokens.get(carrier)
       if (token === undefined) return new ApiError('RCS_ROUTE_NOT_FOUND')
       const visit = { carrier, token, headers, log, isProved: false }
-      return pass(gate, address, visit, response) ?? unsignedAndLarge(headers) ?? visit
+      return admit(gate, address, visit, response) ?? unsignedAndLarge(headers) ?? visit
     },
     parse: envelopeOf,
     handle: async (visit, envelope) => {
       const { carrier, token, log } = visit
       const body = fieldsOf(envelope)
       if (body.message === undefined) {
-        const secret = answerToChallenge(body, token.text)
+        const secret = respondToChallenge(body, token.text)
         visit.isProved = true
         return { headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' }, body: secret }
       }
       const data = signedData(body, visit.headers, token.key)
       visit.isProved = true
       const event = eventOf(carrier, data, postbackKey)
-      if (event.kind === 'unknown') log().warn({ carrier, reason: event.description }, 'an event that changes nothing')
+      if (event.kind === 'unknown') log().warn({ carrier, reason: event.description }, 'ignored an event of an unknown kind')
       await onEvents([event])
       return undefined
     },
   }
 }
 
-/** A request that ends without proof of its origin counts as a failure, also when its client disconnects. */
-function pass(gate: FailureGate, address: string, visit: Visit, response: ServerResponse): ApiError | undefined {
+/** A request that ends without proof of its origin counts as a failure, even if its client disconnects. */
+function admit(gate: FailureGate, address: string, visit: Visit, response: ServerResponse): ApiError | undefined {
   const refusedForMs = gate.refusedForMs(address)
   if (refusedForMs > 0) return repeatedFailures(refusedForMs)
   const leave = gate.enter(address)
@@ -90,28 +91,28 @@ function pass(gate: FailureGate, address: string, visit: Visit, response: Server
 
 function repeatedFailures(refusedForMs: number): ApiError {
   const seconds = Math.ceil(refusedForMs / 1_000)
-  const reason = `Too many requests from this address have shown no valid signature; try again in ${seconds} s.`
+  const reason = `Too many requests from this address had no valid signature; try again in ${seconds} s.`
   return new ApiError('RCS_RATE_LIMITED', { headers: { 'Retry-After': String(seconds) }, details: [{ path: '', reason }] })
 }
 
-/** By what the headers announce: a body of unknown length may be large. */
+/** Checks the headers only: a body of unknown length may be large. */
 function unsignedAndLarge(headers: IncomingHttpHeaders): ApiError | undefined {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers
   const maybeLarge = encoding !== undefined || Number(length) > UNSIGNED_LIMIT_BYTES
   return maybeLarge && signatureOf(headers) === undefined ? new ApiError('RCS_PAYLOAD_TOO_LARGE') : undefined
 }
 
-/** Google proves at the set-up that it knows the token, and we that we do: by saying back what it said. */
-function answerToChallenge({ clientToken, secret }: Record<string, unknown>, token: string): string {
-  if (typeof clientToken !== 'string' || typeof secret !== 'string') throw malformed('neither an event nor a set-up challenge')
-  if (!timingSafeEqual(hash(clientToken), hash(token))) throw refused('the clientToken is not that of this carrier')
+/** During setup Google proves that it knows the token, and Herald proves it by returning the secret. */
+function respondToChallenge({ clientToken, secret }: Record<string, unknown>, token: string): string {
+  if (typeof clientToken !== 'string' || typeof secret !== 'string') throw malformed('the body is neither an event nor a setup challenge')
+  if (!timingSafeEqual(hash(clientToken), hash(token))) throw refused('the clientToken does not match this carrier')
   return secret
 }
 
-/** The signature is over the bytes that the base64 text stands for, not over the body of the request. */
+/** The signature covers the bytes that the base64 text decodes to, not the body of the request. */
 function signedData({ message }: Record<string, unknown>, headers: IncomingHttpHeaders, key: KeyObject): Buffer {
   const { data } = fieldsOf(message)
-  if (typeof data !== 'string') throw malformed('/message/data must be a base64 text')
+  if (typeof data !== 'string') throw malformed('/message/data must be a base64 string')
   const signature = signatureOf(headers)
   if (signature === undefined) throw refused('X-Goog-Signature is missing or wrong')
   const bytes = Buffer.from(data, 'base64')
@@ -125,12 +126,12 @@ function signatureOf(headers: IncomingHttpHeaders): Buffer | undefined {
   return SIGNATURE.test(text) ? Buffer.from(text, 'base64') : undefined
 }
 
-/** So that two texts of any length can be compared in constant time. */
+/** Hashes allow texts of any length to be compared in constant time. */
 function hash(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** Not by the API's own parser, which drops nulls: that is for callers of the API only. */
+/** Does not use the API's parser, which drops nulls; that is for API callers only. */
 function envelopeOf(body: Buffer): unknown {
   const problem = structureProblem(body)
   if (problem !== undefined) throw malformed(problem)

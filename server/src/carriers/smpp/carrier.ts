@@ -8,7 +8,7 @@ import type { PduOf } from './pdu.ts'
 import { hasRoom, leave, openSession, tickSession, writeSubmit } from './session.ts'
 import type { Answer, End, Session } from './session-state.ts'
 import { DEFAULT_TIMINGS, DEFAULT_WINDOW, type SmppSettings, type SmppTimings } from './settings.ts'
-import { describeStatus, STATUS, verdictOf } from './statuses.ts'
+import { describeStatus, resultOf, STATUS } from './statuses.ts'
 import { submitSm } from './submit-sm.ts'
 
 export type { SmppSettings } from './settings.ts'
@@ -23,16 +23,16 @@ type Carrier = SmppDependencies & {
   window: number
   session: Session | undefined
   boundAtMs: number | undefined
-  /** Not written yet, the oldest first. They outlive a connection and go out on the next one, if it comes in time. */
+  /** Submits not written yet, oldest first. They outlive a connection and go out on the next one, if it is bound in time. */
   waiting: Set<Waiting>
   pumping: boolean
   reconnecting: BackOff
-  /** For all submits. While it lasts, and until one is taken, nothing else is written. */
+  /** Applies to all submits. During the delay nothing is written; after it, only one submit until the network accepts one. */
   throttled: BackOff
-  /** How many in a row were turned away for now, with none taken between them. */
-  turnedAway: number
-  /** What was logged last about a connection that does not come about, so that it is logged once and not at every attempt. */
-  trouble: string
+  /** Consecutive temporary refusals. */
+  temporaryRefusals: number
+  /** The last logged reason for having no connection, so that each reason is logged once and not at every attempt. */
+  lastReason: string
   closing: boolean
   timer: NodeJS.Timeout
   onClosed: () => void
@@ -40,8 +40,8 @@ type Carrier = SmppDependencies & {
 }
 
 /**
- * Connects at once and stays connected, as a transceiver. A part is submitted once or not at all: what was handed to the socket and not
- * answered is `unknown`, and is never written again.
+ * Connects at once as a transceiver, and reconnects whenever the connection is lost. A part is submitted at most once: a submit that was
+ * written but got no response is `unknown`, and is never written again.
  */
 export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDependencies): SmsCarrier {
   const timings = { ...DEFAULT_TIMINGS, ...settings.timings }
@@ -57,8 +57,8 @@ export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDepe
     pumping: false,
     reconnecting: createBackOff(timings.reconnectFirstMs, timings.reconnectLongestMs),
     throttled: createBackOff(timings.throttleFirstMs, timings.throttleLongestMs),
-    turnedAway: 0,
-    trouble: '',
+    temporaryRefusals: 0,
+    lastReason: '',
     closing: false,
     timer: setInterval(() => tick(carrier), timings.tickMs),
     onClosed,
@@ -67,7 +67,7 @@ export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDepe
   connect(carrier)
   return {
     name: settings.name,
-    // Waiting, then the answer, both seen with the next tick; and a second for a busy process.
+    // The wait for room, the wait for the response, a tick for noticing each, and one second for a busy process.
     longestCallMs: timings.waitMs + timings.answerMs + 2 * timings.tickMs + 1_000,
     concurrency: carrier.window,
     messagesPerSecond: settings.messagesPerSecond,
@@ -77,7 +77,7 @@ export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDepe
   }
 }
 
-/** While there is no connection, what is handed over would wait here, and be lost with this process. */
+/** Without a connection a part would wait here in memory, and be lost with this process. */
 function pausedForMs({ throttled, boundAtMs, timings }: Carrier): number {
   return Math.max(remainingMs(throttled, performance.now()), boundAtMs === undefined ? timings.tickMs : 0)
 }
@@ -95,7 +95,7 @@ function submit(carrier: Carrier, part: SmsPart): Promise<Outcome> {
   })
 }
 
-/** After this turn of the event loop, so that all submits of the turn go out in one piece. */
+/** Runs after this turn of the event loop, so that all submits of the turn are written together. */
 function schedulePump(carrier: Carrier): void {
   if (carrier.pumping || carrier.waiting.size === 0) return
   carrier.pumping = true
@@ -105,22 +105,22 @@ function schedulePump(carrier: Carrier): void {
   })
 }
 
-/** Writes as many as the window has room for. Nothing else writes submits: what waits was never handed to a socket. */
+/** Writes as many submits as the window has room for. Only this function writes submits, so a waiting one was never handed to a socket. */
 function pump(carrier: Carrier): void {
   const { session, waiting, throttled } = carrier
   if (session === undefined) return
-  // After a pause one goes ahead, and the rest follow once it is taken.
+  // After a pause, write one submit first; the rest follow once the network accepts it.
   const window = throttled.delayMs === 0 ? carrier.window : 1
   const nowMs = performance.now()
   const now = Date.now()
-  for (const one of waiting) {
+  for (const item of waiting) {
     if (!hasRoom(session, window)) return
-    waiting.delete(one)
-    if (one.expiresAt.getTime() <= now) {
-      one.resolve({ is: 'expired' })
+    waiting.delete(item)
+    if (item.expiresAt.getTime() <= now) {
+      item.resolve({ is: 'expired' })
       continue
     }
-    writeSubmit(session, one.pdu, nowMs, (answer) => one.resolve(outcomeOf(carrier, answer)))
+    writeSubmit(session, item.pdu, nowMs, (answer) => item.resolve(outcomeOf(carrier, answer)))
   }
 }
 
@@ -129,31 +129,31 @@ function outcomeOf(carrier: Carrier, answer: Answer): Outcome {
   const { status, messageId, writtenAtMs } = answer
   const { throttled } = carrier
   if (status === STATUS.OK) {
-    // Those written before the network said that it is busy tell nothing of how it is now.
+    // A response to a submit written before the pause says nothing about the network's state now.
     if (writtenAtMs >= throttled.untilMs) resetBackOff(throttled)
-    carrier.turnedAway = 0
-    // Without an id that can be one, no receipt will be told to be its; but the network has it.
+    carrier.temporaryRefusals = 0
+    // The network has the message even if its id is too long to be one. No receipt will match it then.
     return { is: 'sent', carrierMessageId: messageId.length > MAX_ID_LENGTH ? '' : normaliseMessageId(messageId) }
   }
-  const verdict = verdictOf(status)
-  if (verdict !== 'AGAIN') return { is: 'refused', reason: verdict, detail: describeStatus(status) }
+  const result = resultOf(status)
+  if (result !== 'AGAIN') return { is: 'refused', reason: result, detail: describeStatus(status) }
   if (status === STATUS.NOT_BOUND && carrier.session !== undefined) leave(carrier.session)
-  return turnedAway(carrier, status)
+  return onTemporaryRefusal(carrier, status)
 }
 
-// A full mailbox or a number that its own network does not answer for is turned away too, and no reason to let all others wait.
-const TURNED_AWAY_TO_PAUSE = 5
+// A full mailbox, or a number whose own network does not respond, is refused temporarily too. One such message must not hold up all others.
+const REFUSALS_BEFORE_PAUSE = 5
 
-function turnedAway(carrier: Carrier, status: number): Outcome {
+function onTemporaryRefusal(carrier: Carrier, status: number): Outcome {
   const { throttled, timings } = carrier
   const nowMs = performance.now()
-  carrier.turnedAway += 1
-  const isBusy = status === STATUS.THROTTLED || carrier.turnedAway >= TURNED_AWAY_TO_PAUSE || throttled.delayMs > 0
-  // A whole window may be turned away at once: that is one time, not ten.
+  carrier.temporaryRefusals += 1
+  const isBusy = status === STATUS.THROTTLED || carrier.temporaryRefusals >= REFUSALS_BEFORE_PAUSE || throttled.delayMs > 0
+  // A whole window may be refused at once: count that as one failure, not ten.
   if (isBusy && remainingMs(throttled, nowMs) === 0) {
     startBackOff(throttled, nowMs)
-    carrier.logger.warn({ carrier: carrier.settings.name }, `the SMS network is busy: ${describeStatus(status)}`)
-    sendAway(carrier, remainingMs(throttled, nowMs), 'The network is busy.')
+    carrier.logger.warn({ carrier: carrier.settings.name, reason: describeStatus(status) }, 'the SMS network is busy; submits pause')
+    releaseWaiting(carrier, remainingMs(throttled, nowMs), 'The network is busy.')
   }
   return again(Math.max(remainingMs(throttled, nowMs), timings.throttleFirstMs), describeStatus(status))
 }
@@ -162,7 +162,7 @@ function again(afterMs: number, detail: string): Outcome {
   return { is: 'again', afterMs, detail }
 }
 
-function sendAway(carrier: Carrier, afterMs: number, detail: string): void {
+function releaseWaiting(carrier: Carrier, afterMs: number, detail: string): void {
   for (const { resolve } of carrier.waiting) resolve(again(afterMs, detail))
   carrier.waiting.clear()
 }
@@ -171,12 +171,12 @@ function tick(carrier: Carrier): void {
   const nowMs = performance.now()
   if (carrier.session !== undefined) tickSession(carrier.session, nowMs)
   else if (remainingMs(carrier.reconnecting, nowMs) === 0) connect(carrier)
-  for (const one of carrier.waiting) {
-    if (nowMs - one.sinceMs < carrier.timings.waitMs) break
-    carrier.waiting.delete(one)
+  for (const item of carrier.waiting) {
+    if (nowMs - item.sinceMs < carrier.timings.waitMs) break
+    carrier.waiting.delete(item)
     const bound = carrier.boundAtMs !== undefined
     const afterMs = Math.max(carrier.timings.throttleFirstMs, bound ? 0 : remainingMs(carrier.reconnecting, nowMs))
-    one.resolve(again(afterMs, bound ? 'Too many messages wait for the answer of the network.' : 'There is no connection to the network.'))
+    item.resolve(again(afterMs, bound ? 'Too many messages await a response from the network.' : 'There is no connection to the network.'))
   }
 }
 
@@ -191,7 +191,7 @@ function connect(carrier: Carrier): void {
 
 function bound(carrier: Carrier): void {
   carrier.boundAtMs = performance.now()
-  carrier.trouble = ''
+  carrier.lastReason = ''
   carrier.logger.info({ carrier: carrier.settings.name }, 'bound to the SMS network')
   schedulePump(carrier)
 }
@@ -211,24 +211,25 @@ function ended(carrier: Carrier, end: End): void {
   startBackOff(reconnecting, nowMs)
 }
 
-/** Never with what the network wrote: its words may hold numbers. */
+/** Never logs text from the network, which may contain phone numbers. */
 function logEnd(carrier: Carrier, end: End): void {
   const { logger, settings } = carrier
   if (end.is === 'left') return
-  const trouble = end.is === 'refused' ? `the bind was refused: ${describeStatus(end.status)}` : end.why
+  const why = end.is === 'refused' ? `the bind was refused: ${describeStatus(end.status)}` : end.why
   const code = end.is === 'lost' && end.err !== undefined && 'code' in end.err ? ` (${String(end.err.code)})` : ''
-  if (carrier.trouble === trouble + code) return
-  carrier.trouble = trouble + code
-  logger[end.is === 'refused' ? 'error' : 'warn']({ carrier: settings.name }, `no connection to the SMS network: ${carrier.trouble}`)
+  const reason = why + code
+  if (carrier.lastReason === reason) return
+  carrier.lastReason = reason
+  logger[end.is === 'refused' ? 'error' : 'warn']({ carrier: settings.name, reason }, 'no connection to the SMS network')
 }
 
 async function deliver(carrier: Carrier, pdu: PduOf<'deliver_sm'>): Promise<void> {
   try {
     await carrier.onEvents([eventOf(pdu, carrier.settings.name)])
   } catch (err) {
-    const sentence = 'a receipt or a reply could not be kept: the SMS network will send it again'
-    // A process that stops closes its database after a while, also when a delivery still waits for it.
-    carrier.logger[isUnavailable(err) || carrier.closing ? 'warn' : 'error']({ carrier: carrier.settings.name, err }, sentence)
+    // A stopping process closes its database after a timeout, even if a delivery still waits for it. That is no fault.
+    const level = isUnavailable(err) || carrier.closing ? 'warn' : 'error'
+    carrier.logger[level]({ carrier: carrier.settings.name, err }, 'failed to store a receipt or reply; the SMS network will resend it')
     throw err
   }
 }
@@ -236,7 +237,7 @@ async function deliver(carrier: Carrier, pdu: PduOf<'deliver_sm'>): Promise<void
 function close(carrier: Carrier): Promise<void> {
   if (carrier.closing) return carrier.closed
   carrier.closing = true
-  sendAway(carrier, 0, 'The connection is being closed.')
+  releaseWaiting(carrier, 0, 'The connection is being closed.')
   if (carrier.session !== undefined) leave(carrier.session)
   else {
     clearInterval(carrier.timer)

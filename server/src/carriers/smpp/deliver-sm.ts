@@ -13,8 +13,8 @@ const MESSAGE_TYPE = 0x3c
 const RECEIPT = 0x04
 const INTERMEDIATE = 0x20
 
-// By number in the optional field, by word in the text. ACCEPTD is final in the specification, but networks send it when they have taken a
-// message, and another receipt later. UNKNOWN says that the network lost track, which is no failure: nothing changes.
+// The state is a number in the optional field and a word in the text. The specification calls ACCEPTD final, but networks send it when they
+// accept a message, and another receipt later. UNKNOWN means that the network lost track of the message: not a failure, so nothing changes.
 const STATES: readonly (readonly [number: number, word: string, kind: SmsEventKind])[] = [
   [0, 'SCHEDULED', 'sms-underway'],
   [1, 'ENROUTE', 'sms-underway'],
@@ -29,7 +29,7 @@ const STATES: readonly (readonly [number: number, word: string, kind: SmsEventKi
 ]
 const WORDS_BY_NUMBER = new Map(STATES.map(([number, word]) => [number, word]))
 const KINDS_BY_WORD = new Map(STATES.map(([, word, kind]) => [word, kind]))
-// Spellings in full, which some networks use in the text.
+// Full spellings, which some networks use in the text.
 for (const [word, kind] of [
   ['DELIVERED', 'sms-delivered'],
   ['UNDELIVERABLE', 'sms-failed'],
@@ -41,10 +41,10 @@ for (const [word, kind] of [
   KINDS_BY_WORD.set(word, kind)
 }
 
-/** A receipt, or what somebody wrote. Any PDU makes an event, so that the network can always be told that it arrived. */
+/** Turns a deliver_sm into an event: a receipt or a reply. Every PDU becomes an event, so that it can always be acknowledged. */
 export function eventOf(pdu: DeliverSm, carrier: string): CarrierEvent {
   const phone = internationalNumber(pdu.source)
-  // The dates in a receipt's text are in a time zone that it does not tell, so an event occurs when it arrives.
+  // The dates in a receipt's text have an unknown time zone, so an event's time is when it arrives.
   const common = { carrier, phone, occurredAt: new Date() }
   const octets = messageOctets(pdu)
   const type = pdu.esmClass & MESSAGE_TYPE
@@ -62,7 +62,7 @@ export function eventOf(pdu: DeliverSm, carrier: string): CarrierEvent {
   return { ...common, eventId, kind, carrierMessageIds, detail: describeState(word, pdu.tlvs, fields) }
 }
 
-/** Some networks send receipts as ordinary messages. A phone that wrote one could only lie about messages to itself. */
+/** Some networks send receipts as ordinary messages. A phone that forges one can only affect messages to itself. */
 function looksLikeReceipt(tlvs: Tlvs, fields: ReceiptFields): boolean {
   if (tlvs.has(TLV.receiptedMessageId) && tlvs.has(TLV.messageState)) return true
   return fields.first === 'id' && fields.values.get('id') !== '' && KINDS_BY_WORD.has(fields.values.get('stat')?.toUpperCase() ?? '')
@@ -91,7 +91,7 @@ function describeState(word: string, tlvs: Tlvs, { values }: ReceiptFields): str
 type ReceiptFields = { first: string; values: Map<string, string> }
 const FIELD = /(?<![^\s,;])(id|sub|dlvrd|submit[ _]?date|done[ _]?date|stat|err|text):/gi
 
-/** Every field may be missing, empty, in capitals. `text` is the last and free: whatever looks like a field in it is none. */
+/** Each field may be missing, empty or in capitals. `text` is the last field and free text: ignore anything in it that looks like a field. */
 function parseReceiptText(text: string): ReceiptFields {
   const values = new Map<string, string>()
   let first = ''
@@ -108,19 +108,19 @@ function parseReceiptText(text: string): ReceiptFields {
   return { first, values }
 }
 
-/** A value is one word, in quotes perhaps: what follows it may be a field that only this network has. */
+/** A value is one word, possibly quoted. What follows it may be a field that only this network uses. */
 function keepFirst(values: Map<string, string>, name: string, value: string): void {
   if (!values.has(name)) values.set(name, (value.trim().split(/[\s,;]/, 1)[0] as string).replaceAll('"', ''))
 }
 
-/** In ASCII whatever the coding says, since ids hold characters such as `_` that GSM-7 has elsewhere; but for UTF-16. */
+/** Reads the text as Latin-1 whatever data_coding says, except UTF-16: ids hold characters such as `_`, which have another code in GSM-7. */
 function receiptText(dataCoding: number, octets: Buffer): string {
   const text = dataCoding === 8 ? decodeText(dataCoding, octets) : octets.toString('latin1')
-  // Some networks end it with a NUL, as they would a field.
+  // Some networks end the text with a NUL, as in a C-octet string.
   return storableText(text.split('\0', 1)[0] as string)
 }
 
-/** The message alone: from the optional field where the mandatory one is empty, and without the header. */
+/** The message without its header. Read from message_payload if short_message is empty. */
 function messageOctets({ shortMessage, tlvs, esmClass }: ShortMessage & { tlvs: Tlvs }): Buffer {
   const octets = shortMessage.length > 0 ? shortMessage : (tlvs.get(TLV.messagePayload) ?? shortMessage)
   const headerOctets = (esmClass & HAS_HEADER) === 0 || octets.length === 0 ? 0 : 1 + (octets[0] as number)
@@ -137,22 +137,22 @@ function decodeText(dataCoding: number, octets: Buffer): string {
   return decodeGsm7(octets)
 }
 
-/** `+` and digits; empty where it is no number. No country's code begins with a zero: 00 is the prefix for international calls. */
+/** `+` and digits; empty if the address is not a number. No country code begins with a zero: 00 is the prefix for international calls. */
 function internationalNumber(address: string): string {
   const digits = /^(?:\+|00)?([0-9]+)$/.exec(address)?.[1]
   return digits === undefined ? '' : `+${digits}`
 }
 
 /**
- * The same for a receipt that the network repeats. Of all that it holds, with its dates: networks use ids again after a while, and a receipt
- * that was taken for an old one would be lost, whereas one that is taken twice does no harm.
+ * The same for a receipt that the network repeats. It covers the whole receipt with its dates, because networks reuse ids. A receipt
+ * mistaken for an old one would be lost; processing one twice does no harm.
  */
 function fingerprint(pdu: DeliverSm, octets: Buffer): string {
   const tlvs = [TLV.receiptedMessageId, TLV.messageState, TLV.networkErrorCode].map((tag) => pdu.tlvs.get(tag)?.toString('latin1') ?? null)
   return hash('sha256', JSON.stringify([pdu.source, pdu.destination, pdu.esmClass, octets.toString('latin1'), tlvs]), 'base64url')
 }
 
-/** Its NUL is left out by some networks. */
+/** Reads a C-octet string. Some networks omit the final NUL. */
 function cString(octets: Buffer | undefined): string {
   return octets?.toString('latin1').split('\0', 1)[0] ?? ''
 }

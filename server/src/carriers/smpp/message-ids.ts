@@ -1,19 +1,19 @@
-// What a network calls a message when it takes it and what it calls it in the receipt are the same number, but not always the same text:
-// one may be hexadecimal and the other decimal (a habit from SMPP 3.3), one padded with zeros, one in capitals.
+// A network's id for a message in the submit_sm_resp and in the receipt are the same number, but not always the same text: one may be
+// hexadecimal and the other decimal (a habit from SMPP 3.3), one padded with zeros, one in capitals.
 
-/** The specification has 64; what is longer than this is no id. */
+/** The specification allows 64 characters; anything longer than this is not an id. */
 export const MAX_ID_LENGTH = 255
-// It also bounds what a reading costs.
+// Also bounds the cost of converting an id.
 const MAX_DIGITS = 64
 const DECIMAL = /^[0-9]+$/
-// Some mark it.
+// Some networks write the prefix 0x.
 const HEXADECIMAL = /^(?:0x)?([0-9a-f]+)$/i
 
 function hexadecimalDigits(id: string): string | undefined {
   return id.length > MAX_DIGITS ? undefined : HEXADECIMAL.exec(id)?.[1]
 }
 
-/** The one text for an id that is a number. Any other id, such as a UUID, is kept as it is. */
+/** The normal form of an id that is a number. Any other id, such as a UUID, is returned unchanged. */
 export function normaliseMessageId(id: string): string {
   return (
     hexadecimalDigits(id)
@@ -22,7 +22,7 @@ export function normaliseMessageId(id: string): string {
   )
 }
 
-/** As it came, in its normal form, and as it would be where it was decimal but was meant in hexadecimal, or the reverse. */
+/** The id as received, its normal form, and its value read as hexadecimal and written in decimal, or the reverse. */
 export function readingsOf(id: string): string[] {
   const digits = hexadecimalDigits(id)
   if (digits === undefined) return [id]

@@ -1,4 +1,4 @@
-// The PDUs of SMPP 3.4 that a transceiver needs. What is written and what is read come from the same tables.
+// The SMPP 3.4 PDUs that a transceiver needs. Encoding and decoding use the same tables.
 
 type FieldTypes = {
   int8: number
@@ -19,7 +19,7 @@ const BIND = [
   ['addressNpi', 'int8'],
   ['addressRange', 'cstring'],
 ] as const satisfies Fields
-const BIND_ANSWER = [['systemId', 'cstring']] as const satisfies Fields
+const BIND_RESPONSE = [['systemId', 'cstring']] as const satisfies Fields
 const SHORT_MESSAGE = [
   ['serviceType', 'cstring'],
   ['sourceTon', 'int8'],
@@ -39,21 +39,21 @@ const SHORT_MESSAGE = [
   ['defaultMessageId', 'int8'],
   ['shortMessage', 'octets'],
 ] as const satisfies Fields
-const MESSAGE_ANSWER = [['messageId', 'cstring']] as const satisfies Fields
-const NOTHING = [] as const satisfies Fields
+const MESSAGE_RESPONSE = [['messageId', 'cstring']] as const satisfies Fields
+const NO_FIELDS = [] as const satisfies Fields
 
 const COMMANDS = {
   bind_transceiver: { id: 0x00000009, fields: BIND },
-  bind_transceiver_resp: { id: 0x80000009, fields: BIND_ANSWER },
+  bind_transceiver_resp: { id: 0x80000009, fields: BIND_RESPONSE },
   submit_sm: { id: 0x00000004, fields: SHORT_MESSAGE },
-  submit_sm_resp: { id: 0x80000004, fields: MESSAGE_ANSWER },
+  submit_sm_resp: { id: 0x80000004, fields: MESSAGE_RESPONSE },
   deliver_sm: { id: 0x00000005, fields: SHORT_MESSAGE },
-  deliver_sm_resp: { id: 0x80000005, fields: MESSAGE_ANSWER },
-  enquire_link: { id: 0x00000015, fields: NOTHING },
-  enquire_link_resp: { id: 0x80000015, fields: NOTHING },
-  unbind: { id: 0x00000006, fields: NOTHING },
-  unbind_resp: { id: 0x80000006, fields: NOTHING },
-  generic_nack: { id: 0x80000000, fields: NOTHING },
+  deliver_sm_resp: { id: 0x80000005, fields: MESSAGE_RESPONSE },
+  enquire_link: { id: 0x00000015, fields: NO_FIELDS },
+  enquire_link_resp: { id: 0x80000015, fields: NO_FIELDS },
+  unbind: { id: 0x00000006, fields: NO_FIELDS },
+  unbind_resp: { id: 0x80000006, fields: NO_FIELDS },
+  generic_nack: { id: 0x80000000, fields: NO_FIELDS },
 } as const satisfies Record<string, { id: number; fields: Fields }>
 export type Command = keyof typeof COMMANDS
 const COMMANDS_BY_ID = new Map(Object.entries(COMMANDS).map(([command, { id }]) => [id as number, command as Command]))
@@ -70,17 +70,17 @@ export const NO_TLVS: Tlvs = new Map()
 export const TLV = { receiptedMessageId: 0x001e, networkErrorCode: 0x0423, messagePayload: 0x0424, messageState: 0x0427 } as const
 
 export const HEADER_OCTETS = 16
-const ANSWER_BIT = 0x80000000
+const RESPONSE_BIT = 0x80000000
 
-/** Every command has a number and comes with an answer of the same number but for this bit. */
-export function isAnswer(commandId: number): boolean {
-  return commandId >= ANSWER_BIT
+/** A response has the number of its command, with this bit set. */
+export function isResponse(commandId: number): boolean {
+  return commandId >= RESPONSE_BIT
 }
 
 export function encodePdu(pdu: Pdu): Buffer {
   const { id } = COMMANDS[pdu.command]
-  // An answer that says no has no body.
-  const fields: Fields = pdu.status === 0 ? COMMANDS[pdu.command].fields : NOTHING
+  // A response with an error status has no body.
+  const fields: Fields = pdu.status === 0 ? COMMANDS[pdu.command].fields : NO_FIELDS
   const values = pdu as unknown as Record<string, FieldTypes[FieldKind]>
   let length = HEADER_OCTETS
   for (const [name, kind] of fields) length += kind === 'int8' ? 1 : (values[name] as string | Buffer).length + 1
@@ -100,7 +100,8 @@ export function encodePdu(pdu: Pdu): Buffer {
   return octets
 }
 
-// Latin-1 drops the upper octet of a code unit: U+0100 would become the NUL that ends the field, and the rest of it other fields.
+// Latin-1 encoding drops the upper octet of a code unit: U+0100 would become the NUL that ends the field, and the rest of the text would
+// become other fields.
 const UNWRITABLE = /[^\u0020-\u00ff]/g
 
 function writeField(octets: Buffer, offset: number, kind: FieldKind, value: FieldTypes[FieldKind]): number {
@@ -115,11 +116,11 @@ function writeField(octets: Buffer, offset: number, kind: FieldKind, value: Fiel
 
 export type Decoded =
   | { is: 'pdu'; pdu: Pdu }
-  /** A request whose header could be read and whose body could not. An answer is read as far as it goes. */
+  /** A request with a readable header and an unreadable body. A response is read as far as possible instead. */
   | { is: 'broken'; why: string; commandId: number; sequence: number }
   | { is: 'unfamiliar'; commandId: number; sequence: number }
 
-/** Reads one whole PDU. What it returns keeps nothing of `octets`, and no octets make it throw. */
+/** Decodes one complete PDU. The result keeps no reference to `octets`, and no input makes it throw. */
 export function decodePdu(octets: Buffer): Decoded {
   if (octets.length < HEADER_OCTETS || octets.readUInt32BE(0) !== octets.length) {
     return { is: 'broken', why: 'its length is not what it says', commandId: 0, sequence: 0 }
@@ -131,24 +132,24 @@ export function decodePdu(octets: Buffer): Decoded {
   if (command === undefined) return { is: 'unfamiliar', commandId, sequence }
   const pdu: Record<string, unknown> = { command, status, sequence, tlvs: NO_TLVS }
   const { fields } = COMMANDS[command]
-  // Answers that say no come without a body, and some networks leave it out of others too.
-  const bodiless = isAnswer(commandId) && octets.length === HEADER_OCTETS
+  // Responses with an error status have no body, and some networks omit it from others too.
+  const bodiless = isResponse(commandId) && octets.length === HEADER_OCTETS
   const why = bodiless ? leaveEmpty(fields, pdu) : readBody(octets, fields, pdu)
   return why === undefined ? { is: 'pdu', pdu: pdu as Pdu } : { is: 'broken', why, commandId, sequence }
 }
 
-/** Answers have only text fields. */
+/** Responses have only text fields. */
 function leaveEmpty(fields: Fields, into: Record<string, unknown>): undefined {
   for (const [name] of fields) into[name] = ''
 }
 
-/** Returns what is wrong with it, if something is. */
+/** Returns a problem, if there is one. */
 function readBody(octets: Buffer, fields: Fields, into: Record<string, unknown>): string | undefined {
   let offset = HEADER_OCTETS
   for (const [name, kind] of fields) {
     const end = endOfField(octets, offset, kind)
-    // Some networks leave the NUL off the one text that an answer has: the id, by which a receipt is told to be that message's.
-    const isCutShort = kind === 'cstring' && end > octets.length && (fields === MESSAGE_ANSWER || fields === BIND_ANSWER)
+    // Some networks omit the NUL after a response's only text. That text is the message id, which receipts are matched by, so accept it.
+    const isCutShort = kind === 'cstring' && end > octets.length && (fields === MESSAGE_RESPONSE || fields === BIND_RESPONSE)
     if (end > octets.length && !isCutShort) return `${name} goes past its end`
     if (isCutShort) into[name] = octets.toString('latin1', offset)
     else if (kind === 'int8') into[name] = octets[offset]
@@ -160,7 +161,7 @@ function readBody(octets: Buffer, fields: Fields, into: Record<string, unknown>)
   return undefined
 }
 
-/** The offset after a field, which is past the end of the octets where the field is. */
+/** The offset after a field. It is greater than the length of the octets if the field is incomplete. */
 function endOfField(octets: Buffer, offset: number, kind: FieldKind): number {
   if (kind === 'int8') return offset + 1
   if (kind === 'octets') return offset + 1 + (octets[offset] ?? 0)
@@ -169,8 +170,8 @@ function endOfField(octets: Buffer, offset: number, kind: FieldKind): number {
 }
 
 /**
- * Up to the first that goes past the end, or a stray octet: what comes before it has been read, and a receipt or an answer is worth more
- * than the form of its end.
+ * Stops at the first incomplete field or stray octet: the fields before it are kept, since a receipt or response matters more than a
+ * malformed end.
  */
 function readTlvs(octets: Buffer, from: number): Tlvs {
   const tlvs = new Map<number, Buffer>()

@@ -3,27 +3,27 @@ import { createFramer, type Framer } from './framing.ts'
 import { encodePdu, NO_TLVS, type Pdu, type PduOf } from './pdu.ts'
 import type { SmppSettings, SmppTimings } from './settings.ts'
 
-// What is known of one connection, and writing to it. What happens on it is in session.ts.
+// The state of one connection, and writing to it. session.ts has the protocol.
 
-/** What became of a submit_sm that was handed to the socket. */
+/** The result of a submit_sm that was handed to the socket. */
 export type Answer = { is: 'answered'; status: number; messageId: string; writtenAtMs: number } | { is: 'lost'; why: string }
 
 export type InFlight = { writtenAtMs: number; settle: (answer: Answer) => void }
 
-/** Why there is no connection any more. */
+/** Why a connection ended. */
 export type End = { is: 'refused'; status: number } | { is: 'lost'; why: string; err?: Error } | { is: 'left' }
 
 export type SessionEvents = {
   onBound: () => void
   /** The window has room again. */
   onRoom: () => void
-  /** Resolves once it is safe; until then the network is not told that it arrived. */
+  /** Resolves once the event is committed. Only then is the deliver_sm acknowledged. */
   onDelivery: (pdu: PduOf<'deliver_sm'>) => Promise<void>
-  /** Once, last of all. */
+  /** Called once, as the last event. */
   onEnd: (end: End) => void
 }
 
-/** Leaving: nothing new is submitted, answers are awaited. Unbinding: nothing but the answer to that. */
+/** leaving: no new submits, responses are awaited. unbinding: only the response to the unbind is awaited. */
 type State = 'connecting' | 'binding' | 'bound' | 'leaving' | 'unbinding' | 'ended'
 
 export type Session = {
@@ -37,10 +37,10 @@ export type Session = {
   heardAtMs: number
   enquiredAtMs: number | undefined
   sequence: number
-  /** By sequence number, the oldest first. */
+  /** By sequence number, oldest first. */
   inFlight: Map<number, InFlight>
   deliveries: number
-  /** The network has said goodbye, so we need not. */
+  /** The network has sent an unbind, so we need not send one. */
   peerLeft: boolean
   corked: boolean
 }
@@ -85,7 +85,7 @@ export function bare(
   return { command, status, sequence, tlvs: NO_TLVS }
 }
 
-/** All that is written in one turn of the event loop leaves in one piece: one system call for a whole window. */
+/** Corks the socket, so that all PDUs of one turn of the event loop leave in one system call. */
 export function write(session: Session, pdu: Pdu): void {
   const { socket } = session
   if (!socket.writable) return
@@ -97,6 +97,6 @@ export function write(session: Session, pdu: Pdu): void {
       socket.uncork()
     })
   }
-  // A peer that asks and does not read what it is answered is not heard either, until it does.
+  // Stop reading from a peer that does not read our responses, until it does.
   if (!socket.write(encodePdu(pdu))) socket.pause()
 }

@@ -1,6 +1,6 @@
 import { connect as connectPlain } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { type Decoded, decodePdu, isAnswer, NO_TLVS, type Pdu, type PduOf } from './pdu.ts'
+import { type Decoded, decodePdu, isResponse, NO_TLVS, type Pdu, type PduOf } from './pdu.ts'
 import {
   bare,
   createSession,
@@ -15,16 +15,16 @@ import {
 import { DEFAULT_ENQUIRE_LINK_SECONDS, type SmppSettings, type SmppTimings } from './settings.ts'
 import { STATUS } from './statuses.ts'
 
-// One connection, from connecting to its end, which every connection has. Whoever opened it calls `tickSession` often: it has no timers.
+// One connection from connect to end. It has no timers: its owner calls `tickSession` often.
 
-// Networks have a window for their deliver_sm too, of some ten to a hundred. One that has none is told to come again.
+// Networks use a window of some ten to a hundred for deliver_sm too. A network that uses none is asked to resend.
 const MAX_DELIVERIES = 1_000
 const INTERFACE_VERSION = 0x34
 
 export function openSession(settings: SmppSettings, timings: SmppTimings, events: SessionEvents): Session {
   const { host, port } = settings
   const socket = settings.tls ? connectTls({ host, port }) : connectPlain({ host, port })
-  // Writes of one turn go out together already; the kernel need not wait for more.
+  // Writes of one turn are already joined, so Nagle's algorithm would only add delay.
   socket.setNoDelay(true)
   const session = createSession(settings, timings, events, socket)
   socket.once(settings.tls ? 'secureConnect' : 'connect', () => bind(session))
@@ -35,19 +35,19 @@ export function openSession(settings: SmppSettings, timings: SmppTimings, events
   return session
 }
 
-/** True where a submit may be written right now. Not into a silence: it would be another one that nobody knows what became of. */
+/** Whether a submit may be written now. Not while an enquire_link is unanswered: the result of that submit might stay unknown. */
 export function hasRoom(session: Session, window: number): boolean {
   return session.state === 'bound' && session.inFlight.size < window && session.enquiredAtMs === undefined && session.socket.writable
 }
 
-/** Only where there is room. `settle` is called once, whatever happens. */
+/** Call it only if `hasRoom`. `settle` is called exactly once. */
 export function writeSubmit(session: Session, pdu: PduOf<'submit_sm'>, nowMs: number, settle: InFlight['settle']): void {
   pdu.sequence = nextSequence(session)
   session.inFlight.set(pdu.sequence, { writtenAtMs: nowMs, settle })
   write(session, pdu)
 }
 
-/** Says goodbye once all that is under way is answered, or has had its time. */
+/** Unbinds once all submits and deliveries in progress are done or have timed out. */
 export function leave(session: Session): void {
   if (session.state === 'connecting' || session.state === 'binding') endSession(session, { is: 'left' })
   if (session.state !== 'bound') return
@@ -55,17 +55,17 @@ export function leave(session: Session): void {
   unbindIfDone(session)
 }
 
-/** Whatever is overdue: the bind, answers, a sign of life. */
+/** Handles whatever is overdue: the connection, the bind, responses, the enquire_link. */
 export function tickSession(session: Session, nowMs: number): void {
   const { timings, state } = session
   const inStateMs = nowMs - session.sinceMs
-  if (state === 'connecting' && inStateMs >= timings.connectMs) lose(session, 'the connection took too long')
-  else if (state === 'binding' && inStateMs >= timings.bindMs) lose(session, 'the answer to the bind took too long')
+  if (state === 'connecting' && inStateMs >= timings.connectMs) lose(session, 'the connection timed out')
+  else if (state === 'binding' && inStateMs >= timings.bindMs) lose(session, 'the bind timed out')
   else if (state === 'unbinding' && inStateMs >= timings.unbindMs) endSession(session, { is: 'left' })
   else if (state === 'leaving' && inStateMs >= timings.leaveMs) unbind(session)
   if (session.state === 'ended') return
   settleOverdue(session, nowMs)
-  if (session.state === 'bound') askForLife(session, nowMs)
+  if (session.state === 'bound') checkLink(session, nowMs)
 }
 
 function settleOverdue(session: Session, nowMs: number): void {
@@ -74,18 +74,18 @@ function settleOverdue(session: Session, nowMs: number): void {
   for (const [sequence, { writtenAtMs, settle }] of inFlight) {
     if (nowMs - writtenAtMs < timings.answerMs) break
     inFlight.delete(sequence)
-    settle({ is: 'lost', why: 'The network did not answer in time.' })
+    settle({ is: 'lost', why: 'The network did not respond in time.' })
     settled = true
-    // Not a word since it was written: is anybody there?
+    // Nothing was received since the submit was written: check whether the peer is still there.
     if (session.heardAtMs < writtenAtMs) enquire(session, nowMs)
   }
-  if (settled) afterAnswers(session)
+  if (settled) afterResponses(session)
 }
 
-function askForLife(session: Session, nowMs: number): void {
+function checkLink(session: Session, nowMs: number): void {
   const { enquireLinkSeconds = DEFAULT_ENQUIRE_LINK_SECONDS } = session.settings
   if (session.enquiredAtMs !== undefined) {
-    if (nowMs - session.enquiredAtMs >= session.timings.answerMs) lose(session, 'the network gave no sign of life')
+    if (nowMs - session.enquiredAtMs >= session.timings.answerMs) lose(session, 'no response to enquire_link')
   } else if (nowMs - session.heardAtMs >= 1_000 * enquireLinkSeconds) enquire(session, nowMs)
 }
 
@@ -122,14 +122,14 @@ function receive(session: Session, chunk: Buffer): void {
     if (session.state === 'ended') return
     handle(session, decodePdu(frame))
   }
-  if (wasAsked || session.inFlight.size < before) afterAnswers(session)
+  if (wasAsked || session.inFlight.size < before) afterResponses(session)
   if (fault !== undefined) lose(session, fault)
 }
 
-/** An answer that is unfamiliar is to nothing that was asked; one that is familiar can always be read. */
+/** Ignores an unknown response: it belongs to no request of ours. A known response can always be decoded. */
 function handle(session: Session, decoded: Decoded): void {
   if (decoded.is === 'pdu') handlePdu(session, decoded.pdu)
-  else if (!isAnswer(decoded.commandId)) {
+  else if (!isResponse(decoded.commandId)) {
     write(session, bare('generic_nack', decoded.sequence, decoded.is === 'broken' ? STATUS.INVALID_LENGTH : STATUS.INVALID_COMMAND))
   }
 }
@@ -149,9 +149,9 @@ function handlePdu(session: Session, pdu: Pdu): void {
       if (session.state === 'binding') bound(session, pdu.status)
       break
     case 'generic_nack':
-      // A bind that the network does not know has the first sequence number.
+      // A network that does not know bind_transceiver responds to it with a generic_nack.
       if (session.state === 'binding') bound(session, pdu.status || STATUS.INVALID_COMMAND)
-      // One without a status says nothing of what became of the message.
+      // A generic_nack without a status does not say whether the message was accepted.
       else settle(session, pdu.sequence, pdu.status === STATUS.OK ? undefined : { status: pdu.status, messageId: '' })
       break
     case 'unbind':
@@ -177,18 +177,18 @@ function bound(session: Session, status: number): void {
   session.events.onBound()
 }
 
-/** Without an answer: it may have been taken. */
+/** If `answer` is undefined, the network may have accepted the message. */
 function settle(session: Session, sequence: number, answer: { status: number; messageId: string } | undefined): void {
   const inFlight = session.inFlight.get(sequence)
-  // A second answer, or one that came too late.
+  // A duplicate or late response.
   if (inFlight === undefined) return
   session.inFlight.delete(sequence)
   const { writtenAtMs } = inFlight
-  if (answer === undefined) inFlight.settle({ is: 'lost', why: 'The network answered without saying what became of the message.' })
+  if (answer === undefined) inFlight.settle({ is: 'lost', why: 'The network’s response does not say whether it accepted the message.' })
   else inFlight.settle({ is: 'answered', status: answer.status, messageId: answer.messageId, writtenAtMs })
 }
 
-function afterAnswers(session: Session): void {
+function afterResponses(session: Session): void {
   if (session.state === 'bound') session.events.onRoom()
   else unbindIfDone(session)
 }
@@ -196,13 +196,13 @@ function afterAnswers(session: Session): void {
 async function deliver(session: Session, pdu: PduOf<'deliver_sm'>): Promise<void> {
   session.deliveries += 1
   let status: number = STATUS.TEMPORARY
-  // After unbind, closing no longer waits for deliveries: the database may close before this one is stored.
+  // After the unbind, closing no longer waits for deliveries, and the database may close before this one is stored.
   if (session.deliveries <= MAX_DELIVERIES && session.state !== 'unbinding') {
     try {
       await session.events.onDelivery(pdu)
       status = STATUS.OK
     } catch {
-      // Said in the answer: the network keeps it and sends it again.
+      // The status of the response makes the network keep the deliver_sm and send it again.
     }
   }
   session.deliveries -= 1
@@ -210,7 +210,7 @@ async function deliver(session: Session, pdu: PduOf<'deliver_sm'>): Promise<void
   unbindIfDone(session)
 }
 
-/** Answers to what it took before may still be on their way, so we stay until they are here or have had their time. */
+/** Stays connected until responses to earlier submits arrive or time out. */
 function peerLeaves(session: Session, sequence: number): void {
   write(session, bare('unbind_resp', sequence))
   session.peerLeft = true
@@ -242,11 +242,11 @@ function endSession(session: Session, end: End): void {
   closeSocket(session)
   const unanswered = [...session.inFlight.values()]
   session.inFlight.clear()
-  for (const { settle } of unanswered) settle({ is: 'lost', why: 'The connection was lost before the network answered.' })
+  for (const { settle } of unanswered) settle({ is: 'lost', why: 'The connection was lost before the network responded.' })
   session.events.onEnd(leaving ? { is: 'left' } : end)
 }
 
-/** An answer to the network's unbind still goes out, if it takes it. */
+/** After the network's unbind, the response to it is still written, if the network reads it. */
 function closeSocket({ socket, peerLeft, timings }: Session): void {
   if (!peerLeft) {
     socket.destroy()

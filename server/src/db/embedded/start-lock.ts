@@ -6,27 +6,27 @@ import { OperatorError } from '../../errors.ts'
 import type { Cluster } from './cluster.ts'
 
 const POLL_MS = 25
-// Starting and stopping give up after 15 s and 5 s, and making a database takes seconds; who holds the lock for longer is frozen.
-const PATIENCE_MS = 60_000
+// A start times out after 15 s and a stop after 5 s, and creating a database takes seconds. A process that holds the lock for longer is frozen.
+const TIMEOUT_MS = 60_000
 const SQLITE_BUSY = 5
 const SQLITE_READONLY = 8
 const SQLITE_CANTOPEN = 14
 
 /**
- * One at a time makes, starts or stops the server of a data directory. PostgreSQL's own lock file does not see to that: two that start at once
- * on the lock of a crashed server can remove each other's, and the one that is left runs without any.
+ * Ensures that only one process at a time creates, starts or stops the server of a data directory. PostgreSQL's own lock file does not: two
+ * servers that start at once on the lock file of a crashed one can remove each other's, and the server that remains then runs without any.
  *
- * The lock is the kernel's, on a file, and ends with its holder, even by `kill -9`. Node has no call for such locks, but the SQLite
- * that it brings takes one for each exclusive transaction; nothing is ever written to that file.
+ * The lock is a kernel lock on a file and ends with its holder, even by `kill -9`. Node has no call for such locks, but its built-in SQLite
+ * takes one for each exclusive transaction. Nothing is ever written to that file.
  */
 export async function oneAtATime<T>(cluster: Cluster, work: () => Promise<T>): Promise<T> {
   const lock = openLock(cluster)
   try {
-    const giveUpAt = performance.now() + PATIENCE_MS
-    while (!tryTake(lock)) {
-      if (performance.now() > giveUpAt) {
+    const deadline = performance.now() + TIMEOUT_MS
+    while (!tryLock(lock)) {
+      if (performance.now() > deadline) {
         throw new OperatorError(
-          `Another process has been making, starting or stopping PostgreSQL in ${cluster.dir} for over a minute; end that one.`,
+          `Another process has been creating, starting or stopping PostgreSQL in ${cluster.dir} for over a minute; end that process.`,
         )
       }
       await sleep(POLL_MS)
@@ -39,9 +39,9 @@ export async function oneAtATime<T>(cluster: Cluster, work: () => Promise<T>): P
 
 function openLock(cluster: Cluster): DatabaseSync {
   const path = join(dirname(cluster.dir), 'start.lock')
-  // Opened only where it is missing: a file that is opened and closed again takes this process's other locks on it along.
+  // Opened only if it is missing: closing the file would release this process's other locks on it.
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-  // So that the owner of the data can go on with it when root was here.
+  // The owner of the data must be able to use it after root has run Herald once.
   if (cluster.identity !== undefined) chownSync(path, cluster.identity.uid, cluster.identity.gid)
   try {
     return new DatabaseSync(path, { timeout: 0 })
@@ -50,7 +50,7 @@ function openLock(cluster: Cluster): DatabaseSync {
   }
 }
 
-function tryTake(lock: DatabaseSync): boolean {
+function tryLock(lock: DatabaseSync): boolean {
   try {
     lock.exec('pragma journal_mode = memory; begin exclusive')
     return true

@@ -6,40 +6,40 @@ import { isMissingPartition } from '../../messages/accept.ts'
 import { PRIORITIES } from '../../messages/states.ts'
 import { storeMessages } from '../../messages/store.ts'
 
-/** Messages for each transaction: enough that the commit costs little, few enough that a request to pause or cancel waits only briefly. */
+/** Messages for each transaction: so many that the commit costs little, so few that a request to pause or cancel waits only briefly. */
 export const CHUNK = 1_000
 const SMALL_CHUNK = 100
 
 export type FanOut = {
   made: number
   mayBeMore: boolean
-  /** A campaign whose chunk failed. The fault may be its own, so the other campaigns go on. */
+  /** A campaign whose chunk failed. The fault may concern this campaign only, so the other campaigns go on. */
   failed?: { campaignId: string; error: unknown }
 }
 
 /**
- * Makes the next messages of the running campaign that has had the fewest so far. The fan-out cursor moves in the same transaction: after a
+ * Creates the next messages of the running campaign that has had the fewest so far. The fan-out cursor moves in the same transaction: after a
  * crash the next chunk continues there, and every recipient gets exactly one message. A request to pause or cancel waits for the current
- * chunk, and no further chunk is made after it. `passedBy`: campaigns to skip this time.
+ * chunk, and no chunk follows it. `skipped`: campaigns to skip this time.
  */
-export async function fanOut(pool: Pool, passedBy: readonly string[] = []): Promise<FanOut> {
-  // Most polls find no campaign, so check before starting a transaction.
-  const { rowCount } = await pool.query({ name: 'find-campaign', text: FIND_CAMPAIGN, values: [passedBy] })
+export async function fanOut(pool: Pool, skipped: readonly string[] = []): Promise<FanOut> {
+  // Most polls find no campaign, so one statement checks for one before the transaction begins.
+  const { rowCount } = await pool.query({ name: 'find-campaign', text: FIND_CAMPAIGN, values: [skipped] })
   if (rowCount === 0) return { made: 0, mayBeMore: false }
-  const first = await makeChunk(pool, CHUNK, passedBy)
+  const first = await makeChunk(pool, CHUNK, skipped)
   if (first.failed === undefined) return first
   const { error } = first.failed
   if (isMissingPartition(error)) await ensurePartitions(pool)
-  // The database is very busy: make fewer messages at a time.
+  // After a timeout the database is very busy: the smaller chunk takes less time.
   else if (!isTimedOut(error)) return first
-  return await makeChunk(pool, SMALL_CHUNK, passedBy)
+  return await makeChunk(pool, SMALL_CHUNK, skipped)
 }
 
-async function makeChunk(pool: Pool, chunk: number, passedBy: readonly string[]): Promise<FanOut> {
+async function makeChunk(pool: Pool, chunk: number, skipped: readonly string[]): Promise<FanOut> {
   let campaignId: string | undefined
   try {
     return await transaction(pool, async (tx) => {
-      const { rows: running } = await tx.query<Running>({ name: 'take-campaign', text: TAKE_CAMPAIGN, values: [passedBy] })
+      const { rows: running } = await tx.query<Running>({ name: 'take-campaign', text: LOCK_CAMPAIGN, values: [skipped] })
       const campaign = running[0]
       if (campaign === undefined) return { made: 0, mayBeMore: false }
       campaignId = campaign.id
@@ -53,33 +53,32 @@ async function makeChunk(pool: Pool, chunk: number, passedBy: readonly string[])
   }
 }
 
-// The index has the members in order, so reading, sorting or hashing all of them for the next thousand is never quicker. PostgreSQL chose
-// that after it had analyzed three groups of a million, and each chunk took 8 s instead of 20 ms.
+// The index has the members in order, so it is never faster to read and sort or hash all of them for the next thousand. PostgreSQL chose to
+// do so after it had analyzed three groups of a million, and each chunk took 8 s instead of 20 ms.
 const IN_ORDER = `set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
   set local max_parallel_workers_per_gather = 0`
 
-type Running = { id: string; accountId: number; groups: number[]; generations: number[]; madeUpTo: string; isRetry: boolean }
+type Running = { id: string; accountId: number; groups: number[]; generations: number[]; cursor: string; isRetry: boolean }
 
-const NEEDS_FAN_OUT = `status = 'RUNNING' and made_at is null and id <> all ($1::uuid[])`
+const NEEDS_FAN_OUT = `status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[])`
 const FIND_CAMPAIGN = `select from campaigns where ${NEEDS_FAN_OUT} limit 1`
 
-/** Skips a campaign that another worker has locked. */
-const TAKE_CAMPAIGN = `
-  select id, account_id as "accountId", group_numbers as groups, group_generations as generations, made_up_to as "madeUpTo",
+/** Locks the next campaign, and skips a campaign that another worker has locked. */
+const LOCK_CAMPAIGN = `
+  select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
     retry_of is not null as "isRetry"
   from campaigns where ${NEEDS_FAN_OUT}
   order by recipients, id limit 1 for update skip locked`
 
-function chunkOf({ id, accountId, groups, generations, madeUpTo, isRetry }: Running, chunk: number) {
+function chunkOf({ id, accountId, groups, generations, cursor, isRetry }: Running, chunk: number) {
   if (isRetry) return { name: 'make-retried-messages', text: MAKE_RETRIED, values: [id, chunk] }
-  const values = [id, chunk, accountId, groups, generations, madeUpTo]
+  const values = [id, chunk, accountId, groups, generations, cursor]
   return { name: `make-campaign-messages ${groups.length}`, text: makeFrom(groups), values }
 }
 
 /**
- * The next numbers of all groups, in order, each once. The statement has one arm for each group, so that PostgreSQL walks the indexes side
- * by side and stops at the end of the chunk. It reads only what the chunk uses. Members of an import after the start of the campaign
- * are left to the next campaign.
+ * Reads the next numbers of all groups, in order, each once. The statement has one arm for each group, so PostgreSQL merges the index scans,
+ * stops at the end of the chunk, and reads only what the chunk uses. Members that were imported after the start of the campaign are left out.
  */
 function makeFrom(groups: number[]): string {
   const arms = groups.map(
@@ -100,7 +99,7 @@ function makeFrom(groups: number[]): string {
   )`)
 }
 
-/** The bytes that were reserved for the messages of this chunk; with the last chunk, all that is left of them. */
+/** In SQL: the reserved bytes to release for this chunk; for the last chunk, all that are left. */
 const released = (campaign: string) =>
   `case when is_all then ${campaign}.reserved_bytes else least(${campaign}.reserved_bytes, made * ${ROW_BYTES}) end`
 
@@ -108,7 +107,7 @@ const make = (members: string) => `
   with campaign as materialized (
     select * from campaigns where id = $1
   ), ${members}, made as materialized (
-    -- Not before its campaign has started: that may be committed after this transaction began.
+    -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
     select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
       null::json as content, greatest(now(), c.started_at) as accepted_at, c.expires_at as own_expiry, 'PROMOTION' as traffic,
       null::uuid as triggered_by, c.id as campaign_id, c.fallback
@@ -121,9 +120,9 @@ const make = (members: string) => `
   })}
   ), advanced as (
     update campaigns c set
-      made_up_to = coalesce(r.position, c.made_up_to),
+      fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
       recipients = c.recipients + r.made,
-      made_at = case when r.is_all then now() end,
+      fan_out_completed_at = case when r.is_all then now() end,
       reserved_bytes = c.reserved_bytes - ${released('c')}
     from reached r where c.id = $1
   )

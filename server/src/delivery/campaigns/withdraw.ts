@@ -1,18 +1,18 @@
 import type { Executor } from '../../db/pool.ts'
 import { PRIORITIES } from '../../messages/states.ts'
-import { failWaiting, NOT_UNDER_WAY } from '../fail.ts'
+import { failWaiting, IS_WAITING } from '../fail.ts'
 import { skipCancelled } from '../sms/schedule.ts'
 
-const MOST_AT_ONCE = 1_000
+const BATCH_SIZE = 1_000
 
 /** Fails the messages that cancelled campaigns have not sent. A message that a worker is sending now is left to its result. */
 export async function withdrawCancelled(db: Executor): Promise<{ withdrawn: number; mayBeMore: boolean }> {
-  const { rows } = await db.query<{ messageId: string }>({ name: 'find-cancelled', text: FIND, values: [MOST_AT_ONCE] })
+  const { rows } = await db.query<{ messageId: string }>({ name: 'find-cancelled', text: FIND, values: [BATCH_SIZE] })
   const ids = rows.map(({ messageId }) => messageId)
   const withdrawn = await failWaiting(db, ids, 'CAMPAIGN_CANCELLED', CANCELLED, skipCancelled)
-  const { rowCount: hurried } = await db.query({ name: 'hurry-cancelled-sms', text: HURRY_SMS, values: [MOST_AT_ONCE] })
+  const { rowCount: hurried } = await db.query({ name: 'hurry-cancelled-sms', text: HURRY_SMS, values: [BATCH_SIZE] })
   if (rows.length === 0 && hurried === 0) await db.query({ name: 'end-withdrawing', text: END_WITHDRAWING })
-  return { withdrawn, mayBeMore: (withdrawn > 0 && rows.length >= MOST_AT_ONCE) || hurried === MOST_AT_ONCE }
+  return { withdrawn, mayBeMore: (withdrawn > 0 && rows.length >= BATCH_SIZE) || hurried === BATCH_SIZE }
 }
 
 const CANCELLED = `join campaigns c on c.id = q.campaign_id and c.status = 'CANCELLED'`
@@ -21,13 +21,14 @@ const FIND = `
   select q.message_id as "messageId"
   from campaigns c, lateral (
     select message_id from queue q
-    where q.account_id = c.account_id and q.agent_id = c.agent_id and q.priority = ${PRIORITIES.campaign} and q.campaign_id = c.id and ${NOT_UNDER_WAY}
+    where q.account_id = c.account_id and q.agent_id = c.agent_id and q.priority = ${PRIORITIES.campaign} and q.campaign_id = c.id
+      and ${IS_WAITING}
     order by due_at limit $1
   ) as q
   where c.status = 'CANCELLED' and c.withdrawn_at is null
   limit $1`
 
-/** SMS that wait for their time become due, so that the claim finds them cancelled and records it. */
+/** Makes the SMS that wait for their time due now, so that the claim finds them cancelled and records it. */
 const HURRY_SMS = `
   update sms_queue set due_at = now() where ctid = any (array(
     select s.ctid from campaigns c, lateral (
@@ -38,7 +39,7 @@ const HURRY_SMS = `
     where c.status = 'CANCELLED' and c.withdrawn_at is null
     limit $1))`
 
-/** Ends the withdrawal of campaigns that have no message left that waits or is being sent. */
+/** Ends the withdrawal of campaigns that have no message left in the queue. */
 const END_WITHDRAWING = `
   update campaigns c set withdrawn_at = now()
   where c.status = 'CANCELLED' and c.withdrawn_at is null and (

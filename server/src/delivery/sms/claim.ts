@@ -4,12 +4,12 @@ import type { SmsPlan } from '../../messages/sms-fallback.ts'
 import type { Claim } from '../claim.ts'
 import type { SkipReason } from '../failures.ts'
 import { lanesOf } from '../lanes.ts'
-import { holdPace, TURNS_AHEAD_MS, takeTurns, turnsWithin } from '../rate.ts'
+import { lockRate, SLOTS_AHEAD_MS, slotsWithin, takeSlots } from '../rate.ts'
 
-/** An SMS that a worker has leased: no other worker may submit it, which happens once, or record its result. */
+/** An SMS that a worker has leased: no other worker may submit it or record its result. An SMS is submitted only once. */
 export type SmsEntry = {
   messageId: string
-  /** 0: to the recipient of the message; from 1 on: to a test number. */
+  /** 0: the SMS to the recipient of the message; from 1 on: a copy to a test number. */
   copy: number
   accountId: number
   agentId: string
@@ -18,21 +18,21 @@ export type SmsEntry = {
   segments: number
   /** Parts that an earlier attempt submitted. */
   segmentsSent: number
-  /** Parts to submit now: 0 if the SMS is not submitted. */
+  /** Parts to submit now; 0 if the SMS is not to be submitted. */
   parts: number
   attempts: number
   lease: string
-  /** How long submitting its parts can take, and a margin to record the result. */
+  /** The longest time to submit its parts, and a margin to record the result. */
   leaseMs: number
   expiresAt: Date
-  /** By performance.now(): the turn of its first part, where the carrier has a rate. */
+  /** The time of the slot of its first part, by performance.now(); 0 if the carrier has no rate. */
   turnAt: number
   judgement: Judgement
 }
 
 /**
- * Only `go` is submitted. `lost`: the worker that claimed it to submit it recorded no result. `late`: it has expired. `gone`: its message was
- * dropped.
+ * The result of the check at the claim. Only `go` is submitted. `lost`: an earlier worker claimed the SMS to submit it, and recorded no result.
+ * `late`: the SMS has expired. `gone`: its message was dropped.
  */
 export type Judgement = 'go' | 'lost' | 'late' | 'gone' | 'not-needed' | SkipReason
 
@@ -40,47 +40,47 @@ export type SmsClaimRequest = {
   carrier: Pick<SmsCarrier, 'name' | 'messagesPerSecond'>
   free: number
   lease: string
-  /** How long submitting one part can take, and the margin of each SMS. */
+  /** The longest time to submit one part, and the margin of each SMS. */
   partMs: number
   marginMs: number
-  /** The network accepts nothing now, so only SMS that are not to be submitted are claimed. */
+  /** The network accepts nothing now, so the claim takes only SMS that are not to be submitted. */
   isPaused: boolean
   /** Leases of claims that failed, perhaps after the commit. Nothing was submitted under them. */
   abandoned: string[]
 }
 
-// An SMS takes one turn for each of its parts: ten and some slack, at one a second.
+// An SMS takes one slot for each of its parts: ten at most, at one a second, and some slack.
 const LONGEST_SMS_SECONDS = 15
 
 /**
- * Claims SMS that are due, and checks them by what is known now: opt-outs, consents and the rest count when the SMS is sent, not when its
- * message was accepted. Claims run one at a time (they lock the carrier's row), and each sees all that the one before wrote. An account has at
- * most one SMS to the same person under way: whether it counts for the quarantine of the next is known when it has ended.
+ * Claims due SMS, and checks them by the state of now: opt-outs, consents and the other rules apply when the SMS is sent, not when its
+ * message was accepted. Claims run one at a time, since they lock the carrier's rate, and each sees everything that the claim before wrote.
+ * An account submits at most one SMS at a time to the same person: only its result tells whether it counts for the quarantine of the next.
  */
 export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Claim<SmsEntry>> {
   const { carrier, free, isPaused, abandoned } = request
   return await transaction(pool, async (tx) => {
-    const waitMs = await holdPace(tx, carrier.name, LONGEST_SMS_SECONDS)
+    const waitMs = await lockRate(tx, carrier.name, LONGEST_SMS_SECONDS)
     if (waitMs === undefined) return { entries: [], isBusy: true, isHeldBack: false }
     if (abandoned.length > 0) await tx.query({ name: 'return-abandoned-sms', text: RETURN_ABANDONED, values: [abandoned] })
     const { rows: due } = await tx.query<Due>({ name: 'find-due-sms', text: FIND_DUE, values: [free] })
     if (due.length === 0) return { entries: [], isBusy: false, isHeldBack: false }
-    const { rows: judged } = await tx.query<Judged>({ name: 'judge-sms', text: JUDGE, values: columns(due, 'messageId', 'copy') })
-    const turns = isPaused ? 0 : turnsWithin(TURNS_AHEAD_MS, waitMs, carrier.messagesPerSecond)
-    const leased = await leaseInTurn(tx, judged, turns, request)
-    const entries = await takeTurns(tx, carrier, leased, LONGEST_SMS_SECONDS)
+    const { rows: checked } = await tx.query<Checked>({ name: 'judge-sms', text: CHECK, values: columns(due, 'messageId', 'copy') })
+    const slots = isPaused ? 0 : slotsWithin(SLOTS_AHEAD_MS, waitMs, carrier.messagesPerSecond)
+    const leased = await leaseWithin(tx, checked, slots, request)
+    const entries = await takeSlots(tx, carrier, leased, LONGEST_SMS_SECONDS)
     return { entries, isBusy: false, isHeldBack: (due[0]?.dueInAll ?? 0) > entries.length }
   })
 }
 
 type Due = { messageId: string; copy: number; dueInAll: number }
-type Judged = Omit<SmsEntry, 'parts' | 'lease' | 'leaseMs' | 'turnAt'>
+type Checked = Omit<SmsEntry, 'parts' | 'lease' | 'leaseMs' | 'turnAt'>
 
-/** Leases the SMS whose first part has one of these turns, and all that need none. */
-async function leaseInTurn(tx: Executor, judged: Judged[], turns: number, { lease, partMs, marginMs }: SmsClaimRequest) {
+/** Leases the SMS whose first part gets one of these slots, and every SMS that needs none. */
+async function leaseWithin(tx: Executor, checked: Checked[], slots: number, { lease, partMs, marginMs }: SmsClaimRequest) {
   const leased: Omit<SmsEntry, 'turnAt'>[] = []
-  let left = turns
-  for (const entry of judged) {
+  let left = slots
+  for (const entry of checked) {
     if (entry.judgement === 'go' && left <= 0) continue
     const parts = entry.judgement === 'go' ? entry.segments - entry.segmentsSent : 0
     left -= parts
@@ -90,12 +90,15 @@ async function leaseInTurn(tx: Executor, judged: Judged[], turns: number, { leas
   return leased
 }
 
-// After the wait for the carrier's row, so that the failed claim has either committed or rolled back.
+// Runs under the lock on the carrier's rate, so the failed claim has either committed or rolled back.
 const RETURN_ABANDONED = `
   update sms_queue set lease = null, submitted_under = null, due_at = now(), attempts = attempts - 1
   where lease = any ($1::uuid[]) and (submitted_under is null or submitted_under = lease)`
 
-/** One SMS of each account before the second of any, transactional before campaign; one to each person, if none to that person is under way. */
+/**
+ * Transactional SMS come before campaigns. Within a priority, each account gets one SMS before any account gets a second one. A person gets
+ * one SMS of an account at a time, and none while another one is being submitted.
+ */
 const FIND_DUE = `
   with recursive ${lanesOf('sms_queue', ['account_id', 'priority', 'campaign_id'])}, due as materialized (
     select q.*, row_number() over (partition by q.account_id order by q.priority, q.due_at) as account_turn,
@@ -116,14 +119,14 @@ const LATE_RECEIPT = `(select kind from message_events where message_id = q.mess
 const LAST_SMS =
   '(select max(sent_at) from sms_contacts s where s.account_id = q.account_id and s.recipient = q.recipient and not s.is_copy)'
 
-/** The check of a queue entry q, in the order in which a caller would want to know. */
+/** In SQL: checks a queue entry `q`. Of several reasons, it returns the one that a caller most wants to know. */
 const JUDGEMENT = `
     case
       when q.submitted_under is not null then 'lost'
       when f.message_id is null or m.id is null then 'gone'
       when q.copy = 0 and q.segments_sent = 0 and ${LATE_RECEIPT} is not null then 'not-needed'
       when q.expires_at <= now() then 'late'
-      -- Once a segment was sent, the remaining ones follow.
+      -- Once one segment was sent, the remaining segments follow.
       when q.segments_sent > 0 then 'go'
       when o.opted_out then 'OPTED_OUT'
       when c.status = 'CANCELLED' then 'CANCELLED'
@@ -135,8 +138,8 @@ const JUDGEMENT = `
       else 'go'
     end`
 
-/** Locks and checks the entries. Skips an entry that another statement has locked. */
-const JUDGE = `
+/** Locks and checks entries. It skips an entry that another statement has locked. */
+const CHECK = `
   with held as materialized (
     select q.*, due.place from unnest(${lists('uuid', 'smallint')}) with ordinality as due (message_id, copy, place), lateral (
       select * from sms_queue q where q.message_id = due.message_id and q.copy = due.copy and q.due_at <= now() for update skip locked
@@ -151,7 +154,7 @@ const JUDGE = `
   left join campaigns c on c.id = q.campaign_id
   left join opt_outs o on o.account_id = q.account_id and o.agent_id = m.agent_id and o.phone = q.recipient
   left join lateral (
-    -- A look into the index for each group of the account.
+    -- One index look-up for each group of the account.
     select bool_or(p.control_group) as control_group, bool_and(p.active) as active, array_agg(consent) as consents
     from groups g
     join group_members p on p.account_id = g.account_id and p.group_number = g.number and p.phone = q.recipient
@@ -162,7 +165,7 @@ const JUDGE = `
 
 const LEASE = `
   update sms_queue q set lease = $5, attempts = q.attempts + 1, due_at = now() + c.lease_ms * interval '1 millisecond',
-    -- An SMS that is lost stays lost, should the worker that finds it die too.
+    -- A lost SMS stays lost, even if the worker that finds it dies too.
     submitted_under = case c.judgement when 'go' then $5 else q.submitted_under end
   from unnest(${lists('uuid', 'smallint', 'text', 'float8')}) as c (message_id, copy, judgement, lease_ms)
   where q.message_id = any (${listed('$1::uuid[]')}::uuid[]) and q.message_id = c.message_id and q.copy = c.copy`

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { TURNS_AHEAD_MS } from '../rate.ts'
+import { SLOTS_AHEAD_MS } from '../rate.ts'
 import { CLAIM_AGAIN_MS, createWorker, type Dispatcher, POLL_MS } from '../worker.ts'
 import { claimSms, type SmsEntry } from './claim.ts'
 import { recordSmsResults, type SmsResult } from './results.ts'
 import { createSubmitter, type SmsOptions } from './submit.ts'
 
-// An SMS without a recorded result is never submitted again, so nothing is gained by failing it early. A live worker keeps trying to record its
-// result for this long, which outlasts a database that is away for a minute.
+// An SMS without a recorded result is never submitted again, so failing it early gains nothing. A live worker keeps trying to record its
+// result for this long, so it survives a database that is away for up to a minute.
 const MARGIN_MS = 60_000
 const NO_CARRIER = { name: 'no-sms-network', concurrency: 100, longestCallMs: 0, messagesPerSecond: undefined, pausedForMs: () => 0 }
 
@@ -14,6 +14,7 @@ const NO_CARRIER = { name: 'no-sms-network', concurrency: 100, longestCallMs: 0,
 export function createSmsDispatcher(options: SmsOptions): Dispatcher {
   const { pool, carrier, logger, metrics } = options
   const sms = carrier ?? NO_CARRIER
+  // Leases of claims that failed, perhaps after the commit. The next claim returns their SMS to the queue.
   const abandoned = new Set<string>()
 
   async function claim(free: number, claimedAt: number): Promise<number> {
@@ -28,15 +29,15 @@ export function createSmsDispatcher(options: SmsOptions): Dispatcher {
     for (const returned of returning) abandoned.delete(returned)
     for (const entry of entries) worker.add(handle(entry, claimedAt))
     if (pauseMs > 0) return Math.min(pauseMs, POLL_MS)
-    return entries.length > 0 || isHeldBack ? TURNS_AHEAD_MS / 2 : POLL_MS
+    return entries.length > 0 || isHeldBack ? SLOTS_AHEAD_MS / 2 : POLL_MS
   }
 
   async function handle(entry: SmsEntry, claimedAt: number): Promise<void> {
     const { messageId, copy, accountId, lease, leaseMs } = entry
     calls.begin(accountId)
-    const submitted = await submit(entry, claimedAt, claimedAt + leaseMs - MARGIN_MS)
+    const result = await submit(entry, claimedAt, claimedAt + leaseMs - MARGIN_MS)
     calls.end(accountId)
-    await worker.settle({ messageId, copy, lease, ...submitted }, claimedAt + leaseMs)
+    await worker.settle({ messageId, copy, lease, ...result }, claimedAt + leaseMs)
     if (calls.endedSinceClaim() >= sms.concurrency / 8 || calls.total() === 0) worker.wake()
   }
 

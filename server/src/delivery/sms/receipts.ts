@@ -8,30 +8,31 @@ import { SMS_FAILURES } from '../failures.ts'
 
 export type SmsReceipt = Extract<CarrierEvent, { kind: 'sms-delivered' | 'sms-failed' | 'sms-underway' }>
 
-// Any number that nothing else in this database locks: "hrls" in ASCII.
+// The key of an advisory lock, unique in this database: "hrls" in ASCII.
 const RECEIPTS_LOCK = 0x68726c73
 
 /**
- * A receipt and the response to its submit are written by two transactions. Neither sees the other's rows before the commit, and each looks for
- * them. So they take turns, and the second finds what the first wrote. A batch of 500 takes some 20 ms, and there are few batches.
+ * Locks the matching of receipts for this transaction. Two transactions write a receipt and the response to its submit, and each looks for
+ * the rows of the other, which it does not see before the commit. With the lock, the second finds what the first wrote. A batch of 500 takes
+ * about 20 ms, and there are few batches.
  */
-export async function holdReceipts(tx: Executor): Promise<void> {
+export async function lockReceipts(tx: Executor): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [RECEIPTS_LOCK])
 }
 
-/** Final receipts move their SMS, now or as soon as the network responds to its submit. Receipts of progress are ignored. */
+/** Final receipts move their SMS: now, or once the network has responded to its submit. Receipts of progress are ignored. */
 export async function takeSmsReceipts(pool: Pool, receipts: SmsReceipt[]): Promise<void> {
   const final = receipts.filter(({ kind, phone }) => kind !== 'sms-underway' && phone !== '')
   if (final.length === 0) return
   await transaction(pool, async (tx) => {
-    await holdReceipts(tx)
+    await lockReceipts(tx)
     await keepReceipts(tx, final)
     const eventIds = final.map(({ eventId }) => eventId)
     await applyReceipts(tx, eventIds, [])
   })
 }
 
-/** One row for each reading of the id: the one that exists is meant. */
+/** Stores one row for each way to read the carrier's message id, decimal or hexadecimal. The reading that matches an SMS counts. */
 async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void> {
   const readings = receipts.flatMap((receipt) => {
     const state = receipt.kind === 'sms-delivered' ? 'delivered' : 'failed'
@@ -48,40 +49,41 @@ async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void>
   await tx.query({ name: 'keep-sms-receipts', text, values })
 }
 
-/** Applies these receipts, and those that came before the response to the submit of these messages. */
+/** Applies these receipts, and the receipts of these messages that came before the response to their submit. */
 export async function applyReceipts(tx: Executor, eventIds: string[], messageIds: string[]): Promise<void> {
   const { rows } = await tx.query<{ messageId: string }>({ name: 'apply-sms-receipts', text: APPLY, values: [eventIds, messageIds] })
   const moved = new Set([...rows.map(({ messageId }) => messageId), ...messageIds])
   await queryMonths(
     tx,
     byMonth([...moved], (id) => id),
-    (messages, ids) => ({ name: `settle-sms ${messages}`, text: settle(messages, fallbacksTable(messages)), values: [ids] }),
+    (messagesTable, ids) => ({ name: `settle-sms ${messagesTable}`, text: settle(messagesTable), values: [ids] }),
   )
 }
 
-// A network reuses ids after a while: a receipt from long before a submit belongs to another SMS.
+// A network reuses ids after a while, so a receipt from long before a submit belongs to another SMS.
 const EARLY_SECONDS = 120
 
 const APPLY = `
   with candidate as materialized (
-    select r.*, p.message_id, p.copy, p.part, p.submitted_at
+    select r.*, p.message_id, p.copy, p.segment, p.submitted_at
     from unnest($1::text[]) as ids (event_id) join sms_receipts r using (event_id)
-    join sms_parts p on p.carrier_message_id = r.carrier_message_id and p.carrier = r.carrier and p.recipient = r.recipient and p.state = 'sent'
+    join sms_segments p on p.carrier_message_id = r.carrier_message_id and p.carrier = r.carrier and p.recipient = r.recipient
+      and p.state = 'sent'
     union all
-    select r.*, p.message_id, p.copy, p.part, p.submitted_at
-    from unnest($2::uuid[]) as ids (message_id) join sms_parts p using (message_id)
+    select r.*, p.message_id, p.copy, p.segment, p.submitted_at
+    from unnest($2::uuid[]) as ids (message_id) join sms_segments p using (message_id)
     join sms_receipts r on r.carrier_message_id = p.carrier_message_id and r.carrier = p.carrier and r.recipient = p.recipient
     where p.state = 'sent' and r.received_at > now() - interval '${EARLY_SECONDS} seconds'
   ), reading as materialized (
     select distinct on (carrier, event_id) * from candidate order by carrier, event_id, reading, submitted_at desc
   ), receipt as materialized (
-    -- Of several, the first report counts.
-    select distinct on (message_id, copy, part) * from reading order by message_id, copy, part, received_at, event_id
+    -- Of several receipts for a segment, the first counts.
+    select distinct on (message_id, copy, segment) * from reading order by message_id, copy, segment, received_at, event_id
   ), applied as (
-    update sms_parts p set state = r.state, detail = r.detail, occurred_at = least(r.occurred_at, now())
-    from receipt r where p.message_id = r.message_id and p.copy = r.copy and p.part = r.part
+    update sms_segments p set state = r.state, detail = r.detail, occurred_at = least(r.occurred_at, now())
+    from receipt r where p.message_id = r.message_id and p.copy = r.copy and p.segment = r.segment
     returning p.message_id
-  ), taken as (
+  ), matched as (
     delete from sms_receipts s using reading r where s.carrier = r.carrier and s.event_id = r.event_id
   )
   select distinct message_id as "messageId" from applied`
@@ -92,28 +94,28 @@ const ENDS: Change[] = [
   { kind: 'sms.failed', at: 'failed_at', more: smsFailure('reason', DESCRIPTION), reason: 'reason' },
 ]
 
-/** An SMS is delivered when all its parts are, and has failed when one has. Parts of an SMS that has ended, and of copies, are deleted. */
-const settle = (messages: string, fallbacks: string) => `
+/** An SMS is delivered when all its segments are, and has failed when one has. Segments of an SMS that has ended, and of copies, are deleted. */
+const settle = (messagesTable: string) => `
   with part as materialized (
     select p.message_id, count(*) filter (where p.state = 'delivered') as delivered, count(*) filter (where p.state = 'failed') as failed,
       max(p.occurred_at) as at, min(p.detail) filter (where p.state = 'failed') as detail
-    from unnest($1::uuid[]) as ids (message_id) join sms_parts p using (message_id)
+    from unnest($1::uuid[]) as ids (message_id) join sms_segments p using (message_id)
     where p.copy = 0
     group by p.message_id
   ), moved as (
-    update ${fallbacks} f set
+    update ${fallbacksTable(messagesTable)} f set
       status = case when p.failed > 0 then 'FAILED' else 'DELIVERED' end,
       reason = case when p.failed > 0 then 'UNDELIVERABLE' else f.reason end,
       delivered_at = case when p.failed = 0 then greatest(p.at, f.sent_at) end,
       failed_at = case when p.failed > 0 then greatest(p.at, f.sent_at) end,
       detail = p.detail
-    from part p join ${messages} m on m.id = p.message_id
+    from part p join ${messagesTable} m on m.id = p.message_id
     where f.message_id = p.message_id and ${fallbackMayBecome('DELIVERED', 'f.status')} and (p.failed > 0 or p.delivered = f.segments)
     returning ${MESSAGE_FACTS}, f.reason, f.delivered_at, f.failed_at, f.detail, f.segments
-  ), ${recordChanges('moved', ENDS)}, forgotten as (
-    delete from sms_parts p using moved m where p.message_id = m.id and p.copy = 0
-  ), forgotten_copies as (
-    delete from sms_parts p using unnest($1::uuid[]) as ids (message_id)
+  ), ${recordChanges('moved', ENDS)}, deleted as (
+    delete from sms_segments p using moved m where p.message_id = m.id and p.copy = 0
+  ), deleted_copies as (
+    delete from sms_segments p using unnest($1::uuid[]) as ids (message_id)
     where p.message_id = ids.message_id and p.copy > 0 and p.state <> 'sent'
   )
   select`

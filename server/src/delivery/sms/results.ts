@@ -3,17 +3,17 @@ import { columns, type Executor, lists, type Pool, transaction } from '../../db/
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
 import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
-import { applyReceipts, holdReceipts } from './receipts.ts'
+import { applyReceipts, lockReceipts } from './receipts.ts'
 import { LIFE_HOURS, noteSms, SKIPPED } from './schedule.ts'
 
-/** The result for a claimed SMS. `detail`: the network's own text, if it sent one. */
+/** The result of a claimed SMS. `detail`: the network's own text, if it sent one. */
 export type SmsVerdict =
-  /** `segments`: how many there were. A link may have become longer since the text was counted. */
+  /** `segments`: how many were sent. A short link may have become longer since the text was measured. */
   | { is: 'sent'; segments: number }
   | { is: 'failed'; reason: SmsFailure; detail: string }
   | { is: 'skipped'; reason: SkipReason }
   | { is: 'not-needed' }
-  /** Its message has been dropped. */
+  /** The partition of its message was dropped. */
   | { is: 'gone' }
   | { is: 'again'; afterMs: number; detail: string }
   /** No call was made. */
@@ -25,29 +25,29 @@ export type SubmittedPart = { part: number; carrierMessageId: string }
 export type SmsResult = { messageId: string; copy: number; lease: string; parts: SubmittedPart[] } & SmsVerdict
 
 /**
- * Records results, and returns for each whether it counted: only the holder of a lease may record. One transaction writes a whole batch: the
- * queue, the parts that receipts refer to, the fallbacks, and the copies that go out now. Receipts that were quicker than the response to
- * their submit are applied at once.
+ * Records results, and returns for each whether it was recorded: only the holder of a lease may record. One transaction writes the whole
+ * batch: the queue, the segments that receipts refer to, the fallbacks, and the copies that go out now. It also applies receipts that came
+ * before the response to their submit.
  */
 export async function recordSmsResults(pool: Pool, carrier: string, results: SmsResult[]): Promise<boolean[]> {
   return await transaction(pool, async (tx) => {
     const hasParts = ({ parts }: SmsResult) => parts.length > 0
     // Only an SMS with parts can have receipts.
-    if (results.some(hasParts)) await holdReceipts(tx)
+    if (results.some(hasParts)) await lockReceipts(tx)
     const held = await settleQueue(tx, carrier, results)
-    const counted = results.filter((_, index) => held.has(index + 1))
-    const ended = counted.filter((result) => result.copy === 0 && result.is !== 'gone' && !('afterMs' in result))
+    const recorded = results.filter((_, index) => held.has(index + 1))
+    const ended = recorded.filter((result) => result.copy === 0 && result.is !== 'gone' && !('afterMs' in result))
     const months = byMonth(ended, ({ messageId }) => messageId)
     await queryMonths(tx, months, endOf)
-    const contacts = [...ended, ...counted.filter((result) => result.copy > 0 && hasParts(result))]
+    const contacts = [...ended, ...recorded.filter((result) => result.copy > 0 && hasParts(result))]
     if (contacts.length > 0) await tx.query({ name: 'note-contacts', text: NOTE_CONTACTS, values: columns(contacts, 'messageId', 'copy') })
-    const messageIds = counted.filter(hasParts).map(({ messageId }) => messageId)
+    const messageIds = recorded.filter(hasParts).map(({ messageId }) => messageId)
     if (messageIds.length > 0) await applyReceipts(tx, [], messageIds)
     return results.map((_, index) => held.has(index + 1))
   })
 }
 
-/** Returns the places, from 1 on, of the results whose entry is still held under their lease. */
+/** Updates the queue. Returns the places, from 1 on, of the results whose lease still holds their entry. */
 async function settleQueue(tx: Executor, carrier: string, results: SmsResult[]): Promise<Set<number>> {
   const entries = results.map((result) => ({
     ...result,
@@ -69,27 +69,27 @@ const SETTLE_QUEUE = `
     select r.*, q.recipient
     from (
       select * from unnest(${lists('uuid', 'smallint', 'uuid', 'text', 'int', 'int')})
-        with ordinality as r (message_id, copy, lease, verdict, after_ms, submitted, place)
+        with ordinality as r (message_id, copy, lease, outcome, after_ms, submitted, place)
       order by message_id, copy
     ) as r, lateral (
       select recipient from sms_queue q where q.message_id = r.message_id and q.copy = r.copy and q.lease = r.lease for update
     ) as q
   ), released as (
     update sms_queue q set lease = null, submitted_under = null, due_at = now() + h.after_ms * interval '1 millisecond',
-      segments_sent = q.segments_sent + h.submitted, attempts = q.attempts - case h.verdict when 'put-back' then 1 else 0 end
+      segments_sent = q.segments_sent + h.submitted, attempts = q.attempts - case h.outcome when 'put-back' then 1 else 0 end
     from held h
     where q.message_id = any (array(select message_id from held)) and q.message_id = h.message_id and q.copy = h.copy and h.after_ms is not null
   ), ended as (
     delete from sms_queue q using held h
     where q.message_id = any (array(select message_id from held)) and q.message_id = h.message_id and q.copy = h.copy and h.after_ms is null
   ), submitted as (
-    insert into sms_parts (message_id, copy, part, carrier, carrier_message_id, recipient)
-    select h.message_id, h.copy, p.part, $10, p.carrier_message_id, h.recipient
-    from unnest($7::int[], $8::smallint[], $9::text[]) as p (place, part, carrier_message_id) join held h on h.place = p.place
+    insert into sms_segments (message_id, copy, segment, carrier, carrier_message_id, recipient)
+    select h.message_id, h.copy, p.segment, $10, p.carrier_message_id, h.recipient
+    from unnest($7::int[], $8::smallint[], $9::text[]) as p (place, segment, carrier_message_id) join held h on h.place = p.place
   )
   select place::int from held`
 
-function endOf(messages: string, results: SmsResult[]) {
+function endOf(messagesTable: string, results: SmsResult[]) {
   const ends = results.map((result) => ({
     messageId: result.messageId,
     status: result.is.toUpperCase().replace('-', '_'),
@@ -98,7 +98,7 @@ function endOf(messages: string, results: SmsResult[]) {
     segments: result.is === 'sent' ? result.segments : null,
   }))
   const values = columns(ends, 'messageId', 'status', 'reason', 'detail', 'segments')
-  return { name: `end-sms ${messages}`, text: end(messages, fallbacksTable(messages)), values }
+  return { name: `end-sms ${messagesTable}`, text: end(messagesTable), values }
 }
 
 const ENDS: Change[] = [
@@ -108,12 +108,12 @@ const ENDS: Change[] = [
 ]
 
 /**
- * A fallback that has an entry in the queue is SCHEDULED. Copies go to test numbers after the recipient has the SMS. They wait for all SMS that
- * are not copies, and each number gets one copy of a campaign.
+ * Ends SMS, which are SCHEDULED as long as they are in the queue. Once an SMS is sent to the recipient, its copies to test numbers are
+ * queued, with the priority of campaigns. Of a campaign, each test number gets one copy.
  */
-const end = (messages: string, fallbacks: string) => `
+const end = (messagesTable: string) => `
   with moved as (
-    update ${fallbacks} f set
+    update ${fallbacksTable(messagesTable)} f set
       status = r.status,
       reason = coalesce(r.reason, f.reason),
       sent_at = case r.status when 'SENT' then now() end,
@@ -121,7 +121,7 @@ const end = (messages: string, fallbacks: string) => `
       detail = r.detail,
       segments = coalesce(r.segments, f.segments)
     from unnest(${lists('uuid', 'text', 'text', 'text', 'int')}) as r (message_id, status, reason, detail, segments)
-    join ${messages} m on m.id = r.message_id
+    join ${messagesTable} m on m.id = r.message_id
     where f.message_id = r.message_id and ${fallbackMayBecome('SENT', 'f.status')}
     returning ${MESSAGE_FACTS}, f.status, f.reason, f.plan, f.segments, f.detail, f.sent_at, f.failed_at
   ), ${recordChanges('moved', ENDS)}, ${noteSms(`moved where status in ('SKIPPED', 'NOT_NEEDED')`)}, copy as materialized (
@@ -139,8 +139,8 @@ const end = (messages: string, fallbacks: string) => `
   from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign)`
 
 /**
- * Notes which recipients have an SMS or may have it, even if only its beginning: they may reply to it, and it counts for the quarantine unless
- * it is a copy. Of several SMS by one sender to one person, the last counts.
+ * Notes which recipients have an SMS or may have it, even if only its first segments. They may reply to it, and it counts for the quarantine
+ * unless it is a copy. Of several SMS from one sender to one person, the last counts.
  */
 const NOTE_CONTACTS = `
   insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, is_copy, sent_at)
@@ -148,7 +148,7 @@ const NOTE_CONTACTS = `
   from unnest(${lists('uuid', 'smallint')}) as r (message_id, copy)
   join sms_fallbacks f on f.message_id = r.message_id
   join messages m on m.id = r.message_id
-  left join lateral (select recipient from sms_parts p where p.message_id = r.message_id and p.copy = r.copy limit 1) as p on true
+  left join lateral (select recipient from sms_segments p where p.message_id = r.message_id and p.copy = r.copy limit 1) as p on true
   where p.recipient is not null or r.copy = 0 and (f.status = 'SENT' or f.reason = 'OUTCOME_UNKNOWN')
   order by 1, 2, 3, 4, 6, m.id desc
   on conflict (account_id, recipient, sender, agent_id, is_copy) do update

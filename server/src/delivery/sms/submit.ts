@@ -19,16 +19,16 @@ export type Submitted = SmsVerdict & { parts: SubmittedPart[] }
 
 export type SmsOptions = {
   pool: Pool
-  /** Undefined: there is no SMS network, and SMS that are due fail. */
+  /** Undefined if there is no SMS network: due SMS then fail. */
   carrier: SmsCarrier | undefined
   links: Links
   metrics: DeliveryMetrics
   logger: Logger
 }
 
-/** Submits an SMS, part after part, and returns the result. `endBy`: no part is begun that might not have ended by then. Never throws. */
+/** Makes a function that submits an SMS and returns the result. `endBy`: it starts no part that might end later. It never throws. */
 export function createSubmitter({ pool, carrier, links, metrics, logger, stopping }: SmsOptions & { stopping: AbortSignal }) {
-  /** Submits part after part until the network does not accept one. The accepted parts are known however this ends. */
+  /** Submits part after part, and stops at the first part that the network does not accept. The result has the accepted parts in any case. */
   async function submitParts(sms: SmsCarrier, entry: SmsEntry, texts: TextPart[], times: Times): Promise<Submitted> {
     const parts: SubmittedPart[] = []
     for (const [index, text] of texts.entries()) {
@@ -36,7 +36,7 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
       if (!(await waitForTurn(sms, entry, times, parts.length))) return { is: 'put-back', afterMs: 0, parts }
       const outcome = await submitPart(sms, { ...text, sender: entry.plan.sender, recipient: entry.recipient, expiresAt: entry.expiresAt })
       metrics.count(sms.name, 'sms', outcome.is)
-      if (outcome.is !== 'sent') return { ...submitVerdict(outcome, entry.attempts), parts }
+      if (outcome.is !== 'sent') return { ...submitResult(outcome, entry.attempts), parts }
       parts.push({ part: index + 1, carrierMessageId: outcome.carrierMessageId })
     }
     return { is: 'sent', segments: texts.length, parts }
@@ -46,13 +46,13 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
     try {
       return await sms.submit(part)
     } catch (error) {
-      // A fault in Herald, at a moment when the network may have the part.
-      logger.error({ carrier: sms.name, err: error }, 'an SMS could not be submitted, and is not tried again')
+      // A fault in Herald. The network may have the part, so it is not submitted again.
+      logger.error({ carrier: sms.name, err: error }, 'failed to submit an SMS; will not retry')
       return { is: 'unknown', afterMs: 0, detail: 'a fault of the service' }
     }
   }
 
-  /** A worker that was suspended, or is stopping, submits nothing. By a monotonic clock. */
+  /** Waits for the slot of the next part. Returns false if the worker is stopping, or was suspended for too long (by a monotonic clock). */
   async function waitForTurn(sms: SmsCarrier, { turnAt }: SmsEntry, { claimedAt, endBy }: Times, done: number): Promise<boolean> {
     const left = sms.messagesPerSecond === undefined ? 0 : turnAt + (done * 1_000) / sms.messagesPerSecond - performance.now()
     if (left > 0) await sleep(left, undefined, { signal: stopping }).catch(() => {})
@@ -63,12 +63,12 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
 
   return async (entry: SmsEntry, claimedAt: number, endBy: number): Promise<Submitted> => {
     if (entry.judgement === 'lost') metrics.count(carrier?.name ?? 'none', 'sms', 'lost')
-    if (entry.judgement !== 'go') return { ...unsubmittedVerdict(entry.judgement), parts: [] }
+    if (entry.judgement !== 'go') return { ...unsubmittedResult(entry.judgement), parts: [] }
     if (carrier === undefined) return { is: 'failed', reason: 'NO_SMS_NETWORK', detail: '', parts: [] }
     try {
-      return await submitParts(carrier, entry, await writtenParts(pool, links, entry), { claimedAt, endBy })
+      return await submitParts(carrier, entry, await composeParts(pool, links, entry), { claimedAt, endBy })
     } catch (error) {
-      if (!isUnavailable(error)) logger.error({ carrier: carrier.name, err: error }, 'an SMS could not be written, and is tried again')
+      if (!isUnavailable(error)) logger.error({ carrier: carrier.name, err: error }, 'failed to compose an SMS; will retry')
       return { is: 'again', afterMs: backOffMs(entry.attempts, 0), detail: 'a fault of the service', parts: [] }
     }
   }
@@ -77,21 +77,21 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
 /** By performance.now(). */
 type Times = { claimedAt: number; endBy: number }
 
-function unsubmittedVerdict(judgement: Exclude<Judgement, 'go'>): SmsVerdict {
+function unsubmittedResult(judgement: Exclude<Judgement, 'go'>): SmsVerdict {
   if (judgement === 'lost') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: '' }
   if (judgement === 'late') return { is: 'failed', reason: 'TIMED_OUT', detail: '' }
   if (judgement === 'gone' || judgement === 'not-needed') return { is: judgement }
   return { is: 'skipped', reason: judgement }
 }
 
-/** If the response was lost, the part is not tried again: the network may have it. */
-function submitVerdict(outcome: Exclude<Outcome, { is: 'sent' }>, attempts: number): SmsVerdict {
+/** If the response was lost, the part is not submitted again: the network may have it. */
+function submitResult(outcome: Exclude<Outcome, { is: 'sent' }>, attempts: number): SmsVerdict {
   if (outcome.is === 'unknown') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: outcome.detail }
   return outcome.is === 'not-asked' ? { is: 'put-back', afterMs: outcome.afterMs } : unsentResult(outcome, attempts)
 }
 
-/** The same at every try: the links and the reference that ties the parts together are made from the message's id. */
-async function writtenParts(db: Executor, { key, publicUrl }: Links, entry: SmsEntry): Promise<TextPart[]> {
+/** Composes the same parts at every attempt: the links, and the reference that ties the parts together, are derived from the message's id. */
+async function composeParts(db: Executor, { key, publicUrl }: Links, entry: SmsEntry): Promise<TextPart[]> {
   const { messageId, copy, accountId, agentId, recipient, plan } = entry
   const urls = plan.urlShortening ? linksIn(plan.content) : []
   const common = { accountId, messageId, copy, agentId, recipient }

@@ -1,6 +1,6 @@
-// Comfort alone: without it the page is complete, save for the filter and the copy buttons, which it brings to light.
+// The page is complete without this script, except for the filter and the copy buttons, which the script shows.
 
-// The examples call the service that the page came from, below the same prefix where a proxy adds one.
+// The examples call the service that the page came from, including the prefix that a proxy may add.
 const origin = new URL('.', location.href).href.replace(/\/$/, '')
 if (location.protocol.startsWith('http')) for (const place of document.querySelectorAll('[data-origin]')) place.textContent = origin
 
@@ -32,7 +32,7 @@ document.addEventListener('keydown', (event) => {
   filter.focus()
 })
 
-// Browsers offer the clipboard only over HTTPS and on the machine itself.
+// Browsers offer the clipboard only over HTTPS and on localhost.
 if (navigator.clipboard) {
   for (const button of document.querySelectorAll('.copy')) button.hidden = false
   document.addEventListener('click', async (event) => {
@@ -46,12 +46,12 @@ if (navigator.clipboard) {
   })
 }
 
-// Marks in the contents what is being read: the part that crosses a line a fifth of the window below its top.
-const inSight = new Set()
+// Marks the current section in the contents: the one that crosses a line a fifth of the window below its top.
+const visible = new Set()
 const observer = new IntersectionObserver(
   (entries) => {
-    for (const { target, isIntersecting } of entries) isIntersecting ? inSight.add(target) : inSight.delete(target)
-    const current = parts.findLast((part) => inSight.has(part))
+    for (const { target, isIntersecting } of entries) isIntersecting ? visible.add(target) : visible.delete(target)
+    const current = sections.findLast((section) => visible.has(section))
     if (!current) return
     for (const link of menu.querySelectorAll('[aria-current]')) link.removeAttribute('aria-current')
     const link = menu.querySelector(`a[href="#${CSS.escape(current.id)}"]`)
@@ -60,5 +60,5 @@ const observer = new IntersectionObserver(
   },
   { rootMargin: '-20% 0px -79% 0px' },
 )
-const parts = [...document.querySelectorAll('#introduction, #authentication, article')]
-for (const part of parts) observer.observe(part)
+const sections = [...document.querySelectorAll('#introduction, #authentication, article')]
+for (const section of sections) observer.observe(section)

@@ -1,4 +1,4 @@
-// As much of OpenAPI 3.1 as the page shows.
+// The parts of OpenAPI 3.1 that the page shows.
 
 export type Schema = {
   $ref?: string
@@ -80,13 +80,13 @@ export type ApiDocument = {
   }
 }
 
-/** An operation with its place: a path that the caller asks for, or an event (OpenAPI's webhook) that the caller is sent. */
+/** An operation with its path: one that the caller requests, or an event (OpenAPI's webhook) that the caller receives. */
 export type Endpoint = { id: string; isEvent: boolean; method: Method; path: string; operation: Operation }
 export type Group = { id: string; name: string; description: string | undefined; endpoints: Endpoint[] }
 
 const METHODS: Method[] = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options']
 
-/** All operations by their first tag, in the order of the document's tags; those it does not list follow as they come. */
+/** Groups all operations by their first tag, in the order of the document's tags. Tags that the document does not list come last. */
 export function groupEndpoints(document: ApiDocument): Group[] {
   const endpoints = [...endpointsOf(document.paths, false), ...endpointsOf(document.webhooks, true)]
   const byTag = Map.groupBy(endpoints, ({ isEvent, operation }) => operation.tags?.[0] ?? (isEvent ? 'Events' : 'Other'))
@@ -111,7 +111,7 @@ function slug(text: string): string {
   return text.replace(/[^A-Za-z0-9]+/g, '-').replace(/^-|-$/g, '')
 }
 
-/** What a `$ref` stands for; a description beside the reference wins over the one behind it. */
+/** Returns what a `$ref` points to. A description beside the reference overrides the one of the target. */
 export function resolve<Node extends { $ref?: string; description?: string }>(document: ApiDocument, node: Node): Node {
   if (node.$ref === undefined) return node
   const { $ref, ...beside } = node
@@ -124,12 +124,12 @@ export function resolve<Node extends { $ref?: string; description?: string }>(do
   return resolve(document, { ...(target as Node), ...beside })
 }
 
-/** The name under which the document lists a schema, or undefined for one that is written in place. */
+/** The name under which the document lists a schema; undefined for an inline schema. */
 export function schemaName({ $ref }: Schema): string | undefined {
   return $ref?.split('/').at(-1)
 }
 
-/** A schema with what its `allOf` adds, and whether null may stand in its place (`anyOf` with null, or null among its types). */
+/** Merges the schemas of `allOf` into one, and says whether null is allowed, too (`anyOf` with null, or null among the types). */
 export function flatten(document: ApiDocument, schema: Schema): { schema: Schema; nullable: boolean; name: string | undefined } {
   const name = schemaName(schema)
   const { allOf = [], ...own } = resolve(document, schema)

@@ -1,10 +1,10 @@
 const RAW = Symbol('html')
 
-/** Text that is HTML already. A symbol can't stand in a JSON document, so that nothing in one can pass for it. */
+/** Text that is HTML already. JSON can't hold a symbol, so no value of a document can pass for HTML. */
 export type Html = { readonly [RAW]: string }
 export type Part = Html | string | number | undefined | false | readonly Part[]
 
-/** Everything put between the tags is escaped, unless it was made here. */
+/** Escapes every interpolated value, unless this function made it. */
 export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return { [RAW]: strings.reduce((before, text, index) => before + toMarkup(parts[index - 1]) + text) }
 }
@@ -25,10 +25,10 @@ export function join(parts: Part[], separator: Part): Html {
   return html`${parts.map((part, index) => (index === 0 ? part : [separator, part]))}`
 }
 
-/** The Markdown that our descriptions use: paragraphs, lists, headings, fenced and inline code, bold. The rest stays as it is written. */
+/** Renders the Markdown that our descriptions use: paragraphs, lists, headings, fenced and inline code, bold. Other syntax stays as text. */
 export function markdown(text: string | undefined): Html | undefined {
   if (text === undefined || text.trim() === '') return undefined
-  // Every second piece is what stood between two fences.
+  // Every second piece is the text between two fences.
   return html`${text.split(/^```\w*\n([\s\S]*?)^```$/m).map((piece, index) => (index % 2 === 1 ? codeBlock(piece) : blocks(piece)))}`
 }
 
@@ -61,7 +61,7 @@ function codeBlock(text: string): Html {
 
 const JSON_TOKEN = /("(?:\\.|[^"\\])*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
-/** Written JSON with its names, texts and other values marked, so that the stylesheet can colour them. */
+/** Marks the names, strings and other values of JSON text, so that the stylesheet can colour them. */
 export function colouredJson(text: string): Html {
   const parts: Part[] = []
   let done = 0

@@ -3,7 +3,7 @@ import { colouredJson, type Html, html, markdown, type Part, toMarkup } from './
 import { curlCommand, isJson, parametersOf, sampleBody } from './samples.ts'
 import { bodySchema, fieldList, typeLabel, type View } from './schema.ts'
 
-/** The whole reference as one page of HTML: nothing in it is loaded or worked out later. Its links are relative to `/docs`. */
+/** Renders the whole reference as one static page of HTML. Its links are relative to `/docs`. */
 export function renderPage(document: ApiDocument): string {
   const { title, version, description } = document.info
   const groups = groupEndpoints(document)
@@ -83,9 +83,9 @@ function endpointArticle(document: ApiDocument, endpoint: Endpoint): Html {
 <div class="text">${markdown(operation.description)}</div>
 ${parameterLists(document, endpoint)}
 ${requestBody(document, endpoint)}
-${answers(document, endpoint)}
+${responses(document, endpoint)}
 </div>
-<div class="samples">${isEvent ? eventSample(document, endpoint) : [panel('Request', curlCommand(document, endpoint)), answerSample(document, endpoint)]}</div>
+<div class="samples">${isEvent ? eventSample(document, endpoint) : [panel('Request', curlCommand(document, endpoint)), responseSample(document, endpoint)]}</div>
 </article>`
 }
 
@@ -123,41 +123,41 @@ function requestBody(document: ApiDocument, { isEvent, operation }: Endpoint): P
   )
 }
 
-function answers(document: ApiDocument, { isEvent, operation }: Endpoint): Html {
+function responses(document: ApiDocument, { isEvent, operation }: Endpoint): Html {
   const all = Object.entries(operation.responses ?? {}).map(([status, response]) => ({ status, ...resolve(document, response) }))
   const isError = ({ status }: { status: string }) => /^[45]/.test(status)
   const errors = all.filter(isError)
   const errorBody = Object.values(errors[0]?.content ?? {})[0]?.schema
-  return html`<h4>${isEvent ? 'Your answer' : 'Answers'}</h4>
-${all.filter((answer) => !isError(answer)).map((answer) => successAnswer(document, answer.status, answer))}
+  return html`<h4>${isEvent ? 'Your response' : 'Responses'}</h4>
+${all.filter((response) => !isError(response)).map((response) => successResponse(document, response.status, response))}
 ${
   errors.length > 0 &&
   html`<details class="errors"><summary>Errors ${errors.map(({ status }) => html`<span class="status error">${status}</span> `)}</summary>
 <dl>${errors.map(({ status, description }) => html`<dt><span class="status error">${status}</span></dt><dd>${markdown(description)}</dd>`)}</dl>
-${errorBody && html`<p class="limits">Body: ${typeLabel(answerView(document), errorBody)}</p>`}</details>`
+${errorBody && html`<p class="limits">Body: ${typeLabel(responseView(document), errorBody)}</p>`}</details>`
 }`
 }
 
-function successAnswer(document: ApiDocument, status: string, { description, headers = {}, content = {} }: Response): Html {
+function successResponse(document: ApiDocument, status: string, { description, headers = {}, content = {} }: Response): Html {
   const fields = Object.entries(headers).map(([name, header]) => {
     const { schema = {}, description: about } = resolve(document, header)
     return { name, schema, required: true, description: about, note: 'header' }
   })
-  return html`<div class="answer"><div class="answer-title"><span class="status">${status}</span> ${markdown(description)}</div>
-${fields.length > 0 && fieldList(answerView(document), fields)}
+  return html`<div class="response"><div class="response-title"><span class="status">${status}</span> ${markdown(description)}</div>
+${fields.length > 0 && fieldList(responseView(document), fields)}
 ${Object.entries(content).map(([mediaType, { schema }]) =>
   isJson(mediaType) && schema !== undefined
-    ? bodySchema(answerView(document), schema)
+    ? bodySchema(responseView(document), schema)
     : html`<p class="limits">a file: <code>${mediaType}</code></p>`,
 )}</div>`
 }
 
-function answerSample(document: ApiDocument, { operation }: Endpoint): Html | undefined {
+function responseSample(document: ApiDocument, { operation }: Endpoint): Html | undefined {
   const [status, response] = Object.entries(operation.responses ?? {}).find(([code]) => code.startsWith('2')) ?? []
   if (status === undefined || response === undefined) return undefined
   const [mediaType, media] = Object.entries(resolve(document, response).content ?? {})[0] ?? []
   if (mediaType === undefined || media === undefined || !isJson(mediaType)) return undefined
-  return panel(`Answer ${status}`, colouredJson(sampleBody(document, media, 'all')))
+  return panel(`Response ${status}`, colouredJson(sampleBody(document, media, 'all')))
 }
 
 function eventSample(document: ApiDocument, { operation }: Endpoint): Html | undefined {
@@ -168,7 +168,7 @@ function eventSample(document: ApiDocument, { operation }: Endpoint): Html | und
 function objectArticle(document: ApiDocument, name: string, schema: Schema): Html {
   return html`<article id="object-${name}" class="endpoint">
 <div class="prose"><h3><a href="#object-${name}">${name}</a></h3>
-<div class="text">${markdown(schema.description)}</div>${bodySchema({ ...answerView(document), marks: 'required', above: [name] }, schema)}</div>
+<div class="text">${markdown(schema.description)}</div>${bodySchema({ ...responseView(document), marks: 'required', above: [name] }, schema)}</div>
 <div class="samples">${panel('Example', colouredJson(sampleBody(document, { schema }, 'all')))}</div>
 </article>`
 }
@@ -181,6 +181,6 @@ function requestView(document: ApiDocument): View {
   return { document, inPlace: true, marks: 'required', above: [] }
 }
 
-function answerView(document: ApiDocument): View {
+function responseView(document: ApiDocument): View {
   return { document, inPlace: false, marks: 'optional', above: [] }
 }

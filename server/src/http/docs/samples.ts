@@ -2,7 +2,7 @@ import { type ApiDocument, type Endpoint, flatten, type MediaType, type Paramete
 import { colouredJson, type Html, html, join, type Part } from './html.ts'
 import { fixedValue } from './schema.ts'
 
-/** The example that the document gives, else one made from the schema, as JSON; `fields` says how much of an object is shown. */
+/** Returns, as JSON, the example that the document gives, or one made from the schema. `fields` says which fields of an object it has. */
 export function sampleBody(document: ApiDocument, media: MediaType, fields: 'required' | 'all'): string {
   const given = media.example ?? Object.values(media.examples ?? {})[0]?.value
   return JSON.stringify(given ?? sample({ document, fields, above: [] }, media.schema ?? {}), null, 2)
@@ -24,7 +24,7 @@ function sample(making: Making, node: Schema): unknown {
   const { schema, nullable, name } = flatten(making.document, node)
   const given = schema.example ?? schema.examples?.[0] ?? schema.default ?? fixedValue(schema) ?? schema.enum?.[0]
   if (given !== undefined) return given
-  // An object within itself ends here.
+  // The recursion of an object that contains itself ends here.
   if (name !== undefined && making.above.includes(name)) return nullable ? null : {}
   const below = name === undefined ? making : { ...making, above: [...making.above, name] }
   const [kind] = schema.oneOf ?? schema.anyOf ?? []
@@ -59,7 +59,7 @@ function sampleObject(making: Making, { properties = {}, required = [], minPrope
   return Object.fromEntries(shown.map((name) => [name, sample(making, properties[name] ?? {})]))
 }
 
-/** The command that calls the endpoint. Where the document names no host, the page's script puts in the one it was loaded from. */
+/** The curl command that calls the endpoint. If the document names no host, the page's script inserts the host it was loaded from. */
 export function curlCommand(document: ApiDocument, endpoint: Endpoint): Html {
   const { method, operation } = endpoint
   const body = operation.requestBody && resolve(document, operation.requestBody)
@@ -73,7 +73,7 @@ export function curlCommand(document: ApiDocument, endpoint: Endpoint): Html {
     bodyType && `--header ${quoted(`Content-Type: ${bodyType}`)}`,
     ...headers.map((header) => `--header ${quoted(`${header.name}: ${parameterSample(document, header)}`)}`),
     media && html`--data ${colouredJson(quoted(sampleBody(document, media, 'required')))}`,
-    answersWithFile(document, endpoint) && '--remote-name --remote-header-name',
+    returnsFile(document, endpoint) && '--remote-name --remote-header-name',
   ]
   return join(
     lines.filter((line) => line !== undefined && line !== false),
@@ -100,7 +100,7 @@ export function parametersOf(document: ApiDocument, { operation }: Endpoint): Pa
   return (operation.parameters ?? []).map((parameter) => resolve(document, parameter))
 }
 
-/** A value that the document gives or implies, else one that is plainly to be replaced: `AGENT_ID`. */
+/** A value that the document gives or implies, or else a placeholder such as `AGENT_ID`. */
 function parameterSample(document: ApiDocument, { name, schema = {}, example }: Parameter): string {
   const made = sample({ document, fields: 'required', above: [] }, schema)
   return String(example ?? (made === UNKNOWN_TEXT ? placeholder(name) : made))
@@ -113,7 +113,7 @@ function placeholder(name: string): string {
     .toUpperCase()
 }
 
-function answersWithFile(document: ApiDocument, { operation }: Endpoint): boolean {
+function returnsFile(document: ApiDocument, { operation }: Endpoint): boolean {
   return Object.entries(operation.responses ?? {})
     .filter(([status]) => status.startsWith('2'))
     .some(([, response]) => Object.keys(resolve(document, response).content ?? {}).some((type) => !isJson(type)))

@@ -2,13 +2,14 @@ import { type ApiDocument, flatten, resolve, type Schema, schemaName } from './d
 import { type Html, html, join, markdown, type Part } from './html.ts'
 
 /**
- * How a schema is shown. `inPlace`: a named object is unfolded where it is used, for a request, which is to be written down in one go; one
- * within another, and elsewhere any, links to where it is listed: the buttons of every kind of message would be shown nine times over. `marks`: whoever writes a body asks what is required, whoever reads one what may be
- * absent. `above` holds the names it is inside of, so that an object within itself ends.
+ * How a schema is shown. `inPlace` is for requests: the fields of a named object are shown where it is used, so that the reader has the whole
+ * body in one place. A named object within another one links to where it is listed instead, and so does every named object in other views:
+ * the buttons would otherwise be shown nine times, once for every kind of message. `marks`: for a request the page marks required fields, for a
+ * response optional ones. `above` holds the names of the enclosing objects, so that the recursion of an object that contains itself ends.
  */
 export type View = { document: ApiDocument; inPlace: boolean; marks: 'required' | 'optional'; above: readonly string[] }
 
-/** The fields and kinds of a body, or what it is where it has none. */
+/** The fields and kinds of a body, or its type if it has none. */
 export function bodySchema(view: View, schema: Schema): Html {
   const { schema: flat, name } = flatten(view.document, schema)
   const below = inside(view, name)
@@ -33,7 +34,7 @@ function fieldItem(view: View, { name, schema, required, description, note }: Fi
 ${text(description ?? flat.description)}${line(limits(flat, view))}${content}</li>`
 }
 
-/** What a field holds further down, folded; undefined for a plain value, and for an object that its name links to. */
+/** The nested fields of a field, collapsed; undefined for a plain value, and for an object that is only linked. */
 function unfolded(view: View, schema: Schema): Html | undefined {
   const { schema: flat, name } = flatten(view.document, schema)
   if (isElsewhere(view, name)) return undefined
@@ -65,7 +66,7 @@ function kindList(view: View, { anyOf, discriminator }: Schema, kinds: Schema[])
   })}</div>`
 }
 
-/** The value that tells this kind from the others, with its title; without either, the fields it must have. */
+/** The discriminator's value and the title of this kind; without either, the names of its required fields. */
 function kindLabel(view: View, kind: Schema, discriminator: string | undefined): Html {
   const { schema, name } = flatten(view.document, kind)
   const property = schema.properties?.[discriminator ?? '']
@@ -99,7 +100,7 @@ function plainLabel(view: View, schema: Schema): Part {
   return html`${types.length === 0 ? 'any value' : types.join(' or ')}${schema.format && html` <span class="format">${schema.format}</span>`}`
 }
 
-/** A schema that only lists its values need not say their type. */
+/** The types of a schema that lists its values without a type. */
 function valueTypes(schema: Schema): string[] {
   if (schema.properties !== undefined) return ['object']
   return [...new Set(valuesOf(schema).map((value) => (value === null ? 'null' : typeof value)))]

@@ -1,10 +1,10 @@
-// Turns a row of PostgreSQL's COPY into CSV by RFC 4180: lines end with CRLF, times are as the API writes them, and an apostrophe precedes a text
-// that could start a formula. PostgreSQL would need 4.3 µs more for the times of a row (to_char); this takes about 1 µs.
+// Turns a row of PostgreSQL's COPY into CSV by RFC 4180: lines end with CRLF, times are as the API writes them, and an apostrophe precedes
+// a text that could start a formula. PostgreSQL would need 4.3 µs more for the times of a row (to_char); this takes about 1 µs.
 
-/** Excel recognizes a file as UTF-8 by it. */
+/** Makes Excel read a file as UTF-8. */
 export const BYTE_ORDER_MARK = '\ufeff'
 
-/** `row`: as COPY writes it, with every text in quotes and the zone UTC. */
+/** `row`: as written by COPY, with every text in quotes and times in UTC. */
 export function csvRow(row: string): string {
   let csv = ''
   let from = 0
@@ -35,8 +35,8 @@ function withTimes(cells: string): string {
   return from === 0 ? cells : written + cells.slice(from)
 }
 
-// Where a text could start a formula. A spreadsheet that separates cells by `;` does not see our quotes, which begin behind a comma: there, each
-// separator and each line break within a text starts a cell. A quote counts as nothing, since `;""=1` starts a cell that is =1.
+// Where a text could start a formula. A spreadsheet that separates cells by `;` does not see our quotes, which follow a comma: for it, each
+// separator and each line break within a text starts a cell. Quotes are skipped, since `;""=1` starts a cell that is =1.
 const SEPARATORS = String.raw`;,|\t\n\v\f\r\x1c-\x1e`
 // With the small and full-width forms of = + - @.
 const SIGNS = String.raw`=+\-@\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20`
@@ -46,7 +46,7 @@ const BLANKS =
   String.raw`\ufe00-\ufe0f\ufeff\uffa0\u{e0000}-\u{e0fff}`
 const FORMULA = new RegExp(`(^|[${SEPARATORS}])((?:[${BLANKS}]|"")*)(?=[${SIGNS}])`, 'gu')
 
-/** A text that begins with a tab or a line break gets an apostrophe in front, too: some spreadsheets skip these. */
+/** A text that begins with a tab or a line break gets an apostrophe in front too, since some spreadsheets skip these. */
 function defused(text: string): string {
   return (/^[\t\n\r]/.test(text) ? "'" : '') + text.replace(FORMULA, "$1$2'")
 }

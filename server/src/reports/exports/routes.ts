@@ -6,38 +6,39 @@ import { ApiError } from '../../errors.ts'
 import { callerOf } from '../../http/guard.ts'
 import { boundsOf, type Range } from '../range.ts'
 import { readSummary } from '../summary.ts'
-import { answerExport, type Exporting, type Times } from './answer.ts'
+import { type Exporting, sendExport, type Times } from './answer.ts'
 import { openArchive } from './archive.ts'
+import { createExportSlots } from './concurrency.ts'
 import { openCopy } from './copy.ts'
-import { createPlaces } from './places.ts'
 import { chooseReading, copyMessages } from './rows.ts'
 import { CSV_TYPE, OPERATIONS, ZIP_TYPE } from './schemas.ts'
 
-// Progress shows only when the system's buffer, which can be 4 MB, has room again: 30 s cut off a client that read 20 KB a second.
+// Progress is visible only when the system's send buffer, up to 4 MB, has room again: with 30 s, a client that read 20 KB a second was
+// disconnected.
 const TIMES: Times = { idleMs: 300_000, longestMs: 3_600_000 }
-const POOL_CLOSE_PATIENCE_MS = 500
+const POOL_CLOSE_TIMEOUT_MS = 500
 
-/** Requires HTTP/1.1, so that a truncated file is detectable: a response to HTTP/1.0 ends with its connection, also if the process was killed. */
+/** Requires HTTP/1.1, so that a truncated file is detectable: an HTTP/1.0 response ends with its connection, even if the process was killed. */
 async function refuseHttp10({ raw }: FastifyRequest): Promise<void> {
   if (raw.httpVersion !== '1.0') return
-  const reason = 'must be asked for by HTTP/1.1, by which a file that was cut off shows; a proxy in between may need to be told so'
+  const reason = 'requires HTTP/1.1, so that a truncated file is detectable; a proxy may need to be configured for it'
   throw new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '', reason }] })
 }
 
-const WHOLE_OR_BROKEN = { exposeHeadRoute: false, preValidation: refuseHttp10 }
+const EXPORT_ROUTE = { exposeHeadRoute: false, preValidation: refuseHttp10 }
 
 type Options = { pool: Pool; allowIdle: Exporting['allowIdle']; times?: Times }
 
 export const exportRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, allowIdle, times = TIMES }) => {
-  const exporting: Exporting = { pool, connections: createExportPool(pool), takePlace: createPlaces(), times, allowIdle }
-  // By then every response has ended, and so has its connection. A connection that is being opened is not waited for.
+  const exporting: Exporting = { pool, connections: createExportPool(pool), takeSlot: createExportSlots(), times, allowIdle }
+  // By now every response has ended and released its connection. Do not wait for a connection that is still being opened.
   app.addHook('onClose', async () => {
-    await Promise.race([exporting.connections.end(), sleep(POOL_CLOSE_PATIENCE_MS, undefined, { ref: false })])
+    await Promise.race([exporting.connections.end(), sleep(POOL_CLOSE_TIMEOUT_MS, undefined, { ref: false })])
   })
 
-  app.get('/reports/messages/export', { schema: OPERATIONS.messages, ...WHOLE_OR_BROKEN }, async (request, reply) => {
+  app.get('/reports/messages/export', { schema: OPERATIONS.messages, ...EXPORT_ROUTE }, async (request, reply) => {
     const { accountId } = callerOf(request)
-    return await answerExport(reply, exporting, accountId, async (client) => {
+    return await sendExport(reply, exporting, accountId, async (client) => {
       const { accepted } = await readSummary(client, accountId, undefined, request.query)
       const reading = await chooseReading(client, accepted, boundsOf(request.query))
       const source = openCopy(client, copyMessages(accountId, request.query, reading), request.query)
@@ -45,9 +46,9 @@ export const exportRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { po
     })
   })
 
-  app.get('/reports/campaigns/:id/all-data-export', { schema: OPERATIONS.campaign, ...WHOLE_OR_BROKEN }, async (request, reply) => {
+  app.get('/reports/campaigns/:id/all-data-export', { schema: OPERATIONS.campaign, ...EXPORT_ROUTE }, async (request, reply) => {
     const { accountId } = callerOf(request)
-    return await answerExport(reply, exporting, accountId, async (client) => {
+    return await sendExport(reply, exporting, accountId, async (client) => {
       const { id, ...source } = await openArchive(client, accountId, request.params.id, request.query)
       return { ...source, contentType: ZIP_TYPE, name: `campaign-${id}.zip` }
     })

@@ -5,11 +5,11 @@ import type { CampaignKey } from '../campaign.ts'
 import { type Bounds, boundsOf, type Range, timesOf } from '../range.ts'
 import { ACTION_COLUMNS, type Column, MESSAGE_COLUMNS, RECIPIENT_COLUMNS } from './columns.ts'
 
-// The statements that write the files. COPY takes no parameters, so each value in them is a number, or escaped.
+// The COPY statements of the files. COPY takes no parameters, so each value is a number or escaped.
 
 const literal = pg.escapeLiteral
 
-/** Texts are always quoted: csv.ts counts on it. */
+/** Texts are always quoted: csv.ts relies on it. */
 function copy(columns: readonly Column[], from: string): string {
   const selected = columns.map(({ name, sql }) => `${sql} as "${name}"`)
   const texts = columns.filter(({ isText }) => isText).map(({ name }) => `"${name}"`)
@@ -17,17 +17,17 @@ function copy(columns: readonly Column[], from: string): string {
 }
 
 /**
- * How to find the rows that belong to messages. They have no index by account, since every send would pay for it. Either look up each
- * message by its key, or read all rows of the time, of all accounts, in one pass with the messages.
+ * How to find the rows that belong to messages. They have no index by account, since every send would pay for it. `each` looks up the rows
+ * of each message by key; `all` reads all rows of the time range, of all accounts, in one pass with the messages.
  */
 export type Reading = 'each' | 'all'
 
-/** What an account sent by itself, in the order of acceptance. */
+/** The messages that an account sent one by one, in the order of acceptance. */
 export function copyMessages(accountId: number, range: Range, reading: Reading): string {
   const own = `account_id = ${Number(accountId)}`
   const bounds = boundsOf(range)
   const [since, before] = timesOf(range).map(literal)
-  // The ids say almost all of it, but not to the millisecond.
+  // The ids narrow it down, but not to the millisecond.
   const accepted = `m.accepted_at >= ${since} and m.accepted_at < ${before}`
   return copy(
     MESSAGE_COLUMNS,
@@ -36,7 +36,7 @@ export function copyMessages(accountId: number, range: Range, reading: Reading):
   )
 }
 
-/** The messages of a campaign, in the order in which they were made. What people did of it has an index of its own. */
+/** The messages of a campaign, in the order of creation. Their recipients' actions have an index by campaign. */
 export function copyRecipients(accountId: number, campaign: CampaignKey, reading: Reading): string {
   const own = `campaign_id = ${literal(campaign.id)}`
   return copy(
@@ -46,7 +46,7 @@ export function copyRecipients(accountId: number, campaign: CampaignKey, reading
   )
 }
 
-/** What the recipients of a campaign did, by time. It has ids of its own, which are never from before the campaign. */
+/** The actions of a campaign's recipients, by time. Their ids are never from before the campaign. */
 export function copyActions({ id, firstId }: CampaignKey): string {
   const from = `from recipient_actions a where a.campaign_id = ${literal(id)} and a.id >= ${literal(firstId)} order by a.occurred_at, a.id`
   return copy(ACTION_COLUMNS, from)
@@ -58,12 +58,13 @@ const FIRSTS = ['clicked', 'replied', 'opted-out'].map(
   (kind) => `max(occurred_at) filter (where kind = '${kind}') as ${kind.replace('-', '_')}_at`,
 )
 
-/** What recipients did, the first time. `own`: whose. */
+/** Joins the first action of each kind. `own`: the condition for the account or campaign. */
 function joinFirsts(own: string, bounds: Bounds, reading: Reading): string {
   const firsts = `from message_events where ${own} and kind in ('clicked', 'replied', 'opted-out')`
   return reading === 'each'
     ? `left join lateral (select ${FIRSTS} ${firsts} and message_id = m.id) as did on true`
-    : `left join (select message_id, ${FIRSTS} ${firsts} and ${within('message_id', bounds)} group by message_id) as did on did.message_id = m.id`
+    : `left join (select message_id, ${FIRSTS} ${firsts} and ${within('message_id', bounds)} group by message_id) as did
+       on did.message_id = m.id`
 }
 
 /** "offset 0" keeps PostgreSQL from turning the look-ups into a merge. */
@@ -73,13 +74,13 @@ function joinSms(bounds: Bounds, reading: Reading): string {
     : `left join sms_fallbacks f on f.message_id = m.id and ${within('f.message_id', bounds)}`
 }
 
-// To look up the rows of a message took 5.5 µs of the database's CPU time; to read the rows of all accounts took at most 0.7 µs a message. A
-// message takes 250 bytes or more.
+// Measured: looking up the rows of a message took 5.5 µs of the database's CPU time; reading the rows of all accounts, at most 0.7 µs a
+// message. A message takes at least 250 bytes.
 const LOOK_IN_BYTES = 2_000
 
 /**
- * An account that sent at least an eighth of all messages of the time reads the rows of all accounts; for a smaller one the look-ups cost less.
- * The sizes of the months' tables are always known, unlike their numbers of rows.
+ * An account that sent at least an eighth of all messages of the time range reads the rows of all accounts; for a smaller one, look-ups
+ * cost less. The sizes of the monthly tables are always known, unlike their numbers of rows.
  */
 export async function chooseReading(db: Executor, messages: number, { firstId, endId }: Bounds): Promise<Reading> {
   const { rows } = await db.query<{ bytes: number }>(
@@ -93,7 +94,7 @@ export async function chooseReading(db: Executor, messages: number, { firstId, e
 
 const LAST_MS = Date.UTC(9999, 11, 31)
 
-/** Of the time that an id begins with, as in the names of tables. */
+/** The month of an id's time, as in the names of tables. */
 function monthOf(id: string): string {
   return new Date(Math.min(timeOf(id).getTime(), LAST_MS)).toISOString().slice(0, 7).replace('-', '_')
 }

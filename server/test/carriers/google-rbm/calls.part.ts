@@ -113,7 +113,7 @@ test('to close ends all connections, and what is under way on them', async () =>
   const [outcome, reachable] = await underway
   assert.equal(reachable, undefined)
   assert.ok(outcome.is === 'unknown')
-  assert.doesNotMatch(outcome.detail, /no answer within/)
+  assert.doesNotMatch(outcome.detail, /no response within/)
   // Well before the network would close what is idle.
   await until('all are closed', () => [...sockets].every((socket) => socket?.destroyed), 2_000)
 })

@@ -112,7 +112,7 @@ describe('what an answer means', async () => {
     })
     const outcome = await send(carrier)
     assert.ok(outcome.is === 'unknown')
-    assert.equal(outcome.detail, 'an answer of over 1048576 bytes')
+    assert.equal(outcome.detail, 'the response exceeds 1048576 bytes')
   })
 
   test('an answer that is nearly as long as is read: sent', async () => {
@@ -162,7 +162,10 @@ describe('an answer that does not come', async () => {
 
   test('is not waited for longer than its time', async () => {
     network.answer(() => undefined)
-    await assert.rejects(http.call({ method: 'GET', path: '/v1' }), (error) => !(error instanceof NotSent) && /no answer/.test(`${error}`))
+    await assert.rejects(
+      http.call({ method: 'GET', path: '/v1' }),
+      (error) => !(error instanceof NotSent) && /no response/.test(`${error}`),
+    )
   })
 
   test('to a request that never got a connection was not sent, and is not sent later', async () => {
@@ -189,7 +192,7 @@ describe('an answer that does not come', async () => {
       response.once('close', () => clearInterval(more))
       return undefined
     })
-    await assert.rejects(http.call({ method: 'GET', path: '/v1' }), /no answer within 0.3 s/)
+    await assert.rejects(http.call({ method: 'GET', path: '/v1' }), /no response within 0.3 s/)
   })
 })
 
@@ -248,9 +251,9 @@ describe('a network in trouble', { concurrency: true }, () => {
     await send(connect(network.settings), { agentId: agents[0] })
     const unreachable = connect({ ...network.settings, address: 'http://127.0.0.1:1' })
     for (let index = 0; index < 5; index += 1) await send(unreachable, { agentId: agents[1] })
-    const lines = log.split('\n').filter((line) => line.includes('the network fails: messages pause'))
+    const lines = log.split('\n').filter((line) => line.includes('the RCS network is failing: messages paused'))
     const reasons = agents.map((agentId) => lines.map((line) => JSON.parse(line)).find((line) => line.agentId === agentId).reason)
-    assert.deepEqual(reasons, ['it answered 401', 'connect ECONNREFUSED 127.0.0.1:1'])
+    assert.deepEqual(reasons, ['HTTP 401', 'connect ECONNREFUSED 127.0.0.1:1'])
   })
 })
 

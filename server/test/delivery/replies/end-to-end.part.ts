@@ -57,7 +57,7 @@ async function settled(): Promise<void> {
   await until('all is settled', async () => {
     const before = await simulator.ask('counts')
     const { rowCount } = await pool.query(
-      'select from carrier_events where take_up_at is not null union all select from queue union all select from sms_queue',
+      'select from carrier_events where process_after is not null union all select from queue union all select from sms_queue',
     )
     const { owed, ...totals } = await simulator.ask('counts')
     const isIdle = owed.steps + owed.webhooks + owed.deliverSm === 0

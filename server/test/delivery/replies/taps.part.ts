@@ -161,7 +161,7 @@ describe('a tap changes nothing, and is told in the log without its number and t
   test('its postback is genuine, and comes from another phone, for another agent, over another carrier, or of no message', async () => {
     const before = await everything()
     const other = await createSender(pool)
-    const reason = 'the button is of no message to this phone by this agent'
+    const reason = 'no message from this agent to this phone has the button'
     await assertIgnored(await post(real, { phone: '+48500100298' }), reason)
     await assertIgnored(await post(real, { agentId: other.agentId }), reason)
     await assertIgnored(await post(real, { carrier: ELSEWHERE }), reason)
@@ -236,7 +236,7 @@ describe('a button that sends a template', () => {
       const lines = await logged(() => tell([tapped(sender, messageId, 'more')]))
       assert.deepEqual(
         lines.map(({ level, reason }) => [level, reason]),
-        [['warn', `its template is not sent: ${why}`]],
+        [['warn', `the template was not sent: ${why}`]],
       )
       assert.deepEqual([(await actionsOf(sender)).length, await messagesOf(sender)], [1, []])
     })
@@ -248,7 +248,7 @@ describe('a button that sends a template', () => {
     const lines = await logged(() => tell([tapped(sender, messageId, 'more')]))
     assert.deepEqual(
       lines.map(({ reason }) => reason),
-      ['its template is not sent: no-template'],
+      ['the template was not sent: no-template'],
     )
     assert.deepEqual([await messagesOf(sender), await messagesOf(other)], [[], []])
   })
@@ -297,7 +297,7 @@ test('one event that can’t be taken up holds up no other, is told without its 
   assert.equal((await actionsOf(sender)).length, 10)
   const mended = { ...broken, text: 'Mended' }
   const { rowCount } = await pool.query(
-    `update carrier_events set event = $2, take_up_at = now() where event_id = $1 and take_up_at between now() + interval '50 seconds' and now() + interval '1 minute'`,
+    `update carrier_events set event = $2, process_after = now() where event_id = $1 and process_after between now() + interval '50 seconds' and now() + interval '1 minute'`,
     [broken.eventId, JSON.stringify(mended)],
   )
   assert.equal(rowCount, 1, 'it is due again in a minute')
@@ -319,8 +319,8 @@ test('an event that one node fails to take up, and another takes up in the same 
     const event = wrote(sender, 'Hello')
     await createEventTaker(pool, () => {})([event])
     met = await takeUpAtOnce(event.eventId)
-    const { rows } = await pool.query('select take_up_at from carrier_events where event_id = $1', [event.eventId])
-    assert.deepEqual(rows, [{ take_up_at: null }])
+    const { rows } = await pool.query('select process_after from carrier_events where event_id = $1', [event.eventId])
+    assert.deepEqual(rows, [{ process_after: null }])
   }
   await pool.query('drop function fail cascade')
   assert.ok(met, 'the first never had to wait for the other')
@@ -340,7 +340,7 @@ async function takeUpAtOnce(eventId: string): Promise<boolean> {
     })
     await until('it is in the middle', async () => (await count()) === 1)
     takingUp = transaction(otherNode, async (other) => {
-      await other.query('update carrier_events set take_up_at = null where event_id = $1', [eventId])
+      await other.query('update carrier_events set process_after = null where event_id = $1', [eventId])
       await until('the first wants to try again later, or has put it off', async () => {
         met = (await count()) === 1
         return met || hasEnded

@@ -105,7 +105,7 @@ describe('a text is for the account whose message it answers:', () => {
     const lines = await logged(() => tell([wrote(a, 'CANARY')]))
     assert.deepEqual(
       lines.map(({ level, reason }) => [level, reason]),
-      [['warn', 'it is for no account']],
+      [['warn', 'no account matches']],
     )
     assert.deepEqual([await textsOf(a), await textsOf(b)], [[], []])
   })

@@ -37,7 +37,7 @@ before(async () => {
 // What one test leaves behind is nothing that the next should be asked to judge.
 beforeEach(async () => {
   await pool.query('delete from sms_queue')
-  await pool.query(`update carrier_paces set free_at = '-infinity'`)
+  await pool.query(`update carrier_rates set next_slot_at = '-infinity'`)
   sender = await createSender(pool)
 })
 
@@ -146,7 +146,7 @@ describe('the network’s rate', () => {
     )
     await refusedMessages(pool, await createSender(pool))
     assert.deepEqual(await takeSms(pool, { messagesPerSecond: 2 }), [])
-    await pool.query(`update carrier_paces set free_at = free_at - interval '5 seconds'`)
+    await pool.query(`update carrier_rates set next_slot_at = next_slot_at - interval '5 seconds'`)
     assert.equal((await takeSms(pool, { messagesPerSecond: 2 })).length, 1)
   })
 

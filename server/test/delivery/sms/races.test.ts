@@ -269,7 +269,7 @@ test(`a failure, an expiry, a refusal, a deactivation and late receipts at once:
     await begin(batch, lease)
     const trials = batch.flatMap((round) => trialsOf(round, lease))
     const hurrying = (async () => {
-      for (const giveUpAt = performance.now() + WITHIN_MS; performance.now() < giveUpAt; ) {
+      for (const deadline = performance.now() + WITHIN_MS; performance.now() < deadline; ) {
         await hurry()
         for (const { wake } of workers) wake()
         await sleep(2)

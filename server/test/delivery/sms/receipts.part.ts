@@ -212,7 +212,7 @@ describe('an id that the network uses again', () => {
     for (let round = 0; round < 5; round++) {
       const [phone, id] = [nextPhone(), nextId()]
       const earlier = await submitted({ phone, partIds: [id] })
-      await pool.query(`update sms_parts set submitted_at = now() - interval '3 days' where message_id = $1`, [earlier.messageId])
+      await pool.query(`update sms_segments set submitted_at = now() - interval '3 days' where message_id = $1`, [earlier.messageId])
       const later = await submitted({ phone, partIds: [id] })
       await take([smsReceipt({ phone, ids: [id] })])
       assert.deepEqual([(await fateOf(pool, earlier.messageId))[0], (await fateOf(pool, later.messageId))[0]], ['SENT', 'DELIVERED'])

@@ -99,7 +99,7 @@ describe('what the network answers to a submit', () => {
     assert.equal([first, second, third].map((part) => part?.text).join(''), LONG_TEXT)
     assert.deepEqual(new Set(carrier.seen.map(({ concatenation }) => concatenation?.reference)).size, 1)
     const { fallback, parts } = await readSms(pool, messageId)
-    assert.deepEqual([fallback.status, fallback.segments, parts.map(({ part }) => part)], ['SENT', 3, [1, 2, 3]])
+    assert.deepEqual([fallback.status, fallback.segments, parts.map(({ segment }) => segment)], ['SENT', 3, [1, 2, 3]])
   })
 
   test('nothing, for part 1 or for a later one: FAILED, OUTCOME_UNKNOWN, and never submitted again', async (t) => {

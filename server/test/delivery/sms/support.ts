@@ -177,7 +177,7 @@ export function startSmsWorker(t: TestContext, databaseUrl: string, carrier: Sms
 export async function readSms(pool: Pool, messageId: string) {
   const { rows } = await pool.query(
     `select to_jsonb(f) as fallback, (select to_jsonb(q) from sms_queue q where q.message_id = f.message_id and q.copy = 0) as queue,
-       (select coalesce(jsonb_agg(to_jsonb(p) order by copy, part), '[]') from sms_parts p where p.message_id = f.message_id) as parts,
+       (select coalesce(jsonb_agg(to_jsonb(p) order by copy, segment), '[]') from sms_segments p where p.message_id = f.message_id) as parts,
        (select coalesce(jsonb_agg(to_jsonb(e) order by recorded_at, kind), '[]')
         from message_events e where e.message_id = f.message_id and kind like 'sms-%') as events
      from sms_fallbacks f where f.message_id = $1`,

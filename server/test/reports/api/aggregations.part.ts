@@ -160,7 +160,7 @@ describe('an open end', () => {
 })
 
 describe('at most 10,000 periods', () => {
-  const tooMany = (path: string) => [{ path, reason: /at most 10000/ }]
+  const tooMany = (path: string) => [{ path, reason: /the maximum is 10000/ }]
   const TOO_MANY = tooMany('/to')
 
   test('can be asked for, by day and by hour; one more is refused with the reason', async () => {

@@ -64,7 +64,7 @@ export async function writeCampaign<Message extends PastMessage>(pool: Pool, sen
   const campaignId = idAt(first)
   await pool.query(
     `insert into campaigns (id, account_id, agent_id, name, group_numbers, group_generations, basic, content_id, status, created_at, scheduled_at,
-       started_at, made_at, completed_at, recipients)
+       started_at, fan_out_completed_at, completed_at, recipients)
      values ($1, $2, $3, 'Spring sale', '{1}', '{1}', false, 0, 'COMPLETED', $4, $4, $4, $5, $5, $6)`,
     [campaignId, sender.accountId, sender.agentId, new Date(first), new Date(last), messages.length],
   )
@@ -103,7 +103,7 @@ async function write<Message extends PastMessage>(pool: Pool, sender: Sender, ca
     'recipient_actions',
     written.flatMap((message) => actionRows(message).map((row) => ({ ...common, ...row }))),
   )
-  await insert(pool, 'report_changes', counterRows(written, sender.accountId, campaignId))
+  await insert(pool, 'report_deltas', counterRows(written, sender.accountId, campaignId))
   return written
 }
 

@@ -131,7 +131,7 @@ describe('every report', () => {
       }
       for (const report of LISTS) await assertBadQuery(of(id, report), 'cursor=x', '/cursor', /./)
       await assertBadQuery(of(id, 'aggregations'), 'interval=week', '/interval', /./)
-      await assertBadQuery(of(id, 'aggregations'), 'from=1980-01-01&to=2020-01-01', '/to', /at most 10000/)
+      await assertBadQuery(of(id, 'aggregations'), 'from=1980-01-01&to=2020-01-01', '/to', /the maximum is 10000/)
       await assertBadQuery(of(id, 'recipients/everybody'), '', '/eventType', /./)
     }
   })

@@ -155,7 +155,7 @@ export async function writeVolume(databaseUrl: string, { accountId, agentId }: S
 export async function writeCampaign(pool: Pool, { accountId, agentId }: Sender): Promise<string> {
   const { rows } = await pool.query<{ id: string }>(
     `with content as (insert into contents (account_id, basic, message) values ($1, false, '{"type":"MESSAGE","content":"Hello"}') returning id)
-     insert into campaigns (id, account_id, agent_id, name, group_numbers, basic, content_id, status, scheduled_at, started_at, made_at)
+     insert into campaigns (id, account_id, agent_id, name, group_numbers, basic, content_id, status, scheduled_at, started_at, fan_out_completed_at)
      select uuid_v7(), $1, $2, 'Large', '{1}', false, id, 'RUNNING', now(), now(), now() from content returning id`,
     [accountId, agentId],
   )

@@ -58,7 +58,7 @@ test('a failure in the middle is logged, with whose it was and why', async () =>
   const line = await until('it is logged', () =>
     log()
       .split('\n')
-      .find((each) => each.includes('failed in the middle') && each.includes(String(id))),
+      .find((each) => each.includes('failed after its first bytes') && each.includes(String(id))),
   )
   const { accountId, err } = JSON.parse(line)
   assert.deepEqual([accountId, typeof err.type], [caller.accountId, 'string'])

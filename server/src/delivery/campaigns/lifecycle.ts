@@ -3,11 +3,11 @@ import type { Executor } from '../../db/pool.ts'
 import { recordCampaigns } from '../../events/changes.ts'
 import { BY_STATUS, countersOfCampaign } from '../../reports/counters.ts'
 
-const MOST_AT_ONCE = 100
+const BATCH_SIZE = 100
 
-/** Starts campaigns whose start time has passed, also if it passed while no worker ran. Returns how many. */
+/** Starts campaigns whose start time has passed, even if no worker ran at that time. Returns how many it started. */
 export async function startDue(db: Executor): Promise<number> {
-  const { rowCount } = await db.query({ name: 'start-campaigns', text: START, values: [MOST_AT_ONCE] })
+  const { rowCount } = await db.query({ name: 'start-campaigns', text: START, values: [BATCH_SIZE] })
   return rowCount ?? 0
 }
 
@@ -16,7 +16,7 @@ const START = `
     update campaigns c set
       status = 'RUNNING',
       started_at = greatest(now(), c.scheduled_at),
-      -- The groups as they are now: who comes with a later import is left out.
+      -- Records the groups' generations now: members of a later import are left out.
       group_generations = array(
         select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
         left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
@@ -28,8 +28,8 @@ const START = `
   select from started`
 
 /**
- * Completes campaigns that have no message left to send. Once the fan-out is complete, the number of ACCEPTED messages only falls, so a count
- * of 0 is final.
+ * Completes campaigns that have no message left to send, and returns how many. Once the fan-out is complete, the number of ACCEPTED messages
+ * only falls, so a count of 0 is final.
  */
 export async function completeDone(db: Executor): Promise<number> {
   const { rowCount } = await db.query({ name: 'complete-campaigns', text: COMPLETE })
@@ -39,7 +39,7 @@ export async function completeDone(db: Executor): Promise<number> {
 const COMPLETE = `
   with completed as (
     update campaigns c set status = 'COMPLETED', completed_at = now()
-    where ${campaignMayBecome('COMPLETED', 'c.status')} and c.made_at is not null
+    where ${campaignMayBecome('COMPLETED', 'c.status')} and c.fan_out_completed_at is not null
       and (select coalesce(sum(${BY_STATUS.ACCEPTED}), 0) from ${countersOfCampaign('c')} as counters) = 0
     returning c.*
   ), ${recordCampaigns('completed', 'campaign.completed', 'completed_at')}

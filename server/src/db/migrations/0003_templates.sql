@@ -1,5 +1,7 @@
--- What was said, never changed: a template points to its present content, and a message to that of the moment it was accepted.
--- So a content outlives the template that it was written for.
+-- Templates, and the replies that Herald sends by itself.
+
+-- The content of a template or campaign. It is never changed: a template points to its present content, and a message to the content of the
+-- moment when it was accepted. A content therefore outlives its template.
 create table contents (
   id bigint generated always as identity primary key,
   account_id integer not null references accounts,
@@ -10,18 +12,26 @@ create table contents (
   unique (account_id, id)
 );
 
+-- A template id reveals nothing about the templates of other accounts: it is the milliseconds since 2020 and 12 random bits. Ids are in the
+-- order of creation to the millisecond, and below 2^53 until 2089. Two ids of one millisecond are equal once in 4,096 times; createTemplate()
+-- then inserts again.
+create function new_template_id() returns bigint language sql volatile parallel safe as $$
+  select (floor(extract(epoch from clock_timestamp()) * 1000)::bigint - 1577836800000) * 4096
+    + ('x' || left(gen_random_uuid()::text, 3))::bit(12)::integer
+$$;
+
 create table templates (
-  id bigint generated always as identity primary key,
+  id bigint primary key default new_template_id(),
   account_id integer not null references accounts,
   name text not null check (char_length(name) between 1 and 200),
   description text check (char_length(description) <= 1000),
   status text not null check (status in ('DRAFT', 'APPROVED')),
-  -- Of the content, whose message may be large: lists are filtered without reading it.
+  -- A copy from the content, whose message may be large: lists are filtered by type without reading it.
   type text not null,
   content_id bigint not null,
   created_at timestamptz(3) not null default now(),
   updated_at timestamptz(3) not null default now(),
-  -- What points to a template names the account too, so that none can point into another account.
+  -- A reference to a template names the account too, so it cannot point into another account.
   unique (account_id, id),
   foreign key (account_id, content_id) references contents (account_id, id)
 );
@@ -29,9 +39,9 @@ create index on templates (account_id, content_id);
 create index on templates (account_id, created_at, id);
 create index on templates (account_id, (name collate "C"), id);
 
--- Which templates the trigger_template buttons of a template send. Deleting a target takes its row's lock, and so does making a
--- reference to it: of the two at once, the later one fails. "No action" is judged after the cascade, so that a button that sends
--- its own template does not keep that from being deleted.
+-- The templates that the trigger_template buttons of a template send. Both deleting a target and referring to it lock the target's row, so
+-- the later of two concurrent statements fails. "No action" is checked after the cascade: a template whose button sends the template itself
+-- can be deleted.
 create table template_references (
   account_id integer not null,
   template_id bigint not null,
@@ -42,6 +52,7 @@ create table template_references (
 );
 create index on template_references (account_id, target_id);
 
+-- The template that Herald sends when a recipient writes a keyword. Keywords are stored as they are compared: in lower case, without accents.
 create table auto_replies (
   id bigint generated always as identity primary key,
   account_id integer not null,
@@ -54,3 +65,13 @@ create table auto_replies (
 );
 create index on auto_replies (account_id, template_id);
 create index on auto_replies (account_id, agent_id);
+create unique index auto_replies_keyword on auto_replies (account_id, agent_id, keyword);
+
+-- When a number last got an automatic reply. It gets at most one a minute, so that two robots do not talk for ever.
+create table auto_reply_turns (
+  account_id integer not null,
+  phone text not null,
+  replied_at timestamptz not null,
+  primary key (account_id, phone)
+);
+create index on auto_reply_turns (replied_at);

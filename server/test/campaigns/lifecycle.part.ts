@@ -5,7 +5,7 @@ import { Registry } from 'prom-client'
 import { changeAgent } from '../../src/agents/agents.ts'
 import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
 import type { Outcome, RcsMessage } from '../../src/carriers/carrier.ts'
-import { completeDone } from '../../src/delivery/campaigns/course.ts'
+import { completeDone } from '../../src/delivery/campaigns/lifecycle.ts'
 import { startDelivery } from '../../src/delivery/delivery.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { QUEUE_CHANNEL } from '../../src/messages/announce.ts'
@@ -288,7 +288,7 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
     assert.deepEqual(await fatesOf(pool, campaignId), { EXPIRED: 20, 'FAILED NOT_REACHABLE': 10, READ: 30 })
     await assertCountersEqualRows(pool, campaignId)
     await until('all changes are added up', async () => {
-      return (await pool.query('select from report_changes where campaign_id = $1', [campaignId])).rowCount === 0
+      return (await pool.query('select from report_deltas where campaign_id = $1', [campaignId])).rowCount === 0
     })
     await assertCountersEqualRows(pool, campaignId)
   })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Pool } from '../../src/db/pool.ts'
+import { claimDue } from '../../src/webhooks/claim.ts'
 import { disableEndpoint } from '../../src/webhooks/endpoints.ts'
-import { takeDue } from '../../src/webhooks/take.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 import { endpointAt, newAccount, startSink, tellRouted } from './support.ts'
@@ -13,7 +13,7 @@ const [ONE, TWO] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-
 
 /** How many events of this endpoint a worker gets. */
 async function take(endpointId: number, lease: string, db: Pool = pool): Promise<number> {
-  const due = await takeDue(db, { lease, room: new Map(), underWay: [] })
+  const due = await claimDue(db, { lease, room: new Map(), underWay: [] })
   return due.filter((one) => one.endpointId === endpointId).length
 }
 
@@ -104,7 +104,7 @@ test('taking waits for nobody: an endpoint that another transaction holds is lef
   await holder.query('begin')
   await holder.query('select from webhook_endpoints where id = any ($1) for update', [[locked, own]])
   const counts = async () => {
-    const due = await takeDue(worker, { lease: ONE, room: new Map(), underWay: [] })
+    const due = await claimDue(worker, { lease: ONE, room: new Map(), underWay: [] })
     return [locked, own, free].map((id) => due.filter(({ endpointId }) => endpointId === id).length)
   }
   try {

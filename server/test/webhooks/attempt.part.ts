@@ -2,25 +2,25 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { createLogger } from '../../src/http/log.ts'
+import { createAttempt } from '../../src/webhooks/attempt.ts'
 import { createDestination } from '../../src/webhooks/destination.ts'
-import { createLane, type Lane } from '../../src/webhooks/lane.ts'
+import { createEndpointWindow, type EndpointWindow } from '../../src/webhooks/endpoint-window.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
-import { createPosting } from '../../src/webhooks/posting.ts'
 import { newSecret } from '../../src/webhooks/sign.ts'
 import { startSink } from './support.ts'
 
 // What the answer to one try means for its event and its endpoint.
 
-function startPosting(url: string, lane: Lane = createLane(true)) {
+function startAttempts(url: string, window: EndpointWindow = createEndpointWindow(true)) {
   const stopping = new AbortController()
   const registry = new Registry()
-  const post = createPosting({
+  const post = createAttempt({
     metrics: createWebhookMetrics(registry),
     logger: createLogger('silent'),
     stopping: stopping.signal,
     breakingOff: new AbortController().signal,
   })
-  after(() => lane.close())
+  after(() => window.close())
   const target = { id: 1, url, secrets: [newSecret()] }
   const event = { eventId: '019a0000-0000-7000-8000-000000000000', kind: 'message.sent', occurredAt: new Date(), data: '{}' }
   const delivery = {
@@ -34,7 +34,7 @@ function startPosting(url: string, lane: Lane = createLane(true)) {
     hasNext: false,
     readAt: new Date(),
   }
-  return { stopping, registry, tried: () => post(lane, target, delivery, performance.now()) }
+  return { stopping, registry, tried: () => post(window, target, delivery, performance.now()) }
 }
 
 const MINUTE = 60_000
@@ -53,7 +53,7 @@ describe('an answer', () => {
   for (const [status, retryAfter, leastAfterMs, pauseMs] of answers) {
     test(`of ${status} that asks for ${retryAfter} s puts its event off for ${leastAfterMs / 1000} s and its endpoint for ${pauseMs / 1000} s`, async () => {
       const sink = await startSink((_, response) => void response.writeHead(status, { 'retry-after': retryAfter }).end())
-      const result = await startPosting(sink.url).tried()
+      const result = await startAttempts(sink.url).tried()
       const { afterMs, ...rest } = result ?? assert.fail('there is a result')
       assert.deepEqual([rest.status, rest.isTaken, rest.pauseMs], [status, false, pauseMs])
       // Longer by a fifth at the most, by chance.
@@ -63,7 +63,7 @@ describe('an answer', () => {
 
   test('of 200 that asks for time is a success like any other', async () => {
     const sink = await startSink((_, response) => void response.writeHead(200, { 'retry-after': '3600' }).end())
-    const result = await startPosting(sink.url).tried()
+    const result = await startAttempts(sink.url).tried()
     assert.deepEqual([result?.isTaken, result?.afterMs, result?.pauseMs], [true, null, 0])
   })
 })
@@ -98,13 +98,13 @@ describe('a connection that this machine has no room for', () => {
   })
 
   test('leaves the event as if it had never been tried, and the endpoint its calls at once', async () => {
-    const lane = { ...createLane(true), destination: () => failingWith(withCode('EMFILE')) }
-    const { stopping, registry, tried } = startPosting(url, lane)
+    const window = { ...createEndpointWindow(true), destination: () => failingWith(withCode('EMFILE')) }
+    const { stopping, registry, tried } = startAttempts(url, window)
     const trying = tried()
     // It waits a second before it comes again, and not at the end of the process.
     setImmediate(() => stopping.abort())
     assert.equal(await trying, undefined)
-    assert.equal(lane.room(), 4)
+    assert.equal(window.room(), 4)
     assert.doesNotMatch(await registry.metrics(), /herald_webhook_attempts_total\{/)
   })
 })

@@ -3,61 +3,64 @@ import { webhookSecretPlace } from '../db/secrets.ts'
 import type { Encrypted, Keyring } from '../encryption/keyring.ts'
 import { type LoggedEvent, placeKey, readEventsAt } from '../events/pages.ts'
 
-/** An event that is to be posted to an endpoint. */
+/** An event to post to an endpoint. */
 export type Delivery = LoggedEvent & {
   endpointId: number
   accountId: number
   position: number
-  /** Of the router's transaction, or of the replay's, that asked for it. */
+  /** The transaction id of the router or the replay that made it due. */
   generation: string
-  /** Before this one. */
+  /** Attempts before this one. */
   attempts: number
   subjectId: string | null
-  /** Another one about the same is due, and waits for this one. */
+  /** Another event about the same subject is due, and waits for this one. */
   hasNext: boolean
-  /** When it was read, by the database's clock: this machine's may be off, and the time is signed. */
+  /** When it was read, by the database's clock: this machine's clock may be off, and the time is signed. */
   readAt: Date
 }
 
-/** Where an endpoint is, and what its events are signed with, the newest first. */
+/** An endpoint's URL, and the secrets that sign its events, newest first. */
 export type Target = { id: number; url: string; secrets: string[] }
 
-export type TakeRequest = {
-  /** Of this process. */
+export type ClaimRequest = {
+  /** Identifies this process. */
   lease: string
-  /** How many more calls an endpoint may have under way, by its id; of one that is not named, as many as to begin with. */
+  /** How many more calls each endpoint may have, by its id. An endpoint that is missing gets FIRST_WINDOW. */
   room: ReadonlyMap<number, number>
-  /** What is under way, which stays due until it has ended. */
+  /** Subjects with a call in progress. Their deliveries stay due until the result is recorded. */
   underWay: { endpointId: number; subject: string }[]
 }
 
-/** What keeps the order: of a message's events one is posted at a time. One that is about nothing in particular waits for nobody. */
+/**
+ * The key that keeps events in order: only one event of a subject, such as a message, is posted at a time. An event without a subject waits
+ * for none.
+ */
 export function subjectOf({ subjectId, position }: Pick<Delivery, 'subjectId' | 'position'>): string {
   return subjectId ?? String(position)
 }
 
-/** How many calls at once an endpoint gets that nothing is known of yet. */
+/** The number of concurrent calls to an endpoint at first. */
 export const FIRST_WINDOW = 4
-/** Where a process dies, its endpoints are served again after this time. One that lives renews it when half of it is over. */
+/** After a process dies, its endpoints are served again once this time is over. A running process renews a lease at half of it. */
 const LEASE_SECONDS = 10
-// At a time, so that workers which come at once share them.
-const MOST_NEW_ENDPOINTS = 100
-// A backlog of one endpoint is looked into so far for events of other messages than those under way.
+// Limits a single claim, so that workers starting together share the endpoints.
+const MAX_NEW_ENDPOINTS = 100
+// How far a claim looks into an endpoint's backlog for events whose subject has no call in progress.
 const LOOK_AHEAD = 256
-const MOST_AT_ONCE = 2_000
+const BATCH_SIZE = 2_000
 
 /**
- * Takes up endpoints that have something due and that nobody else serves, and reads what is due of them and of those that this process has
- * already, within the room of each: of every message the first event alone, and none while one of it is under way, so that a message is
- * not told to be read before it is told to be delivered. However long the backlog of an endpoint is, it costs a bounded look into the index
- * for each endpoint.
+ * Claims endpoints that have due deliveries and no living worker, and reads the due deliveries of these and of the endpoints that this
+ * process already holds, up to the room of each. It reads only the first event of each subject, and none while the subject has a call in
+ * progress: a message's `read` event is never posted before its `delivered` event. However long an endpoint's backlog is, the cost is one
+ * bounded index scan per endpoint.
  *
- * Reading changes nothing but leases: what is read is due until its result is written.
+ * Only leases change. A delivery stays due until its result is recorded.
  */
-export async function takeDue(db: Executor, { lease, room, underWay }: TakeRequest): Promise<Delivery[]> {
+export async function claimDue(db: Executor, { lease, room, underWay }: ClaimRequest): Promise<Delivery[]> {
   const { rows } = await db.query<Omit<Delivery, keyof LoggedEvent>>({
     name: 'take-webhooks',
-    text: TAKE,
+    text: CLAIM,
     values: [
       lease,
       JSON.stringify(Object.fromEntries(room)),
@@ -76,39 +79,41 @@ export async function takeDue(db: Executor, { lease, room, underWay }: TakeReque
 const IS_OPEN = `e.status = 'ACTIVE' and (e.paused_until is null or e.paused_until <= now())`
 const HALF_LEASE = `interval '${LEASE_SECONDS / 2} seconds'`
 
-// The room of each is looked up by its key: a join with a list of 1,000 endpoints compared each with each, and took half a second.
-const TAKE = `
-  with recursive lane as (
+// An endpoint's room is looked up by key: a join with a list of 1,000 endpoints became a nested loop and took half a second.
+const CLAIM = `
+  with recursive first_due as (
     (select endpoint_id, due_at from webhook_deliveries where due_at is not null order by endpoint_id, due_at, position limit 1)
     union all
     select next.*
-    from lane, lateral (
-      select endpoint_id, due_at from webhook_deliveries d where d.due_at is not null and d.endpoint_id > lane.endpoint_id
+    from first_due, lateral (
+      select endpoint_id, due_at from webhook_deliveries d where d.due_at is not null and d.endpoint_id > first_due.endpoint_id
       order by endpoint_id, due_at, position limit 1
     ) as next
   ), held as materialized (
-    select e.id from lane join webhook_endpoints e on e.id = lane.endpoint_id
-    where lane.due_at <= now() and ${IS_OPEN} and e.lease = $1 and e.leased_until > now() + ${HALF_LEASE}
-  ), taken as materialized (
-    -- Our own, in time; and those of others, once they have let go. Waits for nobody.
-    select e.id from lane, lateral (
+    select e.id from first_due f join webhook_endpoints e on e.id = f.endpoint_id
+    where f.due_at <= now() and ${IS_OPEN} and e.lease = $1 and e.leased_until > now() + ${HALF_LEASE}
+  ), claimed as materialized (
+    -- Leases of this process that need renewal, and expired leases. Rows that are locked are skipped.
+    select e.id from first_due f, lateral (
       select id, lease from webhook_endpoints e
-      where e.id = lane.endpoint_id and ${IS_OPEN} and (e.leased_until <= now() or e.lease = $1 and e.leased_until <= now() + ${HALF_LEASE})
+      where e.id = f.endpoint_id and ${IS_OPEN} and (e.leased_until <= now() or e.lease = $1 and e.leased_until <= now() + ${HALF_LEASE})
       for no key update skip locked
     ) as e
-    where lane.due_at <= now() order by e.lease = $1 desc nulls last, lane.due_at limit ${MOST_NEW_ENDPOINTS} + cardinality($3::int[])
+    where f.due_at <= now() order by e.lease = $1 desc nulls last, f.due_at limit ${MAX_NEW_ENDPOINTS} + cardinality($3::int[])
   ), leased as (
     update webhook_endpoints set lease = $1, leased_until = now() + interval '${LEASE_SECONDS} seconds'
-    where id = any (array(select id from taken))
+    where id = any (array(select id from claimed))
   )
   select d.endpoint_id as "endpointId", d.account_id as "accountId", d.position, d.generation, d.attempts, d.subject_id as "subjectId",
     d.has_next as "hasNext", clock_timestamp() as "readAt"
-  from (select id from held union all select id from taken) as mine, lateral (
+  from (select id from held union all select id from claimed) as mine, lateral (
     select *, row_number() over (order by due_at, position) as turn from (
       select distinct on (subject) * from (
-        select d.*, coalesce(d.subject_id, d.position::text) as subject, count(*) over (partition by coalesce(d.subject_id, d.position::text)) > 1 as has_next
+        select d.*, coalesce(d.subject_id, d.position::text) as subject,
+          count(*) over (partition by coalesce(d.subject_id, d.position::text)) > 1 as has_next
         from (
-          select * from webhook_deliveries d where d.endpoint_id = mine.id and d.due_at <= now() order by d.due_at, d.position limit ${LOOK_AHEAD}
+          select * from webhook_deliveries d where d.endpoint_id = mine.id and d.due_at <= now()
+          order by d.due_at, d.position limit ${LOOK_AHEAD}
         ) as d
       ) as near
       where (endpoint_id, subject) not in (select * from unnest($3::int[], $4::text[]))
@@ -116,13 +121,13 @@ const TAKE = `
     ) as first
     order by due_at, position limit coalesce(($2::jsonb ->> mine.id::text)::int, ${FIRST_WINDOW})
   ) as d
-  order by d.turn, d.due_at limit ${MOST_AT_ONCE}`
+  order by d.turn, d.due_at limit ${BATCH_SIZE}`
 
 type TargetRow = Encrypted & { id: number; url: string }
-/** `unreadable`: endpoints with a secret that can't be decrypted, and why. The others are not held up by them. */
+/** `unreadable`: endpoints with a secret that cannot be decrypted, and the error. They do not affect the other endpoints. */
 export type Targets = { targets: Map<number, Target>; unreadable: Map<number, unknown> }
 
-/** As they are now: a secret that was replaced, or an endpoint that was removed, counts for the very next call. */
+/** Reads the current state: a rotated secret or a removed endpoint counts for the very next call. */
 export async function readTargets(db: Executor, ids: number[], keyring: Keyring): Promise<Targets> {
   const { rows } = await db.query<TargetRow>({
     name: 'read-webhook-endpoints',
@@ -145,7 +150,7 @@ export async function readTargets(db: Executor, ids: number[], keyring: Keyring)
   return { targets, unreadable }
 }
 
-/** At the end of a process, so that others go on at once. */
+/** Called when a process stops, so that other workers can claim its endpoints at once. */
 export async function releaseEndpoints(db: Executor, lease: string): Promise<void> {
   await db.query(`update webhook_endpoints set leased_until = '-infinity' where lease = $1 and leased_until > now()`, [lease])
 }

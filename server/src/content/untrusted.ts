@@ -1,4 +1,4 @@
-// Reading content that is not known to be right: what has another type than it should counts as absent.
+// Reads content that is not validated yet: a value of the wrong type counts as absent.
 
 export type Fields = Record<string, unknown>
 

@@ -1,0 +1,85 @@
+-- Recipients: groups of them, their opt-outs, and what they do.
+
+-- A recipient's flags are stored with each group that has the recipient. A recipient is inactive, or in the control group, if any group of the
+-- account says so, and has all consents that any group lists.
+create table groups (
+  account_id integer not null references accounts,
+  number integer not null check (number > 0),
+  name text check (char_length(name) between 1 and 200),
+  -- The number of members after the last import: counting a million takes half a second.
+  members integer not null default 0,
+  -- Grows with each import and is committed with it, so a reader of this number knows which members existed.
+  generation integer not null default 0,
+  created_at timestamptz(3) not null default now(),
+  updated_at timestamptz(3) not null default now(),
+  primary key (account_id, number)
+);
+
+-- No foreign keys: they would double the time of an import, and groups are never deleted.
+create table group_members (
+  account_id integer not null,
+  group_number integer not null,
+  phone text collate "C" not null check (length(phone) between 6 and 16 and phone ~ '^\+[0-9]*$'),
+  consents integer[] not null default '{}',
+  control_group boolean not null default false,
+  active boolean not null default true,
+  -- Further columns of the imported file, as an object of texts.
+  attributes json,
+  -- The generation of the import that added the member.
+  generation integer not null default 0,
+  primary key (account_id, group_number, phone)
+);
+
+-- Recipients who want no campaigns from an agent of an account, by RCS or SMS. The row stays when the recipient opts in again: if STOP and START
+-- arrive in the wrong order, the later one counts.
+create table opt_outs (
+  account_id integer not null,
+  agent_id text not null,
+  phone text not null,
+  opted_out boolean not null,
+  source text not null check (source in ('word', 'unsubscribe', 'operator')),
+  changed_at timestamptz(3) not null,
+  primary key (account_id, agent_id, phone),
+  foreign key (account_id, agent_id) references agent_assignments
+);
+
+-- What recipients did: taps, clicks, replies, opt-outs.
+create table recipient_actions (
+  id uuid primary key default uuid_v7(),
+  account_id integer not null,
+  agent_id text not null,
+  recipient text not null,
+  -- Null if the recipient writes to an agent that has not sent them anything lately.
+  message_id uuid,
+  campaign_id uuid,
+  kind text not null check (kind in ('clicked', 'tapped', 'wrote', 'shared-location', 'sent-file', 'opted-out', 'opted-in')),
+  channel text not null check (channel in ('rcs', 'sms')),
+  button_id text,
+  text text,
+  payload text,
+  url text,
+  latitude double precision,
+  longitude double precision,
+  occurred_at timestamptz(3) not null
+) partition by range (id);
+create index on recipient_actions (message_id);
+create index recipient_actions_by_time on recipient_actions (campaign_id, occurred_at, id) where campaign_id is not null;
+create index recipient_actions_by_recipient on recipient_actions (campaign_id, utc_day(occurred_at), (recipient collate "C"), id) where campaign_id is not null;
+create index recipient_actions_by_kind on recipient_actions (campaign_id, utc_day(occurred_at), (kind collate "C"), id) where campaign_id is not null;
+
+-- Events from carriers that are still to be processed: a receipt may come before the response to its message, and a reply is processed after
+-- the response to the carrier. A carrier repeats an event that was not acknowledged, with the same id.
+create table carrier_events (
+  carrier text not null,
+  event_id text not null,
+  kind text not null,
+  phone text not null,
+  occurred_at timestamptz(3) not null,
+  received_at timestamptz(3) not null default now(),
+  event json not null,
+  -- When to process a reply. Null if there is nothing to do, or nothing more.
+  process_after timestamptz,
+  primary key (carrier, event_id)
+);
+create index on carrier_events (received_at);
+create index on carrier_events (process_after) where process_after is not null;
