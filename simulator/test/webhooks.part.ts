@@ -3,6 +3,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
+import { createPoster } from '../src/webhooks/poster.ts'
 import { connectEsme } from './support/esme.ts'
 import { AGENT, send, startTestSimulator } from './support/simulator.ts'
 import { until } from './support/until.ts'
@@ -315,4 +316,18 @@ test('a launch is told with its own attributes, and an expiry as one that failed
   const messageId = randomUUID()
   await sendMessage('+48500100204', messageId, { ...text, ttl: '0.02s' })
   assert.equal((await until('it expires', () => about(messageId)[0])).data.eventType, 'TTL_EXPIRATION_REVOKE_FAILED')
+})
+
+test('posts the next event after a refused connection, over the same client', async () => {
+  const poster = createPoster('http://127.0.0.1:1/webhook')
+  after(() => poster.destroy())
+  const answers: number[] = []
+  const post = () =>
+    poster.post('{}', undefined, ({ status }) => {
+      answers.push(status)
+      if (answers.length < 3) post()
+    })
+  post()
+  await until('three posts have failed', () => answers.length === 3)
+  assert.deepEqual(answers, [0, 0, 0])
 })

@@ -40,8 +40,11 @@ export function createPoster(url: string): Poster {
       const headers = ['content-type', 'application/json']
       if (signature !== undefined) headers.push('x-goog-signature', signature)
       dispatch(client, { origin, method: 'POST', path, headers, body }, (answer) => {
-        idle.push(client)
-        done(answer)
+        // After undici's callback has returned. If a connection fails, undici ends the process if the same client gets a request meanwhile.
+        queueMicrotask(() => {
+          idle.push(client)
+          done(answer)
+        })
       })
     },
     close: async () => {
