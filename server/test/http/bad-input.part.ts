@@ -106,6 +106,16 @@ describe('what is not proper HTTP is answered in the documented form, and the se
     assert.match(head, new RegExp(`X-Request-Id: ${body.requestId}`))
   })
 
+  test('does nothing of a request that is followed by garbage in the same packet, and responds 400 once', async () => {
+    const path = `/v1/agents/${agentId}`
+    const body = '{"displayName":"Changed"}'
+    const head = `PATCH ${path} HTTP/1.1\r\nHost: x\r\n${bearer}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
+    const { status } = await sendRaw(`${head}\r\n\r\n${body}garbage\r\n\r\n`)
+    assert.equal(status, 400)
+    const agents = await call(`${url}/v1/agents`, { authorization: caller.authorization })
+    assert.doesNotMatch(JSON.stringify(agents.body), /Changed/)
+  })
+
   const broken: [string, string][] = [
     ['no HTTP at all', 'hello\r\n\r\n'],
     ['a header without a name', 'GET / HTTP/1.1\r\n: x\r\n\r\n'],
