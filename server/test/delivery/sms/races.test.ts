@@ -142,12 +142,20 @@ async function tell(round: Round, kind: (typeof RECEIPTS)[number]): Promise<void
   if (kind === 'delivered' || kind === 'read') round.toldAt = Math.min(round.toldAt, await databaseTime(pool))
 }
 
+/** On a busy machine, a connection of the pool may take longer than its timeout of 2 s. Nothing was done then, so the work begins again. */
+async function connected(work: () => Promise<unknown>): Promise<unknown> {
+  return await work().catch((error: Error) => {
+    if (!error.message.includes('timeout exceeded when trying to connect')) throw error
+    return connected(work)
+  })
+}
+
 /** What befalls one message, each at a moment of its own. */
 function trialsOf(round: Round, lease: string): Promise<unknown>[] {
   const { messageId, agentId, beginning, verdict } = round
   const after = async (work: () => Promise<unknown>) => {
     await sleep(random() * WITHIN_MS)
-    await work()
+    await connected(work)
   }
   const works: (() => Promise<unknown>)[] = round.receipts.map((kind) => () => tell(round, kind))
   if (beginning === 'sending') {
