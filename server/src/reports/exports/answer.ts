@@ -71,9 +71,9 @@ export async function sendExport(
   }
 }
 
-function limitDuration({ log, raw: response }: FastifyReply, longestMs: number): void {
+function limitDuration({ request, raw: response }: FastifyReply, longestMs: number): void {
   const deadline = setTimeout(() => {
-    log.warn({ longestMs }, 'an export exceeded its time limit; connection closed')
+    logOf(request).warn({ ms: longestMs }, 'an export exceeded its time limit; connection closed')
     closeConnection(response)
   }, longestMs)
   deadline.unref()
