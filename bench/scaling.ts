@@ -10,7 +10,7 @@ import { type Waits, watchWaits } from './waits.ts'
 import { openSide, type Round, type Side } from './whole-way.ts'
 
 // What more processes of the API and of delivery cost on one PostgreSQL: CPU time of each message, commits, and what PostgreSQL's connections
-// wait for. All of it runs on the cores of one machine, so the rate says little; docs/performance.md says what follows from the rest.
+// wait for. All of it runs on the cores of one machine, so the rate says little; docs/scaling.md says what follows from the rest.
 
 const PART = 'scaling'
 const SIZES = [1, 2, 4, 8]
