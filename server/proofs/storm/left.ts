@@ -20,7 +20,7 @@ const LEFT = `
     (select count(*) from expiries) as expiries,
     (select count(*) from log_pages where last_position is null) as "pages without a place",
     (select count(*) from webhook_deliveries) as "events to post",
-    (select count(*) from carrier_events where process_after is not null) as "replies to take up",
+    (select count(*) from carrier_events where process_after is not null) as "replies to process",
     (select count(*) from report_deltas) as "counts to fold",
     (select count(*) from campaigns where status in ('SCHEDULED', 'RUNNING', 'PAUSED') or status = 'CANCELLED' and withdrawn_at is null) as campaigns,
     -- 01 and 09 are phones that never tell that it was read.

@@ -21,7 +21,7 @@ export async function ensurePace(db: Executor, carrier: string): Promise<void> {
 /** Locks a carrier's rate for this transaction. Returns the milliseconds until its next slot; undefined if another transaction has the lock. */
 export async function lockRate(tx: Executor, carrier: string, maxAheadSeconds = MAX_AHEAD_SECONDS): Promise<number | undefined> {
   const text = `select ${waitMs('next_slot_at', '$2')} as "waitMs" from carrier_rates where carrier = $1 for update skip locked`
-  const { rows } = await tx.query<{ waitMs: number }>({ name: 'hold-pace', text, values: [carrier, maxAheadSeconds] })
+  const { rows } = await tx.query<{ waitMs: number }>({ name: 'lock-rate', text, values: [carrier, maxAheadSeconds] })
   return rows[0]?.waitMs
 }
 

@@ -92,7 +92,7 @@ export async function releaseAfterRevocation(db: Executor, messageIds: string[])
       select v.message_id from unnest($1::uuid[]) as ids (message_id) join message_events v using (message_id) where v.kind = 'revoked'
     ), ${releaseRevoked('revoked', 0)}
     select`
-  await db.query({ name: 'release-told', text, values: [messageIds] })
+  await db.query({ name: 'release-after-revocation', text, values: [messageIds] })
 }
 
 /**

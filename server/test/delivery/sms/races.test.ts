@@ -142,7 +142,10 @@ async function tell(round: Round, kind: (typeof RECEIPTS)[number]): Promise<void
   if (kind === 'delivered' || kind === 'read') round.toldAt = Math.min(round.toldAt, await databaseTime(pool))
 }
 
-/** On a busy machine, a connection of the pool may take longer than its timeout of 2 s. Nothing was done then, so the work begins again. */
+/**
+ * On a busy machine, a connection of the pool may take longer than its timeout of 2 s. The work begins again: it may
+ * be repeated, like the receipts and results of a network and a worker that got no response.
+ */
 async function connected(work: () => Promise<unknown>): Promise<unknown> {
   return await work().catch((error: Error) => {
     if (!error.message.includes('timeout exceeded when trying to connect')) throw error
