@@ -50,9 +50,12 @@ const MISSING = `
  * Groups items by the table of their message's month. Statements that lock rows of `messages` name that table, not the parent: if such a
  * statement waits for a lock and then reads the row again, PostgreSQL 18.4 no longer finds the partition of a joined id, and loses the
  * row or crashes (seen with 200 rows). The cost of a statement also does not grow with the number of months.
+ *
+ * The items of each month are in the order of their ids. Statements lock queue entries and messages in that order, so that none deadlock.
  */
 export function byMonth<Item>(items: Item[], idOf: (item: Item) => string): Map<string, Item[]> {
-  return Map.groupBy(items, (item) => messagesTableOf(idOf(item)))
+  const sorted = items.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
+  return Map.groupBy(sorted, (item) => messagesTableOf(idOf(item)))
 }
 
 /** Runs a statement for each month, within a transaction. Skips a month that has been dropped with all its messages. */

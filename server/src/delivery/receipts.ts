@@ -71,14 +71,12 @@ async function takeMonth(db: Executor, messagesTable: string, receipts: Receipt[
 /** Merges the receipts of a batch for each message and phone. Of receipts of the same kind, the earliest time counts. */
 function merge(receipts: Receipt[]) {
   const groups = Map.groupBy(receipts, ({ messageId, carrier, phone, agentId }) => [messageId, carrier, phone, agentId].join('\n'))
-  const merged = [...groups.values()].map((group) => ({
+  return [...groups.values()].map((group) => ({
     ...(group[0] as Receipt),
     receipts: group,
     deliveredAt: earliest(group, 'delivered'),
     readAt: earliest(group, 'read'),
   }))
-  // Every statement locks entries and messages in the order of their ids, so that none deadlock.
-  return merged.sort((a, b) => (a.messageId < b.messageId ? -1 : 1))
 }
 
 function earliest(receipts: Receipt[], kind: Receipt['kind']): Date | undefined {

@@ -42,9 +42,7 @@ function record(db: Executor, messagesTable: string, { name, text, fields }: Sta
   const described = results.map((result) =>
     result.is === 'failed' ? { ...result, description: describeFailure(FAILURES[result.reason], result.detail) } : result,
   )
-  // Every statement locks entries in the order of their ids, so that none deadlock.
-  const sorted = described.sort((a, b) => (a.messageId < b.messageId ? -1 : 1))
-  const values = columns(sorted, 'messageId', 'lease', ...fields)
+  const values = columns(described, 'messageId', 'lease', ...fields)
   return db.query<{ messageId: string }>({ name: `record-${name} ${messagesTable}`, text: text(messagesTable), values })
 }
 

@@ -6,6 +6,7 @@ import type { CarrierEvent } from '../../src/carriers/carrier.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { observe, settled } from './model-checks.ts'
 import {
   accept,
@@ -231,6 +232,27 @@ describe(`the life of messages (fast-check, seed ${seed}, ${runs} runs)`, () => 
     )
   })
 
+  test('messages of a deactivated agent fail in the order of their ids, whatever the order of their turns, so that no receipt deadlocks', async () => {
+    failures.length = 0
+    const world = await newWorld(pool, CARRIER, agents)
+    for (const caller of [0, 0]) await accept(caller, 0, 'new')(world)
+    const [first, second] = [...world.known.values()].sort((a, b) => (a.id < b.id ? -1 : 1)) as [Known, Known]
+    await pool.query(`update queue set due_at = due_at - interval '1 minute' where message_id = $1`, [second.id])
+    await setActive(0, false)(world)
+    // While somebody has the first message, a receipt waits for it, then the statement that fails both. The receipt is served first.
+    const holder = await pool.connect()
+    await holder.query('begin')
+    await holder.query('select from messages where id = $1 for update', [first.id])
+    const receiving = world.takeEvents[0]?.([first, second].map((message) => revoked(message)))
+    await until('the receipt waits', async () => (await waitingForLocks()) === 1)
+    const failing = giveUpInactive()(world)
+    await until('the statement waits too', async () => (await waitingForLocks()) === 2)
+    await holder.query('commit')
+    holder.release()
+    await Promise.all([receiving, failing])
+    assert.deepEqual(failures, [])
+  })
+
   test('the same replies at two nodes, in another order, wait for each other in no circle and are kept once', async () => {
     failures.length = 0
     const { takeEvents } = await newWorld(pool, CARRIER, agents)
@@ -244,6 +266,15 @@ describe(`the life of messages (fast-check, seed ${seed}, ${runs} runs)`, () => 
     assert.equal(rows[0]?.kept, 2_000)
   })
 })
+
+async function waitingForLocks(): Promise<number> {
+  const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  return (await database.pool.query(waiting)).rowCount ?? 0
+}
+
+function revoked({ id, phone, caller }: Known): CarrierEvent {
+  return { carrier: CARRIER, eventId: id, occurredAt: new Date(), phone, kind: 'expired', agentId: caller.agentId, messageId: id }
+}
 
 function reply(eventId: string): CarrierEvent {
   return { carrier: CARRIER, eventId, occurredAt: new Date(), phone: '+48500100200', kind: 'wrote', agentId: 'agent-a', text: 'Hello' }
