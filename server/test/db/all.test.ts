@@ -1,3 +1,0 @@
-import { runParts } from '../support/parts.ts'
-
-await runParts(import.meta.dirname)

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { foldReports } from '../../../src/reports/counters.ts'
+import {
+  type PastAction,
+  type PastMessage,
+  type PastSms,
+  type Reached,
+  reachedBy,
+  type Written,
+  writeCampaign,
+  writeMessages,
+} from './past.ts'
+import { newCaller, pool } from './shared.ts'
+import { phone, type ReportCaller } from './support.ts'
+
+// Any history of a campaign and of what an account sends itself, and what each report has to say of it, worked out in memory.
+
+const seed = Number(process.env.HERALD_MODEL_SEED ?? Date.now() % 2 ** 31)
+const runs = Number(process.env.HERALD_MODEL_RUNS ?? 4)
+// A busy machine makes fewer runs, unless somebody asked for a number of them.
+const longestMs = process.env.HERALD_MODEL_RUNS === undefined ? 1_200 : Number.POSITIVE_INFINITY
+
+const DAY_MS = 86_400_000
+const FIRST_DAYS = ['2024-02-27', '2025-12-29']
+const TIMES = ['00:00:00.000', '00:00:00.001', '00:59:59.999', '12:34:56.789', '23:00:00.000', '23:59:59.999']
+const dayOf = (first: string, day: number) => new Date(Date.parse(first) + day * DAY_MS).toISOString().slice(0, 10)
+
+// Days are numbered from the first on, so that what is found can be made smaller.
+const time = fc.tuple(fc.nat(5), fc.constantFrom(...TIMES))
+const action = fc.record({
+  kind: fc.constantFrom('clicked', 'tapped', 'wrote', 'shared-location', 'sent-file', 'opted-out', 'opted-in'),
+  at: time,
+})
+const message = fc.record({
+  fate: fc.constantFrom('accepted', 'sent', 'delivered', 'read', 'read', 'failed', 'sent failed', 'expired', 'sent expired'),
+  sms: fc.constantFrom('none', 'waiting', 'skipped', 'sent', 'delivered', 'failed', 'sent failed'),
+  steps: fc.array(time, { minLength: 6, maxLength: 6 }),
+  actions: fc.array(action, { maxLength: 3 }),
+  of: fc.constantFrom('campaign', 'campaign', 'campaign', 'itself', 'test'),
+})
+const range = fc.record({ from: fc.option(fc.integer({ min: -1, max: 6 })), length: fc.option(fc.nat(4)) })
+const history = fc.record({
+  first: fc.constantFrom(...FIRST_DAYS),
+  messages: fc.array(message, { maxLength: 14, size: 'max' }),
+  ranges: fc.array(range, { minLength: 1, maxLength: 2 }),
+  isFolded: fc.boolean(),
+  limit: fc.integer({ min: 3, max: 20 }),
+  turn: fc.nat(5),
+})
+type History = typeof history extends fc.Arbitrary<infer Each> ? Each : never
+type Drawn = History['messages'][number]
+type Range = { from?: string; to?: string }
+
+function toMessage(drawn: Drawn, n: number, first: string): PastMessage {
+  const toText = ([day, at]: [number, string]) => `${dayOf(first, day)}T${at}Z`
+  const [acceptedAt = '', one = '', two = '', three = '', four = '', five = ''] = drawn.steps.map(toText).sort()
+  const fates: Record<Drawn['fate'], Partial<PastMessage>> = {
+    accepted: {},
+    sent: { sentAt: one },
+    delivered: { sentAt: one, deliveredAt: two },
+    read: { sentAt: one, deliveredAt: two, readAt: three },
+    failed: { failedAt: one, reason: 'NOT_REACHABLE' },
+    'sent failed': { sentAt: one, failedAt: two, reason: 'REJECTED' },
+    expired: { expiredAt: two },
+    'sent expired': { sentAt: one, expiredAt: two },
+  }
+  const plans: Record<Drawn['sms'], PastSms | undefined> = {
+    none: undefined,
+    waiting: {},
+    skipped: { skippedAt: four, reason: 'CONSENT' },
+    sent: { sentAt: four },
+    delivered: { sentAt: four, deliveredAt: five },
+    failed: { failedAt: four, reason: 'TIMED_OUT' },
+    'sent failed': { sentAt: four, failedAt: five, reason: 'UNDELIVERABLE' },
+  }
+  const sms = /failed|expired/.test(drawn.fate) ? plans[drawn.sms] : undefined
+  const actions: PastAction[] = drawn.actions.map(({ kind, at }, k) => ({ kind, at: toText(at), text: `${n} ${k}` }))
+  // Not in the order of their numbers.
+  return { recipient: phone((n * 11) % 97), acceptedAt, ...fates[drawn.fate], ...(sms && { sms }), actions, test: drawn.of === 'test' }
+}
+
+const isIn = ({ from, to }: Range, at: string) => (from ?? '') <= at.slice(0, 10) && at.slice(0, 10) <= (to ?? '9')
+const rate = (part: number, whole: number) => (whole === 0 ? null : Math.min(1, Number((part / whole).toFixed(4))))
+
+function summaryOf(reached: Reached[], { from = null, to = null }: { from?: string | null; to?: string | null }) {
+  const count = (wanted: string) =>
+    reached.filter(({ kind, at }) => kind === wanted && isIn({ ...(from && { from }), ...(to && { to }) }, at)).length
+  const [accepted, sent, delivered, read, clicked] = ['accepted', 'sent', 'delivered', 'read', 'clicked'].map(count) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  return {
+    ...{ from, to, recipients: accepted, accepted, sent, delivered, read, failed: count('failed'), expired: count('expired') },
+    ...{ clicked, replied: count('replied'), optedOut: count('opted-out') },
+    ...{ deliveryRate: rate(delivered, sent), readRate: rate(read, delivered), clickRate: rate(clicked, delivered) },
+    smsFallback: { sent: count('sms-sent'), delivered: count('sms-delivered'), failed: count('sms-failed'), skipped: count('sms-skipped') },
+  }
+}
+
+const AGGREGATED = ['sent', 'delivered', 'read', 'failed', 'expired', 'clicked', 'replied']
+
+function aggregationsOf(reached: Reached[], asked: Range, interval: 'hour' | 'day') {
+  const [length, stepMs] = interval === 'day' ? [10, DAY_MS] : [13, DAY_MS / 24]
+  const inRange = reached.filter(({ at }) => isIn(asked, at))
+  const begins = inRange.map(({ at }) => Date.parse(interval === 'day' ? at.slice(0, 10) : `${at.slice(0, 13)}:00:00Z`))
+  const first = asked.from === undefined ? Math.min(...begins) : Date.parse(asked.from)
+  const last = asked.to === undefined ? Math.max(...begins) : Date.parse(asked.to) + DAY_MS - 1
+  const items: Record<string, unknown>[] = []
+  // With nothing in it, an open end is at infinity.
+  for (let begin = first; begin <= last && Number.isFinite(begin) && Number.isFinite(last); begin += stepMs) {
+    const period = new Date(begin).toISOString()
+    const during = inRange.filter(({ at }) => at.slice(0, length) === period.slice(0, length))
+    const counts = AGGREGATED.map((name) => [name, during.filter(({ kind }) => kind === name).length])
+    items.push({ period: interval === 'day' ? period.slice(0, 10) : period, ...Object.fromEntries(counts) })
+  }
+  return { interval, items }
+}
+
+/** By this text, and what is equal in the order in which it is. */
+function sorted<Item>(items: Item[], sort: string, keyOf: (item: Item) => string): Item[] {
+  const ascending = items.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : Number(keyOf(a) > keyOf(b))))
+  return sort.startsWith('-') ? ascending.toReversed() : ascending
+}
+
+function recipientsOf(messages: Written[], eventType: string, asked: Range, sort: string) {
+  const items = messages.flatMap((each) =>
+    reachedBy(each)
+      .filter(({ kind, at }) => kind === eventType && isIn(asked, at))
+      .map(({ at, reason }) => ({ messageId: each.messageId, recipient: each.recipient, occurredAt: at, reason })),
+  )
+  return sorted(items, sort, (item) => (sort.endsWith('recipient') ? item.recipient : `${item.occurredAt} ${item.messageId}`))
+}
+
+function actionsOf(messages: Written[], asked: Range, sort: string) {
+  const items = messages.flatMap(({ messageId, recipient, actions = [] }) =>
+    actions
+      .filter(({ at }) => isIn(asked, at))
+      .map(({ kind, at, text }) => ({ messageId, recipient, action: kind as string, text, occurredAt: at })),
+  )
+  const field = sort.replace('-', '') as 'recipient' | 'action' | 'occurredAt'
+  return sorted(items, sort, (item) => item[field]).map((item) => ({ ...item, buttonId: null, payload: null, url: null }))
+}
+
+const EVENT_TYPES = [
+  ...['accepted', 'sent', 'delivered', 'read', 'failed', 'expired', 'clicked', 'replied', 'opted-out'],
+  ...['sms-sent', 'sms-delivered', 'sms-failed'],
+]
+const SORTS = ['occurredAt', '-recipient', '-action', '-occurredAt', 'recipient', 'action']
+
+type World = { caller: ReportCaller; campaignId: string; ofCampaign: Written[]; ofItself: Written[] }
+
+/** Every report of these days says what the model says. */
+async function assertReports(
+  { caller, campaignId, ofCampaign, ofItself }: World,
+  asked: Range,
+  limit: number,
+  turn: number,
+): Promise<void> {
+  const query = Object.entries(asked)
+    .map(([name, day]) => `&${name}=${day}`)
+    .join('')
+  const of = (report: string) => `/campaigns/${campaignId}/${report}?${query}`
+  const [campaign, itself] = [ofCampaign.flatMap(reachedBy), ofItself.flatMap(reachedBy)]
+  assert.deepEqual(await caller.report(of('summary')), { campaignId, ...summaryOf(campaign, asked) })
+  assert.deepEqual(await caller.report(`/messages/summary?${query}`), summaryOf(itself, asked))
+  for (const interval of ['day', 'hour'] as const) {
+    assert.deepEqual(await caller.report(`${of('aggregations')}&interval=${interval}`), aggregationsOf(campaign, asked, interval))
+  }
+  assert.deepEqual(await caller.report(`/messages/aggregations?${query}`), aggregationsOf(itself, asked, 'day'))
+  for (const [index, eventType] of EVENT_TYPES.entries()) {
+    const sort = SORTS.filter((each) => !each.endsWith('action'))[(index + turn) % 4] ?? ''
+    const items = await caller.walk(`${of(`recipients/${eventType}`)}&sort=${sort}`, limit)
+    assert.deepEqual(items, recipientsOf(ofCampaign, eventType, asked, sort), `${eventType} by ${sort}`)
+  }
+  const sort = SORTS[turn % SORTS.length] ?? ''
+  assert.deepEqual(await caller.walk(`${of('action-details')}&sort=${sort}`, limit), actionsOf(ofCampaign, asked, sort), sort)
+}
+
+/** Written down, and read by all reports, of all time and of some days. */
+async function play({ first, messages, ranges, isFolded, limit, turn }: History): Promise<void> {
+  const caller = await newCaller()
+  const past = messages.map((drawn, n) => ({ ...toMessage(drawn, n, first), of: drawn.of }))
+  const byCampaign = Map.groupBy(past, ({ of }) => of === 'campaign')
+  const { campaignId, messages: ofCampaign } = await writeCampaign(pool, caller, byCampaign.get(true) ?? [])
+  if (isFolded) await foldReports(pool)
+  const others = await writeMessages(pool, caller, byCampaign.get(false) ?? [])
+  const world = { caller, campaignId, ofCampaign, ofItself: others.filter(({ of }) => of === 'itself') }
+  await assertReports(world, {}, limit, turn)
+  for (const [index, { from, length }] of ranges.entries()) {
+    const to = length === null ? undefined : dayOf(first, (from ?? 0) + length)
+    await assertReports(world, { ...(from !== null && { from: dayOf(first, from) }), ...(to && { to }) }, limit, turn + index + 1)
+  }
+}
+
+describe(`reports (fast-check, seed ${seed}, ${runs} runs)`, () => {
+  test('whatever happened on whichever days, each says of any days what is so', async () => {
+    const endsAt = performance.now() + longestMs
+    const property = fc.asyncProperty(history, async (drawn) => {
+      if (performance.now() < endsAt) await play(drawn)
+    })
+    await fc.assert(property, { seed, numRuns: runs })
+  })
+})

@@ -1,4 +1,0 @@
-import { runParts } from '../../support/parts.ts'
-
-await import('./service.ts')
-await runParts(import.meta.dirname)

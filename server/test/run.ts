@@ -1,0 +1,95 @@
+import { globSync, statSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { dirname, join, relative, resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { run } from 'node:test'
+import { spec, type TestEvent } from 'node:test/reporters'
+import { parseArgs } from 'node:util'
+import { globalSetup, globalTeardown } from './support/global-setup.ts'
+
+/**
+ * `npm test [-- PATHS]`: runs the tests of these files or folders, or all tests. The files of one folder share a process, one after the other:
+ * a process of its own costs a file 0.9 s of CPU to load the program, three times what most tests take. A file in the folder `alone` gets
+ * its own process, since it measures memory or CPU, or takes long and mostly waits.
+ */
+const ROOT = resolve(import.meta.dirname, '..', '..')
+const ALONE = 'server/test/alone'
+const PROCESSES = 2 * availableParallelism()
+/** The time limit of a test. Only a test that hangs reaches it, even on a machine with much other work. */
+const TEST_TIMEOUT_MS = 600_000
+
+const { values, positionals } = parseArgs({ options: { name: { type: 'string' } }, allowPositionals: true })
+const files = findTests(positionals.length === 0 ? ['server/test', 'simulator/test'] : positionals)
+if (files.length === 0) fail(`There is no *.test.ts in ${positionals.join(', ')}.`)
+const totals = { passed: 0, failed: 0, skipped: 0 }
+const startedAt = performance.now()
+await globalSetup()
+try {
+  const groups = [...Map.groupBy(files, (file) => (dirname(file) === ALONE ? file : dirname(file))).values()]
+  // The largest first, so that none of them is left to run alone at the end.
+  const waiting = groups.sort((a, b) => sizeOf(b) - sizeOf(a))
+  const runWaiting = async (): Promise<void> => {
+    for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) await runGroup(group)
+  }
+  await Promise.all(Array.from({ length: PROCESSES }, runWaiting))
+} finally {
+  await globalTeardown()
+}
+const seconds = Math.round((performance.now() - startedAt) / 1_000)
+const summary = `${totals.passed} tests passed, ${totals.failed} failed, ${totals.skipped} skipped, in ${seconds} s`
+if (totals.failed > 0 || totals.passed === 0) fail(summary)
+print(summary)
+
+function findTests(paths: string[]): string[] {
+  const isFolder = (path: string) => statSync(join(ROOT, path), { throwIfNoEntry: false })?.isDirectory() === true
+  const patterns = paths.map((path) => relative(ROOT, resolve(path))).map((path) => (isFolder(path) ? `${path}/**/*.test.ts` : path))
+  return globSync(patterns, { cwd: ROOT }).sort()
+}
+
+function sizeOf(group: string[]): number {
+  return group.reduce((bytes, file) => bytes + statSync(join(ROOT, file)).size, 0)
+}
+
+/** Runs the files of a group in one process. Prints a line for each file, and everything about a file in which a test failed. */
+async function runGroup(group: string[]): Promise<void> {
+  const events = run({
+    cwd: ROOT,
+    files: [join(import.meta.dirname, 'support', 'run-files.ts')],
+    argv: group,
+    timeout: TEST_TIMEOUT_MS,
+    ...(values.name === undefined ? {} : { testNamePatterns: values.name }),
+  })
+  let ofFile: TestEvent[] = []
+  for await (const event of events as AsyncIterable<TestEvent>) {
+    ofFile.push(event)
+    if (!isResult(event)) continue
+    count(event)
+    if (event.data.nesting > 0) continue
+    if (event.type === 'test:fail') print(await text(Readable.from(ofFile).compose(spec())))
+    else print(`✔ ${event.data.name} (${Math.round(event.data.details.duration_ms)} ms)`)
+    ofFile = []
+  }
+}
+
+type Result = Extract<TestEvent, { type: 'test:pass' | 'test:fail' }>
+
+function isResult(event: TestEvent): event is Result {
+  return event.type === 'test:pass' || event.type === 'test:fail'
+}
+
+/** Counts tests. Suites and files are not counted, unless one fails by itself and not by its tests. */
+function count({ type, data }: Result): void {
+  const hasTests = data.nesting === 0 || data.details.type === 'suite'
+  if (type === 'test:pass') totals[data.skip === undefined ? 'passed' : 'skipped'] += hasTests ? 0 : 1
+  else if (!(hasTests && (data.details.error as { failureType?: string }).failureType === 'subtestsFailed')) totals.failed += 1
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+function fail(line: string): never {
+  print(line)
+  process.exit(1)
+}

@@ -1,4 +1,0 @@
-import { runParts } from '../support/parts.ts'
-
-// Without those that mostly wait: they do so beside others.
-await runParts(import.meta.dirname)

@@ -1,3 +1,0 @@
-import { runParts } from '../../server/test/support/parts.ts'
-
-await runParts(import.meta.dirname)
