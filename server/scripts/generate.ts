@@ -5,15 +5,16 @@ import { createPool } from '../src/db/pool.ts'
 import { FAILURES, FALLBACK_TRIGGERS, NOT_NEEDED_REASONS, SKIP_REASONS, SMS_FAILURES } from '../src/delivery/failures.ts'
 import { ERRORS } from '../src/errors.ts'
 import { createLogger } from '../src/http/log.ts'
+import { renderPage } from './api-reference/page.ts'
 
-/** The files in the repository that are made from the code; a test fails where one is stale. */
+/** The text of each generated file in the repository, by its path. A test fails if a file differs. */
 export async function generateFiles(): Promise<Record<string, string>> {
   const pool = createPool({ connectionString: 'postgres://never-connected' }, () => {})
   const { fastify } = await buildApp(loadConfig({}), pool, createLogger('silent'), { cursorKey: Buffer.alloc(32), announce: () => {} })
-  const document = fastify.swagger()
+  const document = `${JSON.stringify(fastify.swagger(), null, 2)}\n`
   await fastify.close()
   await pool.end()
-  return { 'openapi.json': `${JSON.stringify(document, null, 2)}\n`, 'docs/errors.md': errorsPage() }
+  return { 'openapi.json': document, 'server/static/docs/index.html': renderPage(document), 'docs/errors.md': errorsPage() }
 }
 
 function errorsPage(): string {
@@ -44,7 +45,7 @@ a JSON pointer into the body, or \`/name\` for a query parameter, or empty for t
 ${rows.join('\n')}
 
 Herald checks in this order: credentials (401), limits (429), module (403), path and method (404, 405), the request itself (400, 413, 415),
-the resources that it names (404), conflicts (409), quotas (429). Retry 429, 503 and other 5xx with growing delay; other errors repeat until you
+the resources that it names (404), conflicts (409), quotas (429). Retry 429 and 5xx with increasing delays; other errors repeat until you
 fix the request.
 
 ## Failures

@@ -25,38 +25,15 @@ export function join(parts: Part[], separator: Part): Html {
   return html`${parts.map((part, index) => (index === 0 ? part : [separator, part]))}`
 }
 
-/** Renders the Markdown that our descriptions use: paragraphs, lists, headings, fenced and inline code, bold. Other syntax stays as text. */
-export function markdown(text: string | undefined): Html | undefined {
-  if (text === undefined || text.trim() === '') return undefined
-  // Every second piece is the text between two fences.
-  return html`${text.split(/^```\w*\n([\s\S]*?)^```$/m).map((piece, index) => (index % 2 === 1 ? codeBlock(piece) : blocks(piece)))}`
+/** Renders the Markdown that our descriptions use: paragraphs and inline code. Other syntax stays as text. */
+export function markdown(text: string | undefined): Html {
+  const paragraphs = text?.split(/\n\s*\n/) ?? []
+  return html`${paragraphs.map((paragraph) => html`<p>${paragraph.split(/`([^`]+)`/).map(textOrCode)}</p>`)}`
 }
 
-function blocks(text: string): Html[] {
-  return text
-    .split(/\n\s*\n/)
-    .map((block) => block.trim())
-    .filter((block) => block !== '')
-    .map((block) => {
-      if (block.startsWith('- '))
-        return html`<ul>${block
-          .split(/^- /m)
-          .slice(1)
-          .map((item) => html`<li>${inline(item)}</li>`)}</ul>`
-      if (/^#+ /.test(block)) return html`<h3>${inline(block.replace(/^#+ /, ''))}</h3>`
-      return html`<p>${inline(block)}</p>`
-    })
-}
-
-function inline(text: string): Part {
-  return text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).map((piece) => {
-    if (/^`.+`$/s.test(piece)) return html`<code>${piece.slice(1, -1)}</code>`
-    return /^\*\*.+\*\*$/s.test(piece) ? html`<strong>${piece.slice(2, -2)}</strong>` : piece
-  })
-}
-
-function codeBlock(text: string): Html {
-  return html`<pre tabindex="0"><code>${text}</code></pre>`
+/** Every second piece was between two backticks. */
+function textOrCode(piece: string, index: number): Part {
+  return index % 2 === 1 ? html`<code>${piece}</code>` : piece
 }
 
 const JSON_TOKEN = /("(?:\\.|[^"\\])*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
