@@ -11,12 +11,12 @@ const files = await generateFiles()
 const document = JSON.parse(files['openapi.json'] as string)
 
 for (const [path, text] of Object.entries(files)) {
-  test(`${path} in the repository is the one that the code makes; "npm run generate" writes it anew`, () => {
+  test(`${path} is what "npm run generate" writes`, () => {
     assert.equal(readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8'), text)
   })
 }
 
-test('the document served is the one in the repository', async () => {
+test('GET /v1/openapi.json returns the document of the repository', async () => {
   const { url: HERALD_DATABASE_URL } = await createTestDatabase()
   const { url } = await startTestService({ HERALD_DATABASE_URL })
   const { body, headers } = await call(`${url}/v1/openapi.json`)
@@ -24,7 +24,7 @@ test('the document served is the one in the repository', async () => {
   assert.deepEqual(body, document)
 })
 
-test('every operation has an id, a summary, a tag, a successful answer, and errors of the documented form', () => {
+test('every operation has an id, a summary, a tag, a success response, and errors of the documented form', () => {
   const ids = new Set<string>()
   for (const [path, operations] of Object.entries<Record<string, any>>(document.paths)) {
     for (const [method, operation] of Object.entries(operations)) {
@@ -49,21 +49,21 @@ test('every operation has an id, a summary, a tag, a successful answer, and erro
   }
 })
 
-test('every reference in the document leads somewhere', () => {
+test('every reference in the document has a target', () => {
   for (const [, pointer] of (files['openapi.json'] as string).matchAll(/"\$ref": "#\/([^"]+)"/g)) {
     const target = (pointer as string).split('/').reduce((value, key) => value?.[key], document)
     assert.ok(target, String(pointer))
   }
 })
 
-test('every schema in the document is one', () => {
-  const judge = new Ajv2020()
+test('every schema in the document is a valid JSON Schema', () => {
+  const validator = new Ajv2020()
   const schemas: object[] = Object.values(document.components.schemas)
   JSON.stringify(document, (key, value) => {
     if (key === 'schema') schemas.push(value)
     return value
   })
   assert.ok(schemas.length > 100, `${schemas.length}`)
-  for (const schema of schemas) assert.ok(judge.validateSchema(schema), JSON.stringify({ schema, errors: judge.errors }))
-  assert.ok(!judge.validateSchema({ type: 'sting' }))
+  for (const schema of schemas) assert.ok(validator.validateSchema(schema), JSON.stringify({ schema, errors: validator.errors }))
+  assert.ok(!validator.validateSchema({ type: 'sting' }))
 })
