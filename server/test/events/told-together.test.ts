@@ -17,7 +17,7 @@ import { shortCode } from '../../src/links/codes.ts'
 import { createLinks, visitLink } from '../../src/links/links.ts'
 import { changeOptOut } from '../../src/replies/opt-outs.ts'
 import { acceptedCampaign, fillGroup, makeAll, phones } from '../campaigns/support.ts'
-import { logger, PHONE, pool, sentMessage, TEXT, tapped, wrote } from '../delivery/replies/support.ts'
+import { logger, PHONE, pool, sentMessage, TEXT, tapped, wrote } from '../delivery/replies/shared.ts'
 import { claimMessages, nextPhone, recordSent, refusedMessage, SMS_CARRIER, smsReceipt, takeOne } from '../delivery/sms/support.ts'
 import { CARRIER, createReceiver, createSender, queueMessage, receipt, type Sender } from '../delivery/support.ts'
 
