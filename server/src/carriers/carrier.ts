@@ -1,48 +1,40 @@
 import type { MessageContent } from '../content/content.ts'
+import type { Refusal } from './errors.ts'
 
 // The interface between Herald and a network: what Herald asks of it, and what it reports back. Code outside carriers/ does not know which
 // network it talks to; code inside does not know where a message came from.
 
-/** Why a network permanently refused a message. Callers' failure reasons, the reports and docs/errors.md come from this table. */
-export const REFUSALS = {
-  NOT_REACHABLE: 'The number can’t be reached by RCS: it has no RCS, RCS is switched off, or the agent is not launched on its network.',
-  REJECTED: 'The network refused the message.',
-  INVALID_RECIPIENT: 'The network does not accept the recipient’s number.',
-  INVALID_SENDER: 'The network does not accept the sender.',
-  UNDELIVERABLE: 'The network could not deliver the message.',
-} as const satisfies Record<string, string>
-export type Refusal = keyof typeof REFUSALS
-
 /**
- * The result of a request to a network. `detail` holds the network's own words, for the sender of the message. It may quote the message, so
- * it is never logged.
+ * What came of a send. `detail` holds the network's own words, for the sender of the message. It may quote the message, so it is never
+ * logged.
  */
-export type Outcome =
+export type SendResult =
   /** The network accepted it. Its receipts will refer to it by `carrierMessageId`. */
   | { is: 'sent'; carrierMessageId: string }
-  /** A permanent refusal. */
-  | { is: 'refused'; reason: Refusal; detail: string }
-  /** No request was made: the network is in a pause after failures. */
-  | { is: 'not-asked'; afterMs: number }
+  /** The network refused it permanently. */
+  | { is: 'failed'; reason: Refusal; detail: string }
   /** The network did not accept it; try again. */
-  | { is: 'again'; afterMs: number; detail: string }
+  | { is: 'retry'; afterMs: number; detail: string }
   /**
    * The response was lost, so the network may have accepted it. An RCS message is safe to resend, since the network ignores a second
    * message with the same id. An SMS is never resent.
    */
   | { is: 'unknown'; afterMs: number; detail: string }
+  /** No request was made: the network is in a pause after failures. */
+  | { is: 'not-tried'; afterMs: number }
   /**
    * For SMS only. It was not sent, because it has expired by this machine's clock; the database decides whether it really has. RCS messages
    * carry their expiry to the network.
    */
   | { is: 'expired' }
 
-export type RevokeOutcome =
+/** What came of a request to revoke a message. */
+export type RevokeResult =
   /** The network accepted the request. Only later events show whether the message is gone. */
-  | { is: 'asked' }
+  | { is: 'accepted' }
   /** The message is already delivered or expired, or the network does not know it. */
   | { is: 'too-late' }
-  | Extract<Outcome, { is: 'refused' | 'not-asked' | 'again' | 'unknown' }>
+  | Exclude<SendResult, { is: 'sent' | 'expired' }>
 
 /** The purpose of a message. A network allows a purpose only to agents launched for it, and some purposes only at certain hours. */
 export type Traffic = 'AUTHENTICATION' | 'TRANSACTION' | 'PROMOTION' | 'SERVICEREQUEST' | 'ACKNOWLEDGEMENT'
@@ -74,9 +66,9 @@ export type RcsCarrier = {
   pausedForMs: (agentId: string) => number
   /** Gets an access token ahead of the first message, and logs whether the network can be used. */
   connect: () => Promise<void>
-  send: (message: RcsMessage) => Promise<Outcome>
+  send: (message: RcsMessage) => Promise<SendResult>
   /** Asks the network to revoke a message that is not delivered yet. */
-  revoke: (message: Pick<RcsMessage, 'messageId' | 'agentId' | 'recipient'>) => Promise<RevokeOutcome>
+  revoke: (message: Pick<RcsMessage, 'messageId' | 'agentId' | 'recipient'>) => Promise<RevokeResult>
   /** Returns results in the order of `recipients`. Uses a cached result if it is at most `maxAgeMs` old. */
   reach: (agentId: string, recipients: string[], maxAgeMs: number) => Promise<Reach[]>
   close: () => Promise<void>
@@ -101,7 +93,7 @@ export type SmsCarrier = {
   concurrency: number
   messagesPerSecond: number | undefined
   pausedForMs: () => number
-  submit: (part: SmsPart) => Promise<Outcome>
+  submit: (part: SmsPart) => Promise<SendResult>
   close: () => Promise<void>
 }
 

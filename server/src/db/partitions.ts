@@ -47,27 +47,41 @@ const MISSING = `
   order by name`
 
 /**
- * Groups items by the table of their message's month. Statements that lock rows of `messages` name that table, not the parent: if such a
- * statement waits for a lock and then reads the row again, PostgreSQL 18.4 no longer finds the partition of a joined id, and loses the
- * row or crashes (seen with 200 rows). The cost of a statement also does not grow with the number of months.
+ * Runs a statement for the items of each month, and returns the rows of all. Statements that lock rows of `messages` name the table of the
+ * month, not the parent: if such a statement waits for a lock and then reads the row again, PostgreSQL 18.4 no longer finds the partition of a
+ * joined id, and loses the row or crashes (seen with 200 rows). The cost of a statement also does not grow with the number of months.
  *
- * The items of each month are in the order of their ids. Statements lock queue entries and messages in that order, so that none deadlock.
+ * The items of a month are in the order of their ids. Statements lock queue entries and messages in that order, so that none deadlock.
+ *
+ * `ifMissing` returns the rows of a month whose tables have been dropped, or never existed. Without it, such a month is an error.
  */
-export function byMonth<Item>(items: Item[], idOf: (item: Item) => string): Map<string, Item[]> {
+export async function forEachMonth<Item, Row>(
+  items: Item[],
+  idOf: (item: Item) => string,
+  run: (messagesTable: string, ofMonth: Item[]) => Promise<Row[]>,
+  ifMissing?: (ofMonth: Item[]) => Row[] | Promise<Row[]>,
+): Promise<Row[]> {
   const sorted = items.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
-  return Map.groupBy(sorted, (item) => messagesTableOf(idOf(item)))
+  const rows: Row[] = []
+  for (const [messagesTable, ofMonth] of Map.groupBy(sorted, (item) => messagesTableOf(idOf(item)))) {
+    try {
+      rows.push(...(await run(messagesTable, ofMonth)))
+    } catch (error) {
+      if (ifMissing === undefined || !isMissingMonth(error, messagesTable)) throw error
+      rows.push(...(await ifMissing(ofMonth)))
+    }
+  }
+  return rows
 }
 
-/** Runs a statement for each month, within a transaction. Skips a month that has been dropped with all its messages. */
-export async function queryMonths<Item>(
-  tx: Executor,
-  months: Map<string, Item[]>,
-  statement: (messagesTable: string, ofMonth: Item[]) => { name: string; text: string; values: unknown[] },
-): Promise<void> {
-  for (const [messagesTable, ofMonth] of months) {
-    await tx.query('savepoint month')
-    const rollBack = () => tx.query('rollback to savepoint month')
-    await tx.query(statement(messagesTable, ofMonth)).catch(ifMonthIsMissing(messagesTable, rollBack))
+/** Runs a statement in a transaction, which goes on if the statement fails. */
+export async function queryInSavepoint(tx: Executor, query: { name: string; text: string; values: unknown[] }): Promise<void> {
+  await tx.query('savepoint month')
+  try {
+    await tx.query(query)
+  } catch (error) {
+    await tx.query('rollback to savepoint month')
+    throw error
   }
 }
 
@@ -87,7 +101,7 @@ export function timeOf(id: string): Date {
 }
 
 /** The table of a message. For an id that Herald did not create, it may not exist. */
-function messagesTableOf(id: string): string {
+export function messagesTableOf(id: string): string {
   const at = timeOf(id)
   return `messages_${at.getUTCFullYear()}_${String(at.getUTCMonth() + 1).padStart(2, '0')}`
 }
@@ -96,12 +110,4 @@ function messagesTableOf(id: string): string {
 function isMissingMonth(error: unknown, messagesTable: string): boolean {
   const names = [messagesTable, fallbacksTable(messagesTable), eventsTable(messagesTable)]
   return error instanceof pg.DatabaseError && error.code === '42P01' && names.some((name) => error.message.includes(`"${name}"`))
-}
-
-/** For the `catch` of a statement on a month's tables: calls `instead` if the month does not exist. */
-export function ifMonthIsMissing<T>(messagesTable: string, instead: () => T | Promise<T>): (error: unknown) => T | Promise<T> {
-  return (error) => {
-    if (!isMissingMonth(error, messagesTable)) throw error
-    return instead()
-  }
 }

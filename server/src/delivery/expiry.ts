@@ -1,4 +1,4 @@
-import { byMonth, fallbacksTable } from '../db/partitions.ts'
+import { fallbacksTable, forEachMonth } from '../db/partitions.ts'
 import { type Executor, lists, type Pool, transaction } from '../db/pool.ts'
 import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
@@ -89,14 +89,17 @@ async function walk(tx: Executor): Promise<Expired> {
 
 /** Marks messages, and decides about their SMS fallbacks. Returns how many were marked. */
 async function expire(tx: Executor, ids: string[]): Promise<number> {
-  let count = 0
-  for (const [messagesTable, ofMonth] of byMonth(ids, (id) => id)) {
-    const { rows } = await tx.query<Marked>({ name: `expire ${messagesTable}`, text: mark(messagesTable), values: [ofMonth] })
-    const fallingBack = rows.filter(({ fallsBack }) => fallsBack)
-    if (fallingBack.length > 0) await settleExpired(tx, messagesTable, fallbacksTable(messagesTable), fallingBack)
-    count += rows.length
-  }
-  return count
+  const marked = await forEachMonth(
+    ids,
+    (id) => id,
+    async (messagesTable, ofMonth) => {
+      const { rows } = await tx.query<Marked>({ name: `expire ${messagesTable}`, text: mark(messagesTable), values: [ofMonth] })
+      const fallingBack = rows.filter(({ fallsBack }) => fallsBack)
+      if (fallingBack.length > 0) await settleExpired(tx, messagesTable, fallbacksTable(messagesTable), fallingBack)
+      return rows
+    },
+  )
+  return marked.length
 }
 
 type Marked = { id: string; wasTried: boolean; fallsBack: boolean }

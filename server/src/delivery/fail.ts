@@ -1,4 +1,4 @@
-import { byMonth, fallbacksTable } from '../db/partitions.ts'
+import { fallbacksTable, forEachMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
 import { failure, MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
@@ -48,12 +48,15 @@ export const failMessages = (
  * reason again, which may no longer hold.
  */
 export async function failWaiting(db: Executor, ids: string[], reason: Failure, because: string, fallBack: FallBack): Promise<number> {
-  let failed = 0
-  for (const [messagesTable, ofMonth] of byMonth(ids, (id) => id)) {
-    const text = failMonth(messagesTable, reason, because, fallBack)
-    failed += (await db.query({ name: `fail-waiting ${reason} ${messagesTable}`, text, values: [ofMonth, FAILURES[reason]] })).rowCount ?? 0
-  }
-  return failed
+  const failed = await forEachMonth(
+    ids,
+    (id) => id,
+    async (messagesTable, ofMonth) => {
+      const text = failMonth(messagesTable, reason, because, fallBack)
+      return (await db.query({ name: `fail-waiting ${reason} ${messagesTable}`, text, values: [ofMonth, FAILURES[reason]] })).rows
+    },
+  )
+  return failed.length
 }
 
 const failMonth = (messagesTable: string, reason: Failure, because: string, fallBack: FallBack) => `

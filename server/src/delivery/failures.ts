@@ -1,4 +1,4 @@
-import { REFUSALS } from '../carriers/carrier.ts'
+import { REFUSALS } from '../carriers/errors.ts'
 
 /** Why a message failed permanently: the refusals of networks, and Herald's own reasons. */
 export const FAILURES = {

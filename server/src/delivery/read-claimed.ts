@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { RcsCarrier, Traffic } from '../carriers/carrier.ts'
 import type { MessageContent } from '../content/content.ts'
 import { createBatcher } from '../db/batcher.ts'
-import { byMonth, eventsTable, ifMonthIsMissing } from '../db/partitions.ts'
+import { forEachMonth } from '../db/partitions.ts'
 import { columns, type Executor, isUnavailable, listed } from '../db/pool.ts'
 import type { Entry } from './claim.ts'
 
@@ -18,17 +18,18 @@ export type Claimed = {
   heldBackForMs: number
 }
 
-/** In SQL: the detail of a `held-back` event. It has the number of attempts: after a further attempt, the worker waits for another receipt. */
-export const HELD_BACK_DETAIL = (attempts: string) => `'tries before: ' || (${attempts})`
-
 /** Returns the message of each entry; undefined if the partition of its month was dropped. Contents may be large, so the claim omits them. */
 export async function readClaimed(db: Executor, entries: Entry[]): Promise<(Claimed | undefined)[]> {
-  const found = new Map<string, Claimed>()
-  for (const [messagesTable, ofMonth] of byMonth(entries, ({ messageId }) => messageId)) {
-    const query = { name: `read-claimed ${messagesTable}`, text: read(messagesTable), values: columns(ofMonth, 'messageId') }
-    const { rows } = await db.query<Claimed>(query).catch(ifMonthIsMissing(messagesTable, () => ({ rows: [] })))
-    for (const row of rows) found.set(row.messageId, row)
-  }
+  const messages = await forEachMonth(
+    entries,
+    ({ messageId }) => messageId,
+    async (messagesTable, ofMonth) => {
+      const query = { name: `read-claimed ${messagesTable}`, text: read(messagesTable), values: columns(ofMonth, 'messageId') }
+      return (await db.query<Claimed>(query)).rows
+    },
+    () => [],
+  )
+  const found = new Map(messages.map((message) => [message.messageId, message]))
   return entries.map(({ messageId }) => found.get(messageId))
 }
 
@@ -52,15 +53,12 @@ export function createReader(db: Executor, { name, concurrency }: Pick<RcsCarrie
 const read = (messagesTable: string) => `
   select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
     coalesce(o.opted_out, false) as "isOptedOut",
-    coalesce(round(extract(epoch from now() - held.since) * 1000)::float8, 0) as "heldBackForMs"
+    case when q.held_back_attempts = q.attempts - 1
+      then round(greatest(0, extract(epoch from now() - q.held_back_at)) * 1000)::float8 else 0 end as "heldBackForMs"
   from ${messagesTable} m left join contents c on c.id = m.content_id
   left join lateral (
     select opted_out from opt_outs o
     where m.traffic = 'PROMOTION' and o.account_id = m.account_id and o.agent_id = m.agent_id and o.phone = m.recipient
   ) as o on true
-  left join lateral (
-    select min(e.occurred_at) as since from ${eventsTable(messagesTable)} e, queue q
-    where o.opted_out and e.message_id = m.id and e.kind = 'held-back' and e.occurred_at <= now()
-      and q.message_id = m.id and e.detail = ${HELD_BACK_DETAIL('q.attempts - 1')}
-  ) as held on true
+  left join queue q on o.opted_out and q.message_id = m.id
   where m.id = any (${listed('$1::uuid[]')}::uuid[])`

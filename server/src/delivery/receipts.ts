@@ -1,6 +1,6 @@
 import type { CarrierEvent, OnEvents } from '../carriers/carrier.ts'
 import { createBatcher } from '../db/batcher.ts'
-import { byMonth, eventsTable, ifMonthIsMissing } from '../db/partitions.ts'
+import { eventsTable, forEachMonth } from '../db/partitions.ts'
 import { columns, type Executor, listed, lists, type Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
@@ -31,10 +31,13 @@ export function createEventTaker(pool: Pool, announce: Announce): OnEvents {
 
 /** Receipts move their messages; other events are stored. Each month takes a statement of its own, but most batches are of one month. */
 async function takeEvents(pool: Pool, events: CarrierEvent[], announce: Announce): Promise<void> {
-  const kept: CarrierEvent[] = events.filter((event) => !isReceipt(event) && !isSmsReceipt(event))
-  for (const [messagesTable, receipts] of byMonth(events.filter(isReceipt), ({ messageId }) => messageId)) {
-    kept.push(...(await takeMonth(pool, messagesTable, receipts).catch(ifMonthIsMissing(messagesTable, () => receipts))))
-  }
+  const unmatched = await forEachMonth(
+    events.filter(isReceipt),
+    ({ messageId }) => messageId,
+    (messagesTable, receipts) => takeMonth(pool, messagesTable, receipts),
+    (receipts) => receipts,
+  )
+  const kept = [...events.filter((event) => !isReceipt(event) && !isSmsReceipt(event)), ...unmatched]
   await takeSmsReceipts(pool, events.filter(isSmsReceipt))
   if (kept.length > 0) await keepEvents(pool, kept)
   if (kept.some(({ kind }) => REPLIES.includes(kind))) announce('replies')

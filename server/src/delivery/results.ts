@@ -1,24 +1,24 @@
-import { byMonth, eventsTable, ifMonthIsMissing } from '../db/partitions.ts'
+import type { SendResult } from '../carriers/carrier.ts'
+import { eventsTable, forEachMonth } from '../db/partitions.ts'
 import { columns, type Executor, lists } from '../db/pool.ts'
 import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome } from '../messages/states.ts'
 import { failMessages } from './fail.ts'
 import { describeFailure, FAILURES, type Failure } from './failures.ts'
-import { HELD_BACK_DETAIL } from './read-claimed.ts'
 import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
 
-/** The result of a claimed entry. `detail`: the network's own text, if it sent one. */
-export type Verdict =
+/** What to record about a claimed entry. `detail`: the network's own text, if it sent one. */
+export type EntryResult =
   | { is: 'sent' }
+  | Extract<SendResult, { is: 'retry' | 'unknown' | 'not-tried' }>
   /** The message fails permanently. */
   | { is: 'failed'; reason: Failure; detail: string }
-  | { is: 'again'; afterMs: number; detail: string }
-  /** No call was made. `held-back`: no call will be made, unless the recipient opts in again. */
-  | { is: 'put-back' | 'held-back'; afterMs: number }
+  /** No call was made, and none will be, unless the recipient opts in again. */
+  | { is: 'held-back'; afterMs: number }
   /** The revocation has ended: the network accepted the request, or no further attempt is made. */
   | { is: 'revoke-asked' | 'revoke-refused'; detail: string }
 
-export type Result = { messageId: string; lease: string } & Verdict
+export type Result = { messageId: string; lease: string } & EntryResult
 
 /**
  * Records results, and returns for each whether it was recorded: only the holder of a lease may record. If a worker was suspended past its
@@ -26,30 +26,39 @@ export type Result = { messageId: string; lease: string } & Verdict
  * results of one month and one kind. Nearly always all results are of one month, and `sent`.
  */
 export async function recordResults(db: Executor, results: Result[]): Promise<boolean[]> {
-  const recorded = new Set<string>()
-  for (const [messagesTable, ofMonth] of byMonth(results, ({ messageId }) => messageId)) {
-    for (const [statement, some] of Map.groupBy(ofMonth, ({ is }) => STATEMENTS[is])) {
-      const { rows } = await record(db, messagesTable, statement, some).catch(ifMonthIsMissing(messagesTable, () => dropEntries(db, some)))
-      for (const { messageId } of rows) recorded.add(messageId)
-    }
+  const rows: Recorded[] = []
+  for (const [statement, some] of Map.groupBy(results, ({ is }) => STATEMENTS[is])) {
+    const record = (messagesTable: string, ofMonth: Result[]) => recordMonth(db, messagesTable, statement, ofMonth)
+    rows.push(
+      ...(await forEachMonth(
+        some,
+        ({ messageId }) => messageId,
+        record,
+        (ofMonth) => dropEntries(db, ofMonth),
+      )),
+    )
   }
+  const recorded = new Set(rows.map(({ messageId }) => messageId))
   return results.map(({ messageId }) => recorded.has(messageId))
 }
 
-type Statement = (typeof STATEMENTS)[Verdict['is']]
+type Recorded = { messageId: string }
 
-function record(db: Executor, messagesTable: string, { name, text, fields }: Statement, results: Result[]) {
+type Statement = (typeof STATEMENTS)[EntryResult['is']]
+
+async function recordMonth(db: Executor, messagesTable: string, statement: Statement, results: Result[]): Promise<Recorded[]> {
+  const { name, text, fields } = statement
   const described = results.map((result) =>
     result.is === 'failed' ? { ...result, description: describeFailure(FAILURES[result.reason], result.detail) } : result,
   )
   const values = columns(described, 'messageId', 'lease', ...fields)
-  return db.query<{ messageId: string }>({ name: `record-${name} ${messagesTable}`, text: text(messagesTable), values })
+  return (await db.query<Recorded>({ name: `record-${name} ${messagesTable}`, text: text(messagesTable), values })).rows
 }
 
 /** The partition of the month has been dropped, so only the queue entries are left to delete. */
-function dropEntries(db: Executor, results: Result[]) {
+async function dropEntries(db: Executor, results: Result[]): Promise<Recorded[]> {
   const text = 'delete from queue where message_id = any ($1::uuid[]) returning message_id as "messageId"'
-  return db.query<{ messageId: string }>(text, columns(results, 'messageId'))
+  return (await db.query<Recorded>(text, columns(results, 'messageId'))).rows
 }
 
 /** In SQL: the entry is one of `$1`, and has the lease at the same index of `$2`. */
@@ -82,22 +91,27 @@ const recordFailed = (messagesTable: string) => `
 // By default a message can be tried for two days. Its timeline keeps only this many failed attempts, which is enough to see why they fail.
 const MAX_NOTED_ATTEMPTS = 10
 
-/** Releases entries, and postpones them. An entry whose call was not made gets its attempt back. */
+/**
+ * Releases entries, and postpones them. An entry whose call was not made gets its attempt back. An entry that is held back keeps the time of the
+ * first hold, unless a call was made since: then Herald waits for the receipt of that call, too.
+ */
 const recordReleased = (messagesTable: string) => `
   with held as (
     update queue q set
       lease = null,
       leased_until = '-infinity',
       due_at = now() + r.after_ms * interval '1 millisecond',
-      attempts = q.attempts - case r.outcome when 'again' then 0 else 1 end
+      attempts = q.attempts - case when r.outcome in ('retry', 'unknown') then 0 else 1 end,
+      held_back_at = case when r.outcome <> 'held-back' then q.held_back_at
+        when q.held_back_attempts = q.attempts - 1 then least(q.held_back_at, now()) else now() end,
+      held_back_attempts = case r.outcome when 'held-back' then q.attempts - 1 else q.held_back_attempts end
     from unnest(${lists('uuid', 'uuid', 'text', 'text', 'float8')}) as r (message_id, lease, outcome, detail, after_ms)
     where q.message_id = r.message_id and q.lease = r.lease
     returning q.message_id, q.account_id, q.attempts, r.outcome, r.detail
   ), noted as (
     insert into ${eventsTable(messagesTable)} (message_id, account_id, kind, occurred_at, detail)
-    select message_id, account_id, 'attempt-failed', now(), detail from held where outcome = 'again' and attempts <= ${MAX_NOTED_ATTEMPTS}
-    union all
-    select message_id, account_id, 'held-back', now(), ${HELD_BACK_DETAIL('attempts')} from held where outcome = 'held-back'
+    select message_id, account_id, case outcome when 'held-back' then 'held-back' else 'attempt-failed' end, now(), detail
+    from held where outcome = 'held-back' or outcome in ('retry', 'unknown') and attempts <= ${MAX_NOTED_ATTEMPTS}
     on conflict do nothing
   )
   select message_id as "messageId" from held`
@@ -123,8 +137,9 @@ const REVOKED = { name: 'revoked', text: recordRevoked, fields: ['is', 'detail']
 const STATEMENTS = {
   sent: { name: 'sent', text: recordSent, fields: [] },
   failed: { name: 'failed', text: recordFailed, fields: ['reason', 'description'] },
-  again: RELEASED,
-  'put-back': RELEASED,
+  retry: RELEASED,
+  unknown: RELEASED,
+  'not-tried': RELEASED,
   'held-back': RELEASED,
   'revoke-asked': REVOKED,
   'revoke-refused': REVOKED,

@@ -1,51 +1,140 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Outcome, RcsCarrier, Refusal, RevokeOutcome } from '../carriers/carrier.ts'
-import { backOffMs } from './back-off.ts'
-import type { Entry } from './claim.ts'
+import type { RcsCarrier, RevokeResult, SendResult } from '../carriers/carrier.ts'
+import { isUnavailable, type Pool } from '../db/pool.ts'
+import type { Reserve } from '../messages/send-at-once.ts'
+import { claim, type Entry } from './claim.ts'
 import type { DeliveryMetrics } from './metrics.ts'
-import type { Claimed } from './read-claimed.ts'
-import type { Verdict } from './results.ts'
+import { isRated, SLOTS_AHEAD_MS } from './rate.ts'
+import { type Claimed, createReader } from './read-claimed.ts'
+import { createReserve } from './reserve.ts'
+import { type EntryResult, type Result, recordResults } from './results.ts'
+import { shareOf } from './share-out.ts'
+import { CLAIM_AGAIN_MS, createCarrierWorker, type Dispatcher, LATEST_BEGIN_MS, POLL_MS, retryMs, withRetry } from './worker.ts'
 
-/** An entry that waits longer than this after its claim is released without a call, since the call might outlast the lease. */
-export const LATEST_BEGIN_MS = 2_000
-// After this many attempts, which take about two minutes, an expired message is left to the network, which knows its expiry too.
-const MAX_REVOKE_ATTEMPTS = 10
-// How long to wait for a receipt after the recipient opts out, if an earlier attempt may have sent the message. If Herald does
-// not accept a receipt, the network repeats it after some seconds, and then at growing intervals.
-const RECEIPT_TIMEOUT_MS = 120_000
+// The send step, from top to bottom: claim due entries, read their messages, send each to its network, record what came of it.
 
-type Options = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logger; stopping: AbortSignal }
+export type RcsDispatcher = Dispatcher & { reserve: Reserve }
+
+export type DispatcherOptions = {
+  pool: Pool
+  carrier: RcsCarrier
+  logger: Logger
+  metrics: DeliveryMetrics
+  /** A message failed permanently, so its SMS may be due. */
+  onFailed?: () => void
+}
+
+// The time that a busy process may need to start the call and to record its result.
+const LEASE_MARGIN_MS = 2_000
+
+/** Sends the queue's entries to one carrier, with as many concurrent calls as the carrier allows, and records the results. */
+export function createDispatcher({ pool, carrier, logger, metrics, onFailed = () => {} }: DispatcherOptions): RcsDispatcher {
+  // The lease outlasts the longest call, so no other worker claims an entry while its call may still be running.
+  const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
+  // Agents whose entries this dispatcher has claimed, so they belong to this carrier.
+  const agents = new Set<string>()
+  // Whether more entries may be due than the last claim took. If not, the end of a call triggers no claim: new entries wake the dispatcher.
+  let isMoreDue = true
+  // A running claim has already counted the free calls, so a reservation must not use them.
+  let isClaiming = false
+
+  async function claimFree(free: number, claimedAt: number): Promise<number> {
+    const pausedAgents = [...agents].filter((agentId) => carrier.pausedForMs(agentId) > 0)
+    isMoreDue = false
+    isClaiming = true
+    try {
+      const { entries, isBusy, isHeldBack } = await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
+      isMoreDue ||= isHeldBack
+      for (const entry of entries) begin(entry, claimedAt)
+      if (isBusy) return CLAIM_AGAIN_MS
+      // Without a rate, only the end of a call makes room.
+      return isHeldBack && isRated(carrier) ? SLOTS_AHEAD_MS / 2 : POLL_MS
+    } catch (error) {
+      isMoreDue = true
+      throw error
+    } finally {
+      isClaiming = false
+    }
+  }
+
+  function begin(entry: Entry, claimedAt: number): void {
+    agents.add(entry.agentId)
+    calls.begin(entry.accountId)
+    worker.add(handle(entry, claimedAt))
+  }
+
+  /** Reads, sends and records one entry. */
+  async function handle(entry: Entry, claimedAt: number): Promise<void> {
+    const { messageId, accountId, lease } = entry
+    const result = await read(entry).then(
+      (message) => send(entry, message, claimedAt),
+      (error: unknown): EntryResult => (isUnavailable(error) ? { is: 'not-tried', afterMs: POLL_MS } : faultResult(entry.attempts)),
+    )
+    end(accountId)
+    const isRecorded = await worker.settle({ messageId, lease, ...result }, claimedAt + leaseMs)
+    if (isRecorded && result.is === 'failed') onFailed()
+  }
+
+  /** Claims again only after enough calls have ended: a claim for one entry costs nearly as much as a claim for many. */
+  function end(accountId: number): void {
+    calls.end(accountId)
+    if (isMoreDue && (calls.endedSinceClaim() >= carrier.concurrency / 3 || calls.total() === 0)) worker.wake()
+  }
+
+  /** Reserves calls for messages of this account. If its share is used up, the messages are queued instead, so more entries will be due. */
+  function reserveCalls(accountId: number, count: number): boolean {
+    isMoreDue ||= count > shareOf(accountId, carrier.concurrency - calls.total(), calls.byAccount)
+    if (isMoreDue || isClaiming || worker.stopping.aborted) return false
+    for (let n = 0; n < count; n += 1) calls.begin(accountId)
+    return true
+  }
+
+  const record = (results: Result[]) => recordResults(pool, results)
+  const onWake = () => {
+    isMoreDue = true
+  }
+  const worker = createCarrierWorker({ pool, carrier, logger, metrics, claim: claimFree, record, onWake })
+  const { calls } = worker
+  const read = createReader(pool, carrier, logger)
+  const send = createSend({ carrier, metrics, logger, stopping: worker.stopping })
+  return { ...worker, reserve: createReserve({ carrier, agents, leaseMs, reserveCalls, end, send: handle, add: worker.add }) }
+}
+
+type SendOptions = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logger; stopping: AbortSignal }
 
 /** Makes the call of an entry, and returns the result to record. `claimedAt`: by performance.now(). Never throws. */
-export type Send = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<Verdict>
+export type Send = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<EntryResult>
 
-export function createSend({ carrier, metrics, logger, stopping }: Options): Send {
-  async function call({ messageId, agentId, task, attempts }: Entry, message: Claimed): Promise<Verdict> {
-    if (task === 'revoke') {
-      const outcome = await carrier.revoke({ messageId, agentId, recipient: message.recipient })
-      if (outcome.is === 'not-asked') return { is: 'put-back', afterMs: outcome.afterMs }
-      metrics.count(carrier.name, task, outcome.is)
-      return revokeResult(outcome, attempts)
-    }
-    const { isOptedOut, heldBackForMs, ...sent } = message
+export function createSend({ carrier, metrics, logger, stopping }: SendOptions): Send {
+  async function sendMessage({ agentId, attempts }: Entry, { isOptedOut, heldBackForMs, ...message }: Claimed): Promise<EntryResult> {
     if (isOptedOut) return optedOutResult(attempts, heldBackForMs)
-    const outcome = await carrier.send({ ...sent, agentId })
-    if (outcome.is === 'not-asked') return { is: 'put-back', afterMs: outcome.afterMs }
-    metrics.count(carrier.name, task, outcome.is)
-    return sendResult(outcome, attempts)
+    const result = await carrier.send({ ...message, agentId })
+    count('send', result)
+    // If the response was lost, the worker sends the message again: the network knows its id, and ignores a message that it already has.
+    return result.is === 'sent' ? result : withRetry(result, attempts)
+  }
+
+  async function revokeMessage({ messageId, agentId, attempts }: Entry, { recipient }: Claimed): Promise<EntryResult> {
+    const result = await carrier.revoke({ messageId, agentId, recipient })
+    count('revoke', result)
+    return revokeResult(result, attempts)
+  }
+
+  function count(task: Entry['task'], { is }: SendResult | RevokeResult): void {
+    if (is !== 'not-tried') metrics.count(carrier.name, task, is)
   }
 
   return async (entry, message, claimedAt) => {
     const waitMs = entry.turnAt - performance.now()
     if (waitMs > 0) await sleep(waitMs, undefined, { signal: stopping }).catch(() => {})
-    if (stopping.aborted) return { is: 'put-back', afterMs: 0 }
+    if (stopping.aborted) return { is: 'not-tried', afterMs: 0 }
     // The partition of its month has been dropped.
     if (message === undefined) return { is: 'revoke-refused', detail: 'the message has been dropped' }
     // By a monotonic clock, which goes on while this process is suspended. The release has no effect if another worker has claimed the entry.
     const heldForMs = performance.now() - claimedAt
-    if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return { is: 'put-back', afterMs: 0 }
-    return await call(entry, message).catch((error: unknown): Verdict => {
+    if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return { is: 'not-tried', afterMs: 0 }
+    return await (entry.task === 'send' ? sendMessage : revokeMessage)(entry, message).catch((error: unknown): EntryResult => {
       logger.error({ carrier: carrier.name, err: error }, 'failed to send a message; will retry')
       return faultResult(entry.attempts)
     })
@@ -53,39 +142,31 @@ export function createSend({ carrier, metrics, logger, stopping }: Options): Sen
 }
 
 /** The result after a fault in Herald. The fault may concern this message only, so the other messages go on. */
-export function faultResult(attempts: number): Verdict {
-  return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'a fault of the service' }
+function faultResult(attempts: number): EntryResult {
+  return { is: 'retry', afterMs: retryMs(attempts), detail: 'a fault of the service' }
 }
 
-function sendResult(outcome: Exclude<Outcome, { is: 'not-asked' }>, attempts: number): Verdict {
-  if (outcome.is === 'sent') return { is: 'sent' }
-  // If the response was lost, the worker sends the message again: the network knows its id, and ignores a message that it already has.
-  return unsentResult(outcome.is === 'unknown' ? { ...outcome, is: 'again' } : outcome, attempts)
-}
-
-type Unsent = { is: 'failed'; reason: Refusal; detail: string } | { is: 'again'; afterMs: number; detail: string }
-
-/** The result for a message or an SMS that the network does not have. */
-export function unsentResult(outcome: Extract<Outcome, { is: 'refused' | 'again' | 'expired' }>, attempts: number): Unsent {
-  if (outcome.is === 'refused') return { is: 'failed', reason: outcome.reason, detail: outcome.detail }
-  if (outcome.is === 'again') return { is: 'again', afterMs: backOffMs(attempts, outcome.afterMs), detail: outcome.detail }
-  // The SMS has expired by this machine's clock only. Expiry goes by the database's clock.
-  return { is: 'again', afterMs: backOffMs(attempts, 0), detail: 'expired by the clock of the sending machine' }
-}
+// How long to wait for a receipt after the recipient opts out, if an earlier attempt may have sent the message. If Herald does
+// not accept a receipt, the network repeats it after some seconds, and then at growing intervals.
+const RECEIPT_TIMEOUT_MS = 120_000
 
 /**
  * A message to a recipient who opted out is not sent again. But an earlier worker may have died after the network accepted the message, and the
  * STOP may be a reply to it that came before its receipt. So the message is held back, and fails only if no receipt comes in time. On the
  * first attempt it fails at once, since no earlier attempt may have sent it.
  */
-function optedOutResult(attempts: number, heldBackForMs: number): Verdict {
+function optedOutResult(attempts: number, heldBackForMs: number): EntryResult {
   if (attempts === 1 || heldBackForMs >= RECEIPT_TIMEOUT_MS) return { is: 'failed', reason: 'OPTED_OUT', detail: '' }
   return { is: 'held-back', afterMs: RECEIPT_TIMEOUT_MS - heldBackForMs }
 }
 
-function revokeResult(outcome: Exclude<RevokeOutcome, { is: 'not-asked' }>, attempts: number): Verdict {
-  if (outcome.is === 'asked') return { is: 'revoke-asked', detail: '' }
-  if (outcome.is === 'too-late') return { is: 'revoke-refused', detail: 'the network no longer has the message, or never had it' }
-  if (outcome.is === 'refused' || attempts >= MAX_REVOKE_ATTEMPTS) return { is: 'revoke-refused', detail: outcome.detail }
-  return { is: 'again', afterMs: backOffMs(attempts, outcome.afterMs), detail: outcome.detail }
+// After this many attempts, which take about two minutes, an expired message is left to the network, which knows its expiry too.
+const MAX_REVOKE_ATTEMPTS = 10
+
+function revokeResult(result: RevokeResult, attempts: number): EntryResult {
+  if (result.is === 'not-tried') return result
+  if (result.is === 'accepted') return { is: 'revoke-asked', detail: '' }
+  if (result.is === 'too-late') return { is: 'revoke-refused', detail: 'the network no longer has the message, or never had it' }
+  if (result.is === 'failed' || attempts >= MAX_REVOKE_ATTEMPTS) return { is: 'revoke-refused', detail: result.detail }
+  return withRetry(result, attempts)
 }

@@ -1,11 +1,13 @@
 import type { Logger } from 'pino'
-import { repeat } from '../background/repeat.ts'
-import { createResultWriter } from '../background/result-writer.ts'
-import { createTaskTracker } from '../background/task-tracker.ts'
+import { createWorker } from '../background/worker.ts'
+import type { SendResult } from '../carriers/carrier.ts'
 import type { Pool } from '../db/pool.ts'
+import { backOffMs } from '../outbound/back-off.ts'
 import { createCallCount } from './call-count.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { ensurePace } from './rate.ts'
+
+// What the sending of RCS messages and of SMS have in common.
 
 export type Dispatcher = {
   /** Claims again at once: entries may be due. */
@@ -30,41 +32,58 @@ type Work<Result> = {
 export const POLL_MS = 1_000
 /** How soon to claim again if another worker holds the lock on the carrier's rate. */
 export const CLAIM_AGAIN_MS = 5
+/** An entry that waits longer than this after its claim is released without a call, since the call might outlast the lease. */
+export const LATEST_BEGIN_MS = 2_000
 
-/** The part that both dispatchers share: the claim loop, the count of running calls, and the recording of results. */
-export function createWorker<Result extends object>({ pool, carrier, logger, metrics, claim, record, onWake = () => {} }: Work<Result>) {
+/** A worker for one carrier: it claims as many entries as the carrier has free calls, and counts the running calls. */
+export function createCarrierWorker<Result extends object>(work: Work<Result>) {
+  const { pool, carrier, logger, metrics, claim, record, onWake = () => {} } = work
   const { name, concurrency } = carrier
   const calls = createCallCount()
-  const stopping = new AbortController()
-  const write = createResultWriter(record, logger.child({ carrier: name }), stopping.signal)
-  const tasks = createTaskTracker()
 
-  async function claimOnce(): Promise<number> {
+  async function claimFree(): Promise<number> {
     const free = concurrency - calls.total()
     if (free <= 0) return POLL_MS
     calls.claimed()
     return await claim(free, performance.now())
   }
 
+  const before = () => ensurePace(pool, name)
+  const child = logger.child({ carrier: name })
+  const worker = createWorker({ name: `dispatch to ${name}`, logger: child, claim: claimFree, record, before })
+
   function wake(): void {
     onWake()
-    loop.wake()
+    worker.wake()
   }
 
   /** Records a result before its lease ends (by performance.now()), or not at all. Returns whether it was recorded. */
   async function settle(result: Result, leaseEndsAt: number): Promise<boolean> {
-    const isRecorded = await write(result, leaseEndsAt)
+    const isRecorded = await worker.write(result, leaseEndsAt)
     if (!isRecorded) metrics.countRefused(name)
     else if ('afterMs' in result && Number(result.afterMs) < POLL_MS) setTimeout(wake, Number(result.afterMs)).unref()
     return isRecorded
   }
 
-  async function stop(): Promise<void> {
-    stopping.abort()
-    await loop.stop()
-    await tasks.ended()
-  }
-
-  const loop = repeat(`dispatch to ${name}`, logger, claimOnce, { before: () => ensurePace(pool, name) })
-  return { calls, stopping: stopping.signal, settle, wake, stop, /** Tracks a task, which `stop` waits for. */ add: tasks.add }
+  return { ...worker, calls, settle, wake }
 }
+
+const FIRST_RETRY_MS = 500
+const LONGEST_RETRY_MS = 60_000
+
+/** The wait before the next attempt. It grows with the attempts, and is never shorter than the network asked for. */
+export function retryMs(attempts: number, askedMs = 0): number {
+  return Math.max(askedMs, backOffMs(attempts, FIRST_RETRY_MS, LONGEST_RETRY_MS))
+}
+
+type Unsent = Exclude<SendResult, { is: 'sent' }>
+
+/** The result with the delay to record. */
+export function withRetry<Result extends Unsent>(result: Result, attempts: number): Exclude<Result, { is: 'expired' }> | Retry {
+  // The SMS has expired by this machine's clock only. Expiry goes by the database's clock.
+  if (result.is === 'expired') return { is: 'retry', afterMs: retryMs(attempts), detail: 'expired by the clock of the sending machine' }
+  const other = result as Exclude<Result, { is: 'expired' }>
+  return other.is === 'retry' || other.is === 'unknown' ? { ...other, afterMs: retryMs(attempts, other.afterMs) } : other
+}
+
+type Retry = Extract<SendResult, { is: 'retry' }>

@@ -1,5 +1,7 @@
-import { Client, type Dispatcher, Pool } from 'undici'
+import { Client, Pool } from 'undici'
 import { OperatorError } from '../errors.ts'
+import { Aborted, type CallEnd, type CallError, call } from '../outbound/call.ts'
+import { retryAfterMs } from '../outbound/retry-after.ts'
 import { CONNECT_MS, type Connector, createConnector, NotPublic } from './address.ts'
 import { checkEndpointUrl } from './url.ts'
 
@@ -23,10 +25,7 @@ export type DestinationOptions = { connections: number; allowPrivate: boolean; c
 /** From the call to the last byte of the response, including the wait for a connection and connecting. */
 const RESPONSE_TIMEOUT_MS = 15_000
 const MAX_HEADER_BYTES = 16 * 1024
-const MAX_RESPONSE_BYTES = 64 * 1024
-const KEPT_RESPONSE_BYTES = 1024
-// Interim responses, such as 103, which an endpoint could send forever.
-const MAX_INTERIM_RESPONSES = 10
+const LIMITS = { maxBytes: 64 * 1024, keptBytes: 1024, maxInterimResponses: 10 }
 // Less than the 60 s after which load balancers commonly close an idle connection.
 const KEEP_ALIVE_MS = 30_000
 
@@ -48,7 +47,7 @@ export function createDestination(
     pipelining: 1,
     allowH2: false,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // `call` applies one deadline to all phases together.
+    // call() applies one deadline to all phases together.
     headersTimeout: 0,
     bodyTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -60,17 +59,16 @@ export function createDestination(
   async function post({ headers, body, signal }: Post): Promise<Attempted> {
     const startedAt = performance.now()
     const signals = signal === undefined ? [closing.signal] : [closing.signal, signal]
-    const limits = { timeoutMs, endsAt: startedAt + timeoutMs, signals }
+    const limits = { ...LIMITS, timeoutMs, endsAt: startedAt + timeoutMs, signals }
     const request = { method: 'POST', path: pathname + search, headers, body } as const
-    let result = await call(pool, request, limits)
-    if (result.wasStale) {
+    let end = await call(pool, request, limits)
+    if (isStale(end)) {
       // Retry on a new connection, since others in the pool may be closed as well.
       const client = new Client(origin, options)
-      result = await call(client, request, limits)
+      end = await call(client, request, limits)
       await client.destroy()
     }
-    const { wasStale: _, ...outcome } = result
-    return { ...outcome, durationMs: Math.round(performance.now() - startedAt) }
+    return { ...outcomeOf(end), durationMs: Math.round(performance.now() - startedAt) }
   }
   async function close(): Promise<void> {
     closing.abort()
@@ -104,101 +102,24 @@ function markErrorsAfterUse(connector: Connector): Connector {
 }
 
 type Outcome = Omit<Attempted, 'durationMs'>
-type Called = Outcome & { wasStale: boolean }
-type Limits = { timeoutMs: number; endsAt: number; signals: AbortSignal[] }
 
 function noResponse(error: string, isStopped = false): Outcome {
   return { status: undefined, error, retryAfterMs: undefined, answer: '', isStopped }
 }
 
-/** Uses `dispatch`, which creates no stream for each response, and reports when a request gets a connection. */
-function call(dispatcher: Dispatcher, request: Dispatcher.DispatchOptions, { timeoutMs, endsAt, signals }: Limits): Promise<Called> {
-  return new Promise((resolve) => {
-    const response = createResponse()
-    let controller: Dispatcher.DispatchController | undefined
-    let isOver = false
-    const deadline = setTimeout(() => abort(noResponse(`no response within ${timeoutMs / 1000} s`)), endsAt - performance.now())
-    const stop = () => abort(noResponse('stopped before a response', true))
-    for (const signal of signals) signal.addEventListener('abort', stop)
-
-    function end(failure: Outcome, wasStale = false): void {
-      if (isOver) return
-      isOver = true
-      clearTimeout(deadline)
-      for (const signal of signals) signal.removeEventListener('abort', stop)
-      resolve({ ...(response.outcome() ?? failure), wasStale })
-    }
-    /** Closes the connection too: anything else that arrives on it is useless. */
-    function abort(failure: Outcome): void {
-      end(failure)
-      controller?.abort(new Error('aborted'))
-    }
-
-    if (signals.some(({ aborted }) => aborted)) return stop()
-    dispatcher.dispatch(request, {
-      onRequestStart: (started) => {
-        controller = started
-        // The deadline passed while the request waited for a connection.
-        if (isOver) started.abort(new Error('too late'))
-      },
-      onResponseStarted: response.begin,
-      onResponseStart: (_, status, headers) => {
-        if (!response.start(status, headers['retry-after'])) abort(noResponse(`too many responses with status ${status}`))
-      },
-      onResponseData: (_, chunk) => {
-        if (!response.add(chunk)) abort(noResponse('the response is too long'))
-      },
-      onResponseEnd: () => end(noResponse('the response has no status')),
-      onResponseError: (_, error) => end(noResponse(describe(error), isLocal(error)), !response.hasBegun() && isStale(error)),
-    })
-  })
-}
-
-/** Collects a response. The status counts once the headers are complete, whatever happens to the body. */
-function createResponse() {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  let interimResponses = 0
-  let hasBegun = false
-  let head: { status: number; retryAfterMs: number | undefined } | undefined
-  return {
-    begin: () => {
-      hasBegun = true
-    },
-    hasBegun: () => hasBegun,
-    /** Returns false if there are too many interim responses. */
-    start: (status: number, retryAfter: string | string[] | undefined): boolean => {
-      if (status >= 200) head = { status, retryAfterMs: parseRetryAfter(retryAfter) }
-      else interimResponses += 1
-      return interimResponses <= MAX_INTERIM_RESPONSES
-    },
-    /** Returns false if the body is too long. */
-    add: (chunk: Buffer): boolean => {
-      if (bytes < KEPT_RESPONSE_BYTES) chunks.push(chunk)
-      bytes += chunk.length
-      return bytes <= MAX_RESPONSE_BYTES
-    },
-    outcome: (): Outcome | undefined => head && { ...head, error: undefined, answer: beginning(chunks), isStopped: false },
+/** The status counts once the headers are complete, whatever happens to the body. */
+function outcomeOf({ status, headers, body, error }: CallEnd): Outcome {
+  if (status !== undefined) {
+    return { status, error: undefined, retryAfterMs: retryAfterMs(headers['retry-after']), answer: beginning(body), isStopped: false }
   }
+  if (error === undefined) return noResponse(NOT_HTTP)
+  return error instanceof Aborted ? noResponse(error.message, error.isStopped) : noResponse(describe(error), isLocal(error))
 }
 
 /** Invalid UTF-8 becomes U+FFFD. A character cut at the end and NUL, which PostgreSQL cannot store, are removed. */
-function beginning(chunks: Buffer[]): string {
-  const bytes = Buffer.concat(chunks).subarray(0, KEPT_RESPONSE_BYTES)
-  return new TextDecoder().decode(bytes, { stream: true }).replaceAll('\0', '')
+function beginning(body: Buffer): string {
+  return new TextDecoder().decode(body, { stream: true }).replaceAll('\0', '')
 }
-
-const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
-
-/** Seconds, or a date in the form that RFC 9110 requires of senders. Any other value is ignored. */
-function parseRetryAfter(header: string | string[] | undefined): number | undefined {
-  const value = (Array.isArray(header) ? header[0] : header)?.trim() ?? ''
-  if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER)
-  const at = HTTP_DATE.test(value) ? Date.parse(value) : Number.NaN
-  return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
-}
-
-type Failure = Error & { code?: string; reason?: string; errors?: Failure[] }
 
 const CLOSED = 'the connection was closed before a response'
 const NOT_HTTP = 'the response is not HTTP'
@@ -229,7 +150,7 @@ const FAILURES = new Map([
 ])
 
 /** Never returns the message of an error, which may contain an address. */
-function describe(error: Failure): string {
+function describe(error: CallError): string {
   if (error instanceof NotPublic) return error.message
   // If a name has several addresses, Node throws one error for all of them.
   const { code = '', reason, message } = error.errors?.[0] ?? error
@@ -243,11 +164,11 @@ function describe(error: Failure): string {
 // This machine has no resources for another connection.
 const LOCAL_FAILURES = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL'])
 
-function isLocal(error: Failure): boolean {
+function isLocal(error: CallError): boolean {
   return LOCAL_FAILURES.has((error.errors?.[0] ?? error).code ?? '')
 }
 
 /** The endpoint closed a kept connection just as it was used. Calling again is safe, since events are delivered at least once. */
-function isStale(error: Failure): boolean {
-  return FAILURES.get(error.code ?? '') === CLOSED && failedAfterUse.has(error)
+function isStale({ error, hasBegun }: CallEnd): boolean {
+  return error !== undefined && !hasBegun && FAILURES.get(error.code ?? '') === CLOSED && failedAfterUse.has(error)
 }

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { repeat } from '../background/repeat.ts'
-import { createResultWriter } from '../background/result-writer.ts'
-import { createTaskTracker } from '../background/task-tracker.ts'
+import { createWorker } from '../background/worker.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Keyring } from '../encryption/keyring.ts'
 import { createAttempt } from './attempt.ts'
@@ -35,11 +33,7 @@ export function createDispatcher({ pool, keyring, logger, metrics, allowPrivate 
   const lease = randomUUID()
   const windows = new Map<number, EndpointWindow>()
   const targetsOf = createTargetReader(pool, keyring, logger)
-  const tasks = createTaskTracker()
-  const stopping = new AbortController()
   const breakingOff = new AbortController()
-  const makeAttempt = createAttempt({ metrics, logger, stopping: stopping.signal, breakingOff: breakingOff.signal })
-  const write = createResultWriter((results: Result[]) => record(pool, logger, results), logger, stopping.signal)
 
   async function poll(): Promise<number> {
     const startedAt = performance.now()
@@ -63,7 +57,7 @@ export function createDispatcher({ pool, keyring, logger, metrics, allowPrivate 
     windows.set(target.id, window)
     for (const delivery of deliveries) {
       window.begin(subjectOf(delivery))
-      tasks.add(deliver(window, target, delivery, readAt))
+      worker.add(deliver(window, target, delivery, readAt))
     }
   }
 
@@ -72,10 +66,10 @@ export function createDispatcher({ pool, keyring, logger, metrics, allowPrivate 
     const result = await makeAttempt(window, target, delivery, readAt)
     // The call is over. Writing its result does not use the window: the next calls start meanwhile.
     window.endCall()
-    if (window.wantsMore()) loop.wake()
-    if (result !== undefined) await write(result, performance.now() + WRITE_WITHIN_MS)
+    if (window.wantsMore()) worker.wake()
+    if (result !== undefined) await worker.write(result, performance.now() + WRITE_WITHIN_MS)
     window.end(subjectOf(delivery))
-    if (delivery.hasNext) loop.wake()
+    if (delivery.hasNext) worker.wake()
   }
 
   function closeIdle(): void {
@@ -87,14 +81,13 @@ export function createDispatcher({ pool, keyring, logger, metrics, allowPrivate 
     void window.close()
   }
 
-  const loop = repeat('post events', logger, poll)
+  const worker = createWorker({ name: 'post events', logger, claim: poll, record: (results: Result[]) => record(pool, logger, results) })
+  const makeAttempt = createAttempt({ metrics, logger, stopping: worker.stopping, breakingOff: breakingOff.signal })
   return {
-    wake: loop.wake,
+    wake: worker.wake,
     stop: async () => {
-      stopping.abort()
       const timer = setTimeout(() => breakingOff.abort(), STOP_MS)
-      await loop.stop()
-      await tasks.ended()
+      await worker.stop()
       clearTimeout(timer)
       for (const [id, window] of windows) close(id, window)
       await releaseEndpoints(pool, lease).catch(() => {})

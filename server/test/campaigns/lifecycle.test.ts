@@ -4,7 +4,7 @@ import { after, describe, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { changeAgent } from '../../src/agents/agents.ts'
 import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
-import type { Outcome, RcsMessage } from '../../src/carriers/carrier.ts'
+import type { RcsMessage, SendResult } from '../../src/carriers/carrier.ts'
 import { completeDone } from '../../src/delivery/campaigns/lifecycle.ts'
 import { startDelivery } from '../../src/delivery/delivery.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
@@ -34,7 +34,7 @@ import { acceptedCampaign, assertCountersEqualRows, fatesOf, fillGroup, phones, 
 const { pool } = await createTestDatabase()
 const seed = randomInt(2 ** 31)
 
-type Network = (message: RcsMessage) => Promise<Outcome> | Outcome
+type Network = (message: RcsMessage) => Promise<SendResult> | SendResult
 const networks = new Map<string, Network>()
 const carrier = createCarrier({ concurrency: 40, onSend: (message) => (networks.get(message.agentId) ?? sent)(message) })
 const sms = createSmsCarrier()
@@ -50,7 +50,7 @@ after(() => delivery.stop())
 
 const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
 const HOUR_MS = 3_600_000
-const refused: Outcome = { is: 'refused', reason: 'NOT_REACHABLE', detail: '' }
+const refused: SendResult = { is: 'failed', reason: 'NOT_REACHABLE', detail: '' }
 
 /** Every test writes to numbers of its own, so that the SMS of one are not those of another. */
 let ranges = 0
@@ -105,7 +105,7 @@ async function atThe(n: number, { agentId }: Sender, act: () => Promise<unknown>
 }
 
 /** A network that takes a moment for each. */
-async function slowly(message: RcsMessage): Promise<Outcome> {
+async function slowly(message: RcsMessage): Promise<SendResult> {
   await new Promise((resolve) => setTimeout(resolve, 20))
   return sent(message)
 }
@@ -243,8 +243,8 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
   })
 
   test('is not completed while one message is under way, or waits to be tried again', async () => {
-    let release: (outcome: Outcome) => void = () => {}
-    const held = new Promise<Outcome>((resolve) => {
+    let release: (outcome: SendResult) => void = () => {}
+    const held = new Promise<SendResult>((resolve) => {
       release = resolve
     })
     let tries = 0
@@ -252,7 +252,7 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
       if (message.recipient === audience.people[0]) return held
       if (message.recipient !== audience.people[1]) return sent(message)
       tries += 1
-      return tries === 1 ? { is: 'again', afterMs: 300, detail: 'once more' } : sent(message)
+      return tries === 1 ? { is: 'retry', afterMs: 300, detail: 'once more' } : sent(message)
     })
     const campaignId = await acceptedCampaign(pool, audience)
     await until('the others are sent', async () => (await findCampaign(pool, campaignId)).counts.SENT === 3)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CarrierEvent, Outcome } from '../../src/carriers/carrier.ts'
+import type { CarrierEvent, SendResult } from '../../src/carriers/carrier.ts'
 import { createGoogleRbm } from '../../src/carriers/google-rbm/carrier.ts'
 import { createSmppCarrier } from '../../src/carriers/smpp/carrier.ts'
 import type { MessageContent } from '../../src/content/content.ts'
@@ -78,7 +78,7 @@ describe('by RCS, a number that ends in', () => {
   for (const [ending, reason] of Object.entries({ '02': 'NOT_REACHABLE', '03': 'REJECTED', '08': 'NOT_REACHABLE' })) {
     test(`${ending}: refused, ${reason}`, async () => {
       const { outcome } = await send(`+485001001${ending}`)
-      assert.ok(outcome.is === 'refused' && outcome.reason === reason)
+      assert.ok(outcome.is === 'failed' && outcome.reason === reason)
       assert.deepEqual(await kindsOf(`+485001001${ending}`), [])
     })
   }
@@ -95,7 +95,7 @@ describe('by RCS, a number that ends in', () => {
 
   test('05: two errors that may pass, then delivered and read', async () => {
     const messageId = randomUUID()
-    const outcomes: Outcome['is'][] = []
+    const outcomes: SendResult['is'][] = []
     for (let tries = 0; tries < 3; tries += 1) outcomes.push((await send('+48500100105', { messageId, agentId: 'agent-05' })).outcome.is)
     assert.deepEqual(outcomes, ['unknown', 'unknown', 'sent'])
     assert.deepEqual(await kindsOf('+48500100105'), ['delivered', 'read'])
@@ -132,7 +132,7 @@ test(`with a network that fails in every way at once, each message arrives once 
     for (;;) {
       // An agent each, or five failures in a row would make the rest wait.
       const { outcome } = await send(phone, { messageId, agentId: `agent${phone}` })
-      assert.notEqual(outcome.is, 'refused')
+      assert.notEqual(outcome.is, 'failed')
       if (outcome.is === 'sent') return
       if ('afterMs' in outcome) await sleep(outcome.afterMs / 10)
     }
@@ -203,15 +203,15 @@ describe('by SMS', () => {
     const outcomes = await Promise.all(
       phones.map((recipient) => sms.submit({ sender: 'Shop', recipient, encoding: 'GSM7', text: 'Hi', expiresAt })),
     )
-    const count = { sent: 0, unknown: 0, 'not-asked': 0, again: 0, refused: 0, expired: 0 }
+    const count = { sent: 0, unknown: 0, 'not-tried': 0, retry: 0, failed: 0, expired: 0 }
     for (const [index, phone] of phones.entries()) {
-      const { is } = outcomes[index] as Outcome
+      const { is } = outcomes[index] as SendResult
       count[is] += 1
       const { messages } = await simulator.ask(`phones/${phone}`)
       // What may have happened happened once or never, what was sent once, what is to be tried again never.
       assert.ok(is === 'unknown' ? messages.length <= 1 : messages.length === (is === 'sent' ? 1 : 0), `${is}: ${messages.length}`)
     }
-    assert.ok(count.unknown >= 5 && count.unknown <= 10 && count.refused + count.expired === 0, JSON.stringify(count))
-    assert.equal(count.sent + count.unknown + count.again, phones.length)
+    assert.ok(count.unknown >= 5 && count.unknown <= 10 && count.failed + count.expired === 0, JSON.stringify(count))
+    assert.equal(count.sent + count.unknown + count.retry, phones.length)
   })
 })

@@ -4,11 +4,11 @@ import pg from 'pg'
 import { Registry } from 'prom-client'
 import { createGoogleRbm } from '../../src/carriers/google-rbm/carrier.ts'
 import { installationSecret } from '../../src/db/secrets.ts'
-import { backOffMs } from '../../src/delivery/back-off.ts'
 import type { Entry } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
-import { createSend, LATEST_BEGIN_MS } from '../../src/delivery/send.ts'
+import { createSend } from '../../src/delivery/send.ts'
+import { LATEST_BEGIN_MS, retryMs } from '../../src/delivery/worker.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
@@ -46,14 +46,14 @@ describe('what could not be sent is tried again', () => {
   test('after a time that doubles up to a minute, with jitter, and never earlier than the network asked', () => {
     for (let attempts = 1; attempts <= 40; attempts += 1) {
       const full = Math.min(60_000, 500 * 2 ** (attempts - 1))
-      const waits = Array.from({ length: 200 }, () => backOffMs(attempts, 0))
+      const waits = Array.from({ length: 200 }, () => retryMs(attempts, 0))
       assert.ok(Math.min(...waits) >= full / 2 && Math.max(...waits) <= full)
       assert.ok(Math.max(...waits) - Math.min(...waits) > full / 4, 'no two workers come back at one moment')
-      assert.ok(backOffMs(attempts, 120_000) >= 120_000)
+      assert.ok(retryMs(attempts, 120_000) >= 120_000)
     }
   })
 
-  for (const is of ['again', 'unknown'] as const) {
+  for (const is of ['retry', 'unknown'] as const) {
     test(`and put off for as long as the network asked, where the outcome is ${is}`, async (t) => {
       const messageId = await queueMessage(pool, one)
       startWorker(t, url, createCarrier({ onSend: () => ({ is, afterMs: 90_000, detail: '429' }) }))
@@ -90,7 +90,7 @@ describe('what could not be sent is tried again', () => {
     const carrier = createCarrier({
       onSend: (message) => {
         tries += 1
-        return tries < 3 ? { is: 'again', afterMs: 0, detail: '503' } : sent(message)
+        return tries < 3 ? { is: 'retry', afterMs: 0, detail: '503' } : sent(message)
       },
     })
     startWorker(t, url, carrier)
@@ -119,7 +119,7 @@ describe('what could not be sent is tried again', () => {
 
 test('what the network was not asked waits as long as the carrier says, with no attempt counted or noted; running out, it is not taken back', async (t) => {
   const messageId = await queueMessage(pool, one)
-  startWorker(t, url, createCarrier({ onSend: () => ({ is: 'not-asked', afterMs: 90_000 }) }))
+  startWorker(t, url, createCarrier({ onSend: () => ({ is: 'not-tried', afterMs: 90_000 }) }))
   const { queue, events } = await until('it is put back', async () => {
     const all = await readAll(pool, messageId)
     return all.queue?.claimed && all.queue.lease === null ? all : undefined
@@ -159,9 +159,9 @@ describe('a call is not made', () => {
     test(`that would begin so late that it could outlast its lease: it is put back, if it is still ours: ${task}`, async () => {
       carrier.seen.splice(0)
       const late = performance.now() - LATEST_BEGIN_MS - 1
-      assert.deepEqual(await send(entry({ task }), message, late), { is: 'put-back', afterMs: 0 })
+      assert.deepEqual(await send(entry({ task }), message, late), { is: 'not-tried', afterMs: 0 })
       assert.equal(carrier.seen.length, 0)
-      assert.notEqual((await send(entry({ task }), message, performance.now() - LATEST_BEGIN_MS / 2)).is, 'put-back')
+      assert.notEqual((await send(entry({ task }), message, performance.now() - LATEST_BEGIN_MS / 2)).is, 'not-tried')
       assert.deepEqual(
         carrier.seen.map((seen) => seen.task),
         [task],
@@ -171,7 +171,7 @@ describe('a call is not made', () => {
 
   test('for a message that ran out since it was claimed; taking one back has no such limit', async () => {
     carrier.seen.splice(0)
-    assert.deepEqual(await send(entry({ expiresInMs: 100 }), message, performance.now() - 101), { is: 'put-back', afterMs: 0 })
+    assert.deepEqual(await send(entry({ expiresInMs: 100 }), message, performance.now() - 101), { is: 'not-tried', afterMs: 0 })
     assert.deepEqual(carrier.seen, [])
     const verdict = await send(entry({ expiresInMs: -60_000, task: 'revoke' }), message, performance.now())
     assert.deepEqual(verdict, { is: 'revoke-asked', detail: '' })

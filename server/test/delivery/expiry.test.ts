@@ -167,7 +167,7 @@ describe('a message that ran out', () => {
 
   test('is asked back ten times at the most, and then left to the network, which knows its expiry', async (t) => {
     const messageId = await sentAndExpired()
-    const carrier = createCarrier({ onRevoke: () => ({ is: 'again', afterMs: 0, detail: '503' }) })
+    const carrier = createCarrier({ onRevoke: () => ({ is: 'retry', afterMs: 0, detail: '503' }) })
     const { wake } = startWorker(t, url, carrier)
     await until('it is given up', async () => {
       await pool.query('update queue set due_at = now() where lease is null')

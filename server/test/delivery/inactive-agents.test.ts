@@ -78,7 +78,7 @@ describe('of an agent that was deactivated', () => {
     assert.equal((await failInactive(pool)).failed, 0)
     await recordResults(pool, [
       { messageId: goes as string, lease, is: 'sent' },
-      { messageId: comesBack as string, lease, is: 'again', afterMs: 60_000, detail: 'later' },
+      { messageId: comesBack as string, lease, is: 'retry', afterMs: 60_000, detail: 'later' },
     ])
     assert.equal((await failInactive(pool)).failed, 1)
     assert.deepEqual([await statusOf(pool, goes as string), await statusOf(pool, comesBack as string)], ['SENT', 'FAILED'])

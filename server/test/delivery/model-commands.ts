@@ -5,7 +5,7 @@ import { claim, type Entry } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/fail.ts'
 import { readClaimed } from '../../src/delivery/read-claimed.ts'
-import { type Result, recordResults, type Verdict } from '../../src/delivery/results.ts'
+import { type EntryResult, type Result, recordResults } from '../../src/delivery/results.ts'
 import type { Accepted, Submission } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { MOVES } from '../../src/messages/states.ts'
@@ -101,11 +101,11 @@ export function callNetwork(workerIndex: number, count: number, answer: Answer):
 
 function judgeAsked({ entry, claimedAt, asked }: Held, answer: Answer, isKept: boolean): void {
   const is = asked?.verdict.is
-  if (performance.now() - claimedAt > LEASE_MS) assert.equal(is, 'put-back', 'nobody begins a call after the lease')
-  else if (answer === 'not asked') assert.equal(is, 'put-back')
-  else if (entry.task === 'revoke') assert.match(is ?? '', /revoke|again/)
+  if (performance.now() - claimedAt > LEASE_MS) assert.equal(is, 'not-tried', 'nobody begins a call after the lease')
+  else if (answer === 'not asked') assert.equal(is, 'not-tried')
+  else if (entry.task === 'revoke') assert.match(is ?? '', /revoke|retry|unknown/)
   else if (answer === 'taken' || (answer === 'refused' && isKept)) assert.deepEqual([is, isKept], ['sent', true])
-  else assert.equal(is, answer === 'refused' ? 'failed' : 'again', 'only what the network has refused is given up')
+  else assert.match(is ?? '', answer === 'refused' ? /^failed$/ : /^(retry|unknown)$/, 'only a message that the network refused fails')
 }
 
 /** Writes down what the worker has heard, in one statement. What others have taken up since, or what has moved on, must not change at all. */
@@ -133,10 +133,10 @@ export function writeResults(workerIndex: number, count: number): Step {
 function judgeWritten({ is }: Result, one: Known): void {
   one.lease = undefined
   one.isLeased = false
-  if (is === 'again' || is === 'put-back') return
+  if (is === 'retry' || is === 'unknown' || is === 'not-tried') return
   one.isQueued = false
   if (one.ranOut !== 'no') return
-  const becomes: Partial<Record<Verdict['is'], 'SENT' | 'FAILED'>> = { sent: 'SENT', failed: 'FAILED' }
+  const becomes: Partial<Record<EntryResult['is'], 'SENT' | 'FAILED'>> = { sent: 'SENT', failed: 'FAILED' }
   one.status = becomes[is] ?? one.status
 }
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { CarrierEvent, Outcome, RcsCarrier, RcsMessage, RevokeOutcome } from '../../src/carriers/carrier.ts'
+import type { CarrierEvent, RcsCarrier, RcsMessage, RevokeResult, SendResult } from '../../src/carriers/carrier.ts'
 
 /** What becomes of the next request to the network. */
 export const ANSWERS = ['not asked', 'taken', 'taken, answer lost', 'lost', 'again', 'refused'] as const
@@ -35,28 +35,28 @@ export function createNetwork(name: string) {
     else if (!isDeepStrictEqual(withoutExpiry(message), withoutExpiry(kept))) changed.push(message.messageId)
   }
 
-  async function send(message: RcsMessage): Promise<Outcome> {
-    if (answer === 'not asked') return { is: 'not-asked', afterMs: SOON_MS }
-    if (answer === 'again') return { is: 'again', afterMs: SOON_MS, detail: 'busy' }
+  async function send(message: RcsMessage): Promise<SendResult> {
+    if (answer === 'not asked') return { is: 'not-tried', afterMs: SOON_MS }
+    if (answer === 'again') return { is: 'retry', afterMs: SOON_MS, detail: 'busy' }
     if (answer === 'lost') return { is: 'unknown', afterMs: SOON_MS, detail: 'no answer' }
-    if (answer === 'refused' && !ledger.has(message.messageId)) return { is: 'refused', reason: 'NOT_REACHABLE', detail: 'no RCS' }
+    if (answer === 'refused' && !ledger.has(message.messageId)) return { is: 'failed', reason: 'NOT_REACHABLE', detail: 'no RCS' }
     keep(message)
     if (answer === 'taken, answer lost') return { is: 'unknown', afterMs: SOON_MS, detail: 'no answer' }
     return { is: 'sent', carrierMessageId: message.messageId }
   }
 
-  async function revoke({ messageId }: Pick<RcsMessage, 'messageId'>): Promise<RevokeOutcome> {
-    if (answer === 'not asked') return { is: 'not-asked', afterMs: SOON_MS }
-    if (answer === 'again') return { is: 'again', afterMs: SOON_MS, detail: 'busy' }
+  async function revoke({ messageId }: Pick<RcsMessage, 'messageId'>): Promise<RevokeResult> {
+    if (answer === 'not asked') return { is: 'not-tried', afterMs: SOON_MS }
+    if (answer === 'again') return { is: 'retry', afterMs: SOON_MS, detail: 'busy' }
     if (answer === 'lost') return { is: 'unknown', afterMs: SOON_MS, detail: 'no answer' }
     if (!ledger.has(messageId)) return { is: 'too-late' }
     if (answer === 'refused') {
       revokeRefused.add(messageId)
-      return { is: 'refused', reason: 'REJECTED', detail: 'not allowed' }
+      return { is: 'failed', reason: 'REJECTED', detail: 'not allowed' }
     }
     revokeAsked.add(messageId)
     if (answer === 'taken, answer lost') return { is: 'unknown', afterMs: SOON_MS, detail: 'no answer' }
-    return { is: 'asked' }
+    return { is: 'accepted' }
   }
 
   const carrier: RcsCarrier = {

@@ -6,7 +6,7 @@ import type { Entry } from '../../src/delivery/claim.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
-import type { Verdict } from '../../src/delivery/results.ts'
+import type { EntryResult } from '../../src/delivery/results.ts'
 import { createSend, type Send } from '../../src/delivery/send.ts'
 import { createAcceptor } from '../../src/messages/accept.ts'
 import type { Message } from '../../src/messages/messages.ts'
@@ -37,7 +37,7 @@ export type Known = {
 export type Caller = { accountId: number; agentId: string; isActive: boolean }
 
 /** What a worker holds in memory, and forgets when it crashes. Once the network was asked, with what is to be written. */
-export type Held = { entry: Entry; claimedAt: number; asked?: { verdict: Verdict } }
+export type Held = { entry: Entry; claimedAt: number; asked?: { verdict: EntryResult } }
 
 export type Key = { key: string; caller: Caller; phone: string; messageId: string }
 

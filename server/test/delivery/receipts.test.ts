@@ -6,7 +6,7 @@ import { createPool, type Pool } from '../../src/db/pool.ts'
 import { claim } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
-import { type Result, recordResults, type Verdict } from '../../src/delivery/results.ts'
+import { type EntryResult, type Result, recordResults } from '../../src/delivery/results.ts'
 import { recordChanges } from '../../src/events/changes.ts'
 import { createTestDatabase } from '../support/database.ts'
 import {
@@ -120,7 +120,7 @@ describe('a receipt', () => {
   })
 
   test('that is quicker than the answer to the send ends the sending: the worker’s result is refused', async () => {
-    const verdicts: Verdict[] = [{ is: 'sent' }, { is: 'again', afterMs: 0, detail: 'lost' }]
+    const verdicts: EntryResult[] = [{ is: 'sent' }, { is: 'retry', afterMs: 0, detail: 'lost' }]
     for (const verdict of verdicts) {
       const entry = await claimed()
       await take([receipt(entry)])

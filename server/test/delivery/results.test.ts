@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { claim, type Entry } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
-import { recordResults, type Verdict } from '../../src/delivery/results.ts'
+import { type EntryResult, recordResults } from '../../src/delivery/results.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { CARRIER, createSender, queueMessage, queueMessages, readAll, whileOthersCommit } from './support.ts'
 
@@ -23,7 +23,7 @@ async function claimed(): Promise<Entry> {
   return (await claimAll()).find((entry) => entry.messageId === messageId) as Entry
 }
 
-async function record({ messageId, lease }: Entry, verdict: Verdict): Promise<boolean> {
+async function record({ messageId, lease }: Entry, verdict: EntryResult): Promise<boolean> {
   return (await recordResults(pool, [{ messageId, lease, ...verdict }]))[0] === true
 }
 
@@ -37,10 +37,10 @@ async function runOut({ messageId }: Entry): Promise<void> {
   }
 }
 
-const VERDICTS: Verdict[] = [
+const VERDICTS: EntryResult[] = [
   { is: 'sent' },
   { is: 'failed', reason: 'REJECTED', detail: 'no' },
-  { is: 'again', afterMs: 0, detail: 'later' },
+  { is: 'retry', afterMs: 0, detail: 'later' },
   { is: 'revoke-asked', detail: '' },
   { is: 'revoke-refused', detail: 'gone' },
 ]
@@ -59,7 +59,7 @@ describe('a worker whose lease is over writes nothing, whatever came of its call
     'another worker has put it off': async (entry) => {
       await endLease(entry)
       const again = (await claimAll()).find(({ messageId }) => messageId === entry.messageId) as Entry
-      assert.ok(await record(again, { is: 'again', afterMs: 60_000, detail: 'later' }))
+      assert.ok(await record(again, { is: 'retry', afterMs: 60_000, detail: 'later' }))
     },
     'it has written a result before': async (entry) => assert.ok(await record(entry, { is: 'failed', reason: 'REJECTED', detail: 'no' })),
     'the message has run out': async (entry) => {
@@ -122,7 +122,7 @@ describe('a result', () => {
 
   test('again: due after the time it names, without a lease, its attempts kept', async () => {
     const entry = await claimed()
-    await record(entry, { is: 'again', afterMs: 30_000, detail: '503' })
+    await record(entry, { is: 'retry', afterMs: 30_000, detail: '503' })
     const { message, queue, events } = await readAll(pool, entry.messageId)
     assert.deepEqual([message.status, queue.lease, queue.attempts], ['ACCEPTED', null, 1])
     const inMs = Date.parse(queue.due_at) - Date.now()
@@ -137,7 +137,7 @@ describe('a result', () => {
     const entry = await claimed()
     for (let attempt = 1; attempt <= 13; attempt += 1) {
       await pool.query('update queue set attempts = $2, lease = $3 where message_id = $1', [entry.messageId, attempt, entry.lease])
-      assert.ok(await record(entry, { is: 'again', afterMs: 0, detail: `${attempt}` }))
+      assert.ok(await record(entry, { is: 'retry', afterMs: 0, detail: `${attempt}` }))
       // Attempts are at least a second apart: two within a millisecond would be one row.
       await pool.query(`update message_events set occurred_at = occurred_at - interval '1 second' where message_id = $1`, [entry.messageId])
     }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { Registry } from 'prom-client'
-import type { CarrierEvent, OnEvents, Outcome, RcsCarrier, RcsMessage, RevokeOutcome } from '../../src/carriers/carrier.ts'
+import type { CarrierEvent, OnEvents, RcsCarrier, RcsMessage, RevokeResult, SendResult } from '../../src/carriers/carrier.ts'
 import { createPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
-import { createDispatcher, type RcsDispatcher } from '../../src/delivery/dispatcher.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
+import { createDispatcher, type RcsDispatcher } from '../../src/delivery/send.ts'
 import { MESSAGE_FACTS, recordChanges } from '../../src/events/changes.ts'
 import { createLogger } from '../../src/http/log.ts'
 import { UUID } from '../../src/messages/messages.ts'
@@ -66,16 +66,16 @@ export type TestCarrier = RcsCarrier & {
 }
 
 export type CarrierOptions = Partial<Omit<RcsCarrier, 'send' | 'revoke'>> & {
-  onSend?: (message: RcsMessage) => Promise<Outcome> | Outcome
-  onRevoke?: (message: { messageId: string }) => Promise<RevokeOutcome> | RevokeOutcome
+  onSend?: (message: RcsMessage) => Promise<SendResult> | SendResult
+  onRevoke?: (message: { messageId: string }) => Promise<RevokeResult> | RevokeResult
 }
 
-export function sent({ messageId }: { messageId: string }): Outcome {
+export function sent({ messageId }: { messageId: string }): SendResult {
   return { is: 'sent', carrierMessageId: messageId }
 }
 
 /** The outside world: takes whatever it is given, unless a test has it do otherwise. */
-export function createCarrier({ onSend = sent, onRevoke = () => ({ is: 'asked' }), ...options }: CarrierOptions = {}): TestCarrier {
+export function createCarrier({ onSend = sent, onRevoke = () => ({ is: 'accepted' }), ...options }: CarrierOptions = {}): TestCarrier {
   const seen: Seen[] = []
   function note(task: Seen['task'], { messageId, agentId }: { messageId: string; agentId: string }): void {
     seen.push({ task, messageId, agentId, at: performance.now() })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
-import type { Outcome } from '../../src/carriers/carrier.ts'
+import type { SendResult } from '../../src/carriers/carrier.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { fanOut } from '../../src/delivery/campaigns/fan-out.ts'
 import { completeDone, startDue } from '../../src/delivery/campaigns/lifecycle.ts'
@@ -190,8 +190,8 @@ test('what two nodes at work make of campaigns, with refusals, SMS and people wh
   const [out, ...others] = people as [string, ...string[]]
   await changeOptOut(pool, { accountId, agentId, phone: out }, true)
   const refusals = new Set(others.slice(0, 20))
-  const onSend = ({ messageId, recipient }: { messageId: string; recipient: string }): Outcome =>
-    refusals.has(recipient) ? { is: 'refused', reason: 'NOT_REACHABLE', detail: '' } : sent({ messageId })
+  const onSend = ({ messageId, recipient }: { messageId: string; recipient: string }): SendResult =>
+    refusals.has(recipient) ? { is: 'failed', reason: 'NOT_REACHABLE', detail: '' } : sent({ messageId })
   const workers = nodes.slice(0, 2).map((node) =>
     startDelivery({
       pool: node,

@@ -7,7 +7,7 @@ import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/fail.ts'
 import { FAILURES } from '../../src/delivery/failures.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
-import { recordResults, type Verdict } from '../../src/delivery/results.ts'
+import { type EntryResult, recordResults } from '../../src/delivery/results.ts'
 import { createAcceptor, type Submission } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { claimMessages } from '../delivery/sms/support.ts'
@@ -44,7 +44,7 @@ async function leaseOf(messageId: string): Promise<string> {
 }
 
 /** Takes it up and writes down what came of it. */
-async function handOver(messageId: string, verdict: Verdict = { is: 'sent' }): Promise<void> {
+async function handOver(messageId: string, verdict: EntryResult = { is: 'sent' }): Promise<void> {
   await recordResults(pool, [{ messageId, lease: await leaseOf(messageId), ...verdict }])
 }
 
@@ -187,8 +187,8 @@ describe('a message that the network did not take', () => {
   test('and is tried again or given back is told as nothing', async () => {
     const sender = await createSender(pool)
     const messageId = await accepted(sender)
-    await handOver(messageId, { is: 'put-back', afterMs: 0 })
-    await handOver(messageId, { is: 'again', afterMs: 0, detail: '503' })
+    await handOver(messageId, { is: 'not-tried', afterMs: 0 })
+    await handOver(messageId, { is: 'retry', afterMs: 0, detail: '503' })
     assert.deepEqual(await readTold(pool, sender), [])
     await handOver(messageId)
     await assertTold(sender, messageId, [SENT])
@@ -197,7 +197,7 @@ describe('a message that the network did not take', () => {
   test('is told as failed when its agent is deactivated, once by two workers, whether it was tried or not', async () => {
     const sender = await createSender(pool)
     const ids = [await accepted(sender), await accepted(sender)] as const
-    await handOver(ids[0], { is: 'again', afterMs: 0, detail: '503' })
+    await handOver(ids[0], { is: 'retry', afterMs: 0, detail: '503' })
     await pool.query(`update queue set lease = null, leased_until = '-infinity' where message_id = $1`, [ids[1]])
     await changeAgent(pool, sender.accountId, sender.agentId, { active: false })
     await Promise.all([failInactive(pool), failInactive(otherNode)])
@@ -222,7 +222,7 @@ describe('a message that runs out', () => {
   const EXPIRED = 'message.expired'
   const BEFORE = new Map<string, { prepare: (messageId: string) => Promise<unknown>; told: string[] }>([
     ['that was never tried', { prepare: async () => {}, told: [] }],
-    ['that was tried', { prepare: (messageId) => handOver(messageId, { is: 'again', afterMs: 0, detail: '503' }), told: [] }],
+    ['that was tried', { prepare: (messageId) => handOver(messageId, { is: 'retry', afterMs: 0, detail: '503' }), told: [] }],
     ['whose call is under way', { prepare: leaseOf, told: [] }],
     ['that the network has', { prepare: handOver, told: [SENT] }],
   ])

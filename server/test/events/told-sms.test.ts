@@ -7,7 +7,7 @@ import { FAILURES, SMS_FAILURES } from '../../src/delivery/failures.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
 import { processReplies } from '../../src/delivery/replies.ts'
 import type { SmsEntry } from '../../src/delivery/sms/claim.ts'
-import { recordSmsResults, type SmsVerdict, type SubmittedPart } from '../../src/delivery/sms/results.ts'
+import { recordSmsResults, type SmsEntryResult, type SubmittedPart } from '../../src/delivery/sms/results.ts'
 import { recordOptOut } from '../../src/replies/opt-outs.ts'
 import {
   acceptMessages,
@@ -60,7 +60,7 @@ async function fallen(accepted: Omit<Parameters<typeof refusedMessage>[2] & obje
 }
 
 /** Takes it up and writes down what came of it. */
-async function end(messageId: string, verdict: SmsVerdict, parts: SubmittedPart[] = []): Promise<void> {
+async function end(messageId: string, verdict: SmsEntryResult, parts: SubmittedPart[] = []): Promise<void> {
   const { copy, lease } = await takeOne(pool, messageId)
   await recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, parts, ...verdict }])
 }
@@ -188,8 +188,8 @@ describe('an SMS that the network did not take', () => {
 
   test('and is tried again or given back is told as nothing; nor is what comes without the lease', async () => {
     const one = await fallen()
-    await end(one.messageId, { is: 'put-back', afterMs: 0 })
-    await end(one.messageId, { is: 'again', afterMs: 0, detail: 'busy' })
+    await end(one.messageId, { is: 'not-tried', afterMs: 0 })
+    await end(one.messageId, { is: 'retry', afterMs: 0, detail: 'busy' })
     const { copy, lease } = await takeOne(pool, one.messageId)
     await passTime(pool)
     await takeOne(pool, one.messageId)

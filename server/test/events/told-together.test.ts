@@ -10,7 +10,7 @@ import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/fail.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
 import { processReplies } from '../../src/delivery/replies.ts'
-import { recordResults, type Verdict } from '../../src/delivery/results.ts'
+import { type EntryResult, recordResults } from '../../src/delivery/results.ts'
 import { recordSmsResults } from '../../src/delivery/sms/results.ts'
 import { EVENT_KINDS } from '../../src/events/schemas.ts'
 import { shortCode } from '../../src/links/codes.ts'
@@ -32,7 +32,7 @@ const ofMessage = (id: string, act: Road['act']): Road => ({ act, table: 'messag
 const ofSms = (id: string, act: Road['act']): Road => ({ act, table: 'sms_fallbacks', column: 'message_id', id })
 const ofCampaign = (id: string, act: Road['act']): Road => ({ act, table: 'campaigns', column: 'id', id })
 
-async function handedOver(sender: Sender, verdict: Verdict): Promise<Road> {
+async function handedOver(sender: Sender, verdict: EntryResult): Promise<Road> {
   const messageId = await queueMessage(pool, sender)
   const { lease } = (await claimMessages(pool)).find((entry) => entry.messageId === messageId) as { lease: string }
   return ofMessage(messageId, () => recordResults(pool, [{ messageId, lease, ...verdict }]))

@@ -68,8 +68,8 @@ for (const sort of SORTS) {
 
     test('that it failed at once, and not that it was sent; trying again counts nothing', async () => {
       const made = await fallen()
-      await endSms(made, { is: 'again', afterMs: 0, detail: '' })
-      await endSms(made, { is: 'put-back', afterMs: 0 })
+      await endSms(made, { is: 'retry', afterMs: 0, detail: '' })
+      await endSms(made, { is: 'not-tried', afterMs: 0 })
       await endSms(made, { is: 'failed', reason: 'REJECTED', detail: '' })
       assert.deepEqual(await counted(made.sender), expected(made, { failed: 1, sms_failed: 1 }))
     })

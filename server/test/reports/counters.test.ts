@@ -45,8 +45,8 @@ for (const sort of ['own', 'campaign'] satisfies Sort[]) {
     test('that it was sent, however often it was tried, and however often that is written down', async () => {
       const made = await make(sort)
       const { messageId } = made
-      await handOver(made, { is: 'again', afterMs: 0, detail: '' })
-      await handOver(made, { is: 'put-back', afterMs: 0 })
+      await handOver(made, { is: 'retry', afterMs: 0, detail: '' })
+      await handOver(made, { is: 'not-tried', afterMs: 0 })
       await assertCounted(made, { accepted: 1 })
       const lease = await leaseOf(made)
       await recordResults(pool, [{ messageId, lease: randomUUID(), is: 'sent' }])
@@ -161,7 +161,7 @@ test('of a campaign that is cancelled, what is withdrawn is counted as failed, a
   const lease = await leaseOf(sent)
   await recordResults(pool, [
     { messageId: sent.messageId, lease, is: 'sent' },
-    { messageId: waiting.messageId, lease, is: 'put-back', afterMs: 0 },
+    { messageId: waiting.messageId, lease, is: 'not-tried', afterMs: 0 },
   ])
   await moveCampaign(pool, sent.campaignId, 'CANCELLED')
   await Promise.all([withdrawCancelled(pool), withdrawCancelled(otherNode)])

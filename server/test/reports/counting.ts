@@ -6,9 +6,9 @@ import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
 import { processReplies } from '../../src/delivery/replies.ts'
-import { recordResults, type Verdict } from '../../src/delivery/results.ts'
+import { type EntryResult, recordResults } from '../../src/delivery/results.ts'
 import type { SmsEntry } from '../../src/delivery/sms/claim.ts'
-import { recordSmsResults, type SmsVerdict } from '../../src/delivery/sms/results.ts'
+import { recordSmsResults, type SmsEntryResult } from '../../src/delivery/sms/results.ts'
 import { shortCode } from '../../src/links/codes.ts'
 import { createLinks } from '../../src/links/links.ts'
 import { createAcceptor, type Submission } from '../../src/messages/accept.ts'
@@ -101,7 +101,7 @@ export async function startCounting(pool: Pool) {
   }
 
   /** Takes it up and writes down what came of it. */
-  async function handOver(made: Made, verdict: Verdict = { is: 'sent' }): Promise<void> {
+  async function handOver(made: Made, verdict: EntryResult = { is: 'sent' }): Promise<void> {
     await recordResults(pool, [{ messageId: made.messageId, lease: await leaseOf(made), ...verdict }])
   }
 
@@ -132,7 +132,7 @@ export async function startCounting(pool: Pool) {
     return entry
   }
 
-  async function endSms(made: Made, verdict: SmsVerdict): Promise<void> {
+  async function endSms(made: Made, verdict: SmsEntryResult): Promise<void> {
     const { messageId, copy, lease } = await takeSmsOf(made)
     await recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, parts: [], ...verdict }])
   }

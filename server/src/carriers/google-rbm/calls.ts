@@ -1,21 +1,24 @@
 import type { Logger } from 'pino'
+import { retryAfterMs } from '../../outbound/retry-after.ts'
+import type { RevokeResult, SendResult } from '../carrier.ts'
 import { type AccessTokens, createAccessTokens } from './access-token.ts'
-import { type Circuit, createCircuit, type Pass, retryAfterMs } from './circuit.ts'
+import { type Circuit, createCircuit, type Pass } from './circuit.ts'
 import { createHttp, type Http, NotSent, RESPONSE_TIMEOUT_MS, type Request, type Response } from './http.ts'
-import { type CallResult, type IsExpected, resultOf } from './responses.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
 // Requests to the network: with an access token, within a timeout, and not while the circuit is closed.
 
-/** The result of a request, with or without a response. */
-export type Attempt =
-  | Extract<CallResult, { is: 'sent' | 'refused' }>
-  | { is: 'not-asked'; afterMs: number }
-  | (Extract<CallResult, { is: 'again' | 'unknown' }> & { afterMs: number })
+type Unsent = Extract<SendResult, { is: 'retry' | 'unknown' | 'not-tried' }>
 
 export type Calls = {
-  /** Makes a request that changes something at the network. Never throws: every failure is a result. */
-  attempt: (request: Request, about: { messageId: string; agentId: string }, isExpected: IsExpected) => Promise<Attempt>
+  /**
+   * Makes a request that changes something at the network. `resultOf` says what a response means. Never throws: every failure is a result.
+   */
+  attempt: <Result extends SendResult | RevokeResult>(
+    request: Request,
+    agentId: string,
+    resultOf: (response: Response) => Result,
+  ) => Promise<Result | Unsent>
   /** Makes a request that only reads. Undefined if there was no response. */
   ask: (agentId: string, request: Request) => Promise<Response | undefined>
   /** Gets an access token, or throws. */
@@ -40,22 +43,20 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
   const logDenial = createDenialLogger(logger)
 
   return {
-    attempt: async (request, { messageId, agentId }, isExpected) => {
+    attempt: async (request, agentId, resultOf) => {
       const entry = circuitOf('messages', agentId).enter()
-      if (entry.is === 'closed') return { is: 'not-asked', afterMs: entry.waitMs }
+      if (entry.is === 'closed') return { is: 'not-tried', afterMs: entry.waitMs }
       const { pass } = entry
       try {
         const response = await authorised(http, tokens, request)
-        const result = resultOf(response, messageId, isExpected)
         if (response.status === 403) logDenial(agentId)
-        if (result.is === 'again' || result.is === 'unknown') {
-          return { ...result, afterMs: failedBy(pass, response) }
-        }
+        const result = resultOf(response)
+        if ('afterMs' in result) return { ...result, afterMs: failedBy(pass, response) }
         pass.succeeded()
         return result
       } catch (error) {
         const { message } = error as Error
-        return { is: error instanceof NotSent ? 'again' : 'unknown', afterMs: pass.failed(0, message), detail: message }
+        return { is: error instanceof NotSent ? 'retry' : 'unknown', afterMs: pass.failed(0, message), detail: message }
       }
     },
     ask: async (agentId, request) => {

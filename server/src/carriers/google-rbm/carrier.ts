@@ -4,6 +4,7 @@ import { agentMessage } from './agent-message.ts'
 import { createCalls, LONGEST_CALL_MS } from './calls.ts'
 import { writePostback } from './postback.ts'
 import { createReach } from './reach.ts'
+import { revokeResult, sendResult } from './responses.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
 // The size as JSON. Only control characters, each of which takes six bytes in JSON, make a message this large.
@@ -33,22 +34,14 @@ export function createGoogleRbm(settings: GoogleRbmSettings, options: { postback
       const { messageId, agentId, recipient } = message
       const body = JSON.stringify(agentMessage(message, (buttonId) => writePostback(postbackKey, { messageId, buttonId })))
       if (Buffer.byteLength(body) > MESSAGE_MAX_BYTES) {
-        return { is: 'refused', reason: 'REJECTED', detail: `the message exceeds ${MESSAGE_MAX_BYTES} bytes as JSON` }
+        return { is: 'failed', reason: 'REJECTED', detail: `the message exceeds ${MESSAGE_MAX_BYTES} bytes as JSON` }
       }
       const path = `/v1/phones/${recipient}/agentMessages?messageId=${messageId}&agentId=${encodeURIComponent(agentId)}`
-      // The network's response contains the message's name. Any other response with status 200 comes from something else, such as a proxy.
-      return await calls.attempt(
-        { method: 'POST', path, body },
-        message,
-        ({ name }) => typeof name === 'string' && name.includes(messageId),
-      )
+      return await calls.attempt({ method: 'POST', path, body }, agentId, (response) => sendResult(response, messageId))
     },
-    revoke: async (message) => {
-      const { messageId, agentId, recipient } = message
+    revoke: async ({ messageId, agentId, recipient }) => {
       const path = `/v1/phones/${recipient}/agentMessages/${messageId}?agentId=${encodeURIComponent(agentId)}`
-      const outcome = await calls.attempt({ method: 'DELETE', path }, message, () => true)
-      if (outcome.is === 'sent') return { is: 'asked' }
-      return outcome.is === 'refused' && outcome.status === 404 ? { is: 'too-late' } : outcome
+      return await calls.attempt({ method: 'DELETE', path }, agentId, revokeResult)
     },
     reach: createReach(calls.ask),
     close: calls.close,

@@ -1,3 +1,5 @@
+import { backOffMs } from '../../outbound/back-off.ts'
+
 // A network in trouble gets worse with more requests. After some failures in a row, or when the network asks for it, the circuit closes for
 // a growing time: messages are postponed without a request. Then one request probes the network, and the rest follow if it succeeds.
 // "Closed" here means that no request may pass.
@@ -22,6 +24,8 @@ const PROBE_MS = 250
 const LONGEST_PAUSE_MS = 60_000
 // A longer Retry-After is cut to this.
 const LONGEST_RETRY_AFTER_MS = 3_600_000
+
+const pauseMs = (failures: number) => backOffMs(failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS)
 
 /** Calls `onChange` with the length and reason of every pause, and with 0 at its end: for the log. */
 export function createCircuit(onChange: (pauseMs: number, reason?: string) => void, now = () => performance.now()): Circuit {
@@ -64,9 +68,9 @@ export function createCircuit(onChange: (pauseMs: number, reason?: string) => vo
         const retryAfterMs = Math.min(askedMs, LONGEST_RETRY_AFTER_MS)
         if (passEpoch === epoch) {
           failures += 1
-          if (retryAfterMs > 0 || isProbing || failures >= FAILURES_TO_CLOSE) close(Math.max(retryAfterMs, backOffMs(closings)), reason)
+          if (retryAfterMs > 0 || isProbing || failures >= FAILURES_TO_CLOSE) close(Math.max(retryAfterMs, pauseMs(closings + 1)), reason)
         }
-        return Math.max(retryAfterMs, pauseLeftMs(), backOffMs(0))
+        return Math.max(retryAfterMs, pauseLeftMs(), pauseMs(1))
       },
     }
   }
@@ -76,25 +80,10 @@ export function createCircuit(onChange: (pauseMs: number, reason?: string) => vo
     enter: () => {
       if (closedUntil === 0) return { is: 'open', pass: createPass() }
       // With jitter, so that requests do not all return at the moment of the probe.
-      if (pauseLeftMs() > 0) return { is: 'closed', waitMs: pauseLeftMs() + backOffMs(0) }
-      if (isProbing) return { is: 'closed', waitMs: backOffMs(0) }
+      if (pauseLeftMs() > 0) return { is: 'closed', waitMs: pauseLeftMs() + pauseMs(1) }
+      if (isProbing) return { is: 'closed', waitMs: pauseMs(1) }
       isProbing = true
       return { is: 'open', pass: createPass() }
     },
   }
-}
-
-/** With jitter, so that nodes do not retry at the same moment. */
-function backOffMs(times: number): number {
-  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** times) * (0.5 + Math.random() / 2)
-}
-
-const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
-
-/** `Retry-After` is a number of seconds or a date. Undefined if it is neither, or a date in the past. */
-export function retryAfterMs(header: string | string[] | undefined): number | undefined {
-  const text = String(Array.isArray(header) ? header[0] : header).trim()
-  if (/^\d+$/.test(text)) return Number(text) * 1000
-  const ms = HTTP_DATE.test(text) ? Date.parse(text) - Date.now() : 0
-  return ms > 0 ? ms : undefined
 }

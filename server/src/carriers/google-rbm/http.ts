@@ -1,5 +1,6 @@
-import { type Dispatcher, Pool } from 'undici'
+import { Pool } from 'undici'
 import packageJson from '../../../package.json' with { type: 'json' }
+import { type CallError, call } from '../../outbound/call.ts'
 import { parseJson } from '../json.ts'
 
 export type Request = { method: 'GET' | 'POST' | 'DELETE'; path: string; headers?: Record<string, string>; body?: string }
@@ -16,6 +17,7 @@ const CONNECT_MS = 5_000
 export const RESPONSE_TIMEOUT_MS = 10_000
 // The largest response, 10,000 reachable numbers, has 150 KB; an echoed message has up to 250 KB.
 const MAX_RESPONSE_BYTES = 1024 * 1024
+const MAX_INTERIM_RESPONSES = 10
 const USER_AGENT = `herald/${packageJson.version}`
 
 /** A pool of at most `connections` connections to one host, kept open; further calls wait for one. Follows no redirects. */
@@ -32,62 +34,19 @@ export function createHttp(origin: string, connections: number, timeoutMs = RESP
     keepAliveTimeout: 60_000,
     keepAliveMaxTimeout: 60_000,
   })
-  return { call: (request) => call(pool, request, timeoutMs), close: () => pool.destroy() }
+  return { call: (request) => send(pool, request, timeoutMs), close: () => pool.destroy() }
 }
 
-/** Uses `dispatch`, which creates neither a stream nor an abort signal for each response, and reports when a request gets a connection. */
-function call(pool: Pool, { method, path, headers, body }: Request, timeoutMs: number): Promise<Response> {
-  return new Promise((resolve, reject) => {
-    let controller: Dispatcher.DispatchController | undefined
-    let status = 0
-    let responseHeaders: Response['headers'] = {}
-    let chunks: Buffer[] = []
-    let bytes = 0
-    let isOver = false
-    const deadline = setTimeout(() => fail(new Error(`no response within ${timeoutMs / 1000} s`)), timeoutMs)
-
-    function fail(error: Error): void {
-      clearTimeout(deadline)
-      isOver = true
-      reject(controller === undefined ? new NotSent(describe(error)) : new Error(describe(error)))
-      controller?.abort(error)
-    }
-
-    pool.dispatch(
-      {
-        method,
-        path,
-        headers: { 'user-agent': USER_AGENT, ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
-        body: body ?? null,
-      },
-      {
-        onRequestStart: (started) => {
-          // The deadline passed while the request waited for a connection.
-          if (isOver) started.abort(new Error('too late'))
-          else controller = started
-        },
-        onResponseStart: (_, statusCode, received) => {
-          status = statusCode
-          responseHeaders = received
-          chunks = []
-        },
-        onResponseData: (_, chunk) => {
-          chunks.push(chunk)
-          bytes += chunk.length
-          if (bytes > MAX_RESPONSE_BYTES) fail(new Error(`the response exceeds ${MAX_RESPONSE_BYTES} bytes`))
-        },
-        onResponseEnd: () => {
-          clearTimeout(deadline)
-          resolve({ status, headers: responseHeaders, body: parseJson(Buffer.concat(chunks)) })
-        },
-        onResponseError: (_, error) => fail(error),
-      },
-    )
-  })
+async function send(pool: Pool, { method, path, headers, body }: Request, timeoutMs: number): Promise<Response> {
+  const limits = { timeoutMs, endsAt: performance.now() + timeoutMs, maxBytes: MAX_RESPONSE_BYTES, keptBytes: MAX_RESPONSE_BYTES }
+  const json = body === undefined ? {} : { 'content-type': 'application/json' }
+  const request = { method, path, headers: { 'user-agent': USER_AGENT, ...json, ...headers }, body: body ?? null }
+  const end = await call(pool, request, { ...limits, maxInterimResponses: MAX_INTERIM_RESPONSES })
+  if (end.error !== undefined || end.status === undefined) throw new (end.wasSent ? Error : NotSent)(describe(end.error))
+  return { status: end.status, headers: end.headers, body: parseJson(end.body) }
 }
 
 /** Node throws an AggregateError if a name has several addresses; the message is in its parts. */
-function describe(error: Error): string {
-  const { message, code, errors } = error as Error & { code?: string; errors?: Error[] }
+function describe({ message, code, errors }: Partial<CallError> = {}): string {
   return message || errors?.[0]?.message || code || 'the connection failed'
 }

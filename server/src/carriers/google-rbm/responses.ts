@@ -1,42 +1,43 @@
-import type { Outcome, Refusal } from '../carrier.ts'
+import type { RevokeResult, SendResult } from '../carrier.ts'
+import { meaningOf } from '../errors.ts'
 import { fieldsOf, isObject } from '../json.ts'
 import type { Response } from './http.ts'
 
-// What the network's responses mean.
-
-/** By HTTP status. Any other status is not permanent: an undocumented response must not fail a message. */
-const REFUSED = new Map<number, Refusal>([
-  [400, 'REJECTED'],
-  // The agent is not launched on the recipient's network, or the service account has no access to it. Google documents 403 in one place and
-  // 404 in another.
-  [403, 'NOT_REACHABLE'],
-  [404, 'NOT_REACHABLE'],
-  [413, 'REJECTED'],
-])
+// What the network's responses mean. The circuit sets the delay of a retry.
 
 const REQUEST_TIMEOUT = 408
 
-export type CallResult =
-  | Extract<Outcome, { is: 'sent' }>
-  | (Extract<Outcome, { is: 'refused' }> & { status: number })
-  /** The circuit decides the delay. */
-  | { is: 'again'; detail: string }
-  | { is: 'unknown'; detail: string }
-
-/** Whether a body is the API's response to the request, and not that of a proxy. */
-export type IsExpected = (body: Record<string, unknown>) => boolean
-
-export function resultOf(response: Response, carrierMessageId: string, isExpected: IsExpected): CallResult {
+export function sendResult(response: Response, messageId: string): SendResult {
   const { status, body } = response
-  const isSuccess = status >= 200 && status < 300
-  if (isSuccess && isObject(body) && body.error === undefined && isExpected(body)) return { is: 'sent', carrierMessageId }
+  // The network's response contains the message's name. Any other response with status 200 comes from something else, such as a proxy.
+  const { name } = fieldsOf(body)
+  const isAccepted = isSuccess(response) && typeof name === 'string' && name.includes(messageId)
   // Not documented, but unambiguous: the network already has a message with this id.
-  if (status === 409 && errorOf(body).status === 'ALREADY_EXISTS') return { is: 'sent', carrierMessageId }
+  const isKnown = status === 409 && errorOf(body).status === 'ALREADY_EXISTS'
+  return isAccepted || isKnown ? { is: 'sent', carrierMessageId: messageId } : failureOf(response)
+}
+
+export function revokeResult(response: Response): RevokeResult {
+  if (isSuccess(response)) return { is: 'accepted' }
+  const failure = failureOf(response)
+  return response.status === 404 && failure.is === 'failed' ? { is: 'too-late' } : failure
+}
+
+function failureOf(response: Response): Extract<SendResult, { is: 'failed' | 'retry' | 'unknown' }> {
+  const { status } = response
   const detail = detailOf(response)
-  const reason = REFUSED.get(status)
-  if (reason !== undefined && isRefusal(response)) return { is: 'refused', reason, detail, status }
-  const mayHaveHappened = status >= 500 || status === REQUEST_TIMEOUT || isSuccess
-  return { is: mayHaveHappened ? 'unknown' : 'again', detail }
+  const meaning = meaningOf('google-rbm', status)
+  if (meaning !== 'RETRY' && isRefusal(response)) return { is: 'failed', reason: meaning, detail }
+  const mayHaveHappened = status >= 500 || status === REQUEST_TIMEOUT || isOk(status)
+  return { is: mayHaveHappened ? 'unknown' : 'retry', afterMs: 0, detail }
+}
+
+function isOk(status: number): boolean {
+  return status >= 200 && status < 300
+}
+
+function isSuccess({ status, body }: Response): boolean {
+  return isOk(status) && isObject(body) && body.error === undefined
 }
 
 /** Without Google's error body the response is not the API's, but that of a proxy or of a wrong address in the settings. */

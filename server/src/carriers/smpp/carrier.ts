@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { isUnavailable } from '../../db/pool.ts'
-import type { OnEvents, Outcome, SmsCarrier, SmsPart } from '../carrier.ts'
+import type { OnEvents, SendResult, SmsCarrier, SmsPart } from '../carrier.ts'
+import { meaningOf } from '../errors.ts'
 import { type BackOff, createBackOff, remainingMs, resetBackOff, startBackOff } from './back-off.ts'
 import { eventOf } from './deliver-sm.ts'
 import { MAX_ID_LENGTH, normaliseMessageId } from './message-ids.ts'
@@ -8,14 +9,14 @@ import type { PduOf } from './pdu.ts'
 import { hasRoom, leave, openSession, tickSession, writeSubmit } from './session.ts'
 import type { Answer, End, Session } from './session-state.ts'
 import { DEFAULT_TIMINGS, DEFAULT_WINDOW, type SmppSettings, type SmppTimings } from './settings.ts'
-import { describeStatus, resultOf, STATUS } from './statuses.ts'
+import { describeStatus, STATUS } from './statuses.ts'
 import { submitSm } from './submit-sm.ts'
 
 export type { SmppSettings } from './settings.ts'
 
 export type SmppDependencies = { onEvents: OnEvents; logger: Pick<Logger, 'info' | 'warn' | 'error'> }
 
-type Waiting = { pdu: PduOf<'submit_sm'>; expiresAt: Date; sinceMs: number; resolve: (outcome: Outcome) => void }
+type Waiting = { pdu: PduOf<'submit_sm'>; expiresAt: Date; sinceMs: number; resolve: (result: SendResult) => void }
 
 type Carrier = SmppDependencies & {
   settings: SmppSettings
@@ -82,13 +83,13 @@ function pausedForMs({ throttled, boundAtMs, timings }: Carrier): number {
   return Math.max(remainingMs(throttled, performance.now()), boundAtMs === undefined ? timings.tickMs : 0)
 }
 
-function submit(carrier: Carrier, part: SmsPart): Promise<Outcome> {
+function submit(carrier: Carrier, part: SmsPart): Promise<SendResult> {
   const pdu = submitSm(part)
   if ('is' in pdu) return Promise.resolve(pdu)
-  if (carrier.closing) return Promise.resolve(again(0, 'The connection is being closed.'))
+  if (carrier.closing) return Promise.resolve(retry(0, 'The connection is being closed.'))
   const sinceMs = performance.now()
   const backOffMs = remainingMs(carrier.throttled, sinceMs)
-  if (backOffMs > 0) return Promise.resolve(again(backOffMs, 'The network is busy.'))
+  if (backOffMs > 0) return Promise.resolve(retry(backOffMs, 'The network is busy.'))
   return new Promise((resolve) => {
     carrier.waiting.add({ pdu, expiresAt: part.expiresAt, sinceMs, resolve })
     schedulePump(carrier)
@@ -110,7 +111,7 @@ function pump(carrier: Carrier): void {
   const { session, waiting, throttled } = carrier
   if (session === undefined) return
   // After a pause, write one submit first; the rest follow once the network accepts it.
-  const window = throttled.delayMs === 0 ? carrier.window : 1
+  const window = throttled.failures === 0 ? carrier.window : 1
   const nowMs = performance.now()
   const now = Date.now()
   for (const item of waiting) {
@@ -120,11 +121,11 @@ function pump(carrier: Carrier): void {
       item.resolve({ is: 'expired' })
       continue
     }
-    writeSubmit(session, item.pdu, nowMs, (answer) => item.resolve(outcomeOf(carrier, answer)))
+    writeSubmit(session, item.pdu, nowMs, (answer) => item.resolve(resultOf(carrier, answer)))
   }
 }
 
-function outcomeOf(carrier: Carrier, answer: Answer): Outcome {
+function resultOf(carrier: Carrier, answer: Answer): SendResult {
   if (answer.is === 'lost') return { is: 'unknown', afterMs: 0, detail: answer.why }
   const { status, messageId, writtenAtMs } = answer
   const { throttled } = carrier
@@ -135,8 +136,8 @@ function outcomeOf(carrier: Carrier, answer: Answer): Outcome {
     // The network has the message even if its id is too long to be one. No receipt will match it then.
     return { is: 'sent', carrierMessageId: messageId.length > MAX_ID_LENGTH ? '' : normaliseMessageId(messageId) }
   }
-  const result = resultOf(status)
-  if (result !== 'AGAIN') return { is: 'refused', reason: result, detail: describeStatus(status) }
+  const meaning = meaningOf('smpp', status)
+  if (meaning !== 'RETRY') return { is: 'failed', reason: meaning, detail: describeStatus(status) }
   if (status === STATUS.NOT_BOUND && carrier.session !== undefined) leave(carrier.session)
   return onTemporaryRefusal(carrier, status)
 }
@@ -144,26 +145,26 @@ function outcomeOf(carrier: Carrier, answer: Answer): Outcome {
 // A full mailbox, or a number whose own network does not respond, is refused temporarily too. One such message must not hold up all others.
 const REFUSALS_BEFORE_PAUSE = 5
 
-function onTemporaryRefusal(carrier: Carrier, status: number): Outcome {
+function onTemporaryRefusal(carrier: Carrier, status: number): SendResult {
   const { throttled, timings } = carrier
   const nowMs = performance.now()
   carrier.temporaryRefusals += 1
-  const isBusy = status === STATUS.THROTTLED || carrier.temporaryRefusals >= REFUSALS_BEFORE_PAUSE || throttled.delayMs > 0
+  const isBusy = status === STATUS.THROTTLED || carrier.temporaryRefusals >= REFUSALS_BEFORE_PAUSE || throttled.failures > 0
   // A whole window may be refused at once: count that as one failure, not ten.
   if (isBusy && remainingMs(throttled, nowMs) === 0) {
     startBackOff(throttled, nowMs)
     carrier.logger.warn({ carrier: carrier.settings.name, reason: describeStatus(status) }, 'the SMS network is busy; submits pause')
     releaseWaiting(carrier, remainingMs(throttled, nowMs), 'The network is busy.')
   }
-  return again(Math.max(remainingMs(throttled, nowMs), timings.throttleFirstMs), describeStatus(status))
+  return retry(Math.max(remainingMs(throttled, nowMs), timings.throttleFirstMs), describeStatus(status))
 }
 
-function again(afterMs: number, detail: string): Outcome {
-  return { is: 'again', afterMs, detail }
+function retry(afterMs: number, detail: string): SendResult {
+  return { is: 'retry', afterMs, detail }
 }
 
 function releaseWaiting(carrier: Carrier, afterMs: number, detail: string): void {
-  for (const { resolve } of carrier.waiting) resolve(again(afterMs, detail))
+  for (const { resolve } of carrier.waiting) resolve(retry(afterMs, detail))
   carrier.waiting.clear()
 }
 
@@ -176,7 +177,7 @@ function tick(carrier: Carrier): void {
     carrier.waiting.delete(item)
     const bound = carrier.boundAtMs !== undefined
     const afterMs = Math.max(carrier.timings.throttleFirstMs, bound ? 0 : remainingMs(carrier.reconnecting, nowMs))
-    item.resolve(again(afterMs, bound ? 'Too many messages await a response from the network.' : 'There is no connection to the network.'))
+    item.resolve(retry(afterMs, bound ? 'Too many messages await a response from the network.' : 'There is no connection to the network.'))
   }
 }
 

@@ -1,8 +1,8 @@
 import { encodeGsm7 } from '../../sms/gsm7.ts'
-import type { Outcome, SmsPart } from '../carrier.ts'
+import type { SendResult, SmsPart } from '../carrier.ts'
 import { NO_TLVS, type PduOf } from './pdu.ts'
 
-type Refused = Extract<Outcome, { is: 'refused' }>
+type Failed = Extract<SendResult, { is: 'failed' }>
 
 // Type of number and numbering plan. A short code is sent as network specific (3); some networks use abbreviated (6), but that is rarer.
 const ALPHANUMERIC = [5, 0] as const
@@ -22,14 +22,14 @@ const SENDER = /^[\u0020-\u007e]{1,20}$/
 const RECIPIENT = /^\+[0-9]{3,20}$/
 
 /** Returns the submit_sm for a part, with its sequence number still unset, or why no network would accept it. */
-export function submitSm(part: SmsPart): PduOf<'submit_sm'> | Refused {
-  if (!SENDER.test(part.sender)) return refused('INVALID_SENDER', 'The sender is not valid for an SMS.')
-  if (!RECIPIENT.test(part.recipient)) return refused('INVALID_RECIPIENT', 'The recipient is not a phone number.')
+export function submitSm(part: SmsPart): PduOf<'submit_sm'> | Failed {
+  if (!SENDER.test(part.sender)) return failed('INVALID_SENDER', 'The sender is not valid for an SMS.')
+  if (!RECIPIENT.test(part.recipient)) return failed('INVALID_RECIPIENT', 'The recipient is not a phone number.')
   const text = part.encoding === 'GSM7' ? encodeGsm7(part.text) : Buffer.from(part.text, 'utf16le').swap16()
-  if (text === undefined) return refused('REJECTED', 'The text has characters that its encoding cannot represent.')
+  if (text === undefined) return failed('REJECTED', 'The text has characters that its encoding cannot represent.')
   const { concatenation } = part
   const maxOctets = concatenation === undefined ? MAX_OCTETS : MAX_OCTETS_OF_A_PART
-  if (text.length > maxOctets[part.encoding]) return refused('REJECTED', 'The text is longer than an SMS.')
+  if (text.length > maxOctets[part.encoding]) return failed('REJECTED', 'The text is longer than an SMS.')
   const shortMessage = concatenation === undefined ? text : Buffer.concat([partHeader(concatenation), text])
   const [sourceTon, sourceNpi] = addressType(part.sender)
   const [destinationTon, destinationNpi] = INTERNATIONAL
@@ -58,8 +58,8 @@ export function submitSm(part: SmsPart): PduOf<'submit_sm'> | Refused {
   }
 }
 
-function refused(reason: Refused['reason'], detail: string): Refused {
-  return { is: 'refused', reason, detail }
+function failed(reason: Failed['reason'], detail: string): Failed {
+  return { is: 'failed', reason, detail }
 }
 
 function addressType(sender: string): readonly [ton: number, npi: number] {

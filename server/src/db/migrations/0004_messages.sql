@@ -100,7 +100,10 @@ create table queue (
   lease uuid,
   leased_until timestamptz not null default '-infinity',
   -- Whether it was ever claimed.
-  claimed boolean not null default false
+  claimed boolean not null default false,
+  -- When it was first held back because the recipient opted out, and after how many calls: after a further call, it is held back anew.
+  held_back_at timestamptz,
+  held_back_attempts integer
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 create index queue_lanes on queue (account_id, agent_id, priority, campaign_id, due_at);
 

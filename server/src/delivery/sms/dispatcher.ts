@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { SLOTS_AHEAD_MS } from '../rate.ts'
-import { CLAIM_AGAIN_MS, createWorker, type Dispatcher, POLL_MS } from '../worker.ts'
+import { CLAIM_AGAIN_MS, createCarrierWorker, type Dispatcher, POLL_MS } from '../worker.ts'
 import { claimSms, type SmsEntry } from './claim.ts'
 import { recordSmsResults, type SmsResult } from './results.ts'
 import { createSubmitter, type SmsOptions } from './submit.ts'
@@ -42,7 +42,7 @@ export function createSmsDispatcher(options: SmsOptions): Dispatcher {
   }
 
   const record = (results: SmsResult[]) => recordSmsResults(pool, sms.name, results)
-  const worker = createWorker({ pool, carrier: sms, logger, metrics, claim, record })
+  const worker = createCarrierWorker({ pool, carrier: sms, logger, metrics, claim, record })
   const { calls } = worker
   const submit = createSubmitter({ ...options, stopping: worker.stopping })
   return worker

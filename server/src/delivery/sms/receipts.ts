@@ -1,5 +1,5 @@
 import type { CarrierEvent } from '../../carriers/carrier.ts'
-import { byMonth, fallbacksTable, queryMonths } from '../../db/partitions.ts'
+import { fallbacksTable, forEachMonth, queryInSavepoint } from '../../db/partitions.ts'
 import { columns, type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
 import { HELD_BY_STANDBY } from '../../db/standby.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
@@ -53,10 +53,14 @@ async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void>
 export async function applyReceipts(tx: Executor, eventIds: string[], messageIds: string[]): Promise<void> {
   const { rows } = await tx.query<{ messageId: string }>({ name: 'apply-sms-receipts', text: APPLY, values: [eventIds, messageIds] })
   const moved = new Set([...rows.map(({ messageId }) => messageId), ...messageIds])
-  await queryMonths(
-    tx,
-    byMonth([...moved], (id) => id),
-    (messagesTable, ids) => ({ name: `settle-sms ${messagesTable}`, text: settle(messagesTable), values: [ids] }),
+  await forEachMonth(
+    [...moved],
+    (id) => id,
+    async (messagesTable, ids) => {
+      await queryInSavepoint(tx, { name: `settle-sms ${messagesTable}`, text: settle(messagesTable), values: [ids] })
+      return []
+    },
+    () => [],
   )
 }
 

@@ -1,4 +1,5 @@
-import { byMonth, fallbacksTable, queryMonths } from '../../db/partitions.ts'
+import type { SendResult } from '../../carriers/carrier.ts'
+import { fallbacksTable, forEachMonth, queryInSavepoint } from '../../db/partitions.ts'
 import { columns, type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
@@ -6,8 +7,8 @@ import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from 
 import { applyReceipts, lockReceipts } from './receipts.ts'
 import { LIFE_HOURS, noteSms, SKIPPED } from './schedule.ts'
 
-/** The result of a claimed SMS. `detail`: the network's own text, if it sent one. */
-export type SmsVerdict =
+/** What to record about a claimed SMS. `detail`: the network's own text, if it sent one. */
+export type SmsEntryResult =
   /** `segments`: how many were sent. A short link may have become longer since the text was measured. */
   | { is: 'sent'; segments: number }
   | { is: 'failed'; reason: SmsFailure; detail: string }
@@ -15,14 +16,12 @@ export type SmsVerdict =
   | { is: 'not-needed' }
   /** The partition of its message was dropped. */
   | { is: 'gone' }
-  | { is: 'again'; afterMs: number; detail: string }
-  /** No call was made. */
-  | { is: 'put-back'; afterMs: number }
+  | Extract<SendResult, { is: 'retry' | 'not-tried' }>
 
 /** A part that the network accepted, numbered from 1. */
 export type SubmittedPart = { part: number; carrierMessageId: string }
 
-export type SmsResult = { messageId: string; copy: number; lease: string; parts: SubmittedPart[] } & SmsVerdict
+export type SmsResult = { messageId: string; copy: number; lease: string; parts: SubmittedPart[] } & SmsEntryResult
 
 /**
  * Records results, and returns for each whether it was recorded: only the holder of a lease may record. One transaction writes the whole
@@ -37,8 +36,12 @@ export async function recordSmsResults(pool: Pool, carrier: string, results: Sms
     const held = await settleQueue(tx, carrier, results)
     const recorded = results.filter((_, index) => held.has(index + 1))
     const ended = recorded.filter((result) => result.copy === 0 && result.is !== 'gone' && !('afterMs' in result))
-    const months = byMonth(ended, ({ messageId }) => messageId)
-    await queryMonths(tx, months, endOf)
+    await forEachMonth(
+      ended,
+      ({ messageId }) => messageId,
+      (messagesTable, ofMonth) => endMonth(tx, messagesTable, ofMonth),
+      () => [],
+    )
     const contacts = [...ended, ...recorded.filter((result) => result.copy > 0 && hasParts(result))]
     if (contacts.length > 0) await tx.query({ name: 'note-contacts', text: NOTE_CONTACTS, values: columns(contacts, 'messageId', 'copy') })
     const messageIds = recorded.filter(hasParts).map(({ messageId }) => messageId)
@@ -76,7 +79,7 @@ const SETTLE_QUEUE = `
     ) as q
   ), released as (
     update sms_queue q set lease = null, submitted_under = null, due_at = now() + h.after_ms * interval '1 millisecond',
-      segments_sent = q.segments_sent + h.submitted, attempts = q.attempts - case h.outcome when 'put-back' then 1 else 0 end
+      segments_sent = q.segments_sent + h.submitted, attempts = q.attempts - case h.outcome when 'not-tried' then 1 else 0 end
     from held h
     where q.message_id = any (array(select message_id from held)) and q.message_id = h.message_id and q.copy = h.copy and h.after_ms is not null
   ), ended as (
@@ -89,7 +92,7 @@ const SETTLE_QUEUE = `
   )
   select place::int from held`
 
-function endOf(messagesTable: string, results: SmsResult[]) {
+async function endMonth(tx: Executor, messagesTable: string, results: SmsResult[]): Promise<[]> {
   const ends = results.map((result) => ({
     messageId: result.messageId,
     status: result.is.toUpperCase().replace('-', '_'),
@@ -98,7 +101,8 @@ function endOf(messagesTable: string, results: SmsResult[]) {
     segments: result.is === 'sent' ? result.segments : null,
   }))
   const values = columns(ends, 'messageId', 'status', 'reason', 'detail', 'segments')
-  return { name: `end-sms ${messagesTable}`, text: end(messagesTable), values }
+  await queryInSavepoint(tx, { name: `end-sms ${messagesTable}`, text: end(messagesTable), values })
+  return []
 }
 
 const ENDS: Change[] = [

@@ -1,21 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Outcome, SmsCarrier, SmsPart } from '../../carriers/carrier.ts'
+import type { SendResult, SmsCarrier, SmsPart } from '../../carriers/carrier.ts'
 import { type Executor, isUnavailable, type Pool } from '../../db/pool.ts'
 import { shortCode, shortLink } from '../../links/codes.ts'
 import { createLinks } from '../../links/links.ts'
 import { composeText, encodingFor, linksIn } from '../../sms/compose.ts'
 import { splitText, type TextPart } from '../../sms/parts.ts'
-import { backOffMs } from '../back-off.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
-import { LATEST_BEGIN_MS, unsentResult } from '../send.ts'
+import { LATEST_BEGIN_MS, retryMs, withRetry } from '../worker.ts'
 import type { Judgement, SmsEntry } from './claim.ts'
-import type { SmsVerdict, SubmittedPart } from './results.ts'
+import type { SmsEntryResult, SubmittedPart } from './results.ts'
 
 /** The settings of short links. */
 export type Links = { key: Buffer; publicUrl: string }
 
-export type Submitted = SmsVerdict & { parts: SubmittedPart[] }
+export type Submitted = SmsEntryResult & { parts: SubmittedPart[] }
 
 export type SmsOptions = {
   pool: Pool
@@ -33,16 +32,16 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
     const parts: SubmittedPart[] = []
     for (const [index, text] of texts.entries()) {
       if (index < entry.segmentsSent) continue
-      if (!(await waitForTurn(sms, entry, times, parts.length))) return { is: 'put-back', afterMs: 0, parts }
-      const outcome = await submitPart(sms, { ...text, sender: entry.plan.sender, recipient: entry.recipient, expiresAt: entry.expiresAt })
-      metrics.count(sms.name, 'sms', outcome.is)
-      if (outcome.is !== 'sent') return { ...submitResult(outcome, entry.attempts), parts }
-      parts.push({ part: index + 1, carrierMessageId: outcome.carrierMessageId })
+      if (!(await waitForTurn(sms, entry, times, parts.length))) return { is: 'not-tried', afterMs: 0, parts }
+      const result = await submitPart(sms, { ...text, sender: entry.plan.sender, recipient: entry.recipient, expiresAt: entry.expiresAt })
+      metrics.count(sms.name, 'sms', result.is)
+      if (result.is !== 'sent') return { ...submitResult(result, entry.attempts), parts }
+      parts.push({ part: index + 1, carrierMessageId: result.carrierMessageId })
     }
     return { is: 'sent', segments: texts.length, parts }
   }
 
-  async function submitPart(sms: SmsCarrier, part: SmsPart): Promise<Outcome> {
+  async function submitPart(sms: SmsCarrier, part: SmsPart): Promise<SendResult> {
     try {
       return await sms.submit(part)
     } catch (error) {
@@ -69,7 +68,7 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
       return await submitParts(carrier, entry, await composeParts(pool, links, entry), { claimedAt, endBy })
     } catch (error) {
       if (!isUnavailable(error)) logger.error({ carrier: carrier.name, err: error }, 'failed to compose an SMS; will retry')
-      return { is: 'again', afterMs: backOffMs(entry.attempts, 0), detail: 'a fault of the service', parts: [] }
+      return { is: 'retry', afterMs: retryMs(entry.attempts), detail: 'a fault of the service', parts: [] }
     }
   }
 }
@@ -77,7 +76,7 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
 /** By performance.now(). */
 type Times = { claimedAt: number; endBy: number }
 
-function unsubmittedResult(judgement: Exclude<Judgement, 'go'>): SmsVerdict {
+function unsubmittedResult(judgement: Exclude<Judgement, 'go'>): SmsEntryResult {
   if (judgement === 'lost') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: '' }
   if (judgement === 'late') return { is: 'failed', reason: 'TIMED_OUT', detail: '' }
   if (judgement === 'gone' || judgement === 'not-needed') return { is: judgement }
@@ -85,9 +84,9 @@ function unsubmittedResult(judgement: Exclude<Judgement, 'go'>): SmsVerdict {
 }
 
 /** If the response was lost, the part is not submitted again: the network may have it. */
-function submitResult(outcome: Exclude<Outcome, { is: 'sent' }>, attempts: number): SmsVerdict {
-  if (outcome.is === 'unknown') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: outcome.detail }
-  return outcome.is === 'not-asked' ? { is: 'put-back', afterMs: outcome.afterMs } : unsentResult(outcome, attempts)
+function submitResult(result: Exclude<SendResult, { is: 'sent' }>, attempts: number): SmsEntryResult {
+  if (result.is === 'unknown') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: result.detail }
+  return withRetry(result, attempts)
 }
 
 /** Composes the same parts at every attempt: the links, and the reference that ties the parts together, are derived from the message's id. */

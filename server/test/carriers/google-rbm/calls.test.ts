@@ -89,7 +89,7 @@ test('messages that pause say for how long, for their agent only, and do not kee
   const { network, carrier } = await start()
   assert.equal(carrier.pausedForMs('agent'), 0)
   network.answer((asked) => (isLookUp(asked) ? { body: { features: [] } } : failure(429, 'RESOURCE_EXHAUSTED', { 'retry-after': '30' })))
-  assert.equal((await send(carrier)).is, 'again')
+  assert.equal((await send(carrier)).is, 'retry')
   const pausedForMs = carrier.pausedForMs('agent')
   assert.ok(pausedForMs > 20_000 && pausedForMs <= 30_000)
   assert.equal(carrier.pausedForMs('another'), 0)
@@ -121,7 +121,7 @@ test('to close ends all connections, and what is under way on them', async () =>
 describe('a token that is refused', () => {
   for (const [elapsedMs, requests, is] of [
     [4_000, 2, 'sent'],
-    [5_001, 1, 'again'],
+    [5_001, 1, 'retry'],
   ] as const) {
     test(`after ${elapsedMs} ms: ${requests} calls in all`, async (t) => {
       const { network, carrier } = await start()
@@ -162,7 +162,7 @@ describe('a token that does not come', () => {
     await asked[1]?.promise
     t.mock.timers.tick(1_000)
     const outcome = await sending
-    assert.ok(outcome.is === 'again')
+    assert.ok(outcome.is === 'retry')
     assert.equal(outcome.detail, 'no access token in time')
     assert.equal(network.asked.length, 0)
   })
@@ -170,12 +170,12 @@ describe('a token that does not come', () => {
 
 describe('to revoke', () => {
   for (const [what, answered, is] of [
-    ['200 with an object: asked', { body: {} }, 'asked'],
+    ['200 with an object: asked', { body: {} }, 'accepted'],
     ['200 of something that is not the API: it may have happened', { body: '<html>Welcome</html>' }, 'unknown'],
     ['200 with JSON that is no object: it may have happened', { body: 'null' }, 'unknown'],
-    ['403: refused', failure(403, 'PERMISSION_DENIED'), 'refused'],
+    ['403: refused', failure(403, 'PERMISSION_DENIED'), 'failed'],
     ['404: too late', failure(404, 'NOT_FOUND'), 'too-late'],
-    ['404 of something that is not the API: again', { status: 404, body: '<html>' }, 'again'],
+    ['404 of something that is not the API: again', { status: 404, body: '<html>' }, 'retry'],
     ['500: it may have happened', failure(500, 'INTERNAL'), 'unknown'],
   ] as [string, Answered, string][]) {
     test(what, async () => {
@@ -184,7 +184,7 @@ describe('to revoke', () => {
       const messageId = randomUUID()
       const outcome = await carrier.revoke({ messageId, agentId: 'an agent', recipient: '+48500100110' })
       assert.equal(outcome.is, is)
-      if (outcome.is === 'refused') assert.equal(outcome.reason, 'NOT_REACHABLE')
+      if (outcome.is === 'failed') assert.equal(outcome.reason, 'NOT_REACHABLE')
       assert.deepEqual(
         network.asked.map(({ method, path, body }) => [method, path, body]),
         [['DELETE', `/v1/phones/+48500100110/agentMessages/${messageId}?agentId=an%20agent`, '']],

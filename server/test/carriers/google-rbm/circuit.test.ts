@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createCircuit, type Pass, retryAfterMs } from '../../../src/carriers/google-rbm/circuit.ts'
+import { createCircuit, type Pass } from '../../../src/carriers/google-rbm/circuit.ts'
+import { retryAfterMs } from '../../../src/outbound/retry-after.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -232,7 +233,7 @@ describe('Retry-After', () => {
     ['0x10', undefined],
     ['soon', undefined],
     ['2099-01-01T00:00:00Z', undefined],
-    ['Thu, 01 Jan 2015 00:00:00 GMT', undefined],
+    ['Thu, 01 Jan 2015 00:00:00 GMT', 0],
     ['Xyz, 99 Abc 2099 00:00:00 GMT', undefined],
   ] as [string | string[] | undefined, number | undefined][]) {
     test(`${JSON.stringify(header)} is ${ms}`, () => {

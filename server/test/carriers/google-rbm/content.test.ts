@@ -319,6 +319,6 @@ test('a message of over 250,000 bytes is refused before it is sent', async () =>
     return await carrier.send({ messageId: randomUUID(), agentId: 'a', recipient, content, traffic: 'TRANSACTION', expiresAt })
   }
   assert.equal((await send(carousel(3))).is, 'sent')
-  assert.deepEqual(await send(carousel(4)), { is: 'refused', reason: 'REJECTED', detail: 'the message exceeds 250000 bytes as JSON' })
+  assert.deepEqual(await send(carousel(4)), { is: 'failed', reason: 'REJECTED', detail: 'the message exceeds 250000 bytes as JSON' })
   assert.equal((await simulator.ask(`phones/${recipient}`)).messages.length, 1)
 })

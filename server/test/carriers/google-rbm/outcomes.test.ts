@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:net'
 import { after, describe, test } from 'node:test'
-import { type Outcome, type RcsCarrier, REFUSALS } from '../../../src/carriers/carrier.ts'
+import type { RcsCarrier, SendResult } from '../../../src/carriers/carrier.ts'
+import { REFUSALS } from '../../../src/carriers/errors.ts'
 import { createGoogleRbm } from '../../../src/carriers/google-rbm/carrier.ts'
 import { createHttp, NotSent } from '../../../src/carriers/google-rbm/http.ts'
 import type { GoogleRbmSettings } from '../../../src/carriers/google-rbm/settings.ts'
@@ -41,26 +42,26 @@ describe('what an answer means', async () => {
   const network = await startNetwork()
   const carrier = connect(network.settings)
 
-  const cases: [string, Answered, Outcome['is'], string?][] = [
-    ['400', failure(400, 'INVALID_ARGUMENT'), 'refused', 'REJECTED'],
-    ['403', failure(403, 'PERMISSION_DENIED'), 'refused', 'NOT_REACHABLE'],
-    ['404', failure(404, 'NOT_FOUND'), 'refused', 'NOT_REACHABLE'],
+  const cases: [string, Answered, SendResult['is'], string?][] = [
+    ['400', failure(400, 'INVALID_ARGUMENT'), 'failed', 'REJECTED'],
+    ['403', failure(403, 'PERMISSION_DENIED'), 'failed', 'NOT_REACHABLE'],
+    ['404', failure(404, 'NOT_FOUND'), 'failed', 'NOT_REACHABLE'],
     ['409, since a message with the same id is there', failure(409, 'ALREADY_EXISTS'), 'sent'],
-    ['409 for another reason', failure(409, 'ABORTED'), 'again'],
+    ['409 for another reason', failure(409, 'ABORTED'), 'retry'],
     ['408', failure(408, 'DEADLINE_EXCEEDED'), 'unknown'],
     ['202 that names no message', { status: 202 }, 'unknown'],
     ['204', { status: 204, body: '' }, 'unknown'],
-    ['413', failure(413, 'INVALID_ARGUMENT'), 'refused', 'REJECTED'],
-    ['401 that stays', failure(401, 'UNAUTHENTICATED'), 'again'],
-    ['429', failure(429, 'RESOURCE_EXHAUSTED'), 'again'],
+    ['413', failure(413, 'INVALID_ARGUMENT'), 'failed', 'REJECTED'],
+    ['401 that stays', failure(401, 'UNAUTHENTICATED'), 'retry'],
+    ['429', failure(429, 'RESOURCE_EXHAUSTED'), 'retry'],
     ['500', failure(500, 'INTERNAL'), 'unknown'],
     ['503', failure(503, 'UNAVAILABLE'), 'unknown'],
     ['504 without a body', { status: 504, body: '' }, 'unknown'],
-    ['a redirect, which is not followed', { status: 302, headers: { location: 'http://127.0.0.1:1/' } }, 'again'],
-    ['404 of something that is not the API', { status: 404, body: '<html>' }, 'again'],
-    ['400 of something that is not the API', { status: 400, body: { error: 'bad request' } }, 'again'],
-    ['403 whose body speaks of another status', { status: 403, body: failure(404, 'NOT_FOUND').body }, 'again'],
-    ['400 whose body has its status as a text', { status: 400, body: { error: { code: '400' } } }, 'again'],
+    ['a redirect, which is not followed', { status: 302, headers: { location: 'http://127.0.0.1:1/' } }, 'retry'],
+    ['404 of something that is not the API', { status: 404, body: '<html>' }, 'retry'],
+    ['400 of something that is not the API', { status: 400, body: { error: 'bad request' } }, 'retry'],
+    ['403 whose body speaks of another status', { status: 403, body: failure(404, 'NOT_FOUND').body }, 'retry'],
+    ['400 whose body has its status as a text', { status: 400, body: { error: { code: '400' } } }, 'retry'],
     ['200 of something that is not the API', { status: 200, body: '<html>Welcome</html>' }, 'unknown'],
     ['200 for another message', { body: { name: `phones/+48500100110/agentMessages/${randomUUID()}` } }, 'unknown'],
     ['200 with JSON that is no object', { body: 'null' }, 'unknown'],
@@ -72,12 +73,12 @@ describe('what an answer means', async () => {
       const outcome = await send(carrier, { messageId })
       assert.equal(outcome.is, is)
       if (outcome.is === 'sent') assert.equal(outcome.carrierMessageId, messageId)
-      if (outcome.is === 'refused') {
+      if (outcome.is === 'failed') {
         assert.equal(outcome.reason, reason)
         assert.ok(outcome.reason in REFUSALS)
         assert.match(outcome.detail, /^\d{3} [A-Z_]+ It is [A-Z_]+\.$/)
       }
-      if (outcome.is === 'again' || outcome.is === 'unknown') assert.ok(outcome.afterMs > 0 && outcome.afterMs <= 60_000)
+      if (outcome.is === 'retry' || outcome.is === 'unknown') assert.ok(outcome.afterMs > 0 && outcome.afterMs <= 60_000)
     })
   }
 
@@ -123,13 +124,13 @@ describe('what an answer means', async () => {
   test('Retry-After is honoured, as seconds and as a date', async () => {
     network.answer(() => failure(429, 'RESOURCE_EXHAUSTED', { 'retry-after': '7' }))
     const seconds = await send(carrier)
-    assert.ok(seconds.is === 'again' && seconds.afterMs === 7_000)
+    assert.ok(seconds.is === 'retry' && seconds.afterMs === 7_000)
     network.answer((_, response) => {
       response.setHeader('retry-after', ['5', '12'])
       return failure(429, 'RESOURCE_EXHAUSTED')
     })
     const twice = await send(carrier)
-    assert.ok(twice.is === 'again' && twice.afterMs === 5_000)
+    assert.ok(twice.is === 'retry' && twice.afterMs === 5_000)
     network.answer(() => failure(503, 'UNAVAILABLE', { 'retry-after': new Date(Date.now() + 90_000).toUTCString() }))
     const date = await send(carrier)
     assert.ok(date.is === 'unknown' && date.afterMs > 85_000 && date.afterMs <= 90_000)
@@ -150,9 +151,9 @@ test('nobody listens: it did not happen', async () => {
   const { port } = closed.address() as { port: number }
   await new Promise((resolve) => closed.close(resolve))
   const { settings } = await startNetwork()
-  assert.equal((await send(connect({ ...settings, address: `http://127.0.0.1:${port}` }))).is, 'again')
+  assert.equal((await send(connect({ ...settings, address: `http://127.0.0.1:${port}` }))).is, 'retry')
   const serviceAccount = { ...settings.serviceAccount, token_uri: `http://127.0.0.1:${port}/token` }
-  assert.equal((await send(connect({ ...settings, serviceAccount }))).is, 'again')
+  assert.equal((await send(connect({ ...settings, serviceAccount }))).is, 'retry')
 })
 
 describe('an answer that does not come', async () => {
@@ -206,7 +207,7 @@ describe('a network in trouble', { concurrency: true }, () => {
     assert.equal(network.asked.length, 5)
     const paused = await Promise.all([1, 2, 3].map(() => send(carrier, { agentId })))
     // What is left of at most 500 ms, and up to 500 ms more, so that they do not come back all at once.
-    assert.ok(paused.every((outcome) => outcome.is === 'not-asked' && outcome.afterMs >= 250 && outcome.afterMs <= 1_000))
+    assert.ok(paused.every((outcome) => outcome.is === 'not-tried' && outcome.afterMs >= 250 && outcome.afterMs <= 1_000))
     assert.equal(network.asked.length, 5)
     // Another agent has done nothing wrong.
     assert.equal((await send(carrier)).is, 'unknown')
@@ -216,7 +217,7 @@ describe('a network in trouble', { concurrency: true }, () => {
       await held
       return echo(asked)
     })
-    const going: Promise<Outcome>[] = []
+    const going: Promise<SendResult>[] = []
     await until('one goes ahead', async () => {
       going.push(send(carrier, { agentId }))
       return network.asked.length === 7
@@ -224,7 +225,7 @@ describe('a network in trouble', { concurrency: true }, () => {
     const behind = await Promise.all([1, 2, 3].map(() => send(carrier, { agentId })))
     assert.deepEqual(
       behind.map(({ is }) => is),
-      ['not-asked', 'not-asked', 'not-asked'],
+      ['not-tried', 'not-tried', 'not-tried'],
     )
     assert.equal(network.asked.length, 7)
     release()
@@ -238,9 +239,9 @@ describe('a network in trouble', { concurrency: true }, () => {
     const agentId = newAgent()
     network.answer(() => failure(429, 'RESOURCE_EXHAUSTED', { 'retry-after': '30' }))
     const first = await send(carrier, { agentId })
-    assert.ok(first.is === 'again' && first.afterMs === 30_000)
+    assert.ok(first.is === 'retry' && first.afterMs === 30_000)
     const paused = await send(carrier, { agentId })
-    assert.ok(paused.is === 'not-asked' && paused.afterMs > 20_000 && paused.afterMs <= 30_500)
+    assert.ok(paused.is === 'not-tried' && paused.afterMs > 20_000 && paused.afterMs <= 30_500)
     assert.equal(network.asked.length, 1)
   })
 
@@ -281,9 +282,9 @@ describe('against the simulator', async () => {
 
   test('numbers without RCS, and refused ones, are refused for good', async () => {
     const noRcs = await send(carrier, { recipient: '+48500100102' })
-    assert.ok(noRcs.is === 'refused' && noRcs.reason === 'NOT_REACHABLE')
+    assert.ok(noRcs.is === 'failed' && noRcs.reason === 'NOT_REACHABLE')
     const refused = await send(carrier, { recipient: '+48500100103' })
-    assert.ok(refused.is === 'refused' && refused.reason === 'REJECTED')
+    assert.ok(refused.is === 'failed' && refused.reason === 'REJECTED')
   })
 
   test('a repeated send, after an answer that was lost, leaves the phone with one message', async () => {
@@ -301,7 +302,7 @@ describe('against the simulator', async () => {
   test('an undelivered message can be revoked, a delivered one can’t', async () => {
     const waiting = { messageId: randomUUID(), agentId: newAgent(), recipient: '+48500100104' }
     await send(carrier, waiting)
-    assert.deepEqual(await carrier.revoke(waiting), { is: 'asked' })
+    assert.deepEqual(await carrier.revoke(waiting), { is: 'accepted' })
     const [revoked] = (await simulator.ask(`phones/${waiting.recipient}`)).messages
     assert.notEqual(revoked.revokedAt, null)
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Outcome } from '../../../src/carriers/carrier.ts'
+import type { SendResult } from '../../../src/carriers/carrier.ts'
 import { until } from '../../support/until.ts'
 import { acceptBind, startForeignServer } from './foreign.ts'
 import { type RawConnection, startRawPeer } from './raw-peer.ts'
@@ -52,12 +52,12 @@ describe('an SMS network that turns messages away for now', () => {
       })
     const waits: number[] = []
     for (let round = 0; round < 4; round += 1) {
-      const outcome: Outcome = await submitWhenAllowed()
-      assert.ok(outcome.is === 'again')
+      const outcome: SendResult = await submitWhenAllowed()
+      assert.ok(outcome.is === 'retry')
       waits.push(outcome.afterMs)
       const before = asked
       const meanwhile = await carrier.submit(part())
-      assert.ok(meanwhile.is === 'again' && meanwhile.afterMs <= outcome.afterMs && meanwhile.afterMs > 0)
+      assert.ok(meanwhile.is === 'retry' && meanwhile.afterMs <= outcome.afterMs && meanwhile.afterMs > 0)
       assert.equal(asked, before, 'nothing is sent meanwhile')
     }
     for (const [index, delay] of [40, 80, 100, 100].entries()) {
@@ -68,7 +68,7 @@ describe('an SMS network that turns messages away for now', () => {
     assert.equal((await submitWhenAllowed()).is, 'sent')
     busy = true
     const afterwards = await submitWhenAllowed()
-    assert.ok(afterwards.is === 'again' && afterwards.afterMs <= 40)
+    assert.ok(afterwards.is === 'retry' && afterwards.afterMs <= 40)
   })
 
   test('a window that is turned away as a whole counts once, and what waits behind it is sent away too', async () => {
@@ -78,7 +78,7 @@ describe('an SMS network that turns messages away for now', () => {
     })
     const carrier = startCarrier(port, { window: 10, timings: { throttleFirstMs: 10_000 } })
     const outcomes = await Promise.all(Array.from({ length: 30 }, () => carrier.submit(part())))
-    for (const outcome of outcomes) assert.ok(outcome.is === 'again' && outcome.afterMs > 4_000 && outcome.afterMs <= 10_000)
+    for (const outcome of outcomes) assert.ok(outcome.is === 'retry' && outcome.afterMs > 4_000 && outcome.afterMs <= 10_000)
     assert.equal(carrier.log().match(/is busy/g)?.length, 1)
   })
 
@@ -95,7 +95,7 @@ describe('an SMS network that turns messages away for now', () => {
     })
     const carrier = startCarrier(port, { window: 4, timings: { throttleFirstMs: 777 } })
     let next = 0
-    const away: Outcome[] = []
+    const away: SendResult[] = []
     const others = new Map<string, number>()
     async function call(): Promise<void> {
       while (next < 600) {
@@ -109,7 +109,7 @@ describe('an SMS network that turns messages away for now', () => {
     await Promise.all(Array.from({ length: 12 }, call))
     assert.deepEqual([...others], [['sent', 400]])
     assert.equal(away.length, 200)
-    for (const outcome of away) assert.deepEqual(outcome, { is: 'again', afterMs: 777, detail: 'ESME_RMSGQFUL (0x00000014)' })
+    for (const outcome of away) assert.deepEqual(outcome, { is: 'retry', afterMs: 777, detail: 'ESME_RMSGQFUL (0x00000014)' })
     assert.equal(asked, 600, 'each was asked about once')
     assert.ok(!carrier.log().includes('is busy'))
   })
@@ -127,11 +127,11 @@ describe('an SMS network that turns messages away for now', () => {
       await pauseIsOver(carrier)
       for (const [index, answer] of answers.entries()) {
         assert.equal(carrier.pausedForMs(), 0, `not after ${index}`)
-        assert.equal((await carrier.submit(part())).is, answer === 0 ? 'sent' : 'again')
+        assert.equal((await carrier.submit(part())).is, answer === 0 ? 'sent' : 'retry')
       }
       assert.ok(carrier.pausedForMs() >= 4_500)
       const meanwhile = await carrier.submit(part())
-      assert.ok(meanwhile.is === 'again' && meanwhile.afterMs >= 4_500)
+      assert.ok(meanwhile.is === 'retry' && meanwhile.afterMs >= 4_500)
       assert.equal(asked, answers.length)
       assert.equal(carrier.log().match(/is busy/g)?.length, 1)
     }
@@ -143,7 +143,7 @@ describe('an SMS network that turns messages away for now', () => {
     const first = carrier.submit(part())
     await until('it is asked', () => asked.length === 1)
     answer(0, THROTTLED)
-    assert.equal((await first).is, 'again')
+    assert.equal((await first).is, 'retry')
     await pauseIsOver(carrier)
     const outcomes = Array.from({ length: 9 }, () => carrier.submit(part()))
     await until('one went ahead', () => asked.length === 2)
@@ -160,7 +160,7 @@ describe('an SMS network that turns messages away for now', () => {
     answer(9)
     assert.deepEqual(
       (await Promise.all(outcomes)).map(({ is }) => is),
-      ['refused', ...Array<string>(8).fill('sent')],
+      ['failed', ...Array<string>(8).fill('sent')],
     )
   })
 
@@ -176,7 +176,7 @@ describe('an SMS network that turns messages away for now', () => {
     await until('one went ahead', () => asked.length === 2)
     // Any code of this kind will do here: the network has not shown yet that it takes messages again.
     answer(1, FULL_MAILBOX)
-    for (const outcome of await Promise.all(outcomes)) assert.ok(outcome.is === 'again' && outcome.afterMs >= 29 && outcome.afterMs <= 60)
+    for (const outcome of await Promise.all(outcomes)) assert.ok(outcome.is === 'retry' && outcome.afterMs >= 29 && outcome.afterMs <= 60)
     assert.equal(asked.length, 2)
   })
 
@@ -189,12 +189,12 @@ describe('an SMS network that turns messages away for now', () => {
     answer(1)
     assert.deepEqual(
       (await Promise.all(early.slice(0, 2))).map(({ is }) => is),
-      ['again', 'sent'],
+      ['retry', 'sent'],
     )
     assert.ok(carrier.pausedForMs() > 0)
     await pauseIsOver(carrier)
     answer(2)
-    assert.equal((await (early[2] as Promise<Outcome>)).is, 'sent')
+    assert.equal((await (early[2] as Promise<SendResult>)).is, 'sent')
     const late = Array.from({ length: 4 }, () => carrier.submit(part()))
     await until('one went ahead', () => asked.length === 4)
     await roundTrip()

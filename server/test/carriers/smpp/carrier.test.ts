@@ -69,7 +69,7 @@ describe('the SMPP carrier, against a server made with the npm package', () => {
       [0x45a, 'REJECTED', 'SMPP status 0x0000045a'],
     ] as const) {
       const { port } = await startForeignServer(answerWith(status))
-      assert.deepEqual(await startCarrier(port).submit(part()), { is: 'refused', reason, detail })
+      assert.deepEqual(await startCarrier(port).submit(part()), { is: 'failed', reason, detail })
     }
   })
 
@@ -85,7 +85,7 @@ describe('the SMPP carrier, against a server made with the npm package', () => {
     })
     const carrier = startCarrier(port, { timings: { waitMs: 50 } })
     const away = await carrier.submit(part())
-    assert.ok(away.is === 'again' && away.afterMs >= 1_000)
+    assert.ok(away.is === 'retry' && away.afterMs >= 1_000)
     await until('it was tried several times', () => binds >= 4)
     assert.equal(carrier.log().match(/ESME_RINVPASWD/g)?.length, 1)
     assert.equal(JSON.parse(carrier.log().split('\n')[0] as string).level, 50)
@@ -212,7 +212,7 @@ describe('the SMPP carrier, against a server made with the npm package', () => {
       { key, cert },
     )
     const wary = startCarrier(port, { tls: true, host: 'localhost', timings: { waitMs: 100 } })
-    assert.equal((await wary.submit(part())).is, 'again')
+    assert.equal((await wary.submit(part())).is, 'retry')
     await until('the certificate is refused', () => /DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY|SELF_SIGNED/.test(wary.log()))
     await wary.close()
     tls.setDefaultCACertificates([cert.toString()])

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { Outcome } from '../../../src/carriers/carrier.ts'
+import type { SendResult } from '../../../src/carriers/carrier.ts'
 import { pdu, type RawConnection, startRawPeer } from './raw-peer.ts'
 import { part, startCarrier } from './support.ts'
 
@@ -59,15 +59,15 @@ describe(`a connection that drops in the middle of a window (fast-check, seed ${
       window: WINDOW,
       timings: { reconnectFirstMs: 1, reconnectLongestMs: 4, tickMs: 2, throttleFirstMs: 1, answerMs: 300 },
     })
-    const outcomes = new Map<string, Outcome>()
+    const outcomes = new Map<string, SendResult>()
     let next = 0
     async function call(): Promise<void> {
       while (next < MESSAGES) {
         const text = `message ${next++}`
-        let outcome: Outcome
+        let outcome: SendResult
         // As the service does: again is tried again, anything else is the end of it.
         do outcome = await carrier.submit(part({ text }))
-        while (outcome.is === 'again')
+        while (outcome.is === 'retry')
         outcomes.set(text, outcome)
       }
     }
@@ -95,7 +95,7 @@ describe(`a connection that drops in the middle of a window (fast-check, seed ${
     const carrier = startCarrier(peer.port, { window: 5, timings: { waitMs: 60, reconnectFirstMs: 5_000, reconnectLongestMs: 5_000 } })
     const texts = Array.from({ length: 12 }, (_, index) => `message ${index}`)
     const outcomes = await Promise.all(texts.map((text) => carrier.submit(part({ text }))))
-    const away = texts.filter((_, index) => outcomes[index]?.is === 'again')
+    const away = texts.filter((_, index) => outcomes[index]?.is === 'retry')
     assert.ok(away.length >= 6, `${away.length} were sent away`)
     for (const text of away) assert.equal(peer.ledger.get(text), undefined)
     assert.equal(outcomes.filter(({ is }) => is === 'sent' || is === 'unknown').length, 12 - away.length)

@@ -93,7 +93,7 @@ describe('the SMPP carrier, against a peer that misbehaves', () => {
       if (isSubmit(asked)) socket.write(answers[count++]?.(asked) as Buffer)
     })
     const carrier = startCarrier(port)
-    const refused = { is: 'refused', reason: 'INVALID_RECIPIENT', detail: 'ESME_RINVDSTADR (0x0000000b)' }
+    const refused = { is: 'failed', reason: 'INVALID_RECIPIENT', detail: 'ESME_RINVDSTADR (0x0000000b)' }
     for (const expected of ['abc', 'abc', 'abc', '', refused, refused]) {
       const outcome = typeof expected === 'string' ? { is: 'sent', carrierMessageId: expected } : expected
       assert.deepEqual(await carrier.submit(part()), outcome)
@@ -106,7 +106,7 @@ describe('the SMPP carrier, against a peer that misbehaves', () => {
       if (isSubmit(asked)) send('generic_nack', { sequence_number: asked.sequence_number, command_status: status })
     })
     const carrier = startCarrier(port)
-    assert.deepEqual(await carrier.submit(part()), { is: 'refused', reason: 'REJECTED', detail: 'ESME_RINVCMDID (0x00000003)' })
+    assert.deepEqual(await carrier.submit(part()), { is: 'failed', reason: 'REJECTED', detail: 'ESME_RINVCMDID (0x00000003)' })
     status = 0
     assert.equal((await carrier.submit(part())).is, 'unknown')
   })
@@ -183,7 +183,7 @@ describe('the SMPP carrier, against a peer that misbehaves', () => {
     const outcomes = await Promise.all(Array.from({ length: 5 }, () => carrier.submit(part())))
     assert.deepEqual(
       outcomes.map(({ is }) => is),
-      ['unknown', 'unknown', 'unknown', 'again', 'again'],
+      ['unknown', 'unknown', 'unknown', 'retry', 'retry'],
     )
     assert.equal(connections[0]?.received.filter(isSubmit).length, 3)
     assert.ok(performance.now() - startedAt < carrier.longestCallMs)
@@ -197,7 +197,7 @@ describe('the SMPP carrier, against a peer that misbehaves', () => {
     const outcomes = await Promise.all(Array.from({ length: 12 }, () => carrier.submit(part())))
     assert.deepEqual(
       outcomes.map(({ is }) => is),
-      [...Array<string>(3).fill('unknown'), ...Array<string>(9).fill('again')],
+      [...Array<string>(3).fill('unknown'), ...Array<string>(9).fill('retry')],
     )
     assert.match(carrier.log(), /no response to enquire_link/)
     await until('it is bound to anew', () => connections[1]?.received.length === 1)
@@ -283,11 +283,11 @@ describe('the SMPP carrier, against a peer that misbehaves', () => {
       else send('submit_sm_resp', { sequence_number: asked.sequence_number, command_status: 4 })
     })
     const carrier = startCarrier(port, { timings: { throttleFirstMs: 10 } })
-    assert.equal((await carrier.submit(part())).is, 'again')
+    assert.equal((await carrier.submit(part())).is, 'retry')
     await bound(carrier, 2)
     const outcome = await until('it is sent', async () => {
       const { is } = await carrier.submit(part())
-      return is !== 'again' && is
+      return is !== 'retry' && is
     })
     assert.equal(outcome, 'sent')
     assert.equal(connections[0]?.received.at(-1).command, 'unbind')

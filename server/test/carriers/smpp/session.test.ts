@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import type { Outcome } from '../../../src/carriers/carrier.ts'
+import type { SendResult } from '../../../src/carriers/carrier.ts'
 import type { PduOf } from '../../../src/carriers/smpp/pdu.ts'
 import { openSession, writeSubmit } from '../../../src/carriers/smpp/session.ts'
 import type { Answer } from '../../../src/carriers/smpp/session-state.ts'
@@ -81,20 +81,20 @@ describe('closing the SMPP carrier', () => {
     const asked: any[] = []
     const { port, connections } = await startRawPeer((_, request) => void (isSubmit(request) && asked.push(request)))
     const carrier = startCarrier(port, { window: 2 })
-    const outcomes: Promise<Outcome>[] = Array.from({ length: 4 }, () => carrier.submit(part()))
+    const outcomes: Promise<SendResult>[] = Array.from({ length: 4 }, () => carrier.submit(part()))
     await until('two are under way', () => asked.length === 2)
     let closed = false
     const closing = carrier.close().then(() => {
       closed = true
     })
-    assert.equal((await (outcomes[2] as Promise<Outcome>)).is, 'again')
-    assert.equal((await carrier.submit(part())).is, 'again')
+    assert.equal((await (outcomes[2] as Promise<SendResult>)).is, 'retry')
+    assert.equal((await carrier.submit(part())).is, 'retry')
     assert.equal(closed, false)
     for (const request of asked) connections[0]?.socket.write(submitAnswer(request, 'x'))
     await closing
     assert.deepEqual(
       (await Promise.all(outcomes)).map(({ is }) => is),
-      ['sent', 'sent', 'again', 'again'],
+      ['sent', 'sent', 'retry', 'retry'],
     )
     assert.deepEqual(
       connections[0]?.received.map(({ command }) => command),
@@ -188,7 +188,7 @@ describe('closing the SMPP carrier', () => {
     const during = await carrier.submit(part())
     await closing
     const after = await carrier.submit(part())
-    assert.deepEqual([during.is, after.is], ['again', 'again'])
+    assert.deepEqual([during.is, after.is], ['retry', 'retry'])
     await until('the connection has ended', () => connections[0]?.socket.destroyed)
     assert.deepEqual(
       connections.map(({ received }) => received.map(({ command }) => command)),
@@ -220,6 +220,6 @@ describe('closing the SMPP carrier', () => {
     const carrier = startCarrier(1)
     const outcome = carrier.submit(part())
     await carrier.close()
-    assert.equal((await outcome).is, 'again')
+    assert.equal((await outcome).is, 'retry')
   })
 })

@@ -6,10 +6,10 @@ import { expireDue } from '../../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../../src/delivery/metrics.ts'
 import { ensurePace } from '../../../src/delivery/rate.ts'
 import { recordResults } from '../../../src/delivery/results.ts'
-import { LATEST_BEGIN_MS } from '../../../src/delivery/send.ts'
 import type { SmsEntry } from '../../../src/delivery/sms/claim.ts'
 import { recordSmsResults } from '../../../src/delivery/sms/results.ts'
 import { createSubmitter } from '../../../src/delivery/sms/submit.ts'
+import { LATEST_BEGIN_MS } from '../../../src/delivery/worker.ts'
 import { recordOptOut } from '../../../src/replies/opt-outs.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { CARRIER, createReceiver, createSender, logger, receipt } from '../support.ts'
@@ -54,7 +54,7 @@ describe('a worker that stood still', () => {
     const { carrier, submit } = submitterOf()
     const entry = await takeOne(pool, await refusedMessage(pool, sender))
     const now = performance.now()
-    assert.deepEqual(await submit(entry, now - LATEST_BEGIN_MS - 1, now + 60_000), { is: 'put-back', afterMs: 0, parts: [] })
+    assert.deepEqual(await submit(entry, now - LATEST_BEGIN_MS - 1, now + 60_000), { is: 'not-tried', afterMs: 0, parts: [] })
     assert.equal(carrier.seen.length, 0)
   })
 
@@ -63,7 +63,7 @@ describe('a worker that stood still', () => {
     const entry = await takeOne(pool, await refusedMessage(pool, sender, { content: LONG_TEXT }))
     const now = performance.now()
     const { parts, ...verdict } = await submit(entry, now, now + carrier.longestCallMs - 1)
-    assert.deepEqual([verdict, parts.map(({ part }) => part), carrier.seen.length], [{ is: 'put-back', afterMs: 0 }, [1], 1])
+    assert.deepEqual([verdict, parts.map(({ part }) => part), carrier.seen.length], [{ is: 'not-tried', afterMs: 0 }, [1], 1])
   })
 })
 

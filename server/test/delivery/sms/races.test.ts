@@ -6,7 +6,7 @@ import { createPool, type Pool } from '../../../src/db/pool.ts'
 import { expireDue } from '../../../src/delivery/expiry.ts'
 import { failInactive } from '../../../src/delivery/fail.ts'
 import { ensurePace } from '../../../src/delivery/rate.ts'
-import { recordResults, type Verdict } from '../../../src/delivery/results.ts'
+import { type EntryResult, recordResults } from '../../../src/delivery/results.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createAssignedAgent } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
@@ -62,7 +62,7 @@ type Round = {
   expires: boolean
   deactivates: boolean
   /** What the network answers where it is asked, or what the worker has as its result. */
-  verdict: Verdict
+  verdict: EntryResult
   receipts: (typeof RECEIPTS)[number][]
   duringSubmit: (typeof RECEIPTS)[number][]
   /** By the database's clock: when the first word of a delivery was safe; and when the SMS was taken up and submitted. */
@@ -71,8 +71,8 @@ type Round = {
   submits: number
 }
 
-const REFUSED: Verdict = { is: 'failed', reason: 'NOT_REACHABLE', detail: '404' }
-const AGAIN: Verdict = { is: 'again', afterMs: 0, detail: '503' }
+const REFUSED: EntryResult = { is: 'failed', reason: 'NOT_REACHABLE', detail: '404' }
+const AGAIN: EntryResult = { is: 'retry', afterMs: 0, detail: '503' }
 const rounds = new Map<string, Round>()
 const byPhone = new Map<string, Round>()
 
@@ -246,10 +246,10 @@ function startWorkers(t: TestContext): Workers {
     concurrency: 100,
     onSend: ({ messageId }) => {
       const verdict = rounds.get(messageId)?.verdict ?? { is: 'sent' }
-      if (verdict.is === 'failed') return { is: 'refused', reason: 'NOT_REACHABLE', detail: '404' }
+      if (verdict.is === 'failed') return { is: 'failed', reason: 'NOT_REACHABLE', detail: '404' }
       return sent({ messageId })
     },
-    onRevoke: () => oneOf([{ is: 'asked' }, { is: 'too-late' }]),
+    onRevoke: () => oneOf([{ is: 'accepted' }, { is: 'too-late' }]),
   })
   const sms = createSmsCarrier({
     concurrency: 20,

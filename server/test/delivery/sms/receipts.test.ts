@@ -87,7 +87,7 @@ describe('an SMS', () => {
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT })
     const { copy, lease } = await takeOne(pool, messageId)
     const first = [{ part: 1, carrierMessageId: nextId() }]
-    await recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, is: 'again', afterMs: 0, detail: '', parts: first }])
+    await recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, is: 'retry', afterMs: 0, detail: '', parts: first }])
     await take([smsReceipt({ phone, ids: [first[0]?.carrierMessageId as string], kind: 'sms-failed', detail: 'REJECTD' })])
     assert.deepEqual(await fateOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
     const rest = { messageId, copy, lease: (await takeOne(pool, messageId)).lease, is: 'sent', segments: 3 } as const

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
-import type { Outcome } from '../../../src/carriers/carrier.ts'
+import type { SendResult } from '../../../src/carriers/carrier.ts'
 import { expireDue } from '../../../src/delivery/expiry.ts'
 import { ensurePace } from '../../../src/delivery/rate.ts'
 import { recordResults } from '../../../src/delivery/results.ts'
-import { recordSmsResults, type SmsVerdict } from '../../../src/delivery/sms/results.ts'
+import { recordSmsResults, type SmsEntryResult } from '../../../src/delivery/sms/results.ts'
 import { recordOptOut } from '../../../src/replies/opt-outs.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { cuttableDatabase } from '../../support/proxy.ts'
@@ -50,7 +50,7 @@ async function untilSettled(wake: () => void): Promise<void> {
 describe('what the network answers to a submit', () => {
   test('refused: FAILED with its reason and its words, and not tried again', async (t) => {
     const messageId = await refusedMessage(pool, sender)
-    const carrier = createSmsCarrier({ onSubmit: () => ({ is: 'refused', reason: 'INVALID_RECIPIENT', detail: '0x0b no such number' }) })
+    const carrier = createSmsCarrier({ onSubmit: () => ({ is: 'failed', reason: 'INVALID_RECIPIENT', detail: '0x0b no such number' }) })
     await untilSettled(startSmsWorker(t, url, carrier).wake)
     const { fallback, events } = await readSms(pool, messageId)
     assert.deepEqual([fallback.status, fallback.reason, carrier.seen.length], ['FAILED', 'INVALID_RECIPIENT', 1])
@@ -63,10 +63,10 @@ describe('what the network answers to a submit', () => {
 
   test('not now: tried again until it is taken, once', async (t) => {
     const messageId = await refusedMessage(pool, sender)
-    const answers: Outcome[] = [
-      { is: 'again', afterMs: 0, detail: '0x14' },
-      { is: 'not-asked', afterMs: 1 },
-      { is: 'again', afterMs: 0, detail: '0x58' },
+    const answers: SendResult[] = [
+      { is: 'retry', afterMs: 0, detail: '0x14' },
+      { is: 'not-tried', afterMs: 1 },
+      { is: 'retry', afterMs: 0, detail: '0x58' },
     ]
     const carrier = createSmsCarrier({ onSubmit: (part, id) => answers.shift() ?? taken(part, id) })
     const { wake } = startSmsWorker(t, url, carrier)
@@ -83,7 +83,7 @@ describe('what the network answers to a submit', () => {
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT })
     const carrier = createSmsCarrier({
       onSubmit: (part, id) =>
-        part.concatenation?.number === 2 && carrier.seen.length === 2 ? { is: 'again', afterMs: 60_000, detail: '' } : taken(part, id),
+        part.concatenation?.number === 2 && carrier.seen.length === 2 ? { is: 'retry', afterMs: 60_000, detail: '' } : taken(part, id),
     })
     const { wake } = startSmsWorker(t, url, carrier)
     await until('part 1 is written down', async () => (await readSms(pool, messageId)).queue?.segments_sent === 1)
@@ -154,7 +154,7 @@ describe('a worker that does not come back', () => {
     const messageId = await refusedMessage(pool, sender, { content: LONG_TEXT })
     const { copy, lease } = await takeOne(pool, messageId)
     const parts = [{ part: 1, carrierMessageId: 'known-1' }]
-    await recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, is: 'again', afterMs: 0, detail: '', parts }])
+    await recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, is: 'retry', afterMs: 0, detail: '', parts }])
     assert.equal((await takeOne(pool, messageId)).judgement, 'go')
     await passTime(pool)
     assert.equal((await takeOne(pool, messageId)).judgement, 'lost')
@@ -170,14 +170,14 @@ describe('a worker that does not come back', () => {
 })
 
 test('a result under a lease that is lost changes nothing, whatever it is', async () => {
-  const verdicts: SmsVerdict[] = [
+  const verdicts: SmsEntryResult[] = [
     { is: 'sent', segments: 1 },
     { is: 'failed', reason: 'REJECTED', detail: '' },
     { is: 'skipped', reason: 'CONSENT' },
     { is: 'not-needed' },
     { is: 'gone' },
-    { is: 'again', afterMs: 0, detail: '' },
-    { is: 'put-back', afterMs: 0 },
+    { is: 'retry', afterMs: 0, detail: '' },
+    { is: 'not-tried', afterMs: 0 },
   ]
   for (const verdict of verdicts) {
     const messageId = await refusedMessage(pool, sender)

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { Registry } from 'prom-client'
-import type { CarrierEvent, Outcome, SmsCarrier, SmsPart } from '../../../src/carriers/carrier.ts'
+import type { CarrierEvent, SendResult, SmsCarrier, SmsPart } from '../../../src/carriers/carrier.ts'
 import { createPool, type Pool } from '../../../src/db/pool.ts'
 import { claim } from '../../../src/delivery/claim.ts'
 import { createDeliveryMetrics } from '../../../src/delivery/metrics.ts'
@@ -127,7 +127,9 @@ export type TestSmsCarrier = SmsCarrier & {
   to: (recipient: string) => SmsPart[]
 }
 
-type SmsCarrierOptions = Partial<Omit<SmsCarrier, 'submit'>> & { onSubmit?: (part: SmsPart, id: string) => Promise<Outcome> | Outcome }
+type SmsCarrierOptions = Partial<Omit<SmsCarrier, 'submit'>> & {
+  onSubmit?: (part: SmsPart, id: string) => Promise<SendResult> | SendResult
+}
 
 let carrierMessageIds = 0
 
@@ -152,7 +154,7 @@ export function createSmsCarrier({ onSubmit = taken, ...options }: SmsCarrierOpt
   }
 }
 
-export function taken(_part: SmsPart, carrierMessageId: string): Outcome {
+export function taken(_part: SmsPart, carrierMessageId: string): SendResult {
   return { is: 'sent', carrierMessageId }
 }
 
@@ -231,6 +233,6 @@ export function putBack(db: Pool, entries: SmsEntry[]): Promise<boolean[]> {
   return recordSmsResults(
     db,
     SMS_CARRIER,
-    entries.map(({ messageId, copy, lease }) => ({ messageId, copy, lease, is: 'put-back', afterMs: 0, parts: [] })),
+    entries.map(({ messageId, copy, lease }) => ({ messageId, copy, lease, is: 'not-tried', afterMs: 0, parts: [] })),
   )
 }
