@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { ensurePartitions } from '../server/src/db/partitions.ts'
 import type { Pool } from '../server/src/db/pool.ts'
-import { NO_CAMPAIGN } from '../server/src/messages/states.ts'
-import { COUNTERS, type Counter } from '../server/src/reports/counters.ts'
+import { COUNTERS, type Counter } from '../server/src/events/changes.ts'
+import { NO_CAMPAIGN } from '../server/src/ids.ts'
 
 // Messages that have come to their ends, written by SQL: in the order of their acceptance, evenly over ten days, with a month's border in the
 // middle of them. What becomes of one depends on its number alone, so that every run has the same rows.

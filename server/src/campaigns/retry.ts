@@ -1,6 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
-import { NO_CAMPAIGN } from '../messages/states.ts'
+import { NO_CAMPAIGN } from '../ids.ts'
 import { findCampaign } from './campaigns.ts'
 import type { Campaign } from './schemas.ts'
 

@@ -1,6 +1,7 @@
 import type { Executor } from '../db/pool.ts'
 import { listed } from '../db/pool.ts'
-import { NO_CAMPAIGN, PRIORITIES } from '../messages/states.ts'
+import { NO_CAMPAIGN } from '../ids.ts'
+import { PRIORITIES } from '../messages/states.ts'
 import { MAX_AHEAD_SECONDS, waitMs } from './rate.ts'
 
 /** A lane is the part of the queue that has one account, agent, priority and campaign (or none). Its entries are in due order. */

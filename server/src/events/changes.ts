@@ -1,12 +1,31 @@
 import type { Executor } from '../db/pool.ts'
-import { NO_CAMPAIGN } from '../messages/states.ts'
-import { COUNTERS, type Counter } from '../reports/counters.ts'
+import { NO_CAMPAIGN } from '../ids.ts'
 import { EVENTS_A_PAGE } from './pages.ts'
 import type { EventKind } from './schemas.ts'
 
 // The only place that records changes. A statement that changes messages describes its changes once, and the steps made here write them to the
 // log, to the counters of reports, and to the timelines, which the lists of campaigns read. All steps are in one transaction, so a crash keeps
 // everything or nothing, and they take no further round trip.
+
+/** The counter of each kind of change. A message counts at most once in each. */
+export const COUNTERS = {
+  'message.accepted': 'accepted',
+  'message.sent': 'sent',
+  'message.delivered': 'delivered',
+  'message.read': 'read',
+  'message.failed': 'failed',
+  'message.expired': 'expired',
+  'message.clicked': 'clicked',
+  'message.replied': 'replied',
+  'recipient.opted_out': 'opted_out',
+  'sms.sent': 'sms_sent',
+  'sms.delivered': 'sms_delivered',
+  'sms.failed': 'sms_failed',
+  'sms.skipped': 'sms_skipped',
+  // Failed or expired before it was sent. Reports do not show it, but it is needed to derive the status of a campaign's messages.
+  'message.unsent': 'unsent',
+} as const satisfies Partial<Record<EventKind | 'message.accepted' | 'message.unsent' | 'sms.skipped', string>>
+export type Counter = keyof typeof COUNTERS
 
 /** The columns that a step has to return of a message `m`, in addition to the columns that its changes name. */
 export const MESSAGE_FACTS = 'm.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test'

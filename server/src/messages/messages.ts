@@ -1,12 +1,12 @@
 import type { Static } from 'typebox'
 import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
+import { UUID } from '../ids.ts'
+import { present } from '../schemas.ts'
 import type { Message as MessageSchema } from './schemas.ts'
 import { mayBecome } from './states.ts'
 
 export type Message = Static<typeof MessageSchema>
-
-export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
  * In SQL: the status of a message `m` that callers see. An expired message is EXPIRED even before the expiry loop has marked it: marking a
@@ -68,9 +68,4 @@ function nested(fields: Record<string, unknown>): Record<string, unknown> {
     result[group] = name === undefined ? value : { ...(result[group] as object), [name]: value }
   }
   return result
-}
-
-/** The fields that have a value. */
-export function present(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 }

@@ -27,9 +27,6 @@ export const mayBecome = guardOf(MOVES)
  */
 export const PRIORITIES = { transactional: 0, revoke: 1, campaign: 2 } as const
 
-/** The campaign of a queue entry that has none. Null would not compare equal. */
-export const NO_CAMPAIGN = '00000000-0000-0000-0000-000000000000'
-
 /** The statuses of the SMS that a message falls back to. */
 export const FALLBACK_STATUSES = ['WAITING', 'SCHEDULED', 'SENT', 'DELIVERED', 'FAILED', 'NOT_NEEDED', 'SKIPPED'] as const
 export type FallbackStatus = (typeof FALLBACK_STATUSES)[number]

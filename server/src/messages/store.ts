@@ -1,6 +1,6 @@
 import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
+import { NO_CAMPAIGN } from '../ids.ts'
 import { writeFallbacks } from './sms-fallback.ts'
-import { NO_CAMPAIGN } from './states.ts'
 
 export const DEFAULT_LIFE_HOURS = 48
 const EXPIRES_AT = `coalesce(own_expiry, now() + interval '${DEFAULT_LIFE_HOURS} hours')`

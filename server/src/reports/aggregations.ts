@@ -1,6 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
-import { NO_CAMPAIGN } from '../messages/states.ts'
+import { NO_CAMPAIGN } from '../ids.ts'
 import type { Counts } from './counters.ts'
 import { type Range, timesOf } from './range.ts'
 import { COUNTERS, SUMS } from './summary.ts'

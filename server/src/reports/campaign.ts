@@ -1,6 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
-import { UUID } from '../messages/messages.ts'
+import { UUID } from '../ids.ts'
 import type { Bounds } from './range.ts'
 
 /**

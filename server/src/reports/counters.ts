@@ -1,27 +1,8 @@
 import type { Executor } from '../db/pool.ts'
-import type { EventKind } from '../events/schemas.ts'
+import { COUNTERS } from '../events/changes.ts'
 
 // The statement that makes a change also inserts its counts as deltas (events/changes.ts). Deltas are folded into totals here.
 
-/** The counter of each kind of change. A message counts at most once in each. */
-export const COUNTERS = {
-  'message.accepted': 'accepted',
-  'message.sent': 'sent',
-  'message.delivered': 'delivered',
-  'message.read': 'read',
-  'message.failed': 'failed',
-  'message.expired': 'expired',
-  'message.clicked': 'clicked',
-  'message.replied': 'replied',
-  'recipient.opted_out': 'opted_out',
-  'sms.sent': 'sms_sent',
-  'sms.delivered': 'sms_delivered',
-  'sms.failed': 'sms_failed',
-  'sms.skipped': 'sms_skipped',
-  // Failed or expired before it was sent. Reports do not show it, but it is needed to derive the status of a campaign's messages.
-  'message.unsent': 'unsent',
-} as const satisfies Partial<Record<EventKind | 'message.accepted' | 'message.unsent' | 'sms.skipped', string>>
-export type Counter = keyof typeof COUNTERS
 export const COUNTED = Object.values(COUNTERS)
 export type Counts = Record<(typeof COUNTED)[number], number>
 

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import type { Executor } from '../db/pool.ts'
-import { NO_CAMPAIGN } from '../messages/states.ts'
+import { NO_CAMPAIGN } from '../ids.ts'
 import { COUNTED, type Counts, countersWhere } from './counters.ts'
 import { type Range, timesOf } from './range.ts'
 import type { MessagesSummary } from './schemas.ts'

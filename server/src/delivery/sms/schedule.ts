@@ -1,6 +1,7 @@
 import { columns, type Executor, lists } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges } from '../../events/changes.ts'
-import { fallbackMayBecome, NO_CAMPAIGN, PRIORITIES } from '../../messages/states.ts'
+import { NO_CAMPAIGN } from '../../ids.ts'
+import { fallbackMayBecome, PRIORITIES } from '../../messages/states.ts'
 
 // Decides when the SMS of a message is sent. The transaction that ends a message schedules its fallback, and only from WAITING: if a failure, an
 // expiry and a refusal coincide, only one of them ends the message and schedules the SMS.
