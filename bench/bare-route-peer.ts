@@ -3,15 +3,15 @@ import { fastify } from 'fastify'
 import { CONTENT_SCHEMAS } from '../server/src/content/content.ts'
 import { ErrorBody } from '../server/src/http/error-answers.ts'
 import { buildValidator } from '../server/src/http/validation.ts'
-import { OPERATIONS } from '../server/src/messages/schemas.ts'
+import { AcceptedMessage, IdempotencyHeaders, MessageRequest } from '../server/src/messages/schemas.ts'
+import { NoQuery } from '../server/src/schemas.ts'
 
 // The yardstick of accepting: a route of Fastify with the schemas of `POST /v1/messages`, which answers at once and stores nothing. No
 // credentials, no limits, no log, no metrics.
 
 const app = fastify({ schemaController: { compilersFactory: { buildValidator: buildValidator as never } } })
 for (const schema of [...CONTENT_SCHEMAS, ErrorBody]) app.addSchema(schema)
-app.post('/v1/messages', { schema: OPERATIONS.send as never }, async (_request, reply) =>
-  reply.code(202).send({ messageId: '0198c0de-0000-7000-8000-000000000001' }),
-)
+const schema = { querystring: NoQuery, headers: IdempotencyHeaders, body: MessageRequest, response: { 202: AcceptedMessage } }
+app.post('/v1/messages', { schema }, async (_request, reply) => reply.code(202).send({ messageId: '0198c0de-0000-7000-8000-000000000001' }))
 await app.listen({ host: '127.0.0.1', port: 0 })
 process.send?.({ port: (app.server.address() as AddressInfo).port })

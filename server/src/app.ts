@@ -3,8 +3,7 @@ import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { createAuthenticator } from './accounts/authenticate.ts'
 import { AGENTS_TAG, agentRoutes } from './agents/routes.ts'
-import { campaignRoutes } from './campaigns/routes.ts'
-import { CAMPAIGNS_TAG } from './campaigns/schemas.ts'
+import { CAMPAIGNS_TAG, campaignRoutes } from './campaigns/routes.ts'
 import { createWebhook, type WebhookOptions } from './carriers/google-rbm/webhook.ts'
 import type { Config } from './config.ts'
 import { CONTENT_SCHEMAS } from './content/content.ts'
@@ -30,16 +29,14 @@ import { createUnreadWatch, type UnreadLimits, type UnreadWatch } from './http/u
 import { checkQueryFirst } from './http/validation.ts'
 import { linkRoutes } from './links/routes.ts'
 import type { Announce } from './messages/announce.ts'
-import { messageRoutes } from './messages/routes.ts'
-import { MESSAGES_TAG } from './messages/schemas.ts'
+import { MESSAGES_TAG, messageRoutes } from './messages/routes.ts'
 import type { Reserve } from './messages/send-at-once.ts'
 import { exportRoutes } from './reports/exports/routes.ts'
 import { reportRoutes } from './reports/routes.ts'
 import { REPORTS_TAG } from './reports/schemas.ts'
 import { ROLES, type Role } from './roles.ts'
 import { NoQuery } from './schemas.ts'
-import { templateRoutes } from './templates/routes.ts'
-import { TEMPLATES_TAG } from './templates/schemas.ts'
+import { TEMPLATES_TAG, templateRoutes } from './templates/routes.ts'
 
 export type App = {
   fastify: FastifyInstance

@@ -1,22 +1,61 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
+import { errorResponses } from '../http/error-answers.ts'
 import { callerOf } from '../http/guard.ts'
+import { checkSmsModule, idempotencyKey } from '../messages/request-checks.ts'
 import { requestHash } from '../messages/request-hash.ts'
-import { checkSmsModule, idempotencyKey } from '../messages/routes.ts'
+import { BODY_ERRORS, IdempotencyHeaders } from '../messages/schemas.ts'
 import { fallbackOf } from '../messages/sms-fallback.ts'
+import { NoQuery, refTo } from '../schemas.ts'
 import { acceptCampaign } from './accept.ts'
 import { readCampaign } from './campaigns.ts'
-import { Campaign, OPERATIONS } from './schemas.ts'
+import { Campaign, CampaignId, CampaignRequest } from './schemas.ts'
 
-export const campaignRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: () => string | undefined }> = async (
-  app,
-  { pool, publicUrl },
-) => {
+export const CAMPAIGNS_TAG = { name: 'Campaigns', description: 'One content for all members of one or more groups.' }
+
+const AcceptedCampaign = Type.Object({ campaignId: CampaignId }, { additionalProperties: false })
+const CampaignPath = Type.Object({ id: Type.String() }, { additionalProperties: false })
+
+type Options = { pool: Pool; publicUrl: () => string | undefined }
+
+export const campaignRoutes: FastifyPluginAsyncTypebox<Options> = async (app, options) => {
   app.addSchema(Campaign)
+  await app.register(createRoutes, options)
+  await app.register(readRoutes, options)
+}
 
+const createRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, publicUrl }) => {
   app.post(
     '/campaigns',
-    { schema: OPERATIONS.create, preValidation: (request) => checkSmsModule(pool, 'campaigns', request) },
+    {
+      schema: {
+        operationId: 'createCampaign',
+        tags: [CAMPAIGNS_TAG.name],
+        summary: 'Send one content to all members of one or more groups',
+        querystring: NoQuery,
+        headers: IdempotencyHeaders,
+        body: CampaignRequest,
+        response: {
+          202: {
+            ...AcceptedCampaign,
+            description: 'It is stored and will start. The same request with the same key gets the same response for at least 7 days.',
+            headers: {
+              Location: { type: 'string', description: 'The URL of the campaign.' },
+              'Idempotent-Replayed': { type: 'string', description: '`true` if the campaign had been accepted before.' },
+            },
+          },
+          ...errorResponses(
+            'RCS_IDEMPOTENCY_KEY_REQUIRED',
+            'RCS_IDEMPOTENCY_CONFLICT',
+            'RCS_INVALID_SMS_FALLBACK',
+            'RCS_SEGMENT_NOT_FOUND',
+            ...BODY_ERRORS.filter((code) => code !== 'RCS_INVALID_RECIPIENT'),
+          ),
+        },
+      },
+      preValidation: (request) => checkSmsModule(pool, 'campaigns', request),
+    },
     async (request, reply) => {
       const { smsFallback, smsFallbackAfterExpiry, ...body } = request.body
       const { campaignId, replayed } = await acceptCampaign(pool, {
@@ -29,8 +68,21 @@ export const campaignRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; publicUrl: 
       return await reply.code(202).header('Location', `/v1/campaigns/${campaignId}`).send({ campaignId })
     },
   )
+}
 
-  app.get('/campaigns/:id', { schema: OPERATIONS.read }, async (request) => {
-    return await readCampaign(pool, callerOf(request).accountId, request.params.id)
-  })
+const readRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool }) => {
+  app.get(
+    '/campaigns/:id',
+    {
+      schema: {
+        operationId: 'readCampaign',
+        tags: [CAMPAIGNS_TAG.name],
+        summary: 'Read the state of a campaign',
+        params: CampaignPath,
+        querystring: NoQuery,
+        response: { 200: refTo(Campaign, { description: 'The campaign.' }), ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') },
+      },
+    },
+    async (request) => await readCampaign(pool, callerOf(request).accountId, request.params.id),
+  )
 }

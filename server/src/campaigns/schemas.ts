@@ -1,16 +1,13 @@
 import { type Static, Type } from 'typebox'
 import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
-import { errorResponses } from '../http/error-answers.ts'
-import { BODY_ERRORS, basicMode, COMMON, EXAMPLE, IdempotencyHeaders } from '../messages/schemas.ts'
+import { basicMode, COMMON, EXAMPLE } from '../messages/schemas.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from '../messages/sms-fallback.ts'
-import { NoQuery, OutgoingTime, refTo } from '../schemas.ts'
+import { OutgoingTime } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
 import { CAMPAIGN_STATUSES } from './states.ts'
 
-export const CAMPAIGNS_TAG = { name: 'Campaigns', description: 'One content for all members of one or more groups.' }
-
-export const MAX_GROUPS = 100
+const MAX_GROUPS = 100
 const MAX_GROUP = 2 ** 31 - 1
 export const LONGEST_LIFE_DAYS = 15
 
@@ -79,7 +76,7 @@ function timeRules({ scheduledAt, expiresAt, smsFallback }: Record<string, unkno
   ]
 }
 
-const CampaignId = Type.String({ format: 'uuid', examples: ['0198c0de-0000-7000-8000-000000000002'] })
+export const CampaignId = Type.String({ format: 'uuid', examples: ['0198c0de-0000-7000-8000-000000000002'] })
 const at = (description: string) => Type.Optional(Type.Unsafe<Date>({ ...OutgoingTime, description }))
 const count = (description: string) => Type.Integer({ description })
 
@@ -115,41 +112,3 @@ export const Campaign = Type.Object(
   { $id: 'Campaign', additionalProperties: false },
 )
 export type Campaign = Static<typeof Campaign>
-
-const tags = [CAMPAIGNS_TAG.name]
-
-export const OPERATIONS = {
-  create: {
-    operationId: 'createCampaign',
-    tags,
-    summary: 'Send one content to all members of one or more groups',
-    querystring: NoQuery,
-    headers: IdempotencyHeaders,
-    body: CampaignRequest,
-    response: {
-      202: {
-        ...Type.Object({ campaignId: CampaignId }, { additionalProperties: false }),
-        description: 'It is stored and will start. The same request with the same key gets the same response for at least 7 days.',
-        headers: {
-          Location: { type: 'string', description: 'The URL of the campaign.' },
-          'Idempotent-Replayed': { type: 'string', description: '`true` if the campaign had been accepted before.' },
-        },
-      },
-      ...errorResponses(
-        'RCS_IDEMPOTENCY_KEY_REQUIRED',
-        'RCS_IDEMPOTENCY_CONFLICT',
-        'RCS_INVALID_SMS_FALLBACK',
-        'RCS_SEGMENT_NOT_FOUND',
-        ...BODY_ERRORS.filter((code) => code !== 'RCS_INVALID_RECIPIENT'),
-      ),
-    },
-  },
-  read: {
-    operationId: 'readCampaign',
-    tags,
-    summary: 'Read the state of a campaign',
-    params: Type.Object({ id: Type.String() }, { additionalProperties: false }),
-    querystring: NoQuery,
-    response: { 200: refTo(Campaign, { description: 'The campaign.' }), ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') },
-  },
-}

@@ -1,5 +1,4 @@
 import { type TProperties, Type } from 'typebox'
-import { errorResponses } from '../http/error-answers.ts'
 import { OutgoingTime, refTo } from '../schemas.ts'
 
 export const EVENTS_TAG = {
@@ -7,9 +6,6 @@ export const EVENTS_TAG = {
   description:
     'Changes of messages, campaigns and recipients. Webhooks post each event at least once to the endpoints that the operator sets up for the account; the feed has each event exactly once and in order.',
 }
-
-export const DEFAULT_PAGE = 50
-const MAX_PAGE = 200
 
 const object = (fields: TProperties) => Type.Object(fields, { additionalProperties: false })
 const uuid = (last: number) => Type.String({ format: 'uuid', examples: [`0198c0de-0000-7000-8000-00000000000${last}`] })
@@ -151,36 +147,6 @@ export const Event = Type.Unsafe<unknown>({
 })
 
 export const EVENT_SCHEMAS = [...VARIANTS, Event]
-
-const EventPage = object({
-  items: Type.Array(refTo(Event), { description: 'In the order of the log. The events of one message are in the order of its changes.' }),
-  nextCursor: Type.String({ description: 'The cursor of the next page, also after an empty page. It does not expire.' }),
-  hasMore: Type.Boolean({ description: 'Whether there were more events when this page was read.' }),
-})
-
-export const OPERATIONS = {
-  follow: {
-    operationId: 'followEvents',
-    tags: [EVENTS_TAG.name],
-    summary: 'Read the events after a cursor',
-    description:
-      'Returns every event of the last 30 days exactly once. No event ever appears before a position that you have read. Store `nextCursor` together with the results of the page.',
-    querystring: Type.Object(
-      {
-        after: Type.Optional(
-          Type.String({ minLength: 1, maxLength: 100, description: '`nextCursor` of the previous page. Omit it for the first page.' }),
-        ),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_PAGE, default: DEFAULT_PAGE })),
-      },
-      { additionalProperties: false },
-    ),
-    response: {
-      // Typed as a string, since the route assembles the response from stored events.
-      200: Type.Unsafe<string>({ ...EventPage, description: 'The next events; none if nothing has happened since.' }),
-      ...errorResponses(),
-    },
-  },
-}
 
 const header = (name: string, description: string, example: string) => ({
   name,

@@ -1,26 +1,47 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
-import { fieldsOf } from '../content/untrusted.ts'
+import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
-import { ApiError } from '../errors.ts'
+import { errorResponses } from '../http/error-answers.ts'
 import { callerOf, checkModule } from '../http/guard.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
-import { type Accepted, createAcceptor, type Endpoint, type Submission, UnconfirmedCaller, wasAccepted } from './accept.ts'
+import { NoQuery, refTo } from '../schemas.ts'
+import { type Accepted, createAcceptor, type Submission, UnconfirmedCaller } from './accept.ts'
 import type { Announce } from './announce.ts'
 import { readMessage } from './messages.ts'
+import { checkSmsModule, idempotencyKey } from './request-checks.ts'
 import { requestHash } from './request-hash.ts'
-import { Message, OPERATIONS } from './schemas.ts'
+import {
+  AcceptedMessage,
+  AcceptedTestMessages,
+  BODY_ERRORS,
+  IdempotencyHeaders,
+  Message,
+  MessageRequest,
+  TestMessageRequest,
+} from './schemas.ts'
 import type { Reserve } from './send-at-once.ts'
 import { fallbackOf } from './sms-fallback.ts'
 
+export const MESSAGES_TAG = { name: 'Messages', description: 'Send one message to one recipient, and read its status.' }
+
+const tags = [MESSAGES_TAG.name]
+const MessagePath = Type.Object({ messageId: Type.String() }, { additionalProperties: false })
+
 type Options = { pool: Pool; publicUrl: () => string | undefined; reserve: Reserve; announce: Announce }
+type AcceptFrom = (request: FastifyRequest, submission: Omit<Submission, 'accountId'>) => Promise<Accepted>
 
 export const messageRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, publicUrl, reserve, announce }) => {
   app.addSchema(Message)
-  const accept = createAcceptor(pool, announce, reserve)
+  const acceptFrom = createRequestAcceptor(pool, createAcceptor(pool, announce, reserve))
+  await app.register(sendRoutes, { pool, publicUrl, acceptFrom })
+  await app.register(testRoutes, { acceptFrom })
+  await app.register(readRoutes, { pool })
+}
 
-  /** If a recalled caller has changed, looks the caller up, and repeats the checks that depend on it. */
-  async function acceptFrom(request: FastifyRequest, submission: Omit<Submission, 'accountId'>): Promise<Accepted> {
+/** If a recalled caller has changed, looks the caller up, and repeats the checks that depend on it. */
+function createRequestAcceptor(pool: Pool, accept: (submission: Submission) => Promise<Accepted>): AcceptFrom {
+  return async function acceptFrom(request, submission) {
     const caller = callerOf(request)
     const { accountId, accountVersion } = caller
     const recalled = request.confirmCaller && caller
@@ -34,11 +55,34 @@ export const messageRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { p
       return await acceptFrom(request, submission)
     }
   }
+}
 
+type SendOptions = Pick<Options, 'pool' | 'publicUrl'> & { acceptFrom: AcceptFrom }
+
+const sendRoutes: FastifyPluginAsyncTypebox<SendOptions> = async (app, { pool, publicUrl, acceptFrom }) => {
   app.post(
     '/messages',
     {
-      schema: OPERATIONS.send,
+      schema: {
+        operationId: 'sendMessage',
+        tags,
+        summary: 'Send a message to one recipient',
+        querystring: NoQuery,
+        headers: IdempotencyHeaders,
+        body: MessageRequest,
+        response: {
+          202: {
+            ...AcceptedMessage,
+            description:
+              'The message is stored and will be sent. The same request with the same key gets this response for at least 7 days.',
+            headers: {
+              Location: { type: 'string', description: 'The path of the message.' },
+              'Idempotent-Replayed': { type: 'string', description: '`true` if the message had been accepted before.' },
+            },
+          },
+          ...errorResponses('RCS_IDEMPOTENCY_KEY_REQUIRED', 'RCS_IDEMPOTENCY_CONFLICT', 'RCS_INVALID_SMS_FALLBACK', ...BODY_ERRORS),
+        },
+      },
       preValidation: (request) => checkSmsModule(pool, 'messages', request),
       config: { confirmsCaller: true },
     },
@@ -56,44 +100,53 @@ export const messageRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { p
       return await reply.code(202).header('Location', `/v1/messages/${messageId}`).send({ messageId })
     },
   )
-
-  app.post('/messages/test', { schema: OPERATIONS.sendTest, config: { confirmsCaller: true } }, async (request, reply) => {
-    const { recipients: numbers, ...body } = request.body
-    const recipients = numbers.map(normalised)
-    const { messageIds } = await acceptFrom(request, { ...body, recipients, test: true })
-    const items = recipients.map((recipient, index) => ({ recipient, messageId: messageIds[index] as string }))
-    return await reply.code(202).send({ items })
-  })
-
-  app.get('/messages/:messageId', { schema: OPERATIONS.read }, async (request) => {
-    return await readMessage(pool, callerOf(request).accountId, request.params.messageId)
-  })
 }
 
-/** Runs before the body is validated. A request that was accepted while the account had the module still gets its response. */
-export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
-  if (fieldsOf(request.body).smsFallback === undefined) return
-  await request.confirmCaller?.()
-  const { accountId, modules } = callerOf(request)
-  if (modules.includes('sms')) return
-  const [key, second] = keysOf(request)
-  if (key !== undefined && second === undefined && (await wasAccepted(pool, accountId, endpoint, key, requestHash(request.body)))) return
-  const details = [{ path: '/smsFallback', reason: 'requires the module sms, which the account does not have' }]
-  throw new ApiError('RCS_MODULE_NOT_AVAILABLE', { details })
+const testRoutes: FastifyPluginAsyncTypebox<{ acceptFrom: AcceptFrom }> = async (app, { acceptFrom }) => {
+  app.post(
+    '/messages/test',
+    {
+      schema: {
+        operationId: 'sendTestMessage',
+        tags,
+        summary: 'Send a test message to up to five numbers of your own; no report counts it',
+        querystring: NoQuery,
+        body: TestMessageRequest,
+        response: { 202: { ...AcceptedTestMessages, description: 'They are stored and will be sent.' }, ...errorResponses(...BODY_ERRORS) },
+      },
+      config: { confirmsCaller: true },
+    },
+    async (request, reply) => {
+      const { recipients: phones, ...body } = request.body
+      const recipients = phones.map(normalised)
+      const { messageIds } = await acceptFrom(request, { ...body, recipients, test: true })
+      const items = recipients.map((recipient, index) => ({ recipient, messageId: messageIds[index] as string }))
+      return await reply.code(202).send({ items })
+    },
+  )
 }
 
-/** Node joins duplicate headers into one value, so read the raw headers. */
-function keysOf({ raw }: FastifyRequest): string[] {
-  return raw.rawHeaders.filter((_text, index, all) => index % 2 === 1 && all[index - 1]?.toLowerCase() === 'idempotency-key')
-}
-
-export function idempotencyKey(request: FastifyRequest): string {
-  const [key = '', second] = keysOf(request)
-  if (second === undefined) return key
-  throw new ApiError('RCS_IDEMPOTENCY_KEY_REQUIRED', { details: [{ path: '/idempotency-key', reason: 'must appear exactly once' }] })
+const readRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool }) => {
+  app.get(
+    '/messages/:messageId',
+    {
+      schema: {
+        operationId: 'readMessage',
+        tags,
+        summary: 'Read a message and its status',
+        params: MessagePath,
+        querystring: NoQuery,
+        response: {
+          200: refTo(Message, { description: 'The message. Fields of steps that have not happened are absent.' }),
+          ...errorResponses('RCS_MESSAGE_NOT_FOUND'),
+        },
+      },
+    },
+    async (request) => await readMessage(pool, callerOf(request).accountId, request.params.messageId),
+  )
 }
 
 /** The schema accepts only possible numbers. */
-function normalised(number: string): string {
-  return normalisePhoneNumber(number) as string
+function normalised(phone: string): string {
+  return normalisePhoneNumber(phone) as string
 }

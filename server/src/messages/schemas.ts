@@ -4,13 +4,10 @@ import { fault, PhoneNumber } from '../content/fields.ts'
 import { basicRules } from '../content/rules.ts'
 import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
-import { errorResponses } from '../http/error-answers.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
-import { NoQuery, OutgoingTime, refTo } from '../schemas.ts'
+import { OutgoingTime, refTo } from '../schemas.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from './sms-fallback.ts'
 import { FALLBACK_STATUSES, STATUSES } from './states.ts'
-
-export const MESSAGES_TAG = { name: 'Messages', description: 'Send one message to one recipient, and read its status.' }
 
 const MAX_TEST_RECIPIENTS = 5
 
@@ -100,9 +97,9 @@ function noNumberTwice(numbers: unknown[]): Violation[] {
 
 const MessageId = Type.String({ format: 'uuid', examples: ['0198c0de-0000-7000-8000-000000000001'] })
 
-const AcceptedMessage = Type.Object({ messageId: MessageId }, { additionalProperties: false })
+export const AcceptedMessage = Type.Object({ messageId: MessageId }, { additionalProperties: false })
 
-const AcceptedTestMessages = Type.Object(
+export const AcceptedTestMessages = Type.Object(
   {
     items: Type.Array(Type.Object({ recipient: Type.String(), messageId: MessageId }, { additionalProperties: false }), {
       description: 'In the order of the recipients.',
@@ -168,7 +165,6 @@ export const IdempotencyHeaders = Type.Object({
   }),
 })
 
-const tags = [MESSAGES_TAG.name]
 export const BODY_ERRORS = [
   'RCS_INVALID_MESSAGE',
   'RCS_INVALID_RECIPIENT',
@@ -179,44 +175,3 @@ export const BODY_ERRORS = [
   'RCS_UNSUPPORTED_MEDIA_TYPE',
   'RCS_QUOTA_EXCEEDED',
 ] as const
-
-export const OPERATIONS = {
-  send: {
-    operationId: 'sendMessage',
-    tags,
-    summary: 'Send a message to one recipient',
-    querystring: NoQuery,
-    headers: IdempotencyHeaders,
-    body: MessageRequest,
-    response: {
-      202: {
-        ...AcceptedMessage,
-        description: 'The message is stored and will be sent. The same request with the same key gets this response for at least 7 days.',
-        headers: {
-          Location: { type: 'string', description: 'The path of the message.' },
-          'Idempotent-Replayed': { type: 'string', description: '`true` if the message had been accepted before.' },
-        },
-      },
-      ...errorResponses('RCS_IDEMPOTENCY_KEY_REQUIRED', 'RCS_IDEMPOTENCY_CONFLICT', 'RCS_INVALID_SMS_FALLBACK', ...BODY_ERRORS),
-    },
-  },
-  sendTest: {
-    operationId: 'sendTestMessage',
-    tags,
-    summary: 'Send a test message to up to five numbers of your own; no report counts it',
-    querystring: NoQuery,
-    body: TestMessageRequest,
-    response: { 202: { ...AcceptedTestMessages, description: 'They are stored and will be sent.' }, ...errorResponses(...BODY_ERRORS) },
-  },
-  read: {
-    operationId: 'readMessage',
-    tags,
-    summary: 'Read a message and its status',
-    params: Type.Object({ messageId: Type.String() }, { additionalProperties: false }),
-    querystring: NoQuery,
-    response: {
-      200: refTo(Message, { description: 'The message. Fields of steps that have not happened are absent.' }),
-      ...errorResponses('RCS_MESSAGE_NOT_FOUND'),
-    },
-  },
-}

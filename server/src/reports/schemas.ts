@@ -1,10 +1,7 @@
-import { type TSchema, Type } from 'typebox'
-import { errorResponses } from '../http/error-answers.ts'
-import { listAnswer, listQuery } from '../http/paging.ts'
+import { Type } from 'typebox'
 import { ACTION_KINDS } from '../replies/actions.ts'
-import { daysInOrder, incomingDay, OutgoingTime, refTo } from '../schemas.ts'
-import { AGGREGATED, INTERVALS, MAX_PERIODS } from './aggregations.ts'
-import { ACTION_LIST, EVENT_TYPES, RECIPIENT_LIST } from './lists.ts'
+import { OutgoingTime } from '../schemas.ts'
+import { AGGREGATED, INTERVALS } from './aggregations.ts'
 
 export const REPORTS_TAG = {
   name: 'Reports',
@@ -12,22 +9,7 @@ export const REPORTS_TAG = {
     'The results of campaigns, and of the messages that the account sends one by one. Days are in UTC; test messages are not counted. Every field is always present, and `null` if it has no value.',
 }
 
-const RANGE = {
-  from: incomingDay('On this day or later, in UTC.'),
-  to: incomingDay('On this day or earlier, in UTC.'),
-}
-const IN_ORDER = { rules: daysInOrder('from', 'to') }
-
-export const RangeQuery = Type.Object(RANGE, { additionalProperties: false, ...IN_ORDER })
-
-const AggregationsQuery = Type.Object(
-  { ...RANGE, interval: Type.Optional(Type.Enum([...INTERVALS], { default: 'day' })) },
-  { additionalProperties: false, ...IN_ORDER },
-)
-
 export const CampaignPath = Type.Object({ id: Type.String({ description: 'The id of the campaign.' }) }, { additionalProperties: false })
-
-const RecipientsPath = Type.Object({ ...CampaignPath.properties, eventType: Type.Enum([...EVENT_TYPES]) }, { additionalProperties: false })
 
 const nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
 const count = (description: string) => Type.Integer({ minimum: 0, description })
@@ -115,60 +97,3 @@ export const ActionDetail = Type.Object(
   },
   { additionalProperties: false },
 )
-
-const tags = [REPORTS_TAG.name]
-const COUNTS_OF_RANGE = { description: 'Each count is the number of messages that reached the state in the range.' }
-const OPEN_ENDS = {
-  description: `An open end of the range is the first or last period with events. At most ${MAX_PERIODS} periods.`,
-}
-const pageOf = <Item extends TSchema>(item: Item, description: string) => ({ ...listAnswer(item), description })
-const ofCampaign = <Response>(response: Response) => ({ 200: response, ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') })
-
-export const OPERATIONS = {
-  campaignSummary: {
-    operationId: 'readCampaignSummary',
-    tags,
-    summary: 'Read how many messages of a campaign reached each state',
-    params: CampaignPath,
-    querystring: RangeQuery,
-    response: ofCampaign(refTo(CampaignSummary, COUNTS_OF_RANGE)),
-  },
-  campaignAggregations: {
-    operationId: 'readCampaignAggregations',
-    tags,
-    summary: 'Read the results of a campaign over time',
-    params: CampaignPath,
-    querystring: AggregationsQuery,
-    response: ofCampaign(refTo(Aggregations, OPEN_ENDS)),
-  },
-  actions: {
-    operationId: 'listCampaignActions',
-    tags,
-    summary: 'List the actions of a campaign’s recipients',
-    params: CampaignPath,
-    querystring: listQuery(ACTION_LIST, RANGE, IN_ORDER),
-    response: ofCampaign(pageOf(ActionDetail, 'A page of actions.')),
-  },
-  recipients: {
-    operationId: 'listCampaignRecipients',
-    tags,
-    summary: 'List the recipients of a campaign whose message reached a state',
-    params: RecipientsPath,
-    querystring: listQuery(RECIPIENT_LIST, RANGE, IN_ORDER),
-    response: ofCampaign(pageOf(ReachedRecipient, 'A page of recipients, each with the time when the message reached the state.')),
-  },
-  messagesSummary: {
-    operationId: 'readMessagesSummary',
-    tags,
-    summary: 'Read how many of the messages sent one by one reached each state',
-    querystring: RangeQuery,
-    response: { 200: refTo(MessagesSummary, COUNTS_OF_RANGE), ...errorResponses() },
-  },
-  messagesAggregations: {
-    operationId: 'readMessagesAggregations',
-    tags,
-    summary: 'Read the results of the messages sent one by one, day by day',
-    querystring: RangeQuery,
-    response: { 200: refTo(Aggregations, OPEN_ENDS), ...errorResponses() },
-  },
-}

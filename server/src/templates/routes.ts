@@ -1,9 +1,14 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from 'typebox'
+import { CONTENT_TYPES, MessageContent } from '../content/content.ts'
 import { ContentFacts, contentFacts } from '../content/facts.ts'
+import { basicRules } from '../content/rules.ts'
 import type { Pool } from '../db/pool.ts'
-import type { ApiError } from '../errors.ts'
+import type { ApiError, Violation } from '../errors.ts'
+import { errorResponses, ViolationList } from '../http/error-answers.ts'
 import { callerOf } from '../http/guard.ts'
-import { OPERATIONS, Template } from './schemas.ts'
+import { listAnswer, listQuery } from '../http/paging.ts'
+import { daysInOrder, incomingDay, NoQuery, OutgoingTime, refTo } from '../schemas.ts'
 import {
   createTemplate,
   deleteTemplate,
@@ -11,47 +16,225 @@ import {
   missingTemplates,
   readTemplate,
   replaceTemplate,
+  TEMPLATE_LIST,
+  TEMPLATE_STATUSES,
   withMissingTargetsNamed,
 } from './templates.ts'
 
-export const templateRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool }) => {
+export const TEMPLATES_TAG = { name: 'Templates', description: 'Stored content that is sent by its id.' }
+
+const name = Type.String({ minLength: 1, maxLength: 200 })
+const description = Type.Optional(Type.String({ maxLength: 1000 }))
+const basic = Type.Boolean({ description: 'RCS Basic: a text of at most 160 bytes in UTF-8, with no buttons.' })
+const status = Type.Enum([...TEMPLATE_STATUSES], { description: 'Only `APPROVED` templates can be sent.' })
+const message = refTo(MessageContent)
+
+const EXAMPLE = {
+  name: 'Order on its way',
+  status: 'APPROVED',
+  message: {
+    type: 'CARD',
+    content: 'It should be with you tomorrow before noon.',
+    data: { title: 'Your order is on its way', imageUrl: 'https://example.com/parcel.jpg' },
+    buttons: [{ id: 'track', type: 'url', text: 'Track it', url: 'https://example.com/track' }],
+  },
+}
+const OPTIONS = { additionalProperties: false, rules: basicMode }
+
+function basicMode({ basic, message }: Record<string, unknown>): Violation[] {
+  return basic === true ? basicRules(message, '/message') : []
+}
+
+const Id = Type.Integer({ description: 'Unique, below 2^53, and in the order of creation to the millisecond. Ids have gaps of any size.' })
+
+const Template = Type.Object(
+  { id: Id, name, description, basic, status, message, createdAt: OutgoingTime, updatedAt: OutgoingTime },
+  {
+    $id: 'Template',
+    additionalProperties: false,
+    examples: [
+      { id: 786_471_321_601_234, ...EXAMPLE, basic: false, createdAt: '2026-01-31T08:00:00.000Z', updatedAt: '2026-01-31T08:00:00.000Z' },
+    ],
+  },
+)
+
+export const NewTemplate = Type.Object(
+  {
+    name,
+    description,
+    basic: Type.Optional(Type.Boolean({ ...basic, default: false })),
+    status: Type.Optional(Type.Enum([...TEMPLATE_STATUSES], { ...status, default: 'DRAFT' })),
+    message,
+  },
+  { ...OPTIONS, examples: [EXAMPLE] },
+)
+
+const TemplateReplacement = Type.Object(
+  { name, description, basic, status, message },
+  { ...OPTIONS, examples: [{ ...EXAMPLE, basic: false }] },
+)
+
+export const TemplateToCheck = Type.Object(
+  { name: Type.Optional(name), description, basic: Type.Optional(basic), status: Type.Optional(status), message },
+  { ...OPTIONS, examples: [{ message: EXAMPLE.message }] },
+)
+
+const TemplateCheck = Type.Object(
+  {
+    valid: Type.Boolean(),
+    violations: ViolationList,
+    facts: Type.Union([refTo(ContentFacts), Type.Null()], { description: 'Null if the content type is unknown.' }),
+  },
+  { additionalProperties: false, description: 'The violations, and what the content means for phones and for billing.' },
+)
+
+const TemplatePath = Type.Object({ id: Type.Integer() }, { additionalProperties: false })
+
+const TemplateListQuery = listQuery(
+  TEMPLATE_LIST,
+  {
+    status: Type.Optional(Type.Enum([...TEMPLATE_STATUSES])),
+    type: Type.Optional(Type.Enum([...CONTENT_TYPES], { description: 'The content type.' })),
+    createdFrom: incomingDay('Created on this day or later, in UTC.'),
+    createdTo: incomingDay('Created on this day or earlier, in UTC.'),
+  },
+  { rules: daysInOrder('createdFrom', 'createdTo') },
+)
+
+const tags = [TEMPLATES_TAG.name]
+const BODY_ERRORS = ['RCS_INVALID_MESSAGE', 'RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE', 'RCS_QUOTA_EXCEEDED'] as const
+const TheTemplate = refTo(Template, { description: 'The template.' })
+
+type Routes = FastifyPluginAsyncTypebox<{ pool: Pool }>
+
+export const templateRoutes: Routes = async (app, options) => {
   app.addSchema(Template)
   app.addSchema(ContentFacts)
   // The content was validated when it was stored. Serializing it with all its schemas would be the most expensive step of the request.
   app.setSerializerCompiler(() => (response) => JSON.stringify(response))
+  await app.register(listRoutes, options)
+  await app.register(checkRoutes, options)
+  await app.register(singleRoutes, options)
+}
 
-  app.get('/templates', { schema: OPERATIONS.list }, async (request) => {
-    return await listTemplates(pool, callerOf(request).accountId, request.query)
-  })
+const listRoutes: Routes = async (app, { pool }) => {
+  app.get(
+    '/templates',
+    {
+      schema: {
+        operationId: 'listTemplates',
+        tags,
+        summary: 'List the templates of the account',
+        querystring: TemplateListQuery,
+        response: { 200: { ...listAnswer(refTo(Template)), description: 'A page of templates.' }, ...errorResponses() },
+      },
+    },
+    async (request) => await listTemplates(pool, callerOf(request).accountId, request.query),
+  )
 
-  app.post('/templates', { schema: OPERATIONS.create }, async (request, reply) => {
-    const { accountId } = callerOf(request)
-    const input = { basic: false, status: 'DRAFT' as const, ...request.body }
-    const template = await withMissingTargetsNamed(pool, accountId, input, () => createTemplate(pool, accountId, input))
-    return await reply.code(201).header('Location', `/v1/templates/${template.id}`).send(template)
-  })
+  app.post(
+    '/templates',
+    {
+      schema: {
+        operationId: 'createTemplate',
+        tags,
+        summary: 'Create a template',
+        querystring: NoQuery,
+        body: NewTemplate,
+        response: {
+          201: { ...TheTemplate, headers: { Location: { type: 'string', description: 'The URL of the template.' } } },
+          ...errorResponses('RCS_TEMPLATE_NOT_FOUND', ...BODY_ERRORS),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { accountId } = callerOf(request)
+      const input = { basic: false, status: 'DRAFT' as const, ...request.body }
+      const template = await withMissingTargetsNamed(pool, accountId, input, () => createTemplate(pool, accountId, input))
+      return await reply.code(201).header('Location', `/v1/templates/${template.id}`).send(template)
+    },
+  )
+}
 
-  // Violations are the result of this request, not an error.
-  app.post('/templates/check', { schema: OPERATIONS.check, attachValidation: true }, async (request) => {
-    const { basic, message } = (request.body ?? {}) as { basic?: unknown; message?: unknown }
-    const missing = await missingTemplates(pool, callerOf(request).accountId, message, '/message')
-    const faults = (request.validationError as ApiError | undefined)?.details ?? []
-    const violations = [...faults, ...missing]
-    return { valid: violations.length === 0, violations, facts: contentFacts(message, basic === true, '/message') ?? null }
-  })
+const checkRoutes: Routes = async (app, { pool }) => {
+  app.post(
+    '/templates/check',
+    {
+      schema: {
+        operationId: 'checkTemplate',
+        tags,
+        summary: 'Check a template without storing it, and see what its content means for phones and for billing',
+        querystring: NoQuery,
+        body: TemplateToCheck,
+        response: { 200: TemplateCheck, ...errorResponses('RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE') },
+      },
+      // Violations are the result of this request, not an error.
+      attachValidation: true,
+    },
+    async (request) => {
+      const { basic, message } = (request.body ?? {}) as { basic?: unknown; message?: unknown }
+      const missing = await missingTemplates(pool, callerOf(request).accountId, message, '/message')
+      const faults = (request.validationError as ApiError | undefined)?.details ?? []
+      const violations = [...faults, ...missing]
+      return { valid: violations.length === 0, violations, facts: contentFacts(message, basic === true, '/message') ?? null }
+    },
+  )
+}
 
-  app.get('/templates/:id', { schema: OPERATIONS.read }, async (request) => {
-    return await readTemplate(pool, callerOf(request).accountId, request.params.id)
-  })
+const singleRoutes: Routes = async (app, { pool }) => {
+  app.get(
+    '/templates/:id',
+    {
+      schema: {
+        operationId: 'readTemplate',
+        tags,
+        summary: 'Read a template',
+        params: TemplatePath,
+        querystring: NoQuery,
+        response: { 200: TheTemplate, ...errorResponses('RCS_TEMPLATE_NOT_FOUND') },
+      },
+    },
+    async (request) => await readTemplate(pool, callerOf(request).accountId, request.params.id),
+  )
 
-  app.put('/templates/:id', { schema: OPERATIONS.replace }, async (request) => {
-    const { accountId } = callerOf(request)
-    const { body, params } = request
-    return await withMissingTargetsNamed(pool, accountId, body, () => replaceTemplate(pool, accountId, params.id, body))
-  })
+  app.put(
+    '/templates/:id',
+    {
+      schema: {
+        operationId: 'replaceTemplate',
+        tags,
+        summary: 'Replace a template; messages accepted earlier keep the old content',
+        params: TemplatePath,
+        querystring: NoQuery,
+        body: TemplateReplacement,
+        response: { 200: TheTemplate, ...errorResponses('RCS_TEMPLATE_NOT_FOUND', ...BODY_ERRORS) },
+      },
+    },
+    async (request) => {
+      const { accountId } = callerOf(request)
+      const { body, params } = request
+      return await withMissingTargetsNamed(pool, accountId, body, () => replaceTemplate(pool, accountId, params.id, body))
+    },
+  )
 
-  app.delete('/templates/:id', { schema: OPERATIONS.remove }, async (request, reply) => {
-    await deleteTemplate(pool, callerOf(request).accountId, request.params.id)
-    return await reply.code(204).send(null)
-  })
+  app.delete(
+    '/templates/:id',
+    {
+      schema: {
+        operationId: 'deleteTemplate',
+        tags,
+        summary: 'Delete a template that no other template’s button and no automatic reply uses',
+        params: TemplatePath,
+        querystring: NoQuery,
+        response: {
+          204: Type.Null({ description: 'The template is deleted.' }),
+          ...errorResponses('RCS_TEMPLATE_NOT_FOUND', 'RCS_TEMPLATE_IN_USE', 'RCS_UNSUPPORTED_MEDIA_TYPE', 'RCS_PAYLOAD_TOO_LARGE'),
+        },
+      },
+    },
+    async (request, reply) => {
+      await deleteTemplate(pool, callerOf(request).accountId, request.params.id)
+      return await reply.code(204).send(null)
+    },
+  )
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { OPERATIONS as CAMPAIGNS } from '../../src/campaigns/schemas.ts'
+import { CampaignRequest } from '../../src/campaigns/schemas.ts'
 import { CONTENT_SCHEMAS } from '../../src/content/content.ts'
 import { readJson } from '../../src/http/json-body.ts'
 import { buildValidator } from '../../src/http/validation.ts'
-import { OPERATIONS as MESSAGES } from '../../src/messages/schemas.ts'
-import { OPERATIONS as TEMPLATES } from '../../src/templates/schemas.ts'
+import { MessageRequest, TestMessageRequest } from '../../src/messages/schemas.ts'
+import { NewTemplate } from '../../src/templates/routes.ts'
 import { quickestMs } from '../support/cpu.ts'
 
 // All that is done with the bytes of a body until it is refused, for the bodies that cost the most.
@@ -59,10 +59,10 @@ const BODIES: Record<string, string> = {
 
 const validator = buildValidator(Object.fromEntries(CONTENT_SCHEMAS.entries()))
 const CHECKS = {
-  'POST /messages': MESSAGES.send.body,
-  'POST /messages/test': MESSAGES.sendTest.body,
-  'POST /campaigns': CAMPAIGNS.create.body,
-  'POST /templates': TEMPLATES.create.body,
+  'POST /messages': MessageRequest,
+  'POST /messages/test': TestMessageRequest,
+  'POST /campaigns': CampaignRequest,
+  'POST /templates': NewTemplate,
 }
 
 for (const [route, schema] of Object.entries(CHECKS)) {

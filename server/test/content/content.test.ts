@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { CONTENT_SCHEMAS } from '../../src/content/content.ts'
-import { OPERATIONS } from '../../src/templates/schemas.ts'
+import { TemplateToCheck } from '../../src/templates/routes.ts'
 import { createSchemaCompiler } from '../../src/validation.ts'
 import { CASES } from './cases.ts'
 
-const check = createSchemaCompiler(CONTENT_SCHEMAS)(OPERATIONS.check.body)
+const check = createSchemaCompiler(CONTENT_SCHEMAS)(TemplateToCheck)
 
 for (const [title, cases] of Object.entries(CASES)) {
   describe(title, () => {

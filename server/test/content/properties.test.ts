@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { CONTENT_SCHEMAS, type MessageContent } from '../../src/content/content.ts'
 import { ContentFacts, contentFacts } from '../../src/content/facts.ts'
-import { OPERATIONS } from '../../src/templates/schemas.ts'
+import { TemplateToCheck } from '../../src/templates/routes.ts'
 import { createTemplate, readTemplate, replaceTemplate } from '../../src/templates/templates.ts'
 import { createSchemaCompiler } from '../../src/validation.ts'
 import { quickestMs } from '../support/cpu.ts'
@@ -12,7 +12,7 @@ import { createCaller } from '../support/service.ts'
 import { brokenContent, validContent } from './arbitrary.ts'
 
 const { pool } = await createTestDatabase()
-const check = createSchemaCompiler(CONTENT_SCHEMAS)(OPERATIONS.check.body)
+const check = createSchemaCompiler(CONTENT_SCHEMAS)(TemplateToCheck)
 const checkFacts = createSchemaCompiler([])(ContentFacts)
 const seed = Date.now() % 2 ** 31
 
