@@ -11,6 +11,8 @@ import { type Delivery, startDelivery } from './delivery/delivery.ts'
 import { createDeliveryMetrics } from './delivery/metrics.ts'
 import { createEventTaker } from './delivery/receipts.ts'
 import { watchKeyFile } from './encryption/key-file.ts'
+import { createEventMetrics } from './events/metrics.ts'
+import { startRouter } from './events/router-loop.ts'
 import { isReadableByOthers } from './files.ts'
 import { listen } from './http/listen.ts'
 import { serveMetrics } from './http/metrics.ts'
@@ -21,8 +23,8 @@ import { createAnnouncer } from './messages/announce.ts'
 import type { Reserve } from './messages/send-at-once.ts'
 import { ROLES, type Role } from './roles.ts'
 import { reloadCertificate } from './tls.ts'
+import { createDispatcher } from './webhooks/dispatcher.ts'
 import { createWebhookMetrics } from './webhooks/metrics.ts'
-import { startWebhooks } from './webhooks/webhooks.ts'
 
 export type Service = {
   /** The URL that the service listens on, such as http://127.0.0.1:8080. */
@@ -94,10 +96,14 @@ export async function startService(config: Config, logger: Logger, options: Serv
       delivery = started
       workers.push(() => endDelivery(started, carriers))
     }
+    let onRouted: (() => void) | undefined
     if (roles.includes('webhooks')) {
       const metrics = createWebhookMetrics(app.metrics.registry)
-      workers.push(startWebhooks({ pool: database.pool, keyring, logger, metrics, allowPrivate: config.webhookAllowPrivate }).stop)
+      const dispatcher = createDispatcher({ pool: database.pool, keyring, logger, metrics, allowPrivate: config.webhookAllowPrivate })
+      onRouted = dispatcher.wake
+      workers.push(dispatcher.stop)
     }
+    workers.push(startRouter({ pool: database.pool, logger, metrics: createEventMetrics(app.metrics.registry), onRouted }).stop)
     return {
       url,
       carrierWebhookUrl,

@@ -1,14 +1,14 @@
-import { columns, isTimedOut, lists, type Pool, transaction } from '../db/pool.ts'
+import { columns, type Executor, lists, type Pool, transaction } from '../db/pool.ts'
 
-const BATCH_PAGES = 100
+export const BATCH_PAGES = 100
 // The key of an advisory lock, unique in this database: "hrlo" in ASCII.
 const ROUTER_LOCK = 0x68726c6f
 
 /** `from`: the smallest page number to look for. */
-export type RouteOptions = { from?: number; limit?: number }
-/** `last`: the greatest page number that was routed. */
+type RouteOptions = { from?: number; limit?: number | undefined }
+/** `last`: the greatest page number that is known to be routed. */
 export type Routed = { routed: number; mayBeMore: boolean; last: number }
-const NOTHING: Routed = { routed: 0, mayBeMore: false, last: 0 }
+export const NOTHING: Routed = { routed: 0, mayBeMore: false, last: 0 }
 
 /** The positions after `after` that were added to the log of an account. */
 type Grown = { accountId: number; after: number; events: number; pages: number; last: number }
@@ -21,8 +21,7 @@ type Grown = { accountId: number; after: number; events: number; pages: number; 
  */
 export async function routeEvents(pool: Pool, { from = 0, limit = BATCH_PAGES }: RouteOptions = {}): Promise<Routed> {
   // This runs ten times a second and rarely finds pages. One statement finds that out with a quarter of the round trips.
-  const { rowCount } = await pool.query({ name: 'find-unplaced', text: FIND, values: [from] })
-  if (rowCount === 0) return NOTHING
+  if ((await findUnplaced(pool, from)) === undefined) return NOTHING
   return await transaction(pool, async (tx) => {
     const { rows: lock } = await tx.query<{ mine: boolean }>({ name: 'hold-router', text: LOCK })
     if (!lock[0]?.mine) return NOTHING
@@ -33,8 +32,14 @@ export async function routeEvents(pool: Pool, { from = 0, limit = BATCH_PAGES }:
   })
 }
 
+/** Returns the smallest page number from `from` on that has no position; undefined if there is none. */
+export async function findUnplaced(db: Executor, from: number): Promise<number | undefined> {
+  const { rows } = await db.query<{ id: number }>({ name: 'find-unplaced', text: FIND, values: [from] })
+  return rows[0]?.id
+}
+
 const LOCK = `select pg_try_advisory_xact_lock(${ROUTER_LOCK}) as mine`
-const FIND = 'select from log_pages where last_position is null and id >= $1 order by id limit 1'
+const FIND = 'select id from log_pages where last_position is null and id >= $1 order by id limit 1'
 
 /**
  * Runs as a separate statement after the lock, so that it sees everything that was committed before. Each change of a message waits for the
@@ -82,43 +87,3 @@ const ADDRESS = `
     where case e.kind when 'webhook.test' then e.event -> 8 ->> 'endpointId' = w.id::text
       else w.kinds is null or e.kind = any (string_to_array(w.kinds, ',')) end offset 0
   ) as wanting`
-
-// Every poll finds pages whose transaction took at most this long; a statement takes 3.5 s at most.
-const SLACK_MS = 10_000
-// A transaction may stay open for longer. A scan of all pages without a position finds its pages.
-const SCAN_ALL_EVERY_MS = 10_000
-
-/**
- * Makes the function that polls for pages to route. A poll begins at recent page numbers: while another transaction stays open for long, such
- * as a backup, PostgreSQL can't remove the index entries of routed pages, and a scan from the beginning reads all of them. For 300,000
- * entries that took half a second, ten times a second.
- *
- * If a poll times out, the next one takes half as many pages, down to one, so that large pages can't stop the router permanently.
- */
-export function createRounds(pool: Pool): () => Promise<Routed> {
-  let limit = BATCH_PAGES
-  let scannedAllAt = Number.NEGATIVE_INFINITY
-  // The greatest page numbers that were routed: until now, until the last checkpoint, and until the checkpoint before it, which is at least
-  // as old as the slack.
-  let last = 0
-  let checkpoint = { at: Number.NEGATIVE_INFINITY, last }
-  let settled = 0
-
-  return async () => {
-    const now = performance.now()
-    const isCheckpointDue = now - checkpoint.at >= SLACK_MS
-    if (isCheckpointDue) settled = checkpoint.last
-    const from = now - scannedAllAt > SCAN_ALL_EVERY_MS ? 0 : settled
-    try {
-      const routed = await routeEvents(pool, { from, limit })
-      if (from === 0 && !routed.mayBeMore) scannedAllAt = now
-      last = Math.max(last, routed.last)
-      if (isCheckpointDue) checkpoint = { at: now, last }
-      limit = Math.min(limit * 2, BATCH_PAGES)
-      return routed
-    } catch (error) {
-      if (isTimedOut(error)) limit = Math.max(1, Math.floor(limit / 2))
-      throw error
-    }
-  }
-}

@@ -19,7 +19,7 @@ export type DispatcherOptions = { pool: Pool; keyring: Keyring; logger: Logger; 
 
 // Polling finds what another node has routed for an endpoint that this process serves, and retries that are due.
 const POLL_MS = 250
-// A process that serves no endpoint can poll less often: the process that routes an event claims its endpoint.
+// A process that serves no endpoint can poll less often: a process with this role routes nearly all events, and claims their endpoints.
 const IDLE_POLL_MS = 1_000
 // Polling takes at most a fifth of the time, even with ten thousand endpoints that have postponed events.
 const REST_FACTOR = 4

@@ -4,9 +4,9 @@ import { describe, test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { Webhook } from 'standardwebhooks'
 import { READ_FEED } from '../../src/events/feed.ts'
-import { routeEvents } from '../../src/events/router.ts'
 import { EVENT_KINDS, type EventKind } from '../../src/events/schemas.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { routeUntilDone } from '../support/log.ts'
 import { call, createCaller, startTestService } from '../support/service.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
@@ -94,7 +94,7 @@ async function tell(accountId: number, told: Told[]): Promise<void> {
      group by (n - 1) / ${EVENTS_A_PAGE} order by (n - 1) / ${EVENTS_A_PAGE}`,
     [accountId, JSON.stringify(told.map(stored))],
   )
-  while ((await routeEvents(pool)).mayBeMore);
+  await routeUntilDone(pool)
 }
 
 const numbered = (from: number, count: number) =>

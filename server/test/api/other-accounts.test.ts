@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { routeEvents } from '../../src/events/router.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { writeEvents } from '../support/log.ts'
+import { routeUntilDone, writeEvents } from '../support/log.ts'
 import { type MessageCaller, startMessageService } from '../support/messages.ts'
 import { createAssignedAgent } from '../support/service.ts'
 
@@ -23,7 +22,7 @@ describe('the feed', () => {
       pool,
       Array.from({ length: count }, (_, n) => ({ accountId, kind: 'webhook.test', data: { endpointId: n + 1 } })),
     )
-    while ((await routeEvents(pool)).mayBeMore);
+    await routeUntilDone(pool)
   }
 
   /** The newest cursor of the account, and the position in the log that it stands for. */

@@ -7,10 +7,12 @@ import { Registry } from 'prom-client'
 import { timeOf } from '../../src/db/partitions.ts'
 import { transaction } from '../../src/db/pool.ts'
 import { recordEvent } from '../../src/events/changes.ts'
+import { createEventMetrics } from '../../src/events/metrics.ts'
+import { startRouter } from '../../src/events/router-loop.ts'
 import { createLogger } from '../../src/http/log.ts'
+import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
 import { addEndpoint, disableEndpoint, findEndpoint, listEndpoints } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
-import { startWebhooks } from '../../src/webhooks/webhooks.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring, readWebhookSecrets } from '../support/keyring.ts'
 import { heraldJson, runHerald } from '../support/process.ts'
@@ -33,8 +35,9 @@ after(() => receiver.close())
 const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
 
 const logger = createLogger('silent', { write: () => {} })
-const worker = startWebhooks({ pool, keyring, logger, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
-after(worker.stop)
+const dispatcher = createDispatcher({ pool, keyring, logger, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
+const router = startRouter({ pool, logger, metrics: createEventMetrics(new Registry()), onRouted: dispatcher.wake })
+after(() => Promise.all([router.stop(), dispatcher.stop()]))
 
 async function endpointAt(path: string) {
   const { accountId } = await createCaller(pool)

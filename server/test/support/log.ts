@@ -1,4 +1,6 @@
-import type { Executor } from '../../src/db/pool.ts'
+import type { Executor, Pool } from '../../src/db/pool.ts'
+import { routeEvents } from '../../src/events/router.ts'
+import { until } from './until.ts'
 
 // The log as tests look at it: a row for each event, worked out in SQL and not by the code under test.
 
@@ -37,4 +39,12 @@ export async function writeEvents(db: Executor, events: WrittenEvent[]): Promise
       events.map(({ data = {} }) => JSON.stringify(data)),
     ],
   )
+}
+
+/** Routes until every page has its positions. A service on the same database routes too, and may hold the lock meanwhile. */
+export async function routeUntilDone(pool: Pool): Promise<void> {
+  await until('every page has its positions', async () => {
+    await routeEvents(pool)
+    return (await pool.query('select from log_pages where last_position is null limit 1')).rowCount === 0
+  })
 }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { describe, type TestContext, test } from 'node:test'
+import { before, describe, type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { createPool, isTimedOut } from '../../src/db/pool.ts'
-import { createRounds } from '../../src/events/router.ts'
+import { createRouterPoll, createStandby } from '../../src/events/router-loop.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { routeUntilDone } from '../support/log.ts'
 
 const { pool, url } = await createTestDatabase()
 
@@ -41,7 +42,7 @@ async function openTransaction(t: TestContext, pages: number): Promise<{ commit:
 describe('what commits late', () => {
   test('is routed in the next round where its transaction was open for less than 10 s', async (t) => {
     const clock = holdClock(t)
-    const round = createRounds(pool)
+    const round = createRouterPoll(pool)
     const open = await openTransaction(t, 1)
     await pool.query(TELL, [1])
     assert.equal((await round()).routed, 1)
@@ -55,7 +56,7 @@ describe('what commits late', () => {
 
   test('after a longer time is routed by a look over all, at most 10 s later; until then only what is new is looked at', async (t) => {
     const clock = holdClock(t)
-    const round = createRounds(pool)
+    const round = createRouterPoll(pool)
     const routed = async () => (await round()).routed
     const open = await openTransaction(t, 1)
     await pool.query(TELL, [1])
@@ -72,7 +73,7 @@ describe('what commits late', () => {
 
   test('is routed to its end, also where that is more than one round takes', async (t) => {
     const clock = holdClock(t)
-    const round = createRounds(pool)
+    const round = createRouterPoll(pool)
     const routed = async () => (await round()).routed
     const open = await openTransaction(t, 101)
     await pool.query(TELL, [1])
@@ -90,7 +91,7 @@ describe('a round', () => {
     const one = createPool({ connectionString: url }, () => {})
     t.after(() => one.end())
     const blocker = await connect(t)
-    const round = createRounds(one)
+    const round = createRouterPoll(one)
     await pool.query(TELL, [400])
     const failing = async (times: number, setting: string, isExpected: (error: unknown) => boolean) => {
       await blocker.query('begin; lock table log_pages in exclusive mode')
@@ -109,5 +110,44 @@ describe('a round', () => {
     await failing(1, 'lock_timeout', (error) => error instanceof pg.DatabaseError && error.code === '55P03')
     assert.equal((await round()).routed, 4)
     assert.equal(one.totalCount, 1)
+  })
+})
+
+describe('a standby', () => {
+  before(() => routeUntilDone(pool))
+
+  test('leaves a page to the process that routes, and routes it if it still waits at the next poll', async () => {
+    const [standby, router] = [createRouterPoll(pool, createStandby()), createRouterPoll(pool)]
+    await pool.query(TELL, [1])
+    assert.equal((await standby()).routed, 0)
+    assert.equal((await router()).routed, 1)
+    await pool.query(TELL, [1])
+    assert.equal((await standby()).routed, 0, 'another page than at the poll before')
+    await pool.query(TELL, [1])
+    assert.equal((await standby()).routed, 2)
+    assert.equal((await standby()).routed, 0)
+  })
+
+  test('routes all pages once it routes', async () => {
+    const standby = createRouterPoll(pool, createStandby())
+    await pool.query(TELL, [250])
+    const sizes = [await standby(), await standby(), await standby(), await standby()].map(({ routed }) => routed)
+    assert.deepEqual(sizes, [0, 100, 100, 50])
+  })
+
+  test('routes a page that commits late although newer pages are routed', async (t) => {
+    const clock = holdClock(t)
+    const [standby, router] = [createRouterPoll(pool, createStandby()), createRouterPoll(pool)]
+    const open = await openTransaction(t, 1)
+    for (let poll = 0; poll < 3; poll += 1) {
+      await pool.query(TELL, [1])
+      await standby()
+      assert.equal((await router()).routed, 1)
+      clock.move(9.9)
+    }
+    await open.commit()
+    clock.move(0.2)
+    assert.equal((await standby()).routed, 0, 'found by the look over all')
+    assert.equal((await standby()).routed, 1)
   })
 })
