@@ -124,8 +124,8 @@ function notAttempted(endpointId: number, isInLog: boolean, timeoutMs: number): 
   const within = `within ${timeoutMs / 1_000} s`
   return new OperatorError(
     isInLog
-      ? `The test was not posted ${within}: earlier events go first, or the call is in progress; see "herald webhook attempts ${endpointId}".`
-      : `No worker claimed the test ${within}: is "herald serve" running with the role webhooks? The test is posted once it runs.`,
+      ? `The test was not posted ${within}. Is "herald serve" running with the role webhooks? Earlier events go first; see "herald webhook attempts ${endpointId}".`
+      : `No process claimed the test ${within}: is "herald serve" running? The test is posted once it runs.`,
   )
 }
 

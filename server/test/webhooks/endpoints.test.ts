@@ -354,10 +354,13 @@ describe('a test of an endpoint', () => {
     const asked = await testEndpoint(pool, endpointId)
     assert.equal(
       await sentence(awaitTest(pool, asked, 1)),
-      'No worker claimed the test within 0.001 s: is "herald serve" running with the role webhooks? The test is posted once it runs.',
+      'No process claimed the test within 0.001 s: is "herald serve" running? The test is posted once it runs.',
     )
     await routeEvents(pool)
-    assert.match(await sentence(awaitTest(pool, asked, 1)), /^The test was not posted within 0\.001 s: earlier events go first/)
+    assert.match(
+      await sentence(awaitTest(pool, asked, 1)),
+      /^The test was not posted within 0\.001 s\. Is "herald serve" running with the role webhooks\? Earlier events go first/,
+    )
     await disableEndpoint(pool, endpointId)
     const disabled = `Endpoint ${endpointId} is disabled; run "herald webhook enable ${endpointId}" first.`
     assert.equal(await sentence(testEndpoint(pool, endpointId)), disabled)
