@@ -49,7 +49,7 @@ export type App = {
   drain: () => void
 }
 
-export type AppOptions = {
+type AppOptions = {
   /** Encrypts the cursors of the event feed. */
   cursorKey: Buffer
   /** Notifies the nodes that deliver of new messages. */

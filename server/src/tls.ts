@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { OperatorError } from './errors.ts'
 import { isReadableByOthers } from './files.ts'
 
-export type TlsFiles = { certFile: string; keyFile: string }
+type TlsFiles = { certFile: string; keyFile: string }
 export type Tls = TlsFiles & { cert: Buffer; key: Buffer }
 
 // Forward secrecy and authenticated encryption only. Node's default list adds static RSA and CBC suites to TLS 1.2.

@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { folderCycles, readSources } from './support/imports.ts'
+import { folderCycles, readSources, unusedExports } from './support/imports.ts'
 
 const sources = readSources()
 
 describe('the imports of the source', () => {
   it('have no cycle between the folders of the server', () => {
     assert.deepEqual(folderCycles(sources, 'server/src'), [])
+  })
+
+  it('use every export in another file', () => {
+    const unused = unusedExports(sources, ['server/src', 'simulator/src'])
+    // The types of an OpenAPI document are a set.
+    assert.deepEqual(
+      unused.filter((name) => !name.startsWith('server/src/http/docs/')),
+      [],
+    )
   })
 })
 
@@ -22,5 +31,15 @@ describe('the check of imports', () => {
     assert.deepEqual(folderCycles(broken, 'src'), [
       ['src/a/one.ts imports src/b/two.ts', 'src/b/two.ts imports src/c/three.ts', 'src/c/three.ts imports src/a/one.ts'],
     ])
+  })
+
+  it('reports an export that no other file imports', () => {
+    assert.deepEqual(unusedExports(broken, ['src/a', 'src/d']), ['src/a/one.ts: Unused', 'src/d/four.ts: five'])
+  })
+
+  it('accepts an import of all names, static or dynamic', () => {
+    for (const text of ["import * as all from './d/four.ts'", "await load(import('./d/four.ts'))", "export * from './d/four.ts'"]) {
+      assert.deepEqual(unusedExports(new Map([...broken, ['src/main.ts', text]]), ['src/d']), [], text)
+    }
   })
 })

@@ -3,7 +3,7 @@ import type { Store } from './state/store.ts'
 
 type Setting = { min: number; max: number; default?: number } | { oneOf: readonly string[] }
 
-export const RECEIPT_SPELLINGS = ['capital-text', 'seconds', 'brief', 'lower-case', 'padded'] as const
+const RECEIPT_SPELLINGS = ['capital-text', 'seconds', 'brief', 'lower-case', 'padded'] as const
 const MS: Setting = { min: 0, max: 600_000 }
 
 /** Every fault that there is, with the settings it takes besides `count` or `rate`. README.md explains them. */
@@ -38,7 +38,7 @@ const FAULTS = {
   'smpp.receiptSpelling': { spelling: { oneOf: RECEIPT_SPELLINGS } },
 } as const satisfies Record<string, Record<string, Setting>>
 
-export type FaultName = keyof typeof FAULTS
+type FaultName = keyof typeof FAULTS
 type SettingsOf<Name extends FaultName> = {
   [Key in keyof (typeof FAULTS)[Name]]: (typeof FAULTS)[Name][Key] extends { oneOf: readonly (infer Choice)[] } ? Choice : number
 }

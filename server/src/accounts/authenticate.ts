@@ -14,7 +14,7 @@ function parseAuthorization(header: string | undefined): { integrationKey: strin
   return (parts as { integrationKey: string; secret: string } | undefined) ?? NO_CREDENTIALS
 }
 
-export type Authenticator = {
+type Authenticator = {
   /**
    * Finds the caller of a request; undefined for wrong credentials of any kind. A rotated or revoked key, or a removed module, counts for
    * every request that begins after the response to the change, on every node. Concurrent requests share a look-up.

@@ -5,7 +5,7 @@ import { noSuchAccount } from './accounts.ts'
 
 export type Credentials = { integrationKey: string; secret: string }
 
-export type KeyInfo = { integrationKey: string; createdAt: Date; rotatedAt: Date | null; revokedAt: Date | null }
+type KeyInfo = { integrationKey: string; createdAt: Date; rotatedAt: Date | null; revokedAt: Date | null }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const KEY_LENGTH = 22

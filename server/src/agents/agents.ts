@@ -7,8 +7,8 @@ export type BillingType = (typeof BILLING_TYPES)[number]
 /** An agent as an account sees it. */
 export type Agent = { agentId: string; name: string; displayName?: string; billingType: BillingType; active: boolean }
 
-export type AgentRecord = { agentId: string; name: string; billingType: BillingType; carrier: string }
-export type AgentChange = { displayName?: string; active?: false }
+type AgentRecord = { agentId: string; name: string; billingType: BillingType; carrier: string }
+type AgentChange = { displayName?: string; active?: false }
 
 type AgentRow = Omit<Agent, 'displayName'> & { displayName: string | null }
 
@@ -88,7 +88,7 @@ async function readAssignment(db: Executor, agentId: string, accountId: number):
   return toAgent(rows[0])
 }
 
-export type AgentWithAccounts = AgentRecord & { accounts: { accountId: number; displayName?: string; active: boolean }[] }
+type AgentWithAccounts = AgentRecord & { accounts: { accountId: number; displayName?: string; active: boolean }[] }
 
 export async function listAgents(db: Executor): Promise<AgentWithAccounts[]> {
   const { rows } = await db.query<AgentWithAccounts>(

@@ -47,7 +47,7 @@ export async function findCampaign(db: Executor, id: string): Promise<Campaign> 
   return rows[0] === undefined ? noSuchCampaign(id) : toCampaign(rows[0])
 }
 
-export function noSuchCampaign(id: string): never {
+function noSuchCampaign(id: string): never {
   throw new OperatorError(`There is no campaign ${id}; see "herald campaign list ACCOUNT_ID".`)
 }
 

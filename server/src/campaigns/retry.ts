@@ -5,7 +5,7 @@ import { findCampaign } from './campaigns.ts'
 import type { Campaign } from './schemas.ts'
 
 /** `includeCancelled`: also include recipients whose message was withdrawn when the campaign was cancelled. */
-export type RetryChoice = { includeCancelled?: boolean }
+type RetryChoice = { includeCancelled?: boolean }
 
 /**
  * The recipients of a retry, as CTEs. Both the fan-out and the count that an operator confirms use them. They read from a CTE `campaign`

@@ -12,7 +12,7 @@ export function confirmedCommand(name: string, description: string): Command {
 type Input = NodeJS.ReadableStream & { isTTY?: boolean }
 type Output = NodeJS.WritableStream & { isTTY?: boolean }
 /** `input`: undefined if the command itself reads standard input. */
-export type Dialogue = { input: Input | undefined; output: Output }
+type Dialogue = { input: Input | undefined; output: Output }
 
 export const STANDARD: Dialogue = { input: process.stdin, output: process.stderr }
 

@@ -3,7 +3,7 @@ import type { Violation } from '../errors.ts'
 import { parseTimestamp } from '../time.ts'
 import { fault, Latitude, LocationLabel, Longitude, oneOfTypes, PhoneNumber, WebUrl } from './fields.ts'
 
-export const BUTTON_TYPES = ['url', 'quick_reply', 'call', 'calendar', 'location', 'trigger_template'] as const
+const BUTTON_TYPES = ['url', 'quick_reply', 'call', 'calendar', 'location', 'trigger_template'] as const
 
 function button<Kind extends (typeof BUTTON_TYPES)[number], Fields extends TProperties>(
   type: Kind,

@@ -59,7 +59,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
 }
 
 /** `newer`: it has more migrations than this program knows. A running program continues to use it, because nodes are upgraded one by one. */
-export type SchemaState = 'empty' | 'behind' | 'current' | 'newer'
+type SchemaState = 'empty' | 'behind' | 'current' | 'newer'
 
 /** Compares the database with this program's migrations. */
 export async function schemaState(db: Executor): Promise<SchemaState> {

@@ -5,7 +5,7 @@ import { OperatorError } from '../errors.ts'
 import type { Executor } from './pool.ts'
 
 // The place, which binds an encrypted value to its row. ENCRYPTED_TABLES has the same in SQL.
-export const secretPlace = (name: string) => `secrets:${name}`
+const secretPlace = (name: string) => `secrets:${name}`
 export const webhookSecretPlace = (endpointId: number) => `webhook_secrets:${endpointId}`
 
 /** Every table that has encrypted values. */
@@ -27,7 +27,7 @@ export async function installationSecret(db: Executor, name: string, keyring: Ke
   return keyring.decrypt(place, stored)
 }
 
-export type KeyUse = { keyId: string; values: number }
+type KeyUse = { keyId: string; values: number }
 
 /** Counts the values that are encrypted with each key. */
 export async function countByKey(db: Executor): Promise<KeyUse[]> {

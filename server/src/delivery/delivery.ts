@@ -21,7 +21,7 @@ import { listenForWork } from './wake.ts'
 /** `reserve` serves messages that this process accepts (messages/send-at-once.ts). */
 export type Delivery = Pick<RcsDispatcher, 'reserve' | 'stop'>
 
-export type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics; links: Links; announce: Announce }
+type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics; links: Links; announce: Announce }
 
 const STATISTICS_EVERY_MS = 5_000
 const HOUSEKEEPING_EVERY_MS = 3_600_000

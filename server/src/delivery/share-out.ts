@@ -1,6 +1,6 @@
 import type { Lane } from './lanes.ts'
 
-export type Share = {
+type Share = {
   /** How many calls the worker can make now. */
   free: number
   /** The worker's running calls, by account. */

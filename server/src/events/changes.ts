@@ -152,7 +152,7 @@ export const recordDisabled = (disabled: string) =>
   `disabled_logged as (${writeEvent(disabled, `'webhook.disabled'`, 'disabled_at', 'null', DISABLED)}\n  )`
 
 /** `at`: now by default. */
-export type NewEvent = { accountId: number; kind: EventKind; data: Record<string, unknown>; at?: Date }
+type NewEvent = { accountId: number; kind: EventKind; data: Record<string, unknown>; at?: Date }
 
 /** Records a single event, in the transaction of the change that it reports. */
 export async function recordEvent(db: Executor, { accountId, kind, data, at }: NewEvent): Promise<void> {

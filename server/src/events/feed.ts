@@ -4,7 +4,7 @@ import { PAGE_MAX_BYTES } from '../http/paging.ts'
 import { BEGINNING, type Cursors, MARK_LENGTH } from './cursor.ts'
 import { eventsOf, type LoggedEvent, NEXT_PAGES, PAGE, type PageRow } from './pages.ts'
 
-export type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: boolean }
+type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: boolean }
 
 /** `hasPlace`: the log has the place to continue from. `newest`: the last position that can be read. */
 type FeedRow = PageRow & { hasPlace: boolean; newest: number | null; pageId: string | null }

@@ -10,7 +10,7 @@ const ROUTE_EVERY_MS = 100
 const QUIET_AFTER_MS = 10_000
 const QUIET_ROUTE_EVERY_MS = 250
 
-export type RouterOptions = {
+type RouterOptions = {
   pool: Pool
   logger: Logger
   metrics: EventMetrics

@@ -3,7 +3,7 @@ import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
 import type { Executor } from '../db/pool.ts'
 
 /** `number` is the id that callers use in `segmentIds`. */
-export type Group = { number: number; name: string | null; members: number; createdAt: Date; updatedAt: Date }
+type Group = { number: number; name: string | null; members: number; createdAt: Date; updatedAt: Date }
 
 export const MAX_GROUP_NUMBER = 2 ** 31 - 1
 export const MAX_GROUP_NAME_CHARACTERS = 200

@@ -16,7 +16,7 @@ import { type Columns, readHeader, readMember } from './members.ts'
 // while the file is being read, and then 7.1 from there by an insert in the order of the key (9.5 in the order of the file; 12.7 with `on
 // conflict`, which searches the index twice for each row). The `merge` below takes no longer than the insert.
 
-export type Import = {
+type Import = {
   accountId: number
   number: number
   name?: string | undefined
@@ -27,7 +27,7 @@ export type Import = {
 /** `rows` and `bytes`: what has been read of the file so far; in the phase `writing`, what is being written. */
 export type ImportProgress = { phase: 'reading' | 'writing'; rows: number; bytes: number }
 
-export type RejectedLine = { line: number; reason: string }
+type RejectedLine = { line: number; reason: string }
 
 export type ImportResult = {
   group: number

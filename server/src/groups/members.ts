@@ -4,7 +4,7 @@ import { lengthOf } from '../text-length.ts'
 
 // Turns a line of a group's file into a row for COPY.
 
-export const MAX_COLUMNS = 100
+const MAX_COLUMNS = 100
 const MAX_NAME_CHARACTERS = 200
 const MAX_CONSENT = 2 ** 31 - 1
 const SHOWN_CHARACTERS = 40

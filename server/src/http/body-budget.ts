@@ -12,7 +12,7 @@ const OWNERS_THAT_FILL_A_BUDGET = 8
 // Bodies up to this size do not count. Most are smaller.
 const SMALL_BYTES = 16 * 1024
 
-export type BodyBudget = {
+type BodyBudget = {
   /** Returns a function that releases the bytes, or undefined if too few are left. */
   take: (owner: number | string, bytes: number) => (() => void) | undefined
 }

@@ -15,7 +15,7 @@ import type { UnreadWatch } from './unread.ts'
 // the same order.
 
 /** What a route knows about a request before its body is read. */
-export type DirectRequest = {
+type DirectRequest = {
   /** The value of the path parameter. */
   parameter: string
   address: string
@@ -26,9 +26,9 @@ export type DirectRequest = {
 }
 
 /** Sent with status 200. */
-export type DirectResponse = { headers: Record<string, string>; body: string }
+type DirectResponse = { headers: Record<string, string>; body: string }
 
-export type DirectRoute<Visit> = {
+type DirectRoute<Visit> = {
   /** A path with one parameter, such as /carriers/:carrier/webhook. */
   pattern: string
   /** Checks the request line and the headers. Returns the error to refuse the request with, or what `handle` needs to know about it. */
@@ -39,7 +39,7 @@ export type DirectRoute<Visit> = {
   handle: (visit: Visit, body: unknown) => Promise<DirectResponse | undefined>
 }
 
-export type DirectOptions = {
+type DirectOptions = {
   logger: Logger
   metrics: Pick<Metrics, 'countRequest'>
   unread: Pick<UnreadWatch, 'note'>

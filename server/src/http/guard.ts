@@ -14,14 +14,14 @@ export type Caller = {
   modules: string[]
 }
 
-export type Guard = {
+type Guard = {
   authenticate: (authorization: string | undefined) => Promise<Caller | undefined>
   recall: (authorization: string | undefined) => Caller | undefined
   limiter: Limiter
   policies: Policies
 }
 
-export type Policies = { messages: Policy; others: Policy; wrongCredentials: Policy }
+type Policies = { messages: Policy; others: Policy; wrongCredentials: Policy }
 
 const WRONG_CREDENTIALS_PER_MINUTE = 30
 /** The only endpoint with a limit of its own. */

@@ -64,7 +64,7 @@ const DEFAULT_PORT = 9464
 const REQUEST_TIMEOUT_MS = 10_000
 const PATH = '/metrics'
 
-export type MetricsServer = { url: string; close: () => Promise<void> }
+type MetricsServer = { url: string; close: () => Promise<void> }
 
 /** Serves /metrics on a port of its own, and nothing else there, since callers of the API should not learn how busy the service is. */
 export async function serveMetrics(config: Config['metrics'], { registry }: Metrics): Promise<MetricsServer> {

@@ -11,7 +11,7 @@ const MAX_LIMIT = 200
 export const PAGE_MAX_BYTES = 1024 * 1024
 
 /** The column and the type of a field that a list can be sorted by. A cursor holds values of that type. */
-export type SortField = {
+type SortField = {
   column: string
   type: 'timestamptz' | 'text' | 'bigint' | 'uuid'
   /** Used only to break ties; callers can't sort by it. */

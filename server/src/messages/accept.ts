@@ -49,7 +49,7 @@ const BATCH_SIZE = 200
 const FOLD_AFTER_BATCHES = 500
 // After this timeout, the caller has to retry with the same key. The response to the retry says whether the message was accepted.
 const TIMEOUT = { query_timeout: 3_000 }
-export const LONGEST_LIFE_DAYS = 15
+const LONGEST_LIFE_DAYS = 15
 
 /** Errors in what a message or campaign refers to. */
 export const NAMED_FAULTS = {

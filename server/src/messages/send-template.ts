@@ -4,7 +4,7 @@ import { PRIORITIES } from './states.ts'
 import { storeMessages } from './store.ts'
 
 /** A template that a recipient asked for, by tapping or writing. */
-export type RequestedTemplate = {
+type RequestedTemplate = {
   accountId: number
   agentId: string
   recipient: string
@@ -20,7 +20,7 @@ const MAX_PER_MINUTE = 10
 // The first key of a two-key advisory lock, unique in this database: "hrlt" in ASCII.
 const TEMPLATES_LOCK = 0x68726c74
 
-export type NotSent = 'no-agent' | 'no-template' | 'not-approved' | 'too-many'
+type NotSent = 'no-agent' | 'no-template' | 'not-approved' | 'too-many'
 
 /** Accepts the template as a message of its own, in the transaction of the reply. Returns the message's id, or why there is none. */
 export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Promise<{ messageId: string } | { why: NotSent }> {

@@ -29,10 +29,10 @@ export const PRIORITIES = { transactional: 0, revoke: 1, campaign: 2 } as const
 
 /** The statuses of the SMS that a message falls back to. */
 export const FALLBACK_STATUSES = ['WAITING', 'SCHEDULED', 'SENT', 'DELIVERED', 'FAILED', 'NOT_NEEDED', 'SKIPPED'] as const
-export type FallbackStatus = (typeof FALLBACK_STATUSES)[number]
+type FallbackStatus = (typeof FALLBACK_STATUSES)[number]
 
 /** If the RCS message is delivered before the SMS is scheduled, nothing is stored: the SMS stays WAITING, and callers see NOT_NEEDED. */
-export const FALLBACK_MOVES = {
+const FALLBACK_MOVES = {
   SCHEDULED: ['WAITING'],
   SENT: ['SCHEDULED'],
   DELIVERED: ['SENT'],

@@ -8,7 +8,7 @@ export type Addressee = { accountId: number; agentId: string; messageId: string 
 const REPLIED_WITHIN_DAYS = 30
 
 /** Where an event came from: the network, the phone, and the agent or number it was sent to. */
-export type Origin = { carrier: string; phone: string; agentId?: string; number?: string; occurredAt: Date }
+type Origin = { carrier: string; phone: string; agentId?: string; number?: string; occurredAt: Date }
 
 /**
  * Finds the account whose message a recipient replies to. By RCS it is the account whose message this agent sent last; by SMS, the account
@@ -90,7 +90,7 @@ async function accountsOf(db: Executor, carrier: string, agentId: string): Promi
   return rows.map(({ accountId }) => accountId)
 }
 
-export type Tapped = Addressee & { messageId: string; content: MessageContent }
+type Tapped = Addressee & { messageId: string; content: MessageContent }
 
 /** Finds the message whose button was tapped, if it went to this phone, from this agent, over this network. */
 export async function findTapped(db: Executor, origin: Origin, messageId: string): Promise<Tapped | undefined> {

@@ -5,11 +5,11 @@ import { lengthOf } from '../text-length.ts'
 import { notAssigned, withAssignedAgent } from './agents.ts'
 import { folded, meaningOf } from './words.ts'
 
-export type NewAutoReply = { accountId: number; agentId: string; keyword: string; templateId: number }
+type NewAutoReply = { accountId: number; agentId: string; keyword: string; templateId: number }
 export type AutoReply = NewAutoReply & { autoReplyId: number; createdAt: Date }
 
 /** The part that incoming texts are matched with. */
-export type KeywordReply = { id: number; keyword: string; templateId: number }
+type KeywordReply = { id: number; keyword: string; templateId: number }
 
 const AUTO_REPLY = `id as "autoReplyId", account_id as "accountId", agent_id as "agentId", keyword, template_id as "templateId",
   created_at as "createdAt"`

@@ -32,7 +32,7 @@ export function folded(text: string): string {
     .trim()
 }
 
-export type Meaning = 'stop' | 'start'
+type Meaning = 'stop' | 'start'
 
 /**
  * What recipients write to opt out and to opt in again. Google Messages itself writes STOP, BAJA, parar and START, ALTA, Démarrer, começar.

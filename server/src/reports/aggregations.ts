@@ -6,12 +6,12 @@ import { type Range, timesOf } from './range.ts'
 import { COUNTERS, SUMS } from './summary.ts'
 
 export const INTERVALS = ['hour', 'day'] as const
-export type Interval = (typeof INTERVALS)[number]
+type Interval = (typeof INTERVALS)[number]
 
 /** The counters of each period. */
 export const AGGREGATED = ['sent', 'delivered', 'read', 'failed', 'expired', 'clicked', 'replied'] as const
-export type Period = { period: string } & Pick<Counts, (typeof AGGREGATED)[number]>
-export type Aggregations = { interval: Interval; items: Period[] }
+type Period = { period: string } & Pick<Counts, (typeof AGGREGATED)[number]>
+type Aggregations = { interval: Interval; items: Period[] }
 
 const LENGTH_MS = { hour: 3_600_000, day: 86_400_000 }
 // 27 years of days, or over a year of hours.

@@ -7,9 +7,9 @@ import { type Bounds, boundsOf, daysOf, type Range } from './range.ts'
 import type { ActionDetail, ReachedRecipient } from './schemas.ts'
 
 export const EVENT_TYPES = ['accepted', ...AGGREGATED, 'opted-out', 'sms-sent', 'sms-delivered', 'sms-failed'] as const
-export type EventType = (typeof EVENT_TYPES)[number]
+type EventType = (typeof EVENT_TYPES)[number]
 
-export type ListQuery = PageQuery & Range
+type ListQuery = PageQuery & Range
 
 export const RECIPIENT_LIST: ListDefinition<'occurredAt' | 'recipient' | 'messageId'> = {
   fields: {

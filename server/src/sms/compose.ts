@@ -20,7 +20,7 @@ export function linksIn(content: string): string[] {
   return findLinks(content).map(({ link }) => link)
 }
 
-export type SmsText = { content: string; diacriticalSigns?: boolean; urlShortening?: boolean }
+type SmsText = { content: string; diacriticalSigns?: boolean; urlShortening?: boolean }
 
 /**
  * The text as sent. Calls `shortLink` for each link with its index in `linksIn`; a repeated link counts as two. Links that are not
@@ -62,7 +62,7 @@ function withoutTrailing(run: string): string {
   return run.slice(0, end)
 }
 
-export type SmsMode = 'AUTO' | 'GSM7' | 'UNICODE'
+type SmsMode = 'AUTO' | 'GSM7' | 'UNICODE'
 
 /** The encoding of a text; undefined if the mode is GSM-7 and the text does not fit it. */
 export function encodingFor(mode: SmsMode, text: string): SmsEncoding | undefined {

@@ -12,7 +12,7 @@ const LIMITS = {
 /** The header has one octet for the number of a part. */
 export const MAX_PARTS = 255
 
-export type SmsSize = {
+type SmsSize = {
   encoding: SmsEncoding
   /** Septets, or UTF-16 code units. */
   units: number

@@ -11,8 +11,8 @@ export const TEMPLATE_STATUSES = ['DRAFT', 'APPROVED'] as const
 export type TemplateStatus = (typeof TEMPLATE_STATUSES)[number]
 
 export type TemplateInput = { name: string; description?: string; basic: boolean; status: TemplateStatus; message: MessageContent }
-export type Template = TemplateInput & { id: number; createdAt: Date; updatedAt: Date }
-export type TemplateFilters = { status?: TemplateStatus; type?: string; createdFrom?: string; createdTo?: string }
+type Template = TemplateInput & { id: number; createdAt: Date; updatedAt: Date }
+type TemplateFilters = { status?: TemplateStatus; type?: string; createdFrom?: string; createdTo?: string }
 
 type TemplateRow = Omit<Template, 'description'> & { description: string | null }
 

@@ -13,7 +13,7 @@ const NEXT_ADDRESS_MS = 500
 export class NotPublic extends Error {}
 
 /** Returns all addresses of a name. */
-export type Lookup = (name: string) => Promise<LookupAddress[]>
+type Lookup = (name: string) => Promise<LookupAddress[]>
 export type Connector = buildConnector.connector
 export type ConnectorOptions = {
   allowPrivate: boolean

@@ -14,7 +14,7 @@ import { sign } from './sign.ts'
  * Posts an event once, and returns the result. Undefined if the attempt was not started or was aborted, which counts as no attempt. Never
  * throws. `readAt`: when the delivery was read, by performance.now().
  */
-export type MakeAttempt = (window: EndpointWindow, target: Target, delivery: Delivery, readAt: number) => Promise<Result | undefined>
+type MakeAttempt = (window: EndpointWindow, target: Target, delivery: Delivery, readAt: number) => Promise<Result | undefined>
 
 // The delay after this machine ran out of connections.
 const AFTER_FAULT_MS = 1_000

@@ -19,7 +19,7 @@ export type Attempt = {
   answer: string | null
 }
 
-export type AttemptFilter = { eventId?: string | undefined; failedOnly?: boolean | undefined; limit: number }
+type AttemptFilter = { eventId?: string | undefined; failedOnly?: boolean | undefined; limit: number }
 
 // The most rows that one statement reads. The matching rows may be few among millions, and a statement is cancelled after 3.5 s.
 const CHUNK_ROWS = 20_000

@@ -22,7 +22,7 @@ export type Delivery = LoggedEvent & {
 /** An endpoint's URL, and the secrets that sign its events, newest first. */
 export type Target = { id: number; url: string; secrets: string[] }
 
-export type ClaimRequest = {
+type ClaimRequest = {
   /** Identifies this process. */
   lease: string
   /** How many more calls each endpoint may have, by its id. An endpoint that is missing gets FIRST_WINDOW. */
@@ -125,7 +125,7 @@ const CLAIM = `
 
 type TargetRow = Encrypted & { id: number; url: string }
 /** `unreadable`: endpoints with a secret that cannot be decrypted, and the error. They do not affect the other endpoints. */
-export type Targets = { targets: Map<number, Target>; unreadable: Map<number, unknown> }
+type Targets = { targets: Map<number, Target>; unreadable: Map<number, unknown> }
 
 /** Reads the current state: a rotated secret or a removed endpoint counts for the very next call. */
 export async function readTargets(db: Executor, ids: number[], keyring: Keyring): Promise<Targets> {

@@ -9,13 +9,13 @@ import { createEndpointWindow, type EndpointWindow } from './endpoint-window.ts'
 import type { WebhookMetrics } from './metrics.ts'
 import { type Result, recordAttempts } from './results.ts'
 
-export type Dispatcher = {
+type Dispatcher = {
   /** Call it when something may be due. */
   wake: () => void
   stop: () => Promise<void>
 }
 
-export type DispatcherOptions = { pool: Pool; keyring: Keyring; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
+type DispatcherOptions = { pool: Pool; keyring: Keyring; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
 
 // Polling finds what another node has routed for an endpoint that this process serves, and retries that are due.
 const POLL_MS = 250

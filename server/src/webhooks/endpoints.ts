@@ -24,7 +24,7 @@ export type Endpoint = {
 }
 
 /** `url`: as returned by `checkEndpointUrl`. */
-export type NewEndpoint = { accountId: number; url: string; kinds?: readonly EventKind[] | undefined }
+type NewEndpoint = { accountId: number; url: string; kinds?: readonly EventKind[] | undefined }
 export type AddedEndpoint = Pick<Endpoint, 'endpointId' | 'accountId' | 'url' | 'events' | 'status' | 'createdAt'> & { secret: string }
 
 /** Counting stops at COUNTED_UP_TO; `moreWaiting` and `moreFailed` say whether there are more. */

@@ -19,7 +19,7 @@ export type ReplayResult = {
 /** `share`: how much of the range is done, 0 to 1. */
 export type ReplayProgress = { replayed: number; share: number }
 
-export type ReplayOptions = { onProgress?: (progress: ReplayProgress) => void; chunkRows?: number }
+type ReplayOptions = { onProgress?: (progress: ReplayProgress) => void; chunkRows?: number }
 
 // Measured: 5,000 rows take a tenth of a second, half a second on a busy machine. A statement is cancelled after 3.5 s.
 const CHUNK_ROWS = 5_000
@@ -63,7 +63,7 @@ export async function replayAll(pool: Pool, endpointId: number, since: Date, opt
 }
 
 /** An operator's selection: exactly one of these fields is set. */
-export type ReplaySelection = { event?: string; failedSince?: Date; since?: Date }
+type ReplaySelection = { event?: string; failedSince?: Date; since?: Date }
 
 /** `isMore`: counting stopped before the end of the log. */
 export type ReplayCount = { events: number; isMore: boolean }

@@ -22,7 +22,7 @@ export type Result = {
   answer: string
 }
 
-export type Disabled = { endpointId: number; accountId: number }
+type Disabled = { endpointId: number; accountId: number }
 
 const DISABLED_AFTER_DAYS = 5
 // The attempts of one event are up to 29 hours apart. An older failure says nothing about today.

@@ -12,7 +12,7 @@ export function newSecret(): string {
 }
 
 /** The signed content. `timestamp` is the time of this attempt in seconds; the body is exactly as sent. */
-export type Signed = { eventId: string; timestamp: number; body: string }
+type Signed = { eventId: string; timestamp: number; body: string }
 
 /** The header `webhook-signature`: one signature per secret, in order. The receiver accepts the event if any of them verifies. */
 export function sign(secrets: string[], { eventId, timestamp, body }: Signed): string {

@@ -74,3 +74,21 @@ function shortestWay(edges: Map<string, Map<string, Import>>, start: string, end
   }
   return undefined
 }
+
+const EXPORT = /^export\s+(?:abstract\s+)?(?:async\s+)?(?:function\*?|const|let|class|type|interface)\s+(\w+)/gm
+
+/** The exports of the files below `roots` that no other file imports, as `path: name`. */
+export function unusedExports(sources: Sources, roots: readonly string[]): string[] {
+  const used = Map.groupBy(
+    [...sources].flatMap(([path, text]) => importsOf(path, text)),
+    ({ to }) => to,
+  )
+  return [...sources].flatMap(([path, text]) => {
+    if (!roots.some((root) => path.startsWith(`${root}/`)) || path.endsWith('.d.ts')) return []
+    const imports = used.get(path) ?? []
+    if (imports.some(({ names }) => names === undefined)) return []
+    const names = new Set(imports.flatMap((one) => one.names ?? []))
+    const exported = new Set([...text.matchAll(EXPORT)].map(([, name = '']) => name))
+    return [...exported].filter((name) => !names.has(name)).map((name) => `${path}: ${name}`)
+  })
+}

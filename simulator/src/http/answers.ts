@@ -14,7 +14,7 @@ const STATUSES = {
   INTERNAL: 500,
   UNAVAILABLE: 503,
 } as const
-export type Status = keyof typeof STATUSES
+type Status = keyof typeof STATUSES
 
 export function ok(value: unknown): Answer {
   return { status: 200, body: JSON.stringify(value) }

@@ -1,5 +1,5 @@
 /** What a phone does by itself. Its last two digits choose. */
-export type Behaviour = {
+type Behaviour = {
   /** How the network answers a message to it by RCS. */
   rcs: 'taken' | 'not-found' | 'refused' | 'busy-twice'
   delivers: boolean

@@ -46,7 +46,7 @@ export type EntryRecord = LedgerEntry & {
   bucket?: number | undefined
   before?: number | undefined
 }
-export type Link = Pick<EntryRecord, 'content' | 'about' | 'bucket' | 'before'>
+type Link = Pick<EntryRecord, 'content' | 'about' | 'bucket' | 'before'>
 
 export type Ledger = {
   /** Returns the entry as it is in the log, and its offset. */

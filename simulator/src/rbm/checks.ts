@@ -9,7 +9,7 @@ function violate(violations: FieldViolation[], field: string, description: strin
 }
 
 /** Letters count as code points: an emoji is one or a few, not the number of its UTF-16 units. */
-export function codePoints(text: string): number {
+function codePoints(text: string): number {
   let count = text.length
   for (let index = 0; index < text.length; index++) if ((text.charCodeAt(index) & 0xfc00) === 0xd800) count--
   return count
@@ -79,7 +79,7 @@ export function list(item: Check, min: number, max: number): Check {
   }
 }
 
-export type Shape = {
+type Shape = {
   required?: string[]
   /** Exactly one of these must be there. */
   one?: string[]

@@ -5,7 +5,7 @@ import type { Call } from '../http/server.ts'
 import type { Identity } from '../state/identity.ts'
 import type { Store } from '../state/store.ts'
 
-export const SCOPE = 'https://www.googleapis.com/auth/rcsbusinessmessaging'
+const SCOPE = 'https://www.googleapis.com/auth/rcsbusinessmessaging'
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 const HOUR_S = 3600
 // Clocks differ a little.

@@ -30,7 +30,7 @@ export function receiptPdu(message: Message, end: SmsEnd | 'ENROUTE', faults: Fa
   }
 }
 
-export function turnedRound({ source, destination }: { source: Address; destination: Address }): Record<string, unknown> {
+function turnedRound({ source, destination }: { source: Address; destination: Address }): Record<string, unknown> {
   return {
     source_addr_ton: destination.ton,
     source_addr_npi: destination.npi,

@@ -33,7 +33,7 @@ export type OnSubmit = (pdu: Pdu, submission: Submission | number, line: Line, a
 
 type Smsc = { identity: Identity; faults: Faults; outbox: Outbox; onSubmit: OnSubmit; enquireEveryMs?: number }
 
-export type SmppServer = { server: Server; stop: () => Promise<void> }
+type SmppServer = { server: Server; stop: () => Promise<void> }
 
 /** The SMSC's side of the line. Whatever comes over it, at worst that session ends. */
 export function createSmppServer(smsc: Smsc): SmppServer {

@@ -1,5 +1,5 @@
 /** Something that is due at a time. Of two that are due at the same time, the lower id comes first. */
-export type Due = { id: number; dueAt: number }
+type Due = { id: number; dueAt: number }
 
 const isBefore = (one: Due, other: Due): boolean => one.dueAt < other.dueAt || (one.dueAt === other.dueAt && one.id < other.id)
 

@@ -6,7 +6,7 @@ export type ListName = 'steps' | 'webhooks' | 'deliverSm'
 /** Something that is owed. `offset`: of its record in the log, which has the rest of it. */
 export type Debt = { id: number; dueAt: number; tries: number; offset: number }
 /** No id is ever used twice. */
-export type DebtList = { lastId: number; debts: Map<number, Debt> }
+type DebtList = { lastId: number; debts: Map<number, Debt> }
 
 /** A line of the log. */
 export type LogRecord =

@@ -49,7 +49,7 @@ export function locationEvent(who: Who, location: { latitude: number; longitude:
   return { ...who, messageId: '', name: 'location', data: { ...fromUser(who), messageId: randomUUID(), location } }
 }
 
-export type UserFile = { mimeType: string; fileSizeBytes: number; fileUri: string; fileName: string }
+type UserFile = { mimeType: string; fileSizeBytes: number; fileUri: string; fileName: string }
 
 export function fileEvent(who: Who, payload: UserFile): RbmEvent {
   return { ...who, messageId: '', name: 'file', data: { ...fromUser(who), messageId: randomUUID(), userFile: { payload } } }

@@ -21,7 +21,7 @@ type ContentMessage = (
 // expiry.
 const MAX_LIFETIME_MS = 15 * 86_400_000 - 60_000
 
-export type AgentMessage = { contentMessage: ContentMessage; messageTrafficType: string; expireTime: string }
+type AgentMessage = { contentMessage: ContentMessage; messageTrafficType: string; expireTime: string }
 
 export function agentMessage({ content, traffic, expiresAt }: RcsMessage, postbackOf: PostbackOf): AgentMessage {
   return {

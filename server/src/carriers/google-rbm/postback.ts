@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 // outside and changes a message's state: without a signature, anyone who can send events for an agent could tap buttons of messages they
 // never saw. The longest is 2 + 22 + 1 + 66 + 1 + 22 characters; the network allows 2048.
 
-export type Postback = { messageId: string; buttonId: string }
+type Postback = { messageId: string; buttonId: string }
 
 const VERSION = '1'
 const SIGNATURE_BYTES = 16

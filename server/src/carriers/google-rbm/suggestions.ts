@@ -5,7 +5,7 @@ import { parseTimestamp } from '../../time.ts'
 
 // Buttons as RBM suggestions: a suggested reply or a suggested action.
 
-export type LatLong = { latitude: number; longitude: number }
+type LatLong = { latitude: number; longitude: number }
 type Tappable = { text: string; postbackData: string }
 type Action =
   | { openUrlAction: { url: string } }

@@ -27,7 +27,7 @@ type Visit = {
 }
 type Response = { headers: Record<string, string>; body: string }
 
-export type Webhook = {
+type Webhook = {
   pattern: string
   enter: (request: Request) => ApiError | Visit
   parse: (body: Buffer) => unknown

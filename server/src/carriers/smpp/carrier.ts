@@ -14,7 +14,7 @@ import { submitSm } from './submit-sm.ts'
 
 export type { SmppSettings } from './settings.ts'
 
-export type SmppDependencies = { onEvents: OnEvents; logger: Pick<Logger, 'info' | 'warn' | 'error'> }
+type SmppDependencies = { onEvents: OnEvents; logger: Pick<Logger, 'info' | 'warn' | 'error'> }
 
 type Waiting = { pdu: PduOf<'submit_sm'>; expiresAt: Date; sinceMs: number; resolve: (result: SendResult) => void }
 

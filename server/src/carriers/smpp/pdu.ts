@@ -55,7 +55,7 @@ const COMMANDS = {
   unbind_resp: { id: 0x80000006, fields: NO_FIELDS },
   generic_nack: { id: 0x80000000, fields: NO_FIELDS },
 } as const satisfies Record<string, { id: number; fields: Fields }>
-export type Command = keyof typeof COMMANDS
+type Command = keyof typeof COMMANDS
 const COMMANDS_BY_ID = new Map(Object.entries(COMMANDS).map(([command, { id }]) => [id as number, command as Command]))
 
 type FieldsOf<List extends Fields> = { [Field in List[number] as Field[0]]: FieldTypes[Field[1]] }

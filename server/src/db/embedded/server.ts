@@ -30,7 +30,7 @@ const PRESENT = 1
 const SERVICE = 2
 const LOCK_SPACE = 0x6872
 
-export type EmbeddedServer = {
+type EmbeddedServer = {
   connection: ConnectionOptions
   /** Stops the server unless another process uses it. Close every other connection first. */
   leave: () => Promise<void>

@@ -10,7 +10,7 @@ import { storeMessages } from '../../messages/store.ts'
 export const CHUNK = 1_000
 const SMALL_CHUNK = 100
 
-export type FanOut = {
+type FanOut = {
   made: number
   mayBeMore: boolean
   /** A campaign whose chunk failed. The fault may concern this campaign only, so the other campaigns go on. */

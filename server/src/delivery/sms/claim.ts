@@ -36,7 +36,7 @@ export type SmsEntry = {
  */
 export type Judgement = 'go' | 'lost' | 'late' | 'gone' | 'not-needed' | SkipReason
 
-export type SmsClaimRequest = {
+type SmsClaimRequest = {
   carrier: Pick<SmsCarrier, 'name' | 'messagesPerSecond'>
   free: number
   lease: string

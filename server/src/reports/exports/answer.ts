@@ -24,7 +24,7 @@ export type Exporting = {
   allowIdle: (reply: FastifyReply, idleMs: number) => void
 }
 
-export type ExportFile = Source & { contentType: string; name: string }
+type ExportFile = Source & { contentType: string; name: string }
 
 /**
  * Streams a file while it is read from the database. The export slot and the connection are released when the response ends, however it
