@@ -1,3 +1,4 @@
+import { fold, foldStatement } from '../db/fold.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 
 // Counts the usage of quotas. A statement that stores something inserts a delta of its own in the same transaction, so that a crash keeps
@@ -20,27 +21,18 @@ export function countUsage({ account, from, messages = '0', messageBytes: ofMess
     select ${account}, ${messages}, ${ofMessages}, ${contentBytes} from ${from} group by 1`
 }
 
-const BATCH_SIZE = 10_000
 // Longer than any transaction that counts usage, since a statement is cancelled after 3.5 s. Readers miss a delta that is committed even
 // later until the next fold.
 const SETTLED_AFTER = '10 seconds'
 // An arbitrary number that no other advisory lock in this database uses: "hrlu" in ASCII.
 const FOLD_LOCK = 0x68726c75
 
-/** Folds deltas into totals. One fold runs at a time: a second one finds nothing to do. Returns whether there may be more deltas. */
-export async function foldUsage(db: Executor): Promise<{ mayBeMore: boolean }> {
-  const { rows } = await db.query<{ folded: number }>({ name: 'fold-usage', text: FOLD, values: [BATCH_SIZE] })
-  return { mayBeMore: rows[0]?.folded === BATCH_SIZE }
-}
-
 // Deltas of an account are folded in the order of their times, so that no delta remains before the last folded one.
-const FOLD = `
-  with batch as (
-    delete from account_usage_deltas where ctid = any (array(
-      select ctid from account_usage_deltas where (select pg_try_advisory_xact_lock(${FOLD_LOCK}))
-      order by account_id, at limit $1 for update skip locked))
-    returning *
-  ), by_day as (
+const FOLD_USAGE = foldStatement({
+  deltas: 'account_usage_deltas',
+  where: `(select pg_try_advisory_xact_lock(${FOLD_LOCK}))`,
+  order: 'account_id, at',
+  steps: `by_day as (
     select account_id, utc_day(at) as day, utc_day(at) = max(utc_day(at)) over (partition by account_id) as is_last,
       messages, message_bytes, content_bytes, at
     from batch
@@ -58,8 +50,11 @@ const FOLD = `
     insert into account_usage_months as m (account_id, month, message_bytes)
     select account_id, date_trunc('month', day)::date, sum(message_bytes) from by_day where message_bytes > 0 group by 1, 2 order by 1, 2
     on conflict (account_id, month) do update set message_bytes = m.message_bytes + excluded.message_bytes
-  )
-  select count(*) as folded from batch`
+  )`,
+})
+
+/** One fold runs at a time: a second one finds nothing to do. */
+export const foldUsage = (db: Executor) => fold(db, 'fold-usage', FOLD_USAGE)
 
 /** Subtracts the bytes of messages whose month was dropped. Waits for a running fold, which writes to the same rows. */
 export async function freeDroppedMonths(pool: Pool): Promise<void> {

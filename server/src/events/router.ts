@@ -34,12 +34,12 @@ export async function routeEvents(pool: Pool, { from = 0, limit = BATCH_PAGES }:
 
 /** Returns the smallest page number from `from` on that has no position; undefined if there is none. */
 export async function findUnplaced(db: Executor, from: number): Promise<number | undefined> {
-  const { rows } = await db.query<{ id: number }>({ name: 'find-unplaced', text: FIND, values: [from] })
+  const { rows } = await db.query<{ id: number }>({ name: 'find-unplaced', text: FIND_UNPLACED, values: [from] })
   return rows[0]?.id
 }
 
 const LOCK = `select pg_try_advisory_xact_lock(${ROUTER_LOCK}) as mine`
-const FIND = 'select id from log_pages where last_position is null and id >= $1 order by id limit 1'
+const FIND_UNPLACED = 'select id from log_pages where last_position is null and id >= $1 order by id limit 1'
 
 /**
  * Runs as a separate statement after the lock, so that it sees everything that was committed before. Each change of a message waits for the

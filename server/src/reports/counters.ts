@@ -1,3 +1,4 @@
+import { fold, foldStatement } from '../db/fold.ts'
 import type { Executor } from '../db/pool.ts'
 import { COUNTERS } from '../events/changes.ts'
 
@@ -25,24 +26,16 @@ export const countersWhere = (condition: string) =>
 export const countersOfCampaign = (campaign: string) =>
   `(${countersWhere(`n.account_id = ${campaign}.account_id and n.campaign_id = ${campaign}.id`)})`
 
-const BATCH_SIZE = 10_000
-
-/** Folds deltas into totals, so that reading stays fast. Concurrent folds take different deltas. Returns whether there may be more. */
-export async function foldReports(db: Executor): Promise<{ mayBeMore: boolean }> {
-  const { rows } = await db.query<{ folded: number }>({ name: 'fold-reports', text: FOLD, values: [BATCH_SIZE] })
-  return { mayBeMore: rows[0]?.folded === BATCH_SIZE }
-}
-
-const FOLD = `
-  with batch as (
-    delete from report_deltas where ctid = any (array(
-      select ctid from report_deltas order by account_id, campaign_id, hour limit $1 for update skip locked))
-    returning *
-  ), folded as (
+const FOLD_REPORTS = foldStatement({
+  deltas: 'report_deltas',
+  order: 'account_id, campaign_id, hour',
+  steps: `folded as (
     insert into report_totals as c (account_id, campaign_id, hour, ${COUNTED.join(', ')})
     select account_id, campaign_id, hour, ${COUNTED.map((counter) => `sum(${counter})`).join(', ')}
     from batch group by 1, 2, 3 order by 1, 2, 3
     on conflict (account_id, campaign_id, hour) do update
     set ${COUNTED.map((counter) => `${counter} = c.${counter} + excluded.${counter}`).join(', ')}
-  )
-  select count(*) as folded from batch`
+  )`,
+})
+
+export const foldReports = (db: Executor) => fold(db, 'fold-reports', FOLD_REPORTS)
