@@ -146,7 +146,7 @@ const readRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool
   )
 }
 
-/** The schema accepts only possible numbers. */
+/** The schema accepts only possible phone numbers. */
 function normalised(phone: string): string {
   return normalisePhoneNumber(phone) as string
 }

@@ -79,19 +79,19 @@ export const TestMessageRequest = Type.Object(
       minItems: 1,
       maxItems: MAX_TEST_RECIPIENTS,
       description: 'Without duplicates.',
-      rules: noNumberTwice,
+      rules: noPhoneTwice,
     }),
   },
   { additionalProperties: false, rules: basicMode, examples: [{ ...unaddressed, recipients: [recipient, '+48500100201'] }] },
 )
 
-/** Compares normalised numbers, so that different spellings of one number are found. */
-function noNumberTwice(numbers: unknown[]): Violation[] {
-  if (numbers.length > MAX_TEST_RECIPIENTS) return []
-  const normalised = numbers.map((number) => (typeof number === 'string' ? normalisePhoneNumber(number) : undefined))
-  return normalised.flatMap((number, index) => {
-    const first = normalised.indexOf(number)
-    return number !== undefined && first < index ? [{ path: `/${index}`, reason: `is the same number as /recipients/${first}` }] : []
+/** Compares normalised phones, so that different spellings of one phone are found. */
+function noPhoneTwice(phones: unknown[]): Violation[] {
+  if (phones.length > MAX_TEST_RECIPIENTS) return []
+  const normalised = phones.map((phone) => (typeof phone === 'string' ? normalisePhoneNumber(phone) : undefined))
+  return normalised.flatMap((phone, index) => {
+    const first = normalised.indexOf(phone)
+    return phone !== undefined && first < index ? [{ path: `/${index}`, reason: `is the same number as /recipients/${first}` }] : []
   })
 }
 

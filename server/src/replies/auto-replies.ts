@@ -92,7 +92,7 @@ export async function readAutoReplies(db: Executor, accountId: number, agentId: 
 }
 
 /**
- * Whether this number may get an automatic reply now: true at most once in any minute, so that two bots never reply to each other
+ * Whether this phone may get an automatic reply now: true at most once in any minute, so that two bots never reply to each other
  * endlessly. Of concurrent calls only one returns true: the others wait for its row and then see its time. That time is read after the
  * wait, not at the start of the transaction. A rollback releases the turn.
  */

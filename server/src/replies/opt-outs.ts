@@ -64,7 +64,7 @@ export async function changeOptOut(pool: Pool, key: OptOutKey, optedOut: boolean
   })
 }
 
-/** The last opt-out or opt-in of this number for the agent; undefined if there is none. */
+/** The last opt-out or opt-in of this phone for the agent; undefined if there is none. */
 export async function findOptOut(db: Executor, { accountId, agentId, phone }: OptOutKey): Promise<OptOut | undefined> {
   const text = `select ${OPT_OUT} from opt_outs where account_id = $1 and agent_id = $2 and phone = $3`
   return (await db.query<OptOut>(text, [accountId, agentId, phone])).rows[0]
@@ -72,7 +72,7 @@ export async function findOptOut(db: Executor, { accountId, agentId, phone }: Op
 
 const PAGE_ROWS = 1_000
 
-/** Lists opted-out recipients by agent and number, a page at a time: an account can have millions of them. */
+/** Lists opted-out recipients by agent and phone, a page at a time: an account can have millions of them. */
 export async function* listOptOuts(db: Executor, accountId: number, pageRows = PAGE_ROWS): AsyncGenerator<OptOut[], void, undefined> {
   await requireAccount(db, accountId)
   let last: OptOutKey | undefined
