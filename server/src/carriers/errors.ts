@@ -9,7 +9,7 @@ export const REFUSALS = {
 export type Refusal = keyof typeof REFUSALS
 
 /** What an error means for the message: it fails for this reason, or Herald tries it again later. */
-export type Meaning = Refusal | 'RETRY'
+type Meaning = Refusal | 'RETRY'
 
 type CarrierErrors = {
   /** By the network's code: an HTTP status, or the command_status of SMPP. */

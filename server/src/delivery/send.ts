@@ -16,7 +16,7 @@ import { CLAIM_AGAIN_MS, createCarrierWorker, type Dispatcher, LATEST_BEGIN_MS, 
 
 export type RcsDispatcher = Dispatcher & { reserve: Reserve }
 
-export type DispatcherOptions = {
+type DispatcherOptions = {
   pool: Pool
   carrier: RcsCarrier
   logger: Logger

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 
-export type CallLimits = {
+type CallLimits = {
   timeoutMs: number
   /** When the timeout ends, by performance.now(): several calls may share it. */
   endsAt: number

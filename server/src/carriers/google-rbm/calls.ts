@@ -10,7 +10,7 @@ import type { GoogleRbmSettings } from './settings.ts'
 
 type Unsent = Extract<SendResult, { is: 'retry' | 'unknown' | 'not-tried' }>
 
-export type Calls = {
+type Calls = {
   /**
    * Makes a request that changes something at the network. `resultOf` says what a response means. Never throws: every failure is a result.
    */

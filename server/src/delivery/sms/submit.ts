@@ -14,7 +14,7 @@ import type { SmsEntryResult, SubmittedPart } from './results.ts'
 /** The settings of short links. */
 export type Links = { key: Buffer; publicUrl: string }
 
-export type Submitted = SmsEntryResult & { parts: SubmittedPart[] }
+type Submitted = SmsEntryResult & { parts: SubmittedPart[] }
 
 export type SmsOptions = {
   pool: Pool
