@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { buildApp } from '../src/app.ts'
+import { CARRIER_ERRORS } from '../src/carriers/errors.ts'
 import { loadConfig } from '../src/config.ts'
 import { createPool } from '../src/db/pool.ts'
 import { FAILURES, FALLBACK_TRIGGERS, NOT_NEEDED_REASONS, SKIP_REASONS, SMS_FAILURES } from '../src/delivery/failures.ts'
@@ -63,7 +64,24 @@ The \`smsFallback\` of a message has a \`reason\` too:
 | status | reason | description |
 |---|---|---|
 ${fallbacks.join('\n')}
+
+## Errors of the networks
+
+What an error of a network means for a message: the reason for which it fails, or RETRY. Herald retries with growing delays until the message
+expires.
+
+| network | code | name | meaning |
+|---|---|---|---|
+${Object.entries(CARRIER_ERRORS).flatMap(networkErrors).join('\n')}
 `
+}
+
+type NetworkErrors = (typeof CARRIER_ERRORS)[keyof typeof CARRIER_ERRORS]
+
+function networkErrors([network, { known, other }]: [string, NetworkErrors]): string[] {
+  const codeOf = (code: number) => (network === 'smpp' ? `0x${code.toString(16).padStart(8, '0')}` : code)
+  const rows = [...known].map(([code, { name, meaning }]) => `| ${network} | ${codeOf(code)} | ${name} | ${meaning} |`)
+  return [...rows, `| ${network} | any other | | ${other} |`]
 }
 
 const FALLBACK_REASONS = {
