@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { collectAndLook, type Memory } from '../../bench/inspector.ts'
+import { collectAndLook, type Memory } from '../../bench/measure/inspector.ts'
 import { breakOffInOrder, type Cleanup, inDirectory } from '../proofs/cleanup.ts'
 import { wholeNumber } from '../proofs/options.ts'
 import { say, seconds } from '../proofs/progress.ts'
