@@ -10,12 +10,18 @@ export function cpuMs({ pid }: { pid?: number | undefined }): number {
   return (((user ?? Number.NaN) + (system ?? Number.NaN)) * 1_000) / TICKS_PER_SECOND
 }
 
-/** Of a process and its children, including those that have ended. */
+/**
+ * Of a process and its children, including those that have ended. If a child ends meanwhile, its time moves from its own fields to those of
+ * the parent, and is read again.
+ */
 export function cpuOfFamilyMs(pid: number): number {
-  const own = readStat(`${pid}`).slice(11, 15)
-  if (own.length === 0) return Number.NaN
-  const children = childrenOf(pid).flatMap((child) => readStat(child).slice(11, 13))
-  return [...own, ...children].reduce((sum, field) => sum + Number(field), 0) * (1_000 / TICKS_PER_SECOND)
+  const read = () => readStat(`${pid}`).slice(11, 15)
+  for (let own = read(); own.length > 0; own = read()) {
+    const children = childrenOf(pid).flatMap((child) => readStat(child).slice(11, 13))
+    const isSame = read().slice(2).join() === own.slice(2).join()
+    if (isSame) return [...own, ...children].reduce((sum, field) => sum + Number(field), 0) * (1_000 / TICKS_PER_SECOND)
+  }
+  return Number.NaN
 }
 
 /** CPU time by process: in ms, or for each message in µs. */

@@ -86,7 +86,7 @@ async function measure({ database, sink, worker, events }: Measured, { prepare, 
   await prepare?.(events)
   const { count: had } = await askSink(sink, 'count')
   const poster = isBare ? process : worker.child
-  const cpu = () => ({ poster: cpuMs(poster), postgres: database.postgresCpuMs(), sink: cpuMs(sink.child) })
+  const cpu = () => ({ poster: cpuMs(poster), sink: cpuMs(sink.child), ...(!isBare && { postgres: database.postgresCpuMs() }) })
   const rate = await timed(events, cpu, () => work(events))
   const came = (await askSink(sink, 'count')).count - had
   if (came !== 0 && came !== events) throw new Error(`${came} requests came instead of ${events}`)
