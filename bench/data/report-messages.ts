@@ -11,7 +11,7 @@ import { inChunks } from './messages.ts'
 
 const DAYS = 10
 
-export const daysLater = (at: Date, days: number) => new Date(at.getTime() + days * 86_400_000)
+const daysLater = (at: Date, days: number) => new Date(at.getTime() + days * 86_400_000)
 export const dayOf = (at: Date, days: number) => daysLater(at, days).toISOString().slice(0, 10)
 
 /** The first day of last month, so that no message is from the future. Half of the days are before it. */

@@ -15,7 +15,7 @@ const WARM_UP = 500
 /** `status`: undefined without a response. */
 export type Sample = { tookMs: number; status: number | undefined }
 /** `send` returns when every request has a response or has failed. */
-export type Victim = { send: (seconds: number) => Promise<Sample[]>; warmUp: () => Promise<void> }
+type Victim = { send: (seconds: number) => Promise<Sample[]>; warmUp: () => Promise<void> }
 
 export function createVictim(port: number, account: Account): Victim {
   let requests = 0

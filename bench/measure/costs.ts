@@ -10,7 +10,7 @@ import { cpuOf, type Rate, ratesOf, type Side } from './rounds.ts'
 export type Cost = Rate & { wal: Wal }
 
 /** Of all processes of the service and PostgreSQL, without the simulated network. */
-export function totalOf({ simulator, ...others }: Cpu): number {
+function totalOf({ simulator, ...others }: Cpu): number {
   return Object.values(others).reduce((sum, each) => sum + each, 0)
 }
 
@@ -25,7 +25,7 @@ const walOf =
     byMedian(rounds.map(({ wal }) => wal[column]))
 
 /** The names of the lines, which targets refer to. */
-export const RATE = 'accepted to READ'
+const RATE = 'accepted to READ'
 export const TOTAL = 'CPU of each message: service and PostgreSQL'
 export const WAL_RECORDS = 'WAL records of each message'
 export const WAL_BYTES = 'WAL of each message, without page images'

@@ -38,7 +38,7 @@ export function sumOfRows(rows: RowsByTable): Rows {
 /** `commits`: of transactions that wrote. `bytes`: without full page images, whose `pageBytes` depend on the last checkpoint. */
 export type Wal = { records: number; commits: number; bytes: number; pageBytes: number }
 
-export type WalReader = {
+type WalReader = {
   /** Writes all changed pages to the disk. The next change of each page then logs the whole page. */
   checkpoint: () => Promise<void>
   position: () => Promise<string>

@@ -20,7 +20,7 @@ const SETTLE_MS = 1_500
 export const LEAD_IN = 500
 
 /** Puts so many messages into the service. */
-export type Start = (service: Service, count: number) => Promise<void>
+type Start = (service: Service, count: number) => Promise<void>
 
 export type WholeWay = {
   service: Service

@@ -19,7 +19,7 @@ export async function createWebhookDatabase(): Promise<WebhookDatabase> {
   return { ...database, startWorker, postgresCpuMs: () => cpuOfFamilyMs(postgres.postmaster) }
 }
 
-export type Subscriber = { accountId: number; endpointId: number }
+type Subscriber = { accountId: number; endpointId: number }
 
 /** A new account with an endpoint. */
 export async function createSubscriber(pool: Pool, url: string): Promise<Subscriber> {

@@ -32,7 +32,7 @@ export function rbmSettingsOf({ carriersFile }: SimulatorProcess) {
 }
 
 /** `run`: takes so many messages, until the last receipt is accepted. */
-export type Network = { run: (count: number) => Promise<Rate>; stop: () => Promise<void> }
+type Network = { run: (count: number) => Promise<Rate>; stop: () => Promise<void> }
 
 export async function startNetwork(delayMs: number): Promise<Network> {
   const simulator = await startSimulator({ delayMs })

@@ -23,9 +23,9 @@ export type Service = {
 }
 
 /** `checkout`: whose service. `simulator`: whose network. `delayMs`: the time between the steps of a message. */
-export type Starting = { checkout?: string; simulator?: string; delayMs?: number; inspect?: boolean }
+type Starting = { checkout?: string; simulator?: string; delayMs?: number; inspect?: boolean }
 /** `each`: the number of processes of the API, and of delivery. */
-export type StartingApart = Starting & { each?: number }
+type StartingApart = Starting & { each?: number }
 
 /** All roles in one process with the embedded database, as a first installation has them. */
 export async function startTogether(starting: Starting = {}): Promise<Service> {
