@@ -24,6 +24,7 @@ const files = findTests(positionals.length === 0 ? ['server/test', 'simulator/te
 if (files.length === 0) fail(`There is no *.test.ts in ${positionals.join(', ')}.`)
 const totals = { passed: 0, failed: 0, skipped: 0 }
 const startedAt = performance.now()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => globalTeardown().finally(() => fail(`Ended by ${signal}.`)))
 await globalSetup()
 try {
   const groups = [...Map.groupBy(files, (file) => (dirname(file) === ALONE ? file : dirname(file))).values()]
