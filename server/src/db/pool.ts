@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { OperatorError } from '../errors.ts'
-import { TimeoutClient } from './client.ts'
+import { timeoutClient } from './client.ts'
 import { REFUSE_STANDBY } from './standby.ts'
 
 /** What a query runs on: the pool, or the one connection of a transaction. */
@@ -60,15 +60,15 @@ const types = new pg.TypeOverrides()
 types.setTypeParser(pg.types.builtins.INT8, Number)
 
 export function createPool(options: ConnectionOptions, onIdleError: (error: Error) => void): Pool {
+  const { connection, timeoutMs } = takeTimeout(options)
   const pool = new pg.Pool({
-    ...options,
-    Client: TimeoutClient,
+    ...connection,
+    Client: timeoutClient(timeoutMs),
     types,
     max: 10,
     application_name: 'herald',
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
-    query_timeout: DEAD_CONNECTION_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
     onConnect: async (client) => {
@@ -79,6 +79,14 @@ export function createPool(options: ConnectionOptions, onIdleError: (error: Erro
   pool.on('error', onIdleError)
   ignoreErrorsBetweenUses(pool)
   return pool
+}
+
+/** Takes the timeout of statements out of a connection string that has one. If pg saw it, it would add a timeout of its own. */
+function takeTimeout(options: ConnectionOptions): { connection: ConnectionOptions; timeoutMs: number } {
+  const given = /(?<=[?&])query_timeout=(\d+)&?/
+  const [, ms] = ('connectionString' in options && given.exec(options.connectionString)) || []
+  if (!('connectionString' in options) || ms === undefined) return { connection: options, timeoutMs: DEAD_CONNECTION_TIMEOUT_MS }
+  return { connection: { connectionString: options.connectionString.replace(given, '') }, timeoutMs: Number(ms) }
 }
 
 /**
@@ -111,10 +119,10 @@ const MERGE_BY_INDEX = `
 export function createExportPool({ options }: Pool): Pool {
   const pool = new pg.Pool({
     ...options,
+    Client: timeoutClient(0),
     max: MAX_EXPORT_CONNECTIONS,
     application_name: EXPORTS_NAME,
     statement_timeout: 0,
-    query_timeout: 0,
     idle_in_transaction_session_timeout: 0,
     onConnect: async (client) => {
       await client.query({ text: `${MERGE_BY_INDEX};${REFUSE_STANDBY}`, ...BEFORE_EVERY_REQUEST })

@@ -1,22 +1,24 @@
 import assert from 'node:assert/strict'
 import { finished } from 'node:stream/promises'
 import { after, describe, test } from 'node:test'
-import type pg from 'pg'
+import type { Client } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { TimeoutClient } from '../../src/db/client.ts'
-import { isUnavailable, transaction } from '../../src/db/pool.ts'
+import { timeoutClient } from '../../src/db/client.ts'
+import { createPool, isUnavailable, transaction } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 // Its statements may take so long and no longer.
 
 const { url, pool } = await createTestDatabase()
 // A busy machine can hold a process up for half a second; the timeout must still come before the result.
-const SLOW = { text: 'select pg_sleep(2), 1 as n', query_timeout: 50 }
+const SHORT = { query_timeout: 50 }
+const LONG = { query_timeout: 60_000 }
+const SLOW = { text: 'select pg_sleep(2), 1 as n', ...SHORT }
 
 const isTimeOut = (error: unknown) => isUnavailable(error) && (error as Error).message === 'Query read timeout'
 
-async function connected(config: pg.ClientConfig): Promise<TimeoutClient> {
-  const client = new TimeoutClient({ connectionString: url, ...config })
+async function connected(timeoutMs = 0): Promise<Client> {
+  const client = new (timeoutClient(timeoutMs))(url)
   await client.connect()
   after(() => client.end())
   return client
@@ -27,7 +29,7 @@ async function pidOf(db: Pick<typeof pool, 'query'>): Promise<number> {
 }
 
 test('a statement is asked in any form, with an answer by promise or by callback', async () => {
-  const client = await connected({ query_timeout: 5_000 })
+  const client = await connected(5_000)
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
   const before = timers()
   assert.deepEqual((await client.query('select 1 as n')).rows, [{ n: 1 }])
@@ -59,13 +61,13 @@ describe('a statement that takes longer than it may', () => {
   })
 
   test('is given up after the time of its connection, where it has none of its own', async () => {
-    const client = await connected({ query_timeout: 50 })
+    const client = await connected(50)
     await assert.rejects(client.query('select pg_sleep(0.3)'), isTimeOut)
-    assert.equal((await client.query({ text: 'select pg_sleep(0.3), 1 as n', query_timeout: 60_000 })).rows[0].n, 1)
+    assert.equal((await client.query({ text: 'select pg_sleep(0.3), 1 as n', ...LONG })).rows[0].n, 1)
   })
 
   test('answers once, and nobody when its answer comes after all', async () => {
-    const client = await connected({})
+    const client = await connected()
     const told: unknown[] = []
     const isTold = new Promise<void>((resolve) => {
       client.query(SLOW, (error: Error | undefined) => {
@@ -80,22 +82,27 @@ describe('a statement that takes longer than it may', () => {
 
   test('before it was asked is not asked any more', async () => {
     await pool.query('create table written (mark text)')
-    const client = await connected({})
+    const client = await connected()
     const before = client.query('select pg_sleep(0.3)')
-    await assert.rejects(client.query({ text: `insert into written values ('late')`, query_timeout: 50 }), isTimeOut)
+    await assert.rejects(client.query({ text: `insert into written values ('late')`, ...SHORT }), isTimeOut)
     await before
     assert.deepEqual((await client.query('select * from written')).rows, [])
   })
 
   test('is given up after the time that the address has, too, unless it has its own', async () => {
-    const client = await connected({ connectionString: `${url}${url.includes('?') ? '&' : '?'}query_timeout=50` })
-    await assert.rejects(client.query('select pg_sleep(0.3)'), isTimeOut)
-    assert.equal((await client.query({ text: 'select pg_sleep(0.3), 1 as n', query_timeout: 60_000 })).rows[0].n, 1)
+    const named = createPool(
+      { connectionString: `${url}${url.includes('?') ? '&' : '?'}query_timeout=50&application_name=named` },
+      () => {},
+    )
+    after(() => named.end())
+    await assert.rejects(named.query('select pg_sleep(0.3)'), isTimeOut)
+    const text = `select pg_sleep(0.3), current_setting('application_name') as name`
+    assert.equal((await named.query({ text, ...LONG })).rows[0].name, 'named')
   })
 
   test('breaks a stream off', async () => {
     await pool.query('create table streamed (mark text)')
-    const client = await connected({ query_timeout: 50 })
+    const client = await connected(50)
     await assert.rejects(finished(client.query(copyFrom('copy streamed from stdin'))), isTimeOut)
   })
 })
