@@ -4,7 +4,7 @@ import pg from 'pg'
 import { joinEmbeddedServer } from '../../server/src/db/embedded/server.ts'
 import { migrate } from '../../server/src/db/migrate.ts'
 import { ensurePartitions } from '../../server/src/db/partitions.ts'
-import { createPool, type Pool } from '../../server/src/db/pool.ts'
+import { createHotPool, type Pool } from '../../server/src/db/pool.ts'
 import { atEnd, say } from './clean-up.ts'
 import { remove, temporaryDirectory } from './files.ts'
 
@@ -74,9 +74,9 @@ export async function openDatabase({ connection }: Postgres, database: string): 
   return { url, pool, client, close }
 }
 
-/** A pool as the service has it. */
+/** The pool of the service for hot statements. */
 export function openPool(connectionString: string): { pool: Pool; end: () => Promise<void> } {
-  const pool = createPool({ connectionString }, () => {})
+  const pool = createHotPool({ connectionString }, () => {})
   return { pool, end: atEnd(() => pool.end()) }
 }
 

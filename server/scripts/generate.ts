@@ -11,7 +11,8 @@ import { renderPage } from './api-reference/page.ts'
 /** The text of each generated file in the repository, by its path. A test fails if a file differs. */
 export async function generateFiles(): Promise<Record<string, string>> {
   const pool = createPool({ connectionString: 'postgres://never-connected' }, () => {})
-  const { fastify } = await buildApp(loadConfig({}), pool, createLogger('silent'), { cursorKey: Buffer.alloc(32), announce: () => {} })
+  const options = { cursorKey: Buffer.alloc(32), announce: () => {} }
+  const { fastify } = await buildApp(loadConfig({}), { pool, hotPool: pool }, createLogger('silent'), options)
   const document = `${JSON.stringify(fastify.swagger(), null, 2)}\n`
   await fastify.close()
   await pool.end()

@@ -7,7 +7,7 @@ import { CAMPAIGNS_TAG, campaignRoutes } from './campaigns/routes.ts'
 import { createWebhook, type WebhookOptions } from './carriers/google-rbm/webhook.ts'
 import type { Config } from './config.ts'
 import { CONTENT_SCHEMAS } from './content/content.ts'
-import type { Pool } from './db/pool.ts'
+import type { Pools } from './db/database.ts'
 import { eventRoutes } from './events/routes.ts'
 import { describeWebhooks, EVENTS_TAG, WEBHOOK_HEADERS } from './events/schemas.ts'
 import { createBodyBudgets, limitBodies } from './http/body-budget.ts'
@@ -64,9 +64,9 @@ type AppOptions = {
   unreadLimits?: UnreadLimits
 }
 
-export async function buildApp(config: Config, pool: Pool, logger: Logger, options: AppOptions): Promise<App> {
+export async function buildApp(config: Config, { pool, hotPool }: Pools, logger: Logger, options: AppOptions): Promise<App> {
   const { cursorKey, announce, reserve = () => undefined, roles = ROLES, webhook } = options
-  const metrics = createMetrics(pool)
+  const metrics = createMetrics([hotPool, pool])
   const unread = createUnreadWatch(logger, options.unreadLimits)
   const bodies = createBodyBudgets()
   let isStopping = false
@@ -95,12 +95,12 @@ export async function buildApp(config: Config, pool: Pool, logger: Logger, optio
     parameters: WEBHOOK_HEADERS,
   })
 
-  serveHealth(app, pool, () => isStopping)
+  serveHealth(app, hotPool, () => isStopping)
   serveDocs(app)
   const carrierWebhooks = isApart ? newServer(true) : undefined
   if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
   if (roles.includes('api')) {
-    const routes = { config, pool, unread, cursorKey, announce, reserve, publicUrl: () => shortLinkBase(config, app) }
+    const routes = { config, pool, hotPool, unread, cursorKey, announce, reserve, publicUrl: () => shortLinkBase(config, app) }
     await app.register((v1) => addApiRoutes(v1, routes), { prefix: '/v1' })
   }
   await app.ready()
@@ -137,9 +137,8 @@ function addCommonHooks(server: FastifyInstance, { logger, metrics, isStopping }
   })
 }
 
-type ApiRoutes = {
+type ApiRoutes = Pools & {
   config: Config
-  pool: Pool
   unread: UnreadWatch
   cursorKey: Buffer
   announce: Announce
@@ -148,14 +147,14 @@ type ApiRoutes = {
 }
 
 async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<void> {
-  const { config, pool, unread, cursorKey, announce, reserve, publicUrl } = routes
+  const { config, pool, hotPool, unread, cursorKey, announce, reserve, publicUrl } = routes
   let limiter = createMemoryLimiter()
   if (config.limits.store === 'database') {
-    const shared = createDatabaseLimiter(pool)
+    const shared = createDatabaseLimiter(hotPool)
     limiter = shared.limiter
     v1.addHook('onClose', async () => shared.stop())
   }
-  guardRoutes(v1, { ...createAuthenticator(pool), limiter, policies: createPolicies(config.limits) })
+  guardRoutes(v1, { ...createAuthenticator(hotPool), limiter, policies: createPolicies(config.limits) })
   // Set in this scope, so that the guard also runs for unknown paths.
   v1.setNotFoundHandler(unknownRoute)
 
@@ -163,11 +162,11 @@ async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<voi
   for (const schema of CONTENT_SCHEMAS) v1.addSchema(schema)
   await v1.register(agentRoutes, { pool })
   await v1.register(templateRoutes, { pool })
-  await v1.register(messageRoutes, { pool, publicUrl, reserve, announce })
+  await v1.register(messageRoutes, { pool: hotPool, publicUrl, reserve, announce })
   await v1.register(campaignRoutes, { pool, publicUrl })
   await v1.register(reportRoutes, { pool })
   await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })
-  await v1.register(eventRoutes, { pool, cursorKey })
+  await v1.register(eventRoutes, { pool: hotPool, cursorKey })
 }
 
 /** The base URL of short links. With real networks it has no default, since recipients could not open links to this process's own address. */

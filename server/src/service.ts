@@ -61,25 +61,26 @@ export async function startService(config: Config, logger: Logger, options: Serv
   warnOfSettings(config, logger)
   const newKey = watchKeyFile(config)
   const database = await openDatabase(config, { role: 'service', onProgress: (sentence) => logger.warn(sentence) })
+  const { pool, hotPool } = database
   const closers: (() => Promise<unknown>)[] = [() => database.close()]
   try {
-    const keyring = await openKeyring(database.pool, config)
+    const keyring = await openKeyring(pool, config)
     const sentence = newKey()
     if (sentence !== undefined) logger.warn(sentence)
     warnOfReadableFiles(logger, [keyring.keyFile, config.carriersFile])
     const settings = await findCarriers()
-    const postbackKey = await installationSecret(database.pool, 'postback', keyring)
-    const announce = createAnnouncer(database.pool)
-    const onEvents = createEventTaker(database.pool, announce)
+    const postbackKey = await installationSecret(pool, 'postback', keyring)
+    const announce = createAnnouncer(hotPool)
+    const onEvents = createEventTaker(hotPool, announce)
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
-    const cursorKey = await installationSecret(database.pool, 'cursors', keyring)
+    const cursorKey = await installationSecret(pool, 'cursors', keyring)
     let delivery: Delivery | undefined
     const reserve: Reserve = (...message) => delivery?.reserve(...message)
-    const app = await buildApp(config, database.pool, logger, { ...options, webhook, cursorKey, announce, reserve })
+    const app = await buildApp(config, database, logger, { ...options, webhook, cursorKey, announce, reserve })
     const workers: (() => Promise<void>)[] = []
     // The servers close first, so that no new requests arrive while the rest closes.
     closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))
-    await options.beforeListening?.(database.pool)
+    await options.beforeListening?.(pool)
     const url = await listen(app.fastify, config, 'HERALD_HOST and HERALD_PORT')
     const carrierWebhookUrl = await listenForCarriers(app, config, url)
     // Listens after the API: if the API has the default port of the metrics, the metrics take a free one.
@@ -89,21 +90,21 @@ export async function startService(config: Config, logger: Logger, options: Serv
     if (roles.includes('delivery')) {
       // Read before the networks are opened. Between opening them and adding their closer nothing may fail, or the process would neither work
       // nor exit.
-      const links = { key: await installationSecret(database.pool, 'links', keyring), publicUrl: config.publicUrl ?? url }
+      const links = { key: await installationSecret(pool, 'links', keyring), publicUrl: config.publicUrl ?? url }
       const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
       const metrics = createDeliveryMetrics(app.metrics.registry)
-      const started = startDelivery({ pool: database.pool, carriers, logger, metrics, links, announce })
+      const started = startDelivery({ pool, hotPool, carriers, logger, metrics, links, announce })
       delivery = started
       workers.push(() => endDelivery(started, carriers))
     }
     let onRouted: (() => void) | undefined
     if (roles.includes('webhooks')) {
       const metrics = createWebhookMetrics(app.metrics.registry)
-      const dispatcher = createDispatcher({ pool: database.pool, keyring, logger, metrics, allowPrivate: config.webhookAllowPrivate })
+      const dispatcher = createDispatcher({ pool: hotPool, keyring, logger, metrics, allowPrivate: config.webhookAllowPrivate })
       onRouted = dispatcher.wake
       workers.push(dispatcher.stop)
     }
-    workers.push(startRouter({ pool: database.pool, logger, metrics: createEventMetrics(app.metrics.registry), onRouted }).stop)
+    workers.push(startRouter({ pool: hotPool, logger, metrics: createEventMetrics(app.metrics.registry), onRouted }).stop)
     return {
       url,
       carrierWebhookUrl,

@@ -4,9 +4,11 @@ import { OperatorError } from '../errors.ts'
 import { joinEmbeddedServer } from './embedded/server.ts'
 import { ensureSchema } from './migrate.ts'
 import { ensurePartitions } from './partitions.ts'
-import { checkServer, createPool, isLockedOut, isUnavailable, type Pool } from './pool.ts'
+import { checkServer, createHotPool, createPool, isLockedOut, isUnavailable, type Pool } from './pool.ts'
 
-export type Database = { pool: Pool; close: () => Promise<void> }
+/** `hotPool`: for statements that run for each message. It opens no connection before its first statement, so a command has none. */
+export type Pools = { pool: Pool; hotPool: Pool }
+export type Database = Pools & { close: () => Promise<void> }
 
 type Options = {
   /** A service waits for its database and applies missing migrations. A command does neither. The caller of a migration applies them itself. */
@@ -24,12 +26,15 @@ export async function openDatabase(config: Config, options: Options): Promise<Da
     config.databaseUrl === undefined ? await joinEmbeddedServer(config.dataDir, options.role === 'service', options.onProgress) : undefined
   const connection = embedded?.connection ?? { connectionString: config.databaseUrl as string }
   // An idle connection that breaks does no harm: the next query opens another one, and fails if that is impossible.
-  const pool = createPool(connection, () => options.onProgress('An idle connection to the database broke.'))
+  const onIdleError = () => options.onProgress('An idle connection to the database broke.')
+  const pool = createPool(connection, onIdleError)
+  const hotPool = createHotPool(connection, onIdleError)
   const database = {
     pool,
+    hotPool,
     close: async () => {
       // A hanging statement must not delay the shutdown. PostgreSQL rolls it back when its connection breaks.
-      await Promise.race([pool.end(), sleep(POOL_CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+      await Promise.race([Promise.all([pool.end(), hotPool.end()]), sleep(POOL_CLOSE_TIMEOUT_MS, undefined, { ref: false })])
       await embedded?.leave()
     },
   }

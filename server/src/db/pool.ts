@@ -15,21 +15,23 @@ const STATEMENT_TIMEOUT_MS = 3_500
 const DEAD_CONNECTION_TIMEOUT_MS = 4_000
 const CONNECT_TIMEOUT_MS = 2_000
 
-/** The format of times and numbers, whatever the defaults of the server, the database or the role are. The driver and exports rely on it. */
-const OUTPUT_FORMAT = `set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set extra_float_digits = 1; set standard_conforming_strings = on`
+/**
+ * The format of times and numbers, whatever the defaults of the server, the database or the role are. The driver and exports rely on it. JIT
+ * compilation is off: it pays off for statements that take many seconds, and none may. It took ten seconds of one claim.
+ */
+const SESSION = `set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set extra_float_digits = 1; set standard_conforming_strings = on; set jit = off`
 
 /**
- * Makes every statement find the few rows it needs by an index. PostgreSQL plans a prepared statement once. If a table is empty then, the plan
+ * Makes a hot statement find the few rows it needs by an index. PostgreSQL plans a prepared statement once. If a table is empty then, the plan
  * is a sequential scan, which stays while the table grows, until the table is analyzed. Measured for a minute from an empty database: 720
  * messages accepted a second without `enable_material = off` and with an expensive check, 2,790 with both fixed.
  *
  * These settings do not fix the join order. In a queue that was just emptied and vacuumed, PostgreSQL expects one row, however many were added
  * since, and would scan the whole queue for each row of the other table. So statements access queues by key: they lock rows by a subquery for
  * each id (`lateral`), and change rows by a list of ids (`any`). Bitmap scans are off because, to read the next few rows in the order of an
- * index, they would collect and sort all rows, for every page again. JIT compilation, which PostgreSQL does for plans that look expensive, took
- * ten seconds of one claim.
+ * index, they would collect and sort all rows, for every page again. `test/db/plans.part.ts` checks the plans of all hot statements.
  */
-const FIND_BY_INDEX = `${OUTPUT_FORMAT}; set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off; set jit = off`
+const FIND_BY_INDEX = `set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off`
 
 /**
  * Wraps a list parameter so that PostgreSQL does not see its length when it plans. If it does, a plan for the actual length looks cheaper than
@@ -59,20 +61,40 @@ export const BEFORE_EVERY_REQUEST = { query_timeout: 2_000 }
 const types = new pg.TypeOverrides()
 types.setTypeParser(pg.types.builtins.INT8, Number)
 
+// The parts of one process that use the hot pool all the time: accept, receipts, claim, read, results, the router, and two of webhooks.
+const MAX_HOT_CONNECTIONS = 8
+const MAX_CONNECTIONS = 4
+
+/**
+ * Connections with PostgreSQL's own planner settings, for everything that does not run for each message: management, reports, lists, commands,
+ * housekeeping.
+ */
 export function createPool(options: ConnectionOptions, onIdleError: (error: Error) => void): Pool {
+  return openPool(options, onIdleError, MAX_CONNECTIONS, SESSION)
+}
+
+/**
+ * Connections for hot statements: those that run for each message, and those of the loops beside them (scripts/hot-statements.ts). They are apart
+ * from the others, so that slow reports take none from them.
+ */
+export function createHotPool(options: ConnectionOptions, onIdleError: (error: Error) => void): Pool {
+  return openPool(options, onIdleError, MAX_HOT_CONNECTIONS, `${SESSION}; ${FIND_BY_INDEX}`)
+}
+
+function openPool(options: ConnectionOptions, onIdleError: (error: Error) => void, max: number, settings: string): Pool {
   const { connection, timeoutMs } = takeTimeout(options)
   const pool = new pg.Pool({
     ...connection,
     Client: timeoutClient(timeoutMs),
     types,
-    max: 10,
+    max,
     application_name: 'herald',
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
     onConnect: async (client) => {
-      await client.query({ text: `${FIND_BY_INDEX};${REFUSE_STANDBY}`, ...BEFORE_EVERY_REQUEST })
+      await client.query({ text: `${settings};${REFUSE_STANDBY}`, ...BEFORE_EVERY_REQUEST })
     },
   })
   // Without a listener, the loss of an idle connection (the database restarts) would end the process.

@@ -2,7 +2,8 @@ import type { Logger } from 'pino'
 import { foldUsage } from '../accounts/usage.ts'
 import { repeat } from '../background/repeat.ts'
 import type { Carriers } from '../carriers/carriers.ts'
-import type { Executor, Pool } from '../db/pool.ts'
+import type { Pools } from '../db/database.ts'
+import type { Executor } from '../db/pool.ts'
 import { refreshStatistics } from '../db/statistics.ts'
 import type { Announce, Work } from '../messages/announce.ts'
 import type { Reserve } from '../messages/send-at-once.ts'
@@ -21,15 +22,23 @@ import { listenForWork } from './wake.ts'
 /** `reserve` serves messages that this process accepts (messages/send-at-once.ts). */
 export type Delivery = Pick<RcsDispatcher, 'reserve' | 'stop'>
 
-type DeliveryOptions = { pool: Pool; carriers: Carriers; logger: Logger; metrics: DeliveryMetrics; links: Links; announce: Announce }
+type DeliveryOptions = Pools & {
+  carriers: Carriers
+  logger: Logger
+  metrics: DeliveryMetrics
+  links: Links
+  announce: Announce
+}
 
 const STATISTICS_EVERY_MS = 5_000
 const HOUSEKEEPING_EVERY_MS = 3_600_000
 
 /** Starts every loop that moves messages. Any number of processes can run it side by side. */
-export function startDelivery({ pool, carriers, logger, metrics, links, announce }: DeliveryOptions): Delivery {
-  const sms = createSmsDispatcher({ pool, carrier: carriers.sms, links, logger, metrics })
-  const dispatchers = [...carriers.rcs.values()].map((carrier) => createDispatcher({ pool, carrier, logger, metrics, onFailed: sms.wake }))
+export function startDelivery({ pool, hotPool, carriers, logger, metrics, links, announce }: DeliveryOptions): Delivery {
+  const sms = createSmsDispatcher({ pool: hotPool, carrier: carriers.sms, links, logger, metrics })
+  const dispatchers = [...carriers.rcs.values()].map((carrier) =>
+    createDispatcher({ pool: hotPool, carrier, logger, metrics, onFailed: sms.wake }),
+  )
   function wake(work?: Work): void {
     if (work !== 'replies') for (const dispatcher of dispatchers) dispatcher.wake()
     if (work !== 'messages') replies.wake()
@@ -46,27 +55,27 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
     repeat(name, logger, async () => ((await work()).mayBeMore ? 0 : ms))
 
   async function expire() {
-    const result = await expireDue(pool)
+    const result = await expireDue(hotPool)
     metrics.countExpired(result.expired)
     if (result.expired > 0) for (const dispatcher of [...dispatchers, sms]) dispatcher.wake()
     return result
   }
 
   async function failForInactiveAgents() {
-    const result = await failInactive(pool)
+    const result = await failInactive(hotPool)
     if (result.failed > 0) sms.wake()
     return result
   }
 
   async function handleReplies() {
-    const result = await processReplies(pool, logger)
+    const result = await processReplies(hotPool, logger)
     // Automatic replies may have queued messages.
     if (result.taken > 0) announce('messages')
     return result
   }
 
   async function fold() {
-    const folded = [await foldReports(pool), await foldUsage(pool)]
+    const folded = [await foldReports(hotPool), await foldUsage(hotPool)]
     return { mayBeMore: folded.some(({ mayBeMore }) => mayBeMore) }
   }
 
@@ -74,10 +83,10 @@ export function startDelivery({ pool, carriers, logger, metrics, links, announce
   const replies = every(1_000, 'process replies', handleReplies)
   const loops = [
     replies,
-    listenForWork(pool, wake, logger),
+    listenForWork(hotPool, wake, logger),
     every(500, 'expire messages', expire),
     every(1_000, 'fail messages of inactive agents', failForInactiveAgents),
-    ...startCampaignLoops(pool, logger, () => wake('messages')),
+    ...startCampaignLoops(hotPool, logger, () => wake('messages')),
     every(1_000, 'fold reports and usage', fold),
     repeat('refresh statistics', logger, () => refreshStatistics(pool).then(() => STATISTICS_EVERY_MS)),
     repeat('housekeeping', logger, () => keepHouse(pool).then(() => HOUSEKEEPING_EVERY_MS)),

@@ -159,7 +159,6 @@ async function moveIntoGroup(client: pg.ClientBase, group: Target): Promise<{ re
 
 /** Keeps only the last line of each number. */
 async function dropRepeated(client: pg.ClientBase): Promise<number> {
-  await client.query('set local enable_seqscan = on; set local enable_hashjoin = on')
   const { rowCount } = await client.query({
     text: `delete from arrivals a
       using (select phone, max(line) as line from arrivals group by phone having count(*) > 1) as last
@@ -181,7 +180,7 @@ async function waitForTurn(client: pg.ClientBase, { accountId, number }: Target)
  * changes little.
  */
 async function merge(client: pg.ClientBase, { accountId, number }: Target, generation: number): Promise<number> {
-  await client.query('set local enable_mergejoin = on; set local enable_hashjoin = off; set local enable_nestloop = off')
+  await client.query('set local enable_hashjoin = off; set local enable_nestloop = off')
   const { rowCount } = await client.query({
     text: `merge into group_members m
       using (select * from arrivals order by phone) as a

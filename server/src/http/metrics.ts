@@ -15,7 +15,7 @@ export type Metrics = {
 const OBSERVE_BATCH_SIZE = 250
 
 /** The labels have few values: the pattern of a route, never a URL, a phone number, a key or an account. */
-export function createMetrics(pool: Pool): Metrics {
+export function createMetrics(pools: Pool[]): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const duration = new Histogram({
@@ -38,15 +38,16 @@ export function createMetrics(pool: Pool): Metrics {
     labelNames: ['status'],
     registers: [registry],
   })
+  const sumOf = (count: 'idleCount' | 'totalCount' | 'waitingCount') => pools.reduce((sum, pool) => sum + pool[count], 0)
   new Gauge({
     name: 'herald_database_connections',
-    help: 'Connections of the pool, and requests that wait for one',
+    help: 'Connections of the pools, and requests that wait for one',
     labelNames: ['state'],
     registers: [registry],
     collect() {
-      this.set({ state: 'idle' }, pool.idleCount)
-      this.set({ state: 'busy' }, pool.totalCount - pool.idleCount)
-      this.set({ state: 'waiting' }, pool.waitingCount)
+      this.set({ state: 'idle' }, sumOf('idleCount'))
+      this.set({ state: 'busy' }, sumOf('totalCount') - sumOf('idleCount'))
+      this.set({ state: 'waiting' }, sumOf('waitingCount'))
     },
   })
 

@@ -20,7 +20,7 @@ import { type Answer, createAssignedAgent } from '../support/service.ts'
 import { TEXT } from '../support/templates.ts'
 
 const database = await createTestDatabase()
-const { pool } = database
+const { hotPool: pool } = database
 const { newCaller } = await startMessageService(database)
 const otherNode = await startMessageService(database)
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { readQuotas, setQuotas } from '../../src/accounts/quotas.ts'
 import { foldUsage, freeDroppedMonths } from '../../src/accounts/usage.ts'
-import { createPool, transaction } from '../../src/db/pool.ts'
+import { createHotPool, transaction } from '../../src/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newKey, startMessageService } from '../support/messages.ts'
 
 const database = await createTestDatabase({ uncounted: 'tests move usage to other days and months' })
-const { pool } = database
+const { hotPool: pool } = database
 const { newCaller } = await startMessageService(database)
 
 async function usageOf(accountId: number) {
@@ -21,7 +21,7 @@ const change = (accountId: number, at: string, messages = 1) =>
 describe('what an account has used', () => {
   test('is the same before, while and after changes are folded by two nodes', async () => {
     const caller = await newCaller()
-    const otherPool = createPool({ connectionString: database.url }, () => {})
+    const otherPool = createHotPool({ connectionString: database.url }, () => {})
     for (let round = 1; round <= 5; round++) {
       await Promise.all(Array.from({ length: 20 }, () => caller.send(newKey(), caller.request())))
       const [before] = await Promise.all([usageOf(caller.accountId), ...[pool, otherPool, pool, otherPool].map(foldUsage)])

@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { assignAgent, createAgent } from '../../src/agents/agents.ts'
 import type { CarrierEvent } from '../../src/carriers/carrier.ts'
-import { createPool } from '../../src/db/pool.ts'
+import { createHotPool } from '../../src/db/pool.ts'
 import { observe, settled } from '../delivery/model-checks.ts'
 import {
   accept,
@@ -37,7 +37,7 @@ const longestMs = process.env.HERALD_MODEL_RUNS === undefined ? 2_000 : Number.P
 const database = await createTestDatabase()
 // Nobody pulls the plug of the database here, and waiting for the disk at every step would take most of the time.
 await database.pool.query(`alter database ${new URL(database.url).pathname.slice(1)} set synchronous_commit = off`)
-const { pool, failures } = watch(createPool({ connectionString: database.url }, () => {}))
+const { pool, failures } = watch(createHotPool({ connectionString: database.url }, () => {}))
 after(() => pool.end())
 const agents = [await newAgent('agent-a'), await newAgent('agent-b')]
 

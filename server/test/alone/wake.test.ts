@@ -10,7 +10,7 @@ import { createDataDir, startHerald } from '../support/process.ts'
 import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 const network = await startNetwork()
 const arrivals = new Map<string, number>()
 network.answer(({ path }) => {

@@ -10,7 +10,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { assertAllTold } from '../support/told.ts'
 import { acceptedCampaign, fillGroup, phone } from './support.ts'
 
-const { pool } = await createTestDatabase({ unmetered: 'messages are queued by hand' })
+const { hotPool: pool } = await createTestDatabase({ unmetered: 'messages are queued by hand' })
 await ensurePace(pool, CARRIER)
 const [sender, other] = [await createSender(pool), await createSender(pool)]
 await fillGroup(pool, sender.accountId, 1, [phone(0)])

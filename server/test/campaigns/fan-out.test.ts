@@ -4,7 +4,7 @@ import { afterEach, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
 import { retryCampaign } from '../../src/campaigns/retry.ts'
-import { createPool, type Executor, transaction } from '../../src/db/pool.ts'
+import { createHotPool, type Executor, transaction } from '../../src/db/pool.ts'
 import { CHUNK, fanOut } from '../../src/delivery/campaigns/fan-out.ts'
 import { startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
@@ -15,7 +15,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 import { acceptedCampaign, assertCountersEqualRows, fillGroup, fillGroups, makeAll, phone, phones, recipientsOf } from './support.ts'
 
-const { url, pool } = await createTestDatabase({ uncounted: 'messages are failed by hand, and removed between the tests' })
+const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'messages are failed by hand, and removed between the tests' })
 const seed = randomInt(2 ** 31)
 
 /** A campaign to these groups, of an account of its own. */
@@ -176,7 +176,7 @@ describe('a campaign reaches', () => {
 
 /** Starts a chunk, and calls `meanwhile` with its connection while it is in the middle of its inserts. */
 async function inTheMiddleOfAChunk(meanwhile: (tx: Executor, pid: number) => Promise<unknown>): Promise<PromiseSettledResult<unknown>> {
-  const worker = createPool({ connectionString: url }, () => {})
+  const worker = createHotPool({ connectionString: url }, () => {})
   let chunk: Promise<[PromiseSettledResult<unknown>]> | undefined
   try {
     await transaction(pool, async (tx) => {

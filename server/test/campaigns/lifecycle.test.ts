@@ -31,7 +31,7 @@ import { acceptedCampaign, assertCountersEqualRows, fatesOf, fillGroup, phones, 
 // Campaigns from their acceptance to their end, with everything that moves messages at work. Each test has an agent of its own, whose
 // network does what the test wants.
 
-const { pool } = await createTestDatabase()
+const { hotPool: pool } = await createTestDatabase()
 const seed = randomInt(2 ** 31)
 
 type Network = (message: RcsMessage) => Promise<SendResult> | SendResult
@@ -40,6 +40,7 @@ const carrier = createCarrier({ concurrency: 40, onSend: (message) => (networks.
 const sms = createSmsCarrier()
 const delivery = startDelivery({
   pool,
+  hotPool: pool,
   carriers: { rcs: new Map([[CARRIER, carrier]]), sms, close: async () => {} },
   logger,
   metrics: createDeliveryMetrics(new Registry()),

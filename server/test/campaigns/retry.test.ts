@@ -12,7 +12,7 @@ import { acceptedCampaign, fillGroup, makeAll, phones, recipientsOf } from './su
 
 // Who gets a message of a repetition, and what an operator is told of it and of a cancellation before it happens.
 
-const { pool } = await createTestDatabase({ uncounted: 'messages are failed by hand' })
+const { hotPool: pool } = await createTestDatabase({ uncounted: 'messages are failed by hand' })
 
 async function campaignTo(people: string[]): Promise<string> {
   const sender = await createSender(pool)

@@ -49,7 +49,7 @@ describe('a transaction', () => {
 })
 
 test('a connection that breaks just as it passes from one to the next fails the next one alone', async () => {
-  const clients = await Promise.all(Array.from({ length: 10 }, () => pool.connect()))
+  const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()))
   const [first, ...others] = clients as [pg.PoolClient, ...pg.PoolClient[]]
   const next = pool.connect()
   first.release()

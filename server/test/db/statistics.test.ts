@@ -9,7 +9,7 @@ import { createSender, queueMessages } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
-const { pool, url } = await createTestDatabase({ uncounted: 'a message is deleted by hand, so that its month is empty' })
+const { hotPool: pool, url } = await createTestDatabase({ uncounted: 'a message is deleted by hand, so that its month is empty' })
 
 /** By a session of its own: what it has written is known to others when it has ended. */
 async function write(text: string): Promise<void> {

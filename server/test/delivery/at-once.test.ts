@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 import type { CarrierOptions } from './support.ts'
 import { createCarrier, createSender, queueMessages, type Sender, sent, startWorker, statusOf } from './support.ts'
 
-const { url, pool } = await createTestDatabase({ unmetered: 'some messages are queued by hand' })
+const { url, hotPool: pool } = await createTestDatabase({ unmetered: 'some messages are queued by hand' })
 
 function submissionOf({ accountId, agentId }: Sender, fields: Partial<Submission> = {}): Submission {
   const idempotency = { key: randomUUID(), hash: Buffer.alloc(32) }

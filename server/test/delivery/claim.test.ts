@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createAgent } from '../../src/agents/agents.ts'
-import { createPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
+import { createHotPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
 import { type ClaimRequest, claim } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
@@ -27,7 +27,7 @@ import {
   startWorker,
 } from './support.ts'
 
-const { url, pool } = await createTestDatabase({ uncounted: 'messages are removed between the tests' })
+const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'messages are removed between the tests' })
 await ensurePace(pool, CARRIER)
 const [one, two, three] = [await createSender(pool), await createSender(pool), await createSender(pool)]
 const BACKLOG = 5_000
@@ -169,7 +169,7 @@ describe('a claim takes', () => {
 
 test('two workers that claim at once never take the same entry, and take all in the end', async () => {
   for (const sender of [one, two, three]) await queueMessages(pool, sender, { count: 400 })
-  const other = createPool({ connectionString: url }, () => {})
+  const other = createHotPool({ connectionString: url }, () => {})
   const taken: string[] = []
   async function work(db: Pool): Promise<void> {
     for (let isOver = false; !isOver; ) {
@@ -297,7 +297,7 @@ const service = await startTestService(
 )
 
 describe('in a service', async () => {
-  const [crowd, single] = [await createSender(busy.pool), await createSender(busy.pool)]
+  const [crowd, single] = [await createSender(busy.hotPool), await createSender(busy.hotPool)]
 
   /** How long after its request another account's message is at the network. */
   async function delayMs(): Promise<number> {
@@ -313,20 +313,20 @@ describe('in a service', async () => {
       await new Promise((resolve) => setTimeout(resolve, 10))
       return { body: { name: asked.path } }
     })
-    await queueMessages(busy.pool, crowd, { count: BACKLOG })
+    await queueMessages(busy.hotPool, crowd, { count: BACKLOG })
     await until('the backlog is being sent', () => network.asked.length > 50)
     const delays: number[] = []
     while (delays.length < 5) delays.push(await delayMs())
     t.diagnostic(`${delays.map(Math.round).join(', ')} ms behind ${BACKLOG}`)
     // The median: a single one also measures what else the machine does at that moment.
     assert.ok((delays.toSorted((a, b) => a - b)[2] as number) < 500, `${delays}`)
-    const { rows } = await busy.pool.query<{ count: number }>('select count(*) from queue')
+    const { rows } = await busy.hotPool.query<{ count: number }>('select count(*) from queue')
     assert.ok((rows[0]?.count ?? 0) > BACKLOG / 2, 'there was still a backlog')
   })
 
   test('while all calls of one account hang, another’s message goes out within a second', async (t) => {
-    await busy.pool.query('delete from queue where lease is null')
-    await until('nothing is under way', async () => (await busy.pool.query('select from queue where lease is not null')).rowCount === 0)
+    await busy.hotPool.query('delete from queue where lease is null')
+    await until('nothing is under way', async () => (await busy.hotPool.query('select from queue where lease is not null')).rowCount === 0)
     let hanging = 0
     const { promise: over, resolve: end } = Promise.withResolvers<void>()
     network.answer(async (asked) => {
@@ -336,7 +336,7 @@ describe('in a service', async () => {
       }
       return { body: { name: asked.path } }
     })
-    await queueMessages(busy.pool, crowd, { count: 100 })
+    await queueMessages(busy.hotPool, crowd, { count: 100 })
     await until('as many hang as may', () => hanging === 5)
     const delays = [await delayMs(), await delayMs()]
     t.diagnostic(`${delays.map(Math.round).join(', ')} ms beside ${hanging} calls that hang`)

@@ -30,7 +30,7 @@ import {
   statusOf,
 } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 const [one, two] = [await createSender(pool), await createSender(pool)]
 const simulator = await startSimulator()
 

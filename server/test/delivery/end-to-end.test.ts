@@ -10,7 +10,7 @@ import { createSender, kindsOf, NO_LIMITS } from './support.ts'
 
 // From the request to the final state, by HTTP on both sides: what a number's last two digits promise is what a caller reads.
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 const simulator = await startSimulator()
 const service = await startTestService({ HERALD_DATABASE_URL: url, ...NO_LIMITS }, { findCarriers: async () => simulator.settings })
 await simulator.ask('webhook', { url: `${service.url}/carriers/${simulator.rcs.name}/webhook` }, 'PUT')

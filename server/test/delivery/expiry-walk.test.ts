@@ -6,7 +6,7 @@ import { createTestDatabase, makePastMonths } from '../support/database.ts'
 import { moveExpiry } from '../support/expiring.ts'
 import { createSender, statusOf } from './support.ts'
 
-const { url, pool } = await createTestDatabase({ uncounted: 'messages of two days ago are written by hand' })
+const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'messages of two days ago are written by hand' })
 await makePastMonths(pool)
 const sender = await createSender(pool)
 

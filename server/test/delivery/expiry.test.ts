@@ -30,7 +30,7 @@ import {
   whileOthersCommit,
 } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 const [sender, crowd] = [await createSender(pool), await createSender(pool)]
 const simulator = await startSimulator()
 
@@ -58,7 +58,15 @@ async function sentAndExpired(): Promise<string> {
 function deliver(t: TestContext, carrier: RcsCarrier): void {
   const carriers = { rcs: new Map([[carrier.name, carrier]]), sms: undefined, close: async () => {} }
   const links = { key: Buffer.alloc(32), publicUrl: 'http://localhost' }
-  const delivery = startDelivery({ pool, carriers, logger, metrics: createDeliveryMetrics(new Registry()), links, announce: () => {} })
+  const delivery = startDelivery({
+    pool,
+    hotPool: pool,
+    carriers,
+    logger,
+    metrics: createDeliveryMetrics(new Registry()),
+    links,
+    announce: () => {},
+  })
   t.after(() => delivery.stop())
 }
 

@@ -20,7 +20,7 @@ import {
   statusOf,
 } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 await ensurePace(pool, CARRIER)
 
 async function claimOne(messageId: string): Promise<Entry | undefined> {

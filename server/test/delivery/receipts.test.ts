@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { CarrierEvent } from '../../src/carriers/carrier.ts'
-import { createPool, type Pool } from '../../src/db/pool.ts'
+import { createHotPool, type Pool } from '../../src/db/pool.ts'
 import { claim } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
@@ -22,7 +22,7 @@ import {
   whileOthersCommit,
 } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 await ensurePace(pool, CARRIER)
 const sender = await createSender(pool)
 const take = createReceiver(pool)
@@ -271,7 +271,7 @@ function createShuffle(start: number): <T>(items: T[]) => T[] {
 }
 
 describe('never wait for each other in a circle:', () => {
-  const other = createPool({ connectionString: url }, () => {})
+  const other = createHotPool({ connectionString: url }, () => {})
   const takeElsewhere = createReceiver(other)
   const shuffle = createShuffle(seed)
 

@@ -8,7 +8,7 @@ import { type EntryResult, recordResults } from '../../src/delivery/results.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { CARRIER, createSender, queueMessage, queueMessages, readAll, whileOthersCommit } from './support.ts'
 
-const { pool } = await createTestDatabase()
+const { hotPool: pool } = await createTestDatabase()
 await ensurePace(pool, CARRIER)
 const sender = await createSender(pool)
 

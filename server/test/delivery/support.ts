@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { Registry } from 'prom-client'
 import type { CarrierEvent, OnEvents, RcsCarrier, RcsMessage, RevokeResult, SendResult } from '../../src/carriers/carrier.ts'
-import { createPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
+import { createHotPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { createDispatcher, type RcsDispatcher } from '../../src/delivery/send.ts'
@@ -105,7 +105,7 @@ export function createCarrier({ onSend = sent, onRevoke = () => ({ is: 'accepted
 
 /** A worker as a process has one, with connections of its own; stopped when the test ends. */
 export function startWorker(t: TestContext, databaseUrl: string, carrier: RcsCarrier): RcsDispatcher & { pool: Pool; registry: Registry } {
-  const pool = createPool({ connectionString: databaseUrl }, () => {})
+  const pool = createHotPool({ connectionString: databaseUrl }, () => {})
   const registry = new Registry()
   const dispatcher = createDispatcher({ pool, carrier, logger, metrics: createDeliveryMetrics(registry) })
   let stopped: Promise<void> | undefined

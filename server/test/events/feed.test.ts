@@ -4,7 +4,7 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { createAccount, MODULES } from '../../src/accounts/accounts.ts'
-import { createPool, isUnavailable, type Pool, transaction } from '../../src/db/pool.ts'
+import { createHotPool, isUnavailable, type Pool, transaction } from '../../src/db/pool.ts'
 import { createCursors } from '../../src/events/cursor.ts'
 import { readFeed } from '../../src/events/feed.ts'
 import { eventBody } from '../../src/events/pages.ts'
@@ -16,14 +16,14 @@ import { until } from '../support/until.ts'
 // A sequence gives its numbers out in one order, and transactions commit in another. Whoever reads by the number, and goes on after the
 // highest that was there, passes by those that are committed later with a lower one.
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 const cursors = createCursors(randomBytes(32))
 await pool.query('create table subjects (account_id int, id int, changes int not null default 0, primary key (account_id, id))')
 
 function openPool(name: string): Pool {
   const named = new URL(url)
   named.searchParams.set('application_name', name)
-  const opened = createPool({ connectionString: named.href }, () => {})
+  const opened = createHotPool({ connectionString: named.href }, () => {})
   after(() => opened.end())
   return opened
 }

@@ -13,7 +13,7 @@ import { LOGGED_EVENTS, writeEvents } from '../support/log.ts'
 
 // How events are kept: the events of one account from one statement are a page, and have their ids and positions from it.
 
-const { pool } = await createTestDatabase()
+const { hotPool: pool } = await createTestDatabase()
 const cursors = createCursors(randomBytes(32))
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 

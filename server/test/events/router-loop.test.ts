@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { before, describe, type TestContext, test } from 'node:test'
 import pg from 'pg'
-import { createPool, isTimedOut } from '../../src/db/pool.ts'
+import { createHotPool, isTimedOut } from '../../src/db/pool.ts'
 import { createRouterPoll, createStandby } from '../../src/events/router-loop.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { routeUntilDone } from '../support/log.ts'
 
-const { pool, url } = await createTestDatabase()
+const { hotPool: pool, url } = await createTestDatabase()
 
 /** The clock that rounds go by, which stands still between two moves of it. */
 function holdClock(t: TestContext): { move: (seconds: number) => void } {
@@ -88,7 +88,7 @@ describe('what commits late', () => {
 
 describe('a round', () => {
   test('that takes too long is followed by one of half as many, down to one; each that succeeds by one of twice as many, up to 100', async (t) => {
-    const one = createPool({ connectionString: url }, () => {})
+    const one = createHotPool({ connectionString: url }, () => {})
     t.after(() => one.end())
     const blocker = await connect(t)
     const round = createRouterPoll(one)

@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
 import type { SendResult } from '../../src/carriers/carrier.ts'
-import { createPool } from '../../src/db/pool.ts'
+import { createHotPool } from '../../src/db/pool.ts'
 import { fanOut } from '../../src/delivery/campaigns/fan-out.ts'
 import { completeDone, startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
@@ -24,8 +24,8 @@ import { assertAsDocumented } from './documented.ts'
 
 // The course of a campaign is told step by step, each once, whoever else does the same work at that moment.
 
-const { url, pool } = await createTestDatabase()
-const otherNode = createPool({ connectionString: url }, () => {})
+const { url, hotPool: pool } = await createTestDatabase()
+const otherNode = createHotPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 const nodes = [pool, otherNode, pool, otherNode]
 await ensurePace(pool, CARRIER)
@@ -195,6 +195,7 @@ test('what two nodes at work make of campaigns, with refusals, SMS and people wh
   const workers = nodes.slice(0, 2).map((node) =>
     startDelivery({
       pool: node,
+      hotPool: node,
       carriers: { rcs: new Map([[CARRIER, createCarrier({ concurrency: 20, onSend })]]), sms: createSmsCarrier(), close: async () => {} },
       logger,
       metrics: createDeliveryMetrics(new Registry()),

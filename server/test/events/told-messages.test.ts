@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { activateAgent, changeAgent } from '../../src/agents/agents.ts'
-import { createPool } from '../../src/db/pool.ts'
+import { createHotPool } from '../../src/db/pool.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/fail.ts'
 import { FAILURES } from '../../src/delivery/failures.ts'
@@ -21,8 +21,8 @@ import { assertAsDocumented } from './documented.ts'
 
 // Whichever way a message goes, each step of it is told once, with what a caller needs to know which message it was.
 
-const { url, pool } = await createTestDatabase()
-const otherNode = createPool({ connectionString: url }, () => {})
+const { url, hotPool: pool } = await createTestDatabase()
+const otherNode = createHotPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 await ensurePace(pool, CARRIER)
 const accept = createAcceptor(pool, () => {})

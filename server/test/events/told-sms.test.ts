@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import type { CarrierEvent } from '../../src/carriers/carrier.ts'
-import { createPool } from '../../src/db/pool.ts'
+import { createHotPool } from '../../src/db/pool.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { FAILURES, SMS_FAILURES } from '../../src/delivery/failures.ts'
 import { ensurePace } from '../../src/delivery/rate.ts'
@@ -34,8 +34,8 @@ import { assertAsDocumented } from './documented.ts'
 
 // What becomes of the SMS that a message falls back to is told once, and only of the recipient's own.
 
-const { url, pool } = await createTestDatabase()
-const otherNode = createPool({ connectionString: url }, () => {})
+const { url, hotPool: pool } = await createTestDatabase()
+const otherNode = createHotPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 await ensurePace(pool, CARRIER)
 await ensurePace(pool, SMS_CARRIER)

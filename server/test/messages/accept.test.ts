@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
-import { createPool } from '../../src/db/pool.ts'
+import { createHotPool } from '../../src/db/pool.ts'
 import { ApiError } from '../../src/errors.ts'
 import { type Accepted, createAcceptor, type Submission } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
@@ -15,7 +15,7 @@ import { sending, TEXT } from '../support/templates.ts'
 
 const seed = Date.now() % 2 ** 31
 const database = await createTestDatabase()
-const { pool } = database
+const { hotPool: pool } = database
 
 async function newSender() {
   const { accountId } = await createCaller(pool)
@@ -114,7 +114,7 @@ describe('requests that share a statement', () => {
 
   test(`whatever keys and contents come in whatever batches at two nodes, a key makes one message (fast-check, seed ${seed})`, async () => {
     const { submission, accountId } = await newSender()
-    const otherPool = createPool({ connectionString: database.url }, () => {})
+    const otherPool = createHotPool({ connectionString: database.url }, () => {})
     const nodes = [createAcceptor(pool, () => {}), createAcceptor(otherPool, () => {})]
     const request = fc.record({ node: fc.nat(1), key: fc.nat(3), content: fc.nat(2), isFaulty: fc.boolean(), waits: fc.boolean() })
     let round = 0

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import pg from 'pg'
-import { createPool } from '../../src/db/pool.ts'
+import { createHotPool } from '../../src/db/pool.ts'
 import { createAnnouncer, QUEUE_CHANNEL } from '../../src/messages/announce.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 const heard: string[] = []
 const listener = new pg.Client(url)
 listener.on('notification', ({ payload }) => heard.push(payload ?? ''))
@@ -26,7 +26,7 @@ describe('an announcement of work', () => {
   })
 
   test('that the database refuses throws nothing: workers poll', async (t) => {
-    const closed = createPool({ connectionString: url }, () => {})
+    const closed = createHotPool({ connectionString: url }, () => {})
     await closed.end()
     const query = t.mock.method(closed, 'query')
     // A rejection that nobody handles would fail this file.

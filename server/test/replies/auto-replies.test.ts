@@ -7,7 +7,7 @@ import { createTemplate, type TemplateStatus } from '../../src/templates/templat
 import { createTestDatabase } from '../support/database.ts'
 import { createAssignedAgent, createCaller } from '../support/service.ts'
 
-const { pool } = await createTestDatabase()
+const { hotPool: pool } = await createTestDatabase()
 
 async function newTemplate(accountId: number, status: TemplateStatus = 'APPROVED'): Promise<number> {
   const { id } = await createTemplate(pool, accountId, { name: 'T', basic: false, status, message: { type: 'MESSAGE', content: 'Hello' } })

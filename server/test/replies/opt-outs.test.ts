@@ -5,7 +5,7 @@ import { changeOptOut, listOptOuts, type OptOut, type OptOutChange, type OptOutK
 import { createTestDatabase } from '../support/database.ts'
 import { createAssignedAgent, createCaller } from '../support/service.ts'
 
-const { pool } = await createTestDatabase()
+const { hotPool: pool } = await createTestDatabase()
 const { accountId } = await createCaller(pool)
 const agentId = await createAssignedAgent(pool, accountId)
 const EARLIER = Date.parse('2026-01-31T08:00:00Z')

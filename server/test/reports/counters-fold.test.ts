@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { Registry } from 'prom-client'
-import { createPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
+import { createHotPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
 import { startDelivery } from '../../src/delivery/delivery.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { NO_CAMPAIGN } from '../../src/ids.ts'
@@ -16,8 +16,8 @@ import { startCounting } from './counting.ts'
 // Folding changes nothing of what reports say: before, while and after it happens, whoever else folds, writes or reads, and whatever becomes
 // of it.
 
-const { url, pool } = await createTestDatabase({ uncounted: 'changes are made up' })
-const otherNode = createPool({ connectionString: url }, () => {})
+const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'changes are made up' })
+const otherNode = createHotPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 
 const HOUR = '2026-11-15T10:00:00.000Z'
@@ -101,7 +101,15 @@ describe('a fold', () => {
     await changeMany(nextAccount().accountId, 100)
     const carriers = { rcs: new Map(), sms: undefined, close: async () => {} }
     const links = { key: Buffer.alloc(32), publicUrl: 'http://localhost' }
-    const delivery = startDelivery({ pool, carriers, logger, metrics: createDeliveryMetrics(new Registry()), links, announce: () => {} })
+    const delivery = startDelivery({
+      pool,
+      hotPool: pool,
+      carriers,
+      logger,
+      metrics: createDeliveryMetrics(new Registry()),
+      links,
+      announce: () => {},
+    })
     t.after(() => delivery.stop())
     await until('all are folded', async () => (await countChanges(pool)) === 0)
     await changeMany(nextAccount().accountId, 100)
@@ -180,7 +188,7 @@ describe('a fold that is held in the middle', () => {
 
 test('while messages are accepted and sent, and two nodes fold, every look finds as many counted as there are', async () => {
   const own = await createTestDatabase()
-  const nodes = [own.pool, createPool({ connectionString: own.url }, () => {})] as [Pool, Pool]
+  const nodes = [own.hotPool, createHotPool({ connectionString: own.url }, () => {})] as [Pool, Pool]
   const { makeAllOf, handOver } = await startCounting(nodes[0])
   const sender: Sender = await createSender(nodes[0])
   let isOver = false

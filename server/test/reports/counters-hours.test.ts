@@ -16,7 +16,9 @@ import { type Made, type Sort, startCounting } from './counting.ts'
 
 // A database that stands in India, whose hours begin where those of UTC are half over, and whose clock stands still: its name comes before
 // the real one's.
-const { url, pool } = await createTestDatabase({ unmetered: 'messages are moved to another hour by hand, which may be another day' })
+const { url, hotPool: pool } = await createTestDatabase({
+  unmetered: 'messages are moved to another hour by hand, which may be another day',
+})
 const admin = new pg.Client(url)
 await admin.connect()
 await admin.query(`

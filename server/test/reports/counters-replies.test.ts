@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import type { CarrierEvent } from '../../src/carriers/carrier.ts'
-import { createPool, type Pool, transaction } from '../../src/db/pool.ts'
+import { createHotPool, type Pool, transaction } from '../../src/db/pool.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { processReplies } from '../../src/delivery/replies.ts'
 import { NO_CAMPAIGN } from '../../src/ids.ts'
@@ -17,8 +17,8 @@ import { type Made, SORTS, startCounting } from './counting.ts'
 // What recipients do is counted once a message, however often they do it: that it was clicked, that it was answered, and that its recipient
 // wants no more of them. When the file ends, all counters are held against the rows once more.
 
-const { url, pool } = await createTestDatabase({ unmetered: 'messages are moved to another day by hand' })
-const otherNode = createPool({ connectionString: url }, () => {})
+const { url, hotPool: pool } = await createTestDatabase({ unmetered: 'messages are moved to another day by hand' })
+const otherNode = createHotPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 const { make, handOver, refuse, sendSms, act, tap, link, counted } = await startCounting(pool)
 

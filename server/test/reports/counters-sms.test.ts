@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
-import { createPool } from '../../src/db/pool.ts'
+import { createHotPool } from '../../src/db/pool.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
 import { recordSmsResults, type SmsResult } from '../../src/delivery/sms/results.ts'
 import { recordOptOut } from '../../src/replies/opt-outs.ts'
@@ -11,8 +11,8 @@ import { type Made, type Making, SORTS, startCounting } from './counting.ts'
 // What becomes of the SMS that a message falls back to is counted once, for the message that it is of, and of the recipient's own alone. When
 // the file ends, all counters are held against the rows once more.
 
-const { url, pool } = await createTestDatabase()
-const otherNode = createPool({ connectionString: url }, () => {})
+const { url, hotPool: pool } = await createTestDatabase()
+const otherNode = createHotPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 const { make, handOver, refuse, report, expire, takeSmsOf, endSms, sendSms, reportSms, counted } = await startCounting(pool)
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { changeAgent } from '../../src/agents/agents.ts'
 import { moveCampaign } from '../../src/campaigns/campaigns.ts'
-import { createPool, transaction } from '../../src/db/pool.ts'
+import { createHotPool, transaction } from '../../src/db/pool.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/fail.ts'
@@ -22,8 +22,8 @@ import { type Made, type Sort, startCounting } from './counting.ts'
 // What becomes of a message is counted once, under the campaign that it is of, by the statement that makes it so; whatever else comes
 // changes nothing. When the file ends, all counters are held against the rows once more.
 
-const { url, pool } = await createTestDatabase()
-const otherNode = createPool({ connectionString: url }, () => {})
+const { url, hotPool: pool } = await createTestDatabase()
+const otherNode = createHotPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 const { make, makeAllOf, leaseOf, handOver, refuse, report, runOut, expire, tap, counted } = await startCounting(pool)
 const [take, takeElsewhere] = [createReceiver(pool), createReceiver(otherNode)]

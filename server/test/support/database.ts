@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { after } from 'node:test'
 import pg from 'pg'
 import { ensurePartitions } from '../../src/db/partitions.ts'
-import { createPool, type Pool } from '../../src/db/pool.ts'
+import { createHotPool, createPool, type Pool } from '../../src/db/pool.ts'
 import { auditDatabase } from './audit.ts'
 import { assertAllCounted, assertUsageCounted } from './counted.ts'
 
@@ -15,7 +15,8 @@ export function databaseUrl(name: string): string {
   return url.href
 }
 
-export type TestDatabase = { url: string; pool: Pool }
+/** As in a service, hot statements run on `hotPool`. */
+export type TestDatabase = { url: string; pool: Pool; hotPool: Pool }
 
 export type DatabaseOptions = {
   /** Without the schema. */
@@ -33,12 +34,15 @@ export async function createTestDatabase({ empty = false, uncounted, unmetered }
   await asAdmin(`create database ${name} template ${empty ? 'template0' : TEMPLATE} strategy file_copy`)
   const url = databaseUrl(name)
   const pool = createPool({ connectionString: url }, () => {})
+  const hotPool = createHotPool({ connectionString: url }, () => {})
+  // Tests hold locks in more sessions than one process would.
+  for (const each of [pool, hotPool]) each.options.max = 10
   after(async () => {
-    if (!pool.ending) await pool.end()
+    for (const each of [pool, hotPool]) if (!each.ending) await each.end()
     await check(url, { isCounted: uncounted === undefined, isMetered: unmetered === undefined })
     await asAdmin(`drop database ${name} with (force)`)
   })
-  return { url, pool }
+  return { url, pool, hotPool }
 }
 
 /** A database that is new has this month's partitions and later ones; these are of the two months before. */

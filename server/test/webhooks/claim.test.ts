@@ -7,7 +7,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 import { endpointAt, newAccount, startSink, tellRouted } from './support.ts'
 
-const { pool } = await createTestDatabase()
+const { hotPool: pool } = await createTestDatabase()
 const sink = await startSink()
 const [ONE, TWO] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002']
 
@@ -68,18 +68,18 @@ describe('a lease', () => {
 
   test('is renewed before new endpoints are taken up, however many of those have waited for longer', async () => {
     const own = await createTestDatabase()
-    const { endpointId, accountId } = await endpointAt(own.pool, sink)
-    await tellRouted(own.pool, accountId, 2)
-    assert.equal(await take(endpointId, ONE, own.pool), 2)
-    const another = await newAccount(own.pool)
-    await own.pool.query(
+    const { endpointId, accountId } = await endpointAt(own.hotPool, sink)
+    await tellRouted(own.hotPool, accountId, 2)
+    assert.equal(await take(endpointId, ONE, own.hotPool), 2)
+    const another = await newAccount(own.hotPool)
+    await own.hotPool.query(
       `insert into webhook_endpoints (account_id, url) select $1, 'https://example.com/' || n from generate_series(1, 150) as n`,
       [another],
     )
-    await tellRouted(own.pool, another, 1)
-    await own.pool.query(`update webhook_deliveries set due_at = now() - interval '1 hour' where account_id = $1`, [another])
-    await endsIn(endpointId, 1, own.pool)
-    assert.equal(await take(endpointId, ONE, own.pool), 2)
+    await tellRouted(own.hotPool, another, 1)
+    await own.hotPool.query(`update webhook_deliveries set due_at = now() - interval '1 hour' where account_id = $1`, [another])
+    await endsIn(endpointId, 1, own.hotPool)
+    assert.equal(await take(endpointId, ONE, own.hotPool), 2)
   })
 })
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
-import { createPool } from '../../src/db/pool.ts'
+import { createHotPool } from '../../src/db/pool.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { addEndpoint, rotateSecret } from '../../src/webhooks/endpoints.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -11,7 +11,7 @@ import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
 import { deliveriesOf, endpointAt, passTime, routeAll, startSink, startWorker, tellMany, tellRouted } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 
 async function attemptsOf(endpointId: number) {
   const { rows } = await pool.query(
@@ -211,7 +211,7 @@ test('events of one message are due in their order, also where a router had begu
   const { endpointId, accountId } = await endpointAt(pool, sink)
   const hasBegun = Promise.withResolvers<void>()
   const mayGoOn = Promise.withResolvers<void>()
-  const slow = createPool({ connectionString: url }, () => {})
+  const slow = createHotPool({ connectionString: url }, () => {})
   slow.on('connect', (client) => {
     const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>
     client.query = (async (...args: [{ name?: string }]) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { Webhook } from 'standardwebhooks'
-import { createPool } from '../../src/db/pool.ts'
+import { createHotPool } from '../../src/db/pool.ts'
 import { OperatorError } from '../../src/errors.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { createLogger } from '../../src/http/log.ts'
@@ -15,7 +15,7 @@ import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
 import { deliveriesOf, endpointAt, missedBy, newAccount, routeAll, startSink, startWorker, tellAgo, tellRouted } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 
 async function kindsWaiting(endpointId: number): Promise<string[]> {
   const { rows } = await pool.query<{ kind: string }>(
@@ -116,7 +116,7 @@ describe('a change counts for the very next post:', () => {
 describe('a change between the look for what is due and the call', () => {
   /** A worker that does so each time it has found something, before it asks where that goes. */
   function startHeldUp(t: TestContext, change: () => Promise<unknown>): void {
-    const own = createPool({ connectionString: url }, () => {})
+    const own = createHotPool({ connectionString: url }, () => {})
     const query = own.query.bind(own) as (...args: unknown[]) => Promise<unknown>
     own.query = (async (...args: [{ name?: string }]) => {
       if (args[0].name === 'read-webhook-endpoints') await change()
@@ -208,7 +208,7 @@ describe('the replay that enabling names', () => {
 
   /** A router that stops in its transaction, before or after it reads which endpoints are active. `goOn` ends that. */
   async function startHeldRouter(t: TestContext, place: 'before' | 'after') {
-    const own = createPool({ connectionString: url }, () => {})
+    const own = createHotPool({ connectionString: url }, () => {})
     t.after(() => own.end())
     const [isHeld, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const hold = async () => {

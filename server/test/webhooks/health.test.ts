@@ -10,7 +10,7 @@ import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
 import { deliveriesOf, endpointAt, passTime, routeAll, startSink, startWorker, tellRouted } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 
 async function countAttempts(endpointId: number): Promise<number> {
   const { rows } = await pool.query<{ count: number }>('select count(*) from webhook_attempts where endpoint_id = $1', [endpointId])
@@ -121,23 +121,23 @@ test('an endpoint gets 4 calls at once to begin with, more by each that it takes
 /** How long claimDue needs, at its quickest of ten times, to find an event for each endpoint, where each has another one under way. */
 async function quickestTakeMs(endpoints: number): Promise<number> {
   const own = await createTestDatabase()
-  await own.pool.query(`insert into accounts (name, modules) values ('Test', '{rcs}')`)
-  await own.pool.query(
+  await own.hotPool.query(`insert into accounts (name, modules) values ('Test', '{rcs}')`)
+  await own.hotPool.query(
     `insert into webhook_endpoints (account_id, url) select id, 'https://example.com/' || n from accounts, generate_series(1, $1::int) as n`,
     [endpoints],
   )
-  await own.pool.query(
+  await own.hotPool.query(
     `insert into log_pages (account_id, event_count, events)
      select id, 1, json_build_array(json_build_array('message.sent', now(), null, null, null, null, null, null, '{}'::json)) from accounts, generate_series(1, 2)`,
   )
-  await routeAll(own.pool)
-  const { rows } = await own.pool.query<{ id: number }>('select id from webhook_endpoints')
+  await routeAll(own.hotPool)
+  const { rows } = await own.hotPool.query<{ id: number }>('select id from webhook_endpoints')
   const room = new Map(rows.map(({ id }) => [id, 3]))
   const underWay = rows.map(({ id }) => ({ endpointId: id, subject: '1' }))
   let quickestMs = Number.POSITIVE_INFINITY
   for (let time = 0; time < 10; time += 1) {
     const from = performance.now()
-    assert.equal((await claimDue(own.pool, { lease: '00000000-0000-4000-8000-000000000001', room, underWay })).length, endpoints)
+    assert.equal((await claimDue(own.hotPool, { lease: '00000000-0000-4000-8000-000000000001', room, underWay })).length, endpoints)
     quickestMs = Math.min(quickestMs, performance.now() - from)
   }
   return quickestMs
@@ -152,10 +152,10 @@ test('finding events for busy endpoints takes time in proportion to their number
 test('what is due is found at the same cost, however long the backlogs of other endpoints and, but for a short look ahead, its own are', async () => {
   const own = await createTestDatabase()
   const sink = await startSink()
-  const [crowded, single] = [await endpointAt(own.pool, sink), await endpointAt(own.pool, sink)]
-  await tellRouted(own.pool, single.accountId, 1)
+  const [crowded, single] = [await endpointAt(own.hotPool, sink), await endpointAt(own.hotPool, sink)]
+  await tellRouted(own.hotPool, single.accountId, 1)
   async function rowsLookedAt(): Promise<number> {
-    const client = await own.pool.connect()
+    const client = await own.hotPool.connect()
     const count = `select sum(pg_stat_get_xact_tuples_returned(r::regclass))::int as count
                    from unnest(array['webhook_deliveries', 'webhook_deliveries_pkey', 'webhook_deliveries_due']) as r`
     await client.query('begin')
@@ -167,10 +167,10 @@ test('what is due is found at the same cost, however long the backlogs of other 
     assert.ok(due.some(({ endpointId }) => endpointId === single.endpointId))
     return after - before
   }
-  await tellRouted(own.pool, crowded.accountId, 4)
+  await tellRouted(own.hotPool, crowded.accountId, 4)
   const few = await rowsLookedAt()
-  await tellRouted(own.pool, crowded.accountId, 5_000)
-  await own.pool.query('analyze webhook_deliveries')
+  await tellRouted(own.hotPool, crowded.accountId, 5_000)
+  await own.hotPool.query('analyze webhook_deliveries')
   const many = await rowsLookedAt()
   assert.ok(few > 0 && many <= few + 256, `${few} rows, then ${many}`)
 })

@@ -11,7 +11,7 @@ import { endpointAt, missedBy, passTime, routeAll, startSink, tellAgo, tellRoute
 
 // What the results of tries do to events and endpoints. Time moves by data.
 
-const { pool } = await createTestDatabase()
+const { hotPool: pool } = await createTestDatabase()
 const sink = await startSink()
 const LEASE = '00000000-0000-4000-8000-000000000001'
 const TAKEN = { isTaken: true, afterMs: null, status: 204 }

@@ -6,7 +6,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
 import { newAccount, tellMany } from './support.ts'
 
-const { pool } = await createTestDatabase()
+const { hotPool: pool } = await createTestDatabase()
 
 /** The fastest of several rounds of the router, each over 2,000 events that no endpoint of the account wants. */
 async function routingMs(endpoints: number): Promise<number> {

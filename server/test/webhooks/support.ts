@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { after, type TestContext } from 'node:test'
 import { Registry } from 'prom-client'
 import { createAccount } from '../../src/accounts/accounts.ts'
-import { createPool, type Pool } from '../../src/db/pool.ts'
+import { createHotPool, type Pool } from '../../src/db/pool.ts'
 import { OperatorError } from '../../src/errors.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import type { EventKind } from '../../src/events/schemas.ts'
@@ -123,7 +123,7 @@ export async function routeAll(pool: Pool): Promise<void> {
 
 /** A worker with a pool of its own, as in another process. Stopped at the end of the test at the latest. */
 export function startWorker(t: TestContext, url: string, log = createLogger('silent'), keys = keyring) {
-  const pool = createPool({ connectionString: url }, () => {})
+  const pool = createHotPool({ connectionString: url }, () => {})
   const dispatcher = createDispatcher({
     pool,
     keyring: keys,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, type TestContext, test } from 'node:test'
-import { createPool } from '../../src/db/pool.ts'
+import { createHotPool } from '../../src/db/pool.ts'
 import { claimDue } from '../../src/webhooks/claim.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -10,7 +10,7 @@ import { keyring } from '../support/keyring.ts'
 import { until } from '../support/until.ts'
 import { deliveriesOf, endpointAt, newAccount, routeAll, startSink, startWorker, tellMany, tellRouted } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 
 async function isDone(endpointId: number): Promise<boolean> {
   return (await deliveriesOf(pool, endpointId)).length === 0
@@ -66,40 +66,40 @@ describe('workers', () => {
 test('a result that can’t be written for a while is written later, and its event is not posted again meanwhile', async (t) => {
   const own = await createTestDatabase()
   let isHeld = false
-  const blocker = createPool({ connectionString: own.url }, () => {})
+  const blocker = createHotPool({ connectionString: own.url }, () => {})
   const holder = await blocker.connect()
   const sink = await startSink(async () => {
     if (!isHeld) await holder.query('begin; lock table webhook_attempts in exclusive mode')
     isHeld = true
     return 204
   })
-  const { endpointId, accountId } = await endpointAt(own.pool, sink)
-  await tellRouted(own.pool, accountId, 1)
+  const { endpointId, accountId } = await endpointAt(own.hotPool, sink)
+  await tellRouted(own.hotPool, accountId, 1)
   const worker = startWorker(t, own.url)
   await until('it has arrived', () => isHeld)
   for (let look = 0; look < 5; look += 1) {
     worker.wake()
-    await claimDue(own.pool, { lease: '00000000-0000-4000-8000-000000000009', room: new Map(), underWay: [] })
+    await claimDue(own.hotPool, { lease: '00000000-0000-4000-8000-000000000009', room: new Map(), underWay: [] })
   }
   await holder.query('rollback')
   holder.release()
   await blocker.end()
-  await until('it is written', async () => (await deliveriesOf(own.pool, endpointId)).length === 0)
+  await until('it is written', async () => (await deliveriesOf(own.hotPool, endpointId)).length === 0)
   assert.equal(sink.arrived.length, 1)
 })
 
 test('an endpoint that refuses all of a long backlog gets a few posts, and not all of it one after the other', async (t) => {
   const own = await createTestDatabase()
   const [refusing, good] = [await startSink(() => 500), await startSink()]
-  const [{ endpointId, accountId }, other] = [await endpointAt(own.pool, refusing), await endpointAt(own.pool, good)]
-  await tellRouted(own.pool, accountId, 500)
+  const [{ endpointId, accountId }, other] = [await endpointAt(own.hotPool, refusing), await endpointAt(own.hotPool, good)]
+  await tellRouted(own.hotPool, accountId, 500)
   const worker = startWorker(t, own.url)
   await until('it is paused', async () => {
-    const { rowCount } = await own.pool.query('select from webhook_endpoints where id = $1 and failures >= 5', [endpointId])
+    const { rowCount } = await own.hotPool.query('select from webhook_endpoints where id = $1 and failures >= 5', [endpointId])
     return rowCount === 1
   })
   for (let round = 1; round <= 40; round += 1) {
-    await tellRouted(own.pool, other.accountId, 1)
+    await tellRouted(own.hotPool, other.accountId, 1)
     worker.wake()
     await until('the worker has looked for more', () => good.arrived.length === round)
   }
@@ -145,13 +145,13 @@ describe('connections to an endpoint', () => {
   test('are kept between events, and closed once nothing has come for 30 s', async (t) => {
     const own = await createTestDatabase()
     const { address, connections } = await startWatched()
-    const { endpointId, accountId } = await addEndpoint(own.pool, { accountId: await newAccount(own.pool), url: address }, keyring)
+    const { endpointId, accountId } = await addEndpoint(own.hotPool, { accountId: await newAccount(own.hotPool), url: address }, keyring)
     const clock = movingClock(t)
     const worker = startWorker(t, own.url)
     const taken = async () => {
-      await tellRouted(own.pool, accountId, 1)
+      await tellRouted(own.hotPool, accountId, 1)
       worker.wake()
-      await until('it is taken', async () => (await deliveriesOf(own.pool, endpointId)).length === 0)
+      await until('it is taken', async () => (await deliveriesOf(own.hotPool, endpointId)).length === 0)
     }
     await taken()
     const [first] = connections
@@ -173,21 +173,21 @@ describe('connections to an endpoint', () => {
     const own = await createTestDatabase()
     const mayAnswer = Promise.withResolvers<void>()
     const [{ address, connections, arrived }, good] = [await startWatched(() => mayAnswer.promise), await startSink()]
-    const { endpointId, accountId } = await addEndpoint(own.pool, { accountId: await newAccount(own.pool), url: address }, keyring)
-    const { accountId: another } = await endpointAt(own.pool, good)
+    const { endpointId, accountId } = await addEndpoint(own.hotPool, { accountId: await newAccount(own.hotPool), url: address }, keyring)
+    const { accountId: another } = await endpointAt(own.hotPool, good)
     const clock = movingClock(t)
-    await tellRouted(own.pool, accountId, 1)
+    await tellRouted(own.hotPool, accountId, 1)
     const worker = startWorker(t, own.url)
     await until('it hangs', () => arrived() === 1)
     clock.move(40)
     for (const round of [1, 2]) {
-      await tellRouted(own.pool, another, 1)
+      await tellRouted(own.hotPool, another, 1)
       worker.wake()
       await until('the worker has been through', () => good.arrived.length === round)
     }
     assert.equal(connections.size, 1)
     mayAnswer.resolve()
-    await until('it is taken', async () => (await deliveriesOf(own.pool, endpointId)).length === 0)
+    await until('it is taken', async () => (await deliveriesOf(own.hotPool, endpointId)).length === 0)
     assert.equal(arrived(), 1)
   })
 })

@@ -11,7 +11,7 @@ import { createSender, NO_LIMITS } from '../support.ts'
 
 // What somebody does with their phone, from the phone to what the account gets, over both networks.
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 const simulator = await startSimulator()
 const service = await startTestService({ HERALD_DATABASE_URL: url, ...NO_LIMITS }, { findCarriers: async () => simulator.settings })
 await simulator.ask('webhook', { url: `${service.url}/carriers/${simulator.rcs.name}/webhook` }, 'PUT')

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after } from 'node:test'
 import { assignAgent } from '../../../src/agents/agents.ts'
 import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
-import { createPool, type Pool } from '../../../src/db/pool.ts'
+import { createHotPool, type Pool } from '../../../src/db/pool.ts'
 import { processReplies } from '../../../src/delivery/replies.ts'
 import { type Change, recordChanges } from '../../../src/events/changes.ts'
 import { createLogger } from '../../../src/http/log.ts'
@@ -13,8 +13,8 @@ import { CARRIER, createReceiver, createSender, type Sender } from '../support.t
 
 // A database with two nodes on it, and what people do, as networks tell it.
 
-export const { url, pool } = await createTestDatabase({ unmetered: 'messages are sent by hand' })
-export const otherNode = createPool({ connectionString: url }, () => {})
+export const { url, hotPool: pool } = await createTestDatabase({ unmetered: 'messages are sent by hand' })
+export const otherNode = createHotPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 // Messages of up to 31 days ago, whichever day it is.
 await makePastMonths(pool)

@@ -25,7 +25,7 @@ import {
   takeSms,
 } from './support.ts'
 
-const { url, pool } = await createTestDatabase({ uncounted: 'messages are removed by hand' })
+const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'messages are removed by hand' })
 const take = createReceiver(pool)
 let sender: Sender
 

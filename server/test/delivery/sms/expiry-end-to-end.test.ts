@@ -12,7 +12,7 @@ import { createReceiver, createSender, NO_LIMITS, receipt } from '../support.ts'
 
 // From a message that no phone gets in time to the SMS, or to none, by HTTP in and the network's phones out.
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 const simulator = await startSimulator()
 // Taking a message back comes after the network has let it expire, as it does where that is not on the same machine.
 await simulator.ask('faults', { api: { latency: { rate: 1, ms: 250 } } }, 'PUT')
@@ -181,21 +181,21 @@ test('is due at once, too, where the network’s word that it has expired comes 
   const { accepted: acceptedBy } = await newCaller()
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
   const messageId = await acceptedBy({ expiresAt, smsFallback: smsFallback(), smsFallbackAfterExpiry: { delay: 0 } })
-  await database.pool.query(`update messages set status = 'SENT', sent_at = now() where id = $1`, [messageId])
-  await database.pool.query('delete from queue where message_id = $1', [messageId])
-  await moveExpiry(database.pool, [messageId])
+  await database.hotPool.query(`update messages set status = 'SENT', sent_at = now() where id = $1`, [messageId])
+  await database.hotPool.query('delete from queue where message_id = $1', [messageId])
+  await moveExpiry(database.hotPool, [messageId])
   const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-  const inLine = (count: number) => until(`${count} wait`, async () => (await database.pool.query(waiting)).rowCount === count)
-  const both = await transaction(database.pool, async (tx) => {
+  const inLine = (count: number) => until(`${count} wait`, async () => (await database.hotPool.query(waiting)).rowCount === count)
+  const both = await transaction(database.hotPool, async (tx) => {
     await tx.query('select from messages where id = $1 for update', [messageId])
-    const marking = expireDue(database.pool)
+    const marking = expireDue(database.hotPool)
     await inLine(1)
-    const telling = createReceiver(database.pool)([receipt({ kind: 'expired', messageId, phone: RECIPIENT })])
+    const telling = createReceiver(database.hotPool)([receipt({ kind: 'expired', messageId, phone: RECIPIENT })])
     await inLine(2)
     return [marking, telling]
   })
   await Promise.all(both)
-  const { rows } = await database.pool.query(
+  const { rows } = await database.hotPool.query(
     'select awaits_revocation as "awaitsRevocation", due_at <= now() as "isDue" from sms_queue where message_id = $1',
     [messageId],
   )

@@ -16,7 +16,7 @@ import { createSender, NO_LIMITS } from '../support.ts'
 // What each field of a fallback does, from the request to the phone. Every test has numbers of its own; at the end, the network's ledger
 // must hold the SMS that were expected, and no other.
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 const simulator = await startSimulator()
 const wire = await listenIn(simulator.sms.host, simulator.sms.port)
 const carriers = { ...simulator.settings, sms: { ...simulator.sms, port: wire.port } }

@@ -27,7 +27,7 @@ import {
   takeSms,
 } from './support.ts'
 
-const { pool } = await createTestDatabase({ uncounted: 'messages get a campaign by hand' })
+const { hotPool: pool } = await createTestDatabase({ uncounted: 'messages get a campaign by hand' })
 await ensurePace(pool, CARRIER)
 await ensurePace(pool, SMS_CARRIER)
 const sender = await createSender(pool)

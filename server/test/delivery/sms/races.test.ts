@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
 import { before, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createPool, type Pool } from '../../../src/db/pool.ts'
+import { createHotPool, type Pool } from '../../../src/db/pool.ts'
 import { expireDue } from '../../../src/delivery/expiry.ts'
 import { failInactive } from '../../../src/delivery/fail.ts'
 import { ensurePace } from '../../../src/delivery/rate.ts'
@@ -35,8 +35,8 @@ function random(): number {
 const chance = (probability: number) => random() < probability
 const oneOf = <T>(items: readonly T[]) => items[Math.floor(random() * items.length)] as T
 
-const { url, pool } = await createTestDatabase()
-const nodes = Array.from({ length: NODES }, () => createPool({ connectionString: url }, () => {}))
+const { url, hotPool: pool } = await createTestDatabase()
+const nodes = Array.from({ length: NODES }, () => createHotPool({ connectionString: url }, () => {}))
 // Hundreds of statements wait for a connection at the same time. On a busy machine, the 2 s of the service are too short for the last ones.
 for (const { options } of nodes) options.connectionTimeoutMillis = 20_000
 const agentIds: string[] = []

@@ -24,7 +24,7 @@ import {
   takeSms,
 } from './support.ts'
 
-const { pool } = await createTestDatabase()
+const { hotPool: pool } = await createTestDatabase()
 await ensurePace(pool, CARRIER)
 await ensurePace(pool, SMS_CARRIER)
 const sender = await createSender(pool)

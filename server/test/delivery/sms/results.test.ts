@@ -30,7 +30,7 @@ import {
   takeSms,
 } from './support.ts'
 
-const { url, pool } = await createTestDatabase()
+const { url, hotPool: pool } = await createTestDatabase()
 await ensurePace(pool, CARRIER)
 await ensurePace(pool, SMS_CARRIER)
 const sender = await createSender(pool)

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { Registry } from 'prom-client'
 import type { CarrierEvent, SendResult, SmsCarrier, SmsPart } from '../../../src/carriers/carrier.ts'
-import { createPool, type Pool } from '../../../src/db/pool.ts'
+import { createHotPool, type Pool } from '../../../src/db/pool.ts'
 import { claim } from '../../../src/delivery/claim.ts'
 import { createDeliveryMetrics } from '../../../src/delivery/metrics.ts'
 import { recordResults } from '../../../src/delivery/results.ts'
@@ -160,7 +160,7 @@ export function taken(_part: SmsPart, carrierMessageId: string): SendResult {
 
 /** A worker as a process has one, with connections of its own; stopped when the test ends. */
 export function startSmsWorker(t: TestContext, databaseUrl: string, carrier: SmsCarrier | undefined): Dispatcher {
-  const pool = createPool({ connectionString: databaseUrl }, () => {})
+  const pool = createHotPool({ connectionString: databaseUrl }, () => {})
   const links = { key: randomBytes(32), publicUrl: PUBLIC_URL }
   const dispatcher = createSmsDispatcher({ pool, carrier, links, logger, metrics: createDeliveryMetrics(new Registry()) })
   let stopped: Promise<void> | undefined
