@@ -7,6 +7,7 @@ import { FAILURES, FALLBACK_TRIGGERS, NOT_NEEDED_REASONS, SKIP_REASONS, SMS_FAIL
 import { ERRORS } from '../src/errors.ts'
 import { createLogger } from '../src/http/log.ts'
 import { renderPage } from './api-reference/page.ts'
+import { sqlPages } from './sql-pages.ts'
 
 /** The text of each generated file in the repository, by its path. A test fails if a file differs. */
 export async function generateFiles(): Promise<Record<string, string>> {
@@ -16,7 +17,7 @@ export async function generateFiles(): Promise<Record<string, string>> {
   const document = `${JSON.stringify(fastify.swagger(), null, 2)}\n`
   await fastify.close()
   await pool.end()
-  return { 'openapi.json': document, 'server/static/docs/index.html': renderPage(document), 'docs/errors.md': errorsPage() }
+  return { 'openapi.json': document, 'server/static/docs/index.html': renderPage(document), 'docs/errors.md': errorsPage(), ...sqlPages() }
 }
 
 function errorsPage(): string {

@@ -69,14 +69,17 @@ export const confirmedCallers = ([keys, hashes, versions]: [string, string, stri
 async function lookUpKeys(pool: Pool, keys: string[]): Promise<(Caller | undefined)[]> {
   const { rows } = await pool.query<Caller>({
     name: 'authenticate',
-    text: `select asked.key as "integrationKey", coalesce(k.account_id, 0) as "accountId", a.xmin::text as "accountVersion",
-             coalesce(k.secret_hash, $2) as "secretHash", coalesce(a.modules, '{rcs,sms}') as modules
-           from unnest(${listed('$1::text[]')}) as asked (key)
-           left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null
-           left join accounts a on a.id = coalesce(k.account_id, 0)`,
+    text: AUTHENTICATE,
     values: [keys, NO_HASH],
     ...BEFORE_EVERY_REQUEST,
   })
   const byKey = new Map(rows.map((row) => [row.integrationKey, row]))
   return keys.map((key) => byKey.get(key))
 }
+
+export const AUTHENTICATE = `
+  select asked.key as "integrationKey", coalesce(k.account_id, 0) as "accountId", a.xmin::text as "accountVersion",
+    coalesce(k.secret_hash, $2) as "secretHash", coalesce(a.modules, '{rcs,sms}') as modules
+  from unnest(${listed('$1::text[]')}) as asked (key)
+  left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null
+  left join accounts a on a.id = coalesce(k.account_id, 0)`

@@ -40,9 +40,7 @@ export type AccountUsage = {
 export async function readUsage(db: Executor, accountIds: number[]): Promise<Map<number, AccountUsage>> {
   const { rows } = await db.query<{ accountId: number; usage: string[]; secondsToMidnight: number }>({
     name: 'read-usage',
-    text: `select asked.id as "accountId", own.usage,
-             ceil(extract(epoch from date_trunc('day', now(), 'UTC') + interval '1 day' - now()))::bigint as "secondsToMidnight"
-           from unnest(${listed('$1::int[]')}) as asked (id), lateral (${usageOf('asked.id')}) as own`,
+    text: READ_USAGE,
     values: [accountIds],
     ...BEFORE_EVERY_REQUEST,
   })
@@ -56,6 +54,11 @@ export async function readUsage(db: Executor, accountIds: number[]): Promise<Map
     }),
   )
 }
+
+export const READ_USAGE = `
+  select asked.id as "accountId", own.usage,
+    ceil(extract(epoch from date_trunc('day', now(), 'UTC') + interval '1 day' - now()))::bigint as "secondsToMidnight"
+  from unnest(${listed('$1::int[]')}) as asked (id), lateral (${usageOf('asked.id')}) as own`
 
 // Retry-After for quotas that do not reset by themselves.
 const RETRY_AFTER_SECONDS = 3_600

@@ -28,7 +28,7 @@ const SETTLED_AFTER = '10 seconds'
 const FOLD_LOCK = 0x68726c75
 
 // Deltas of an account are folded in the order of their times, so that no delta remains before the last folded one.
-const FOLD_USAGE = foldStatement({
+export const FOLD_USAGE = foldStatement({
   deltas: 'account_usage_deltas',
   where: `(select pg_try_advisory_xact_lock(${FOLD_LOCK}))`,
   order: 'account_id, at',

@@ -85,24 +85,26 @@ async function leaseEntries(db: Executor, shared: Lane[], leaseMs: number, isCon
   const lanes = [...counts.keys()]
   const { rows } = await db.query<Omit<Leased, 'lease'>>({
     name: 'lease-entries',
-    text: `
-      with unleased as materialized (
-        select q.message_id from unnest(${lists('int', 'text', 'smallint', 'uuid', 'int')})
-          as lane (account_id, agent_id, priority, campaign_id, calls), lateral (${entriesOf('lane', 'lane.calls', 'for update skip locked')}
-        ) as q
-      ), served as (
-        update agent_assignments s set served_at = now()
-        from (select distinct * from unnest(${listed('$1::int[]')}, ${listed('$2::text[]')})) as lane (account_id, agent_id)
-        where $8 and s.account_id = lane.account_id and s.agent_id = lane.agent_id
-      )
-      update queue q set lease = $6, leased_until = now() + $7 * interval '1 millisecond', attempts = q.attempts + 1, claimed = true
-      where q.message_id = any (array(select message_id from unleased))
-      returning q.message_id as "messageId", q.account_id as "accountId", q.agent_id as "agentId", q.task, q.attempts, q.priority,
-        q.campaign_id as "campaignId", round(extract(epoch from q.expires_at - now()) * 1000)::float8 as "expiresInMs"`,
+    text: LEASE_ENTRIES,
     values: [...columns(lanes, 'accountId', 'agentId', 'priority', 'campaignId'), [...counts.values()], lease, leaseMs, isContended],
   })
   return rows.map((row) => ({ ...row, lease }))
 }
+
+export const LEASE_ENTRIES = `
+  with unleased as materialized (
+    select q.message_id from unnest(${lists('int', 'text', 'smallint', 'uuid', 'int')})
+      as lane (account_id, agent_id, priority, campaign_id, calls), lateral (${entriesOf('lane', 'lane.calls', 'for update skip locked')}
+    ) as q
+  ), served as (
+    update agent_assignments s set served_at = now()
+    from (select distinct * from unnest(${listed('$1::int[]')}, ${listed('$2::text[]')})) as lane (account_id, agent_id)
+    where $8 and s.account_id = lane.account_id and s.agent_id = lane.agent_id
+  )
+  update queue q set lease = $6, leased_until = now() + $7 * interval '1 millisecond', attempts = q.attempts + 1, claimed = true
+  where q.message_id = any (array(select message_id from unleased))
+  returning q.message_id as "messageId", q.account_id as "accountId", q.agent_id as "agentId", q.task, q.attempts, q.priority,
+    q.campaign_id as "campaignId", round(extract(epoch from q.expires_at - now()) * 1000)::float8 as "expiresInMs"`
 
 /** The leased entries in the order in which the calls were shared out. */
 function inOrderOf(shared: Lane[], leased: Leased[]): Leased[] {

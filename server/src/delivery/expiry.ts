@@ -39,17 +39,20 @@ type Found = { messageId: string; isOpen: boolean }
 async function expireOwn(tx: Executor): Promise<Expired> {
   const { rows } = await tx.query<Found>({
     name: 'take-expired',
-    text: `with due as materialized (
-             delete from expiries where message_id = any (array(
-               select message_id from expiries where expires_at <= now() order by expires_at limit $1))
-             returning message_id
-           )
-           select due.message_id as "messageId", coalesce(${mayBecome('EXPIRED', 'm.status')}, false) as "isOpen"
-           from due left join messages m on m.id = due.message_id`,
+    text: TAKE_EXPIRED,
     values: [BATCH_SIZE],
   })
   return { expired: await expire(tx, openOf(rows)), mayBeMore: rows.length === BATCH_SIZE }
 }
+
+export const TAKE_EXPIRED = `
+  with due as materialized (
+    delete from expiries where message_id = any (array(
+      select message_id from expiries where expires_at <= now() order by expires_at limit $1))
+    returning message_id
+  )
+  select due.message_id as "messageId", coalesce(${mayBecome('EXPIRED', 'm.status')}, false) as "isOpen"
+  from due left join messages m on m.id = due.message_id`
 
 const openOf = (rows: Found[]) => rows.filter(({ isOpen }) => isOpen).map(({ messageId }) => messageId)
 
@@ -58,7 +61,7 @@ const idsUntil = (seconds: number) => `uuid_v7_from(now() - interval '${DEFAULT_
 const WALKED_UNTIL = idsUntil(1)
 
 /** Work is due if an expiry has passed, or the walk has messages to read, has not moved for 30 s, or is ahead of a clock that was set back. */
-const FIND_EXPIRED = `
+export const FIND_EXPIRED = `
   select exists (select from expiries where expires_at <= now()) or reached not between ${idsUntil(30)} and ${WALKED_UNTIL}
     or exists (select from messages where id >= reached and id < ${WALKED_UNTIL}) as "isDue" from expiry_walk`
 
@@ -69,8 +72,7 @@ const FIND_EXPIRED = `
 async function walk(tx: Executor): Promise<Expired> {
   const { rows } = await tx.query<Found>({
     name: 'walk-expired',
-    text: `select id as "messageId", expires_at <= now() and ${mayBecome('EXPIRED', 'status')} as "isOpen"
-           from messages where id >= (select reached from expiry_walk) and id < ${WALKED_UNTIL} order by id limit $1`,
+    text: WALK_EXPIRED,
     values: [WALK_BATCH_SIZE],
   })
   const open = openOf(rows)
@@ -87,13 +89,17 @@ async function walk(tx: Executor): Promise<Expired> {
   return { expired, mayBeMore }
 }
 
+export const WALK_EXPIRED = `
+  select id as "messageId", expires_at <= now() and ${mayBecome('EXPIRED', 'status')} as "isOpen"
+  from messages where id >= (select reached from expiry_walk) and id < ${WALKED_UNTIL} order by id limit $1`
+
 /** Marks messages, and decides about their SMS fallbacks. Returns how many were marked. */
 async function expire(tx: Executor, ids: string[]): Promise<number> {
   const marked = await forEachMonth(
     ids,
     (id) => id,
     async (messagesTable, ofMonth) => {
-      const { rows } = await tx.query<Marked>({ name: `expire ${messagesTable}`, text: mark(messagesTable), values: [ofMonth] })
+      const { rows } = await tx.query<Marked>({ name: `expire ${messagesTable}`, text: markExpired(messagesTable), values: [ofMonth] })
       const fallingBack = rows.filter(({ fallsBack }) => fallsBack)
       if (fallingBack.length > 0) await settleExpired(tx, messagesTable, fallbacksTable(messagesTable), fallingBack)
       return rows
@@ -109,7 +115,7 @@ type Marked = { id: string; wasTried: boolean; fallsBack: boolean }
  * message whose call is running is revoked when its lease ends, since the call has ended by then; the result of the call no longer counts. A
  * message without an entry is at the network. A receipt that arrives now waits for the lock on the message, and finds it expired.
  */
-const mark = (messagesTable: string) => `
+export const markExpired = (messagesTable: string) => `
   with due as materialized (
     select ids.message_id, q.attempts from (select unnest(${lists('uuid')}) as message_id order by 1) as ids left join lateral (
       select attempts from queue q where q.message_id = ids.message_id for update

@@ -59,7 +59,7 @@ export async function failWaiting(db: Executor, ids: string[], reason: Failure, 
   return failed.length
 }
 
-const failMonth = (messagesTable: string, reason: Failure, because: string, fallBack: FallBack) => `
+export const failMonth = (messagesTable: string, reason: Failure, because: string, fallBack: FallBack) => `
   with failing as materialized (
     select q.message_id, '${reason}' as reason, $2::text as description, q.attempts > 0 as awaits_revocation
     from unnest($1::uuid[]) as ids (message_id), lateral (
@@ -76,13 +76,13 @@ const BATCH_SIZE = 1_000
  * is a retry, the next iteration fails the message. Returns how many failed, and whether there may be more.
  */
 export async function failInactive(db: Executor): Promise<{ failed: number; mayBeMore: boolean }> {
-  const { rows } = await db.query<{ messageId: string }>({ name: 'find-inactive', text: FIND, values: [BATCH_SIZE] })
+  const { rows } = await db.query<{ messageId: string }>({ name: 'find-inactive', text: FIND_INACTIVE, values: [BATCH_SIZE] })
   const ids = rows.map(({ messageId }) => messageId)
   const failed = await failWaiting(db, ids, 'AGENT_INACTIVE', INACTIVE, scheduleFailed)
   return { failed, mayBeMore: failed > 0 && rows.length >= BATCH_SIZE }
 }
 
-const FIND = `
+export const FIND_INACTIVE = `
   with recursive ${LANES}
   select q.message_id as "messageId"
   from lane l join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id, lateral (
@@ -93,4 +93,4 @@ const FIND = `
   where not s.active and l.priority <> ${PRIORITIES.revoke}
   limit $1`
 
-const INACTIVE = 'join agent_assignments s on s.account_id = q.account_id and s.agent_id = q.agent_id and not s.active'
+export const INACTIVE = 'join agent_assignments s on s.account_id = q.account_id and s.agent_id = q.agent_id and not s.active'

@@ -61,7 +61,7 @@ export async function readLanes(db: Executor, carrier: string, limit: number, pa
   return rows
 }
 
-const READ_LANES = `
+export const READ_LANES = `
   with recursive ${LANES}
   select l.account_id as "accountId", l.agent_id as "agentId", l.priority, l.campaign_id as "campaignId", ready.due,
     (extract(epoch from l.due_at) * 1000)::float8 as "dueAt",

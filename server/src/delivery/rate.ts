@@ -20,8 +20,7 @@ export async function ensurePace(db: Executor, carrier: string): Promise<void> {
 
 /** Locks a carrier's rate for this transaction. Returns the milliseconds until its next slot; undefined if another transaction has the lock. */
 export async function lockRate(tx: Executor, carrier: string, maxAheadSeconds = MAX_AHEAD_SECONDS): Promise<number | undefined> {
-  const text = `select ${waitMs('next_slot_at', '$2')} as "waitMs" from carrier_rates where carrier = $1 for update skip locked`
-  const { rows } = await tx.query<{ waitMs: number }>({ name: 'lock-rate', text, values: [carrier, maxAheadSeconds] })
+  const { rows } = await tx.query<{ waitMs: number }>({ name: 'lock-rate', text: LOCK_RATE, values: [carrier, maxAheadSeconds] })
   return rows[0]?.waitMs
 }
 
@@ -29,6 +28,9 @@ export async function lockRate(tx: Executor, carrier: string, maxAheadSeconds = 
 export const waitMs = (nextSlotAt: string, maxAheadSeconds: string) =>
   `case when ${nextSlotAt} > clock_timestamp() + ${maxAheadSeconds} * interval '1 second' then 0
      else (extract(epoch from greatest(${nextSlotAt}, clock_timestamp()) - clock_timestamp()) * 1000)::float8 end`
+
+export const LOCK_RATE = `
+  select ${waitMs('next_slot_at', '$2')} as "waitMs" from carrier_rates where carrier = $1 for update skip locked`
 
 /** How many slots there are within `ms`, if the next one is `waitMs` away. */
 export function slotsWithin(ms: number, waitMs: number, perSecond: number | undefined): number {
@@ -88,7 +90,7 @@ const nextSlot = (nextSlotAt: string) =>
   `case when ${nextSlotAt} > clock_timestamp() + $7 * interval '1 second' then clock_timestamp()
       else greatest(${nextSlotAt}, clock_timestamp()) end`
 
-const TAKE_SLOTS = `
+export const TAKE_SLOTS = `
   with of_carrier as (
     update carrier_rates set next_slot_at = ${nextSlot('next_slot_at')} + $2 * interval '1 second' / $3
     where carrier = $1 and $3::float8 is not null

@@ -24,7 +24,7 @@ export async function readClaimed(db: Executor, entries: Entry[]): Promise<(Clai
     entries,
     ({ messageId }) => messageId,
     async (messagesTable, ofMonth) => {
-      const query = { name: `read-claimed ${messagesTable}`, text: read(messagesTable), values: columns(ofMonth, 'messageId') }
+      const query = { name: `read-claimed ${messagesTable}`, text: readMonth(messagesTable), values: columns(ofMonth, 'messageId') }
       return (await db.query<Claimed>(query)).rows
     },
     () => [],
@@ -50,7 +50,7 @@ export function createReader(db: Executor, { name, concurrency }: Pick<RcsCarrie
   return createBatcher(readAll, { maxItems: concurrency })
 }
 
-const read = (messagesTable: string) => `
+export const readMonth = (messagesTable: string) => `
   select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
     coalesce(o.opted_out, false) as "isOptedOut",
     case when q.held_back_attempts = q.attempts - 1

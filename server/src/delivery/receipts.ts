@@ -103,7 +103,7 @@ async function takeReceipts(db: Executor, messagesTable: string, receipts: Recei
   const merged = merge(receipts)
   const { rows } = await db.query<Unmoved>({
     name: `take-receipts ${messagesTable}`,
-    text: take(messagesTable),
+    text: takeMonthReceipts(messagesTable),
     values: columns(merged, 'messageId', 'carrier', 'phone', 'agentId', 'deliveredAt', 'readAt'),
   })
   const unmoved = (why: Unmoved['why']) => rows.filter((row) => row.why === why).flatMap(({ place }) => merged[place - 1]?.receipts ?? [])
@@ -117,7 +117,7 @@ const matched = (messagesTable: string) => `
 
 // A step's rows carry what later steps need, or later steps look it up in a set ("not in"). A join of two steps would compare each row with
 // each: 250,000 comparisons for 500 receipts.
-const take = (messagesTable: string) => `
+export const takeMonthReceipts = (messagesTable: string) => `
   with queued as materialized (
     select q.message_id from queue q where q.message_id = any (${listed('$1::uuid[]')}::uuid[]) order by q.message_id for update
   ), receipt as materialized (
@@ -159,17 +159,7 @@ async function noteReceipts(db: Executor, messagesTable: string, receipts: Recei
   if (receipts.length === 0) return []
   const { rows } = await db.query<{ place: number }>({
     name: `note-receipts ${messagesTable}`,
-    text: `
-      with known as materialized (
-        -- Locks the messages: the expiry of a message either sees this note, or the next statement sees the expiry.
-        select r.place, m.id, m.account_id, r.kind, r.occurred_at from unnest(${lists('uuid', 'text', 'text', 'text', 'timestamptz(3)', 'text')})
-          with ordinality as r (message_id, carrier, phone, agent_id, occurred_at, kind, place) ${matched(messagesTable)}
-        order by m.id for no key update of m
-      ), noted as (
-        insert into ${eventsTable(messagesTable)} (message_id, account_id, kind, occurred_at) select id, account_id, kind, occurred_at from known
-        on conflict do nothing
-      )
-      select place::int from known`,
+    text: noteMonthReceipts(messagesTable),
     values: [...columns(receipts, 'messageId', 'carrier', 'phone', 'agentId', 'occurredAt'), receipts.map(({ kind }) => NOTED_AS[kind])],
   })
   const revoked = receipts.filter(({ kind }) => kind === 'expired').map(({ messageId }) => messageId)
@@ -178,20 +168,23 @@ async function noteReceipts(db: Executor, messagesTable: string, receipts: Recei
   return receipts.filter((_, index) => !matching.has(index))
 }
 
+export const noteMonthReceipts = (messagesTable: string) => `
+  with known as materialized (
+    -- Locks the messages: the expiry of a message either sees this note, or the next statement sees the expiry.
+    select r.place, m.id, m.account_id, r.kind, r.occurred_at from unnest(${lists('uuid', 'text', 'text', 'text', 'timestamptz(3)', 'text')})
+      with ordinality as r (message_id, carrier, phone, agent_id, occurred_at, kind, place) ${matched(messagesTable)}
+    order by m.id for no key update of m
+  ), noted as (
+    insert into ${eventsTable(messagesTable)} (message_id, account_id, kind, occurred_at) select id, account_id, kind, occurred_at from known
+    on conflict do nothing
+  )
+  select place::int from known`
+
 /** Stores events. An event that is already stored, or is twice in a batch, changes nothing. The reply loop processes replies from this table. */
 async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
   await db.query({
     name: 'keep-carrier-events',
-    text: `
-      with kept as (
-        insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event, process_after)
-        select carrier, event_id, kind, phone, occurred_at, event::json, case when kind = any ($7::text[]) then now() end
-        from unnest(${lists('text', 'text', 'text', 'text', 'timestamptz(3)', 'text')})
-          as e (carrier, event_id, kind, phone, occurred_at, event)
-        order by carrier, event_id
-        on conflict do nothing
-      )
-      select ${HELD_BY_STANDBY}`,
+    text: KEEP_EVENTS,
     values: [
       ...columns(events, 'carrier', 'eventId', 'kind', 'phone', 'occurredAt'),
       events.map((event) => JSON.stringify(event)),
@@ -199,3 +192,14 @@ async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
     ],
   })
 }
+
+export const KEEP_EVENTS = `
+  with kept as (
+    insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event, process_after)
+    select carrier, event_id, kind, phone, occurred_at, event::json, case when kind = any ($7::text[]) then now() end
+    from unnest(${lists('text', 'text', 'text', 'text', 'timestamptz(3)', 'text')})
+      as e (carrier, event_id, kind, phone, occurred_at, event)
+    order by carrier, event_id
+    on conflict do nothing
+  )
+  select ${HELD_BY_STANDBY}`

@@ -24,7 +24,7 @@ const CONCURRENCY = 4
 export async function processReplies(pool: Pool, logger: Logger): Promise<{ taken: number; mayBeMore: boolean }> {
   const { rows } = await pool.query<EventKey>({
     name: 'find-replies',
-    text: `select carrier, event_id as "eventId" from carrier_events where process_after <= now() order by process_after limit $1`,
+    text: FIND_REPLIES,
     values: [BATCH_SIZE],
   })
   const waiting = rows.values()
@@ -36,6 +36,8 @@ export async function processReplies(pool: Pool, logger: Logger): Promise<{ take
   return { taken: rows.length, mayBeMore: rows.length === BATCH_SIZE }
 }
 
+export const FIND_REPLIES = `select carrier, event_id as "eventId" from carrier_events where process_after <= now() order by process_after limit $1`
+
 type EventKey = { carrier: string; eventId: string }
 
 async function processReply(pool: Pool, logger: Logger, { carrier, eventId }: EventKey): Promise<void> {
@@ -43,12 +45,7 @@ async function processReply(pool: Pool, logger: Logger, { carrier, eventId }: Ev
     await transaction(pool, async (tx) => {
       const { rows } = await tx.query<{ event: Reply; occurredAt: Date }>({
         name: 'take-reply',
-        text: `update carrier_events e set process_after = null
-               from (
-                 select ctid from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
-               ) as mine
-               where e.ctid = mine.ctid
-               returning e.event, e.occurred_at as "occurredAt"`,
+        text: TAKE_REPLY,
         values: [carrier, eventId],
       })
       if (rows[0] === undefined) return
@@ -63,6 +60,14 @@ async function processReply(pool: Pool, logger: Logger, { carrier, eventId }: Ev
     await pool.query(POSTPONE, [carrier, eventId])
   }
 }
+
+export const TAKE_REPLY = `
+  update carrier_events e set process_after = null
+  from (
+    select ctid from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
+  ) as mine
+  where e.ctid = mine.ctid
+  returning e.event, e.occurred_at as "occurredAt"`
 
 // Postpones a reply, unless another worker has processed it meanwhile. The delay grows with each failure, from a minute to an hour.
 const POSTPONE = `

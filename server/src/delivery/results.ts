@@ -134,7 +134,7 @@ const recordRevoked = (messagesTable: string) => `
 // `fields`: the fields of each result that a statement gets, after its message and lease.
 const RELEASED = { name: 'released', text: recordReleased, fields: ['is', 'detail', 'afterMs'] } as const
 const REVOKED = { name: 'revoked', text: recordRevoked, fields: ['is', 'detail'] } as const
-const STATEMENTS = {
+export const STATEMENTS = {
   sent: { name: 'sent', text: recordSent, fields: [] },
   failed: { name: 'failed', text: recordFailed, fields: ['reason', 'description'] },
   retry: RELEASED,

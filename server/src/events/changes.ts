@@ -53,7 +53,10 @@ export function recordChanges(moved: string, changes: readonly Change[]): string
   const change = `${moved}_change`
   const kinds = changes.map(({ kind }) => kind)
   const events = kinds.filter((kind) => !COUNTED_ONLY.includes(kind)).map((kind) => `'${kind}'`)
-  const steps = [`${change} as materialized (\n    ${changes.map(changeOf(moved)).join(' union all ')}\n  )`, countChanges(change, kinds)]
+  const steps = [
+    `${change} as materialized (\n    ${changes.map(changeOf(moved)).join('\n    union all\n    ')}\n  )`,
+    countChanges(change, kinds),
+  ]
   if (events.length > 0) {
     const event = `${change} where kind in (${events.join(', ')})`
     steps.push(`${change}_logged as (${writePages(event, 'id')}\n  )`, `${change}_listed as (${listEvents(event)}\n  )`)
@@ -63,9 +66,9 @@ export function recordChanges(moved: string, changes: readonly Change[]): string
 
 const changeOf =
   (moved: string) =>
-  ({ kind, at, where = 'true', more = 'null::json', reason = 'null' }: Change, place: number) =>
+  ({ kind, at, where, more = 'null::json', reason = 'null' }: Change, place: number) =>
     `select ${place} as place, '${kind}' as kind, ${at} as at, ${more} as more, ${reason} as reason, ${MESSAGE_FACTS}
-    from ${moved} m where ${at} is not null and ${where}`
+    from ${moved} m where ${at} is not null${where === undefined ? '' : ` and ${where}`}`
 
 /** Each statement inserts rows of its own, one for each account, campaign and hour, so that statements never wait for each other. */
 const countChanges = (change: string, kinds: readonly Counter[]) => `${change}_counted as (

@@ -87,15 +87,18 @@ export async function findEvent(
 export async function readEventsAt(db: Executor, places: { accountId: number; position: number }[]): Promise<Map<string, PlacedEvent>> {
   const { rows } = await db.query<PageRow & { accountId: number }>({
     name: 'read-events-at',
-    text: `select distinct on (p.account_id, p.last_position) p.account_id as "accountId", ${PAGE}
-           from unnest(${lists('int', 'bigint')}) as wanted (account_id, position), lateral (
-             select * from log_pages p where p.account_id = wanted.account_id and p.last_position >= wanted.position
-             order by p.last_position limit 1
-           ) as p`,
+    text: READ_EVENTS_AT,
     values: columns(places, 'accountId', 'position'),
   })
   return new Map(rows.flatMap((row) => eventsOf(row).map((event) => [placeKey(row.accountId, event.position), event])))
 }
+
+export const READ_EVENTS_AT = `
+  select distinct on (p.account_id, p.last_position) p.account_id as "accountId", ${PAGE}
+  from unnest(${lists('int', 'bigint')}) as wanted (account_id, position), lateral (
+    select * from log_pages p where p.account_id = wanted.account_id and p.last_position >= wanted.position
+    order by p.last_position limit 1
+  ) as p`
 
 export function placeKey(accountId: number, position: number): string {
   return `${accountId} ${position}`

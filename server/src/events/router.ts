@@ -39,14 +39,14 @@ export async function findUnplaced(db: Executor, from: number): Promise<number |
 }
 
 const LOCK = `select pg_try_advisory_xact_lock(${ROUTER_LOCK}) as mine`
-const FIND_UNPLACED = 'select id from log_pages where last_position is null and id >= $1 order by id limit 1'
+export const FIND_UNPLACED = 'select id from log_pages where last_position is null and id >= $1 order by id limit 1'
 
 /**
  * Runs as a separate statement after the lock, so that it sees everything that was committed before. Each change of a message waits for the
  * commit of the previous change, so the page numbers of its changes grow, and the log has them in order. The update finds pages by `ctid`,
  * since no other statement changes a page without a position.
  */
-const PLACE = `
+export const PLACE = `
   with unplaced as materialized (
     select ctid, id, account_id, event_count from log_pages where last_position is null and id >= $2 order by id limit $1
   ), grown as materialized (
@@ -71,7 +71,7 @@ const PLACE = `
  * parsed once, then the endpoints that want an event. With a join, PostgreSQL reads all pages of the account, or parses each page for every
  * endpoint.
  */
-const ADDRESS = `
+export const ADDRESS = `
   insert into webhook_deliveries (endpoint_id, account_id, position, subject_id, due_at)
   select wanting.id, grown.account_id, e.position, e.event ->> 2, statement_timestamp()
   from unnest(${lists('int', 'bigint')}) as grown (account_id, after), lateral (

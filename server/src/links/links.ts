@@ -19,15 +19,17 @@ export type ShortLink = {
 export async function createLinks(db: Executor, links: ShortLink[]): Promise<void> {
   await db.query({
     name: 'create-short-links',
-    text: `
-      insert into short_links (code, account_id, message_id, copy, agent_id, recipient, url)
-      select * from unnest($1::text[], $2::int[], $3::uuid[], $4::smallint[], $5::text[], $6::text[], $7::text[])
-        as l (code, account_id, message_id, copy, agent_id, recipient, url)
-      order by code collate "C"
-      on conflict do nothing`,
+    text: CREATE_LINKS,
     values: columns(links, 'code', 'accountId', 'messageId', 'copy', 'agentId', 'recipient', 'url'),
   })
 }
+
+export const CREATE_LINKS = `
+  insert into short_links (code, account_id, message_id, copy, agent_id, recipient, url)
+  select * from unnest($1::text[], $2::int[], $3::uuid[], $4::smallint[], $5::text[], $6::text[], $7::text[])
+    as l (code, account_id, message_id, copy, agent_id, recipient, url)
+  order by code collate "C"
+  on conflict do nothing`
 
 /**
  * Returns the link's target, or undefined if there is no such link. A person's first visit counts as the click; the second of two

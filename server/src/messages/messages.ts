@@ -35,7 +35,7 @@ export const SMS_IS_NEEDLESS = `(
       and (m.delivered_at is not null or (
         select true from message_events e where e.message_id = m.id and e.kind in ('delivered-late', 'read-late') limit 1) is not null))`
 
-const READ = `
+export const READ_MESSAGE = `
   select m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId",
     m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
     m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
@@ -54,7 +54,7 @@ const READ = `
 
 export async function readMessage(db: Executor, accountId: number, messageId: string): Promise<Message> {
   const { rows } = UUID.test(messageId)
-    ? await db.query<Record<string, unknown>>({ name: 'read-message', text: READ, values: [messageId, accountId] })
+    ? await db.query<Record<string, unknown>>({ name: 'read-message', text: READ_MESSAGE, values: [messageId, accountId] })
     : { rows: [] }
   if (rows[0] === undefined) throw new ApiError('RCS_MESSAGE_NOT_FOUND')
   return nested(present(rows[0])) as Message

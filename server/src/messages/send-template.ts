@@ -29,14 +29,14 @@ export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Pro
   await db.query('select pg_advisory_xact_lock($1, hashtext($2))', [TEMPLATES_LOCK, `${accountId} ${recipient}`])
   const { rows } = await db.query<{ messageId: string; why: null } | { messageId: null; why: NotSent }>({
     name: 'send-template',
-    text: SEND,
+    text: SEND_TEMPLATE,
     values: [accountId, agentId, recipient, templateId, triggeredBy ?? null, test],
   })
   const [{ messageId, why }] = rows as [(typeof rows)[0]]
   return messageId === null ? { why } : { messageId }
 }
 
-const SEND = `
+export const SEND_TEMPLATE = `
   with checked as materialized (
     select t.content_id, c.basic,
       case

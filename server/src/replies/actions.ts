@@ -27,15 +27,7 @@ export type Action = {
 export async function recordAction(db: Executor, action: Action): Promise<void> {
   await db.query({
     name: 'record-action',
-    text: `
-      with acted as (
-        insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, occurred_at, button_id, text, payload, url,
-          latitude, longitude, campaign_id)
-        select $1, $2, $3, $4, $5, $6, greatest(least($7::timestamptz, now()), m.accepted_at), $8, $9, $10, $11, $12, $13, m.campaign_id
-        from (values (1)) as always left join messages m on m.id = $4
-        returning *
-      ), ${recordActions('acted', '$14::text')}
-      select`,
+    text: RECORD_ACTION,
     values: [
       action.accountId,
       action.agentId,
@@ -54,3 +46,13 @@ export async function recordAction(db: Executor, action: Action): Promise<void> 
     ],
   })
 }
+
+export const RECORD_ACTION = `
+  with acted as (
+    insert into recipient_actions (account_id, agent_id, recipient, message_id, kind, channel, occurred_at, button_id, text, payload, url,
+      latitude, longitude, campaign_id)
+    select $1, $2, $3, $4, $5, $6, greatest(least($7::timestamptz, now()), m.accepted_at), $8, $9, $10, $11, $12, $13, m.campaign_id
+    from (values (1)) as always left join messages m on m.id = $4
+    returning *
+  ), ${recordActions('acted', '$14::text')}
+  select`

@@ -33,7 +33,7 @@ const MAX_CANDIDATES = 50
  * Excludes messages sent after the reply, and messages not sent yet: if two accounts share an agent, the reply to one would be attributed
  * to the other.
  */
-const LAST_MESSAGE = `
+export const LAST_MESSAGE = `
   select "accountId", "agentId", "messageId", test
   from (
     select m.account_id as "accountId", m.agent_id as "agentId", m.id as "messageId", m.test, m.sent_at
@@ -51,11 +51,13 @@ const ADDRESSEE = `account_id as "accountId", agent_id as "agentId", case when n
 async function findBySms(db: Executor, phone: string, number: string): Promise<Addressee | undefined> {
   const { rows } = await db.query<Addressee>({
     name: 'find-answered-sms',
-    text: `select ${ADDRESSEE} from sms_contacts where recipient = $1 and sender = $2 order by sent_at desc limit 1`,
+    text: FIND_ANSWERED_SMS,
     values: [phone, number],
   })
   return rows[0]
 }
+
+export const FIND_ANSWERED_SMS = `select ${ADDRESSEE} from sms_contacts where recipient = $1 and sender = $2 order by sent_at desc limit 1`
 
 /**
  * Finds the accounts and agents that an opt-out or opt-in applies to. By RCS it is the account that the recipient replies to. If that is
@@ -96,10 +98,13 @@ type Tapped = Addressee & { messageId: string; content: MessageContent }
 export async function findTapped(db: Executor, origin: Origin, messageId: string): Promise<Tapped | undefined> {
   const { rows } = await db.query<Tapped>({
     name: 'find-tapped',
-    text: `select m.account_id as "accountId", m.agent_id as "agentId", m.id as "messageId", m.test, coalesce(m.content, c.message) as content
-           from messages m join agents a on a.agent_id = m.agent_id left join contents c on c.id = m.content_id
-           where m.id = $1 and m.recipient = $2 and m.agent_id = $3 and a.carrier = $4`,
+    text: FIND_TAPPED,
     values: [messageId, origin.phone, origin.agentId, origin.carrier],
   })
   return rows[0]
 }
+
+export const FIND_TAPPED = `
+  select m.account_id as "accountId", m.agent_id as "agentId", m.id as "messageId", m.test, coalesce(m.content, c.message) as content
+  from messages m join agents a on a.agent_id = m.agent_id left join contents c on c.id = m.content_id
+  where m.id = $1 and m.recipient = $2 and m.agent_id = $3 and a.carrier = $4`

@@ -27,24 +27,26 @@ export async function recordOptOut(db: Executor, change: OptOutChange): Promise<
   const { accountId, agentId, phone, optedOut, source, at = null } = change
   const { rows } = await db.query<{ before: boolean | null; after: boolean | null }>({
     name: 'record-opt-out',
-    text: `
-      with before as materialized (
-        select opted_out from opt_outs where account_id = $1 and agent_id = $2 and phone = $3 for no key update
-      ), written as (
-        insert into opt_outs as o (account_id, agent_id, phone, opted_out, source, changed_at)
-        select $1, $2, $3, $4::boolean, $5, least($6, clock_timestamp()) from (select count(*) from before) as after_the_lock
-        on conflict (account_id, agent_id, phone) do update
-        set opted_out = excluded.opted_out, source = excluded.source, changed_at = excluded.changed_at
-        where o.changed_at <= excluded.changed_at and exists (select from before)
-        returning opted_out
-      )
-      select (select opted_out from before) as before, (select opted_out from written) as after`,
+    text: RECORD_OPT_OUT,
     values: [accountId, agentId, phone, optedOut, source, at],
   })
   const { before, after } = rows[0] as { before: boolean | null; after: boolean | null }
   if (before === null && after === null) return await recordOptOut(db, change)
   return after !== null && after !== (before ?? false)
 }
+
+export const RECORD_OPT_OUT = `
+  with before as materialized (
+    select opted_out from opt_outs where account_id = $1 and agent_id = $2 and phone = $3 for no key update
+  ), written as (
+    insert into opt_outs as o (account_id, agent_id, phone, opted_out, source, changed_at)
+    select $1, $2, $3, $4::boolean, $5, least($6, clock_timestamp()) from (select count(*) from before) as after_the_lock
+    on conflict (account_id, agent_id, phone) do update
+    set opted_out = excluded.opted_out, source = excluded.source, changed_at = excluded.changed_at
+    where o.changed_at <= excluded.changed_at and exists (select from before)
+    returning opted_out
+  )
+  select (select opted_out from before) as before, (select opted_out from written) as after`
 
 /**
  * An operator's change. Opting out a recipient who is already opted out is fine; opting in one who is not opted out is an error and is

@@ -26,7 +26,7 @@ export const countersWhere = (condition: string) =>
 export const countersOfCampaign = (campaign: string) =>
   `(${countersWhere(`n.account_id = ${campaign}.account_id and n.campaign_id = ${campaign}.id`)})`
 
-const FOLD_REPORTS = foldStatement({
+export const FOLD_REPORTS = foldStatement({
   deltas: 'report_deltas',
   order: 'account_id, campaign_id, hour',
   steps: `folded as (

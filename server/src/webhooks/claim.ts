@@ -80,7 +80,7 @@ const IS_OPEN = `e.status = 'ACTIVE' and (e.paused_until is null or e.paused_unt
 const HALF_LEASE = `interval '${LEASE_SECONDS / 2} seconds'`
 
 // An endpoint's room is looked up by key: a join with a list of 1,000 endpoints became a nested loop and took half a second.
-const CLAIM = `
+export const CLAIM = `
   with recursive first_due as (
     (select endpoint_id, due_at from webhook_deliveries where due_at is not null order by endpoint_id, due_at, position limit 1)
     union all
@@ -131,10 +131,7 @@ type Targets = { targets: Map<number, Target>; unreadable: Map<number, unknown> 
 export async function readTargets(db: Executor, ids: number[], keyring: Keyring): Promise<Targets> {
   const { rows } = await db.query<TargetRow>({
     name: 'read-webhook-endpoints',
-    text: `select e.id, e.url, s.key_id as "keyId", s.value
-           from webhook_endpoints e join webhook_secrets s on s.endpoint_id = e.id and (s.ends_at is null or s.ends_at > now())
-           where e.id = any ($1::int[]) and e.status = 'ACTIVE'
-           order by e.id, s.created_at desc, s.ends_at desc nulls first`,
+    text: READ_TARGETS,
     values: [ids],
   })
   const targets = new Map<number, Target>()
@@ -149,6 +146,12 @@ export async function readTargets(db: Executor, ids: number[], keyring: Keyring)
   }
   return { targets, unreadable }
 }
+
+export const READ_TARGETS = `
+  select e.id, e.url, s.key_id as "keyId", s.value
+  from webhook_endpoints e join webhook_secrets s on s.endpoint_id = e.id and (s.ends_at is null or s.ends_at > now())
+  where e.id = any ($1::int[]) and e.status = 'ACTIVE'
+  order by e.id, s.created_at desc, s.ends_at desc nulls first`
 
 /** Called when a process stops, so that other workers can claim its endpoints at once. */
 export async function releaseEndpoints(db: Executor, lease: string): Promise<void> {

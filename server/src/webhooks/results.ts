@@ -98,7 +98,7 @@ const UPDATE_ENDPOINTS = `
     select * from updated where is_disabled
   )`
 
-const RECORD = `
+export const RECORD = `
   with result as materialized (
     select * from ${RESULTS} order by endpoint_id, position
   ), held as materialized (

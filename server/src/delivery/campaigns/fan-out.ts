@@ -55,16 +55,16 @@ async function makeChunk(pool: Pool, chunk: number, skipped: readonly string[]):
 
 // The index has the members in order, so it is never faster to read and sort or hash all of them for the next thousand. PostgreSQL chose to
 // do so after it had analyzed three groups of a million, and each chunk took 8 s instead of 20 ms.
-const IN_ORDER = `set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
+export const IN_ORDER = `set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
   set local max_parallel_workers_per_gather = 0`
 
 type Running = { id: string; accountId: number; groups: number[]; generations: number[]; cursor: string; isRetry: boolean }
 
 const NEEDS_FAN_OUT = `status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[])`
-const FIND_CAMPAIGN = `select from campaigns where ${NEEDS_FAN_OUT} limit 1`
+export const FIND_CAMPAIGN = `select from campaigns where ${NEEDS_FAN_OUT} limit 1`
 
 /** Locks the next campaign, and skips a campaign that another worker has locked. */
-const LOCK_CAMPAIGN = `
+export const LOCK_CAMPAIGN = `
   select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
     retry_of is not null as "isRetry"
   from campaigns where ${NEEDS_FAN_OUT}
@@ -80,7 +80,7 @@ function chunkOf({ id, accountId, groups, generations, cursor, isRetry }: Runnin
  * Reads the next numbers of all groups, in order, each once. The statement has one arm for each group, so PostgreSQL merges the index scans,
  * stops at the end of the chunk, and reads only what the chunk uses. Members that were imported after the start of the campaign are left out.
  */
-function makeFrom(groups: number[]): string {
+export function makeFrom(groups: number[]): string {
   const arms = groups.map(
     (_, index) => `(
         select phone from group_members
@@ -128,4 +128,4 @@ const make = (members: string) => `
   )
   select made from reached`
 
-const MAKE_RETRIED = make(RETRIED_MEMBERS)
+export const MAKE_RETRIED = make(RETRIED_MEMBERS)

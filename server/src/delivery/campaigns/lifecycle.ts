@@ -11,7 +11,7 @@ export async function startDue(db: Executor): Promise<number> {
   return rowCount ?? 0
 }
 
-const START = `
+export const START = `
   with started as (
     update campaigns c set
       status = 'RUNNING',
@@ -36,7 +36,7 @@ export async function completeDone(db: Executor): Promise<number> {
   return rowCount ?? 0
 }
 
-const COMPLETE = `
+export const COMPLETE = `
   with completed as (
     update campaigns c set status = 'COMPLETED', completed_at = now()
     where ${campaignMayBecome('COMPLETED', 'c.status')} and c.fan_out_completed_at is not null

@@ -7,7 +7,7 @@ const BATCH_SIZE = 1_000
 
 /** Fails the messages that cancelled campaigns have not sent. A message that a worker is sending now is left to its result. */
 export async function withdrawCancelled(db: Executor): Promise<{ withdrawn: number; mayBeMore: boolean }> {
-  const { rows } = await db.query<{ messageId: string }>({ name: 'find-cancelled', text: FIND, values: [BATCH_SIZE] })
+  const { rows } = await db.query<{ messageId: string }>({ name: 'find-cancelled', text: FIND_CANCELLED, values: [BATCH_SIZE] })
   const ids = rows.map(({ messageId }) => messageId)
   const withdrawn = await failWaiting(db, ids, 'CAMPAIGN_CANCELLED', CANCELLED, skipCancelled)
   const { rowCount: hurried } = await db.query({ name: 'hurry-cancelled-sms', text: HURRY_SMS, values: [BATCH_SIZE] })
@@ -15,9 +15,9 @@ export async function withdrawCancelled(db: Executor): Promise<{ withdrawn: numb
   return { withdrawn, mayBeMore: (withdrawn > 0 && rows.length >= BATCH_SIZE) || hurried === BATCH_SIZE }
 }
 
-const CANCELLED = `join campaigns c on c.id = q.campaign_id and c.status = 'CANCELLED'`
+export const CANCELLED = `join campaigns c on c.id = q.campaign_id and c.status = 'CANCELLED'`
 
-const FIND = `
+export const FIND_CANCELLED = `
   select q.message_id as "messageId"
   from campaigns c, lateral (
     select message_id from queue q
@@ -29,7 +29,7 @@ const FIND = `
   limit $1`
 
 /** Makes the SMS that wait for their time due now, so that the claim finds them cancelled and records it. */
-const HURRY_SMS = `
+export const HURRY_SMS = `
   update sms_queue set due_at = now() where ctid = any (array(
     select s.ctid from campaigns c, lateral (
       select ctid from sms_queue s
@@ -40,7 +40,7 @@ const HURRY_SMS = `
     limit $1))`
 
 /** Ends the withdrawal of campaigns that have no message left in the queue. */
-const END_WITHDRAWING = `
+export const END_WITHDRAWING = `
   update campaigns c set withdrawn_at = now()
   where c.status = 'CANCELLED' and c.withdrawn_at is null and (
     select true from queue q

@@ -99,7 +99,7 @@ const RETURN_ABANDONED = `
  * Transactional SMS come before campaigns. Within a priority, each account gets one SMS before any account gets a second one. A person gets
  * one SMS of an account at a time, and none while another one is being submitted.
  */
-const FIND_DUE = `
+export const FIND_DUE = `
   with recursive ${lanesOf('sms_queue', ['account_id', 'priority', 'campaign_id'])}, due as materialized (
     select q.*, row_number() over (partition by q.account_id order by q.priority, q.due_at) as account_turn,
       row_number() over (partition by q.account_id, q.recipient order by q.priority, q.due_at) as person_turn
@@ -139,7 +139,7 @@ const JUDGEMENT = `
     end`
 
 /** Locks and checks entries. It skips an entry that another statement has locked. */
-const CHECK = `
+export const CHECK = `
   with held as materialized (
     select q.*, due.place from unnest(${lists('uuid', 'smallint')}) with ordinality as due (message_id, copy, place), lateral (
       select * from sms_queue q where q.message_id = due.message_id and q.copy = due.copy and q.due_at <= now() for update skip locked
@@ -163,7 +163,7 @@ const CHECK = `
   ) as r on true
   order by q.place`
 
-const LEASE = `
+export const LEASE = `
   update sms_queue q set lease = $5, attempts = q.attempts + 1, due_at = now() + c.lease_ms * interval '1 millisecond',
     -- A lost SMS stays lost, even if the worker that finds it dies too.
     submitted_under = case c.judgement when 'go' then $5 else q.submitted_under end

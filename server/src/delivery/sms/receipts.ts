@@ -1,6 +1,6 @@
 import type { CarrierEvent } from '../../carriers/carrier.ts'
 import { fallbacksTable, forEachMonth, queryInSavepoint } from '../../db/partitions.ts'
-import { columns, type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
+import { columns, type Executor, listed, lists, type Pool, transaction } from '../../db/pool.ts'
 import { HELD_BY_STANDBY } from '../../db/standby.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
@@ -38,16 +38,17 @@ async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void>
     const state = receipt.kind === 'sms-delivered' ? 'delivered' : 'failed'
     return receipt.carrierMessageIds.map((carrierMessageId, reading) => ({ ...receipt, state, carrierMessageId, reading }))
   })
-  const text = `
-    with kept as (
-      insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
-      select * from unnest(${lists('text', 'text', 'text', 'text', 'smallint', 'text', 'text', 'timestamptz')})
-      on conflict do nothing
-    )
-    select ${HELD_BY_STANDBY}`
   const values = columns(readings, 'carrier', 'carrierMessageId', 'phone', 'eventId', 'reading', 'state', 'detail', 'occurredAt')
-  await tx.query({ name: 'keep-sms-receipts', text, values })
+  await tx.query({ name: 'keep-sms-receipts', text: KEEP_RECEIPTS, values })
 }
+
+export const KEEP_RECEIPTS = `
+  with kept as (
+    insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
+    select * from unnest(${lists('text', 'text', 'text', 'text', 'smallint', 'text', 'text', 'timestamptz')})
+    on conflict do nothing
+  )
+  select ${HELD_BY_STANDBY}`
 
 /** Applies these receipts, and the receipts of these messages that came before the response to their submit. */
 export async function applyReceipts(tx: Executor, eventIds: string[], messageIds: string[]): Promise<void> {
@@ -57,7 +58,7 @@ export async function applyReceipts(tx: Executor, eventIds: string[], messageIds
     [...moved],
     (id) => id,
     async (messagesTable, ids) => {
-      await queryInSavepoint(tx, { name: `settle-sms ${messagesTable}`, text: settle(messagesTable), values: [ids] })
+      await queryInSavepoint(tx, { name: `settle-sms ${messagesTable}`, text: settleSms(messagesTable), values: [ids] })
       return []
     },
     () => [],
@@ -67,17 +68,25 @@ export async function applyReceipts(tx: Executor, eventIds: string[], messageIds
 // A network reuses ids after a while, so a receipt from long before a submit belongs to another SMS.
 const EARLY_SECONDS = 120
 
-const APPLY = `
+/** "offset 0" fixes the join order, and the index of each step. In a new database, PostgreSQL would read all segments for each receipt. */
+export const APPLY = `
   with candidate as materialized (
     select r.*, p.message_id, p.copy, p.segment, p.submitted_at
-    from unnest($1::text[]) as ids (event_id) join sms_receipts r using (event_id)
-    join sms_segments p on p.carrier_message_id = r.carrier_message_id and p.carrier = r.carrier and p.recipient = r.recipient
-      and p.state = 'sent'
+    from unnest(${listed('$1::text[]')}) as ids (event_id), lateral (
+      select * from sms_receipts r where r.event_id = ids.event_id offset 0
+    ) as r, lateral (
+      select * from sms_segments p where p.carrier_message_id = r.carrier_message_id and p.state = 'sent' offset 0
+    ) as p
+    where p.carrier = r.carrier and p.recipient = r.recipient
     union all
     select r.*, p.message_id, p.copy, p.segment, p.submitted_at
-    from unnest($2::uuid[]) as ids (message_id) join sms_segments p using (message_id)
-    join sms_receipts r on r.carrier_message_id = p.carrier_message_id and r.carrier = p.carrier and r.recipient = p.recipient
-    where p.state = 'sent' and r.received_at > now() - interval '${EARLY_SECONDS} seconds'
+    from unnest(${listed('$2::uuid[]')}) as ids (message_id), lateral (
+      select * from sms_segments p where p.message_id = ids.message_id offset 0
+    ) as p, lateral (
+      select * from sms_receipts r where r.carrier_message_id = p.carrier_message_id offset 0
+    ) as r
+    where r.carrier = p.carrier and r.recipient = p.recipient and p.state = 'sent'
+      and r.received_at > now() - interval '${EARLY_SECONDS} seconds'
   ), reading as materialized (
     select distinct on (carrier, event_id) * from candidate order by carrier, event_id, reading, submitted_at desc
   ), receipt as materialized (
@@ -99,12 +108,13 @@ const ENDS: Change[] = [
 ]
 
 /** An SMS is delivered when all its segments are, and has failed when one has. Segments of an SMS that has ended, and of copies, are deleted. */
-const settle = (messagesTable: string) => `
+export const settleSms = (messagesTable: string) => `
   with part as materialized (
     select p.message_id, count(*) filter (where p.state = 'delivered') as delivered, count(*) filter (where p.state = 'failed') as failed,
       max(p.occurred_at) as at, min(p.detail) filter (where p.state = 'failed') as detail
-    from unnest($1::uuid[]) as ids (message_id) join sms_segments p using (message_id)
-    where p.copy = 0
+    from unnest(${listed('$1::uuid[]')}) as ids (message_id), lateral (
+      select * from sms_segments p where p.message_id = ids.message_id and p.copy = 0 offset 0
+    ) as p
     group by p.message_id
   ), moved as (
     update ${fallbacksTable(messagesTable)} f set

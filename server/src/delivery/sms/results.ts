@@ -68,7 +68,7 @@ async function settleQueue(tx: Executor, carrier: string, results: SmsResult[]):
   return new Set(rows.map(({ place }) => place))
 }
 
-const SETTLE_QUEUE = `
+export const SETTLE_QUEUE = `
   with held as materialized (
     select r.*, q.recipient
     from (
@@ -102,7 +102,7 @@ async function endMonth(tx: Executor, messagesTable: string, results: SmsResult[
     segments: result.is === 'sent' ? result.segments : null,
   }))
   const values = columns(ends, 'messageId', 'status', 'reason', 'detail', 'segments')
-  await queryInSavepoint(tx, { name: `end-sms ${messagesTable}`, text: end(messagesTable), values })
+  await queryInSavepoint(tx, { name: `end-sms ${messagesTable}`, text: endSms(messagesTable), values })
   return []
 }
 
@@ -116,7 +116,7 @@ const ENDS: Change[] = [
  * Ends SMS, which are SCHEDULED as long as they are in the queue. Once an SMS is sent to the recipient, its copies to test numbers are
  * queued, with the priority of campaigns. Of a campaign, each test number gets one copy.
  */
-const end = (messagesTable: string) => `
+export const endSms = (messagesTable: string) => `
   with moved as (
     update ${fallbacksTable(messagesTable)} f set
       status = r.status,
@@ -147,7 +147,7 @@ const end = (messagesTable: string) => `
  * Notes which recipients have an SMS or may have it, even if only its first segments. They may reply to it, and it counts for the quarantine
  * unless it is a copy. Of several SMS from one sender to one person, the last counts.
  */
-const NOTE_CONTACTS = `
+export const NOTE_CONTACTS = `
   insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, is_copy, sent_at)
   select distinct on (1, 2, 3, 4, 6) m.account_id, coalesce(p.recipient, m.recipient), f.plan ->> 'sender', m.agent_id, m.id, r.copy > 0, now()
   from unnest(${lists('uuid', 'smallint')}) as r (message_id, copy)

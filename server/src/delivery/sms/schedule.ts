@@ -66,7 +66,7 @@ export async function settleExpired(tx: Executor, messagesTable: string, fallbac
   await tx.query({ name: `settle-expired ${fallbacksTable}`, text, values: columns(expired, 'id', 'wasTried') })
 }
 
-const settleOfMonth = (messagesTable: string, fallbacksTable: string) => `
+export const settleOfMonth = (messagesTable: string, fallbacksTable: string) => `
   with expired as materialized (
     select ${MESSAGE_FACTS}, m.traffic, m.expires_at, e.was_tried and revoked.kind is null as awaits_revocation
     from unnest(${lists('uuid', 'bool')}) as e (id, was_tried) join ${messagesTable} m on m.id = e.id
@@ -87,13 +87,7 @@ const settleOfMonth = (messagesTable: string, fallbacksTable: string) => `
  * message either sees that note, or this statement sees the expiry.
  */
 export async function releaseAfterRevocation(db: Executor, messageIds: string[]): Promise<void> {
-  // A receipt from another phone or network does not count: it is not among the events of the message.
-  const text = `
-    with revoked as materialized (
-      select v.message_id from unnest($1::uuid[]) as ids (message_id) join message_events v using (message_id) where v.kind = 'revoked'
-    ), ${releaseRevoked('revoked', 0)}
-    select`
-  await db.query({ name: 'release-after-revocation', text, values: [messageIds] })
+  await db.query({ name: 'release-after-revocation', text: RELEASE, values: [messageIds] })
 }
 
 /**
@@ -111,3 +105,12 @@ export const releaseRevoked = (settled: string, graceSeconds: number) => `
     update sms_queue s set due_at = least(s.due_at, greatest(s.planned_at, now() + interval '${graceSeconds} seconds'))
     where s.copy = 0 and s.message_id = any (array(select message_id from sms_awaiting))
   )`
+
+// A receipt from another phone or network does not count: it is not among the events of the message.
+export const RELEASE = `
+  with revoked as materialized (
+    select ids.message_id from unnest(${lists('uuid')}) as ids (message_id), lateral (
+      select from message_events v where v.message_id = ids.message_id and v.kind = 'revoked' limit 1
+    ) as v
+  ), ${releaseRevoked('revoked', 0)}
+  select`

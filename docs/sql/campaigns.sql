@@ -1,0 +1,295 @@
+-- The hot statements of campaigns, as PostgreSQL gets them. "npm run generate" writes this page from server/scripts/hot-statements.ts.
+-- Tables of a month have the name that they have in July 2026. To try one in psql: paste it, then run
+--   set plan_cache_mode = force_generic_plan; explain execute "name" (null, …);
+
+-- Starts campaigns whose start time has passed. (server/src/delivery/campaigns/lifecycle.ts)
+prepare "start-campaigns" as
+with started as (
+  update campaigns c set
+    status = 'RUNNING',
+    started_at = greatest(now(), c.scheduled_at),
+  -- Records the groups' generations now: members of a later import are left out.
+    group_generations = array(
+    select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
+    left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
+  where c.id = any (array(
+      select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() order by scheduled_at limit $1 for update skip locked
+  ))
+  returning c.*
+), started_logged as (
+  insert into log_pages (account_id, event_count, events)
+  select account_id, 1, json_build_array(json_build_array('campaign.started', started_at::timestamptz(3), id, null, null, null, null, null, json_strip_nulls(json_build_object('campaignId', id, 'clientReferenceId', client_reference_id, 'name', name,
+            'agentId', agent_id, 'recipients', case when fan_out_completed_at is not null then recipients end)))) from started
+)
+select from started;
+
+-- Finds out whether a campaign needs fan-out. (server/src/delivery/campaigns/fan-out.ts)
+prepare "find-campaign" as
+select from campaigns where status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) limit 1;
+
+-- Locks the next campaign to fan out. (server/src/delivery/campaigns/fan-out.ts)
+prepare "take-campaign" as
+select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
+  retry_of is not null as "isRetry"
+from campaigns where status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[])
+order by recipients, id limit 1 for update skip locked;
+
+-- Makes the next messages of a campaign for two groups. (server/src/delivery/campaigns/fan-out.ts)
+-- Its transaction runs before it:
+--   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
+--   set local max_parallel_workers_per_gather = 0
+prepare "make-campaign-messages 2" as
+with campaign as materialized (
+  select * from campaigns where id = $1
+), member as materialized (
+  select distinct phone from (
+      (
+      select phone from group_members
+      where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1]
+      order by phone
+    ) union all (
+      select phone from group_members
+      where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2]
+      order by phone
+    )
+  ) as people
+  order by phone limit $2
+), reached as materialized (
+  select max(phone) as position, count(*) < $2 as is_all, count(*)::int as made from member
+), made as materialized (
+  -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
+  select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
+    null::json as content, greatest(now(), c.started_at) as accepted_at, c.expires_at as own_expiry, 'PROMOTION' as traffic,
+    null::uuid as triggered_by, c.id as campaign_id, c.fallback
+  from member m, campaign c
+), written as (
+  insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
+      expires_at, traffic, triggered_by, campaign_id)
+  select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
+    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+  from made
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
+), queued as (
+  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
+      attempts, claimed)
+  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
+    null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
+    null::uuid is not null
+  from made
+), expiring as (
+  insert into expiries (message_id, expires_at) select id, own_expiry from made where own_expiry is not null
+), falling_back as (
+  insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
+      after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
+  select id, account_id, fallback -> 'plan', (fallback ->> 'segments')::smallint, (fallback ->> 'delaySeconds')::int,
+    (fallback ->> 'notBefore')::timestamptz, (fallback ->> 'afterExpiry')::bool, (fallback ->> 'afterExpiryDelaySeconds')::int,
+    (fallback ->> 'afterExpiryNotBefore')::timestamptz
+  from made where fallback is not null
+), written_change as materialized (
+  select 0 as place, 'message.accepted' as kind, accepted_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from written m where accepted_at is not null
+), written_change_counted as (
+  insert into report_deltas (account_id, campaign_id, hour, accepted)
+  select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
+    count(*) filter (where kind = 'message.accepted')
+  from written_change where not test group by 1, 2, 3
+), used as (
+  insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
+  select account_id, 0, sum(made * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_all then campaign.reserved_bytes else least(campaign.reserved_bytes, made * 2048) end) from campaign, reached where made > 0 or reserved_bytes > 0 group by 1
+), advanced as (
+  update campaigns c set
+    fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
+    recipients = c.recipients + r.made,
+    fan_out_completed_at = case when r.is_all then now() end,
+    reserved_bytes = c.reserved_bytes - case when is_all then c.reserved_bytes else least(c.reserved_bytes, made * 2048) end
+  from reached r where c.id = $1
+)
+select made from reached;
+
+-- Makes the next messages of a campaign that repeats another one. (server/src/delivery/campaigns/fan-out.ts)
+-- Its transaction runs before it:
+--   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
+--   set local max_parallel_workers_per_gather = 0
+prepare "make-retried-messages" as
+with campaign as materialized (
+  select * from campaigns where id = $1
+), looked_at as materialized (
+  select m.id, m.recipient, m.status, m.failure_reason
+  from campaign c, lateral (
+    select id, recipient, status, failure_reason from messages m
+    where m.campaign_id = c.retry_of and m.id > (case c.fan_out_cursor when '' then '00000000-0000-0000-0000-000000000000' else c.fan_out_cursor end)::uuid
+    order by m.id limit 10 * $2::int
+  ) as m
+), unreached as materialized (
+  select l.recipient as phone, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
+  from looked_at l left join lateral (
+    select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
+  ) as arrived on true
+  where l.status = 'FAILED' and arrived.kind is null
+), member as materialized (
+  select u.phone from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
+), reached as materialized (
+  select max(id::text) as position, count(*) < 10 * $2::int as is_all, (select count(*)::int from member) as made from looked_at
+), made as materialized (
+  -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
+  select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
+    null::json as content, greatest(now(), c.started_at) as accepted_at, c.expires_at as own_expiry, 'PROMOTION' as traffic,
+    null::uuid as triggered_by, c.id as campaign_id, c.fallback
+  from member m, campaign c
+), written as (
+  insert into messages as m (id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
+      expires_at, traffic, triggered_by, campaign_id)
+  select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
+    coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
+  from made
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
+), queued as (
+  insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
+      attempts, claimed)
+  select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
+    null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
+    null::uuid is not null
+  from made
+), expiring as (
+  insert into expiries (message_id, expires_at) select id, own_expiry from made where own_expiry is not null
+), falling_back as (
+  insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
+      after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
+  select id, account_id, fallback -> 'plan', (fallback ->> 'segments')::smallint, (fallback ->> 'delaySeconds')::int,
+    (fallback ->> 'notBefore')::timestamptz, (fallback ->> 'afterExpiry')::bool, (fallback ->> 'afterExpiryDelaySeconds')::int,
+    (fallback ->> 'afterExpiryNotBefore')::timestamptz
+  from made where fallback is not null
+), written_change as materialized (
+  select 0 as place, 'message.accepted' as kind, accepted_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from written m where accepted_at is not null
+), written_change_counted as (
+  insert into report_deltas (account_id, campaign_id, hour, accepted)
+  select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
+    count(*) filter (where kind = 'message.accepted')
+  from written_change where not test group by 1, 2, 3
+), used as (
+  insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
+  select account_id, 0, sum(made * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_all then campaign.reserved_bytes else least(campaign.reserved_bytes, made * 2048) end) from campaign, reached where made > 0 or reserved_bytes > 0 group by 1
+), advanced as (
+  update campaigns c set
+    fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
+    recipients = c.recipients + r.made,
+    fan_out_completed_at = case when r.is_all then now() end,
+    reserved_bytes = c.reserved_bytes - case when is_all then c.reserved_bytes else least(c.reserved_bytes, made * 2048) end
+  from reached r where c.id = $1
+)
+select made from reached;
+
+-- Completes campaigns with no message left to send. (server/src/delivery/campaigns/lifecycle.ts)
+prepare "complete-campaigns" as
+with completed as (
+  update campaigns c set status = 'COMPLETED', completed_at = now()
+  where c.status in ('RUNNING') and c.fan_out_completed_at is not null
+    and (select coalesce(sum(accepted - sent - unsent), 0) from (select hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent from report_totals n where n.account_id = c.account_id and n.campaign_id = c.id union all select hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent from report_deltas n where n.account_id = c.account_id and n.campaign_id = c.id) as counters) = 0
+  returning c.*
+), completed_logged as (
+  insert into log_pages (account_id, event_count, events)
+  select account_id, 1, json_build_array(json_build_array('campaign.completed', completed_at::timestamptz(3), id, null, null, null, null, null, json_strip_nulls(json_build_object('campaignId', id, 'clientReferenceId', client_reference_id, 'name', name,
+            'agentId', agent_id, 'recipients', case when fan_out_completed_at is not null then recipients end)))) from completed
+)
+select from completed;
+
+-- Finds waiting messages of cancelled campaigns. (server/src/delivery/campaigns/withdraw.ts)
+prepare "find-cancelled" as
+select q.message_id as "messageId"
+from campaigns c, lateral (
+  select message_id from queue q
+  where q.account_id = c.account_id and q.agent_id = c.agent_id and q.priority = 2 and q.campaign_id = c.id
+    and q.leased_until <= now() and q.expires_at > now()
+  order by due_at limit $1
+) as q
+where c.status = 'CANCELLED' and c.withdrawn_at is null
+limit $1;
+
+-- Fails waiting messages of cancelled campaigns. (server/src/delivery/fail.ts)
+prepare "fail-waiting CAMPAIGN_CANCELLED" as
+with failing as materialized (
+  select q.message_id, 'CAMPAIGN_CANCELLED' as reason, $2::text as description, q.attempts > 0 as awaits_revocation
+  from unnest($1::uuid[]) as ids (message_id), lateral (
+    select * from queue q where q.message_id = ids.message_id and q.task = 'send' and q.leased_until <= now() and q.expires_at > now() for update skip locked
+  ) as q
+  join campaigns c on c.id = q.campaign_id and c.status = 'CANCELLED'
+), failed as (
+  update messages_2026_07 m set status = 'FAILED', failed_at = greatest(now(), m.accepted_at), failure_reason = f.reason,
+    failure_description = f.description
+  from failing f
+  where m.id = f.message_id and m.status in ('ACCEPTED', 'SENDING', 'SENT') and m.expires_at > clock_timestamp()
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation
+), dropped as (
+  delete from queue where message_id = any (array(select id from failed where not awaits_revocation))
+), turned as (
+  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity' where message_id = any (array(select id from failed where awaits_revocation))
+), sms_settled as (
+  update sms_fallbacks_2026_07 f set status = 'SKIPPED', reason = 'CANCELLED'
+  from failed as m where f.message_id = m.id and f.status in ('WAITING')
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.awaits_revocation, f.status, f.reason, f.due_at, f.segments
+), sms_queued as (
+  insert into sms_queue (message_id, copy, account_id, recipient, priority, campaign_id, planned_at, awaits_revocation, due_at, expires_at,
+      segments)
+  select id, 0, account_id, recipient, case traffic when 'PROMOTION' then 2 else 0 end,
+    coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), due_at, awaits_revocation,
+    case when awaits_revocation then greatest(due_at, now() + interval '30 seconds') else due_at end,
+    greatest(due_at, now()) + interval '48 hours', segments
+  from sms_settled where status = 'SCHEDULED'
+), sms_noted as (
+  insert into message_events (message_id, account_id, kind, occurred_at, reason)
+  select id, account_id, 'sms-' || replace(lower(status), '_', '-'), now(), reason from sms_settled
+  on conflict do nothing
+), sms_settled_change as materialized (
+  select 0 as place, 'sms.skipped' as kind, now()::timestamptz(3) as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from sms_settled m where now()::timestamptz(3) is not null and status = 'SKIPPED'
+), sms_settled_change_counted as (
+  insert into report_deltas (account_id, campaign_id, hour, sms_skipped)
+  select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
+    count(*) filter (where kind = 'sms.skipped')
+  from sms_settled_change where not test group by 1, 2, 3
+), failed_change as materialized (
+  select 0 as place, 'message.failed' as kind, failed_at as at, json_build_object('failure', json_build_object('reason', reason, 'description', description)) as more, reason as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from failed m where failed_at is not null
+  union all
+  select 1 as place, 'message.unsent' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from failed m where failed_at is not null and sent_at is null
+), failed_change_counted as (
+  insert into report_deltas (account_id, campaign_id, hour, failed, unsent)
+  select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
+    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent')
+  from failed_change where not test group by 1, 2, 3
+), failed_change_logged as (
+  insert into log_pages (account_id, event_count, events)
+  select account_id, count(*), json_agg(
+      json_build_array(kind, at, id, client_reference_id, agent_id, recipient, campaign_id, test, more) order by n)
+  from (
+    select *, row_number() over (partition by account_id order by place, id) - 1 as n from failed_change where kind in ('message.failed')
+  ) as numbered
+  group by account_id, n / 100 order by account_id, n / 100
+), failed_change_listed as (
+  insert into message_events (message_id, account_id, kind, occurred_at, reason, campaign_id, recipient)
+  select id, account_id, replace(replace(kind, 'message.', ''), '.', '-'), at, reason, campaign_id,
+    case when campaign_id is not null then recipient end
+  from failed_change where kind in ('message.failed') and (campaign_id is not null or kind like 'sms.%')
+)
+select id from failed;
+
+-- Makes waiting SMS of cancelled campaigns due. (server/src/delivery/campaigns/withdraw.ts)
+prepare "hurry-cancelled-sms" as
+update sms_queue set due_at = now() where ctid = any (array(
+    select s.ctid from campaigns c, lateral (
+      select ctid from sms_queue s
+      where s.account_id = c.account_id and s.priority = 2 and s.campaign_id = c.id and s.due_at > now() and s.lease is null
+      order by due_at limit $1 for update skip locked
+    ) as s
+    where c.status = 'CANCELLED' and c.withdrawn_at is null
+    limit $1));
+
+-- Ends the withdrawal of cancelled campaigns. (server/src/delivery/campaigns/withdraw.ts)
+prepare "end-withdrawing" as
+update campaigns c set withdrawn_at = now()
+where c.status = 'CANCELLED' and c.withdrawn_at is null and (
+  select true from queue q
+  where q.account_id = c.account_id and q.agent_id = c.agent_id and q.priority = 2 and q.campaign_id = c.id limit 1
+) is null;

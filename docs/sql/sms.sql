@@ -1,0 +1,277 @@
+-- The hot statements of sms, as PostgreSQL gets them. "npm run generate" writes this page from server/scripts/hot-statements.ts.
+-- Tables of a month have the name that they have in July 2026. To try one in psql: paste it, then run
+--   set plan_cache_mode = force_generic_plan; explain execute "name" (null, …);
+
+-- Finds due SMS. (server/src/delivery/sms/claim.ts)
+prepare "find-due-sms" as
+with recursive lane as (
+  (select account_id, priority, campaign_id, due_at from sms_queue order by account_id, priority, campaign_id, due_at limit 1)
+  union all
+  select next.*
+  from lane, lateral (
+    select account_id, priority, campaign_id, due_at from sms_queue q
+    where (q.account_id, q.priority, q.campaign_id) > (lane.account_id, lane.priority, lane.campaign_id)
+    order by account_id, priority, campaign_id, due_at limit 1
+  ) as next
+), due as materialized (
+  select q.*, row_number() over (partition by q.account_id order by q.priority, q.due_at) as account_turn,
+    row_number() over (partition by q.account_id, q.recipient order by q.priority, q.due_at) as person_turn
+  from lane l left join campaigns c on c.id = l.campaign_id and c.status = 'PAUSED', lateral (
+    select message_id, copy, account_id, recipient, priority, due_at from sms_queue q
+    where q.account_id = l.account_id and q.priority = l.priority and q.campaign_id = l.campaign_id and q.due_at <= now() and not exists (
+      select from sms_queue o where o.account_id = q.account_id and o.recipient = q.recipient and o.lease is not null and o.due_at > now()
+    )
+    order by q.due_at limit $1
+  ) as q
+  where l.due_at <= now() and c.id is null
+)
+select message_id as "messageId", copy, (select count(*)::int from due) as "dueInAll"
+from due where person_turn = 1 order by priority, account_turn, due_at limit $1;
+
+-- Locks due SMS, and checks whether to submit them. (server/src/delivery/sms/claim.ts)
+prepare "judge-sms" as
+with held as materialized (
+  select q.*, due.place from unnest((select $1::uuid[]), (select $2::smallint[])) with ordinality as due (message_id, copy, place), lateral (
+    select * from sms_queue q where q.message_id = due.message_id and q.copy = due.copy and q.due_at <= now() for update skip locked
+  ) as q
+)
+select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent_id as "agentId", q.recipient, f.plan, q.segments,
+  q.segments_sent as "segmentsSent", q.attempts + 1 as attempts, q.expires_at as "expiresAt",
+  case
+  when q.submitted_under is not null then 'lost'
+  when f.message_id is null or m.id is null then 'gone'
+  when q.copy = 0 and q.segments_sent = 0 and (select kind from message_events where message_id = q.message_id and kind in ('delivered-late', 'read-late') limit 1) is not null then 'not-needed'
+  when q.expires_at <= now() then 'late'
+-- Once one segment was sent, the remaining segments follow.
+  when q.segments_sent > 0 then 'go'
+  when o.opted_out then 'OPTED_OUT'
+  when c.status = 'CANCELLED' then 'CANCELLED'
+  when q.copy > 0 then 'go'
+  when (f.plan ->> 'controlGroup')::bool and r.control_group then 'CONTROL_GROUP'
+  when not (f.plan ->> 'ignoreStatus')::bool and not r.active then 'INACTIVE'
+  when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'CONSENT'
+  when (f.plan ->> 'quarantine')::bool and (select max(sent_at) from sms_contacts s where s.account_id = q.account_id and s.recipient = q.recipient and not s.is_copy) > now() - a.quarantine_hours * interval '1 hour' then 'QUARANTINE'
+  else 'go'
+  end as judgement
+from held q
+join accounts a on a.id = q.account_id
+left join sms_fallbacks f on f.message_id = q.message_id
+left join messages m on m.id = q.message_id
+left join campaigns c on c.id = q.campaign_id
+left join opt_outs o on o.account_id = q.account_id and o.agent_id = m.agent_id and o.phone = q.recipient
+left join lateral (
+  -- One index look-up for each group of the account.
+  select bool_or(p.control_group) as control_group, bool_and(p.active) as active, array_agg(consent) as consents
+  from groups g
+  join group_members p on p.account_id = g.account_id and p.group_number = g.number and p.phone = q.recipient
+  left join unnest(p.consents) as consent on true
+  where g.account_id = q.account_id
+) as r on true
+order by q.place;
+
+-- Leases SMS. (server/src/delivery/sms/claim.ts)
+prepare "lease-sms" as
+update sms_queue q set lease = $5, attempts = q.attempts + 1, due_at = now() + c.lease_ms * interval '1 millisecond',
+-- A lost SMS stays lost, even if the worker that finds it dies too.
+  submitted_under = case c.judgement when 'go' then $5 else q.submitted_under end
+from unnest((select $1::uuid[]), (select $2::smallint[]), (select $3::text[]), (select $4::float8[])) as c (message_id, copy, judgement, lease_ms)
+where q.message_id = any ((select $1::uuid[])::uuid[]) and q.message_id = c.message_id and q.copy = c.copy;
+
+-- Stores the short links of an SMS. (server/src/links/links.ts)
+prepare "create-short-links" as
+insert into short_links (code, account_id, message_id, copy, agent_id, recipient, url)
+select * from unnest($1::text[], $2::int[], $3::uuid[], $4::smallint[], $5::text[], $6::text[], $7::text[])
+  as l (code, account_id, message_id, copy, agent_id, recipient, url)
+order by code collate "C"
+on conflict do nothing;
+
+-- Records the results of SMS in the queue. (server/src/delivery/sms/results.ts)
+prepare "settle-sms-queue" as
+with held as materialized (
+  select r.*, q.recipient
+  from (
+    select * from unnest((select $1::uuid[]), (select $2::smallint[]), (select $3::uuid[]), (select $4::text[]), (select $5::int[]), (select $6::int[]))
+    with ordinality as r (message_id, copy, lease, outcome, after_ms, submitted, place)
+    order by message_id, copy
+  ) as r, lateral (
+    select recipient from sms_queue q where q.message_id = r.message_id and q.copy = r.copy and q.lease = r.lease for update
+  ) as q
+), released as (
+  update sms_queue q set lease = null, submitted_under = null, due_at = now() + h.after_ms * interval '1 millisecond',
+    segments_sent = q.segments_sent + h.submitted, attempts = q.attempts - case h.outcome when 'put-back' then 1 else 0 end
+  from held h
+  where q.message_id = any (array(select message_id from held)) and q.message_id = h.message_id and q.copy = h.copy and h.after_ms is not null
+), ended as (
+  delete from sms_queue q using held h
+  where q.message_id = any (array(select message_id from held)) and q.message_id = h.message_id and q.copy = h.copy and h.after_ms is null
+), submitted as (
+  insert into sms_segments (message_id, copy, segment, carrier, carrier_message_id, recipient)
+  select h.message_id, h.copy, p.segment, $10, p.carrier_message_id, h.recipient
+  from unnest($7::int[], $8::smallint[], $9::text[]) as p (place, segment, carrier_message_id) join held h on h.place = p.place
+)
+select place::int from held;
+
+-- Ends SMS, and queues their copies. (server/src/delivery/sms/results.ts)
+prepare "end-sms" as
+with moved as (
+  update sms_fallbacks_2026_07 f set
+    status = r.status,
+    reason = coalesce(r.reason, f.reason),
+    sent_at = case r.status when 'SENT' then now() end,
+    failed_at = case r.status when 'FAILED' then now() end,
+    detail = r.detail,
+    segments = coalesce(r.segments, f.segments)
+  from unnest((select $1::uuid[]), (select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::int[])) as r (message_id, status, reason, detail, segments)
+  join messages_2026_07 m on m.id = r.message_id
+  where f.message_id = r.message_id and f.status in ('SCHEDULED')
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, f.status, f.reason, f.plan, f.segments, f.detail, f.sent_at, f.failed_at
+), moved_change as materialized (
+  select 0 as place, 'sms.sent' as kind, sent_at as at, json_build_object('segments', segments) as more, reason as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from moved m where sent_at is not null
+  union all
+  select 1 as place, 'sms.failed' as kind, failed_at as at, json_build_object('segments', segments, 'failure', json_build_object('reason', reason, 'description', detail)) as more, reason as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from moved m where failed_at is not null
+  union all
+  select 2 as place, 'sms.skipped' as kind, now()::timestamptz(3) as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from moved m where now()::timestamptz(3) is not null and status = 'SKIPPED'
+), moved_change_counted as (
+  insert into report_deltas (account_id, campaign_id, hour, sms_sent, sms_failed, sms_skipped)
+  select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
+    count(*) filter (where kind = 'sms.sent'), count(*) filter (where kind = 'sms.failed'), count(*) filter (where kind = 'sms.skipped')
+  from moved_change where not test group by 1, 2, 3
+), moved_change_logged as (
+  insert into log_pages (account_id, event_count, events)
+  select account_id, count(*), json_agg(
+      json_build_array(kind, at, id, client_reference_id, agent_id, recipient, campaign_id, test, more) order by n)
+  from (
+    select *, row_number() over (partition by account_id order by place, id) - 1 as n from moved_change where kind in ('sms.sent', 'sms.failed')
+  ) as numbered
+  group by account_id, n / 100 order by account_id, n / 100
+), moved_change_listed as (
+  insert into message_events (message_id, account_id, kind, occurred_at, reason, campaign_id, recipient)
+  select id, account_id, replace(replace(kind, 'message.', ''), '.', '-'), at, reason, campaign_id,
+    case when campaign_id is not null then recipient end
+  from moved_change where kind in ('sms.sent', 'sms.failed') and (campaign_id is not null or kind like 'sms.%')
+), sms_noted as (
+  insert into message_events (message_id, account_id, kind, occurred_at, reason)
+  select id, account_id, 'sms-' || replace(lower(status), '_', '-'), now(), reason from moved where status in ('SKIPPED', 'NOT_NEEDED')
+  on conflict do nothing
+), copy as materialized (
+  select distinct on (coalesce(m.campaign_id, m.id), copy.number) m.*, copy.number, copy.place
+  from moved m, json_array_elements_text(m.plan -> 'copies') with ordinality as copy (number, place)
+  where m.status = 'SENT' and copy.number <> m.recipient
+), first_of_campaign as (
+  insert into campaign_copies (campaign_id, phone) select campaign_id, number from copy where campaign_id is not null order by 1, 2
+  on conflict do nothing
+  returning campaign_id, phone
+)
+insert into sms_queue (message_id, copy, account_id, recipient, priority, campaign_id, planned_at, due_at, expires_at, segments)
+select id, place, account_id, number, 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), now(),
+  now() + interval '48 hours', segments
+from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign);
+
+-- Notes which recipients have an SMS. (server/src/delivery/sms/results.ts)
+prepare "note-contacts" as
+insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, is_copy, sent_at)
+select distinct on (1, 2, 3, 4, 6) m.account_id, coalesce(p.recipient, m.recipient), f.plan ->> 'sender', m.agent_id, m.id, r.copy > 0, now()
+from unnest((select $1::uuid[]), (select $2::smallint[])) as r (message_id, copy)
+join sms_fallbacks f on f.message_id = r.message_id
+join messages m on m.id = r.message_id
+left join lateral (select recipient from sms_segments p where p.message_id = r.message_id and p.copy = r.copy limit 1) as p on true
+where p.recipient is not null or r.copy = 0 and (f.status = 'SENT' or f.reason = 'OUTCOME_UNKNOWN')
+order by 1, 2, 3, 4, 6, m.id desc
+on conflict (account_id, recipient, sender, agent_id, is_copy) do update
+set message_id = excluded.message_id, sent_at = greatest(c.sent_at, excluded.sent_at);
+
+-- Stores receipts of SMS. (server/src/delivery/sms/receipts.ts)
+prepare "keep-sms-receipts" as
+with kept as (
+  insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
+  select * from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::text[]), (select $7::text[]), (select $8::timestamptz[]))
+  on conflict do nothing
+)
+select pg_logical_emit_message(true, 'herald', '');
+
+-- Applies receipts to the segments of SMS. (server/src/delivery/sms/receipts.ts)
+prepare "apply-sms-receipts" as
+with candidate as materialized (
+  select r.*, p.message_id, p.copy, p.segment, p.submitted_at
+  from unnest((select $1::text[])) as ids (event_id), lateral (
+    select * from sms_receipts r where r.event_id = ids.event_id offset 0
+  ) as r, lateral (
+    select * from sms_segments p where p.carrier_message_id = r.carrier_message_id and p.state = 'sent' offset 0
+  ) as p
+  where p.carrier = r.carrier and p.recipient = r.recipient
+  union all
+  select r.*, p.message_id, p.copy, p.segment, p.submitted_at
+  from unnest((select $2::uuid[])) as ids (message_id), lateral (
+    select * from sms_segments p where p.message_id = ids.message_id offset 0
+  ) as p, lateral (
+    select * from sms_receipts r where r.carrier_message_id = p.carrier_message_id offset 0
+  ) as r
+  where r.carrier = p.carrier and r.recipient = p.recipient and p.state = 'sent'
+    and r.received_at > now() - interval '120 seconds'
+), reading as materialized (
+  select distinct on (carrier, event_id) * from candidate order by carrier, event_id, reading, submitted_at desc
+), receipt as materialized (
+  -- Of several receipts for a segment, the first counts.
+  select distinct on (message_id, copy, segment) * from reading order by message_id, copy, segment, received_at, event_id
+), applied as (
+  update sms_segments p set state = r.state, detail = r.detail, occurred_at = least(r.occurred_at, now())
+  from receipt r where p.message_id = r.message_id and p.copy = r.copy and p.segment = r.segment
+  returning p.message_id
+), matched as (
+  delete from sms_receipts s using reading r where s.carrier = r.carrier and s.event_id = r.event_id
+)
+select distinct message_id as "messageId" from applied;
+
+-- Moves SMS by the states of their segments. (server/src/delivery/sms/receipts.ts)
+prepare "settle-sms" as
+with part as materialized (
+  select p.message_id, count(*) filter (where p.state = 'delivered') as delivered, count(*) filter (where p.state = 'failed') as failed,
+    max(p.occurred_at) as at, min(p.detail) filter (where p.state = 'failed') as detail
+  from unnest((select $1::uuid[])) as ids (message_id), lateral (
+    select * from sms_segments p where p.message_id = ids.message_id and p.copy = 0 offset 0
+  ) as p
+  group by p.message_id
+), moved as (
+  update sms_fallbacks_2026_07 f set
+    status = case when p.failed > 0 then 'FAILED' else 'DELIVERED' end,
+    reason = case when p.failed > 0 then 'UNDELIVERABLE' else f.reason end,
+    delivered_at = case when p.failed = 0 then greatest(p.at, f.sent_at) end,
+    failed_at = case when p.failed > 0 then greatest(p.at, f.sent_at) end,
+    detail = p.detail
+  from part p join messages_2026_07 m on m.id = p.message_id
+  where f.message_id = p.message_id and f.status in ('SENT') and (p.failed > 0 or p.delivered = f.segments)
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, f.reason, f.delivered_at, f.failed_at, f.detail, f.segments
+), moved_change as materialized (
+  select 0 as place, 'sms.delivered' as kind, delivered_at as at, json_build_object('segments', segments) as more, reason as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from moved m where delivered_at is not null
+  union all
+  select 1 as place, 'sms.failed' as kind, failed_at as at, json_build_object('segments', segments, 'failure', json_build_object('reason', reason, 'description', 'The network could not deliver the message.' || coalesce(' The network said: ' || nullif(detail, ''), ''))) as more, reason as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from moved m where failed_at is not null
+), moved_change_counted as (
+  insert into report_deltas (account_id, campaign_id, hour, sms_delivered, sms_failed)
+  select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
+    count(*) filter (where kind = 'sms.delivered'), count(*) filter (where kind = 'sms.failed')
+  from moved_change where not test group by 1, 2, 3
+), moved_change_logged as (
+  insert into log_pages (account_id, event_count, events)
+  select account_id, count(*), json_agg(
+      json_build_array(kind, at, id, client_reference_id, agent_id, recipient, campaign_id, test, more) order by n)
+  from (
+    select *, row_number() over (partition by account_id order by place, id) - 1 as n from moved_change where kind in ('sms.delivered', 'sms.failed')
+  ) as numbered
+  group by account_id, n / 100 order by account_id, n / 100
+), moved_change_listed as (
+  insert into message_events (message_id, account_id, kind, occurred_at, reason, campaign_id, recipient)
+  select id, account_id, replace(replace(kind, 'message.', ''), '.', '-'), at, reason, campaign_id,
+    case when campaign_id is not null then recipient end
+  from moved_change where kind in ('sms.delivered', 'sms.failed') and (campaign_id is not null or kind like 'sms.%')
+), deleted as (
+  delete from sms_segments p using moved m where p.message_id = m.id and p.copy = 0
+), deleted_copies as (
+  delete from sms_segments p using unnest($1::uuid[]) as ids (message_id)
+  where p.message_id = ids.message_id and p.copy > 0 and p.state <> 'sent'
+)
+select;

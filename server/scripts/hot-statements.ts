@@ -1,0 +1,195 @@
+import * as authenticate from '../src/accounts/authenticate.ts'
+import * as quotas from '../src/accounts/quotas.ts'
+import * as usage from '../src/accounts/usage.ts'
+import { fallbacksTable } from '../src/db/partitions.ts'
+import * as fanOut from '../src/delivery/campaigns/fan-out.ts'
+import * as lifecycle from '../src/delivery/campaigns/lifecycle.ts'
+import * as withdraw from '../src/delivery/campaigns/withdraw.ts'
+import * as claim from '../src/delivery/claim.ts'
+import * as expiry from '../src/delivery/expiry.ts'
+import * as fail from '../src/delivery/fail.ts'
+import * as lanes from '../src/delivery/lanes.ts'
+import * as rate from '../src/delivery/rate.ts'
+import * as readClaimed from '../src/delivery/read-claimed.ts'
+import * as receipts from '../src/delivery/receipts.ts'
+import * as replies from '../src/delivery/replies.ts'
+import * as results from '../src/delivery/results.ts'
+import * as smsClaim from '../src/delivery/sms/claim.ts'
+import * as smsReceipts from '../src/delivery/sms/receipts.ts'
+import * as smsResults from '../src/delivery/sms/results.ts'
+import * as schedule from '../src/delivery/sms/schedule.ts'
+import * as feed from '../src/events/feed.ts'
+import * as pages from '../src/events/pages.ts'
+import * as router from '../src/events/router.ts'
+import * as limits from '../src/http/limits-database.ts'
+import * as links from '../src/links/links.ts'
+import * as accept from '../src/messages/accept.ts'
+import * as messages from '../src/messages/messages.ts'
+import * as sendTemplate from '../src/messages/send-template.ts'
+import * as actions from '../src/replies/actions.ts'
+import * as attribution from '../src/replies/attribution.ts'
+import * as optOuts from '../src/replies/opt-outs.ts'
+import * as counters from '../src/reports/counters.ts'
+import * as webhookClaim from '../src/webhooks/claim.ts'
+import * as webhookResults from '../src/webhooks/results.ts'
+
+// The hot statements: those that run for each message, and those of the loops beside them. They run on the hot pool (db/pool.ts). `npm run
+// generate` writes them to docs/sql, and test/db/plans.part.ts checks their plans.
+
+export type HotStatement = {
+  /** As in the server's log and in pg_prepared_statements, without the month. */
+  name: string
+  /** The file in server/src that has it. */
+  file: string
+  does: string
+  text: string
+  /** What its transaction sets before it. */
+  settings?: string
+}
+
+/** The hot statements of each feature. `messagesTable`: the messages of one month. */
+export function hotStatements(messagesTable: string): Record<string, HotStatement[]> {
+  return {
+    requests: forRequests(),
+    delivery: forDelivery(messagesTable),
+    receipts: forReceipts(messagesTable),
+    expiry: forExpiry(messagesTable),
+    sms: forSms(messagesTable),
+    replies: forReplies(),
+    campaigns: forCampaigns(messagesTable),
+    events: forEvents(),
+    counters: forCounters(),
+  }
+}
+
+type Row = [name: string, file: string, does: string, text: string, settings?: string]
+
+const statements = (...rows: Row[]): HotStatement[] =>
+  rows.map(([name, file, does, text, settings]) => ({ name, file, does, text, ...(settings !== undefined && { settings }) }))
+
+const forRequests = () =>
+  statements(
+    ['authenticate', 'accounts/authenticate.ts', 'Looks up the callers of requests by their integration keys.', authenticate.AUTHENTICATE],
+    ['count-hits', 'http/limits-database.ts', 'Counts requests in sliding windows that all nodes share.', limits.COUNT_HITS],
+    ['read-usage', 'accounts/quotas.ts', 'Reads the quotas and the usage of accounts.', quotas.READ_USAGE],
+    ['was-accepted', 'messages/accept.ts', 'Finds out whether a request was accepted under its key.', accept.WAS_ACCEPTED],
+    ['accept-messages', 'messages/accept.ts', 'Checks and accepts the messages of a batch of requests.', accept.ACCEPT_MESSAGES],
+    ['read-message', 'messages/messages.ts', 'Reads a message for GET /v1/messages/{messageId}.', messages.READ_MESSAGE],
+    ['read-feed', 'events/feed.ts', 'Reads a page of the event feed for GET /v1/events.', feed.READ_FEED],
+  )
+
+const forDelivery = (messagesTable: string) =>
+  statements(
+    ['lock-rate', 'delivery/rate.ts', "Locks a carrier's rate for a claim.", rate.LOCK_RATE],
+    ['read-lanes', 'delivery/lanes.ts', 'Reads the lanes of a carrier that have entries to send now.', lanes.READ_LANES],
+    ['lease-entries', 'delivery/claim.ts', 'Leases the next entries of each lane.', claim.LEASE_ENTRIES],
+    ['take-turns', 'delivery/rate.ts', 'Takes slots of the rates of a carrier and its agents.', rate.TAKE_SLOTS],
+    ['read-claimed', 'delivery/read-claimed.ts', 'Reads the messages of claimed entries.', readClaimed.readMonth(messagesTable)],
+    ['record-sent', 'delivery/results.ts', 'Records that messages were sent.', results.STATEMENTS.sent.text(messagesTable)],
+    ['record-failed', 'delivery/results.ts', 'Fails messages permanently.', results.STATEMENTS.failed.text(messagesTable)],
+    ['record-released', 'delivery/results.ts', 'Releases and postpones entries.', results.STATEMENTS.again.text(messagesTable)],
+    ['record-revoked', 'delivery/results.ts', 'Ends revocations.', results.STATEMENTS['revoke-asked'].text(messagesTable)],
+    ['find-inactive', 'delivery/fail.ts', 'Finds waiting messages whose agent was deactivated.', fail.FIND_INACTIVE],
+    [
+      'fail-waiting AGENT_INACTIVE',
+      'delivery/fail.ts',
+      'Fails waiting messages whose agent was deactivated.',
+      fail.failMonth(messagesTable, 'AGENT_INACTIVE', fail.INACTIVE, schedule.scheduleFailed),
+    ],
+  )
+
+const forReceipts = (messagesTable: string) =>
+  statements(
+    ['take-receipts', 'delivery/receipts.ts', 'Moves messages by the receipts of phones.', receipts.takeMonthReceipts(messagesTable)],
+    ['note-receipts', 'delivery/receipts.ts', 'Notes receipts that move no message.', receipts.noteMonthReceipts(messagesTable)],
+    ['release-after-revocation', 'delivery/sms/schedule.ts', 'Ends the wait of SMS whose message was revoked.', schedule.RELEASE],
+    ['keep-carrier-events', 'delivery/receipts.ts', 'Stores events of carriers, such as replies.', receipts.KEEP_EVENTS],
+  )
+
+const forExpiry = (messagesTable: string) =>
+  statements(
+    ['find-expired', 'delivery/expiry.ts', 'Finds out whether messages have expired.', expiry.FIND_EXPIRED],
+    ['take-expired', 'delivery/expiry.ts', 'Takes messages whose own expiry has passed.', expiry.TAKE_EXPIRED],
+    ['walk-expired', 'delivery/expiry.ts', 'Reads the next messages that are older than the default lifetime.', expiry.WALK_EXPIRED],
+    ['expire', 'delivery/expiry.ts', 'Marks messages as expired, and queues their revocation.', expiry.markExpired(messagesTable)],
+    [
+      'settle-expired',
+      'delivery/sms/schedule.ts',
+      'Schedules or skips the SMS of expired messages.',
+      schedule.settleOfMonth(messagesTable, fallbacksTable(messagesTable)),
+    ],
+  )
+
+const forSms = (messagesTable: string) =>
+  statements(
+    ['find-due-sms', 'delivery/sms/claim.ts', 'Finds due SMS.', smsClaim.FIND_DUE],
+    ['judge-sms', 'delivery/sms/claim.ts', 'Locks due SMS, and checks whether to submit them.', smsClaim.CHECK],
+    ['lease-sms', 'delivery/sms/claim.ts', 'Leases SMS.', smsClaim.LEASE],
+    ['create-short-links', 'links/links.ts', 'Stores the short links of an SMS.', links.CREATE_LINKS],
+    ['settle-sms-queue', 'delivery/sms/results.ts', 'Records the results of SMS in the queue.', smsResults.SETTLE_QUEUE],
+    ['end-sms', 'delivery/sms/results.ts', 'Ends SMS, and queues their copies.', smsResults.endSms(messagesTable)],
+    ['note-contacts', 'delivery/sms/results.ts', 'Notes which recipients have an SMS.', smsResults.NOTE_CONTACTS],
+    ['keep-sms-receipts', 'delivery/sms/receipts.ts', 'Stores receipts of SMS.', smsReceipts.KEEP_RECEIPTS],
+    ['apply-sms-receipts', 'delivery/sms/receipts.ts', 'Applies receipts to the segments of SMS.', smsReceipts.APPLY],
+    ['settle-sms', 'delivery/sms/receipts.ts', 'Moves SMS by the states of their segments.', smsReceipts.settleSms(messagesTable)],
+  )
+
+const forReplies = () =>
+  statements(
+    ['find-replies', 'delivery/replies.ts', 'Finds replies to process.', replies.FIND_REPLIES],
+    ['take-reply', 'delivery/replies.ts', 'Takes a reply to process.', replies.TAKE_REPLY],
+    ['find-answered', 'replies/attribution.ts', 'Finds the message that a recipient replies to.', attribution.LAST_MESSAGE],
+    ['find-answered-sms', 'replies/attribution.ts', 'Finds the SMS that a recipient replies to.', attribution.FIND_ANSWERED_SMS],
+    ['find-tapped', 'replies/attribution.ts', 'Finds the message whose button was tapped.', attribution.FIND_TAPPED],
+    ['record-action', 'replies/actions.ts', 'Records an action of a recipient.', actions.RECORD_ACTION],
+    ['record-opt-out', 'replies/opt-outs.ts', 'Records an opt-out or opt-in.', optOuts.RECORD_OPT_OUT],
+    ['send-template', 'messages/send-template.ts', 'Accepts a template that a recipient asked for.', sendTemplate.SEND_TEMPLATE],
+  )
+
+const forCampaigns = (messagesTable: string) =>
+  statements(
+    ['start-campaigns', 'delivery/campaigns/lifecycle.ts', 'Starts campaigns whose start time has passed.', lifecycle.START],
+    ['find-campaign', 'delivery/campaigns/fan-out.ts', 'Finds out whether a campaign needs fan-out.', fanOut.FIND_CAMPAIGN],
+    ['take-campaign', 'delivery/campaigns/fan-out.ts', 'Locks the next campaign to fan out.', fanOut.LOCK_CAMPAIGN],
+    [
+      'make-campaign-messages 2',
+      'delivery/campaigns/fan-out.ts',
+      'Makes the next messages of a campaign for two groups.',
+      fanOut.makeFrom([1, 2]),
+      fanOut.IN_ORDER,
+    ],
+    [
+      'make-retried-messages',
+      'delivery/campaigns/fan-out.ts',
+      'Makes the next messages of a campaign that repeats another one.',
+      fanOut.MAKE_RETRIED,
+      fanOut.IN_ORDER,
+    ],
+    ['complete-campaigns', 'delivery/campaigns/lifecycle.ts', 'Completes campaigns with no message left to send.', lifecycle.COMPLETE],
+    ['find-cancelled', 'delivery/campaigns/withdraw.ts', 'Finds waiting messages of cancelled campaigns.', withdraw.FIND_CANCELLED],
+    [
+      'fail-waiting CAMPAIGN_CANCELLED',
+      'delivery/fail.ts',
+      'Fails waiting messages of cancelled campaigns.',
+      fail.failMonth(messagesTable, 'CAMPAIGN_CANCELLED', withdraw.CANCELLED, schedule.skipCancelled),
+    ],
+    ['hurry-cancelled-sms', 'delivery/campaigns/withdraw.ts', 'Makes waiting SMS of cancelled campaigns due.', withdraw.HURRY_SMS],
+    ['end-withdrawing', 'delivery/campaigns/withdraw.ts', 'Ends the withdrawal of cancelled campaigns.', withdraw.END_WITHDRAWING],
+  )
+
+const forEvents = () =>
+  statements(
+    ['find-unplaced', 'events/router.ts', 'Finds out whether pages wait for their positions.', router.FIND_UNPLACED],
+    ['place-pages', 'events/router.ts', 'Gives pages their positions in the log of their account.', router.PLACE],
+    ['address-events', 'events/router.ts', 'Queues the events of new pages for webhook endpoints.', router.ADDRESS],
+    ['take-webhooks', 'webhooks/claim.ts', 'Claims endpoints, and reads their due deliveries.', webhookClaim.CLAIM],
+    ['read-events-at', 'events/pages.ts', 'Reads the events of deliveries.', pages.READ_EVENTS_AT],
+    ['read-webhook-endpoints', 'webhooks/claim.ts', 'Reads the URLs and secrets of endpoints.', webhookClaim.READ_TARGETS],
+    ['record-webhook-attempts', 'webhooks/results.ts', 'Records the results of attempts.', webhookResults.RECORD],
+  )
+
+const forCounters = () =>
+  statements(
+    ['fold-reports', 'reports/counters.ts', 'Folds deltas of reports into totals.', counters.FOLD_REPORTS],
+    ['fold-usage', 'accounts/usage.ts', 'Folds deltas of usage into totals.', usage.FOLD_USAGE],
+  )
