@@ -9,7 +9,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { routeUntilDone } from '../support/log.ts'
 import { call, createCaller, startTestService } from '../support/service.ts'
 
-const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const { url: HERALD_DATABASE_URL, pool, hotPool } = await createTestDatabase()
 const { url } = await startTestService({ HERALD_DATABASE_URL }, { roles: ['api'] })
 
 const MESSAGE = { messageId: '0198c0de-0000-7000-8000-000000000001', agentId: 'demo-single', recipient: '+48500100200', test: false }
@@ -287,7 +287,7 @@ describe('GET /events', () => {
 
   test('a page costs the same at any depth, also where PostgreSQL made its plan when the log was short', async (t) => {
     const [mine, other] = [await newReader(), await newReader()]
-    const client = await pool.connect()
+    const client = await hotPool.connect()
     t.after(() => client.release(true))
     await client.query(`set plan_cache_mode = force_generic_plan; prepare feed (int, bigint, int, text) as ${READ_FEED}`)
     await client.query(`execute feed (${mine.accountId}, 0, 11, '')`)

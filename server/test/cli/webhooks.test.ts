@@ -21,7 +21,7 @@ import { until } from '../support/until.ts'
 
 // What holds for endpoints, replays and attempts is told in test/webhooks; here is what an operator sees of it.
 
-const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
+const { url: HERALD_DATABASE_URL, pool, hotPool } = await createTestDatabase()
 const env = { HERALD_DATABASE_URL, HERALD_WEBHOOK_ALLOW_PRIVATE: 'true' }
 
 /** A receiver: takes what is posted to /good, and says something rude to a terminal for the rest. */
@@ -35,8 +35,8 @@ after(() => receiver.close())
 const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
 
 const logger = createLogger('silent', { write: () => {} })
-const dispatcher = createDispatcher({ pool, keyring, logger, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
-const router = startRouter({ pool, logger, metrics: createEventMetrics(new Registry()), onRouted: dispatcher.wake })
+const dispatcher = createDispatcher({ pool: hotPool, keyring, logger, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
+const router = startRouter({ pool: hotPool, logger, metrics: createEventMetrics(new Registry()), onRouted: dispatcher.wake })
 after(() => Promise.all([router.stop(), dispatcher.stop()]))
 
 async function endpointAt(path: string) {
