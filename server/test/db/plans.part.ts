@@ -11,7 +11,8 @@ import { planOf, problemsOf, readIndexes } from './plan.ts'
 
 // Plans of prepared statements, as the hot pool's sessions make and keep them, on a database of each kind that a plan can be made on.
 
-const { pool, hotPool } = await createTestDatabase({ uncounted: 'rows are written by hand' })
+const database = await createTestDatabase({ uncounted: 'rows are written by hand' })
+const { pool, hotPool } = database
 const { rows } = await pool.query<{ id: string }>('select uuid_v7() as id')
 const { id: newId } = rows[0] as { id: string }
 const [messagesTable = ''] = byMonth([newId], (id) => id).keys()
@@ -42,7 +43,7 @@ async function analyzeTables(): Promise<void> {
 
 const STATES: [state: string, prepare: () => Promise<void>][] = [
   ['in a new database', async () => {}],
-  ['beside 20,000 messages that are not analyzed', () => fillDatabase(pool, messagesTable)],
+  ['beside 20,000 messages that are not analyzed', () => fillDatabase(database, messagesTable)],
   ['beside 20,000 messages that are analyzed', analyzeTables],
 ]
 
