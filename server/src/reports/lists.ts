@@ -135,7 +135,7 @@ async function readList<Row extends Record<string, unknown> & { found?: number }
   const isByTime = !/^-?(recipient|action)$/.test(query.sort ?? '')
   const sorted = isByTime ? byTime(source, page) : byDay(source, page)
   const statement = source.size === undefined ? sorted : withinPageBytes(sorted, source.size)
-  const rows = isByTime ? (await db.query<Row>(statement, values)).rows : await readByDay<Row>(db, statement, values)
+  const rows = await readInOrder<Row>(db, statement, values)
   return page.answer(rows, rows[0]?.found)
 }
 
@@ -170,12 +170,12 @@ const byDay = (source: Source, { condition, orderBy }: Page) => {
 }
 
 /**
- * An index has the next rows of a day in order. If PostgreSQL expects fewer rows than a page in a day, it would read the whole day by
- * another index and sort it: 350 ms instead of 21 ms for 35,000 actions.
+ * An index has the next rows in order. If PostgreSQL expects fewer rows than a page, as in a campaign that is newer than its statistics, it
+ * would read all of them by another index or by a bitmap, and sort them: 350 ms instead of 21 ms for the 35,000 actions of a day.
  */
-async function readByDay<Row extends object>(pool: Pool, statement: string, values: unknown[]): Promise<Row[]> {
+async function readInOrder<Row extends object>(pool: Pool, statement: string, values: unknown[]): Promise<Row[]> {
   return await transaction(pool, async (tx) => {
-    await tx.query('set local enable_sort = off')
+    await tx.query('set local enable_sort = off; set local enable_bitmapscan = off')
     return (await tx.query<Row>(statement, values)).rows
   })
 }
