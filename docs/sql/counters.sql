@@ -6,7 +6,7 @@
 prepare "fold-reports" as
 with batch as (
   delete from report_deltas where ctid = any (array(
-      select ctid from report_deltas order by account_id, campaign_id, hour limit $1 for update skip locked))
+      select ctid from report_deltas where true order by account_id, campaign_id, hour limit $1 for update skip locked))
   returning *
 ), folded as (
   insert into report_totals as c (account_id, campaign_id, hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent)
@@ -21,8 +21,7 @@ select count(*) as folded from batch;
 prepare "fold-usage" as
 with batch as (
   delete from account_usage_deltas where ctid = any (array(
-      select ctid from account_usage_deltas where (select pg_try_advisory_xact_lock(1752329333))
-      order by account_id, at limit $1 for update skip locked))
+      select ctid from account_usage_deltas where (select pg_try_advisory_xact_lock(1752329333)) order by account_id, at limit $1 for update skip locked))
   returning *
 ), by_day as (
   select account_id, utc_day(at) as day, utc_day(at) = max(utc_day(at)) over (partition by account_id) as is_last,

@@ -83,17 +83,14 @@ from (select * from of_carrier union all select * from of_agent) as slot;
 prepare "read-claimed" as
 select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
   coalesce(o.opted_out, false) as "isOptedOut",
-  coalesce(round(extract(epoch from now() - held.since) * 1000)::float8, 0) as "heldBackForMs"
+  case when q.held_back_attempts = q.attempts - 1
+  then round(greatest(0, extract(epoch from now() - q.held_back_at)) * 1000)::float8 else 0 end as "heldBackForMs"
 from messages_2026_07 m left join contents c on c.id = m.content_id
 left join lateral (
   select opted_out from opt_outs o
   where m.traffic = 'PROMOTION' and o.account_id = m.account_id and o.agent_id = m.agent_id and o.phone = m.recipient
 ) as o on true
-left join lateral (
-  select min(e.occurred_at) as since from message_events_2026_07 e, queue q
-  where o.opted_out and e.message_id = m.id and e.kind = 'held-back' and e.occurred_at <= now()
-    and q.message_id = m.id and e.detail = 'tries before: ' || (q.attempts - 1)
-) as held on true
+left join queue q on o.opted_out and q.message_id = m.id
 where m.id = any ((select $1::uuid[])::uuid[]);
 
 -- Records that messages were sent. (server/src/delivery/results.ts)
@@ -195,15 +192,17 @@ with held as (
     lease = null,
     leased_until = '-infinity',
     due_at = now() + r.after_ms * interval '1 millisecond',
-    attempts = q.attempts - case r.outcome when 'again' then 0 else 1 end
+    attempts = q.attempts - case when r.outcome in ('retry', 'unknown') then 0 else 1 end,
+    held_back_at = case when r.outcome <> 'held-back' then q.held_back_at
+    when q.held_back_attempts = q.attempts - 1 then least(q.held_back_at, now()) else now() end,
+    held_back_attempts = case r.outcome when 'held-back' then q.attempts - 1 else q.held_back_attempts end
   from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[]), (select $5::float8[])) as r (message_id, lease, outcome, detail, after_ms)
   where q.message_id = r.message_id and q.lease = r.lease
   returning q.message_id, q.account_id, q.attempts, r.outcome, r.detail
 ), noted as (
   insert into message_events_2026_07 (message_id, account_id, kind, occurred_at, detail)
-  select message_id, account_id, 'attempt-failed', now(), detail from held where outcome = 'again' and attempts <= 10
-  union all
-  select message_id, account_id, 'held-back', now(), 'tries before: ' || (attempts) from held where outcome = 'held-back'
+  select message_id, account_id, case outcome when 'held-back' then 'held-back' else 'attempt-failed' end, now(), detail
+  from held where outcome = 'held-back' or outcome in ('retry', 'unknown') and attempts <= 10
   on conflict do nothing
 )
 select message_id as "messageId" from held;

@@ -4,7 +4,7 @@
 
 -- Finds out whether pages wait for their positions. (server/src/events/router.ts)
 prepare "find-unplaced" as
-select from log_pages where last_position is null and id >= $1 order by id limit 1;
+select id from log_pages where last_position is null and id >= $1 order by id limit 1;
 
 -- Gives pages their positions in the log of their account. (server/src/events/router.ts)
 prepare "place-pages" as

@@ -98,7 +98,7 @@ with held as materialized (
   ) as q
 ), released as (
   update sms_queue q set lease = null, submitted_under = null, due_at = now() + h.after_ms * interval '1 millisecond',
-    segments_sent = q.segments_sent + h.submitted, attempts = q.attempts - case h.outcome when 'put-back' then 1 else 0 end
+    segments_sent = q.segments_sent + h.submitted, attempts = q.attempts - case h.outcome when 'not-tried' then 1 else 0 end
   from held h
   where q.message_id = any (array(select message_id from held)) and q.message_id = h.message_id and q.copy = h.copy and h.after_ms is not null
 ), ended as (

@@ -34,7 +34,7 @@ import * as webhookClaim from '../src/webhooks/claim.ts'
 import * as webhookResults from '../src/webhooks/results.ts'
 
 // The hot statements: those that run for each message, and those of the loops beside them. They run on the hot pool (db/pool.ts). `npm run
-// generate` writes them to docs/sql, and test/db/plans.part.ts checks their plans.
+// generate` writes them to docs/sql, and test/db/plans.test.ts checks their plans.
 
 export type HotStatement = {
   /** As in the server's log and in pg_prepared_statements, without the month. */
@@ -87,7 +87,7 @@ const forDelivery = (messagesTable: string) =>
     ['read-claimed', 'delivery/read-claimed.ts', 'Reads the messages of claimed entries.', readClaimed.readMonth(messagesTable)],
     ['record-sent', 'delivery/results.ts', 'Records that messages were sent.', results.STATEMENTS.sent.text(messagesTable)],
     ['record-failed', 'delivery/results.ts', 'Fails messages permanently.', results.STATEMENTS.failed.text(messagesTable)],
-    ['record-released', 'delivery/results.ts', 'Releases and postpones entries.', results.STATEMENTS.again.text(messagesTable)],
+    ['record-released', 'delivery/results.ts', 'Releases and postpones entries.', results.STATEMENTS.retry.text(messagesTable)],
     ['record-revoked', 'delivery/results.ts', 'Ends revocations.', results.STATEMENTS['revoke-asked'].text(messagesTable)],
     ['find-inactive', 'delivery/fail.ts', 'Finds waiting messages whose agent was deactivated.', fail.FIND_INACTIVE],
     [

@@ -29,7 +29,7 @@ const SESSION = `set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set extra_flo
  * These settings do not fix the join order. In a queue that was just emptied and vacuumed, PostgreSQL expects one row, however many were added
  * since, and would scan the whole queue for each row of the other table. So statements access queues by key: they lock rows by a subquery for
  * each id (`lateral`), and change rows by a list of ids (`any`). Bitmap scans are off because, to read the next few rows in the order of an
- * index, they would collect and sort all rows, for every page again. `test/db/plans.part.ts` checks the plans of all hot statements.
+ * index, they would collect and sort all rows, for every page again. `test/db/plans.test.ts` checks the plans of all hot statements.
  */
 const FIND_BY_INDEX = `set enable_seqscan = off; set enable_bitmapscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set enable_material = off`
 

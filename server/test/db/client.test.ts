@@ -39,7 +39,7 @@ test('a statement is asked in any form, with an answer by promise or by callback
     client.query('select $1::int as n', [4], (error: Error, result: { rows: unknown[] }) => (error ? reject(error) : resolve(result.rows)))
   })
   assert.deepEqual(rows, [{ n: 4 }])
-  await assert.rejects(client.query('select 1/0'), { code: '22012', stack: /client\.part\.ts/ })
+  await assert.rejects(client.query('select 1/0'), { code: '22012', stack: /client\.test\.ts/ })
   assert.equal(timers(), before, 'nothing is waited for any more')
 })
 

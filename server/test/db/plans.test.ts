@@ -4,7 +4,7 @@ import { after, describe, test } from 'node:test'
 import type pg from 'pg'
 import { type HotStatement, hotStatements } from '../../scripts/hot-statements.ts'
 import { indented, sqlPages } from '../../scripts/sql-pages.ts'
-import { byMonth } from '../../src/db/partitions.ts'
+import { messagesTableOf } from '../../src/db/partitions.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { fillDatabase } from './filled.ts'
 import { planOf, problemsOf, readIndexes } from './plan.ts'
@@ -15,7 +15,7 @@ const database = await createTestDatabase({ uncounted: 'rows are written by hand
 const { pool, hotPool } = database
 const { rows } = await pool.query<{ id: string }>('select uuid_v7() as id')
 const { id: newId } = rows[0] as { id: string }
-const [messagesTable = ''] = byMonth([newId], (id) => id).keys()
+const messagesTable = messagesTableOf(newId)
 const STATEMENTS = Object.values(hotStatements(messagesTable)).flat()
 const indexes = await readIndexes(pool)
 
