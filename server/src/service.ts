@@ -11,6 +11,7 @@ import { type Delivery, startDelivery } from './delivery/delivery.ts'
 import { createDeliveryMetrics } from './delivery/metrics.ts'
 import { createEventTaker } from './delivery/receipts.ts'
 import { watchKeyFile } from './encryption/key-file.ts'
+import type { Keyring } from './encryption/keyring.ts'
 import { createEventMetrics } from './events/metrics.ts'
 import { startRouter } from './events/router-loop.ts'
 import { isReadableByOthers } from './files.ts'
@@ -97,14 +98,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
       delivery = started
       workers.push(() => endDelivery(started, carriers))
     }
-    let onRouted: (() => void) | undefined
-    if (roles.includes('webhooks')) {
-      const metrics = createWebhookMetrics(app.metrics.registry)
-      const dispatcher = createDispatcher({ pool: hotPool, keyring, logger, metrics, allowPrivate: config.webhookAllowPrivate })
-      onRouted = dispatcher.wake
-      workers.push(dispatcher.stop)
-    }
-    workers.push(startRouter({ pool: hotPool, logger, metrics: createEventMetrics(app.metrics.registry), onRouted }).stop)
+    workers.push(...startEvents(config, database, keyring, app, logger, roles.includes('webhooks')))
     return {
       url,
       carrierWebhookUrl,
@@ -117,6 +111,17 @@ export async function startService(config: Config, logger: Logger, options: Serv
     await closeAll(closers)
     throw error
   }
+}
+
+/** Starts the router, which gives events their positions, and in the role `webhooks` the dispatcher that posts them. */
+function startEvents({ webhookAllowPrivate }: Config, { hotPool }: Database, keyring: Keyring, app: App, logger: Logger, posts: boolean) {
+  const { registry } = app.metrics
+  const common = { pool: hotPool, logger }
+  const dispatcher = posts
+    ? createDispatcher({ ...common, keyring, metrics: createWebhookMetrics(registry), allowPrivate: webhookAllowPrivate })
+    : undefined
+  const router = startRouter({ ...common, metrics: createEventMetrics(registry), onRouted: dispatcher?.wake })
+  return [router, dispatcher].flatMap((started) => started?.stop ?? [])
 }
 
 function reloadCertificates({ tls }: Config, { servers }: App, logger: Logger): void {
