@@ -3,17 +3,17 @@ import { type ApiDocument, ERROR_POINTER, type Operation } from './document.ts'
 import type { FuzzRequest } from './generate.ts'
 import type { Response } from './wire.ts'
 
-// Rules that every response must keep, whatever the request.
+// Rules for every response, whatever the request.
 
 export type Check = (request: FuzzRequest, response: Response) => string[]
 
-/** Must not be in any body. */
+/** No body may contain this. */
 const STACK = /\n\s+at .+:\d+:\d+|node_modules|\/server\/src\/|file:\/\//
-/** Must not be in the body of an error. */
+/** No body of an error may contain this. */
 const INTERNALS =
   /SQLSTATE|syntax error at or near|duplicate key value|violates .+ constraint|invalid input syntax|out of range for type|relation "|FST_ERR|ECONNREFUSED|TypeError|RangeError|undefined is not|Cannot read prop|\bselect\b.+\bfrom\b/i
 
-/** `secrets`: what no response may hold. */
+/** `secrets`: texts that no response may contain. */
 export function createCheck(document: ApiDocument, secrets: string[]): Check {
   const ajv = new Ajv2020({ strict: false, validateFormats: false })
   ajv.addSchema(document as object, 'document')
@@ -86,7 +86,7 @@ function leaks({ status = 0, body }: Response, secrets: string[]): string[] {
 type ErrorBody = { statusCode?: unknown; code?: unknown; message?: unknown; requestId?: unknown }
 
 function errorProblems({ id }: Operation, { status, json, headers }: Response, mismatch: Mismatch): string[] {
-  // The page for people whose link leads nowhere.
+  // The page for an unknown short link.
   if (id === 'visitLink' && status === 404 && headers.get('content-type')?.startsWith('text/html')) return []
   if (json === undefined) return [`the body of an error is not JSON, but ${headers.get('content-type') ?? 'nothing'}`]
   const { statusCode, code, message, requestId } = json as ErrorBody

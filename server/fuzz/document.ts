@@ -1,4 +1,4 @@
-// What can be asked of the service: every operation of its OpenAPI document, and the routes that are outside of it.
+// The operations of the service: those of its OpenAPI document, and the routes outside of it.
 
 export type Schema = {
   $ref?: string
@@ -30,7 +30,7 @@ export type Operation = {
   parameters: Parameter[]
   body: Schema | undefined
   example: unknown
-  /** By status, the JSON pointer of the schema of the response in the document; undefined where the response is not JSON. */
+  /** By status, the JSON pointer of the schema of the response in the document; undefined if the response is not JSON. */
   responses: Map<number, string | undefined>
 }
 

@@ -7,8 +7,8 @@ import { oddPath, oddQuery, structural } from './structures.ts'
 import { type Context, isChance, wholeBetween } from './values.ts'
 import type { World } from './world.ts'
 
-// Generates request number n of a seed. Operations and kinds take turns; all else is drawn from a random stream that belongs to the number, so
-// a request does not depend on those before it.
+// Generates request number n of a seed. Operations and kinds alternate; everything else comes from a random stream of the number, so a request
+// does not depend on earlier ones.
 
 export const KINDS = ['valid', 'mutated', 'structural', 'raw'] as const
 export type Kind = (typeof KINDS)[number]
@@ -26,7 +26,7 @@ export type FuzzRequest = {
   method: string
   isIntact: boolean
   owner: Owner | undefined
-  /** Where it comes from: wrong credentials are limited by address, so each such request has one of its own. */
+  /** The client's address. Wrong credentials are limited by address, so each such request has its own. */
   address: string | undefined
   /** Needs a connection of its own, which the service may close instead of responding. */
   isRaw: boolean
@@ -34,7 +34,7 @@ export type FuzzRequest = {
   isIncomplete: boolean
 }
 
-/** Node refuses a longer head with 431, whatever the route. */
+/** Node rejects a longer head with 431 on every route. */
 const MAX_HEAD_BYTES = 16 * 1024
 
 export type Generator = (number: number) => FuzzRequest
@@ -66,7 +66,7 @@ export function createGenerator(seed: number, document: ApiDocument, operations:
   }
 }
 
-/** Mostly right ones, since most of the service is behind the credentials. */
+/** Mostly valid ones, since most of the service requires them. */
 const SHARES: Credentials[] = ['own', 'own', 'own', 'own', 'own', 'own', 'own', 'other', 'withoutModule', 'wrong', 'broken', 'none']
 
 function isShared({ path }: Operation, credentials: Credentials): boolean {

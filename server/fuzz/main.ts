@@ -30,7 +30,7 @@ The status is 0 where everything passed, 1 otherwise (then the logs are kept), a
 
 const LANES = 16
 const DEADLINE_MS = 10_000
-/** What JavaScript holds after a collection is exact, so the bound is lower than that of the resident memory. */
+/** The heap after a collection is exact, so its bound is lower than that of the resident memory. */
 const MAX_HELD_GROWTH_BYTES = 32 * 2 ** 20
 const SAY_EVERY_MS = 10_000
 const MIB = 2 ** 20

@@ -16,7 +16,7 @@ export function residentBytes(pid: number): number {
   return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 }
 
-/** `share`: how far the run is. The function that it returns ends the watch, and returns the samples. */
+/** `share`: the progress of the run. The returned function ends the sampling and returns the samples. */
 export function watchMemory(pid: number, share: () => number): () => Sample[] {
   const samples: Sample[] = []
   if (process.platform !== 'linux') return () => samples
@@ -29,7 +29,7 @@ export function watchMemory(pid: number, share: () => number): () => Sample[] {
 
 export type Growth = { warm: number; last: number; isFlat: boolean }
 
-/** Undefined where the run was too short to compare. */
+/** Undefined if the run was too short to compare. */
 export function growthOf(samples: Sample[], requests: number): Growth | undefined {
   const within = (from: number, to: number) => samples.filter(({ share }) => share >= from && share <= to).map(({ bytes }) => bytes)
   const [warm, last] = [within(0.2, 0.4), within(0.8, 1)]

@@ -10,9 +10,9 @@ export type Parts = {
   query: [name: string, value: string][]
   headers: [name: string, value: string][]
   body: Buffer | undefined
-  /** Whether it still asks for its operation, so that only the documented statuses may come back. */
+  /** Whether it is still a request of its operation, so that only the documented statuses are allowed. */
   isIntact: boolean
-  /** The account that owns what the path names. */
+  /** The account that owns the resource of the path. */
   owner: Owner | undefined
 }
 

@@ -4,7 +4,7 @@ const MAX_SHOWN = 20
 const MAX_REQUEST_BYTES = 1_500
 const MAX_BODY_BYTES = 600
 
-/** Bytes as a person can read them and a program can parse them: everything but printable ASCII is escaped. */
+/** Readable and parseable bytes: everything but printable ASCII is escaped. */
 export function shown(bytes: Buffer, most: number): string {
   const text = [...bytes.subarray(0, most)].map((byte) =>
     byte >= 0x20 && byte < 0x7f && byte !== 0x5c ? String.fromCharCode(byte) : escaped(byte),

@@ -20,7 +20,7 @@ function skipInterim(received: Buffer): number {
   return at
 }
 
-/** Undefined where the head is incomplete, or is not HTTP. */
+/** Undefined if the head is incomplete, or is not HTTP. */
 export function readHead(received: Buffer): (Head & { from: number }) | undefined {
   const start = skipInterim(received)
   const end = received.indexOf(BLANK_LINE, start)
@@ -39,7 +39,7 @@ export function readHead(received: Buffer): (Head & { from: number }) | undefine
   return { status, headers, from, bodyOf: (response) => (isChunked ? joinChunks(response, from) : response.subarray(from)) }
 }
 
-/** `at`: where the response ends, undefined where it is incomplete. `needed`: how many bytes there must be before another look is worthwhile. */
+/** `at`: where the response ends, undefined if it is incomplete. `needed`: the number of bytes below which it is certainly incomplete. */
 export function responseEnd(received: Buffer, method: string, isClosed: boolean): { at: number | undefined; needed: number } {
   const head = readHead(received)
   if (head === undefined) return { at: undefined, needed: 0 }

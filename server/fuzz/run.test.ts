@@ -30,7 +30,7 @@ function answer(response: ServerResponse, status: number, body: unknown, headers
 
 const error = (statusCode: number, more = {}) => ({ statusCode, code: 'X', message: 'X', requestId: 'r', ...more })
 
-/** By path: what the server does there. `problem`: what the fuzzer must say, undefined where nothing is wrong. */
+/** By path: what the server does there. `problem`: what the fuzzer must report, undefined if nothing is wrong. */
 const CASES: Record<string, { what: string; handler: Handler; problem?: RegExp }> = {
   healthy: { what: 'passes a documented response', handler: (_request, response) => answer(response, 200, {}) },
   refused: { what: 'passes a documented error', handler: (_request, response) => answer(response, 404, error(404)) },
@@ -121,7 +121,7 @@ for (const [name, { what, problem }] of Object.entries(CASES)) {
   })
 }
 
-test('a finding is printed with its seed, its number and its bytes', async () => {
+test('the fuzzer prints a finding with its seed, its number and its bytes', async () => {
   const tally = await fuzzOne('failing')
   const text = describeFindings(tally.findings, 42)
   assert.match(text, /FAILED failing: status 500 \(1 of this kind\)/)
@@ -138,7 +138,7 @@ test('the fuzzer passes a connection that ends without a response to a raw reque
   assert.equal(check(request, { ...none, isHang: true }).length, 1)
 })
 
-test('a success without right credentials, or with those of another account, is a fault', () => {
+test('the fuzzer reports a success with wrong credentials, or with those of another account', () => {
   const check = createCheck(DOCUMENT, [])
   const operation = { id: 'readThing', path: '/v1/things/{id}', responses: new Map([[200, undefined]]) }
   const request = { operation, isRaw: false, isIntact: true, method: 'GET', owner: 'own' } as unknown as FuzzRequest
@@ -149,7 +149,7 @@ test('a success without right credentials, or with those of another account, is 
     assert.deepEqual(check({ ...request, credentials }, ok), ['status 200 without right credentials'])
 })
 
-test('memory that grows by more than the bound is not flat', () => {
+test('the fuzzer reports memory that grows by more than the bound', () => {
   const samples = (last: number) => [
     { share: 0.1, bytes: 0 },
     { share: 0.3, bytes: 100 },

@@ -9,7 +9,7 @@ export type Finding = { request: FuzzRequest; response: Response; problems: stri
 
 export type Tally = {
   sent: number
-  /** By operation, how many responses had each status; `closed` where there was none. */
+  /** By operation, how many responses had each status; `closed` if there was none. */
   statuses: Map<string, Map<string, number>>
   findings: Finding[]
   slowestMs: number
@@ -22,7 +22,7 @@ export type RunOptions = {
   sender: Sender
   check: Check
   lanes: number
-  /** Called after each response. `sent`: how many requests have got theirs. */
+  /** Called after each response. `sent`: how many requests have a response. */
   onResponse?: (request: FuzzRequest, response: Response, sent: number) => void
 }
 

@@ -12,7 +12,7 @@ import { createAssignedAgent, createCaller } from '../test/support/service.ts'
 import { until } from '../test/support/until.ts'
 import type { Ids, World } from './world.ts'
 
-// The service that is fuzzed: all roles in one process, as `herald serve` runs them, on a PostgreSQL and a simulated network of its own. The
+// The service under test: all roles in one process, as `herald serve` runs them, on a PostgreSQL and a simulated network of its own. The
 // limits are so high that only wrong credentials reach one.
 
 const HERALD = fileURLToPath(new URL('../bin/herald.js', import.meta.url))
@@ -30,7 +30,7 @@ export type FuzzedService = {
   /** Where Node's inspector listens. */
   inspector: string
   world: World
-  /** What no response may hold. */
+  /** Texts that no response may contain. */
   secrets: string[]
 }
 

@@ -140,7 +140,7 @@ const CHANGES: Record<string, Change> = {
   },
 }
 
-/** A request whose structure is odd: mostly its body, where it has one. */
+/** A request with an odd structure: mostly of its body, if it has one. */
 export function structural(random: Random, parts: Parts): { parts: Parts; note: string } {
   if (parts.body !== undefined && random() < 0.7) {
     const note = oneOf(random, Object.keys(BODIES))

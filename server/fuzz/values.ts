@@ -2,7 +2,7 @@ import { between, oneOf, type Random } from '../proofs/random.ts'
 import { type ApiDocument, resolve, type Schema } from './document.ts'
 import type { World } from './world.ts'
 
-// Values that a schema allows, and that mean something where the schema alone does not say enough: phone numbers, addresses, ids.
+// Values that a schema allows, and meaningful ones where the schema is not enough: phone numbers, addresses, ids.
 
 export type Context = { random: Random; document: ApiDocument; world: World }
 

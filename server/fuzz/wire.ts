@@ -2,15 +2,15 @@ import { connect, type Socket } from 'node:net'
 import type { FuzzRequest } from './generate.ts'
 import { readHead, responseEnd } from './response.ts'
 
-// Sends bytes over sockets: no HTTP client sends what the fuzzer has to. Requests that are whole share a connection for each lane; the others
-// have one of their own.
+// Sends bytes over sockets, since no HTTP client sends broken requests. Complete requests of a lane share a connection; each broken one has
+// its own.
 
 export type Response = {
-  /** Undefined where the connection ended without a response. */
+  /** Undefined if the connection ended without a response. */
   status: number | undefined
   headers: Map<string, string>
   body: Buffer
-  /** Undefined where the body is not JSON. */
+  /** Undefined if the body is not JSON. */
   json: unknown
   tookMs: number
   /** Neither a whole response nor the end of the connection came in time. */

@@ -1,7 +1,7 @@
 import type { Response } from './wire.ts'
 
-// What a generated request can name: accounts with their credentials, and ids that exist. Ids are learned from responses while a run goes on,
-// so a request is repeatable by its bytes; by its seed, only its form is.
+// What a generated request can refer to: accounts with their credentials, and existing ids. Ids come from responses during a run, so the
+// bytes repeat a request exactly, and its seed repeats only its form.
 
 export type Ids = { templates: number[]; messages: string[]; campaigns: string[] }
 
@@ -9,10 +9,10 @@ export type World = {
   /** The start of the run, in ms: times in requests are drawn around it. */
   now: number
   agentId: string
-  /** Requests that change an agent name this one: a deactivated agent sends nothing more. */
+  /** The agent for requests that change one: a deactivated agent sends nothing more. */
   changedAgentId: string
   groups: number[]
-  /** Authorization headers. `withoutModule`: of an account that may use nothing. */
+  /** Authorization headers. `withoutModule`: of an account without modules. */
   credentials: { own: string; other: string; withoutModule: string }
   /** The token with which a carrier signs its events. */
   webhookToken: string

@@ -1,5 +1,5 @@
-/** An agent's id without what Google puts behind it: both name the same agent. */
+/** An agent's id without Google's suffix. Both forms name the same agent. */
 export const bareAgentId = (agentId: string): string => agentId.replace(/@rbm\.goog$/, '')
 
-// Google's events carry the agent's full name, though requests have only what stands before the @.
+// Google's events have the agent's full name, though requests have only the part before the @.
 export const fullAgentId = (agentId: string): string => `${agentId}@rbm.goog`

@@ -6,7 +6,7 @@ type Setting = { min: number; max: number; default?: number } | { oneOf: readonl
 const RECEIPT_SPELLINGS = ['capital-text', 'seconds', 'brief', 'lower-case', 'padded'] as const
 const MS: Setting = { min: 0, max: 600_000 }
 
-/** Every fault that there is, with the settings it takes besides `count` or `rate`. README.md explains them. */
+/** All faults, with their settings besides `count` and `rate`. README.md explains them. */
 const FAULTS = {
   'api.latency': { ms: MS },
   'api.tooManyRequests': { retryAfterSeconds: { min: 0, max: 3600, default: 1 } },
@@ -45,9 +45,9 @@ type SettingsOf<Name extends FaultName> = {
 type Armed = { count?: number; rate?: number } & Record<string, number | string | undefined>
 
 export type Faults = {
-  /** Its settings, where it is this one's turn to go wrong; that uses up one of its `count`. */
+  /** The settings of the fault, if it applies to this case; that uses one of its `count`. */
   strikes: <Name extends FaultName>(name: Name) => SettingsOf<Name> | undefined
-  /** The same in pieces, for a fault that takes several cases: whether it begins here, whether it is still wanted, and its end. */
+  /** The same in steps, for a fault of several cases: whether it begins here, whether it is still set, and its end. */
   drawn: <Name extends FaultName>(name: Name) => SettingsOf<Name> | undefined
   armed: <Name extends FaultName>(name: Name) => SettingsOf<Name> | undefined
   useUp: (name: FaultName) => void
@@ -55,7 +55,7 @@ export type Faults = {
   random: () => number
   isLaunched: (agentId: string) => boolean
   describe: () => Record<string, unknown>
-  /** Takes the whole object; returns what is wrong with it, else undefined. */
+  /** Replaces all faults. Returns what is wrong with the object, or undefined. */
   replace: (input: unknown) => string | undefined
   clear: () => void
 }
@@ -66,7 +66,7 @@ const MOST_CASES = 1_000_000_000
 
 type State = { seed: number; notLaunched: string[]; armed: Map<string, Armed> }
 
-/** They outlive a restart with the counts that are left; the generator begins again at its seed. */
+/** Faults outlive a restart with the rest of their counts; the generator starts again at its seed. */
 export function createFaults(store: Store): Faults {
   let state: State = { seed: 1, notLaunched: [], armed: new Map() }
   let random = generator(state.seed)
@@ -89,7 +89,7 @@ export function createFaults(store: Store): Faults {
     const rate = state.armed.get(name)?.rate
     return rate === undefined || random() < rate ? armed(name) : undefined
   }
-  /** One of its `count`; a rate is never used up. */
+  /** Uses one of its `count`. A rate has no end. */
   function useUp(name: FaultName): void {
     const fault = state.armed.get(name)
     if (fault?.count === undefined) return

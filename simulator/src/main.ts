@@ -6,7 +6,7 @@ try {
   if (options === undefined) process.stdout.write(HELP)
   else await run(options)
 } catch (error) {
-  // A mistake of the person who started it gets its sentence; a fault of ours gets its stack.
+  // An operator's mistake is printed as a message, a bug with its stack.
   console.error(error instanceof StartError ? error.message : error)
   process.exit(1)
 }
@@ -27,8 +27,7 @@ async function run(options: NonNullable<ReturnType<typeof parseOptions>>): Promi
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
-  // An exception that nobody catches ends the process with its stack, as Node does by itself. Its turn is not committed then: half of
-  // one would be worse than none.
+  // An uncaught exception ends the process, as is Node's default, and its turn is not committed: half a turn would be worse than none.
   if (options.stopWithStdin) process.stdin.on('end', end).on('error', end).resume()
   process.stdout.write(`${JSON.stringify({ ready: true, ...where })}\n`)
 }

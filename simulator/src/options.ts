@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util'
 
-/** A mistake of the person who started the program: a sentence for stderr, without a stack. */
+/** An operator's mistake: a message for stderr, without a stack. */
 export class StartError extends Error {}
 
 export type Options = {
   dataDir: string
   host: string
-  /** Undefined: the port that it had last time, or a free one. 0: a free one. */
+  /** Undefined: the last port, or a free one. 0: a free one. */
   port: number | undefined
   smppPort: number | undefined
   delayMs: number
@@ -24,11 +24,11 @@ export const HELP = `herald-simulator: stands in for Google's RBM API and for an
   --help              prints this
 `
 
-/** Undefined where only the help was asked for. */
+/** Undefined for --help. */
 export function parseOptions(args: string[]): Options | undefined {
   const values = readArguments(args)
   if (values.help) return undefined
-  if (!values['data-dir']) throw new StartError('Say with --data-dir where the simulator keeps its state.')
+  if (!values['data-dir']) throw new StartError('--data-dir is required: the directory for the simulator’s state.')
   return {
     dataDir: values['data-dir'],
     host: values.host || '127.0.0.1',

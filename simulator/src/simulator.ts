@@ -1,6 +1,6 @@
 import type { Server } from 'node:net'
 import { createFaults } from './faults.ts'
-import { refusal } from './http/answers.ts'
+import { refusal } from './http/responses.ts'
 import { createHttpServer } from './http/server.ts'
 import { type Options, StartError } from './options.ts'
 import { createLedger } from './phones/ledger.ts'
@@ -20,7 +20,7 @@ export type Simulator = { url: string; smppPort: number; carriersFile: string; s
 
 type Parts = ReturnType<typeof assemble>
 
-/** Puts the parts together and starts them: the ports first, then what is still owed. */
+/** Creates the parts and starts them: the ports first, then the work that is still owed. */
 export async function startSimulator(options: Options): Promise<Simulator> {
   const store = await openStore(options.dataDir)
   let url = ''
@@ -50,16 +50,16 @@ function assemble(store: Store, options: Options, tokenUri: () => string) {
   const webhooks = createWebhooks(store, ledger, identity, faults)
   const outbox = createOutbox(store, ledger)
   const receipt = createReceipts(ledger, faults, outbox)
-  const steps = createSteps(store, messages, options.delayMs, { faults, tell: webhooks.owe, receipt })
+  const steps = createSteps(store, messages, options.delayMs, { faults, emit: webhooks.owe, receipt })
   const tokens = createTokens(store, identity, faults, tokenUri)
   const rbm = createRbmRoutes({ store, ledger, messages, steps, faults }, tokens)
-  const acting = { messages, steps, tell: webhooks.owe, writeSms: outbox.writeSms }
+  const acting = { messages, steps, emit: webhooks.owe, writeSms: outbox.writeSms }
   const control = createControlRoutes({ store, acting, ledger, faults, webhooks, webhookToken: identity.webhookToken })
   const http = createHttpServer((call) => {
     if (call.path.startsWith('/v1/')) return rbm(call)
     if (call.path === '/token') return tokens.issue(call)
     if (call.path.startsWith('/simulator/')) return control(call)
-    return refusal('NOT_FOUND', 'There is nothing here.')
+    return refusal('NOT_FOUND', 'Unknown path.')
   })
   const onSubmit = createSubmits({ store, ledger, messages, faults, steps, outbox })
   const smpp = createSmppServer({ identity, faults, outbox, onSubmit })
@@ -70,7 +70,7 @@ async function stop(store: Store, { webhooks, outbox, steps, http, smpp }: Parts
   steps.stop()
   outbox.stop()
   const closed = new Promise<void>((resolve) => http.close(() => resolve()))
-  // What was taken is committed and answered; whoever is silent is cut off.
+  // Accepted requests are committed and get their response; other connections are closed.
   await store.committed()
   await new Promise(setImmediate)
   http.closeAllConnections()
@@ -78,7 +78,7 @@ async function stop(store: Store, { webhooks, outbox, steps, http, smpp }: Parts
   store.close()
 }
 
-/** Listens where it did last time, so that what was configured with it goes on working; on another port where that one is taken. */
+/** Listens on the last port, so that existing configurations keep working, or on another one if that is in use. */
 async function listen(store: Store, server: Server, host: string, name: string, wanted: number | undefined): Promise<number> {
   const last = Number(store.state.settings.get(name) ?? 0)
   let isFallback = false
@@ -92,7 +92,7 @@ async function listen(store: Store, server: Server, host: string, name: string, 
     isFallback = true
   }
   const { port } = server.address() as { port: number }
-  // The first one stays remembered: whoever holds it now may be gone the next time.
+  // Keeps the last port in the log: it may be free at the next start.
   if (!isFallback) store.append({ is: 'setting', name, value: String(port) })
   return port
 }
@@ -108,7 +108,7 @@ function listenOn(server: Server, host: string, port: number): Promise<void> {
   })
 }
 
-/** An address that means all of them is none to call. */
+/** A caller cannot use an address that means all interfaces. */
 function hostToCall(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host

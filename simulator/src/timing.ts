@@ -1,9 +1,9 @@
-// Timers reach 24 days; looking once a minute whether it is time costs nothing.
+// A timer reaches 24 days at most. Checking once a minute costs nothing.
 const LONGEST_MS = 60_000
 
 const FIRST_WAIT_MS = 500
 
-/** How long to wait after so many tries in vain: half a second, then twice as long each time. */
+/** How long to wait after this number of failed tries: half a second, then twice as long each time. */
 export function waitMsAfter(tries: number, longestMs: number): number {
   return Math.min(FIRST_WAIT_MS * 2 ** Math.min(tries, 20), longestMs)
 }
@@ -11,7 +11,7 @@ export function waitMsAfter(tries: number, longestMs: number): number {
 let lastMs = Number.NaN
 let lastText = ''
 
-/** The time in ISO 8601. Writing it takes 1.3 µs, and much happens in the same millisecond. */
+/** The time in ISO 8601. Formatting takes 1.3 µs, and many events are in the same millisecond. */
 export function isoTime(ms: number): string {
   if (ms !== lastMs) {
     lastMs = ms
@@ -20,13 +20,13 @@ export function isoTime(ms: number): string {
   return lastText
 }
 
-type Alarm = {
-  /** Rings at this time, or earlier where it was set to an earlier one. */
+export type Alarm = {
+  /** Rings at this time, or earlier if it was set to an earlier time. */
   at: (time: number) => void
   stop: () => void
 }
 
-/** One timer for the earliest of many times. What rings must look for itself what is due, and set it again. */
+/** One timer for the earliest of many times. The callback must find out what is due, and set the alarm again. */
 export function createAlarm(ring: () => void): Alarm {
   let ringsAt = Number.POSITIVE_INFINITY
   let timer: NodeJS.Timeout | NodeJS.Immediate | undefined

@@ -9,43 +9,43 @@ import { until } from './support/until.ts'
 const text = { contentMessage: { text: 'x'.repeat(1500) } }
 const NEVER = '3600000'
 
-test('a state that can’t be written ends it with a sentence; all that it had answered is there after a restart', async () => {
+test('exits with a message if its state cannot be written, and has all that it accepted after a restart', async () => {
   const dataDir = createDataDir()
   const options = ['--data-dir', dataDir, '--delay-ms', NEVER]
   const first = await startProcess(options, 4000)
   const esme = await connectEsme(first.client.carriers)
   await esme.bind('transmitter')
-  const answered = { rcs: [] as string[], sms: [] as string[] }
+  const accepted = { rcs: [] as string[], sms: [] as string[] }
   const sendOn = async () => {
     while (first.child.exitCode === null) {
       const messageId = randomUUID()
-      if ((await first.client.sendMessage('+48500700110', messageId, text)).status === 200) answered.rcs.push(messageId)
+      if ((await first.client.sendMessage('+48500700110', messageId, text)).status === 200) accepted.rcs.push(messageId)
     }
   }
   const submitOn = async () => {
-    while (!esme.state.closed) answered.sms.push((await esme.submit({ destination_addr: '48500700111' })).message_id ?? '')
+    while (!esme.state.closed) accepted.sms.push(await esme.submitted({ destination_addr: '48500700111' }))
   }
   void submitOn()
   await Promise.allSettled([sendOn(), sendOn(), sendOn()])
   assert.equal(await first.ended, 1)
   assert.match(first.output.stderr, /^The state in .* can't be written, so the simulator ends: .*\.\n$/)
-  assert.ok(answered.rcs.length > 20 && answered.sms.length > 20)
+  assert.ok(accepted.rcs.length > 20 && accepted.sms.length > 20)
 
   const second = await startProcess(options)
   const ids = async (phone: string) => (await second.client.phone(phone)).flatMap(({ messageId, messageIds }) => messageIds ?? [messageId])
-  assert.deepEqual(new Set(answered.rcs).difference(new Set(await ids('+48500700110'))), new Set())
-  assert.deepEqual(new Set(answered.sms).difference(new Set(await ids('+48500700111'))), new Set())
+  assert.deepEqual(new Set(accepted.rcs).difference(new Set(await ids('+48500700110'))), new Set())
+  assert.deepEqual(new Set(accepted.sms).difference(new Set(await ids('+48500700111'))), new Set())
   const next = await connectEsme(second.client.carriers)
   await next.bind('transmitter')
-  const { message_id: id = '' } = await next.submit({ destination_addr: '48500700111' })
-  assert.equal(answered.sms.includes(id), false)
-  const { owed: _, ...totals } = (await second.client.call('GET', '/simulator/counts')).body
+  const id = await next.submitted({ destination_addr: '48500700111' })
+  assert.equal(accepted.sms.includes(id), false)
+  const { owed: _, ...totals } = await second.client.counts()
   const kinds = Map.groupBy(await second.client.ledger(), ({ kind }) => kind).entries()
   assert.deepEqual(totals, Object.fromEntries(kinds.map(([kind, entries]) => [kind, entries.length])))
   next.session.destroy()
 })
 
-test('a disk that is full at the start is a sentence', async () => {
+test('exits with a message if the disk is full at the start', async () => {
   const tries = [0, 2].map(async (blocks) => {
     const dataDir = createDataDir()
     const { output, ended } = spawnSimulator(['--data-dir', dataDir], blocks)

@@ -10,7 +10,7 @@ const { call, sendMessage, faults } = simulator
 const text = { contentMessage: { text: 'Hello' } }
 const sendOne = (messageId: string = randomUUID()) => sendMessage('+48500300110', messageId, text)
 
-test('429 comes so often as it was asked for, with its Retry-After, and takes nothing', async () => {
+test('tooManyRequests rejects so many messages with 429 and its Retry-After', async () => {
   await faults({ api: { tooManyRequests: { count: 2, retryAfterSeconds: 7 } } })
   const messageId = randomUUID()
   for (const left of [1, undefined]) {
@@ -23,7 +23,7 @@ test('429 comes so often as it was asked for, with its Retry-After, and takes no
   assert.equal((await simulator.phone('+48500300110')).length, 1)
 })
 
-test('a 5xx of any code, added latency, and a token that is refused once', async () => {
+test('serverError, latency and tokenRefused apply to one request each', async () => {
   await faults({ api: { serverError: { count: 1, status: 502 } } })
   assert.equal((await sendOne()).status, 502)
   await faults({ api: { latency: { count: 1, ms: 60 } } })
@@ -35,7 +35,7 @@ test('a 5xx of any code, added latency, and a token that is refused once', async
   assert.equal((await sendOne()).status, 200)
 })
 
-test('a connection is dropped before the message was taken, and after', async () => {
+test('dropBefore and dropAfter drop a connection before and after the message is accepted', async () => {
   const before = randomUUID()
   const after = randomUUID()
   await faults({ api: { dropBefore: { count: 1 } } })
@@ -47,7 +47,7 @@ test('a connection is dropped before the message was taken, and after', async ()
   assert.equal(ids.includes(after), true)
 })
 
-test('the token endpoint is slow, refuses, or gives a token that ends at once', async () => {
+test('the token endpoint is slow, refuses, or issues a token that expires at once', async () => {
   await faults({ token: { slow: { count: 1, ms: 60 }, refused: { count: 1, status: 503 } } })
   const startedAt = performance.now()
   assert.equal((await requestToken(simulator.carriers)).status, 503)
@@ -55,11 +55,11 @@ test('the token endpoint is slow, refuses, or gives a token that ends at once', 
   await faults({ token: { shortLived: { count: 1, expiresInSeconds: 0 } } })
   const { body } = await requestToken(simulator.carriers)
   assert.equal(body.expires_in, 0)
-  const answer = await call('GET', `/v1/phones/+48500300110/capabilities`, undefined, { authorization: `Bearer ${body.access_token}` })
-  assert.equal(answer.status, 401)
+  const response = await call('GET', `/v1/phones/+48500300110/capabilities`, undefined, { authorization: `Bearer ${body.access_token}` })
+  assert.equal(response.status, 401)
 })
 
-test('an agent that is not launched reaches nobody', async () => {
+test('notLaunched makes an agent reach no phone', async () => {
   await faults({ agents: { notLaunched: [`${AGENT}@rbm.goog`] } })
   const batch = await call('POST', '/v1/users:batchGet', { users: ['+48500300110'], agentId: `${AGENT}@rbm.goog` })
   assert.equal(batch.status, 403)
@@ -69,7 +69,7 @@ test('an agent that is not launched reaches nobody', async () => {
   assert.equal((await sendOne()).status, 200)
 })
 
-test('a rate hits the same requests again where the seed is the same', async () => {
+test('a rate applies to the same requests with the same seed', async () => {
   const run = async (seed: number) => {
     await faults({ seed, api: { serverError: { rate: 0.5, status: 500 } } })
     const statuses: number[] = []
@@ -83,7 +83,7 @@ test('a rate hits the same requests again where the seed is the same', async () 
   await faults({})
 })
 
-test('an object of faults with a mistake in it changes nothing and says where it is', async () => {
+test('invalid faults change nothing and get an error with the path', async () => {
   const cases: [unknown, RegExp][] = [
     [[], /must be a JSON object/],
     [{ api: { slowness: { count: 1 } } }, /api\.slowness is no fault/],
@@ -106,7 +106,7 @@ test('an object of faults with a mistake in it changes nothing and says where it
   assert.deepEqual((await call('GET', '/simulator/faults')).body, { seed: 1 })
 })
 
-test('a port that was taken once is used again when it is free', async () => {
+test('listens on its last port again once that is free', async () => {
   const dataDir = createDataDir()
   const first = await startTestSimulator({ dataDir })
   await first.stop()

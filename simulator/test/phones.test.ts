@@ -12,23 +12,23 @@ await setWebhook(webhook.url)
 
 const act = (phone: string, action: string, body: unknown) => call('POST', `/simulator/phones/${phone}/${action}`, body)
 const from = (phone: string, what: (data: any) => boolean) =>
-  until('it is told', () => webhook.data().find((data) => data.senderPhoneNumber === phone && what(data)))
+  until('the event', () => webhook.data().find((data) => data.senderPhoneNumber === phone && what(data)))
 const suggestions = [
   { reply: { text: 'Yes', postbackData: 'p-yes' } },
   { action: { text: 'Call', postbackData: 'p-call', dialAction: { phoneNumber: '112' } } },
 ]
 
-test('a phone that never comes online does so when told, even after the expiry', async () => {
+test('deliver brings a phone online, even after the expiry', async () => {
   const messageId = randomUUID()
   await sendMessage('+48500200104', messageId, { contentMessage: { text: 'Hello' }, ttl: '0.05s' })
   await until('it expires', async () => (await simulator.phone('+48500200104'))[0].expiredAt)
   assert.deepEqual((await act('+48500200104', 'deliver', {})).body, { delivered: [messageId] })
   await from('+48500200104', (data) => data.eventType === 'DELIVERED')
   const again = await act('+48500200104', 'deliver', { messageId })
-  assert.deepEqual([again.status, again.body.error.message], [400, 'The phone has the message already.'])
+  assert.deepEqual([again.status, again.body.error.message], [400, 'The message is already delivered.'])
 })
 
-test('a phone reads a message that it has, once', async () => {
+test('read reads a message that the phone has, once', async () => {
   const messageId = randomUUID()
   assert.equal((await act('+48500200101', 'read', { messageId })).status, 404)
   await sendMessage('+48500200101', messageId, { contentMessage: { text: 'Hello' } })
@@ -38,7 +38,7 @@ test('a phone reads a message that it has, once', async () => {
   await from('+48500200101', (data) => data.eventType === 'READ' && data.messageId === messageId)
 })
 
-test('a phone taps a button by its text, its postback or its index', async () => {
+test('tap taps a button by its text, its postback or its index', async () => {
   const messageId = randomUUID()
   await sendMessage('+48500200201', messageId, { contentMessage: { text: 'Hello', suggestions } })
   await until('it has it', async () => (await simulator.phone('+48500200201'))[0].deliveredAt)
@@ -53,7 +53,7 @@ test('a phone taps a button by its text, its postback or its index', async () =>
   await from('+48500200201', (data) => data.suggestionResponse?.text === 'Yes')
 })
 
-test('a phone writes a text, STOP, unsubscribes and shares where it is', async () => {
+test('reply, stop, unsubscribe and share-location emit their events', async () => {
   const phone = '+48500200301'
   assert.equal((await act(phone, 'reply', { agentId: AGENT, text: 'Zażółć' })).status, 200)
   await from(phone, (data) => data.text === 'Zażółć' && data.agentId === `${AGENT}@rbm.goog`)
@@ -66,7 +66,7 @@ test('a phone writes a text, STOP, unsubscribes and shares where it is', async (
   assert.deepEqual(location, { latitude: 50.06, longitude: 19.94 })
 })
 
-test('a phone types, subscribes and sends a file', async () => {
+test('typing, subscribe and send-file emit their events', async () => {
   const phone = '+48500200401'
   await act(phone, 'typing', { agentId: `${AGENT}@rbm.goog` })
   await from(phone, (data) => data.eventType === 'IS_TYPING' && data.agentId === `${AGENT}@rbm.goog`)
@@ -82,7 +82,7 @@ test('a phone types, subscribes and sends a file', async () => {
   })
 })
 
-test('a wrong call says what is wrong with it', async () => {
+test('an invalid action gets an error with the reason', async () => {
   assert.equal((await act('+48500200301', 'dance', {})).status, 404)
   assert.match((await act('+48500200301', 'reply', { agentId: AGENT })).body.error.message, /text is required/)
   assert.match((await act('+48500200301', 'reply', { agentId: AGENT, text: 'x', more: 1 })).body.error.message, /Unknown name "more"/)
@@ -91,7 +91,7 @@ test('a wrong call says what is wrong with it', async () => {
   assert.equal(plain.status, 415)
 })
 
-test('the phones that received anything are listed in pages', async () => {
+test('GET phones lists the phones that received anything, in pages', async () => {
   const all = (await call('GET', '/simulator/phones')).body
   assert.deepEqual(all, { phones: ['+48500200101', '+48500200104', '+48500200201'], next: null })
   const first = (await call('GET', '/simulator/phones?limit=2')).body

@@ -2,15 +2,14 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { AGENT, requestToken, send, startTestSimulator } from './support/simulator.ts'
-import { until } from './support/until.ts'
 
 const text = { contentMessage: { text: 'Hello' } }
-// An hour between the steps: nothing moves by itself in here.
+// With an hour between the steps, nothing happens by itself.
 const simulator = await startTestSimulator({ delayMs: 3_600_000 })
 const { call, sendMessage, url, carriers } = simulator
 
-describe('tokens', () => {
-  test('are given for a grant that the key signed, for an hour', async () => {
+describe('a token', () => {
+  test('is issued for an hour for a grant signed with the key', async () => {
     const { status, body } = await requestToken(carriers)
     assert.equal(status, 200)
     assert.deepEqual(
@@ -21,15 +20,15 @@ describe('tokens', () => {
 
   const now = Math.floor(Date.now() / 1000)
   const cases: [string, Record<string, unknown>, string, string][] = [
-    ['an issuer that nobody knows', { iss: 'else@simulator.invalid' }, 'invalid_grant', 'Invalid grant: account not found'],
+    ['an unknown issuer', { iss: 'else@simulator.invalid' }, 'invalid_grant', 'Invalid grant: account not found'],
     ['another audience', { aud: 'https://oauth2.googleapis.com/token' }, 'invalid_grant', 'Invalid JWT: Failed audience check'],
-    ['an end that has passed', { iat: now - 7200, exp: now - 3600 }, 'invalid_grant', 'Invalid JWT: Token must be a short-lived token'],
-    ['an end two hours ahead', { exp: now + 7200 }, 'invalid_grant', 'Invalid JWT: Token must be a short-lived token'],
-    ['a beginning in the future', { iat: now + 1800, exp: now + 3600 }, 'invalid_grant', 'Invalid JWT: Token must be a short-lived token'],
+    ['an expiry in the past', { iat: now - 7200, exp: now - 3600 }, 'invalid_grant', 'Invalid JWT: Token must be a short-lived token'],
+    ['an expiry two hours ahead', { exp: now + 7200 }, 'invalid_grant', 'Invalid JWT: Token must be a short-lived token'],
+    ['a start in the future', { iat: now + 1800, exp: now + 3600 }, 'invalid_grant', 'Invalid JWT: Token must be a short-lived token'],
     ['no scope', { scope: undefined }, 'invalid_scope', 'Invalid OAuth scope'],
   ]
   for (const [name, claims, error, description] of cases) {
-    test(`are refused to a grant with ${name}`, async () => {
+    test(`is refused for a grant with ${name}`, async () => {
       const { status, body } = await requestToken(carriers, claims)
       assert.equal(status, 400)
       assert.equal(body.error, error)
@@ -37,14 +36,14 @@ describe('tokens', () => {
     })
   }
 
-  test('are refused to a grant that another key signed', async () => {
+  test('is refused for a grant signed with another key', async () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const { status, body } = await requestToken(carriers, {}, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
     assert.equal(status, 400)
     assert.deepEqual(body, { error: 'invalid_grant', error_description: 'Invalid JWT Signature.' })
   })
 
-  test('are needed for everything under /v1', async () => {
+  test('is required for everything under /v1', async () => {
     for (const authorization of ['', 'Bearer nonsense', `Basic ${simulator.token}`]) {
       const { status, body } = await send('GET', `${url}/v1/phones/+48500100100/capabilities`, undefined, { authorization })
       assert.equal(status, 401)
@@ -54,7 +53,7 @@ describe('tokens', () => {
 })
 
 describe('POST agentMessages', () => {
-  test('echoes the message with its name and time, and the phone has it', async () => {
+  test('responds with the message, its name and its time, and delivers it to the phone', async () => {
     const messageId = randomUUID()
     const { status, body } = await sendMessage('+48500100110', messageId, text)
     assert.equal(status, 200)
@@ -66,13 +65,13 @@ describe('POST agentMessages', () => {
     assert.deepEqual(message.agentMessage, text)
   })
 
-  test('answers with each key once, whatever the caller wrote into those that are not its own', async () => {
+  test('responds with each key once, even if the caller set the network’s own keys', async () => {
     const messageId = randomUUID()
     const body = JSON.stringify({ name: 'x', sendTime: 'y', ...text })
     const path = `/v1/phones/+48500100116/agentMessages?messageId=${messageId}&agentId=${AGENT}`
     const headers = { authorization: `Bearer ${simulator.token}`, 'content-type': 'application/json' }
-    const answer = await (await fetch(`${url}${path}`, { method: 'POST', headers, body })).text()
-    assert.equal(answer.match(/"(name|sendTime)":/g)?.length, 2)
+    const echoed = await (await fetch(`${url}${path}`, { method: 'POST', headers, body })).text()
+    assert.equal(echoed.match(/"(name|sendTime)":/g)?.length, 2)
     assert.deepEqual((await simulator.phone('+48500100116'))[0].agentMessage, text)
     const refused = async (bytes: Buffer, more: Record<string, string> = {}) =>
       (await fetch(`${url}${path}`, { method: 'POST', headers: { ...headers, ...more }, body: new Uint8Array(bytes) })).status
@@ -80,13 +79,13 @@ describe('POST agentMessages', () => {
     assert.equal(await refused(Buffer.from(body), { 'content-encoding': 'gzip' }), 415)
   })
 
-  test('takes the number with its plus encoded, and the agent with its full name', async () => {
+  test('accepts a number with its plus encoded, and an agent with its full name', async () => {
     const { status } = await sendMessage('%2B48500100111', randomUUID(), text, `${AGENT}@rbm.goog`)
     assert.equal(status, 200)
     assert.equal((await simulator.phone('+48500100111'))[0].agentId, AGENT)
   })
 
-  test('ignores an id that the agent has used, and counts the attempt', async () => {
+  test('ignores a repeated id of an agent, and counts the attempt', async () => {
     const messageId = randomUUID()
     await sendMessage('+48500100112', messageId, text)
     assert.equal((await sendMessage('+48500100112', messageId, text)).status, 200)
@@ -103,7 +102,7 @@ describe('POST agentMessages', () => {
     assert.deepEqual(kinds, ['accepted', 'repeated', 'accepted'])
   })
 
-  test('refuses what is over a limit, in the shape of Google’s errors', async () => {
+  test('rejects a message over a limit with an error like Google’s', async () => {
     const { status, body } = await sendMessage('+48500100110', randomUUID(), { contentMessage: { text: 'x'.repeat(3073) } })
     const description = 'contentMessage.text must not be longer than 3072 characters.'
     assert.equal(status, 400)
@@ -124,16 +123,16 @@ describe('POST agentMessages', () => {
     ['no message id', `/v1/phones/+48500100110/agentMessages?agentId=${AGENT}`, 400, 'INVALID_ARGUMENT'],
     ['no agent', `/v1/phones/+48500100110/agentMessages?messageId=${randomUUID()}`, 403, 'PERMISSION_DENIED'],
     ['a number without a plus', `/v1/phones/48500100110/agentMessages?messageId=${randomUUID()}&agentId=${AGENT}`, 400, 'INVALID_ARGUMENT'],
-    ['a path that is none', `/v1/phones/+48500100110/messages?agentId=${AGENT}`, 404, 'NOT_FOUND'],
+    ['an unknown path', `/v1/phones/+48500100110/messages?agentId=${AGENT}`, 404, 'NOT_FOUND'],
   ]
   for (const [name, path, status, code] of wrong) {
-    test(`refuses ${name}`, async () => {
-      const answer = await call('POST', path, text)
-      assert.deepEqual([answer.status, answer.body.error.status], [status, code])
+    test(`rejects ${name}`, async () => {
+      const response = await call('POST', path, text)
+      assert.deepEqual([response.status, response.body.error.status], [status, code])
     })
   }
 
-  test('refuses what is no JSON, and JSON that is called something else', async () => {
+  test('rejects invalid JSON, another content type, and a body that is too large', async () => {
     const path = `/v1/phones/+48500100110/agentMessages?messageId=${randomUUID()}&agentId=${AGENT}`
     assert.equal((await call('POST', path, '{')).status, 400)
     assert.equal((await call('POST', path, text, { 'content-type': 'text/plain' })).status, 400)
@@ -142,9 +141,9 @@ describe('POST agentMessages', () => {
   })
 })
 
-describe('the number chooses', () => {
+describe('a number that ends in', () => {
   for (const phone of ['+48500100102', '+48500100108']) {
-    test(`${phone} has no RCS: 404 for messages, capabilities and events`, async () => {
+    test(`${phone.slice(-2)} has no RCS: 404 for messages, capabilities and events`, async () => {
       assert.equal((await sendMessage(phone, randomUUID(), text)).body.error.status, 'NOT_FOUND')
       assert.equal((await call('GET', `/v1/phones/${phone}/capabilities?requestId=${randomUUID()}&agentId=${AGENT}`)).status, 404)
       const event = await call('POST', `/v1/phones/${phone}/agentEvents?eventId=${randomUUID()}&agentId=${AGENT}`, {
@@ -155,14 +154,14 @@ describe('the number chooses', () => {
     })
   }
 
-  test('03 is refused for good, and not for a limit', async () => {
+  test('03 is refused permanently, without the details of a limit', async () => {
     const { status, body } = await sendMessage('+48500100103', randomUUID(), text)
     assert.equal(status, 400)
     assert.equal(body.error.status, 'FAILED_PRECONDITION')
     assert.equal(body.error.details, undefined)
   })
 
-  test('05 fails twice for each message, then takes it', async () => {
+  test('05 fails twice for each message, then accepts it', async () => {
     for (const messageId of [randomUUID(), randomUUID()]) {
       const statuses: number[] = []
       for (let attempt = 0; attempt < 4; attempt++) statuses.push((await sendMessage('+48500100105', messageId, text)).status)
@@ -172,8 +171,8 @@ describe('the number chooses', () => {
   })
 })
 
-describe('the rest of the API', () => {
-  test('a message that no phone has yet is taken back, one that is unknown isn’t', async () => {
+describe('the API', () => {
+  test('revokes a message before its delivery, and not an unknown one', async () => {
     const messageId = randomUUID()
     const path = `/v1/phones/+48500100113/agentMessages/${messageId}?agentId=${AGENT}`
     assert.equal((await call('DELETE', path)).status, 404)
@@ -184,14 +183,14 @@ describe('the rest of the API', () => {
     assert.equal(delivered.status, 400)
   })
 
-  test('a message that was delivered is not taken back', async () => {
+  test('does not revoke a delivered message', async () => {
     const messageId = randomUUID()
     await sendMessage('+48500100114', messageId, text)
     assert.equal((await call('POST', '/simulator/phones/+48500100114/deliver', { messageId })).status, 200)
     assert.equal((await call('DELETE', `/v1/phones/+48500100114/agentMessages/${messageId}?agentId=${AGENT}`)).status, 404)
   })
 
-  test('capabilities need a request id and list what a phone can do', async () => {
+  test('lists capabilities for a request id', async () => {
     const path = `/v1/phones/+48500100110/capabilities?agentId=${AGENT}`
     assert.equal((await call('GET', path)).status, 400)
     const { status, body } = await call('GET', `${path}&requestId=${randomUUID()}`)
@@ -199,7 +198,7 @@ describe('the rest of the API', () => {
     assert.ok(body.features.includes('RICHCARD_CAROUSEL'))
   })
 
-  test('batchGet tells who can be reached, up to 10,000', async () => {
+  test('returns the reachable numbers of up to 10,000', async () => {
     const users = ['+48500100102', '+48500100108', '+48500100110']
     const { body } = await call('POST', '/v1/users:batchGet', { users, agentId: AGENT })
     assert.deepEqual(body, { reachableUsers: ['+48500100110'], totalRandomSampleUserCount: 0, reachableRandomSampleUserCount: 0 })
@@ -211,7 +210,7 @@ describe('the rest of the API', () => {
     assert.equal((await call('POST', '/v1/users:batchGet', { users })).status, 403)
   })
 
-  test('an agent’s events reach the phone, and use up their ids for messages too', async () => {
+  test('delivers an agent’s events, whose ids count as those of messages', async () => {
     const eventId = randomUUID()
     const path = `/v1/phones/+48500100115/agentEvents?eventId=${eventId}&agentId=${AGENT}`
     assert.equal((await call('POST', path, { eventType: 'READ' })).status, 400)
@@ -225,22 +224,12 @@ describe('the rest of the API', () => {
     )
   })
 
-  test('counts agree with the ledger', async () => {
-    const { body: counts } = await call('GET', '/simulator/counts')
-    const entries = await simulator.ledger()
-    const { owed, ...totals } = counts
+  test('counts what the ledger lists', async () => {
+    const { owed, ...totals } = await simulator.counts()
     assert.ok(owed.steps > 0)
-    assert.deepEqual(
-      totals,
-      Object.fromEntries(
-        Map.groupBy(entries, ({ kind }) => kind)
-          .entries()
-          .map(([kind, rows]) => [kind, rows.length]),
-      ),
-    )
-    await until('the ledger pages by its sequence', async () => {
-      const { body } = await call('GET', '/simulator/ledger?after=1&limit=1')
-      return body.entries.length === 1 && body.entries[0].seq === 2 && body.next === 2
-    })
+    const kinds = Map.groupBy(await simulator.ledger(), ({ kind }) => kind).entries()
+    assert.deepEqual(totals, Object.fromEntries(kinds.map(([kind, rows]) => [kind, rows.length])))
+    const { body } = await call('GET', '/simulator/ledger?after=1&limit=1')
+    assert.deepEqual([body.entries.length, body.entries[0].seq, body.next], [1, 2, 2])
   })
 })

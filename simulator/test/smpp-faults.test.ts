@@ -8,12 +8,12 @@ const simulator = await startTestSimulator()
 const esme = await connectEsme(simulator.carriers)
 await esme.bind()
 const faults = (smpp: object) => simulator.faults({ smpp })
-const idOf = async (destination = '48500500110') => (await esme.submit({ destination_addr: destination })).message_id ?? ''
-const counts = async () => (await simulator.call('GET', '/simulator/counts')).body
+const { counts } = simulator
+const submitted = () => esme.submitted({ destination_addr: '48500500110' })
 
 beforeEach(() => simulator.faults({}))
 
-test('a bind is refused as often as it was asked for', async () => {
+test('bindRefused refuses so many binds', async () => {
   await faults({ bindRefused: { count: 1 } })
   const other = await connectEsme(simulator.carriers)
   assert.equal((await other.bind('transmitter')).command_status, 0x0d)
@@ -21,19 +21,21 @@ test('a bind is refused as often as it was asked for', async () => {
   other.session.destroy()
 })
 
-test('a submit is throttled, finds the queue full, or gets any status, and is not taken', async () => {
+test('throttled, queueFull and refused refuse a submit with their status', async () => {
   const before = await counts()
-  await faults({ throttled: { count: 1 } })
-  assert.equal((await esme.submit({})).command_status, 0x58)
-  await faults({ queueFull: { count: 1 } })
-  assert.equal((await esme.submit({})).command_status, 0x14)
-  await faults({ refused: { count: 1, status: 0x64 } })
-  assert.equal((await esme.submit({})).command_status, 0x64)
+  for (const [fault, status] of [
+    [{ throttled: { count: 1 } }, 0x58],
+    [{ queueFull: { count: 1 } }, 0x14],
+    [{ refused: { count: 1, status: 0x64 } }, 0x64],
+  ] as const) {
+    await faults(fault)
+    assert.equal((await esme.submit({})).command_status, status)
+  }
   assert.equal((await counts())['sms-part'], before['sms-part'])
   assert.equal((await esme.submit({})).command_status, 0)
 })
 
-test('the connection drops after so many submits were taken and none answered; their receipts come all the same', async () => {
+test('dropUnanswered drops the connection after so many submits without a response, and sends their receipts', async () => {
   const other = await connectEsme(simulator.carriers)
   await other.bind('transmitter')
   await faults({ dropUnanswered: { count: 1, submits: 3 } })
@@ -49,7 +51,7 @@ test('the connection drops after so many submits were taken and none answered; t
   await until('the receipts come', () => esme.received.filter((pdu) => pdu.source_addr === '48500500111').length === 3)
 })
 
-test('submits go unanswered for each session by itself, and no longer than the fault is there', async () => {
+test('dropUnanswered counts for each session, and ends with the fault', async () => {
   const first = await connectEsme(simulator.carriers)
   const second = await connectEsme(simulator.carriers)
   await first.bind('transmitter')
@@ -76,45 +78,36 @@ test('submits go unanswered for each session by itself, and no longer than the f
   second.session.destroy()
 })
 
-test('a receipt comes twice, or never', async () => {
+test('receiptDuplicated and receiptLost send a receipt twice, and never', async () => {
   await faults({ receiptDuplicated: { count: 1 } })
-  const twice = await idOf()
-  await until('it has come twice', () => esme.received.filter((pdu) => pdu.receipted_message_id === twice).length === 2)
+  const twice = await submitted()
+  await until('it has come twice', () => esme.receiptsOf(twice).length === 2)
   await faults({ receiptLost: { count: 1 } })
-  const lost = await idOf()
+  const lost = await submitted()
   await until('it is lost', async () => (await counts())['receipt-lost'] === 1)
   assert.equal((await counts()).owed.deliverSm, 0)
-  assert.equal(
-    esme.received.some((pdu) => pdu.receipted_message_id === lost),
-    false,
-  )
+  assert.deepEqual(esme.receiptsOf(lost), [])
 })
 
-test('a receipt comes before the answer to its submit', async () => {
+test('receiptBeforeAnswer sends a receipt before the response to its submit', async () => {
   await faults({ receiptBeforeAnswer: { count: 1 } })
-  const receiptsThen = await esme
-    .submit({ destination_addr: '48500500112' })
-    .then((pdu) => ({ id: pdu.message_id, received: [...esme.received] }))
-  assert.ok(receiptsThen.received.some((pdu) => pdu.receipted_message_id === receiptsThen.id))
+  const receipts = await esme.submit({ destination_addr: '48500500112' }).then((pdu) => [...esme.receiptsOf(pdu.message_id ?? '')])
+  assert.equal(receipts.length, 1)
 })
 
-test('an id is hexadecimal in the receipt and decimal in the answer, and the other way round', async () => {
+test('hexInReceipt and hexInAnswer write an id in hexadecimal in one place and in decimal in the other', async () => {
   await faults({ hexInReceipt: { count: 1 } })
-  const decimal = await idOf()
-  await until('it is told of in hexadecimal', () =>
-    esme.received.find((pdu) => pdu.receipted_message_id === Number(decimal).toString(16).toUpperCase()),
-  )
+  const decimal = await submitted()
+  await until('its receipt', () => esme.receiptsOf(Number(decimal).toString(16).toUpperCase()).length)
   await faults({ hexInAnswer: { count: 1 } })
-  const hexadecimal = await idOf()
+  const hexadecimal = await submitted()
   assert.match(hexadecimal, /[0-9A-F]{8}/)
-  await until('it is told of in decimal', () =>
-    esme.received.find((pdu) => pdu.receipted_message_id === String(Number.parseInt(hexadecimal, 16))),
-  )
+  await until('its receipt', () => esme.receiptsOf(String(Number.parseInt(hexadecimal, 16))).length)
 })
 
-test('a receipt comes without TLVs, and in other spellings', async () => {
+test('receiptWithoutTlvs and receiptSpelling change the form of a receipt', async () => {
   await faults({ receiptWithoutTlvs: { count: 1 } })
-  const bare = await esme.receipt(await idOf())
+  const bare = await esme.receipt(await submitted())
   assert.deepEqual([bare.receipted_message_id, bare.message_state], [undefined, undefined])
   const spellings: [string, RegExp][] = [
     ['capital-text', / err:000 Text:Hello$/],
@@ -125,6 +118,6 @@ test('a receipt comes without TLVs, and in other spellings', async () => {
   ]
   for (const [spelling, pattern] of spellings) {
     await faults({ receiptSpelling: { count: 1, spelling } })
-    assert.match(textOf(await esme.receipt(await idOf())), pattern)
+    assert.match(textOf(await esme.receipt(await submitted())), pattern)
   }
 })

@@ -12,7 +12,7 @@ const { carriers } = simulator
 const esme = await connectEsme(carriers)
 
 describe('a bind', () => {
-  test('is refused to another system id, another password, and a second time', async () => {
+  test('is refused with another system id, another password, and a second time', async () => {
     assert.equal((await esme.bind('transceiver', { system_id: 'else' })).command_status, 0x0f)
     assert.equal((await esme.bind('transceiver', { password: 'wrong' })).command_status, 0x0e)
     assert.equal((await esme.submit({})).command_status, 0x04)
@@ -20,13 +20,13 @@ describe('a bind', () => {
     assert.equal((await esme.bind()).command_status, 0x05)
   })
 
-  test('as a receiver may not submit; as a transmitter gets no receipts', async () => {
+  test('as a receiver cannot submit, and as a transmitter gets no receipts', async () => {
     const receiver = await connectEsme(carriers)
     const transmitter = await connectEsme(carriers)
     assert.equal((await receiver.bind('receiver')).command_status, 0)
     assert.equal((await receiver.submit({})).command_status, 0x04)
     assert.equal((await transmitter.bind('transmitter')).command_status, 0)
-    const { message_id: id = '' } = await transmitter.submit({})
+    const id = await transmitter.submitted({})
     await until('one of the others has the receipt', () =>
       [...receiver.received, ...esme.received].some((pdu) => pdu.receipted_message_id === id),
     )
@@ -39,7 +39,7 @@ describe('a bind', () => {
 })
 
 describe('a submit', () => {
-  test('reaches the phone, and its receipt has the usual text and the TLVs', async () => {
+  test('reaches the phone, and gets a receipt with text and TLVs', async () => {
     const { command_status: status, message_id: id = '' } = await esme.submit({
       destination_addr: '48500400110',
       short_message: 'Zażółć? {€}',
@@ -57,7 +57,7 @@ describe('a submit', () => {
     assert.deepEqual([sms.channel, sms.sender, sms.messageIds], ['sms', 'Herald', [id]])
   })
 
-  test('is read in GSM 03.38 and in UCS-2, from short_message and from message_payload', async () => {
+  test('is decoded from GSM 03.38 and UCS-2, in short_message and message_payload', async () => {
     const gsm = 'Grüße à 5 € [x]'
     const ucs2 = 'Zażółć gęślą jaźń 😀'
     const phone = '48500400111'
@@ -70,7 +70,7 @@ describe('a submit', () => {
     )
   })
 
-  test('of several parts is put together on the phone, in whatever order they come', async () => {
+  test('of several parts is joined on the phone, in any order', async () => {
     const phone = '48500400112'
     const udh = (reference: number, total: number, number: number) => Buffer.from([5, 0, 3, reference, total, number])
     const part = (header: Buffer, message: string) => esme.submit({ destination_addr: phone, short_message: { udh: header, message } })
@@ -80,7 +80,7 @@ describe('a submit', () => {
       (await part(udh(8, 2, 1), 'another ')).message_id,
       (await part(udh(7, 3, 3), 'three')).message_id,
     ]
-    // 256 + 7: its lower octet is that of the first.
+    // The reference 256 + 7 has the same lower octet as the first.
     await part(Buffer.from([6, 8, 4, 1, 7, 3, 1]), 'of two octets')
     await esme.submit({
       destination_addr: phone,
@@ -105,13 +105,13 @@ describe('a submit', () => {
   })
 
   test('to a number that ends in 08 fails', async () => {
-    const { message_id: id = '' } = await esme.submit({ destination_addr: '48500400108' })
+    const id = await esme.submitted({ destination_addr: '48500400108' })
     const receipt = await esme.receipt(id)
     assert.equal(receipt.message_state, 5)
     assert.match(textOf(receipt), /dlvrd:000 .* stat:UNDELIV /)
   })
 
-  test('gets the receipts that it asked for: none, of failures only, on the way', async () => {
+  test('gets the receipts that it requests: none, of failures only, intermediate', async () => {
     const fields = [
       { destination_addr: '48500400113', registered_delivery: 0 },
       { destination_addr: '48500400113', registered_delivery: 2 },
@@ -122,10 +122,10 @@ describe('a submit', () => {
     ]
     const ids: string[] = []
     for (const each of fields) ids.push((await esme.submit(each)).message_id ?? '')
-    await until('the last is told of', () => esme.received.filter((pdu) => pdu.receipted_message_id === ids[5]).length === 2)
-    const told = esme.received.filter((pdu) => ids.includes(pdu.receipted_message_id ?? ''))
+    await until('the receipts of the last', () => esme.receiptsOf(ids[5] ?? '').length === 2)
+    const receipts = esme.received.filter((pdu) => ids.includes(pdu.receipted_message_id ?? ''))
     assert.deepEqual(
-      told.map((pdu) => [ids.indexOf(pdu.receipted_message_id ?? ''), pdu.esm_class, pdu.message_state]),
+      receipts.map((pdu) => [ids.indexOf(pdu.receipted_message_id ?? ''), pdu.esm_class, pdu.message_state]),
       [
         [2, 4, 5],
         [4, 4, 2],
@@ -135,46 +135,39 @@ describe('a submit', () => {
     )
   })
 
+  const withHeader = (octets: number) => Buffer.concat([Buffer.from([5, 0, 3, 1, 2, 1]), Buffer.alloc(octets, 0x41)])
   const sar = { sar_msg_ref_num: 1, sar_total_segments: 2, sar_segment_seqnum: 1 }
   const refused: [string, Record<string, unknown>, number][] = [
     ['a name of 12 characters', { source_addr: 'HeraldHerald' }, 0x0a],
     ['a name without a letter', { source_addr: '12345' }, 0x0a],
     ['a name as a number', { source_addr_ton: 1, source_addr_npi: 1 }, 0x0a],
     ['a number of 21 digits', { source_addr_ton: 1, source_addr: '1'.repeat(21) }, 0x0a],
-    ['a type of number that is none', { source_addr_ton: 9 }, 0x48],
-    ['a numbering plan that is none', { source_addr_npi: 99 }, 0x49],
+    ['an unknown type of number', { source_addr_ton: 9 }, 0x48],
+    ['an unknown numbering plan', { source_addr_npi: 99 }, 0x49],
     ['a recipient with a plus', { destination_addr: '+48500100110' }, 0x0b],
     ['a recipient of letters', { destination_addr: 'Herald' }, 0x0b],
     ['no recipient', { destination_addr: '' }, 0x0b],
-    ['a recipient with a name’s type', { dest_addr_ton: 5 }, 0x50],
+    ['a recipient with the type of a name', { dest_addr_ton: 5 }, 0x50],
     ['255 octets', { short_message: Buffer.alloc(255, 0x41) }, 0x01],
-    [
-      'a header and 154 septets',
-      { esm_class: 0x40, short_message: Buffer.concat([Buffer.from([5, 0, 3, 1, 2, 1]), Buffer.alloc(154, 0x41)]) },
-      0x01,
-    ],
-    [
-      'a header and 68 UCS-2 letters',
-      { esm_class: 0x40, data_coding: 8, short_message: Buffer.concat([Buffer.from([5, 0, 3, 1, 2, 1]), Buffer.alloc(136, 0x41)]) },
-      0x01,
-    ],
-    ['a part that is not one of its parts', { esm_class: 0x40, short_message: Buffer.from([5, 0, 3, 1, 2, 3, 0x41]) }, 0x43],
-    ['a coding that is none', { data_coding: 5, short_message: Buffer.from('Hello') }, 0x45],
-    ['a validity that has passed', { validity_period: '200101000000000+' }, 0x62],
-    ['a validity on a day that isn’t there', { validity_period: '990230000000000+' }, 0x62],
+    ['a header and 154 septets', { esm_class: 0x40, short_message: withHeader(154) }, 0x01],
+    ['a header and 68 UCS-2 letters', { esm_class: 0x40, data_coding: 8, short_message: withHeader(136) }, 0x01],
+    ['a part number over the total', { esm_class: 0x40, short_message: Buffer.from([5, 0, 3, 1, 2, 3, 0x41]) }, 0x43],
+    ['an unknown coding', { data_coding: 5, short_message: Buffer.from('Hello') }, 0x45],
+    ['a validity in the past', { validity_period: '200101000000000+' }, 0x62],
+    ['a validity on 30 February', { validity_period: '990230000000000+' }, 0x62],
     ['a validity that is too short', { validity_period: '0000000100000R' }, 0x62],
-    ['a time of delivery that is none', { schedule_delivery_time: 'tomorrow-morning' }, 0x61],
-    ['a time of delivery that has passed', { schedule_delivery_time: '200101000000000+' }, 0x61],
-    ['a header beyond its message', { esm_class: 0x40, short_message: Buffer.from([200, 0, 3, 1, 2, 1]) }, 0x43],
-    ['an element beyond its header', { esm_class: 0x40, short_message: Buffer.from([5, 0, 9, 1, 2, 1, 0x41]) }, 0x43],
+    ['an invalid time of delivery', { schedule_delivery_time: 'tomorrow-morning' }, 0x61],
+    ['a time of delivery in the past', { schedule_delivery_time: '200101000000000+' }, 0x61],
+    ['a header longer than its message', { esm_class: 0x40, short_message: Buffer.from([200, 0, 3, 1, 2, 1]) }, 0x43],
+    ['an element longer than its header', { esm_class: 0x40, short_message: Buffer.from([5, 0, 9, 1, 2, 1, 0x41]) }, 0x43],
     ['a reference of a wrong length', { esm_class: 0x40, short_message: Buffer.from([4, 0, 2, 1, 2, 0x41]) }, 0x43],
     ['half a UCS-2 letter', { data_coding: 8, short_message: Buffer.from([0, 0x41, 0]) }, 0x01],
     ['the type of a receipt', { esm_class: 0x04 }, 0x43],
     ['short_message and message_payload', { message_payload: 'Hello' }, 0x01],
-    ['a part by TLV that is too long for one', { ...sar, short_message: '', message_payload: Buffer.alloc(161, 0x41) }, 0x01],
+    ['a part by TLV that is too long', { ...sar, short_message: '', message_payload: Buffer.alloc(161, 0x41) }, 0x01],
     [
-      'a part by its header in message_payload that is too long for one',
-      { esm_class: 0x40, data_coding: 4, short_message: '', message_payload: Buffer.from([5, 0, 3, 1, 2, 1, ...Buffer.alloc(135)]) },
+      'a part by its header in message_payload that is too long',
+      { esm_class: 0x40, data_coding: 4, short_message: '', message_payload: withHeader(135) },
       0x01,
     ],
   ]
@@ -182,96 +175,85 @@ describe('a submit', () => {
     test(`with ${name} is refused`, async () => assert.equal((await esme.submit(fields)).command_status, status))
   }
 
-  const taken: [string, Record<string, unknown>][] = [
+  const accepted: [string, Record<string, unknown>][] = [
     ['a name of 11 characters', { source_addr: 'HeraldHeral' }],
     ['a number of 20 digits', { source_addr_ton: 1, source_addr_npi: 1, source_addr: '1'.repeat(20) }],
     ['254 octets', { short_message: Buffer.alloc(254, 0x41) }],
-    [
-      'a header and 153 septets',
-      { esm_class: 0x40, short_message: Buffer.concat([Buffer.from([5, 0, 3, 1, 2, 1]), Buffer.alloc(153, 0x41)]) },
-    ],
-    [
-      'a header and 67 UCS-2 letters',
-      { esm_class: 0x40, data_coding: 8, short_message: Buffer.concat([Buffer.from([5, 0, 3, 1, 2, 1]), Buffer.alloc(134, 0x41)]) },
-    ],
+    ['a header and 153 septets', { esm_class: 0x40, short_message: withHeader(153) }],
+    ['a header and 67 UCS-2 letters', { esm_class: 0x40, data_coding: 8, short_message: withHeader(134) }],
     ['a validity to come', { validity_period: '000000010000000R' }],
     ['a part by TLV that just fits', { ...sar, short_message: '', message_payload: Buffer.alloc(160, 0x41) }],
   ]
-  for (const [name, fields] of taken) {
-    test(`with ${name} is taken`, async () =>
+  for (const [name, fields] of accepted) {
+    test(`with ${name} is accepted`, async () =>
       assert.equal((await esme.submit({ destination_addr: '48500400120', ...fields })).command_status, 0))
   }
 
-  test('of 25 in flight at once is answered each with its own id', async () => {
-    const answers = await Promise.all(Array.from({ length: 25 }, () => esme.submit({ destination_addr: '48500400121' })))
-    assert.equal(new Set(answers.map(({ message_id: id }) => id)).size, 25)
-    for (const { message_id: id = '' } of answers) await esme.receipt(id)
+  test('gets an id of its own if 25 are in progress', async () => {
+    const ids = await Promise.all(Array.from({ length: 25 }, () => esme.submitted({ destination_addr: '48500400121' })))
+    assert.equal(new Set(ids).size, 25)
+    for (const id of ids) await esme.receipt(id)
   })
 })
 
-test('a command that it doesn’t do is answered with INVCMDID', async () => {
+test('responds to an unsupported command with INVCMDID', async () => {
   const answer = await new Promise<any>((resolve) => (esme.session as any).query_sm({ message_id: '1', source_addr: '1' }, resolve))
   assert.equal(answer.command_status, 0x03)
 })
 
 describe('receipts', () => {
-  test('that a session had not answered when it ended go to the next one', async () => {
-    const silent = await connectEsme(carriers, 'never')
-    esme.session.destroy()
-    await until('the first is gone', () => esme.state.closed)
+  test('without a response at the end of a session go to the next one', async () => {
+    const silent = await connectEsme(carriers, 'none')
+    await esme.end()
     await silent.bind()
-    const { message_id: id = '' } = await silent.submit({ destination_addr: '48500400132' })
+    const id = await silent.submitted({ destination_addr: '48500400132' })
     await silent.receipt(id)
     silent.session.destroy()
     const next = await connectEsme(carriers)
     await next.bind('receiver')
     await next.receipt(id)
-    next.session.destroy()
-    await until('it is gone', () => next.state.closed)
+    await next.end()
   })
 
-  test('are repeated until they are answered with 0', async () => {
+  test('are repeated until the response is 0', async () => {
     const other = await connectEsme(carriers, [0x64])
     await other.bind()
-    const { message_id: id = '' } = await other.submit({ destination_addr: '48500400130' })
-    await until('it has come twice', () => other.received.filter((pdu) => pdu.receipted_message_id === id).length === 2)
-    other.session.destroy()
-    await until('it is gone', () => other.state.closed)
+    const id = await other.submitted({ destination_addr: '48500400130' })
+    await until('it has come twice', () => other.receiptsOf(id).length === 2)
+    await other.end()
   })
 
-  test('wait for whoever binds next, and come once', async () => {
+  test('wait for the next bind, and come once', async () => {
     const transmitter = await connectEsme(carriers)
     await transmitter.bind('transmitter')
-    const { message_id: id = '' } = await transmitter.submit({ destination_addr: '48500400131' })
+    const id = await transmitter.submitted({ destination_addr: '48500400131' })
     await until('the phone has it', async () => (await simulator.phone('+48500400131'))[0]?.deliveredAt)
     const next = await connectEsme(carriers)
     await next.bind('receiver')
     await next.receipt(id)
-    await until('nothing is owed', async () => (await simulator.call('GET', '/simulator/counts')).body.owed.deliverSm === 0)
+    await until('nothing is owed', async () => (await simulator.counts()).owed.deliverSm === 0)
     assert.equal(next.received.length, 1)
-    next.session.destroy()
-    transmitter.session.destroy()
-    await until('they are gone', () => next.state.closed && transmitter.state.closed)
+    await next.end()
+    await transmitter.end()
   })
 })
 
-test('an SMS that a phone writes comes as a deliver_sm', async () => {
+test('sends an SMS of a phone as a deliver_sm', async () => {
   const next = await connectEsme(carriers)
   await next.bind()
   await simulator.call('POST', '/simulator/phones/+48500400140/reply', { number: '4850', text: 'Żółw' })
   const pdu = await until('it comes', () => next.received[0])
   assert.deepEqual([pdu.esm_class, pdu.source_addr, pdu.destination_addr, textOf(pdu)], [0, '48500400140', '4850', 'Żółw'])
-  // 35 emoji are 70 units of UCS-2; one more would not go into one SMS.
+  // 35 emoji are 70 units of UCS-2, the most that one SMS holds.
   const emoji = '😀'.repeat(35)
   await simulator.call('POST', '/simulator/phones/+48500400140/reply', { number: '4850', text: emoji })
   assert.equal(textOf(await until('it comes', () => next.received[1])), emoji)
   const { status, body } = await simulator.call('POST', '/simulator/phones/+48500400140/reply', { number: '4850', text: `${emoji}x` })
-  assert.deepEqual([status, body.error.message], [400, 'An SMS that a phone writes here may have 70 UTF-16 units.'])
-  next.session.destroy()
-  await until('it is gone', () => next.state.closed)
+  assert.deepEqual([status, body.error.message], [400, 'An SMS of a phone may have at most 70 UTF-16 units.'])
+  await next.end()
 })
 
-test('an SMS with a time of delivery is delivered then', async () => {
+test('delivers an SMS at its time of delivery', async () => {
   const next = await connectEsme(carriers)
   await next.bind('transmitter')
   // To the tenth of a second, which is what the format has.
@@ -283,7 +265,7 @@ test('an SMS with a time of delivery is delivered then', async () => {
   next.session.destroy()
 })
 
-test('times are read to the quarter of an hour from UTC', () => {
+test('reads times with their offset from UTC in quarters of an hour', () => {
   assert.equal(timeOf('270301120000000+'), Date.UTC(2027, 2, 1, 12))
   assert.equal(timeOf('270301120000508+'), Date.UTC(2027, 2, 1, 10, 0, 0, 500))
   assert.equal(timeOf('270301120000004-'), Date.UTC(2027, 2, 1, 13))
@@ -293,12 +275,12 @@ test('times are read to the quarter of an hour from UTC', () => {
   }
 })
 
-test('a session whose answers nobody reads is not read either, until they are', async () => {
+test('stops reading from a peer that does not read its responses, until it does', async () => {
   const idle: any = { leave: () => {} }
   const { server, stop } = createSmppServer({ identity: idle, faults: idle, outbox: idle, onSubmit: () => {} })
   const sockets: Socket[] = []
   server.on('connection', (socket) => sockets.push(socket))
-  // A socket of this kind holds 200 KB in the system; one over TCP holds megabytes.
+  // The system buffers 200 KB for a socket of this kind, and megabytes for TCP.
   const path = `${createDataDir()}/smpp`
   await new Promise<void>((resolve) => server.listen(path, resolve))
   const client = connect(path)
@@ -325,7 +307,7 @@ test('a session whose answers nobody reads is not read either, until they are', 
   await stop()
 })
 
-test('the SMSC asks whether the other side is there, and ends a session that does not answer', async () => {
+test('sends enquire_link, and ends a session without a response', async () => {
   const idle: any = { leave: () => {} }
   const { server, stop } = createSmppServer({ identity: idle, faults: idle, outbox: idle, onSubmit: () => {}, enquireEveryMs: 20 })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -340,7 +322,7 @@ test('the SMSC asks whether the other side is there, and ends a session that doe
   await stop()
 })
 
-describe('what is no SMPP', () => {
+describe('invalid SMPP:', () => {
   const head = (length: number, command: number) => {
     const bytes = Buffer.alloc(16)
     bytes.writeUInt32BE(length, 0)
@@ -350,14 +332,14 @@ describe('what is no SMPP', () => {
   }
   const submitCutShort = Buffer.concat([head(36, 4), Buffer.alloc(16), Buffer.from([200, 0x41, 0x41, 0x41])])
   const cases: [string, Buffer][] = [
-    ['a length under that of a head', Buffer.from([0, 0, 0, 8, 0, 0, 0, 0])],
-    ['a length of nothing', Buffer.alloc(16)],
-    ['a length beyond reason', Buffer.from([0x7f, 0xff, 0xff, 0xff])],
+    ['a length below that of a header', Buffer.from([0, 0, 0, 8, 0, 0, 0, 0])],
+    ['a length of 0', Buffer.alloc(16)],
+    ['a length of 2 GiB', Buffer.from([0x7f, 0xff, 0xff, 0xff])],
     ['HTTP', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
     ['a message longer than its PDU', submitCutShort],
   ]
   for (const [name, bytes] of cases) {
-    test(`${name} ends that session and nothing else`, async () => {
+    test(`${name} ends its session, and no other`, async () => {
       const socket = connect(carriers['simulator-sms'].port, '127.0.0.1')
       socket.on('error', () => {})
       socket.resume()

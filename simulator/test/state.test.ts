@@ -18,7 +18,7 @@ const text = { contentMessage: { text: 'Hello' } }
 const NEVER_MS = 3_600_000
 const body = JSON.stringify(text)
 
-/** The state of a directory, without the network around it. */
+/** The state of a directory, without the network. */
 async function openState(dataDir: string, snapshotEvery?: number) {
   const store = await openStore(dataDir, snapshotEvery)
   const messages = createMessages(store, createLedger(store))
@@ -30,7 +30,7 @@ async function openState(dataDir: string, snapshotEvery?: number) {
 
 const phoneOf = (index: number): string => `+4850${String(index % 5_000).padStart(5, '0')}10`
 
-test('a batch that was not written to its end is dropped, and the batches before it are kept', async () => {
+test('drops a truncated batch and keeps the batches before it', async () => {
   const dataDir = createDataDir()
   const log = `${dataDir}/simulator.log`
   const first = await openState(dataDir)
@@ -53,22 +53,23 @@ test('a batch that was not written to its end is dropped, and the batches before
   }
 })
 
-test('a log that is damaged before its end, or of another version, is refused with a sentence', async () => {
+test('rejects a damaged log, and one of another version, with a message', async () => {
   const dataDir = createDataDir()
   const first = await startTestSimulator({ dataDir })
   await first.stop()
   const log = `${dataDir}/simulator.log`
+  const assertRejected = async (message: RegExp) => {
+    const { output, ended } = spawnSimulator(['--data-dir', dataDir])
+    assert.equal(await ended, 1)
+    assert.match(output.stderr, message)
+  }
   appendFileSync(log, 'nonsense\n\n{"is":"setting","name":"x","value":"y"}\n\n')
-  const damaged = spawnSimulator(['--data-dir', dataDir])
-  assert.equal(await damaged.ended, 1)
-  assert.match(damaged.output.stderr, /^The state in .* can't be opened: simulator\.log is damaged at byte \d+; move it away .*\.\n$/)
+  await assertRejected(/^The state in .* can't be opened: simulator\.log is damaged at byte \d+; move it away .*\.\n$/)
   writeFileSync(log, '{"is":"log","version":2,"name":"x"}\n\n')
-  const newer = spawnSimulator(['--data-dir', dataDir])
-  assert.equal(await newer.ended, 1)
-  assert.match(newer.output.stderr, /^The state in .* can't be opened: simulator\.log is of another version .*\.\n$/)
+  await assertRejected(/^The state in .* can't be opened: simulator\.log is of another version .*\.\n$/)
 })
 
-test('a database of an older version is left alone, and a sentence says that the state is empty', async () => {
+test('leaves a database of an older version alone, and says that it starts empty', async () => {
   const dataDir = createDataDir()
   writeFileSync(`${dataDir}/simulator.db`, 'SQLite format 3')
   const { client, output, child, ended } = await startProcess(['--data-dir', dataDir])
@@ -79,7 +80,7 @@ test('a database of an older version is left alone, and a sentence says that the
   await ended
 })
 
-test('a message id that was used before a restart is ignored after it, and the phone shows what it did', async () => {
+test('ignores a message id from before a restart, and shows what the phone received', async () => {
   const dataDir = createDataDir()
   const first = await startTestSimulator({ dataDir })
   const messageId = randomUUID()
@@ -98,7 +99,7 @@ test('a message id that was used before a restart is ignored after it, and the p
   assert.deepEqual(repeated, ['+48500800210', '+48500800310'])
 })
 
-test('a message that is delivered by hand is not delivered again by its step, also after a restart', async () => {
+test('delivers a message once that was delivered by hand before its step, also after a restart', async () => {
   const dataDir = createDataDir()
   const first = await startTestSimulator({ dataDir, delayMs: 300 })
   const webhook = await startWebhook()
@@ -110,14 +111,11 @@ test('a message that is delivered by hand is not delivered again by its step, al
   await first.call('POST', '/simulator/phones/+48500800501/deliver', { messageId: late })
   await first.stop()
   const second = await startTestSimulator({ dataDir, delayMs: 300 })
-  await until('nothing is owed', async () => {
-    const { owed } = (await second.call('GET', '/simulator/counts')).body
-    return owed.steps + owed.webhooks === 0
-  })
-  assert.equal((await second.call('GET', '/simulator/counts')).body.delivered, 2)
+  await second.settled()
+  assert.equal((await second.counts()).delivered, 2)
 })
 
-test('a start from a snapshot has the same state as a replay of the whole log', async () => {
+test('has the same state from a snapshot as from a replay of the whole log', async () => {
   const dataDir = createDataDir()
   const snapshot = `${dataDir}/simulator.snapshot`
   const first = await openState(dataDir, 20_000)
@@ -140,14 +138,14 @@ test('a start from a snapshot has the same state as a replay of the whole log', 
   assert.deepEqual(bySnapshot.store.state, first.store.state)
   assert.deepEqual(byReplay.store.state, first.store.state)
   assert.equal(byReplay.store.state.owed.webhooks.debts.size, 1_000)
-  // One that can't be read, or is of another log, counts for nothing.
+  // A snapshot that is unreadable, or of another log, is ignored.
   writeFileSync(snapshot, 'nonsense')
   const again = await openState(dataDir)
   assert.deepEqual(again.store.state, first.store.state)
   again.store.close()
 })
 
-test('memory grows by at most 16 bytes with each message that is done, and each can be found', async () => {
+test('needs at most 16 bytes of memory for each finished message, and finds each', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const { store, messages, webhooks, accept } = await openState(createDataDir())
@@ -183,7 +181,7 @@ test('memory grows by at most 16 bytes with each message that is done, and each 
   store.close()
 })
 
-test('more is owed than rows are kept in memory: the others are read from the log, in order', async () => {
+test('reads debts that memory does not hold from the log, in order', async () => {
   const { store, webhooks } = await openState(createDataDir())
   const count = 20_500
   for (let index = 0; index < count; index++) webhooks.add(`event-${index}`, index)

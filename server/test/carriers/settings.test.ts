@@ -19,7 +19,9 @@ const serviceAccount = {
   private_key_id: 'key-1',
   token_uri: 'https://oauth2.googleapis.com/token',
 }
-const google = { type: 'google-rbm', region: 'europe', serviceAccount, webhookToken: 'a-token-of-16-characters' }
+const global = { type: 'google-rbm', serviceAccount, webhookToken: 'a-token-of-16-characters' }
+const google = { ...global, region: 'europe' }
+const { serviceAccount: _, ...keyless } = google
 const smpp = { type: 'smpp', host: 'smsc.example.com', port: 2775, systemId: 'herald', password: 'secret' }
 
 function read(carriers: unknown) {
@@ -27,7 +29,6 @@ function read(carriers: unknown) {
   return readCarriers(path)
 }
 
-/** Everything that is said to be wrong. */
 function problems(carriers: unknown): string {
   try {
     read(carriers)
@@ -41,92 +42,67 @@ function problems(carriers: unknown): string {
 }
 
 describe('the carriers’ file', () => {
-  test('names an RBM carrier by its region, and an SMPP carrier', () => {
+  test('sets an RBM carrier of a region, and an SMPP carrier', () => {
     const rates = { messagesPerSecond: 100, messagesPerSecondPerAgent: 20 }
+    const address = 'https://europe-rcsbusinessmessaging.googleapis.com'
+    const { webhookToken } = google
     assert.deepEqual(read({ google: { ...google, ...rates }, smsc: { ...smpp, window: 20, tls: true } }), {
-      rcs: [
-        {
-          name: 'google',
-          address: 'https://europe-rcsbusinessmessaging.googleapis.com',
-          serviceAccount,
-          webhookToken: 'a-token-of-16-characters',
-          connections: 128,
-          ...rates,
-        },
-      ],
+      rcs: [{ name: 'google', address, serviceAccount, webhookToken, connections: 128, ...rates }],
       sms: { name: 'smsc', ...smpp, window: 20, tls: true },
     })
   })
 
-  test('takes an address instead, and the global one where there is neither', () => {
-    const { region, ...global } = google
+  test('sets an address instead of a region, and the global one without either', () => {
     const [first, second] = read({ one: global, two: { ...global, address: 'http://127.0.0.1:8090', connections: 5 } }).rcs
     assert.equal(first?.address, 'https://rcsbusinessmessaging.googleapis.com')
     assert.deepEqual([second?.address, second?.connections], ['http://127.0.0.1:8090', 5])
   })
 
-  test('may begin with the mark that editors on Windows put there', () => {
+  test('may begin with a byte order mark', () => {
     assert.equal(read(`\ufeff${JSON.stringify({ smsc: smpp })}`).sms?.name, 'smsc')
   })
 
-  test('may name the key file that Google gives out, beside itself', () => {
+  test('may name the key file from Google, relative to itself', () => {
     writeFileSync(join(dir, 'key.json'), JSON.stringify(serviceAccount))
-    const { serviceAccount: _, ...rest } = google
-    assert.deepEqual(read({ google: { ...rest, serviceAccountFile: 'key.json' } }).rcs[0]?.serviceAccount, serviceAccount)
-    const missing = problems({ google: { ...rest, serviceAccountFile: 'nowhere.json' } })
-    assert.equal(missing, '/google/serviceAccountFile must be a readable file.')
+    const withKeyFile = (serviceAccountFile: string) => ({ google: { ...keyless, serviceAccountFile } })
+    assert.deepEqual(read(withKeyFile('key.json')).rcs[0]?.serviceAccount, serviceAccount)
+    assert.equal(problems(withKeyFile('nowhere.json')), '/google/serviceAccountFile must be a readable file.')
     writeFileSync(join(dir, 'key.json'), '{}')
-    const empty = problems({ google: { ...rest, serviceAccountFile: 'key.json' } })
-    assert.match(empty, /^\/google\/serviceAccountFile:\/client_email is required/)
+    assert.match(problems(withKeyFile('key.json')), /^\/google\/serviceAccountFile:\/client_email is required/)
   })
 })
 
-describe('what is wrong with it is told in a sentence that names the setting and the place', () => {
+describe('a carriers’ file is rejected with the setting and the reason for', () => {
+  const withKey = (changes: object) => ({ a: { ...google, serviceAccount: { ...serviceAccount, ...changes } } })
+  const withAddress = (address: string) => ({ a: { ...global, address } })
   const cases: [string, unknown, RegExp][] = [
-    ['not JSON', '{"a": {"password": "CANARY",}}', /^is not valid JSON: it breaks at character 29\.$/],
-    ['nothing', '', /^is not valid JSON\.$/],
-    ['no object', [], /^must be a JSON object of carriers by name\.$/],
+    ['invalid JSON', '{"a": {"password": "CANARY",}}', /^is not valid JSON: it breaks at character 29\.$/],
+    ['an empty file', '', /^is not valid JSON\.$/],
+    ['a list', [], /^must be a JSON object of carriers by name\.$/],
     ['a text', '"carriers"', /^must be a JSON object\.$/],
-    ['an address for a host', { a: { ...smpp, host: 'smpp://smsc.example.com' } }, /^\/a\/host must be a host name or an address/],
-    ['nobody', {}, /^names no carrier\.$/],
-    ['a type that there is not', { a: { type: 'pigeon' } }, /^\/a\/type must be google-rbm or smpp\.$/],
-    ['a name that an address can’t hold', { 'a b': smpp }, /^has a carrier named "a b"; names are/],
+    ['a URL as the host', { a: { ...smpp, host: 'smpp://smsc.example.com' } }, /^\/a\/host must be a host name or an address/],
+    ['no carrier', {}, /^names no carrier\.$/],
+    ['an unknown type', { a: { type: 'pigeon' } }, /^\/a\/type must be google-rbm or smpp\.$/],
+    ['a name that a URL cannot hold', { 'a b': smpp }, /^has a carrier named "a b"; names are/],
     ['a misspelt field', { a: { ...smpp, pasword: 'CANARY' } }, /^\/a\/pasword is not a field of type smpp; is it misspelt\?$/],
     ['two SMPP carriers', { a: smpp, b: smpp }, /^has 2 carriers of type smpp; at most one is allowed\.$/],
-    ['a password that SMPP can’t carry', { a: { ...smpp, password: 'CANARY-ä' } }, /^\/a\/password must be printable ASCII/],
-    ['a port that is none', { a: { ...smpp, port: 0 } }, /^\/a\/port /],
-    ['no key', { a: { ...google, serviceAccount: undefined } }, /^\/a must have exactly one of serviceAccount and serviceAccountFile\.$/],
-    [
-      'a key that is none',
-      { a: { ...google, serviceAccount: { ...serviceAccount, private_key: 'CANARY' } } },
-      /private_key must be an RSA/,
-    ],
+    ['a password that SMPP cannot hold', { a: { ...smpp, password: 'CANARY-ä' } }, /^\/a\/password must be printable ASCII/],
+    ['port 0', { a: { ...smpp, port: 0 } }, /^\/a\/port /],
+    ['no key', { a: keyless }, /^\/a must have exactly one of serviceAccount and serviceAccountFile\.$/],
+    ['an invalid key', withKey({ private_key: 'CANARY' }), /private_key must be an RSA/],
+    ['a token address with plain HTTP', withKey({ token_uri: 'http://example.com' }), /token_uri must begin/],
     ['a region and an address', { a: { ...google, address: 'https://example.com' } }, /^\/a\/region must not be set together with address/],
-    [
-      'plain HTTP to another machine',
-      { a: { ...google, region: undefined, address: 'http://example.com' } },
-      /^\/a\/address must begin with https/,
-    ],
-    [
-      'an address with a path',
-      { a: { ...google, region: undefined, address: 'https://example.com/v1' } },
-      /^\/a\/address must be a host without/,
-    ],
-    [
-      'tokens in the clear',
-      { a: { ...google, serviceAccount: { ...serviceAccount, token_uri: 'http://example.com' } } },
-      /token_uri must begin/,
-    ],
+    ['plain HTTP to another machine', withAddress('http://example.com'), /^\/a\/address must begin with https/],
+    ['an address with a path', withAddress('https://example.com/v1'), /^\/a\/address must be a host without/],
     ['a short webhook token', { a: { ...google, webhookToken: 'short' } }, /^\/a\/webhookToken must have at least 16/],
   ]
   for (const [what, carriers, expected] of cases) test(what, () => assert.match(problems(carriers), expected))
 
-  test('all of it at once, a key file that is not there included', () => {
-    const { serviceAccount: _, ...rest } = google
+  test('all mistakes at once, a missing key file included', () => {
     const said = problems({
       a: { ...smpp, port: 0, window: 0 },
       b: { type: 'pigeon' },
-      c: { ...rest, region: 'mars', serviceAccountFile: 'nowhere.json' },
+      c: { ...keyless, region: 'mars', serviceAccountFile: 'nowhere.json' },
     })
     assert.equal(said.split(';\n').length, 5, said)
   })

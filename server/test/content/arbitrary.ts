@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 
-// Content that is right, of every type and up to every limit; and small changes that make it wrong.
+// Valid content of every type and up to every limit, and single changes that make it invalid.
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
-/** Any text that can be stored, by code points. */
+/** Any text that PostgreSQL can store. The lengths are in code points. */
 function text(minLength: number, maxLength: number) {
   return fc.string({ unit: 'binary', minLength, maxLength }).map((value) => value.replaceAll('\0', ' '))
 }
@@ -45,77 +45,48 @@ function button(templateIds: number[]) {
   return fc.tuple(text(1, 25), fields).map(([label, rest]) => ({ id: '', text: label, ...rest }))
 }
 
-/** `templateIds`: the templates that buttons may send. */
+/** `templateIds`: the templates that buttons may trigger. */
 export function validContent(templateIds: number[] = []): fc.Arbitrary<Record<string, Json>> {
   const buttons = (maxLength: number) => optional(fc.array(button(templateIds), { maxLength }))
   const height = optional(fc.constantFrom('SHORT', 'MEDIUM', 'TALL'))
   const card = fc.record({ title: text(1, 200), content: optional(text(0, 2000)), imageUrl: optional(mediaUrl) })
+  const content = (type: string, fields: Record<string, fc.Arbitrary<unknown>>, maxButtons = 11) =>
+    fc.record({ type: fc.constant(type), ...fields, buttons: buttons(maxButtons) })
+  const vertical = fc.record({
+    title: optional(text(1, 200)),
+    imageUrl: optional(mediaUrl),
+    orientation: optional(fc.constant('VERTICAL')),
+    height,
+  })
+  const horizontal = fc.record({
+    imageUrl: optional(mediaUrl),
+    orientation: fc.constant('HORIZONTAL'),
+    imageAlignment: optional(fc.constantFrom('LEFT', 'RIGHT')),
+  })
+  const cards = fc.array(
+    fc.tuple(card, height, buttons(4)).map(([fields, cardHeight, ofCard]) => ({ ...fields, height: cardHeight, buttons: ofCard })),
+    { minLength: 2, maxLength: 10 },
+  )
+  const contact = fc.record({
+    name: text(1, 200),
+    phoneNumbers: fc.array(phoneNumber, { minLength: 1, maxLength: 5 }),
+    email: optional(name.map((local) => `${local}@example.com`)),
+    organization: optional(text(1, 200)),
+  })
   return fc
     .oneof(
-      fc.record({ type: fc.constant('MESSAGE'), content: text(1, 3072), buttons: buttons(11), data: optional(fc.constant({})) }),
-      fc.record({
-        type: fc.constant('AUDIO'),
-        content: optional(fc.constant('')),
-        buttons: buttons(11),
-        data: fc.record({ audioUrl: mediaUrl }),
-      }),
-      fc.record({
-        type: fc.constant('VIDEO'),
-        content: optional(text(0, 2000)),
-        buttons: buttons(11),
-        data: fc.record({ videoUrl: mediaUrl, thumbnailUrl: optional(mediaUrl) }),
-      }),
-      fc.record({
-        type: fc.constant('FILE'),
-        buttons: buttons(11),
-        data: fc.record({ fileUrl: mediaUrl, fileName: optional(text(1, 255)) }),
-      }),
-      fc.record({
-        type: fc.constant('CARD'),
-        content: text(1, 2000),
-        buttons: buttons(4),
-        data: fc.oneof(
-          fc.record({
-            title: optional(text(1, 200)),
-            imageUrl: optional(mediaUrl),
-            orientation: optional(fc.constant('VERTICAL')),
-            height,
-          }),
-          fc.record({
-            imageUrl: optional(mediaUrl),
-            orientation: fc.constant('HORIZONTAL'),
-            imageAlignment: optional(fc.constantFrom('LEFT', 'RIGHT')),
-          }),
-        ),
-      }),
-      fc.record({
-        type: fc.constant('CAROUSEL'),
-        buttons: buttons(11),
-        data: fc.record({
-          cardWidth: optional(fc.constant('MEDIUM')),
-          cards: fc.array(
-            fc.tuple(card, height, buttons(4)).map(([fields, cardHeight, ofCard]) => ({ ...fields, height: cardHeight, buttons: ofCard })),
-            { minLength: 2, maxLength: 10 },
-          ),
-        }),
-      }),
-      fc.record({
-        type: fc.constant('CONTACT'),
-        content: optional(text(0, 500)),
-        buttons: buttons(6),
-        data: fc.record({
-          name: text(1, 200),
-          phoneNumbers: fc.array(phoneNumber, { minLength: 1, maxLength: 5 }),
-          email: optional(name.map((local) => `${local}@example.com`)),
-          organization: optional(text(1, 200)),
-        }),
-      }),
-      fc.record({
-        type: fc.constant('LOCATION'),
-        content: optional(text(0, 3072)),
-        buttons: buttons(10),
-        data: fc.record({ latitude, longitude, label: optional(text(0, 100)) }),
-      }),
+      content('MESSAGE', { content: text(1, 3072), data: optional(fc.constant({})) }),
+      content('AUDIO', { content: optional(fc.constant('')), data: fc.record({ audioUrl: mediaUrl }) }),
+      content('VIDEO', { content: optional(text(0, 2000)), data: fc.record({ videoUrl: mediaUrl, thumbnailUrl: optional(mediaUrl) }) }),
+      content('FILE', { data: fc.record({ fileUrl: mediaUrl, fileName: optional(text(1, 255)) }) }),
+      content('CARD', { content: text(1, 2000), data: fc.oneof(vertical, horizontal) }, 4),
+      content('CAROUSEL', { data: fc.record({ cardWidth: optional(fc.constant('MEDIUM')), cards }) }),
+      content('CONTACT', { content: optional(text(0, 500)), data: contact }, 6),
+      content(
+        'LOCATION',
+        { content: optional(text(0, 3072)), data: fc.record({ latitude, longitude, label: optional(text(0, 100)) }) },
+        10,
+      ),
     )
     .map(withUniqueIds)
 }
@@ -130,25 +101,25 @@ function withUniqueIds(content: object): Record<string, Json> {
   return JSON.parse(numbered)
 }
 
-type Place = { holder: Json[] | { [name: string]: Json }; key: string; value: Json }
+type Position = { holder: Json[] | { [name: string]: Json }; key: string; value: Json }
 
-/** Every value within, and what holds it. */
-function places(holder: Json): Place[] {
+/** Every value within a value, with the object or list that holds it. */
+function positions(holder: Json): Position[] {
   if (typeof holder !== 'object' || holder === null) return []
-  return Object.entries(holder).flatMap(([key, value]) => [{ holder, key, value } as Place, ...places(value)])
+  return Object.entries(holder).flatMap(([key, value]) => [{ holder, key, value } as Position, ...positions(value)])
 }
 
-/** One change that no rule allows, at some place of a content. Undefined where the content has no place for that change. */
-type Mutation = (place: Place) => Json | undefined
+/** A change that no rule allows. Undefined if it does not apply to the value. */
+type Mutation = (position: Position) => Json | undefined
 
 const MUTATIONS: Record<string, Mutation> = {
-  'a field that nobody knows': ({ value }) => (isObject(value) ? { ...value, colour: 'red' } : undefined),
+  'an unknown field': ({ value }) => (isObject(value) ? { ...value, colour: 'red' } : undefined),
   'another type': ({ value }) =>
     typeof value === 'boolean' ? 'true' : typeof value === 'string' ? 5 : Array.isArray(value) ? {} : isObject(value) ? [] : String(value),
   'a text with NUL': ({ value }) => (typeof value === 'string' ? `${value}\0` : undefined),
   'half a surrogate pair': ({ value }) => (typeof value === 'string' ? `\ud83d${value}` : undefined),
   'a text over every limit': ({ value }) => (typeof value === 'string' ? 'x'.repeat(3073) : undefined),
-  'a number off every map': ({ value }) => (typeof value === 'number' ? 2 ** 53 : undefined),
+  'a number over every limit': ({ value }) => (typeof value === 'number' ? 2 ** 53 : undefined),
   'a list over every limit': ({ value }) => (Array.isArray(value) && value.length > 0 ? Array(12).fill(value[0]) : undefined),
   'a required field left out': ({ value }) => (isObject(value) && 'id' in value ? without(value, 'text') : undefined),
   'no type': ({ value }) => (isObject(value) && 'type' in value ? without(value, 'type') : undefined),
@@ -158,13 +129,13 @@ const MUTATIONS: Record<string, Mutation> = {
       : undefined,
 }
 
-/** A content that is right, with one change that makes it wrong. */
+/** Valid content with one change that makes it invalid. */
 export const brokenContent = fc
   .tuple(validContent([1]), fc.constantFrom(...Object.keys(MUTATIONS)), fc.nat())
   .map(([content, name, choice]) => {
     const message = structuredClone(content)
     const mutate = MUTATIONS[name] as Mutation
-    const candidates = places({ message }).filter((place) => mutate(place) !== undefined)
+    const candidates = positions({ message }).filter((position) => mutate(position) !== undefined)
     const chosen = candidates[choice % candidates.length]
     if (chosen === undefined) return undefined
     const root = { message }

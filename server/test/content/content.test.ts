@@ -9,18 +9,15 @@ const check = createSchemaCompiler(CONTENT_SCHEMAS)(TemplateToCheck)
 
 for (const [title, cases] of Object.entries(CASES)) {
   describe(title, () => {
-    for (const [name, message, violations, basic] of cases) {
-      test(`${violations.length === 0 ? 'takes' : 'refuses'} ${name}`, () => {
-        // As it comes in: what is undefined is absent.
-        const body = JSON.parse(JSON.stringify({ message, ...(basic !== undefined && { basic }) }))
-        const found = check(body).map(({ path, reason }) => ({ path, reason }))
-        const expected = violations.map(([path, reason]) => ({ path: `/message${path}`, reason }))
-        assert.deepEqual(inOrder(found), inOrder(expected))
+    for (const [name, message, ...violations] of cases) {
+      test(`${violations.length === 0 ? 'accepts' : 'rejects'} ${name}`, () => {
+        // As in a request: undefined fields are absent.
+        const body = JSON.parse(JSON.stringify({ message, ...(title === 'in Basic mode' && { basic: true }) }))
+        const found = check(body).map(({ path, reason }) => `${path}: ${reason}`)
+        const expected = violations.map((violation) => `/message${violation}`)
+        assert.equal(found.length, expected.length)
+        assert.deepEqual(new Set(found), new Set(expected))
       })
     }
   })
-}
-
-function inOrder(violations: { path: string; reason: string }[]) {
-  return violations.toSorted((a, b) => (`${a.path} ${a.reason}` < `${b.path} ${b.reason}` ? -1 : 1))
 }

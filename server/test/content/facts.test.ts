@@ -12,57 +12,51 @@ const facts = (message: unknown, basic = false) => {
   return found
 }
 
-describe('the texts of a content', () => {
-  test('are measured in characters and bytes, against the limit of their place', () => {
-    assert.deepEqual(facts({ type: 'MESSAGE', content: '😀ą€a' }).texts, [
-      { path: '/content', characters: 4, maxCharacters: 3072, bytes: 10 },
-    ])
-    assert.deepEqual(facts({ type: 'MESSAGE', content: 'a' }, true).texts, [
-      { path: '/content', characters: 1, maxCharacters: 3072, bytes: 1, maxBytes: 160 },
-    ])
-    assert.deepEqual(facts({ type: 'CARD', content: 'ab', data: { title: 'abc' } }).texts, [
-      { path: '/content', characters: 2, maxCharacters: 2000, bytes: 2 },
-      { path: '/data/title', characters: 3, maxCharacters: 200, bytes: 3 },
-    ])
-    assert.deepEqual(facts({ type: 'CAROUSEL', data: { cards: [{ title: 'a' }, { content: 'b' }] } }).texts, [
-      { path: '/data/cards/0/title', characters: 1, maxCharacters: 200, bytes: 1 },
-      { path: '/data/cards/1/content', characters: 1, maxCharacters: 2000, bytes: 1 },
-    ])
-    assert.deepEqual(facts({ type: 'AUDIO', data: { audioUrl: url } }).texts, [])
-  })
-
-  test('of a contact are one, as it is sent', () => {
-    const data = { name: 'Shop', organization: 'Ltd', phoneNumbers: ['+48500100200'], email: 'a@b.pl', url: 'https://b.pl' }
-    const sent = 'Call us\n\nShop\nLtd\n+48500100200\na@b.pl\nhttps://b.pl'
-    assert.deepEqual(facts({ type: 'CONTACT', content: 'Call us', data }).texts, [
-      { path: '', characters: sent.length, maxCharacters: 3072, bytes: sent.length },
-    ])
-  })
+test('measures each text in characters and bytes, with the limits of its place; a contact is one text', () => {
+  const contact = { name: 'Shop', organization: 'Ltd', phoneNumbers: ['+48500100200'], email: 'a@b.pl', url: 'https://b.pl' }
+  const { length } = 'Call us\n\nShop\nLtd\n+48500100200\na@b.pl\nhttps://b.pl'
+  for (const [message, ...texts] of [
+    [{ type: 'MESSAGE', content: '😀ą€a' }, ['/content', 4, 3072, 10]],
+    [{ type: 'CARD', content: 'ab', data: { title: 'abc' } }, ['/content', 2, 2000, 2], ['/data/title', 3, 200, 3]],
+    [
+      { type: 'CAROUSEL', data: { cards: [{ title: 'a' }, { content: 'b' }] } },
+      ['/data/cards/0/title', 1, 200, 1],
+      ['/data/cards/1/content', 1, 2000, 1],
+    ],
+    [{ type: 'AUDIO', data: { audioUrl: url } }],
+    [{ type: 'CONTACT', content: 'Call us', data: contact }, ['', length, 3072, length]],
+  ] as [unknown, ...[string, number, number, number][]][]) {
+    const expected = texts.map(([path, characters, maxCharacters, bytes]) => ({ path, characters, maxCharacters, bytes }))
+    assert.deepEqual(facts(message).texts, expected)
+  }
+  assert.deepEqual(facts({ type: 'MESSAGE', content: 'a' }, true).texts, [
+    { path: '/content', characters: 1, maxCharacters: 3072, bytes: 1, maxBytes: 160 },
+  ])
 })
 
-test('a type that nobody knows has no facts, whatever every object has by that name', () => {
+test('has no facts for an unknown type, also for the name of an inherited property', () => {
   for (const type of ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'POLL', 5, undefined, { toString: 1 }]) {
     assert.equal(contentFacts({ type, content: 'x' }, false, ''), undefined)
     assert.deepEqual(facts({ type: 'CARD', content: 'x', buttons: [{ type }] }).features, ['RICHCARD_STANDALONE'])
   }
 })
 
-describe('the billing class', () => {
+describe('has the billing class', () => {
   for (const [name, message, billingClass] of [
     ['a text of 160 bytes', { type: 'MESSAGE', content: 'ą'.repeat(80) }, 'basic'],
     ['a text of 161 bytes', { type: 'MESSAGE', content: `${'ą'.repeat(80)}a` }, 'single'],
     ['a short text with a button', { type: 'MESSAGE', content: 'a', buttons: [button('location')] }, 'single'],
     ['a short text with empty buttons', { type: 'MESSAGE', content: 'a', buttons: [] }, 'basic'],
     ['a card', { type: 'CARD', content: 'a' }, 'single'],
-    ['a place', { type: 'LOCATION', content: 'a', data: { latitude: 1, longitude: 1 } }, 'single'],
+    ['a location', { type: 'LOCATION', content: 'a', data: { latitude: 1, longitude: 1 } }, 'single'],
   ] as const) {
-    test(`of ${name} is ${billingClass}`, () => {
+    test(`${billingClass} for ${name}`, () => {
       assert.equal(facts(message).billingClass, billingClass)
     })
   }
 })
 
-describe('the features that a phone needs', () => {
+describe('requires of the phone', () => {
   const all = [
     button('url', { url }),
     button('quick_reply', { payload: 'x' }),
@@ -89,16 +83,16 @@ describe('the features that a phone needs', () => {
       ['ACTION_OPEN_URL', 'RICHCARD_CAROUSEL'],
     ],
     ['a contact', { type: 'CONTACT', data: { name: 'x', phoneNumbers: ['+48500100200'] } }, ['ACTION_DIAL']],
-    ['a place', { type: 'LOCATION', data: { latitude: 1, longitude: 1 } }, ['ACTION_VIEW_LOCATION']],
+    ['a location', { type: 'LOCATION', data: { latitude: 1, longitude: 1 } }, ['ACTION_VIEW_LOCATION']],
     ['a file', { type: 'FILE', data: { fileUrl: url } }, []],
   ] as const) {
-    test(`for ${name}: ${features.join(', ') || 'none'}`, () => {
+    test(`${features.join(', ') || 'nothing'} for ${name}`, () => {
       assert.deepEqual(facts(message).features, features)
     })
   }
 })
 
-describe('what iPhones show differently', () => {
+describe('warns that iPhones show', () => {
   const reply = (id: string) => ({ ...button('quick_reply', { payload: 'x' }), id })
   for (const [name, message, paths] of [
     ['a text', { type: 'MESSAGE', content: 'Hello' }, []],
@@ -124,16 +118,16 @@ describe('what iPhones show differently', () => {
     ['a video alone', { type: 'VIDEO', data: { videoUrl: url } }, []],
     ['a GIF as a file', { type: 'FILE', data: { fileUrl: 'https://example.com/a.gif' } }, ['/data/fileUrl']],
     [
-      'a place with a link in its text',
+      'a location with a link in its text',
       { type: 'LOCATION', content: 'https://example.com here', data: { latitude: 1, longitude: 1 } },
       ['/content'],
     ],
     ['a contact with two links', { type: 'CONTACT', content: 'https://example.com', data: { name: 'x', phoneNumbers: [], url } }, ['']],
     ['a link in a card', { type: 'CARD', content: 'See https://example.com' }, ['/content']],
     ['a long card', { type: 'CARD', content: 'x'.repeat(100), data: { title: 'y'.repeat(51) } }, ['/content']],
-    ['three replies and a page', { type: 'CARD', content: 'x', buttons: [reply('a'), reply('b'), reply('c'), button('url', { url })] }, []],
+    ['three replies and a URL', { type: 'CARD', content: 'x', buttons: [reply('a'), reply('b'), reply('c'), button('url', { url })] }, []],
     ['four replies', { type: 'CARD', content: 'x', buttons: ['a', 'b', 'c', 'd'].map(reply) }, ['/buttons']],
-    ['two pages', { type: 'CARD', content: 'x', buttons: [button('url', { url }), { ...button('url', { url }), id: 'b' }] }, ['/buttons']],
+    ['two URLs', { type: 'CARD', content: 'x', buttons: [button('url', { url }), { ...button('url', { url }), id: 'b' }] }, ['/buttons']],
     ['a carousel', { type: 'CAROUSEL', data: { cards: [{ title: 'a' }, { title: 'b' }] } }, []],
     [
       'a carousel with all of it',
@@ -150,9 +144,9 @@ describe('what iPhones show differently', () => {
       },
       ['/data/cardWidth', '/buttons', '/data/cards/0/height', '/data/cards/1/imageUrl'],
     ],
-    ['a sound', { type: 'AUDIO', data: { audioUrl: url } }, []],
+    ['audio', { type: 'AUDIO', data: { audioUrl: url } }, []],
   ] as const) {
-    test(`of ${name}: ${paths.join(', ') || 'nothing'}`, () => {
+    test(`${paths.join(', ') || 'nothing'} differently for ${name}`, () => {
       assert.deepEqual(
         facts(message).iphone.map(({ path }) => path),
         paths,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { encodedUrl } from '../../src/content/urls.ts'
 
-describe('an address is as RFC 3986 has it', () => {
-  for (const [written, encoded] of [
+describe('encodes by RFC 3986', () => {
+  for (const [url, encoded] of [
     ['https://example.com/a b', 'https://example.com/a%20b'],
     ['https://example.com/?q=a b#c d', 'https://example.com/?q=a%20b#c%20d'],
     ['https://example.com/a[1]?b[]=c', 'https://example.com/a%5B1%5D?b%5B%5D=c'],
@@ -24,14 +24,14 @@ describe('an address is as RFC 3986 has it', () => {
     ['https://münchen.example/karte', 'https://xn--mnchen-3ya.example/karte'],
     ['https://例え.example:8443/?q=あ', 'https://xn--r8jz45g.example:8443/?q=%E3%81%82'],
   ] as const) {
-    test(written, () => {
-      assert.equal(encodedUrl(written), encoded)
+    test(url, () => {
+      assert.equal(encodedUrl(url), encoded)
       assert.equal(encodedUrl(encoded), encoded)
     })
   }
 })
 
-describe('one that is so already stays as it was written', () => {
+describe('leaves a valid address unchanged:', () => {
   for (const url of [
     'https://example.com',
     'HTTPS://Example.COM:443/a/../b',

@@ -14,7 +14,7 @@ describe(`GSM-7 (fast-check, seed ${seed})`, () => {
     assert.deepEqual(new Set(alphabet.filter((character) => countSeptets(character) === 2)), new Set('\f^{}\\[~]|€'))
   })
 
-  test('has none of the Polish letters, the lower-case ç or the typographic apostrophe, but French, German and Greek ones', () => {
+  test('has French, German and Greek letters, but no Polish ones, no ç and no typographic apostrophe', () => {
     for (const character of 'ąćęłńóśźżĄĆĘŁŃÓŚŹŻç’\u001b\u00a0😀') assert.equal(countSeptets(character), undefined, character)
     for (const character of 'èéàùìòÇäöüßñÑåØΔΩ@£¥§¿¡') assert.equal(countSeptets(character), 1, character)
     assert.equal(countSeptets('aą'), undefined)
@@ -22,12 +22,12 @@ describe(`GSM-7 (fast-check, seed ${seed})`, () => {
     assert.equal(countSeptets(''), 0)
   })
 
-  test('is written as 3GPP TS 23.038 says', () => {
+  test('is encoded by 3GPP TS 23.038', () => {
     assert.equal(encodeGsm7('@£$ Az_€[à\n')?.toString('hex'), '00010220417a111b651b3c7f0a')
     assert.equal(encodeGsm7('')?.length, 0)
   })
 
-  test('every text in it is read back as it was, and another implementation writes and reads the same', () => {
+  test('is decoded to the same text, by another implementation too', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...alphabet), maxLength: 200 }), (text) => {
         const octets = encodeGsm7(text) as Buffer
@@ -40,7 +40,7 @@ describe(`GSM-7 (fast-check, seed ${seed})`, () => {
     )
   })
 
-  test('any octets can be read: an escape shows the basic character where the extension has none', () => {
+  test('is decoded from any octets; an escape shows the basic character if the extension has none', () => {
     assert.equal(decodeGsm7(Buffer.from([0x41, 0x1b, 0x41, 0x42])), 'AAB')
     assert.equal(decodeGsm7(Buffer.from([0x41, 0x1b])), 'A ')
     assert.equal(decodeGsm7(Buffer.from([0x1b, 0x1b, 0x41])), ' A')

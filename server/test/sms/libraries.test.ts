@@ -9,7 +9,7 @@ import { measureText, type SmsEncoding, splitText, type TextPart } from '../../s
 const seed = Date.now() % 2 ** 31
 const runs = { numRuns: 100, seed }
 
-// What the two packages call it. Neither knows national shift tables, and without its third argument the calculator replaces no character.
+// The names of the two packages. Neither knows national shift tables, and without its third argument the calculator replaces no character.
 const CALCULATOR_NAMES = { GSM7: 'GSM-7', UCS2: 'UCS-2' } as const
 const SPLITTER_NAMES = { GSM7: 'GSM', UCS2: 'Unicode' } as const
 
@@ -33,7 +33,7 @@ const partsOf = (text: string, wanted?: SmsEncoding) => splitText(text, 0, wante
 const splitterParts = (text: string, wanted?: SmsEncoding) =>
   splitSms.split(text, wanted === undefined ? {} : { characterset: SPLITTER_NAMES[wanted] }).parts.map(({ content }) => content)
 
-// Runs of one character whose lengths are about those at which something changes, so that most texts have such a place within them.
+// Runs of one character with lengths near the limits, so that most texts have a limit within them.
 const runLength = fc.oneof(
   fc.integer({ min: 1, max: 4 }),
   fc.constantFrom(1, 2).chain((least) => fc.integer({ min: 64 * least, max: 80 * least })),
@@ -45,15 +45,15 @@ const textOf = (characters: string[]) =>
 const everyCodeUnit = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code))
 const gsm7 = everyCodeUnit.filter((character) => countSeptets(character) !== undefined)
 const gsm7Text = fc.oneof(textOf(gsm7), textOf([...'a€[\n']), fc.string({ unit: fc.constantFrom(...gsm7), maxLength: 500 }))
-// None of these joins with its neighbour to one sign.
+// None of these combines with its neighbour to one sign.
 const anyText = fc.oneof(gsm7Text, textOf([...'aą€[ж’漢\n😀🎉']), fc.string({ unit: fc.constantFrom(...'aą€ж漢😀'), maxLength: 400 }))
 const anyCharacter = fc
   .nat(0x10ffff)
   .filter((code) => code < 0xd800 || code > 0xdfff)
   .map((code) => String.fromCodePoint(code))
 
-describe(`what is counted and split, as two packages of others do it (fast-check, seed ${seed})`, () => {
-  test('at every length at which something changes', () => {
+describe(`splitting agrees with two other packages (fast-check, seed ${seed})`, () => {
+  test('at every limit', () => {
     const lengths = [0, 1, 35, 36, 66, 67, 68, 70, 71, 76, 77, 80, 81, 134, 135, 152, 153, 154, 160, 161, 201, 202, 306, 307, 459, 460]
     for (const character of ['a', '€', 'ł', '😀'])
       for (const length of lengths) {
@@ -64,7 +64,7 @@ describe(`what is counted and split, as two packages of others do it (fast-check
       }
   })
 
-  test('encoding, number of parts and the parts themselves agree, whatever the text', () => {
+  test('on the encoding, the count and the parts of any text', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const { ours, theirs } = countsOf(text)
@@ -75,7 +75,7 @@ describe(`what is counted and split, as two packages of others do it (fast-check
     )
   })
 
-  test('they agree too where the encoding is wanted', () => {
+  test('on those of any text in a wanted encoding', () => {
     const wanted = fc.oneof(
       fc.tuple(gsm7Text, fc.constantFrom('GSM7' as const, 'UCS2' as const)),
       fc.tuple(anyText, fc.constant('UCS2' as const)),
@@ -92,7 +92,7 @@ describe(`what is counted and split, as two packages of others do it (fast-check
 
   // The calculator keeps a sign of several characters (a letter with a combining mark, a family of emoji) in one part. Phones put the parts
   // together before they show them, so we fill each part, as split-sms does: never more parts than the calculator's.
-  test('of signs of several characters we cut some that the calculator keeps whole, and need no more parts than it', () => {
+  test('except that it cuts signs of several characters, and so needs no more parts than the calculator', () => {
     for (const [sign, times] of [
       ['🇵🇱', 33],
       ['e\u0301', 67],
@@ -114,7 +114,7 @@ describe(`what is counted and split, as two packages of others do it (fast-check
     )
   })
 
-  test('put together, the parts are the text; none is over its limit, and none ends within an escape or a surrogate pair', () => {
+  test('and the parts join to the text, fit, and end within no escape or surrogate pair', () => {
     const text = fc.oneof(
       anyText,
       fc.array(anyCharacter, { maxLength: 400 }).map((characters) => characters.join('')),

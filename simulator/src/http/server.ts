@@ -1,22 +1,22 @@
 import { isUtf8 } from 'node:buffer'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { type Answer, type Drop, refusal } from './answers.ts'
+import { type Drop, type HttpResponse, refusal } from './responses.ts'
 
 export type Call = {
   method: string
-  /** Still encoded: a `+` and a `%2B` are told apart by whoever decodes a part of it. */
+  /** Still encoded: a handler decodes the parts that it uses, so that `+` and `%2B` stay different. */
   path: string
   query: URLSearchParams
   headers: IncomingHttpHeaders
   body: Buffer
 }
-export type Handler = (call: Call) => Answer | Drop | Promise<Answer | Drop>
+export type Handler = (call: Call) => HttpResponse | Drop | Promise<HttpResponse | Drop>
 
-// Larger than any message may be, so that one that is too large gets its proper refusal.
+// More than any message may have, so that a message over its limit gets Google's own error.
 const MAX_BODY_BYTES = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
 
-/** Plain node:http: a framework costs a third of the rate and there are a dozen routes. */
+/** Plain node:http: a framework costs a third of the rate, and there are a dozen routes. */
 export function createHttpServer(handle: Handler): Server {
   const server = createServer({ keepAliveTimeout: 75_000, requestTimeout: 30_000, headersTimeout: 15_000 }, (request, response) => {
     // After Node has read the whole request: this takes an eighth less CPU time than to handle it right after its headers.
@@ -33,24 +33,24 @@ function handleRequest(handle: Handler, request: IncomingMessage, response: Serv
     return
   }
   if (request.headers['content-encoding'] !== undefined) {
-    send(response, refusal('INVALID_ARGUMENT', 'A body must come as it is, without a content-encoding.', [], 415))
+    send(response, refusal('INVALID_ARGUMENT', 'The header Content-Encoding is not supported.', [], 415))
     return
   }
   const url = request.url ?? '/'
   const end = url.indexOf('?')
   const path = end === -1 ? url : url.slice(0, end)
   const query = new URLSearchParams(end === -1 ? '' : url.slice(end + 1))
-  answer(handle, { method: request.method ?? 'GET', path, query, headers: request.headers, body }, response)
+  respond(handle, { method: request.method ?? 'GET', path, query, headers: request.headers, body }, response)
 }
 
-/** What a handler throws ends the process: its turn may be written by half. */
-function answer(handle: Handler, call: Call, response: ServerResponse): void {
+/** An exception in a handler ends the process: half of its turn may be in the log. */
+function respond(handle: Handler, call: Call, response: ServerResponse): void {
   const result = handle(call)
   if (result instanceof Promise) void result.then((outcome) => send(response, outcome))
   else send(response, result)
 }
 
-function send(response: ServerResponse, outcome: Answer | Drop): void {
+function send(response: ServerResponse, outcome: HttpResponse | Drop): void {
   if (outcome === 'drop') {
     response.socket?.destroy()
     return
@@ -85,10 +85,10 @@ function readBody(request: IncomingMessage, done: (body: Buffer | undefined) => 
   })
 }
 
-/** The text of a body; empty where it is no UTF-8, so that it is no JSON either. */
+/** The text of a body; empty if it is not UTF-8, and so no JSON either. */
 export const textOf = (body: Buffer): string => (isUtf8(body) ? body.toString('utf8') : '')
 
-/** The JSON of a body; undefined where there is none in it. */
+/** Undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -101,7 +101,7 @@ export function isJson(headers: IncomingHttpHeaders): boolean {
   return /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '')
 }
 
-/** A part of a path, decoded; undefined where the encoding is broken. */
+/** A part of a path, decoded; undefined if the encoding is invalid. */
 export function decodePart(part: string): string | undefined {
   try {
     return decodeURIComponent(part)

@@ -1,4 +1,4 @@
-import { type Answer, invalidField, ok, refusal } from '../http/answers.ts'
+import { type HttpResponse, invalidField, ok, refusal } from '../http/responses.ts'
 import { between, type Check, choice, record, text, webAddress } from '../rbm/checks.ts'
 import { fileEvent, launchEvent, locationEvent, type RbmEvent, tapEvent, textEvent, userEvent } from '../webhooks/events.ts'
 import type { Message, Messages } from './messages.ts'
@@ -8,17 +8,17 @@ import { findSuggestion, suggestionsOf } from './suggestions.ts'
 export type Acting = {
   messages: Messages
   steps: Steps
-  tell: (event: RbmEvent) => void
-  /** An SMS that the phone writes to a number. */
+  emit: (event: RbmEvent) => void
+  /** Sends an SMS from the phone to a number. */
   writeSms: (phone: string, number: string, text: string) => void
 }
 
 type Body = Record<string, unknown>
-type Action = { check: Check; act: (acting: Acting, phone: string, body: Body) => Answer }
+type Action = { check: Check; act: (acting: Acting, phone: string, body: Body) => HttpResponse }
 
 const UNLIMITED = Number.POSITIVE_INFINITY
 const id = text(UNLIMITED)
-// One SMS, whatever its letters: UCS-2 counts UTF-16 units, so that an emoji is two.
+// One SMS with any characters: UCS-2 counts UTF-16 units, so an emoji has two.
 const LONGEST_SMS_UNITS = 70
 const number = text(15, { test: (value) => /^\d+$/.test(value), says: 'digits' })
 
@@ -33,7 +33,7 @@ const button: Check = (value, path, violations) => {
   text(UNLIMITED)(value, path, violations)
 }
 
-/** What a person could do with the phone. */
+/** What a person can do with the phone. */
 export const ACTIONS = new Map<string, Action>([
   ['deliver', { check: record({ messageId: id, agentId: id }), act: deliver }],
   ['read', { check: record({ messageId: id, agentId: id }, { required: ['messageId'] }), act: read }],
@@ -62,12 +62,12 @@ export const ACTIONS = new Map<string, Action>([
   ],
 ])
 
-function tellAll({ tell }: Acting, events: RbmEvent[]): Answer {
-  for (const event of events) tell(event)
+function emitAll({ emit }: Acting, events: RbmEvent[]): HttpResponse {
+  for (const event of events) emit(event)
   return ok({ events: events.map(({ data }) => data) })
 }
 
-/** The RCS messages of this phone with this id; of several agents at most, which hardly happens. */
+/** The RCS messages of this phone with this id. There are several only if several agents used the id. */
 function findMessages({ messages }: Acting, phone: string, { messageId, agentId }: Body): Message[] {
   const found = messages.withId(messageId as string)
   return found.filter(
@@ -75,13 +75,13 @@ function findMessages({ messages }: Acting, phone: string, { messageId, agentId 
   )
 }
 
-function deliver(acting: Acting, phone: string, body: Body): Answer {
+function deliver(acting: Acting, phone: string, body: Body): HttpResponse {
   const found = body.messageId === undefined ? undelivered(acting, phone) : findMessages(acting, phone, body)
   if (body.messageId !== undefined && found.length === 0) return noSuchMessage(phone)
   const revoked = found.find((message) => message.revokedAt !== null)
-  if (revoked !== undefined) return refusal('FAILED_PRECONDITION', 'The message was revoked: no phone can get it any more.')
+  if (revoked !== undefined) return refusal('FAILED_PRECONDITION', 'The message is revoked and cannot be delivered.')
   const due = found.filter((message) => message.deliveredAt === null)
-  if (body.messageId !== undefined && due.length === 0) return refusal('FAILED_PRECONDITION', 'The phone has the message already.')
+  if (body.messageId !== undefined && due.length === 0) return refusal('FAILED_PRECONDITION', 'The message is already delivered.')
   for (const message of due) acting.steps.deliver(message)
   return ok({ delivered: due.map((message) => message.messageId) })
 }
@@ -91,72 +91,72 @@ function undelivered({ messages }: Acting, phone: string): Message[] {
   return received.filter(({ channel, deliveredAt, revokedAt }) => channel === 'rcs' && deliveredAt === null && revokedAt === null)
 }
 
-function read(acting: Acting, phone: string, body: Body): Answer {
+function read(acting: Acting, phone: string, body: Body): HttpResponse {
   const [message] = findMessages(acting, phone, body)
   if (message === undefined) return noSuchMessage(phone)
-  if (message.deliveredAt === null) return refusal('FAILED_PRECONDITION', 'The phone does not have the message yet.')
-  if (message.readAt !== null) return refusal('FAILED_PRECONDITION', 'The message was read already.')
+  if (message.deliveredAt === null) return refusal('FAILED_PRECONDITION', 'The message is not delivered yet.')
+  if (message.readAt !== null) return refusal('FAILED_PRECONDITION', 'The message is already read.')
   acting.steps.read(message)
   return ok({ read: message.messageId })
 }
 
-function reply(acting: Acting, phone: string, body: Body): Answer {
-  if (typeof body.agentId === 'string') return tellAll(acting, [textEvent({ agentId: body.agentId, phone }, body.text as string)])
+function reply(acting: Acting, phone: string, body: Body): HttpResponse {
+  if (typeof body.agentId === 'string') return emitAll(acting, [textEvent({ agentId: body.agentId, phone }, body.text as string)])
   if ((body.text as string).length > LONGEST_SMS_UNITS) {
-    return invalidField('text', `An SMS that a phone writes here may have ${LONGEST_SMS_UNITS} UTF-16 units.`)
+    return invalidField('text', `An SMS of a phone may have at most ${LONGEST_SMS_UNITS} UTF-16 units.`)
   }
   acting.writeSms(phone, body.number as string, body.text as string)
   return ok({ sms: { number: body.number, text: body.text } })
 }
 
-function tap(acting: Acting, phone: string, body: Body): Answer {
+function tap(acting: Acting, phone: string, body: Body): HttpResponse {
   const [message] = findMessages(acting, phone, body)
   if (message === undefined) return noSuchMessage(phone)
-  if (message.deliveredAt === null) return refusal('FAILED_PRECONDITION', 'The phone does not have the message yet.')
+  if (message.deliveredAt === null) return refusal('FAILED_PRECONDITION', 'The message is not delivered yet.')
   const suggestions = suggestionsOf(JSON.parse(acting.messages.bodyOf(message)))
   const suggestion = findSuggestion(suggestions, body.button as string | number)
   if (suggestion === undefined) {
     const names = suggestions.map(({ text }) => text).join(', ')
     return invalidField('button', names === '' ? 'The message has no buttons.' : `The message has no such button; it has ${names}.`)
   }
-  return tellAll(acting, [tapEvent(message, suggestion)])
+  return emitAll(acting, [tapEvent(message, suggestion)])
 }
 
-const whoActs = (phone: string, body: Body) => ({ agentId: body.agentId as string, phone })
+const senderOf = (phone: string, body: Body) => ({ agentId: body.agentId as string, phone })
 
-function type(acting: Acting, phone: string, body: Body): Answer {
-  return tellAll(acting, [userEvent(whoActs(phone, body), 'IS_TYPING')])
+function type(acting: Acting, phone: string, body: Body): HttpResponse {
+  return emitAll(acting, [userEvent(senderOf(phone, body), 'IS_TYPING')])
 }
 
-/** The phone sends both, the event and the word. */
-function unsubscribe(acting: Acting, phone: string, body: Body): Answer {
-  const who = whoActs(phone, body)
-  return tellAll(acting, [userEvent(who, 'UNSUBSCRIBE'), textEvent(who, 'STOP')])
+/** A phone sends both the event and the text. */
+function unsubscribe(acting: Acting, phone: string, body: Body): HttpResponse {
+  const sender = senderOf(phone, body)
+  return emitAll(acting, [userEvent(sender, 'UNSUBSCRIBE'), textEvent(sender, 'STOP')])
 }
 
-function subscribe(acting: Acting, phone: string, body: Body): Answer {
-  const who = whoActs(phone, body)
-  return tellAll(acting, [userEvent(who, 'SUBSCRIBE'), textEvent(who, 'START')])
+function subscribe(acting: Acting, phone: string, body: Body): HttpResponse {
+  const sender = senderOf(phone, body)
+  return emitAll(acting, [userEvent(sender, 'SUBSCRIBE'), textEvent(sender, 'START')])
 }
 
-/** Nobody looks at the address, so its size is made up. */
-function sendFile(acting: Acting, phone: string, body: Body): Answer {
+/** The file is never fetched, so its size is invented. */
+function sendFile(acting: Acting, phone: string, body: Body): HttpResponse {
   const { url, mimeType, fileName } = body as Record<string, string>
   const payload = { mimeType: mimeType ?? '', fileSizeBytes: 1024, fileUri: url ?? '', fileName: fileName ?? '' }
-  return tellAll(acting, [fileEvent(whoActs(phone, body), payload)])
+  return emitAll(acting, [fileEvent(senderOf(phone, body), payload)])
 }
 
-function shareLocation(acting: Acting, phone: string, body: Body): Answer {
+function shareLocation(acting: Acting, phone: string, body: Body): HttpResponse {
   const location = { latitude: body.latitude as number, longitude: body.longitude as number }
-  return tellAll(acting, [locationEvent(whoActs(phone, body), location)])
+  return emitAll(acting, [locationEvent(senderOf(phone, body), location)])
 }
 
 const LAUNCH_STATES = ['PENDING', 'LAUNCHED', 'REJECTED', 'SUSPENDED', 'UNLAUNCHED']
 export const launchBody = record({ state: choice(...LAUNCH_STATES) }, { required: ['state'] })
 
-/** Tells that the launch of an agent came to this state. It changes nothing: what an agent may is set by the faults. */
-export function launch(acting: Acting, agentId: string, state: string): Answer {
-  return tellAll(acting, [launchEvent(agentId, state)])
+/** Emits the event of a launch state. It changes nothing else: the faults decide what an agent may do. */
+export function launch(acting: Acting, agentId: string, state: string): HttpResponse {
+  return emitAll(acting, [launchEvent(agentId, state)])
 }
 
-const noSuchMessage = (phone: string): Answer => refusal('NOT_FOUND', `${phone} was sent no RCS message with this id.`)
+const noSuchMessage = (phone: string): HttpResponse => refusal('NOT_FOUND', `${phone} was sent no RCS message with this id.`)

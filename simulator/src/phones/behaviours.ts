@@ -1,6 +1,6 @@
-/** What a phone does by itself. Its last two digits choose. */
-type Behaviour = {
-  /** How the network answers a message to it by RCS. */
+/** What a phone does by itself, chosen by its last two digits. */
+export type Behaviour = {
+  /** How the network responds to an RCS message to it. */
   rcs: 'taken' | 'not-found' | 'refused' | 'busy-twice'
   delivers: boolean
   reads: boolean

@@ -2,7 +2,7 @@ import { ENTRIES_FOR_AN_OFFSET } from '../state/state.ts'
 import type { Store } from '../state/store.ts'
 import type { Content } from './messages.ts'
 
-/** Everything that happens is one of these; checkers count them. */
+/** The kinds of everything that happens; tests count them. */
 export type LedgerKind =
   | 'accepted'
   | 'repeated'
@@ -31,7 +31,7 @@ export type LedgerEntry = {
   /** The agent, or the sender of an SMS. */
   origin: string
   detail?: Record<string, unknown> | undefined
-  /** The phone is busy twice, and this was one of the two times. */
+  /** A refusal by a phone that refuses each message twice. */
   isBusy?: boolean | undefined
 }
 
@@ -81,7 +81,7 @@ export function createLedger({ state, append }: Store): Ledger {
   }
 }
 
-/** What is committed, in order. */
+/** The committed entries, in order. */
 export function readLedger({ state, records }: Store, after: number, limit: number) {
   const found: EntryRecord[] = []
   const from = state.ledgerIndex[Math.floor(after / ENTRIES_FOR_AN_OFFSET)]

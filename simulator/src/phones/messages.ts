@@ -6,7 +6,7 @@ import type { EntryRecord, Ledger, LedgerEntry } from './ledger.ts'
 /** Of an SMS in several parts: which of them it is. */
 export type Part = { reference: number; total: number; number: number }
 
-/** What a phone received. `body`: the agentMessage as it came, or the text of the SMS. `smpp`: what the receipt of an SMS needs. */
+/** What a phone received. `body`: the agentMessage as received, or the text of the SMS. `smpp`: the fields for the receipt of an SMS. */
 export type Content = { body: string; expiresAt: number | null; part?: Part | undefined; smpp?: ReceiptNotes | undefined }
 
 /** A message to a phone, an agent's event or a part of an SMS. Times are milliseconds since 1970. */
@@ -33,7 +33,7 @@ type NewEntry = LedgerEntry & { kind: keyof typeof CHANNELS }
 
 export type Messages = {
   add: (entry: NewEntry, content: Content) => Message
-  /** Keeps a message in memory for its next step; `take` returns it, from the log where it is not in memory. */
+  /** Keeps a message in memory for its next step. `take` returns it, from the log if it is not in memory. */
   hold: (message: Message) => void
   take: (offset: number) => Message
   /** The RCS messages and agents' events with this id, of any agent. */
@@ -47,7 +47,7 @@ export type Messages = {
 }
 
 const CHANNELS = { accepted: 'rcs', 'agent-event': 'rcs-event', 'sms-part': 'sms' } as const
-// Those that are not held are read from the log, with the entries about them.
+// Other messages are read from the log, with the entries about them.
 const MOST_HELD = 100_000
 
 export function createMessages(store: Store, ledger: Ledger): Messages {
@@ -111,7 +111,7 @@ export function createMessages(store: Store, ledger: Ledger): Messages {
         if (entry.content === undefined || entry.phone !== phone) continue
         const message = messageOf(entry, offset)
         loaded.set(offset, message)
-        // What is held is as new as the log, and it is the one that later steps look at.
+        // The message in memory is as new as the log, and later steps use it.
         received.push({ message: held.get(offset) ?? message, body: entry.content.body })
       }
       return received

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { bareAgentId } from '../agents.ts'
 import type { Faults } from '../faults.ts'
-import { type Answer, type FieldViolation, invalidField, ok, refusal } from '../http/answers.ts'
+import { type FieldViolation, type HttpResponse, invalidField, ok, refusal } from '../http/responses.ts'
 import { type Call, decodePart, type Handler, isJson, parseJson, textOf } from '../http/server.ts'
 import type { Check } from '../rbm/checks.ts'
 import type { Store } from '../state/store.ts'
@@ -13,26 +13,26 @@ import { listPhones, viewPhone } from './view.ts'
 
 type Deps = { store: Store; acting: Acting; ledger: Ledger; faults: Faults; webhooks: Webhooks; webhookToken: string }
 
-const MOST_IN_A_PAGE = 10_000
-const NO_SUCH_PATH = refusal('NOT_FOUND', 'There is nothing here; simulator/README.md lists the paths.')
+const MAX_PAGE_SIZE = 10_000
+const NO_SUCH_PATH = refusal('NOT_FOUND', 'Unknown path; simulator/README.md lists the paths.')
 
 const NO_TOKEN = refusal('UNAUTHENTICATED', 'The Authorization header must be "Bearer " and the webhookToken of carriers.json.')
 
-/** Everything under /simulator/: for tests and pages, not a part of any network. */
+/** Everything under /simulator/: for tests and tools, not a part of any network. */
 export function createControlRoutes(deps: Deps): Handler {
   const { store } = deps
   return async (call) => {
-    // A page of another origin can't send this type without asking first, and nobody here says yes.
+    // A web page of another origin cannot send this type without a preflight request, which is never allowed here.
     if ((call.method === 'POST' || call.method === 'PUT') && !isJson(call.headers)) {
       return refusal('INVALID_ARGUMENT', 'The content type must be application/json.', [], 415)
     }
-    const answer = await route(deps, call)
+    const response = await route(deps, call)
     await store.committed()
-    return answer
+    return response
   }
 }
 
-function route(deps: Deps, call: Call): Answer | Promise<Answer> {
+function route(deps: Deps, call: Call): HttpResponse | Promise<HttpResponse> {
   const [, , section = '', part, action, ...more] = call.path.split('/')
   const name = `${call.method} ${section}${part === undefined ? '' : '/part'}${action === undefined ? '' : '/action'}`
   if (more.length > 0) return NO_SUCH_PATH
@@ -66,7 +66,7 @@ function route(deps: Deps, call: Call): Answer | Promise<Answer> {
   }
 }
 
-function withPhone(phone: string | undefined, then: (phone: string) => Answer): Answer {
+function withPhone(phone: string | undefined, then: (phone: string) => HttpResponse): HttpResponse {
   return isPhone(phone) ? then(phone) : invalidField('phone', 'The phone number must be in E.164, with a leading +.')
 }
 
@@ -76,54 +76,54 @@ function owed({ store: { state } }: Deps): Record<string, number> {
 
 type Page = { after: number; limit: number }
 
-/** `after` and `limit` of a list; the refusal where one of them is wrong. Numbers of phones are no sequence numbers, so they are not read. */
-function withPage(call: Call, then: (page: Page) => Answer, afterIsPhone = false): Answer {
+/** Reads `after` and `limit` of a list, or returns an error. A phone number as `after` is not read here. */
+function withPage(call: Call, then: (page: Page) => HttpResponse, afterIsPhone = false): HttpResponse {
   const after = afterIsPhone ? 0 : wholeNumber(call, 'after', 0, Number.MAX_SAFE_INTEGER)
-  const limit = wholeNumber(call, 'limit', 1000, MOST_IN_A_PAGE)
+  const limit = wholeNumber(call, 'limit', 1000, MAX_PAGE_SIZE)
   if (after === undefined) return invalidField('after', 'after must be a sequence number.')
-  if (limit === undefined || limit === 0) return invalidField('limit', `limit must be a whole number from 1 to ${MOST_IN_A_PAGE}.`)
+  if (limit === undefined || limit === 0) return invalidField('limit', `limit must be a whole number from 1 to ${MAX_PAGE_SIZE}.`)
   return then({ after, limit })
 }
 
-/** Undefined where the parameter is something else than a whole number up to `max`. */
+/** Undefined if the parameter is not a whole number up to `max`. */
 function wholeNumber(call: Call, name: string, otherwise: number, max: number): number | undefined {
   const value = call.query.get(name)
   if (value === null) return otherwise
   return /^\d{1,15}$/.test(value) && Number(value) <= max ? Number(value) : undefined
 }
 
-function ledger({ store }: Deps, { after, limit }: Page): Answer {
+function ledger({ store }: Deps, { after, limit }: Page): HttpResponse {
   const entries = readLedger(store, after, limit)
   return ok({ entries, next: entries.at(-1)?.seq ?? after })
 }
 
-function phones({ store }: Deps, call: Call, { limit }: Page): Answer {
+function phones({ store }: Deps, call: Call, { limit }: Page): HttpResponse {
   const numbers = listPhones(store, call.query.get('after') ?? '', limit)
   return ok({ phones: numbers, next: numbers.length === limit ? (numbers.at(-1) ?? null) : null })
 }
 
-function act({ acting }: Deps, phone: string, name: string, call: Call): Answer {
+function act({ acting }: Deps, phone: string, name: string, call: Call): HttpResponse {
   const action = ACTIONS.get(name)
   if (action === undefined) return refusal('NOT_FOUND', `A phone can ${[...ACTIONS.keys()].join(', ')}, not ${name}.`)
   return withBody(call, action.check, (body) => action.act(acting, phone, body))
 }
 
-function launchAgent({ acting }: Deps, agentId: string, call: Call): Answer {
+function launchAgent({ acting }: Deps, agentId: string, call: Call): HttpResponse {
   return withBody(call, launchBody, ({ state }) => launch(acting, bareAgentId(agentId), state as string))
 }
 
-function withBody(call: Call, check: Check, then: (body: Record<string, unknown>) => Answer): Answer {
+function withBody(call: Call, check: Check, then: (body: Record<string, unknown>) => HttpResponse): HttpResponse {
   const body = parseJson(textOf(call.body)) as Record<string, unknown>
   const violations: FieldViolation[] = []
   check(body, '', violations)
   if (violations.length > 0) return refusal('INVALID_ARGUMENT', violations[0]?.description ?? '', violations)
-  // A null is a field that isn't there.
+  // A null counts as absent.
   const fields = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null))
   return then(typeof fields.agentId === 'string' ? { ...fields, agentId: bareAgentId(fields.agentId) } : fields)
 }
 
 /** The challenge carries the webhook token to the address, so only a caller that already knows the token may name one. */
-async function setWebhook({ webhooks, webhookToken }: Deps, call: Call): Promise<Answer> {
+async function setWebhook({ webhooks, webhookToken }: Deps, call: Call): Promise<HttpResponse> {
   if (!isEqual(call.headers.authorization ?? '', `Bearer ${webhookToken}`)) return NO_TOKEN
   const body = parseJson(textOf(call.body))
   const fields = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
@@ -134,12 +134,12 @@ async function setWebhook({ webhooks, webhookToken }: Deps, call: Call): Promise
   return problem === undefined ? ok({ url }) : refusal('FAILED_PRECONDITION', problem)
 }
 
-function setFaults({ faults }: Deps, call: Call): Answer {
+function setFaults({ faults }: Deps, call: Call): HttpResponse {
   const problem = faults.replace(parseJson(textOf(call.body)))
   return problem === undefined ? ok(faults.describe()) : refusal('INVALID_ARGUMENT', problem)
 }
 
-/** Takes the same time wherever the texts differ. */
+/** Compares in constant time. */
 function isEqual(text: string, expected: string): boolean {
   const [one, other] = [text, expected].map((each) => createHash('sha256').update(each).digest()) as [Buffer, Buffer]
   return timingSafeEqual(one, other)

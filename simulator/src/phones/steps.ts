@@ -6,38 +6,38 @@ import { behaviourOf } from './behaviours.ts'
 import { isSettled, type Message, type Messages } from './messages.ts'
 import { suggestionsOf } from './suggestions.ts'
 
-/** How an SMS ended, in the words of SMPP. */
+/** The final state of an SMS, by its name in SMPP receipts. */
 export type SmsEnd = 'DELIVRD' | 'UNDELIV' | 'EXPIRED'
 type StepKind = 'deliver' | 'read' | 'answer' | 'expire'
 /** `message`: its offset in the log. */
 type Step = { kind: StepKind; message: number }
 
-// So many in a turn of the event loop; requests come in between.
-const STEPS_IN_A_TURN = 500
+// The batch size for a turn of the event loop, so that requests are handled in between.
+const BATCH_SIZE = 500
 
 export type Steps = {
-  /** What follows by itself on the acceptance of a message. */
+  /** Schedules the first step of an accepted message. */
   begin: (message: Message, scheduledAt?: number | null) => void
-  /** The phone gets it, now. */
+  /** Delivers a message now. */
   deliver: (message: Message) => void
   read: (message: Message) => void
   start: () => void
   stop: () => void
 }
 
-type Tellers = {
+type Emitters = {
   faults: Faults
-  tell: (event: RbmEvent) => void
-  /** Owes the receipt of an SMS. */
+  emit: (event: RbmEvent) => void
+  /** Schedules the receipt of an SMS. */
   receipt: (message: Message, end: SmsEnd) => void
 }
 
-type Stepper = Tellers & { messages: Messages; delayMs: number; owed: Owed<Step> }
+type Stepper = Emitters & { messages: Messages; delayMs: number; owed: Owed<Step> }
 
-/** Takes messages from step to step. That a step is done, what it does and its next step are one batch of the log. */
-export function createSteps(store: Store, messages: Messages, delayMs: number, tellers: Tellers): Steps {
-  const owed = createOwed<Step>(store, 'steps', () => takeDue(stepper))
-  const stepper: Stepper = { ...tellers, messages, delayMs, owed }
+/** Moves messages from step to step. The end of a step, its effects and the next step are one batch of the log. */
+export function createSteps(store: Store, messages: Messages, delayMs: number, emitters: Emitters): Steps {
+  const owed = createOwed<Step>(store, 'steps', () => processDue(stepper))
+  const stepper: Stepper = { ...emitters, messages, delayMs, owed }
   return {
     begin: (message, scheduledAt) => {
       const { phone, channel, expiresAt } = message
@@ -60,18 +60,18 @@ function add({ owed, messages }: Stepper, kind: StepKind, message: Message, dueA
 
 const addNext = (stepper: Stepper, kind: StepKind, message: Message): void => add(stepper, kind, message, Date.now() + stepper.delayMs)
 
-function takeDue(stepper: Stepper): void {
+function processDue(stepper: Stepper): void {
   const { owed, messages } = stepper
-  for (let taken = 0; taken < STEPS_IN_A_TURN; taken++) {
+  for (let processed = 0; processed < BATCH_SIZE; processed++) {
     const next = owed.next()
     if (next === undefined) return
     owed.paid(next.id)
-    take(stepper, next.row.kind, messages.take(next.row.message))
+    processStep(stepper, next.row.kind, messages.take(next.row.message))
   }
   owed.start()
 }
 
-function take(stepper: Stepper, kind: StepKind, message: Message): void {
+function processStep(stepper: Stepper, kind: StepKind, message: Message): void {
   if (kind === 'read') read(stepper, message)
   else if (kind === 'answer') answer(stepper, message)
   else if (isSettled(message)) return
@@ -84,7 +84,7 @@ const hasExpired = (message: Message): boolean => message.expiresAt !== null && 
 
 function deliver(stepper: Stepper, message: Message): void {
   stepper.messages.note(message, { kind: 'delivered' })
-  stepper.tell(receiptEvent(message, 'DELIVERED'))
+  stepper.emit(receiptEvent(message, 'DELIVERED'))
   const { reads, answers } = behaviourOf(message.phone)
   if (reads) addNext(stepper, 'read', message)
   else if (answers) addNext(stepper, 'answer', message)
@@ -93,7 +93,7 @@ function deliver(stepper: Stepper, message: Message): void {
 function read(stepper: Stepper, message: Message): void {
   if (message.readAt !== null) return
   stepper.messages.note(message, { kind: 'read' })
-  stepper.tell(receiptEvent(message, 'READ'))
+  stepper.emit(receiptEvent(message, 'READ'))
   const { reads, answers } = behaviourOf(message.phone)
   if (reads && answers) addNext(stepper, 'answer', message)
 }
@@ -102,10 +102,10 @@ function answer(stepper: Stepper, message: Message): void {
   const event = answerOf(stepper, message)
   if (event === undefined) return
   stepper.messages.note(message, { kind: 'answered', detail: { event: event.name } })
-  stepper.tell(event)
+  stepper.emit(event)
 }
 
-/** A phone that would tap has nothing to say to a message without buttons. */
+/** Undefined for a phone that taps, if the message has no buttons. */
 function answerOf({ messages }: Stepper, message: Message): RbmEvent | undefined {
   const { answers } = behaviourOf(message.phone)
   if (answers !== 'tap') return textEvent(aboutMessage(message), answers === 'stop' ? 'STOP' : 'Thank you')
@@ -115,7 +115,7 @@ function answerOf({ messages }: Stepper, message: Message): RbmEvent | undefined
 
 function expire(stepper: Stepper, message: Message): void {
   stepper.messages.note(message, { kind: 'expired' })
-  stepper.tell(
+  stepper.emit(
     expiryEvent(message, stepper.faults.strikes('webhooks.revokeFailed') ? 'TTL_EXPIRATION_REVOKE_FAILED' : 'TTL_EXPIRATION_REVOKED'),
   )
 }

@@ -3,7 +3,7 @@ export type Suggestion = { kind: 'reply' | 'action'; text: string; postbackData:
 
 type Json = Record<string, unknown>
 
-/** All buttons of a message that was found to be right: the chips under it first, then those of its cards, in their order. */
+/** All buttons of a valid message: the chips under it first, then those of its cards, in their order. */
 export function suggestionsOf(agentMessage: { contentMessage: Json }): Suggestion[] {
   const content = agentMessage.contentMessage
   const richCard = content.richCard as { standaloneCard?: { cardContent: Json }; carouselCard?: { cardContents: Json[] } } | undefined
@@ -17,7 +17,7 @@ function readSuggestion(suggestion: Json): Suggestion {
   return { kind, text, postbackData }
 }
 
-/** The one with this postback, this text or this index, looked for in that order. */
+/** The button with this postback, this text or this index, in that order of precedence. */
 export function findSuggestion(suggestions: Suggestion[], button: string | number): Suggestion | undefined {
   if (typeof button === 'number') return suggestions[button]
   return suggestions.find(({ postbackData }) => postbackData === button) ?? suggestions.find(({ text }) => text === button)

@@ -17,7 +17,7 @@ export function listPhones({ state }: Store, after: string, limit: number): stri
   return phones.sort((one, other) => (one < other ? -1 : 1)).slice(0, limit)
 }
 
-/** What a phone received, in order; the parts of an SMS put together as the phone shows them. */
+/** What a phone received, in order, with the parts of an SMS joined as the phone shows them. */
 export function viewPhone(messages: Messages, phone: string, after: number, limit: number) {
   const page = messages
     .toPhone(phone)
@@ -57,7 +57,7 @@ function timesOf(message: Message) {
   }
 }
 
-/** References repeat after 256 messages: a part belongs to the newest one of its reference that lacks it. */
+/** References repeat after 256 messages: a part belongs to the newest SMS with its reference that lacks it. */
 function addPart(shown: (object | Sms)[], received: Received): void {
   const { part, origin } = received.message
   const { reference, total, number } = part ?? { reference: 0, total: 1, number: 1 }
@@ -86,7 +86,7 @@ function viewSms({ parts }: Sms) {
     parts: there.length,
     totalParts: parts.length,
     ...timesOf(first),
-    // It is there when the last of its parts is.
+    // An SMS is delivered when its last part is.
     deliveredAt: isWhole ? time(Math.max(...messages.map(({ deliveredAt }) => deliveredAt ?? 0))) : null,
     attempts: 1,
   }

@@ -1,12 +1,12 @@
-import type { FieldViolation } from '../http/answers.ts'
+import type { FieldViolation } from '../http/responses.ts'
 import { between, type Check, choice, flag, isThere, list, record, text, timestamp, timestampMs, uri, webAddress } from './checks.ts'
 
-// What Google takes as a message of an agent, written down from its documents: the shapes first, then the limits where they stand in them.
+// The messages that Google accepts from an agent, written from its documents, with the limits of each field.
 
 const DAY_MS = 86_400_000
 const MAX_AHEAD_MS = 15 * DAY_MS
-/** The whole message as JSON. Google says 250 KB and not which; the smaller one is safe. */
-const MAX_MESSAGE_BYTES = 250_000
+/** The whole message as JSON. Google says 250 KB, which is 250,000 bytes or more; the smaller number is safe. */
+export const MAX_MESSAGE_BYTES = 250_000
 
 const label = text(25)
 const postbackData = text(2048)
@@ -44,7 +44,7 @@ const action = record(
     viewLocationAction,
     shareLocationAction: record({}),
     createCalendarEventAction,
-    // Google has withdrawn it: known, and taken from nobody.
+    // Google has withdrawn it: the field is known, and rejected.
     composeAction: (_value, path, violations) => {
       violations.push({ field: path, description: `${path} is not available.` })
     },
@@ -58,7 +58,7 @@ const contentInfo = record({ fileUrl: webAddress, thumbnailUrl: webAddress, forc
 const uploadedRbmFile = record({ fileName: text(Infinity), thumbnailName: text(Infinity) }, { required: ['fileName'] })
 const FILES = ['contentInfo', 'uploadedRbmFile', 'fileName']
 
-/** The height counts in upright cards only; in a narrow carousel nothing is tall. */
+/** Only vertical cards have a height, and a narrow carousel has no tall media. */
 function cardContent(heights: string[] | undefined): Check {
   const media = record(
     { height: choice(...(heights ?? ['SHORT', 'MEDIUM', 'TALL'])), contentInfo, uploadedRbmFile, fileName: text(Infinity) },
@@ -79,14 +79,14 @@ const uprightCard = cardContent(['SHORT', 'MEDIUM', 'TALL'])
 const narrowCard = cardContent(['SHORT', 'MEDIUM'])
 const sidewaysCard = cardContent(undefined)
 
-/** A lying card with media needs something beside the picture. */
+/** A horizontal card with media needs something beside the picture. */
 function checkSidewaysCard(card: Record<string, unknown>, path: string, violations: FieldViolation[]): void {
   if (!isThere(card, 'media')) return
   const beside = isThere(card, 'title') || isThere(card, 'description') || (Array.isArray(card.suggestions) && card.suggestions.length > 0)
   if (!beside) violations.push({ field: path, description: `${path} with media must have a title, a description or suggestions.` })
 }
 
-// The content of a card depends on its surroundings, so it is taken as it is here and checked by the rule.
+// The content of a card depends on the kind of card, so the rule of the card checks it.
 const anything: Check = () => {}
 
 const standaloneCard = record(
@@ -145,7 +145,7 @@ const agentMessage = record(
     ),
     expireTime: timestamp,
     ttl,
-    // Output only: Google takes no notice of them.
+    // Output only: Google ignores them.
     name: anything,
     sendTime: anything,
   },
@@ -177,14 +177,14 @@ function lifetimeMs(message: Record<string, unknown>, now: number): number | und
   return expiresAt === undefined ? undefined : expiresAt - now
 }
 
-/** When it expires, in milliseconds since 1970; null where it never does. */
+/** When it expires, in milliseconds since 1970; null if it never does. */
 export function expiryOf(message: AgentMessage): number | null {
   const now = Date.now()
   const aheadMs = lifetimeMs(message, now)
   return aheadMs === undefined ? null : Math.round(now + aheadMs)
 }
 
-/** What is wrong with a message; nothing where Google would take it. */
+/** What is wrong with a message; empty if Google would accept it. */
 export function checkAgentMessage(value: unknown, bytes: number): FieldViolation[] {
   const violations: FieldViolation[] = []
   if (bytes > MAX_MESSAGE_BYTES) {

@@ -1,6 +1,6 @@
-import type { FieldViolation } from '../http/answers.ts'
+import type { FieldViolation } from '../http/responses.ts'
 
-/** Says what is wrong with a value, by adding to the violations. The checks below are put together into the shape of a message. */
+/** Adds what is wrong with a value to the violations. The checks below are combined to the shape of a message. */
 export type Check = (value: unknown, path: string, violations: FieldViolation[]) => void
 type Fields = Record<string, unknown>
 
@@ -8,8 +8,8 @@ function violate(violations: FieldViolation[], field: string, description: strin
   violations.push({ field, description })
 }
 
-/** Letters count as code points: an emoji is one or a few, not the number of its UTF-16 units. */
-function codePoints(text: string): number {
+/** Lengths count code points: an emoji has one or a few, however many UTF-16 units it has. */
+export function codePoints(text: string): number {
   let count = text.length
   for (let index = 0; index < text.length; index++) if ((text.charCodeAt(index) & 0xfc00) === 0xd800) count--
   return count
@@ -28,7 +28,7 @@ export function text(max: number, rule?: { test: (value: string) => boolean; say
 
 // The characters of RFC 3986 and nothing else; a percent sign only before two hexadecimal digits.
 const URI = /^(?!https?:)[a-z][a-z0-9+.-]*:(?:[\w\-.~:/?#[\]@!$&'()*+,;=]|%[0-9a-f]{2})+$/i
-// The same with a host: URL would take https:///x for the host x.
+// The same with a host: URL would read https:///x as the host x.
 const WEB_ADDRESS = /^https?:\/\/(?![/?#:@])(?:[\w\-.~:/?#[\]@!$&'()*+,;=]|%[0-9a-f]{2})+$/i
 const isWebAddress = (value: string): boolean => WEB_ADDRESS.test(value) && URL.canParse(value)
 const isUri = (value: string): boolean => isWebAddress(value) || (URI.test(value) && URL.canParse(value))
@@ -36,14 +36,14 @@ export const uri = (max: number): Check => text(max, { test: isUri, says: 'a URI
 export const webAddress: Check = text(Number.POSITIVE_INFINITY, { test: isWebAddress, says: 'an http or https URL' })
 
 const TIMESTAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
-/** The milliseconds of an RFC 3339 timestamp; undefined where it is none. */
+/** The milliseconds of an RFC 3339 timestamp; undefined if it is invalid. */
 export function timestampMs(value: unknown): number | undefined {
   const match = typeof value === 'string' ? TIMESTAMP.exec(value) : null
   if (match === null || !exists(match[1] ?? '')) return undefined
   const ms = Date.parse(`${match[1]}${(match[2] ?? '').slice(0, 4)}${match[3]}`)
   return Number.isNaN(ms) ? undefined : ms
 }
-/** Date takes 30 February for 2 March, and 24:00 for the next day: the day of the month is another one then. */
+/** Date reads 30 February as 2 March and 24:00 as the next day, so the day of the month differs. */
 function exists(time: string): boolean {
   return new Date(`${time}Z`).getUTCDate() === Number(time.slice(8, 10))
 }
@@ -81,13 +81,13 @@ export function list(item: Check, min: number, max: number): Check {
 
 type Shape = {
   required?: string[]
-  /** Exactly one of these must be there. */
+  /** Exactly one of these must be present. */
   one?: string[]
-  /** What else must hold, once the fields are right by themselves. */
+  /** A further rule, for an object whose fields are valid. */
   rule?: (fields: Fields, path: string, violations: FieldViolation[]) => void
 }
 
-/** An object with these fields and no others. A null is a field that isn't there, as in all JSON that stands for a protocol buffer. */
+/** An object with these fields and no others. A null counts as absent, as in all JSON of protocol buffers. */
 export function record(fields: Record<string, Check>, { required = [], one = [], rule }: Shape = {}): Check {
   const checks = new Map(Object.entries(fields))
   const needed = required.map((name) => (given: Fields, path: string, violations: FieldViolation[]) => {

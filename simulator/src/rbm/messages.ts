@@ -1,5 +1,5 @@
 import type { Faults } from '../faults.ts'
-import { type Answer, invalidField, ok, refusal } from '../http/answers.ts'
+import { type HttpResponse, invalidField, ok, refusal } from '../http/responses.ts'
 import { parseJson, textOf } from '../http/server.ts'
 import { behaviourOf } from '../phones/behaviours.ts'
 import type { Ledger } from '../phones/ledger.ts'
@@ -19,12 +19,12 @@ export type Target = { phone: string; agentId: string }
 const NOT_REACHABLE = 'The phone number is not reachable by RCS, or the agent is not launched on its network.'
 const TRIES_REFUSED = 2
 
-/** POST agentMessages: the answer, once the turn is committed. Everything is on disk before the caller hears of it. */
-export function sendMessage(rbm: Rbm, { phone, agentId }: Target, messageId: string | null, body: Buffer): Answer {
-  const refuse = (answer: Answer, isBusy?: boolean): Answer => {
-    const detail = { status: answer.status }
+/** POST agentMessages. The response is sent once the turn is committed, so that the log has everything that a caller knows of. */
+export function sendMessage(rbm: Rbm, { phone, agentId }: Target, messageId: string | null, body: Buffer): HttpResponse {
+  const refuse = (response: HttpResponse, isBusy?: boolean): HttpResponse => {
+    const detail = { status: response.status }
     rbm.ledger.write({ kind: 'refused', channel: 'rcs', phone, messageId: messageId ?? '', origin: agentId, detail, isBusy })
-    return answer
+    return response
   }
   if (!isUuid(messageId)) return refuse(invalidField('messageId', 'messageId must be a UUID as in RFC 4122.'))
   const json = textOf(body)
@@ -40,7 +40,7 @@ export function sendMessage(rbm: Rbm, { phone, agentId }: Target, messageId: str
   return echo(own, phone, messageId)
 }
 
-/** Without the fields that Google only ever writes. Hardly anybody sends them, so hardly ever is it written anew. */
+/** The message without Google's output fields. Few callers send them, so most messages are used as they are. */
 function withoutOutputs(message: AgentMessage, json: string): string {
   if (!Object.hasOwn(message, 'name') && !Object.hasOwn(message, 'sendTime')) return json
   return JSON.stringify({ ...message, name: undefined, sendTime: undefined })
@@ -52,14 +52,14 @@ function accept({ messages, steps }: Rbm, { phone, agentId }: Target, messageId:
   else messages.note(known, { kind: 'repeated', phone })
 }
 
-/** The message as it came, with its name and time put before its own fields: writing it anew would cost a tenth of the rate. */
-function echo(json: string, phone: string, messageId: string): Answer {
+/** The message as received, with its name and time before its own fields. Serializing it again would cost a tenth of the rate. */
+function echo(json: string, phone: string, messageId: string): HttpResponse {
   const name = `phones/${phone}/agentMessages/${messageId}`
   return { status: 200, body: `{"name":"${name}","sendTime":"${isoTime(Date.now())}",${json.slice(json.indexOf('{') + 1)}` }
 }
 
-/** What the phone's number makes of it. */
-function refusalOf({ store, messages }: Rbm, phone: string, agentId: string, messageId: string): Answer | 'busy' | undefined {
+/** The refusal that the last digits of the number demand. */
+function refusalOf({ store, messages }: Rbm, phone: string, agentId: string, messageId: string): HttpResponse | 'busy' | undefined {
   const { rcs } = behaviourOf(phone)
   if (rcs === 'not-found') return refusal('NOT_FOUND', NOT_REACHABLE)
   if (rcs === 'refused') return refusal('FAILED_PRECONDITION', 'The network refused the message.')
@@ -68,12 +68,12 @@ function refusalOf({ store, messages }: Rbm, phone: string, agentId: string, mes
   return refusals < TRIES_REFUSED ? 'busy' : undefined
 }
 
-/** DELETE: takes a message back that no phone has yet. */
-export function revokeMessage({ messages }: Rbm, { phone, agentId }: Target, messageId: string): Answer {
+/** DELETE: revokes a message that is not delivered yet. */
+export function revokeMessage({ messages }: Rbm, { phone, agentId }: Target, messageId: string): HttpResponse {
   const message = messages.of(agentId, messageId)
   if (message === undefined || message.channel !== 'rcs' || message.phone !== phone)
     return refusal('NOT_FOUND', 'There is no such message.')
-  // Asked again, since its answer was lost perhaps: it is true still.
+  // The response to an earlier DELETE may have been lost.
   if (message.revokedAt !== null) return ok({})
   if (isSettled(message)) return refusal('NOT_FOUND', 'The message is not in the queue any more.')
   messages.note(message, { kind: 'revoked' })

@@ -1,5 +1,5 @@
 import { bareAgentId } from '../agents.ts'
-import { type Answer, type FieldViolation, invalidField, ok, refusal } from '../http/answers.ts'
+import { type FieldViolation, type HttpResponse, invalidField, ok, refusal } from '../http/responses.ts'
 import { parseJson, textOf } from '../http/server.ts'
 import { hasRcs, isPhone } from '../phones/behaviours.ts'
 import { choice, isThere, list, record, text } from './checks.ts'
@@ -16,7 +16,7 @@ const FEATURES = [
   'ACTION_VIEW_LOCATION',
 ]
 
-export function capabilities({ faults }: Rbm, { phone, agentId }: Target, requestId: string | null): Answer {
+export function capabilities({ faults }: Rbm, { phone, agentId }: Target, requestId: string | null): HttpResponse {
   if (!isUuid(requestId)) return invalidField('requestId', 'requestId must be a UUID as in RFC 4122.')
   if (!hasRcs(phone) || !faults.isLaunched(agentId)) return refusal('NOT_FOUND', 'The phone number is not reachable by RCS.')
   return ok({ features: FEATURES })
@@ -29,13 +29,13 @@ const agentEvent = record(
     rule: (event, _path, violations) => {
       const wanted = event.eventType === 'READ'
       if (isThere(event, 'messageId') === wanted) return
-      violations.push({ field: 'messageId', description: wanted ? 'READ needs a messageId.' : 'messageId goes with READ only.' })
+      violations.push({ field: 'messageId', description: wanted ? 'READ requires a messageId.' : 'messageId is allowed only with READ.' })
     },
   },
 )
 
-/** Its id is used up for messages too: Google counts both as one. */
-export function sendEvent({ messages }: Rbm, { phone, agentId }: Target, eventId: string | null, body: Buffer): Answer {
+/** Its id cannot be used for a message any more: Google has one set of ids for both. */
+export function sendEvent({ messages }: Rbm, { phone, agentId }: Target, eventId: string | null, body: Buffer): HttpResponse {
   if (!isUuid(eventId)) return invalidField('eventId', 'eventId must be a UUID as in RFC 4122.')
   const input = parseJson(textOf(body)) as Record<string, unknown> | undefined
   if (input === undefined) return refusal('INVALID_ARGUMENT', 'Invalid JSON payload received.')
@@ -43,7 +43,7 @@ export function sendEvent({ messages }: Rbm, { phone, agentId }: Target, eventId
   agentEvent(input, '', violations)
   if (violations.length > 0) return refusal('INVALID_ARGUMENT', violations[0]?.description ?? '', violations)
   if (!hasRcs(phone)) return refusal('NOT_FOUND', 'The phone number is not reachable by RCS.')
-  // Of the caller's name and sendTime nobody takes notice.
+  // The caller's name and sendTime are ignored.
   const { eventType, messageId } = input
   const event = { eventType, ...(isThere(input, 'messageId') && { messageId }) }
   const known = messages.of(agentId, eventId)
@@ -67,12 +67,12 @@ const batch = record(
   { required: ['users'] },
 )
 
-// Under this many numbers Google draws no sample; of more it draws about three quarters.
+// For fewer numbers Google draws no sample, for more about three quarters.
 const SMALLEST_SAMPLED = 500
 const CALLS_A_MINUTE = 600
 
-/** users:batchGet, 600 times a minute of the clock. */
-export function createBatchGet(rbm: Rbm): (agentInQuery: string | null, body: Buffer) => Answer {
+/** users:batchGet, at most 600 times in each minute. */
+export function createBatchGet(rbm: Rbm): (agentInQuery: string | null, body: Buffer) => HttpResponse {
   let minute = 0
   let calls = 0
   return (agentInQuery, body) => {
@@ -84,7 +84,7 @@ export function createBatchGet(rbm: Rbm): (agentInQuery: string | null, body: Bu
   }
 }
 
-function batchGet(rbm: Rbm, agentInQuery: string | null, body: Buffer): Answer {
+function batchGet(rbm: Rbm, agentInQuery: string | null, body: Buffer): HttpResponse {
   const request = parseJson(textOf(body)) as { users: string[]; agentId?: string } | undefined
   if (request === undefined) return refusal('INVALID_ARGUMENT', 'Invalid JSON payload received.')
   const violations: FieldViolation[] = []

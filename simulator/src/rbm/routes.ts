@@ -1,6 +1,6 @@
 import { bareAgentId } from '../agents.ts'
 import type { Faults } from '../faults.ts'
-import { type Answer, type Drop, invalidField, refusal } from '../http/answers.ts'
+import { type Drop, type HttpResponse, invalidField, refusal } from '../http/responses.ts'
 import { type Call, decodePart, type Handler, isJson } from '../http/server.ts'
 import { isPhone } from '../phones/behaviours.ts'
 import { type Rbm, revokeMessage, sendMessage, type Target } from './messages.ts'
@@ -9,7 +9,7 @@ import type { Tokens } from './tokens.ts'
 
 const NO_SUCH_PATH = refusal('NOT_FOUND', 'Requested entity was not found.')
 
-/** Everything under /v1: who calls, what is to go wrong, then what is asked. Answers go out after what they tell is committed. */
+/** Everything under /v1: checks the token, applies the faults, then handles the request. Responses are sent after the turn is committed. */
 export function createRbmRoutes(rbm: Rbm, tokens: Tokens): Handler {
   const batchGet = createBatchGet(rbm)
 
@@ -23,16 +23,16 @@ export function createRbmRoutes(rbm: Rbm, tokens: Tokens): Handler {
     return withFaults(call)
   }
 
-  function withFaults(call: Call): Answer | Drop | Promise<Answer | Drop> {
+  function withFaults(call: Call): HttpResponse | Drop | Promise<HttpResponse | Drop> {
     const wrong = faultOf(rbm, call)
     if (wrong !== undefined) return rbm.store.committed().then(() => wrong)
-    const answer = route(call)
-    const taken = answer.status === 200 && call.method === 'POST' && call.path.endsWith('/agentMessages')
-    const drops = taken && rbm.faults.strikes('api.dropAfter') !== undefined
-    return rbm.store.committed().then(() => (drops ? 'drop' : answer))
+    const response = route(call)
+    const accepted = response.status === 200 && call.method === 'POST' && call.path.endsWith('/agentMessages')
+    const drops = accepted && rbm.faults.strikes('api.dropAfter') !== undefined
+    return rbm.store.committed().then(() => (drops ? 'drop' : response))
   }
 
-  function route(call: Call): Answer {
+  function route(call: Call): HttpResponse {
     if (call.method === 'POST' && !isJson(call.headers)) return refusal('INVALID_ARGUMENT', 'The content type must be application/json.')
     if (call.path === '/v1/users:batchGet') return call.method === 'POST' ? batchGet(agentOf(call), call.body) : NO_SUCH_PATH
     const [, , phones, phonePart = '', collection = '', id, ...more] = call.path.split('/')
@@ -45,7 +45,7 @@ export function createRbmRoutes(rbm: Rbm, tokens: Tokens): Handler {
     return known(call, { phone, agentId })
   }
 
-  function phoneRoute(method: string, collection: string, id: string | undefined): ((call: Call, to: Target) => Answer) | undefined {
+  function phoneRoute(method: string, collection: string, id: string | undefined): ((call: Call, to: Target) => HttpResponse) | undefined {
     const name = `${method} ${collection}${id === undefined ? '' : '/id'}`
     if (name === 'POST agentMessages') return (call, to) => notLaunched(to) ?? sendMessage(rbm, to, call.query.get('messageId'), call.body)
     if (name === 'DELETE agentMessages/id') return (_call, to) => revokeMessage(rbm, to, decodePart(id ?? '') ?? '')
@@ -54,37 +54,37 @@ export function createRbmRoutes(rbm: Rbm, tokens: Tokens): Handler {
     return undefined
   }
 
-  function notLaunched({ agentId }: Target): Answer | undefined {
+  function notLaunched({ agentId }: Target): HttpResponse | undefined {
     return rbm.faults.isLaunched(agentId)
       ? undefined
       : refusal('PERMISSION_DENIED', 'The agent is not launched: only testers may get messages.')
   }
 }
 
-/** Without what Google puts behind an agent's name. */
+/** The id without the suffix of Google. */
 function agentOf(call: Call): string | null {
   const agentId = call.query.get('agentId')
   return agentId ? bareAgentId(agentId) : null
 }
 
-function faultOf({ faults, ledger }: Rbm, call: Call): Answer | Drop | undefined {
+function faultOf({ faults, ledger }: Rbm, call: Call): HttpResponse | Drop | undefined {
   if (faults.strikes('api.dropBefore')) return 'drop'
-  const answer = busy(faults) ?? broken(faults)
-  if (answer !== undefined && call.path.endsWith('/agentMessages')) {
+  const response = busy(faults) ?? broken(faults)
+  if (response !== undefined && call.path.endsWith('/agentMessages')) {
     const messageId = call.query.get('messageId') ?? ''
     const phone = decodePart(call.path.split('/')[3] ?? '') ?? ''
-    const detail = { status: answer.status }
+    const detail = { status: response.status }
     ledger.write({ kind: 'refused', channel: 'rcs', phone, messageId, origin: agentOf(call) ?? '', detail })
   }
-  return answer
+  return response
 }
 
-function busy(faults: Faults): Answer | undefined {
+function busy(faults: Faults): HttpResponse | undefined {
   const fault = faults.strikes('api.tooManyRequests')
   return fault && { ...refusal('RESOURCE_EXHAUSTED', 'Quota exceeded.'), headers: { 'retry-after': String(fault.retryAfterSeconds) } }
 }
 
-function broken(faults: Faults): Answer | undefined {
+function broken(faults: Faults): HttpResponse | undefined {
   const fault = faults.strikes('api.serverError')
   return fault && refusal(fault.status === 503 ? 'UNAVAILABLE' : 'INTERNAL', 'The service failed.', [], fault.status)
 }

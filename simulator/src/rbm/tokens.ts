@@ -1,6 +1,6 @@
 import { randomBytes, verify } from 'node:crypto'
 import type { Faults } from '../faults.ts'
-import type { Answer } from '../http/answers.ts'
+import type { HttpResponse } from '../http/responses.ts'
 import type { Call } from '../http/server.ts'
 import type { Identity } from '../state/identity.ts'
 import type { Store } from '../state/store.ts'
@@ -8,20 +8,20 @@ import type { Store } from '../state/store.ts'
 const SCOPE = 'https://www.googleapis.com/auth/rcsbusinessmessaging'
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 const HOUR_S = 3600
-// Clocks differ a little.
+// The allowed difference between two clocks.
 const LEEWAY_S = 300
 
 export type Tokens = {
   /** POST /token. */
-  issue: (call: Call) => Promise<Answer>
+  issue: (call: Call) => Promise<HttpResponse>
   isValid: (authorization: string | undefined) => boolean
 }
 
-/** Tokens outlive a restart, as Google's do; those that have run out go when the next one is made. */
+/** Tokens outlive a restart, as Google's do. Expired ones are removed when the next one is issued. */
 export function createTokens(store: Store, identity: Identity, faults: Faults, tokenUri: () => string): Tokens {
   const { tokens: valid } = store.state
 
-  async function make(): Promise<Answer> {
+  async function make(): Promise<HttpResponse> {
     const expiresInS = faults.strikes('token.shortLived')?.expiresInSeconds ?? HOUR_S
     const token = `ya29.${randomBytes(48).toString('base64url')}`
     const at = Date.now()
@@ -35,8 +35,8 @@ export function createTokens(store: Store, identity: Identity, faults: Faults, t
       const slow = faults.strikes('token.slow')
       if (slow !== undefined) await new Promise((resolve) => setTimeout(resolve, slow.ms))
       const refused = faults.strikes('token.refused')
-      if (refused !== undefined) return oauthError(refused.status, 'invalid_client', 'The simulator was told to refuse this.')
-      if (call.method !== 'POST') return oauthError(405, 'invalid_request', 'The token endpoint takes POST.')
+      if (refused !== undefined) return oauthError(refused.status, 'invalid_client', 'A fault of the simulator refuses this request.')
+      if (call.method !== 'POST') return oauthError(405, 'invalid_request', 'The method must be POST.')
       const form = new URLSearchParams(call.body.toString('utf8'))
       const problem = requestProblem(call, form) ?? assertionProblem(form.get('assertion') ?? '', identity, tokenUri())
       return problem ?? make()
@@ -48,12 +48,12 @@ export function createTokens(store: Store, identity: Identity, faults: Faults, t
   }
 }
 
-function oauthError(status: number, error: string, description: string): Answer {
+function oauthError(status: number, error: string, description: string): HttpResponse {
   return { status, body: JSON.stringify({ error, error_description: description }) }
 }
-const invalidGrant = (description: string): Answer => oauthError(400, 'invalid_grant', description)
+const invalidGrant = (description: string): HttpResponse => oauthError(400, 'invalid_grant', description)
 
-function requestProblem(call: Call, form: URLSearchParams): Answer | undefined {
+function requestProblem(call: Call, form: URLSearchParams): HttpResponse | undefined {
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(call.headers['content-type'] ?? '')) {
     return oauthError(400, 'invalid_request', 'The body must be application/x-www-form-urlencoded.')
   }
@@ -66,7 +66,7 @@ function requestProblem(call: Call, form: URLSearchParams): Answer | undefined {
 
 type Json = Record<string, unknown>
 
-function assertionProblem(assertion: string, identity: Identity, tokenUri: string): Answer | undefined {
+function assertionProblem(assertion: string, identity: Identity, tokenUri: string): HttpResponse | undefined {
   const [header = '', claims = '', signature = '', ...more] = assertion.split('.')
   const head = decode(header)
   const claim = decode(claims)
@@ -81,7 +81,7 @@ function assertionProblem(assertion: string, identity: Identity, tokenUri: strin
   return claimsProblem(claim, tokenUri)
 }
 
-function claimsProblem(claim: Json, tokenUri: string): Answer | undefined {
+function claimsProblem(claim: Json, tokenUri: string): HttpResponse | undefined {
   if (claim.aud !== tokenUri) return invalidGrant(`Invalid JWT: Failed audience check. The right audience is ${tokenUri}`)
   const nowS = Date.now() / 1000
   const { iat, exp } = claim

@@ -1,6 +1,6 @@
 import type { Session } from 'smpp'
 
-/** Has all that is sent in this turn go out by one write; a write for each PDU was a tenth of the work. */
+/** Joins the PDUs of this turn to one write; a write for each took a tenth of the CPU time. */
 export function corked(session: Session): Session {
   const { socket } = session
   if (socket.writableCorked === 0) {

@@ -8,14 +8,14 @@ import { corked } from './corked.ts'
 type Row = { phone: string; messageId: string; pdu: Record<string, unknown> }
 
 const IN_FLIGHT_FOR_A_SESSION = 64
-const ANSWER_WITHIN_MS = 10_000
+const RESPONSE_TIMEOUT_MS = 10_000
 const LONGEST_WAIT_MS = 60_000
 
 export type Outbox = {
   owe: (about: { phone: string; messageId: string; dueAt: number }, pdu: Record<string, unknown>) => void
-  /** An SMS that a phone writes to a number. */
+  /** Sends an SMS from a phone to a number. */
   writeSms: (phone: string, number: string, text: string) => void
-  /** A session that may receive has come. */
+  /** A session that may receive is bound. */
   join: (session: Session) => void
   leave: (session: Session) => void
   start: () => void
@@ -31,7 +31,7 @@ type Desk = {
   stopped: boolean
 }
 
-/** Hands deliver_sm to any session that may receive, again and again until one answers with 0. */
+/** Sends each deliver_sm to a session that may receive, until the response is 0. */
 export function createOutbox(store: Store, ledger: Ledger): Outbox {
   const owed = createOwed<Row>(store, 'deliverSm', () => pump(desk))
   const desk: Desk = { ledger, owed, receivers: new Map(), turn: 0, stopped: true }
@@ -41,7 +41,7 @@ export function createOutbox(store: Store, ledger: Ledger): Outbox {
     writeSms: (phone, number, text) => owe({ phone, messageId: '', dueAt: Date.now() }, smsFromPhone(phone, number, text)),
     join: (session) => {
       desk.receivers.set(session, new Map())
-      // Whoever comes back need not wait for what it missed.
+      // A session that returns gets the missed PDUs at once.
       owed.hurry()
     },
     leave: (session) => leave(desk, session),
@@ -57,7 +57,7 @@ export function createOutbox(store: Store, ledger: Ledger): Outbox {
   }
 }
 
-/** What it had and did not answer is owed again, at once. */
+/** PDUs without a response are owed again, at once. */
 function leave({ receivers, owed }: Desk, session: Session): void {
   for (const [id, timer] of receivers.get(session) ?? []) {
     clearTimeout(timer)
@@ -69,7 +69,7 @@ function leave({ receivers, owed }: Desk, session: Session): void {
 function smsFromPhone(phone: string, number: string, text: string): Record<string, unknown> {
   const from = { source_addr_ton: 1, source_addr_npi: 1, source_addr: phone.slice(1) }
   const to = { dest_addr_ton: 1, dest_addr_npi: 1, destination_addr: number }
-  // These letters are the same in ASCII and in GSM 03.38, but for one or two that the package knows.
+  // These characters are the same in ASCII and GSM 03.38, except for one or two that the package converts.
   const dataCoding = /^[ -Z_a-z\n\r]*$/.test(text) ? 0 : 8
   return { ...from, ...to, esm_class: 0, data_coding: dataCoding, short_message: text }
 }
@@ -97,20 +97,20 @@ function hand(desk: Desk, session: Session, handed: Handed<Row>): void {
   const { id, row } = handed
   const inFlight = desk.receivers.get(session) as InFlight
   const settle = (status: number | undefined) => {
-    // Once only: by the answer, by its time, or by the end of the session.
+    // Once only: by the response, the timeout or the end of the session.
     if (!inFlight.has(id)) return
     clearTimeout(inFlight.get(id))
     inFlight.delete(id)
     if (status === 0) accepted(desk, handed)
     else again(desk, handed)
   }
-  const answered = (status: number | undefined) => {
+  const respond = (status: number | undefined) => {
     settle(status)
     pump(desk)
   }
-  inFlight.set(id, setTimeout(answered, ANSWER_WITHIN_MS, undefined))
+  inFlight.set(id, setTimeout(respond, RESPONSE_TIMEOUT_MS, undefined))
   try {
-    if (!corked(session).deliver_sm({ ...row.pdu }, (answer) => answered(answer.command_status))) settle(undefined)
+    if (!corked(session).deliver_sm({ ...row.pdu }, (response) => respond(response.command_status))) settle(undefined)
   } catch (error) {
     console.error(error)
     settle(undefined)

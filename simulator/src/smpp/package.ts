@@ -1,13 +1,13 @@
 import smpp, { type Message } from 'smpp'
 
-// The package `smpp` reads and writes what goes over the line, so that Herald's own connector meets an implementation that isn't ours.
-// What a strict SMSC needs and it leaves out is added here, once for the process. What throws here ends the session.
+// The package `smpp` encodes and decodes PDUs, so that Herald's own connector meets another implementation. The checks of a strict SMSC that
+// it lacks are added here, once for the process. An exception here ends the session.
 
 const SHORTEST_PDU = 16
 const UDH_PRESENT = 0x40
 const commandLength = smpp.PDU.commandLength
 
-/** It would wait for ever for the rest of a PDU that says it is shorter than its own head. */
+/** The package would wait forever for the rest of a PDU whose length is below that of its header. */
 smpp.PDU.commandLength = (stream) => {
   const length = commandLength(stream)
   if (length === false || length >= SHORTEST_PDU) return length
@@ -16,7 +16,7 @@ smpp.PDU.commandLength = (stream) => {
 
 const { short_message: shortMessage, ...times } = smpp.commands.submit_sm.params
 
-/** It takes a message that says it is longer than its PDU for a shorter one. */
+/** The package accepts a message that is longer than its PDU, and cuts it. */
 const { read } = shortMessage.type
 shortMessage.type = {
   ...shortMessage.type,
@@ -26,12 +26,12 @@ shortMessage.type = {
   },
 }
 
-/** It throws where a relative time is too short, and takes others for days that aren't there; times.ts reads them. */
+/** The package throws for a short relative time, and accepts days that do not exist; times.ts reads times instead. */
 for (const time of [times.schedule_delivery_time, times.validity_period]) {
   time.filter = { encode: time.filter.encode, decode: (value) => value }
 }
 
-/** It decodes a message and forgets how many octets it had, which is what the limits are about; and it makes do with half a header. */
+/** The package decodes a message without its number of octets, to which the limits apply, and accepts half a header. */
 function rememberOctets(field: (typeof smpp.tlvs)['message_payload']): void {
   const { encode, decode } = field.filter
   field.filter = {
@@ -51,7 +51,7 @@ function rememberOctets(field: (typeof smpp.tlvs)['message_payload']): void {
 rememberOctets(shortMessage)
 rememberOctets(smpp.tlvs.message_payload)
 
-/** Its length lies within the message, and its elements fill it to the last octet. */
+/** Whether the header is within the message, and its elements fill it exactly. */
 function isHeaderWhole(bytes: Buffer): boolean {
   const end = bytes.readUInt8(0) + 1
   let offset = 1

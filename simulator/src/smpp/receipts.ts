@@ -5,10 +5,10 @@ import type { Address } from './submission.ts'
 
 const STATES: Record<SmsEnd | 'ENROUTE', number> = { ENROUTE: 1, DELIVRD: 2, EXPIRED: 3, UNDELIV: 5 }
 
-/** What a message keeps for its receipts. `beginning`: the first letters of its text. */
+/** The fields of a message for its receipts. `beginning`: the first characters of its text. */
 export type ReceiptNotes = { number: number; registered: number; beginning: string; addresses: { source: Address; destination: Address } }
 
-/** Whether the sender wants to hear of this end: 1 always, 2 of failures only, 3 of successes only. */
+/** Whether the sender requested a receipt for this result: 1 always, 2 for failures only, 3 for successes only. */
 export function wantsReceipt(registered: number, end: SmsEnd): boolean {
   const wish = registered & 0x03
   return wish === 1 || (wish === 2 && end !== 'DELIVRD') || (wish === 3 && end === 'DELIVRD')
@@ -16,7 +16,7 @@ export function wantsReceipt(registered: number, end: SmsEnd): boolean {
 
 export const wantsIntermediate = (registered: number): boolean => (registered & 0x10) !== 0
 
-/** The fields of the deliver_sm that tells the sender. */
+/** The fields of the deliver_sm. */
 export function receiptPdu(message: Message, end: SmsEnd | 'ENROUTE', faults: Faults): Record<string, unknown> {
   const { number, addresses } = message.smpp as ReceiptNotes
   const id = faults.strikes('smpp.hexInReceipt') ? number.toString(16).toUpperCase() : String(number)
@@ -41,7 +41,7 @@ function turnedRound({ source, destination }: { source: Address; destination: Ad
   }
 }
 
-/** No standard says how it is spelt; networks differ in the ways that the faults name. */
+/** No standard defines the spelling; networks differ in the ways of the fault receiptSpelling. */
 function receiptText(message: Message, id: string, end: string, spelling: string | undefined): string {
   const digits = spelling === 'seconds' ? 12 : 10
   const submitted = compactTime(message.acceptedAt, digits)

@@ -10,7 +10,7 @@ import { readSubmission, type Submission } from './submission.ts'
 
 const BIND_WITHIN_MS = 30_000
 const ENQUIRE_EVERY_MS = 30_000
-// Answers that the other side has not read. More than the 64 KiB after which a socket tells that it has room again.
+// Responses that the peer has not read. More than the 64 KiB below which a socket emits `drain`.
 const MOST_UNREAD_BYTES = 262_144
 
 type Bound = 'transmitter' | 'receiver' | 'transceiver'
@@ -19,23 +19,28 @@ const BINDS = new Map<string, Bound>([
   ['bind_receiver', 'receiver'],
   ['bind_transceiver', 'transceiver'],
 ])
-// What an SMSC knows and this one doesn't do.
+// Commands of SMPP that this SMSC does not support.
 const UNSUPPORTED = new Set(['query_sm', 'cancel_sm', 'replace_sm', 'submit_multi', 'data_sm', 'broadcast_sm'])
 
-/** A session as those see it who take its submits. */
+/** A session, for the code that handles its submits. */
 export type Line = {
-  /** Submits that were taken and are not to be answered. */
+  /** Accepted submits that get no response. */
   unanswered: number
   drop: () => void
 }
-/** Takes a submit_sm and answers it, or does not. `submission`: what it says, or the command_status that refuses it. */
-export type OnSubmit = (pdu: Pdu, submission: Submission | number, line: Line, answer: (status: number, messageId?: string) => void) => void
+/** Handles a submit_sm, with or without a response. `submission`: its content, or the command_status that refuses it. */
+export type OnSubmit = (
+  pdu: Pdu,
+  submission: Submission | number,
+  line: Line,
+  respond: (status: number, messageId?: string) => void,
+) => void
 
 type Smsc = { identity: Identity; faults: Faults; outbox: Outbox; onSubmit: OnSubmit; enquireEveryMs?: number }
 
 type SmppServer = { server: Server; stop: () => Promise<void> }
 
-/** The SMSC's side of the line. Whatever comes over it, at worst that session ends. */
+/** The SMSC. Invalid input ends its session at worst. */
 export function createSmppServer(smsc: Smsc): SmppServer {
   const sessions = new Set<Session>()
   const server = smpp.createServer((session) => {
@@ -57,7 +62,7 @@ function serve(session: Session, smsc: Smsc): void {
   const line: Line = {
     unanswered: 0,
     drop: () => {
-      // What was answered before goes out.
+      // Sends the earlier responses.
       session.socket.uncork()
       session.destroy()
     },
@@ -65,7 +70,7 @@ function serve(session: Session, smsc: Smsc): void {
   const timer = setTimeout(() => session.destroy(), BIND_WITHIN_MS)
   const enquiring = enquire(session, smsc.enquireEveryMs ?? ENQUIRE_EVERY_MS)
 
-  // Else a small PDU waits up to 40 ms for the acknowledgement of the one before.
+  // Otherwise a small PDU waits up to 40 ms for the acknowledgement of the one before.
   session.socket.setNoDelay(true)
   session.on('error', () => session.destroy())
   session.on('close', () => {
@@ -75,7 +80,7 @@ function serve(session: Session, smsc: Smsc): void {
   })
   session.on('pdu', (pdu: Pdu) => {
     receive(pdu)
-    // Whoever reads no answers is not read either: its answers would take all memory.
+    // Stops reading from a peer that does not read its responses: they would take all memory.
     if (session.socket.writableLength <= MOST_UNREAD_BYTES) return
     session.pause()
     session.socket.once('drain', () => session.resume())
@@ -111,13 +116,13 @@ function serve(session: Session, smsc: Smsc): void {
     if (submission === undefined) return
     smsc.onSubmit(pdu, submission, line, (status, messageId) => {
       reply(session, pdu, status, { message_id: messageId })
-      // A PDU that is cut short means that the two sides don't agree where the next one begins.
+      // After a truncated PDU, the start of the next one is unknown.
       if (status === STATUS.INVCMDLEN) session.close()
     })
   }
 }
 
-/** What the other side wrote may at worst end its session; from here on an exception would be a fault of ours and end the process. */
+/** Input of the peer ends its session at worst. From here on, an exception is a bug and ends the process. */
 function read(session: Session, pdu: Pdu): Submission | number | undefined {
   try {
     return readSubmission(pdu)
@@ -144,17 +149,17 @@ function reply(session: Session, pdu: Pdu, status: number, fields: Record<string
   }
 }
 
-/** Asks the other side from time to time whether it is there; one that hasn't answered by the next time is not. */
+/** Sends enquire_link from time to time, and ends a session without a response by the next time. */
 function enquire(session: Session, everyMs: number): NodeJS.Timeout {
-  let answered = true
+  let responded = true
   return setInterval(() => {
-    if (!answered) {
+    if (!responded) {
       session.destroy()
       return
     }
-    answered = false
+    responded = false
     session.enquire_link({}, () => {
-      answered = true
+      responded = true
     })
   }, everyMs)
 }

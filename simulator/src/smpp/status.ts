@@ -1,4 +1,4 @@
-/** command_status, in SMPP's own names. */
+/** command_status, by the names of SMPP. */
 export const STATUS = {
   OK: 0x00,
   INVMSGLEN: 0x01,

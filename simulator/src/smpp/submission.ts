@@ -3,17 +3,17 @@ import type { Part } from '../phones/messages.ts'
 import { STATUS } from './status.ts'
 import { timeOf } from './times.ts'
 
-/** A submit_sm that is right. */
+/** A valid submit_sm. */
 export type Submission = {
   phone: string
   sender: string
   text: string
   part: Part | undefined
   expiresAt: number | null
-  /** When the sender wants it delivered, where it is not at once. */
+  /** The requested time of delivery, if it is not at once. */
   scheduledAt: number | null
   registered: number
-  /** What the receipt turns round. */
+  /** The addresses, which the receipt swaps. */
   addresses: { source: Address; destination: Address }
 }
 export type Address = { addr: string; ton: number; npi: number }
@@ -22,13 +22,13 @@ const LONGEST_SHORT_MESSAGE = 254
 const LONGEST_ADDRESS = 20
 const TON_ALPHANUMERIC = 5
 const UDH_PRESENT = 0x40
-// Receipts and acknowledgements, which go the other way.
+// Receipts and acknowledgements, which only the SMSC sends.
 const MESSAGE_TYPE_BITS = 0x3c
 const UCS2 = 8
 // The elements of a header that number the parts of a message.
 const ONE_OCTET_REFERENCE = 0x00
 const TWO_OCTET_REFERENCE = 0x08
-// What goes over the air in one SMS.
+// The size of one SMS.
 const AIR_OCTETS = 140
 const AIR_SEPTETS = 160
 
@@ -37,10 +37,10 @@ const KNOWN_CODINGS = new Set([0, 1, 3, 4, 8])
 const KNOWN_TONS = new Set([0, 1, 2, 3, 4, 5, 6])
 const KNOWN_NPIS = new Set([0, 1, 3, 4, 6, 8, 9, 10, 14, 18])
 
-/** What it says, or the command_status that refuses it. */
+/** The submission, or the command_status that refuses it. */
 export function readSubmission(pdu: Pdu): Submission | number {
   const { short_message: shortMessage, data_coding: dataCoding = 0, esm_class: esmClass = 0 } = pdu
-  // The package leaves out what a PDU that was cut short does not have; short_message is the last.
+  // The package omits the missing fields of a truncated PDU; short_message is the last field.
   if (shortMessage === undefined) return STATUS.INVCMDLEN
   const source = address(pdu.source_addr, pdu.source_addr_ton, pdu.source_addr_npi)
   const destination = address(pdu.destination_addr, pdu.dest_addr_ton, pdu.dest_addr_npi)
@@ -88,7 +88,7 @@ function headerProblem(esmClass: number, body: Message): number | undefined {
   return (esmClass & MESSAGE_TYPE_BITS) !== 0 || lacksHeader || body.udh?.some(isWrongElement) ? STATUS.INVESMCLASS : undefined
 }
 
-/** An element that numbers parts and hasn't the length that it must have. Each is its type, its length and that many octets. */
+/** An element that numbers parts and has a wrong length. An element has its type, its length and that many octets. */
 const isWrongElement = (element: Buffer): boolean =>
   (element[0] === ONE_OCTET_REFERENCE && element.length !== 5) || (element[0] === TWO_OCTET_REFERENCE && element.length !== 6)
 
@@ -99,7 +99,7 @@ function lengthProblem(pdu: Pdu, body: Message): number | undefined {
   const header = headerOctets(body)
   if (dataCoding === UCS2 && (octets - header) % 2 !== 0) return STATUS.INVMSGLEN
   if (header === 0 && pdu.sar_msg_ref_num === undefined) return undefined
-  // A part goes out as it is, so it must fit. GSM letters come one in an octet and go seven bits each.
+  // A part is sent as it is, so it must fit. Each GSM character takes an octet here and seven bits over the air.
   const packed = dataCoding === 0 || dataCoding === 1
   const fits = packed ? Math.ceil((header * 8) / 7) + (octets - header) <= AIR_SEPTETS : octets <= AIR_OCTETS
   return fits ? undefined : STATUS.INVMSGLEN
@@ -107,7 +107,7 @@ function lengthProblem(pdu: Pdu, body: Message): number | undefined {
 
 const headerOctets = ({ udh }: Message): number => (udh === undefined ? 0 : 1 + udh.reduce((sum, element) => sum + element.length, 0))
 
-/** By the header of the message, with a reference of one octet or two, or by the three TLVs. */
+/** From the header of the message, with a reference of one octet or two, or from the three TLVs. */
 function partOf(pdu: Pdu, body: Message): Part | undefined | 'wrong' {
   let part: Part | undefined
   for (const element of body.udh ?? []) {
@@ -125,7 +125,7 @@ function partOf(pdu: Pdu, body: Message): Part | undefined | 'wrong' {
   return part
 }
 
-/** Null where there is none; undefined where it can't be read or has passed. */
+/** Null if there is none; undefined if it is invalid or in the past. */
 function futureTime(text: string | undefined): number | null | undefined {
   if (text === undefined || text === '') return null
   const at = timeOf(text)

@@ -10,10 +10,10 @@ import type { Line, OnSubmit } from './server.ts'
 import { STATUS } from './status.ts'
 import type { Submission } from './submission.ts'
 
-// Long enough for a receipt to overtake the answer.
+// Long enough for a receipt to overtake the response.
 const OVERTAKEN_MS = 100
 
-/** Owes the receipt of an SMS that has ended, where its sender wants one. */
+/** Schedules the receipt of an SMS, if its sender requested one. */
 export function createReceipts(ledger: Ledger, faults: Faults, outbox: Outbox) {
   return (message: Message, end: SmsEnd): void => {
     if (!wantsReceipt(message.smpp?.registered ?? 0, end)) return
@@ -40,12 +40,12 @@ type Counter = {
 
 export function createSubmits(parts: Omit<Counter, 'firstNumber'>): OnSubmit {
   const { store } = parts
-  // Ids begin somewhere else in each simulator, and go on with the numbers of the ledger, which are never used twice.
+  // Ids start at another number in each simulator, and continue with the unique numbers of the ledger.
   const base = Number(store.state.settings.get('smpp-ids') ?? randomInt(1_000_000_000, 2_000_000_000))
   store.append({ is: 'setting', name: 'smpp-ids', value: String(base) })
   const counter: Counter = { ...parts, firstNumber: base }
 
-  return (pdu, submission, line, answer) => {
+  return (pdu, submission, line, respond) => {
     const outcome = outcomeOf(counter, submission)
     if (typeof outcome === 'number') {
       const phone = `+${pdu.destination_addr ?? ''}`
@@ -57,15 +57,15 @@ export function createSubmits(parts: Omit<Counter, 'firstNumber'>): OnSubmit {
         origin: pdu.source_addr ?? '',
         detail: { status: outcome },
       })
-      void store.committed().then(() => answer(outcome))
+      void store.committed().then(() => respond(outcome))
       return
     }
     const { messageId, overtaken } = take(counter, outcome)
     const swallowed = swallows(parts.faults, line)
     void store.committed().then(() => {
       if (swallowed?.cuts) line.drop()
-      else if (swallowed === undefined && overtaken) setTimeout(answer, OVERTAKEN_MS, STATUS.OK, messageId)
-      else if (swallowed === undefined) answer(STATUS.OK, messageId)
+      else if (swallowed === undefined && overtaken) setTimeout(respond, OVERTAKEN_MS, STATUS.OK, messageId)
+      else if (swallowed === undefined) respond(STATUS.OK, messageId)
     })
   }
 }
@@ -77,7 +77,7 @@ function outcomeOf({ faults }: Counter, submission: Submission | number): Submis
   return faults.strikes('smpp.refused')?.status ?? submission
 }
 
-/** Writes it down, with what follows on it. `overtaken`: its receipt is to come before its answer. */
+/** Records the SMS and schedules its steps. `overtaken`: its receipt comes before its response. */
 function take(counter: Counter, submission: Submission): { messageId: string; overtaken: boolean } {
   const { store, messages, faults, steps } = counter
   const number = counter.firstNumber + store.state.lastSeq
@@ -99,7 +99,7 @@ function tellOnTheWay({ faults, outbox }: Counter, message: Message, registered:
   outbox.owe(about, receiptPdu(message, 'ENROUTE', faults))
 }
 
-/** Whether the answer is kept back, and whether the connection is then cut; only that uses the fault up. */
+/** Whether the response is withheld, and whether the connection is closed then; only that uses the fault. */
 function swallows(faults: Faults, line: Line): { cuts: boolean } | undefined {
   const fault = line.unanswered > 0 ? faults.armed('smpp.dropUnanswered') : faults.drawn('smpp.dropUnanswered')
   if (fault === undefined) {

@@ -2,14 +2,14 @@ const TIME = /^(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d)(\d\d)([+\-R])$/
 const QUARTER_HOUR_MS = 900_000
 const MOST_QUARTERS = 48
 
-/** The milliseconds since 1970 of a time in SMPP's sixteen characters, YYMMDDhhmmsstnnp; undefined where it is none. */
+/** The milliseconds since 1970 of a time in SMPP's sixteen characters, YYMMDDhhmmsstnnp; undefined if it is invalid. */
 export function timeOf(text: string): number | undefined {
   const match = TIME.exec(text)
   if (match === null) return undefined
   const [years = 0, months = 0, days = 0, hours = 0, minutes = 0, seconds = 0, tenths = 0, quarters = 0] = match.slice(1, 9).map(Number)
   if (match[9] === 'R') return tenths + quarters === 0 ? later(years, months, days, hours * 3600 + minutes * 60 + seconds) : undefined
   const at = new Date(Date.UTC(2000 + years, months - 1, days, hours, minutes, seconds, tenths * 100))
-  // A day that isn't there, such as 30 February, comes out as another one.
+  // Date reads a day that does not exist, such as 30 February, as another one.
   const exists = at.toISOString().replace(/\D/g, '').slice(2, 14) === text.slice(0, 12)
   if (!exists || quarters > MOST_QUARTERS) return undefined
   return at.getTime() - (match[9] === '+' ? quarters : -quarters) * QUARTER_HOUR_MS

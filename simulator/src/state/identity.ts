@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { StartError } from '../options.ts'
 import type { Store } from './store.ts'
 
-/** What the other side signs in with. Made once, so that a Herald that was configured yesterday still works today. */
+/** The credentials of callers. They are created once, so that a configured Herald keeps working. */
 export type Identity = {
   clientEmail: string
   privateKeyId: string
   privateKey: string
   publicKey: KeyObject
-  /** What webhooks are signed with. */
+  /** The key of webhook signatures. */
   webhookToken: string
   systemId: string
   smppPassword: string
@@ -40,7 +40,7 @@ function makeSecrets(): Secrets {
   }
 }
 
-/** Writes what Herald's HERALD_CARRIERS points to; readers see the old file or the new one, never half of one. */
+/** Writes the file for HERALD_CARRIERS. Readers see the old file or the new one, never half of one. */
 export function writeCarriersFile(dataDir: string, identity: Identity, at: { url: string; smppHost: string; smppPort: number }): string {
   const path = join(dataDir, 'carriers.json')
   const carriers = {

@@ -10,15 +10,15 @@ const TRY_EVERY_MS = 25
 const O_EXLOCK = 0x20
 
 /**
- * Takes a data directory for this process alone. The kernel holds the lock and releases it when the process ends, also by `kill -9`. A
- * predecessor that is just ending gets half a second to do so. Returns what releases the lock.
+ * Locks a data directory for this process. The kernel releases the lock when the process ends, also by `kill -9`. A predecessor that is just
+ * ending gets half a second. Returns a function that releases the lock.
  */
 export async function lockDirectory(dataDir: string): Promise<() => void> {
   const failAt = performance.now() + TRY_FOR_MS
   for (;;) {
     const release = process.platform === 'linux' ? await takeName(dataDir) : openLocked(join(dataDir, 'simulator.lock'))
     if (release !== undefined) return release
-    if (performance.now() > failAt) throw new StartError(`Another simulator runs in ${dataDir} already.`)
+    if (performance.now() > failAt) throw new StartError(`Another simulator is running in ${dataDir}.`)
     await sleep(TRY_EVERY_MS)
   }
 }

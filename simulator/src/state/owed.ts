@@ -3,23 +3,23 @@ import { byDue, pushDue, shiftDue } from './due-queue.ts'
 import type { Debt, ListName, LogRecord } from './state.ts'
 import type { Store } from './store.ts'
 
-// The rows of more debts than these are in the log alone, and read again when they are due.
+// Rows of further debts are only in the log, and read when they are due.
 const MOST_ROWS = 20_000
 
-/** A debt that is handed out, with its row. */
+/** A debt in progress, with its row. */
 export type Handed<Row> = { id: number; tries: number; row: Row }
 
-/** The debts of a list on their way to the code that pays them: each is handed out once, when it is due and in the log. */
+/** Hands each debt of a list to the code that pays it, once it is due and in the log. */
 export type Owed<Row> = {
   add: (row: Row, dueAt: number) => void
-  /** The first that is due; where there is none, `pump` is called when there is. */
+  /** The first debt that is due. If there is none, `pump` is called once there is. */
   next: () => Handed<Row> | undefined
   paid: (id: number) => void
-  /** It was tried in vain. */
+  /** After a failed try. */
   again: (id: number, dueAt: number) => void
-  /** It was not tried: it is still due. */
+  /** It was not tried, and is still due. */
   giveBack: (id: number) => void
-  /** What waits for its next try is due now. */
+  /** Makes all debts that wait for their next try due now. */
   hurry: () => void
   start: () => void
   stop: () => void
@@ -28,13 +28,13 @@ export type Owed<Row> = {
 export function createOwed<Row>(store: Store, list: ListName, pump: () => void): Owed<Row> {
   const { debts } = store.state.owed[list]
   const rows = new Map<number, Row>()
-  /** All but those that are handed out and those that are not committed yet. */
+  /** All debts that are committed and not in progress. */
   const waiting = [...debts.values()].sort(byDue)
   let fresh: Debt[] = []
   const alarm = createAlarm(pump)
   const paid = createPayments(store, list, rows)
 
-  /** After a crash nobody may know of something that never was, so what is handed out is committed. */
+  /** Only committed debts are handed out: after a crash, no receiver may know of an event that the log has not. */
   function queueFresh(): void {
     for (const debt of fresh) pushDue(waiting, debt)
     fresh = []
@@ -80,7 +80,7 @@ export function createOwed<Row>(store: Store, list: ListName, pump: () => void):
   }
 }
 
-/** One record for all debts that were paid in a turn. */
+/** Writes one record for all debts paid in a turn. */
 function createPayments(store: Store, list: ListName, rows: Map<number, unknown>): (id: number) => void {
   let ids: number[] = []
   store.beforeCommit(() => {

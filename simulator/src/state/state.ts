@@ -1,9 +1,9 @@
 import type { EntryRecord, LedgerKind } from '../phones/ledger.ts'
 import { addPair, createTable, findPairs, hashOf, type Table } from './table.ts'
 
-/** What is owed, by what it is. README.md shows these names as `owed`. */
+/** The lists of debts. README.md shows these names as `owed`. */
 export type ListName = 'steps' | 'webhooks' | 'deliverSm'
-/** Something that is owed. `offset`: of its record in the log, which has the rest of it. */
+/** A debt. `offset`: of its record in the log, which has its row. */
 export type Debt = { id: number; dueAt: number; tries: number; offset: number }
 /** No id is ever used twice. */
 type DebtList = { lastId: number; debts: Map<number, Debt> }
@@ -19,7 +19,7 @@ export type LogRecord =
   | { is: 'paid'; list: ListName; ids: number[] }
   | EntryRecord
 
-/** All that must be in memory: the log has the rest. It is made of nothing but values that `v8.serialize` can write. */
+/** All that must be in memory; the log has the rest. It consists of values that `v8.serialize` can write. */
 export type State = {
   settings: Map<string, string>
   /** By when they expire. */
@@ -35,7 +35,7 @@ export type State = {
   phones: Table
   /** The last entry about a message to any of the phones of a bucket. Each entry has the offset of the one before. */
   lastOfBucket: Float64Array
-  /** How often the messages to phones that are busy twice were refused. */
+  /** How often messages to phones that refuse twice were refused. */
   refusals: Map<string, number>
 }
 
@@ -58,7 +58,7 @@ export function createState(): State {
   }
 }
 
-/** What a record changes: the same when it is written and when the log is replayed. */
+/** Applies a record to the state, when it is written and when the log is replayed. */
 export function applyRecord(state: State, record: LogRecord, offset: number): void {
   if (record.is === 'entry') applyEntry(state, record, offset)
   else if (record.is === 'setting') state.settings.set(record.name, record.value)
@@ -115,13 +115,13 @@ function addMessage({ messages }: State, messageId: string, offset: number): voi
   addPair(messages, markOf(messageId) + Math.floor(offset / HIGH), offset % HIGH)
 }
 
-/** Offsets of the messages that may have this id: among a million, 6 in 100 ids have the mark of another, so a caller must look. */
+/** Offsets of the messages that may have this id. Among a million, 6 in 100 ids share the hash bits of another, so a caller must check. */
 export function offsetsOf({ messages }: State, messageId: string): number[] {
   const mark = markOf(messageId)
   return findPairs(messages, mark).map(([first, second]) => (first - mark) * HIGH + second)
 }
 
-/** A number of 15 digits at most is whole in a pair. */
+/** A pair holds a number of at most 15 digits. */
 function addPhone({ phones }: State, phone: string): void {
   const number = Number(phone.slice(1))
   const [low, high] = [number % HIGH, Math.floor(number / HIGH)]

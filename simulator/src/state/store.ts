@@ -11,8 +11,8 @@ import { applyRecord, createState, type LogRecord, type State } from './state.ts
  * The state, and the log that it comes from. A record changes the state at once; the records of one turn of the event loop are one batch of
  * the log, and `committed` resolves when it is written. So many requests share one write.
  *
- * A batch that can't be written ends the process: the state is ahead of the log then, and a restart brings them together. Nothing of such
- * a turn was answered, and the restart drops it.
+ * If a batch can't be written, the process ends: its state is ahead of the log, and a restart goes back to the log. No response was sent for
+ * such a turn.
  */
 export type Store = {
   state: State
@@ -23,7 +23,7 @@ export type Store = {
   records: (from: number) => Generator<LogRecord>
   /** Resolves once everything that was appended so far is written. */
   committed: () => Promise<void>
-  /** `append` is called just before each commit; `begin` has a commit follow where nothing else is appended. */
+  /** Calls `append` just before each commit. `begin` causes a commit even if nothing else is appended. */
   beforeCommit: (append: () => void) => void
   begin: () => void
   close: () => void
@@ -94,7 +94,7 @@ function createStore(dataDir: string, log: Log, state: State, snapshots: Snapsho
   }
 }
 
-/** Ends the process with a sentence where the file system failed; any other error goes on, and ends it with its stack. */
+/** Ends the process with a message if the file system failed. Any other error ends it with its stack. */
 function orEnd<T>(dataDir: string, access: () => T): T {
   try {
     return access()
@@ -131,7 +131,7 @@ function loadState(dataDir: string): Loaded {
   return { log, name: first.name, state, from: position }
 }
 
-/** A torn batch was cut off before, so a line that can't be read is no trace of a crash. */
+/** A truncated batch is already cut off, so an unreadable line does not come from a crash. */
 function parseLine(line: string, offset: number): LogRecord {
   try {
     return JSON.parse(line)
@@ -151,7 +151,7 @@ function startLog(dataDir: string, log: Log): void {
 type Snapshot = { version: number; name: string; position: number; state: State }
 type Snapshots = { write: (state: State, position: number) => void }
 
-/** Saves the state from time to time, so that a start need not replay the whole log. Without its file a start takes longer, and that is all. */
+/** Saves the state from time to time, so that a start need not replay the whole log. Without the snapshot a start only takes longer. */
 function createSnapshots(dataDir: string, name: string, from: number, every: number): Snapshots {
   const path = join(dataDir, 'simulator.snapshot')
   let nextAt = from + every
@@ -166,7 +166,7 @@ function createSnapshots(dataDir: string, name: string, from: number, every: num
   }
 }
 
-/** Undefined where there is none, or none that fits the log: then it is of another one, or the machine lost the end of the log. */
+/** Undefined if there is no snapshot that fits the log: it is of another log, or the machine lost the end of the log. */
 function readSnapshot(dataDir: string, name: string, end: number): Snapshot | undefined {
   try {
     const snapshot = deserialize(readFileSync(join(dataDir, 'simulator.snapshot'))) as Snapshot

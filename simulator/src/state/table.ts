@@ -36,7 +36,7 @@ export function* allPairs({ slots }: Table): Generator<[first: number, second: n
   }
 }
 
-/** By multiplication with the golden ratio, which spreads numbers that follow one another. */
+/** Multiplies by the golden ratio, which spreads consecutive numbers. */
 function placeOf({ slots, shift }: Table, first: number): number {
   const spread = Math.imul(first >>> shift, 0x9e3779b1) >>> 0
   return 2 * Math.floor((spread / 2 ** 32) * (slots.length / 2))

@@ -3,7 +3,7 @@ import { fullAgentId } from '../agents.ts'
 import { isoTime } from '../timing.ts'
 import { LAUNCH_EVENT } from './events.ts'
 
-/** An event that is owed to the webhook. `data`: what the envelope carries, as JSON. */
+/** An event for the webhook. `data`: what the envelope carries, as JSON. */
 export type WebhookRow = {
   createdAt: number
   origin: string
@@ -19,8 +19,8 @@ export function sign(data: string, clientToken: string): string {
 }
 
 /**
- * What is posted: the same for each try, so that the other side can tell a repetition. Put together by hand, since of all its values only
- * the agent's name can hold what JSON must escape.
+ * The body of a post, the same for each try, so that the receiver can recognise a repetition. It is concatenated, since only the agent's
+ * name can contain characters that JSON must escape.
  */
 export function envelope(id: number, row: WebhookRow): string {
   const data = Buffer.from(row.data, 'utf8').toString('base64')

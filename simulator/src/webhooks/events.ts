@@ -4,11 +4,11 @@ import type { Message } from '../phones/messages.ts'
 import type { Suggestion } from '../phones/suggestions.ts'
 import { isoTime } from '../timing.ts'
 
-/** What Google tells of a phone. `data` is what its webhook carries in base64. */
+/** An event of a phone. `data` is what the webhook carries in base64. */
 export type RbmEvent = {
   agentId: string
   phone: string
-  /** The agent's message that it is about, where it is about one. */
+  /** The agent's message that it is about, if any. */
   messageId: string
   name: string
   data: Record<string, unknown>
@@ -28,7 +28,7 @@ export function receiptEvent(message: Message, eventType: 'DELIVERED' | 'READ'):
   return { ...who, messageId, name: eventType, data: { ...fromUser(who), eventType, eventId: randomUUID(), messageId } }
 }
 
-/** Of the platform, not of the user: the number has another name in it. */
+/** An event of the platform, not of the user: the field of the number has another name. */
 export function expiryEvent(message: Message, eventType: 'TTL_EXPIRATION_REVOKED' | 'TTL_EXPIRATION_REVOKE_FAILED'): RbmEvent {
   const { phone, origin: agentId, messageId } = message
   const sendTime = isoTime(Date.now())
@@ -36,7 +36,7 @@ export function expiryEvent(message: Message, eventType: 'TTL_EXPIRATION_REVOKED
   return { agentId, phone, messageId, name: eventType, data }
 }
 
-/** What a user did that is about no message. */
+/** An action of the user that is about no message. */
 export function userEvent(who: Who, eventType: 'UNSUBSCRIBE' | 'SUBSCRIBE' | 'IS_TYPING'): RbmEvent {
   return { ...who, messageId: '', name: eventType, data: { ...fromUser(who), eventType, eventId: randomUUID() } }
 }
@@ -57,14 +57,14 @@ export function fileEvent(who: Who, payload: UserFile): RbmEvent {
 
 export const LAUNCH_EVENT = 'agent launch'
 
-/** Of no phone: that the agent's launch came to another state. */
+/** A change of the agent's launch state, which is about no phone. */
 export function launchEvent(agentId: string, newLaunchState: string): RbmEvent {
   const eventId = randomUUID()
   const data = { eventId, agentId: fullAgentId(agentId), newLaunchState, sendTime: isoTime(Date.now()) }
   return { agentId, phone: '', messageId: '', name: LAUNCH_EVENT, data }
 }
 
-/** A tapped reply is a message with its text; a tapped action is an event without one. Neither says which message it belonged to. */
+/** A tapped reply is a message with its text; a tapped action is an event without one. Neither names the agent's message. */
 export function tapEvent(message: Message, { kind, text, postbackData }: Suggestion): RbmEvent {
   const who = aboutMessage(message)
   const data =

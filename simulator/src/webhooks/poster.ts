@@ -1,30 +1,30 @@
 import { Client, type Dispatcher } from 'undici'
 
 const TIMEOUT_MS = 10_000
-// What is longer is cut: the only text that counts is the secret of the challenge.
+// A longer text is cut: only the secret of the challenge matters.
 const MAX_TEXT_CHARACTERS = 1024
 
-/** The status and text of the response; status 0 where there was none, with what went wrong as the text. */
-export type Answer = { status: number; text: string }
+/** The status and text of the response. Without a response the status is 0, and the text is the error. */
+export type PostResult = { status: number; text: string }
 
-/** An address, with the connections to it. */
+/** An address and the connections to it. */
 export type Poster = {
-  /** Opens another connection where none is idle. `done` is called once, after 10 s at the latest. */
-  post: (body: string, signature: string | undefined, done: (answer: Answer) => void) => void
-  /** Lets what is under way end, and takes nothing new. */
+  /** Opens another connection if none is idle. `done` is called once, after 10 s at the latest. */
+  post: (body: string, signature: string | undefined, done: (result: PostResult) => void) => void
+  /** Finishes the posts in progress, and accepts no more. */
   close: () => Promise<void>
-  /** Cuts off what is under way. */
+  /** Aborts the posts in progress. */
   destroy: () => Promise<void>
 }
 
 /**
- * The address is one that the owner of this machine gave, mostly this machine itself under a certificate of its own making; the signature
- * tells the other side who speaks. So the certificate is not held against a list of authorities.
+ * Does not verify certificates: the operator chose the address, which is usually this machine with a self-signed certificate, and the
+ * signature of an event authenticates the sender.
  */
 export function createPoster(url: string): Poster {
   const { origin, pathname, search } = new URL(url)
   const path = `${pathname}${search}`
-  // The deadline of a post is kept below, for all its parts together.
+  // `dispatch` applies one deadline to all phases of a post.
   const options = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: TIMEOUT_MS, rejectUnauthorized: false } }
   const clients: Client[] = []
   const idle: Client[] = []
@@ -34,16 +34,16 @@ export function createPoster(url: string): Poster {
     return client
   }
   return {
-    // A client for each connection, not undici's pool, which looks through all of them for each request.
+    // One client for each connection: undici's pool searches all of them for each request.
     post: (body, signature, done) => {
       const client = idle.pop() ?? open()
       const headers = ['content-type', 'application/json']
       if (signature !== undefined) headers.push('x-goog-signature', signature)
-      dispatch(client, { origin, method: 'POST', path, headers, body }, (answer) => {
-        // After undici's callback has returned. If a connection fails, undici ends the process if the same client gets a request meanwhile.
+      dispatch(client, { origin, method: 'POST', path, headers, body }, (result) => {
+        // After undici's callback has returned: a request to a client within the callback of its failed connection ends the process.
         queueMicrotask(() => {
           idle.push(client)
-          done(answer)
+          done(result)
         })
       })
     },
@@ -56,18 +56,18 @@ export function createPoster(url: string): Poster {
   }
 }
 
-/** By `dispatch`, which makes neither a stream nor an abort signal for each response. */
-function dispatch(client: Client, request: Dispatcher.DispatchOptions, done: (answer: Answer) => void): void {
+/** Uses `dispatch`, which creates neither a stream nor an abort signal for each response. */
+function dispatch(client: Client, request: Dispatcher.DispatchOptions, done: (result: PostResult) => void): void {
   let controller: Dispatcher.DispatchController | undefined
   let status = 0
   let text = ''
   let isOver = false
-  const deadline = setTimeout(() => fail(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)), TIMEOUT_MS)
+  const deadline = setTimeout(() => fail(new Error(`no response within ${TIMEOUT_MS / 1000} s`)), TIMEOUT_MS)
 
-  function end(answer: Answer): void {
+  function end(result: PostResult): void {
     clearTimeout(deadline)
     isOver = true
-    done(answer)
+    done(result)
   }
   function fail(error: Error): void {
     if (isOver) return
@@ -77,7 +77,7 @@ function dispatch(client: Client, request: Dispatcher.DispatchOptions, done: (an
 
   client.dispatch(request, {
     onRequestStart: (started) => {
-      // It had to wait so long for a connection that nobody waits for it any more.
+      // The deadline passed while the request waited for a connection.
       if (isOver) started.abort(new Error('too late'))
       else controller = started
     },

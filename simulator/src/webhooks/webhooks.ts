@@ -7,17 +7,17 @@ import type { Store } from '../state/store.ts'
 import { waitMsAfter } from '../timing.ts'
 import { envelope, sign, type WebhookRow } from './envelope.ts'
 import type { RbmEvent } from './events.ts'
-import { type Answer, createPoster, type Poster } from './poster.ts'
+import { createPoster, type Poster, type PostResult } from './poster.ts'
 
 const CONCURRENCY = 64
 const LONGEST_WAIT_MS = 600_000
-const GIVE_UP_AFTER_MS = 7 * 86_400_000
+const DROP_AFTER_MS = 7 * 86_400_000
 
 export type Webhooks = {
-  /** Owes an event to the webhook. It is in the log with the rest of the turn. */
+  /** Adds an event to those owed to the webhook. It is in the log with the rest of the turn. */
   owe: (event: RbmEvent) => void
   url: () => string | undefined
-  /** Does the set-up challenge; says what was wrong, or undefined where the address is taken. */
+  /** Sends the set-up challenge. Returns the problem, or undefined if the address is registered. */
   register: (url: string) => Promise<string | undefined>
   start: () => void
   stop: () => Promise<void>
@@ -29,21 +29,21 @@ type Sender = {
   identity: Identity
   faults: Faults
   owed: Owed<WebhookRow>
-  /** Where posts go. */
+  /** For the registered address. */
   poster: Poster | undefined
-  /** That one, and those that still have something under way. */
+  /** That one, and those with posts in progress. */
   open: Set<Poster>
   posting: number
   stopped: boolean
 }
 
-/** Posts what is owed, oldest first, until it is answered with 200. Everything owed is in the log, so that a restart goes on with it. */
+/** Posts owed events, oldest first, until the response is 200. All are in the log, so a restart continues with them. */
 export function createWebhooks(store: Store, ledger: Ledger, identity: Identity, faults: Faults): Webhooks {
   const owed = createOwed<WebhookRow>(store, 'webhooks', () => pump(sender))
   const url = () => store.state.settings.get('webhook')
   const sender: Sender = { store, ledger, identity, faults, owed, poster: undefined, open: new Set(), posting: 0, stopped: true }
   const address = url()
-  if (address !== undefined) aim(sender, address)
+  if (address !== undefined) useAddress(sender, address)
   return {
     owe: (event) => owe(sender, event),
     url,
@@ -77,7 +77,7 @@ function add({ owed }: Sender, { agentId: origin, phone, messageId, name, data }
   owed.add({ createdAt, origin, phone, messageId, event: name, data: JSON.stringify(data) }, createdAt + waitMs)
 }
 
-/** What waits stays in the list, so that the deadline of each post begins when it is posted, and a new address is for all that wait. */
+/** Waiting events stay in the list, so that the deadline of a post starts with the post, and a new address applies to all of them. */
 function pump(sender: Sender): void {
   const { poster, owed, faults, identity } = sender
   while (poster !== undefined && !sender.stopped && sender.posting < CONCURRENCY) {
@@ -88,15 +88,15 @@ function pump(sender: Sender): void {
     poster.post(envelope(handed.id, handed.row), sign(handed.row.data, key), ({ status }) => {
       sender.posting--
       if (sender.stopped) return
-      hear(sender, handed, status)
+      handleStatus(sender, handed, status)
       pump(sender)
     })
   }
 }
 
-function hear(sender: Sender, handed: Handed<WebhookRow>, status: number): void {
+function handleStatus(sender: Sender, handed: Handed<WebhookRow>, status: number): void {
   if (status === 200) settle(sender, handed, 'webhook-accepted')
-  else if (Date.now() - handed.row.createdAt > GIVE_UP_AFTER_MS) settle(sender, handed, 'webhook-dropped')
+  else if (Date.now() - handed.row.createdAt > DROP_AFTER_MS) settle(sender, handed, 'webhook-dropped')
   else {
     const waitMs = waitMsAfter(handed.tries, LONGEST_WAIT_MS) * (0.75 + Math.random() / 2)
     sender.owed.again(handed.id, Math.round(Date.now() + waitMs))
@@ -114,18 +114,18 @@ function settle({ ledger, owed }: Sender, { id, tries, row }: Handed<WebhookRow>
 async function register(sender: Sender, to: string): Promise<string | undefined> {
   const { store, identity, owed } = sender
   const secret = randomUUID()
-  const answer = await challenge(sender, to, JSON.stringify({ clientToken: identity.webhookToken, secret }))
-  const problem = challengeProblem(answer, secret)
+  const result = await challenge(sender, to, JSON.stringify({ clientToken: identity.webhookToken, secret }))
+  const problem = challengeProblem(result, secret)
   if (problem !== undefined || sender.stopped) return problem
-  aim(sender, to)
+  useAddress(sender, to)
   store.append({ is: 'setting', name: 'webhook', value: to })
   owed.hurry()
   await store.committed()
   return undefined
 }
 
-/** Posts go to this address from now on. */
-function aim(sender: Sender, url: string): void {
+/** Sends further posts to this address. */
+function useAddress(sender: Sender, url: string): void {
   if (sender.poster !== undefined) close(sender, sender.poster)
   sender.poster = createPoster(url)
   sender.open.add(sender.poster)
@@ -135,20 +135,20 @@ function close({ open }: Sender, poster: Poster): void {
   void poster.close().then(() => open.delete(poster))
 }
 
-/** It does not wait behind posts that the same address leaves without a response. */
-function challenge(sender: Sender, url: string, body: string): Promise<Answer> {
+/** Uses its own connection, so it does not wait for posts without a response. */
+function challenge(sender: Sender, url: string, body: string): Promise<PostResult> {
   const poster = createPoster(url)
   sender.open.add(poster)
   return new Promise((resolve) => {
-    poster.post(body, undefined, (answer) => {
+    poster.post(body, undefined, (result) => {
       close(sender, poster)
-      resolve(answer)
+      resolve(result)
     })
   })
 }
 
-function challengeProblem({ status, text }: Answer, secret: string): string | undefined {
+function challengeProblem({ status, text }: PostResult, secret: string): string | undefined {
   if (status === 0) return `The webhook could not be reached: ${text}.`
-  if (status !== 200) return `The webhook answered the challenge with ${status}, not with 200.`
-  return text === secret ? undefined : 'The webhook answered the challenge with something else than the bare secret.'
+  if (status !== 200) return `The webhook responded to the challenge with ${status} instead of 200.`
+  return text === secret ? undefined : 'The webhook did not respond to the challenge with the bare secret.'
 }

@@ -5,8 +5,11 @@ import { until } from './until.ts'
 
 export type Esme = Awaited<ReturnType<typeof connectEsme>>
 
-/** One who sends SMS: the client of the package `smpp`. `answers`: the command_status that deliver_sm gets, one after the other, then 0. */
-export async function connectEsme(carriers: Carriers, answers: number[] | 'never' = []) {
+/**
+ * A client of the package `smpp`. `statuses`: the command_status of its responses to deliver_sm, one after the other, then 0; with `none`, it
+ * does not respond.
+ */
+export async function connectEsme(carriers: Carriers, statuses: number[] | 'none' = []) {
   const { host, port, systemId, password } = carriers['simulator-sms']
   const session: Session = smpp.connect({ host, port })
   const received: Pdu[] = []
@@ -17,7 +20,7 @@ export async function connectEsme(carriers: Carriers, answers: number[] | 'never
   })
   session.on('deliver_sm', (pdu: Pdu) => {
     received.push(pdu)
-    if (answers !== 'never') session.send(pdu.response({ command_status: answers.shift() ?? 0 }))
+    if (statuses !== 'none') session.send(pdu.response({ command_status: statuses.shift() ?? 0 }))
   })
   session.on('enquire_link', (pdu: Pdu) => session.send(pdu.response()))
   after(() => session.destroy())
@@ -29,6 +32,19 @@ export async function connectEsme(carriers: Carriers, answers: number[] | 'never
     new Promise<Pdu>((resolve) => {
       session[command](fields, resolve)
     })
+  const submit = (fields: Record<string, unknown>) =>
+    ask('submit_sm', {
+      source_addr_ton: 5,
+      source_addr_npi: 0,
+      source_addr: 'Herald',
+      dest_addr_ton: 1,
+      dest_addr_npi: 1,
+      destination_addr: '48500100110',
+      registered_delivery: 1,
+      data_coding: 0,
+      short_message: 'Hello',
+      ...fields,
+    })
   return {
     session,
     received,
@@ -36,19 +52,15 @@ export async function connectEsme(carriers: Carriers, answers: number[] | 'never
     ask,
     bind: (kind: 'transceiver' | 'transmitter' | 'receiver' = 'transceiver', credentials: Record<string, unknown> = {}) =>
       ask(`bind_${kind}`, { system_id: systemId, password, ...credentials }),
-    submit: (fields: Record<string, unknown>) =>
-      ask('submit_sm', {
-        source_addr_ton: 5,
-        source_addr_npi: 0,
-        source_addr: 'Herald',
-        dest_addr_ton: 1,
-        dest_addr_npi: 1,
-        destination_addr: '48500100110',
-        registered_delivery: 1,
-        data_coding: 0,
-        short_message: 'Hello',
-        ...fields,
-      }),
+    submit,
+    /** Submits, and returns the message id. */
+    submitted: async (fields: Record<string, unknown>) => (await submit(fields)).message_id ?? '',
+    receiptsOf: (messageId: string) => received.filter((pdu) => pdu.receipted_message_id === messageId),
+    /** Ends the connection, and waits until the simulator has noticed. */
+    end: async () => {
+      session.destroy()
+      await until('the connection is closed', () => state.closed)
+    },
     receipt: (messageId: string) =>
       until('the receipt comes', () =>
         received.find((pdu) => pdu.receipted_message_id === messageId || textOf(pdu).includes(`id:${messageId} `)),

@@ -6,7 +6,7 @@ import { until } from './until.ts'
 
 export const PROGRAM = fileURLToPath(new URL('../../bin/herald-simulator.js', import.meta.url))
 
-/** `fileBlocks`: no file of it may grow beyond so many blocks of 512 bytes, as on a disk that is full. */
+/** `fileBlocks`: limits the size of its files to so many blocks of 512 bytes, as on a full disk. */
 export function spawnSimulator(args: string[], fileBlocks?: number, env: Record<string, string> = {}) {
   const limit = fileBlocks === undefined ? '' : `ulimit -f ${fileBlocks}; `
   const command = ['-c', `${limit}exec "$0" "$@"`, process.execPath, PROGRAM, ...args]

@@ -4,7 +4,7 @@ import { after } from 'node:test'
 
 export type Received = { headers: Record<string, unknown>; body: any; data: any; status: number }
 
-/** The other end of the webhooks: keeps what comes and answers as it is told to. */
+/** A webhook that keeps what it receives, and responds with `status`. With status 0 it does not respond. */
 export async function startWebhook() {
   const received: Received[] = []
   const webhook = {
@@ -14,10 +14,10 @@ export async function startWebhook() {
     url: '',
     port: 0,
     data: () => received.map(({ data }) => data),
-    /** What was answered with 200. */
+    /** The events with a response of 200. */
     accepted: () => received.filter(({ status }) => status === 200).map(({ data }) => data),
-    /** Whether all that was sent here is answered, and whoever sent it is gone. */
-    isAlone: () => new Promise<boolean>((resolve) => server.getConnections((_error, count) => resolve(count === 0))),
+    /** Whether the sender has closed all connections. */
+    isIdle: () => new Promise<boolean>((resolve) => server.getConnections((_error, count) => resolve(count === 0))),
   }
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -29,15 +29,17 @@ export async function startWebhook() {
     }
     const data = JSON.parse(Buffer.from(body.message.data, 'base64').toString('utf8'))
     received.push({ headers: request.headers, body, data, status: webhook.status })
+    if (webhook.status === 0) return
     response.statusCode = webhook.status
     response.end()
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   webhook.port = (server.address() as AddressInfo).port
   webhook.url = `http://127.0.0.1:${webhook.port}/webhook`
-  after(() => {
+  const close = () => {
     server.close()
     server.closeAllConnections()
-  })
-  return webhook
+  }
+  after(close)
+  return Object.assign(webhook, { close })
 }

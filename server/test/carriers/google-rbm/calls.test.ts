@@ -1,25 +1,16 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { Socket } from 'node:net'
-import { after, describe, type TestContext, test } from 'node:test'
-import type { RcsCarrier } from '../../../src/carriers/carrier.ts'
-import { createGoogleRbm } from '../../../src/carriers/google-rbm/carrier.ts'
-import { createLogger } from '../../../src/http/log.ts'
+import { createServer, type Socket } from 'node:net'
+import { after, describe, test } from 'node:test'
+import type { RcsCarrier, SendResult } from '../../../src/carriers/carrier.ts'
+import { createHttp, NotSent } from '../../../src/carriers/google-rbm/http.ts'
 import { type Answered, echo, failure, startNetwork } from '../../support/network.ts'
 import { until } from '../../support/until.ts'
+import { stopClock } from '../clock.ts'
+import { assertWithin, connect, newAgent, recordLog, send, sendEach, start, times } from './support.ts'
 
-async function start() {
-  const network = await startNetwork()
-  const carrier = createGoogleRbm(network.settings, { postbackKey: Buffer.alloc(32), logger: createLogger('silent') })
-  after(() => carrier.close())
-  return { network, carrier }
-}
-
-async function send(carrier: RcsCarrier, agentId = 'agent') {
-  const content = { type: 'MESSAGE', content: 'Hello' } as const
-  const expiresAt = new Date(Date.now() + 3_600_000)
-  return await carrier.send({ messageId: randomUUID(), agentId, recipient: '+48500100110', content, traffic: 'TRANSACTION', expiresAt })
-}
+const AGENT = { agentId: 'agent' }
+const TOO_MANY = failure(429, 'RESOURCE_EXHAUSTED', { 'retry-after': '30' })
 
 async function lookUp(carrier: RcsCarrier, agentId = 'agent'): Promise<boolean | undefined> {
   const [reach] = await carrier.reach(agentId, ['+48500100110'], -1)
@@ -30,21 +21,14 @@ function isLookUp({ path }: { path: string }): boolean {
   return path.includes('/capabilities')
 }
 
-/** So that no pause is over before a test has looked, however busy the machine is. */
-function stopClock(t: TestContext): void {
-  const now = performance.now()
-  t.mock.method(performance, 'now', () => now)
-}
-
-describe('look-ups in trouble', () => {
+describe('look-ups', () => {
   for (const [what, answered, requests] of [
     ['401', failure(401, 'UNAUTHENTICATED'), 10],
     ['429', failure(429, 'RESOURCE_EXHAUSTED'), 5],
     ['500', failure(500, 'INTERNAL'), 5],
-    ['503', failure(503, 'UNAVAILABLE'), 5],
-    ['no answer', undefined, 5],
+    ['no response', undefined, 5],
   ] as [string, Answered | undefined, number][]) {
-    test(`pause after five times ${what}; messages still go out, and another agent's look-ups too`, async (t) => {
+    test(`pause after five times ${what}; messages, and look-ups of another agent, do not`, async (t) => {
       const { network, carrier } = await start()
       stopClock(t)
       network.answer((asked, response) => {
@@ -52,25 +36,23 @@ describe('look-ups in trouble', () => {
         if (answered === undefined) response.destroy()
         return answered
       })
-      for (let index = 0; index < 5; index += 1) assert.equal(await lookUp(carrier), undefined)
-      assert.equal(network.asked.length, requests)
-      assert.equal(await lookUp(carrier), undefined)
+      for (let index = 0; index < 6; index += 1) assert.equal(await lookUp(carrier), undefined)
       assert.equal(network.asked.length, requests)
       assert.equal(carrier.pausedForMs('agent'), 0)
-      assert.equal((await send(carrier)).is, 'sent')
+      assert.equal((await send(carrier, AGENT)).is, 'sent')
       await lookUp(carrier, 'another')
       assert.ok(network.asked.length > requests + 1)
     })
   }
 
-  test('pause at once where the network asks for it', async () => {
+  test('pause at once for a Retry-After', async () => {
     const { network, carrier } = await start()
-    network.answer(() => failure(429, 'RESOURCE_EXHAUSTED', { 'retry-after': '30' }))
+    network.answer(() => TOO_MANY)
     for (let index = 0; index < 3; index += 1) assert.equal(await lookUp(carrier), undefined)
     assert.equal(network.asked.length, 1)
   })
 
-  test('go on where there were answers in between, of which "not reachable" is one', async (t) => {
+  test('go on after a response between the failures, also "not reachable"', async (t) => {
     const { network, carrier } = await start()
     stopClock(t)
     for (const answered of [failure(404, 'NOT_FOUND'), failure(403, 'PERMISSION_DENIED'), failure(500, 'INTERNAL')]) {
@@ -85,18 +67,69 @@ describe('look-ups in trouble', () => {
   })
 })
 
-test('messages that pause say for how long, for their agent only, and do not keep its look-ups from going on', async () => {
-  const { network, carrier } = await start()
-  assert.equal(carrier.pausedForMs('agent'), 0)
-  network.answer((asked) => (isLookUp(asked) ? { body: { features: [] } } : failure(429, 'RESOURCE_EXHAUSTED', { 'retry-after': '30' })))
-  assert.equal((await send(carrier)).is, 'retry')
-  const pausedForMs = carrier.pausedForMs('agent')
-  assert.ok(pausedForMs > 20_000 && pausedForMs <= 30_000)
-  assert.equal(carrier.pausedForMs('another'), 0)
-  assert.equal(await lookUp(carrier), true)
+describe('messages of an agent', () => {
+  test('pause after five failures; then one probes the network, and the others follow it', async (t) => {
+    const { network, carrier } = await start()
+    const clock = stopClock(t)
+    network.answer(() => failure(503, 'UNAVAILABLE'))
+    await sendEach(
+      carrier,
+      AGENT,
+      times(5, () => 'unknown'),
+    )
+    for (let index = 0; index < 3; index += 1) {
+      const paused = await send(carrier, AGENT)
+      // The pause of 250 to 500 ms, and 250 to 500 ms more, so that they do not return all at once.
+      assertWithin(paused.is === 'not-tried' ? paused.afterMs : undefined, 500, 1_000)
+    }
+    assert.equal(network.asked.length, 5)
+    assert.equal((await send(carrier)).is, 'unknown', 'another agent has its own circuit')
+
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    network.answer(async (asked) => {
+      await held
+      return echo(asked)
+    })
+    clock.move(500)
+    const probe = send(carrier, AGENT)
+    await sendEach(carrier, AGENT, ['not-tried', 'not-tried', 'not-tried'])
+    release()
+    assert.equal((await probe).is, 'sent')
+    assert.equal(network.asked.length, 7)
+    await sendEach(carrier, AGENT, ['sent', 'sent', 'sent'])
+  })
+
+  test('pause at once for a Retry-After; look-ups, and other agents, do not', async (t) => {
+    const { network, carrier } = await start()
+    stopClock(t)
+    assert.equal(carrier.pausedForMs('agent'), 0)
+    network.answer((asked) => (isLookUp(asked) ? { body: { features: [] } } : TOO_MANY))
+    const first = await send(carrier, AGENT)
+    assert.deepEqual([first.is, 'afterMs' in first && first.afterMs], ['retry', 30_000])
+    const paused = await send(carrier, AGENT)
+    assertWithin(paused.is === 'not-tried' ? paused.afterMs : undefined, 30_250, 30_500)
+    assert.equal(network.asked.length, 1)
+    assert.deepEqual([carrier.pausedForMs('agent'), carrier.pausedForMs('another')], [30_000, 0])
+    assert.equal(await lookUp(carrier), true)
+  })
+
+  test('pause with a line in the log that has the status or the error', async () => {
+    const { logger, log } = recordLog()
+    const network = await startNetwork()
+    const agents = [newAgent(), newAgent()] as const
+    network.answer(() => failure(401, 'UNAUTHENTICATED', { 'retry-after': '30' }))
+    await send(connect(network.settings, logger), { agentId: agents[0] })
+    const unreachable = connect({ ...network.settings, address: 'http://127.0.0.1:1' }, logger)
+    for (let index = 0; index < 5; index += 1) await send(unreachable, { agentId: agents[1] })
+    const lines = log()
+      .split('\n')
+      .filter((line) => line.includes('the RCS network is failing: messages paused'))
+    const reasons = agents.map((agentId) => lines.map((line) => JSON.parse(line)).find((line) => line.agentId === agentId).reason)
+    assert.deepEqual(reasons, ['HTTP 401', 'connect ECONNREFUSED 127.0.0.1:1'])
+  })
 })
 
-test('to close ends all connections, and what is under way on them', async () => {
+test('closing the carrier ends its connections and the calls on them', async () => {
   const { network, carrier } = await start()
   const sockets = new Set<Socket | null>()
   network.answerTokens((_, response) => {
@@ -107,42 +140,37 @@ test('to close ends all connections, and what is under way on them', async () =>
     sockets.add(response.socket)
     return undefined
   })
-  const underway = Promise.all([send(carrier), lookUp(carrier)])
+  const calls = Promise.all([send(carrier), lookUp(carrier)])
   await until('all are connected', () => sockets.size === 3)
   await carrier.close()
-  const [outcome, reachable] = await underway
+  const [outcome, reachable] = await calls
   assert.equal(reachable, undefined)
   assert.ok(outcome.is === 'unknown')
   assert.doesNotMatch(outcome.detail, /no response within/)
-  // Well before the network would close what is idle.
-  await until('all are closed', () => [...sockets].every((socket) => socket?.destroyed), 2_000)
+  // The network itself closes idle connections after 240 s.
+  await until('all are closed', () => [...sockets].every((socket) => socket?.destroyed))
 })
 
-describe('a token that is refused', () => {
+describe('a call', () => {
   for (const [elapsedMs, requests, is] of [
     [4_000, 2, 'sent'],
     [5_001, 1, 'retry'],
   ] as const) {
-    test(`after ${elapsedMs} ms: ${requests} calls in all`, async (t) => {
+    test(`whose token is refused after ${elapsedMs} ms takes ${requests} requests`, async (t) => {
       const { network, carrier } = await start()
-      let shiftMs = 0
-      const now = performance.now.bind(performance)
-      t.mock.method(performance, 'now', () => now() + shiftMs)
+      const clock = stopClock(t)
       network.answer((asked) => {
-        shiftMs = elapsedMs
+        clock.move(elapsedMs)
         return network.asked.length === 1 ? failure(401, 'UNAUTHENTICATED') : echo(asked)
       })
       assert.equal((await send(carrier)).is, is)
       assert.equal(network.asked.length, requests)
-      // The next one has another token, whoever asked for it.
       assert.equal((await send(carrier)).is, 'sent')
       assert.equal(network.tokens.length, 2)
     })
   }
-})
 
-describe('a token that does not come', () => {
-  test('is waited for ten seconds in all, its second try included; the message was not sent', { timeout: 10_000 }, async (t) => {
+  test('waits ten seconds for a token, its second request included, and is not sent without one', async (t) => {
     const { network, carrier } = await start()
     const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
@@ -162,33 +190,99 @@ describe('a token that does not come', () => {
     await asked[1]?.promise
     t.mock.timers.tick(1_000)
     const outcome = await sending
-    assert.ok(outcome.is === 'retry')
-    assert.equal(outcome.detail, 'no access token in time')
+    assert.deepEqual([outcome.is, 'detail' in outcome && outcome.detail], ['retry', 'no access token in time'])
     assert.equal(network.asked.length, 0)
+  })
+
+  test('is known not to be sent if nothing listens at the address of the API or of the tokens', async () => {
+    const closed = createServer()
+    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
+    const { port } = closed.address() as { port: number }
+    await new Promise((resolve) => closed.close(resolve))
+    const { settings } = await startNetwork()
+    const serviceAccount = { ...settings.serviceAccount, token_uri: `http://127.0.0.1:${port}/token` }
+    for (const wrong of [{ address: `http://127.0.0.1:${port}` }, { serviceAccount }]) {
+      assert.equal((await send(connect({ ...settings, ...wrong }))).is, 'retry')
+    }
+  })
+
+  test('waits for a connection while all are in use', async () => {
+    const { network, carrier } = await start(7)
+    assert.equal(carrier.concurrency, 7)
+    let open = 0
+    let most = 0
+    const { promise: full, resolve: release } = Promise.withResolvers<void>()
+    network.answer(async (asked) => {
+      open += 1
+      most = Math.max(most, open)
+      if (open === 7) release()
+      await full
+      open -= 1
+      return echo(asked)
+    })
+    const outcomes: SendResult[] = await Promise.all(times(60, () => send(carrier)))
+    assert.ok(outcomes.every(({ is }) => is === 'sent'))
+    assert.equal(most, 7)
   })
 })
 
-describe('to revoke', () => {
+describe('a response', async () => {
+  const network = await startNetwork()
+  const http = createHttp(network.settings.address, 1, 300)
+  after(() => http.close())
+  const call = (path = '/v1') => http.call({ method: 'GET', path })
+
+  test('times out if it does not come, or comes byte by byte', async () => {
+    network.answer(() => undefined)
+    await assert.rejects(call(), (error) => !(error instanceof NotSent) && /no response/.test(`${error}`))
+    network.answer((_, response) => {
+      response.writeHead(200)
+      const more = setInterval(() => response.write(' '), 20)
+      response.once('close', () => clearInterval(more))
+      return undefined
+    })
+    await assert.rejects(call(), /no response within 0.3 s/)
+  })
+
+  test('is not awaited for a request that never got a connection, which is never sent', async () => {
+    network.answer(() => undefined)
+    // If the second request begins some milliseconds later, as on a busy machine, it gets the connection that the first has just left.
+    const notSent = await until('the second of two never got the one connection', async () => {
+      const paths = [`/v1/${randomUUID()}`, `/v1/${randomUUID()}`] as const
+      const [first, second] = await Promise.allSettled(paths.map(call))
+      assert.ok(first?.status === 'rejected' && !(first.reason instanceof NotSent))
+      assert.ok(second?.status === 'rejected')
+      return second.reason instanceof NotSent ? paths[1] : undefined
+    })
+    network.answer(() => ({}))
+    assert.equal((await call('/v1/third')).status, 200)
+    const asked = network.asked.map(({ path }) => path)
+    assert.equal(asked.at(-1), '/v1/third')
+    assert.ok(!asked.includes(notSent))
+  })
+})
+
+describe('revoking a message', async () => {
+  const { network, carrier } = await start()
   for (const [what, answered, is] of [
-    ['200 with an object: asked', { body: {} }, 'accepted'],
-    ['200 of something that is not the API: it may have happened', { body: '<html>Welcome</html>' }, 'unknown'],
-    ['200 with JSON that is no object: it may have happened', { body: 'null' }, 'unknown'],
-    ['403: refused', failure(403, 'PERMISSION_DENIED'), 'failed'],
-    ['404: too late', failure(404, 'NOT_FOUND'), 'too-late'],
-    ['404 of something that is not the API: again', { status: 404, body: '<html>' }, 'retry'],
-    ['500: it may have happened', failure(500, 'INTERNAL'), 'unknown'],
+    ['200 with an object', { body: {} }, 'accepted'],
+    ['200 from a proxy', { body: '<html>Welcome</html>' }, 'unknown'],
+    ['200 with JSON that is no object', { body: 'null' }, 'unknown'],
+    ['403', failure(403, 'PERMISSION_DENIED'), 'failed'],
+    ['404', failure(404, 'NOT_FOUND'), 'too-late'],
+    ['404 from a proxy', { status: 404, body: '<html>' }, 'retry'],
+    ['500', failure(500, 'INTERNAL'), 'unknown'],
   ] as [string, Answered, string][]) {
-    test(what, async () => {
-      const { network, carrier } = await start()
+    test(`is ${is} after ${what}`, async () => {
       network.answer(() => answered)
       const messageId = randomUUID()
-      const outcome = await carrier.revoke({ messageId, agentId: 'an agent', recipient: '+48500100110' })
+      const agentId = `${newAgent()} x`
+      const outcome = await carrier.revoke({ messageId, agentId, recipient: '+48500100110' })
       assert.equal(outcome.is, is)
       if (outcome.is === 'failed') assert.equal(outcome.reason, 'NOT_REACHABLE')
-      assert.deepEqual(
-        network.asked.map(({ method, path, body }) => [method, path, body]),
-        [['DELETE', `/v1/phones/+48500100110/agentMessages/${messageId}?agentId=an%20agent`, '']],
-      )
+      const { method, path, body } = network.asked.at(-1) ?? assert.fail('no request')
+      const expectedPath = `/v1/phones/+48500100110/agentMessages/${messageId}?agentId=${encodeURIComponent(agentId)}`
+      assert.deepEqual([method, path, body], ['DELETE', expectedPath, ''])
     })
   }
 })

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createCircuit, type Pass } from '../../../src/carriers/google-rbm/circuit.ts'
 import { retryAfterMs } from '../../../src/outbound/retry-after.ts'
+import { assertWithin, times } from './support.ts'
 
 const HOUR_MS = 3_600_000
 
 function startCircuit() {
   const clock = { ms: 1_000 }
-  /** All that the circuit told: how long each pause is, and 0 for the end of one. */
+  /** What the circuit reported: the length of each pause, and 0 for its end. */
   const changes: number[] = []
   const circuit = createCircuit(
     (pauseMs) => changes.push(pauseMs),
@@ -15,20 +16,20 @@ function startCircuit() {
   )
 
   function pass(): Pass {
-    const way = circuit.enter()
-    return way.is === 'open' ? way.pass : assert.fail(`closed for another ${way.waitMs} ms`)
+    const entry = circuit.enter()
+    return entry.is === 'open' ? entry.pass : assert.fail(`closed for another ${entry.waitMs} ms`)
   }
 
   function closedWaitMs(): number {
-    const way = circuit.enter()
-    return way.is === 'closed' ? way.waitMs : assert.fail('it is open')
+    const entry = circuit.enter()
+    return entry.is === 'closed' ? entry.waitMs : assert.fail('it is open')
   }
 
   function fail(count: number): void {
     for (let index = 0; index < count; index += 1) pass().failed()
   }
 
-  /** To the end of the pause, when one may go ahead. */
+  /** Moves the clock to the end of the pause. */
   function waitOut(): void {
     clock.ms = Math.ceil(clock.ms + circuit.closedForMs())
   }
@@ -36,76 +37,43 @@ function startCircuit() {
   return { clock, changes, circuit, pass, closedWaitMs, fail, waitOut }
 }
 
-function assertWithin(ms: number | undefined, least: number, most: number): void {
-  assert.ok(ms !== undefined && ms >= least && ms <= most, `${ms} is not within ${least} and ${most}`)
-}
-
-describe('it closes', () => {
-  test('after five failures in a row, for 250 to 500 ms', () => {
+describe('an open circuit', () => {
+  test('closes after five failures without a success between them, for 250 to 500 ms', () => {
     const { changes, circuit, pass, fail } = startCircuit()
     fail(4)
-    assert.equal(circuit.closedForMs(), 0)
-    assert.equal(changes.length, 0)
-    const againAfterMs = pass().failed()
+    pass().succeeded()
+    fail(4)
+    assert.deepEqual([circuit.closedForMs(), changes.length], [0, 0])
+    const retryAfter = pass().failed()
     assert.equal(changes.length, 1)
     assertWithin(changes[0], 250, 500)
     assert.equal(Math.round(circuit.closedForMs()), Math.round(changes[0] as number))
-    assertWithin(againAfterMs, circuit.closedForMs(), 500)
+    assertWithin(retryAfter, circuit.closedForMs(), 500)
   })
 
-  test('only where no success was among them', () => {
-    const { changes, pass, fail } = startCircuit()
-    fail(4)
-    pass().succeeded()
-    fail(4)
-    assert.equal(changes.length, 0)
-    fail(1)
-    assert.equal(changes.length, 1)
-  })
+  for (const [askedMs, least, most] of [
+    [30_000, 30_000, 30_000],
+    [1, 250, 500],
+    [HOUR_MS + 1, HOUR_MS, HOUR_MS],
+    [Number.POSITIVE_INFINITY, HOUR_MS, HOUR_MS],
+  ] as const) {
+    test(`closes at once for ${least} to ${most} ms if the network asks for ${askedMs} ms`, () => {
+      const { changes, circuit, pass } = startCircuit()
+      assertWithin(pass().failed(askedMs), least, most)
+      assertWithin(changes[0], least, most)
+      assert.equal(Math.round(circuit.closedForMs()), Math.round(changes[0] as number))
+    })
+  }
 
-  test('at once where the network asks for it, and for as long as it asks', () => {
-    const { changes, circuit, pass } = startCircuit()
-    assert.equal(pass().failed(30_000), 30_000)
-    assert.deepEqual(changes, [30_000])
-    assert.equal(circuit.closedForMs(), 30_000)
-  })
-
-  test('for no less than it would have, where the network asks for less', () => {
-    const { changes, pass } = startCircuit()
-    pass().failed(1)
-    assertWithin(changes[0], 250, 500)
-  })
-
-  test('for an hour where the network asks for more', () => {
-    for (const askedMs of [HOUR_MS + 1, 7 * 24 * HOUR_MS, Number.POSITIVE_INFINITY]) {
-      const { circuit, pass } = startCircuit()
-      assert.equal(pass().failed(askedMs), HOUR_MS)
-      assert.equal(circuit.closedForMs(), HOUR_MS)
-    }
-  })
-
-  test('for twice as long every time the one that goes ahead fails, up to a minute, and for the first time again after a success', () => {
-    const { changes, pass, fail, waitOut } = startCircuit()
-    fail(5)
-    for (let failed = 1; failed <= 20; failed += 1) {
-      waitOut()
-      pass().failed()
-      const longestMs = Math.min(60_000, 500 * 2 ** failed)
-      assert.equal(changes.length, failed + 1)
-      assertWithin(changes.at(-1), longestMs / 2, longestMs)
-    }
-    waitOut()
-    pass().succeeded()
-    assert.equal(changes.at(-1), 0)
-    fail(4)
-    assert.equal(changes.at(-1), 0)
-    fail(1)
-    assertWithin(changes.at(-1), 250, 500)
+  test('spreads the waits of its callers over half of their length', () => {
+    const waits = times(500, () => startCircuit().pass().failed())
+    assertWithin(Math.min(...waits), 250, 290)
+    assertWithin(Math.max(...waits), 460, 500)
   })
 })
 
-describe('while it is closed', () => {
-  test('nobody gets in, and each is told to wait for its end and up to half a second more', () => {
+describe('a closed circuit', () => {
+  test('lets no request pass, and delays each until 250 to 500 ms after the pause', () => {
     const { clock, circuit, pass, closedWaitMs } = startCircuit()
     pass().failed(30_000)
     for (const elapsedMs of [0, 10_000, 29_999]) {
@@ -117,131 +85,93 @@ describe('while it is closed', () => {
     assert.equal(circuit.closedForMs(), 0)
   })
 
-  test('a success from before changes nothing', () => {
-    const { changes, circuit, pass, closedWaitMs } = startCircuit()
-    const before = pass()
+  test('ignores the results of requests from before the pause: in it, during the probe and after it', () => {
+    const { changes, circuit, pass, closedWaitMs, waitOut } = startCircuit()
+    const before = times(10, pass)
+    const [first, second] = before as [Pass, Pass]
     pass().failed(30_000)
-    before.succeeded()
+    first.succeeded()
+    for (const earlier of before) assert.equal(earlier.failed(), 30_000)
+    assert.equal(first.failed(90_000), 90_000)
     assert.equal(circuit.closedForMs(), 30_000)
     closedWaitMs()
+    waitOut()
+    const probe = pass()
+    first.succeeded()
+    closedWaitMs()
+    second.failed(90_000)
     assert.deepEqual(changes, [30_000])
-  })
-
-  test('failures from before make it no longer, whatever they ask for; they are to wait for its end', () => {
-    const { changes, circuit, pass } = startCircuit()
-    const before = Array.from({ length: 10 }, pass)
-    pass().failed(30_000)
-    for (const one of before) assert.equal(one.failed(), 30_000)
-    assert.equal(before[0]?.failed(90_000), 90_000)
-    assert.equal(circuit.closedForMs(), 30_000)
-    assert.deepEqual(changes, [30_000])
+    probe.succeeded()
+    for (const earlier of before) assertWithin(earlier.failed(), 250, 500)
+    assert.deepEqual(changes, [30_000, 0])
   })
 })
 
-describe('when its time is over', () => {
-  test('one goes ahead, and the others wait until it is back', () => {
+describe('after its pause, a circuit', () => {
+  test('lets one request probe the network, and the others pass once it succeeds', () => {
     const { circuit, pass, closedWaitMs, fail, waitOut } = startCircuit()
     fail(5)
     waitOut()
-    const ahead = pass()
-    // Shortly, since it most often is back by then; however long the pauses have become.
+    const probe = pass()
+    // The probe is usually back by then, however long the pauses have become.
     for (let index = 0; index < 3; index += 1) assertWithin(closedWaitMs(), 250, 500)
     assert.equal(circuit.closedForMs(), 250)
-    ahead.succeeded()
-    for (let index = 0; index < 3; index += 1) pass()
+    probe.succeeded()
+    times(3, pass)
   })
 
-  test('one that fails is followed by another after the next pause, however often', () => {
-    const { circuit, pass, closedWaitMs, fail, waitOut } = startCircuit()
+  test('doubles the pause up to a minute each time the probe fails, and starts anew after a success', () => {
+    const { changes, circuit, pass, closedWaitMs, fail, waitOut } = startCircuit()
     fail(5)
-    for (let index = 0; index < 5; index += 1) {
+    for (let failed = 1; failed <= 20; failed += 1) {
       waitOut()
-      const againAfterMs = pass().failed()
-      assertWithin(againAfterMs, circuit.closedForMs(), 60_000)
-      assert.ok(circuit.closedForMs() > 0)
+      const retryAfter = pass().failed()
+      const longestMs = Math.min(60_000, 500 * 2 ** failed)
+      assert.equal(changes.length, failed + 1)
+      assertWithin(changes.at(-1), longestMs / 2, longestMs)
+      assertWithin(retryAfter, circuit.closedForMs(), 60_000)
       closedWaitMs()
     }
     waitOut()
     pass().succeeded()
-    pass()
+    assert.equal(changes.at(-1), 0)
+    fail(4)
+    assert.equal(changes.at(-1), 0)
+    fail(1)
+    assertWithin(changes.at(-1), 250, 500)
   })
 
-  test('one that fails may ask for a longer pause', () => {
-    const { circuit, pass, fail, waitOut } = startCircuit()
-    fail(5)
+  test('closes again after one failed probe, for as long as the network asks', () => {
+    const { changes, circuit, pass, waitOut } = startCircuit()
+    pass().failed(30_000)
+    waitOut()
+    pass().failed()
+    assertWithin(changes[1], 500, 1_000)
     waitOut()
     assert.equal(pass().failed(120_000), 120_000)
     assert.equal(circuit.closedForMs(), 120_000)
   })
-
-  test('one that fails is enough to close it again, also where one failure was enough before', () => {
-    const { changes, pass, closedWaitMs, waitOut } = startCircuit()
-    pass().failed(30_000)
-    waitOut()
-    pass().failed()
-    assert.equal(changes.length, 2)
-    assertWithin(changes.at(-1), 500, 1_000)
-    closedWaitMs()
-  })
-
-  test('those from before decide nothing for the one that is ahead', () => {
-    const { changes, pass, closedWaitMs, waitOut } = startCircuit()
-    const [success, failure] = [pass(), pass()]
-    pass().failed(30_000)
-    waitOut()
-    const ahead = pass()
-    success.succeeded()
-    closedWaitMs()
-    failure.failed(90_000)
-    assert.deepEqual(changes, [30_000])
-    ahead.succeeded()
-    assert.deepEqual(changes, [30_000, 0])
-  })
-
-  test('failures from before the pause do not close it again', () => {
-    const { changes, pass, waitOut } = startCircuit()
-    const before = Array.from({ length: 10 }, pass)
-    pass().failed(30_000)
-    waitOut()
-    pass().succeeded()
-    for (const one of before) assertWithin(one.failed(), 250, 500)
-    assert.deepEqual(changes, [30_000, 0])
-  })
-})
-
-test('waits are spread over half of their length, so that many do not come back at one moment', () => {
-  const waits = Array.from({ length: 500 }, () => startCircuit().pass().failed())
-  for (const waitMs of waits) assertWithin(waitMs, 250, 500)
-  assertWithin(Math.min(...waits), 250, 290)
-  assertWithin(Math.max(...waits), 460, 500)
 })
 
 describe('Retry-After', () => {
-  for (const [header, ms] of [
-    ['7', 7_000],
-    [' 7\t', 7_000],
-    ['0', 0],
-    ['86400', 86_400_000],
-    ['9'.repeat(20), 1e23],
-    [['5', '12'], 5_000],
-    [undefined, undefined],
-    ['', undefined],
-    ['-5', undefined],
-    ['120.5', undefined],
-    ['5,12,40', undefined],
-    ['1e3', undefined],
-    ['0x10', undefined],
-    ['soon', undefined],
-    ['2099-01-01T00:00:00Z', undefined],
-    ['Thu, 01 Jan 2015 00:00:00 GMT', 0],
-    ['Xyz, 99 Abc 2099 00:00:00 GMT', undefined],
-  ] as [string | string[] | undefined, number | undefined][]) {
-    test(`${JSON.stringify(header)} is ${ms}`, () => {
+  test('is a number of seconds, or a date', () => {
+    for (const [header, ms] of [
+      ['7', 7_000],
+      [' 7\t', 7_000],
+      ['0', 0],
+      ['9'.repeat(20), Number.MAX_SAFE_INTEGER],
+      [['5', '12'], 5_000],
+      ['Thu, 01 Jan 2015 00:00:00 GMT', 0],
+    ] as [string | string[], number][]) {
       assert.equal(retryAfterMs(header), ms)
-    })
-  }
+    }
+    assertWithin(retryAfterMs(` ${new Date(Date.now() + HOUR_MS).toUTCString()} `), HOUR_MS / 2, HOUR_MS)
+  })
 
-  test('may be a date', () => {
-    assertWithin(retryAfterMs(` ${new Date(Date.now() + 90_000).toUTCString()} `), 80_000, 90_000)
+  test('is ignored if it is neither', () => {
+    const dates = ['2099-01-01T00:00:00Z', 'Xyz, 99 Abc 2099 00:00:00 GMT']
+    for (const header of [undefined, '', '-5', '120.5', '5,12,40', '1e3', '0x10', 'soon', ...dates]) {
+      assert.equal(retryAfterMs(header), undefined, `${header}`)
+    }
   })
 })

@@ -1,5 +1,5 @@
-export type Answer = { status: number; body: string; headers?: Record<string, string> }
-/** The connection is cut instead. */
+export type HttpResponse = { status: number; body: string; headers?: Record<string, string> }
+/** Close the connection without a response. */
 export type Drop = 'drop'
 
 export type FieldViolation = { field: string; description: string }
@@ -16,16 +16,16 @@ const STATUSES = {
 } as const
 type Status = keyof typeof STATUSES
 
-export function ok(value: unknown): Answer {
+export function ok(value: unknown): HttpResponse {
   return { status: 200, body: JSON.stringify(value) }
 }
 
-/** Google's error body. `code`: where it isn't the usual one of its status. */
-export function refusal(status: Status, message: string, violations: FieldViolation[] = [], code: number = STATUSES[status]): Answer {
+/** An error in Google's form. `code`: if it is not the usual one of the status. */
+export function refusal(status: Status, message: string, violations: FieldViolation[] = [], code: number = STATUSES[status]): HttpResponse {
   const details =
     violations.length === 0 ? {} : { details: [{ '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: violations }] }
   return { status: code, body: JSON.stringify({ error: { code, message, status, ...details } }) }
 }
 
-export const invalidField = (field: string, description: string): Answer =>
+export const invalidField = (field: string, description: string): HttpResponse =>
   refusal('INVALID_ARGUMENT', description, [{ field, description }])
