@@ -1,6 +1,6 @@
 import type { Executor } from '../src/db/pool.ts'
 import type { LoggedEvent } from '../src/events/pages.ts'
-import { MESSAGE_KINDS } from '../test/support/told.ts'
+import { MESSAGE_KINDS } from '../test/support/emitted.ts'
 import { countBy } from './storm/line.ts'
 
 // The log as the proofs read it: pages are taken apart here, by code that shares no line with the service's own.

@@ -4,9 +4,9 @@ import pg from 'pg'
 import { MESSAGE_FACTS, recordChanges } from '../../src/events/changes.ts'
 import { assertAllCounted } from '../../test/support/counted.ts'
 import { createTestDatabase, makePastMonths } from '../../test/support/database.ts'
+import { assertAllEmitted } from '../../test/support/emitted.ts'
 import { createAssignedAgent, createCaller } from '../../test/support/service.ts'
 import { startSimulator } from '../../test/support/simulator.ts'
-import { assertAllTold } from '../../test/support/told.ts'
 import { until } from '../../test/support/until.ts'
 import { createRandom, isFull, kill, type Node, readLedger, say, settingsFor, startNode } from './support.ts'
 
@@ -142,7 +142,7 @@ async function assertOutcomes(): Promise<void> {
   )
   assert.deepEqual(early, [], 'one expired before its time')
   // Each event once, with the time of its expiry, and each count.
-  assert.ok((await assertAllTold(pool)) >= MESSAGES)
+  assert.ok((await assertAllEmitted(pool)) >= MESSAGES)
   assert.ok((await assertAllCounted(pool)) > 0)
   const ledger = await readLedger(simulator)
   assert.deepEqual(

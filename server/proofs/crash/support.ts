@@ -9,13 +9,13 @@ import pg from 'pg'
 import type { Executor, Pool } from '../../src/db/pool.ts'
 import { assertAllCounted } from '../../test/support/counted.ts'
 import { createTestDatabase } from '../../test/support/database.ts'
+import { assertAllEmitted } from '../../test/support/emitted.ts'
 import { KEY_FILE } from '../../test/support/keyring.ts'
 import { callerAt, type MessageCaller } from '../../test/support/messages.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { type HeraldProcess, startHerald } from '../../test/support/process.ts'
 import { createAssignedAgent, createCaller } from '../../test/support/service.ts'
 import { startSimulator, type TestSimulator } from '../../test/support/simulator.ts'
-import { assertAllTold } from '../../test/support/told.ts'
 import { until } from '../../test/support/until.ts'
 import { inParallel } from '../in-parallel.ts'
 import { readEntries } from '../ledger.ts'
@@ -196,7 +196,7 @@ export async function assertDeliveredOnce({ pool, simulator }: Pick<Scene, 'pool
 
 /** Every step once: in the log of each message, in its order, and in the timelines of a campaign's messages, which alone have it. */
 async function assertSteps(db: Executor): Promise<void> {
-  assert.ok((await assertAllTold(db)) > 0)
+  assert.ok((await assertAllEmitted(db)) > 0)
   const { rows } = await db.query(
     `select message_id, kind, occurred_at, sum(listed) as listed, sum(columns) as columns from (
        select message_id, kind, occurred_at, 1 as listed, 0 as columns from message_events

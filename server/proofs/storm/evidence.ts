@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { BY_STATUS, countersOfCampaign } from '../../src/reports/counters.ts'
 import { assertAllCounted } from '../../test/support/counted.ts'
-import { compareTold } from '../../test/support/told.ts'
+import { compareEmitted } from '../../test/support/emitted.ts'
 import { inParallel } from '../in-parallel.ts'
 import { type Ask, type LedgerEntry, readEntries } from '../ledger.ts'
 import { type Head, type Logged, type Page, readLog, readPlaces } from '../log.ts'
@@ -230,7 +230,7 @@ async function compareCounters(pool: Db): Promise<Compared> {
 }
 
 async function compareChanges(pool: Db): Promise<Compared> {
-  const { compared, ...faults } = await compareTold(pool)
+  const { compared, ...faults } = await compareEmitted(pool)
   const named = Object.entries(faults).flatMap(([fault, all]) => all.map((one: unknown) => `${fault}: ${JSON.stringify(one)}`))
   return { compared, faults: named }
 }

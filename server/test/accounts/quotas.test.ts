@@ -44,7 +44,7 @@ const MIDNIGHT = 'the count starts again at 00:00 UTC'
 const ASK = 'ask the operator for a higher quota, or to drop old months'
 const DELETE = 'delete templates that you no longer need, or ask the operator for a higher quota'
 
-const codes = (answers: Answer[]) => Object.groupBy(answers, ({ status, body }) => (status < 300 ? 'accepted' : body.code))
+const codes = (responses: Answer[]) => Object.groupBy(responses, ({ status, body }) => (status < 300 ? 'accepted' : body.code))
 const used = async ({ accountId }: MessageCaller) => (await readQuotas(pool, accountId)).messagesPerDay.used
 
 describe('the quota of messages a day', () => {
@@ -59,24 +59,24 @@ describe('the quota of messages a day', () => {
     assert.equal((await other.send('k11', other.request())).status, 202)
   })
 
-  test('answers a replay as the first time, and reports other faults of a request first', async () => {
+  test('replays a request, and reports its other errors first', async () => {
     const caller = await callerWith({ messagesPerDay: 1 })
     const first = await caller.send('k', caller.request())
     const again = await caller.send('k', caller.request())
     assert.deepEqual([again.status, again.body, again.headers.get('idempotent-replayed')], [202, first.body, 'true'])
-    const answers = [
+    const responses = [
       await caller.send('k', caller.request({ clientReferenceId: 'another' })),
       await caller.send('k2', caller.request({ agentId: 'nobody' })),
       await caller.send('k2', caller.request({ recipient: '12' })),
     ]
     assert.deepEqual(
-      answers.map(({ status }) => status),
+      responses.map(({ status }) => status),
       [409, 404, 400],
     )
     assert.equal((await caller.send('k2', caller.request())).status, 429)
     await setQuotas(pool, caller.accountId, { messagesPerDay: 2 })
     const accepted = await caller.send('k2', caller.request())
-    assert.deepEqual([accepted.status, accepted.headers.get('idempotent-replayed')], [202, null], 'a refused request leaves its key unused')
+    assert.deepEqual([accepted.status, accepted.headers.get('idempotent-replayed')], [202, null], 'a rejected request leaves its key free')
   })
 
   test('holds on every node for the first request after it was changed', async () => {
@@ -94,8 +94,8 @@ describe('the quota of messages a day', () => {
   test('accepts exactly ten of fifty concurrent requests on one node, and treats equal keys alike', async () => {
     const caller = await callerWith({ messagesPerDay: 10 })
     const keys = Array.from({ length: 50 }, newKey)
-    const answers = await Promise.all([...keys, ...keys].map((key) => caller.send(key, caller.request())))
-    const { accepted = [], RCS_QUOTA_EXCEEDED = [] } = codes(answers)
+    const responses = await Promise.all([...keys, ...keys].map((key) => caller.send(key, caller.request())))
+    const { accepted = [], RCS_QUOTA_EXCEEDED = [] } = codes(responses)
     assert.equal(accepted.length + RCS_QUOTA_EXCEEDED.length, 100)
     assert.equal(new Set(accepted.map(({ body }) => body.messageId)).size, 10)
     assert.equal(accepted.filter(({ headers }) => headers.get('idempotent-replayed') === null).length, 10)
@@ -106,14 +106,16 @@ describe('the quota of messages a day', () => {
   test('is exceeded on two nodes by at most one batch, and then holds on both', async () => {
     const caller = await callerWith({ messagesPerDay: 10 })
     const there = callerAt(otherNode.url, caller)
-    const answers = await Promise.all(Array.from({ length: 60 }, (_, n) => (n % 2 === 0 ? caller : there).send(newKey(), caller.request())))
-    const accepted = codes(answers).accepted?.length ?? 0
+    const responses = await Promise.all(
+      Array.from({ length: 60 }, (_, n) => (n % 2 === 0 ? caller : there).send(newKey(), caller.request())),
+    )
+    const accepted = codes(responses).accepted?.length ?? 0
     assert.ok(accepted >= 10 && accepted <= 20, `${accepted} accepted`)
     assert.equal(await used(caller), accepted)
     for (const node of [caller, there]) assert.equal((await node.send(newKey(), caller.request())).status, 429)
   })
 
-  test('fails no other request of a batch where the database refuses one of an account that is near its quota', async () => {
+  test('fails no other request of a batch when the database rejects one of an account near its quota', async () => {
     const [near, other] = [await callerWith({ messagesPerDay: 10 }), await newCaller()]
     const accept = createAcceptor(pool, () => {})
     const message = { inline: TEXT } as Submission['message']
@@ -122,7 +124,7 @@ describe('the quota of messages a day', () => {
     const results = await Promise.allSettled([
       submission(other, RECIPIENT),
       submission(near, RECIPIENT),
-      // The schema refuses such a recipient, so that no request gets this far with it.
+      // The schema rejects it before, so only a direct call gets here.
       submission(near, '+48\u0000500'),
       submission(near, '+48500100201'),
     ])
@@ -133,7 +135,7 @@ describe('the quota of messages a day', () => {
     assert.deepEqual([await used(other), await used(near)], [1, 2])
   })
 
-  test('accepts no message twice where the database refuses a later request that the quota had made wait', async () => {
+  test('accepts no message twice when the database rejects a later request that waited for the quota', async () => {
     const near = await callerWith({ messagesPerDay: 2 })
     const accept = createAcceptor(pool, () => {})
     const { accountId, agentId } = near
@@ -142,7 +144,7 @@ describe('the quota of messages a day', () => {
       accept({ accountId, agentId, recipients: [recipient], test: true, message, ...fields })
     const results = await Promise.allSettled([
       submission(RECIPIENT),
-      // Takes no room, so that one more is asked for in a second statement.
+      // Uses no quota, so that a second statement accepts one more.
       submission('+48500100201', { agentId: 'nobody' }),
       submission('+48\u0000500'),
     ])
@@ -189,7 +191,7 @@ describe('the quota of stored bytes', () => {
     assert.equal((await caller.send(newKey(), caller.request())).status, 202)
   })
 
-  test('rejects templates, and campaigns whose messages would exceed it, but not a change of a template that stores nothing', async () => {
+  test('rejects templates and campaigns that would exceed it, but not the renaming of a template', async () => {
     const caller = await newCaller()
     const id = await caller.template()
     await fillGroup(pool, caller.accountId, 1, phones(0, 3))
@@ -224,7 +226,7 @@ describe('bytes that a campaign reserves for its messages', () => {
   const MEMBERS = 3
   const start = new Date(Date.now() + 3_600_000).toISOString()
 
-  /** A caller with room for so many campaigns, and a function that posts one. */
+  /** A caller with a quota for this number of campaigns, and a function that posts one. */
   async function callerFor(campaigns: number, scheduledAt?: string) {
     const caller = await newCaller()
     const templateId = await caller.template()
@@ -240,9 +242,9 @@ describe('bytes that a campaign reserves for its messages', () => {
 
   test('count from its acceptance, so that waiting campaigns do not exceed the quota together', async () => {
     const { post, usedRows } = await callerFor(2, start)
-    const answers = [await post(), await post(), await post()]
+    const responses = [await post(), await post(), await post()]
     assert.deepEqual(
-      answers.map(({ status }) => status),
+      responses.map(({ status }) => status),
       [202, 202, 429],
     )
     assert.equal(await usedRows(), 2 * (1 + MEMBERS))
@@ -269,13 +271,13 @@ describe('bytes that a campaign reserves for its messages', () => {
   })
 })
 
-test('the quota of templates lets exactly five of twenty pass on two nodes, and a deleted one makes room', async () => {
+test('the quota of templates accepts exactly five of twenty on two nodes, and one more after a deletion', async () => {
   const caller = await callerWith({ templates: 5 })
   const there = callerAt(otherNode.url, caller)
   const template = { name: 'Template', message: TEXT }
   const create = (n: number) => (n % 2 === 0 ? caller : there).ask('POST', '/templates', template)
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => create(n)))
-  const { accepted = [], RCS_QUOTA_EXCEEDED = [] } = codes(answers)
+  const responses = await Promise.all(Array.from({ length: 20 }, (_, n) => create(n)))
+  const { accepted = [], RCS_QUOTA_EXCEEDED = [] } = codes(responses)
   assert.deepEqual([accepted.length, RCS_QUOTA_EXCEEDED.length], [5, 15])
   assertExceeded(RCS_QUOTA_EXCEEDED[0] as Answer, 'templates', 5, 5, DELETE)
   await caller.ask('DELETE', `/templates/${accepted[0]?.body.id}`)
@@ -283,7 +285,7 @@ test('the quota of templates lets exactly five of twenty pass on two nodes, and 
   assert.equal((await create(0)).status, 429)
 })
 
-test('a message that a recipient triggers counts in bytes, and no quota holds it back', async () => {
+test('a message that a recipient triggers counts in bytes, and no quota rejects it', async () => {
   const caller = await callerWith({ messagesPerDay: 0, storedBytes: 0 })
   const { sendTemplate } = await import('../../src/messages/send-template.ts')
   const { insertTemplate } = await import('../../src/templates/templates.ts')

@@ -15,11 +15,11 @@ async function usageOf(accountId: number) {
   return { messages: messagesPerDay.used, bytes: storedBytes.used }
 }
 
-const change = (accountId: number, at: string, messages = 1) =>
+const delta = (accountId: number, at: string, messages = 1) =>
   `insert into account_usage_deltas (account_id, at, messages, message_bytes, content_bytes) values (${accountId}, ${at}, ${messages}, 100, 10)`
 
-describe('what an account has used', () => {
-  test('is the same before, while and after changes are folded by two nodes', async () => {
+describe('the usage of an account', () => {
+  test('is the same before, during and after a fold by two nodes', async () => {
     const caller = await newCaller()
     const otherPool = createHotPool({ connectionString: database.url }, () => {})
     for (let round = 1; round <= 5; round++) {
@@ -31,40 +31,40 @@ describe('what an account has used', () => {
     await otherPool.end()
   })
 
-  test('includes a change that is committed after later ones were folded', async () => {
+  test('includes a delta that is committed after later ones were folded', async () => {
     const { accountId } = await newCaller()
-    await pool.query(change(accountId, `now() - interval '1 minute'`))
+    await pool.query(delta(accountId, `now() - interval '1 minute'`))
     await foldUsage(pool)
     await transaction(pool, async (tx) => {
-      await tx.query(change(accountId, `now() - interval '30 seconds'`))
-      await pool.query(change(accountId, 'now()'))
+      await tx.query(delta(accountId, `now() - interval '30 seconds'`))
+      await pool.query(delta(accountId, 'now()'))
       await foldUsage(pool)
     })
     await foldUsage(pool)
     assert.equal((await usageOf(accountId)).bytes, 330)
   })
 
-  test('begins anew at midnight in messages, and goes on in bytes', async () => {
+  test('starts again at midnight in messages, and not in bytes', async () => {
     const caller = await newCaller()
     await setQuotas(pool, caller.accountId, { messagesPerDay: 2 })
     const yesterday = `date_trunc('day', now(), 'UTC') - interval '1 second'`
-    await pool.query(change(caller.accountId, yesterday, 2))
+    await pool.query(delta(caller.accountId, yesterday, 2))
     assert.deepEqual(await usageOf(caller.accountId), { messages: 0, bytes: 110 })
     await foldUsage(pool)
     assert.deepEqual(await usageOf(caller.accountId), { messages: 0, bytes: 110 })
     assert.equal((await caller.send('k', caller.request())).status, 202)
     await foldUsage(pool)
-    await pool.query(change(caller.accountId, yesterday, 5))
+    await pool.query(delta(caller.accountId, yesterday, 5))
     await foldUsage(pool)
-    assert.equal((await usageOf(caller.accountId)).messages, 1, 'a late change of yesterday does not count today')
+    assert.equal((await usageOf(caller.accountId)).messages, 1, 'a late delta of yesterday does not count today')
     assert.equal((await caller.send('k2', caller.request())).status, 202)
     assert.equal((await caller.send('k3', caller.request())).status, 429)
   })
 
-  test('is less by the bytes of the messages of a month that was dropped, and of no other month', async () => {
+  test('loses the bytes of the messages of a dropped month, and of no other month', async () => {
     const { accountId } = await newCaller()
-    await pool.query(change(accountId, `'2020-02-29T23:59:59Z'`))
-    await pool.query(change(accountId, 'now()'))
+    await pool.query(delta(accountId, `'2020-02-29T23:59:59Z'`))
+    await pool.query(delta(accountId, 'now()'))
     await foldUsage(pool)
     assert.equal((await usageOf(accountId)).bytes, 220)
     for (const _ of [1, 2]) {

@@ -3,11 +3,9 @@ import { randomInt } from 'node:crypto'
 import { afterEach, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
-import { retryCampaign } from '../../src/campaigns/retry.ts'
 import { createHotPool, type Executor, transaction } from '../../src/db/pool.ts'
 import { CHUNK, fanOut } from '../../src/delivery/campaigns/fan-out.ts'
 import { startDue } from '../../src/delivery/campaigns/lifecycle.ts'
-import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { importGroup } from '../../src/groups/import.ts'
 import { createTemplate, deleteTemplate, replaceTemplate } from '../../src/templates/templates.ts'
 import { createSender } from '../delivery/support.ts'
@@ -15,10 +13,10 @@ import { createTestDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 import { acceptedCampaign, assertCountersEqualRows, fillGroup, fillGroups, makeAll, phone, phones, recipientsOf } from './support.ts'
 
-const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'messages are failed by hand, and removed between the tests' })
+const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'messages are removed between the tests' })
 const seed = randomInt(2 ** 31)
 
-/** A campaign to these groups, of an account of its own. */
+/** A campaign of a new account to these groups. */
 async function campaignTo(groups: string[][]) {
   const sender = await createSender(pool)
   await fillGroups(pool, sender.accountId, new Map(groups.map((members, index) => [index + 1, members])))
@@ -30,11 +28,11 @@ function union(groups: string[][]): string[] {
   return [...new Set(groups.flat())].sort()
 }
 
-/** Everybody has one message, which waits to be sent and to expire; and it is counted. */
+/** Each number has one message, which is queued and counted. */
 async function assertMade(campaignId: string, expected: string[]): Promise<void> {
   const recipients = await recipientsOf(pool, campaignId)
   const [reached, wanted] = [new Set(recipients), new Set(expected)]
-  // Not the lists themselves: to show how two of thousands differ takes a minute.
+  // Not the lists themselves: the diff of two lists of thousands takes a minute.
   const wrong = {
     twice: recipients.length - reached.size,
     missing: [...wanted.difference(reached)],
@@ -61,7 +59,7 @@ afterEach(async () => {
   await pool.query('truncate queue, expiries, messages, campaigns, report_totals, report_deltas')
 })
 
-/** As an operator's file brings them. */
+/** Imports a file of an operator. */
 async function importInto(accountId: number, number: number, numbers: string[]): Promise<void> {
   const source = (async function* () {
     yield Buffer.from(['phone', ...numbers].join('\n'))
@@ -69,15 +67,8 @@ async function importInto(accountId: number, number: number, numbers: string[]):
   await importGroup(pool, { accountId, number, source })
 }
 
-describe('a campaign reaches', () => {
-  test('a number in ten groups once', async () => {
-    const groups = Array.from({ length: 10 }, (_, index) => [phone(5), phone(100 + index)])
-    const { campaignId } = await campaignTo(groups)
-    await makeAll(pool)
-    await assertMade(campaignId, union(groups))
-  })
-
-  test('everybody once, of groups of very different sizes that overlap, empty ones among them', async () => {
+describe('the fan-out of a campaign', () => {
+  test('reaches each number once for groups that overlap, differ in size or are empty', async () => {
     const groups = [phones(0, 4_000), [], phones(3_990, 20), phones(2_000, 1), phones(0, 1_000), [], phones(90_000, 200)]
     const { campaignId } = await campaignTo(groups)
     const chunks = await makeAll(pool)
@@ -88,28 +79,21 @@ describe('a campaign reaches', () => {
     await assertMade(campaignId, union(groups))
   })
 
-  test('everybody once, of 100 groups', async () => {
-    const groups = Array.from({ length: 100 }, (_, index) => phones(index * 37, 20 + (index % 5) * 60))
-    const { campaignId } = await campaignTo(groups)
-    await makeAll(pool)
-    await assertMade(campaignId, union(groups))
-  })
-
-  test('many at a time, though 100 groups have their numbers in ranges of their own', async () => {
+  test('takes few chunks for 100 groups with separate ranges of numbers', async () => {
     const groups = Array.from({ length: 100 }, (_, index) => phones(index * 1_000, 60 + index))
     const { campaignId } = await campaignTo(groups)
     const chunks = await makeAll(pool)
-    assert.ok(chunks.length <= 12, `10,950 people took ${chunks.length} chunks`)
+    assert.ok(chunks.length <= 12, `10,950 messages took ${chunks.length} chunks`)
     await assertMade(campaignId, union(groups))
   })
 
-  test('nobody, where the groups are empty, and is done', async () => {
+  test('completes with no message for empty groups', async () => {
     const { campaignId } = await campaignTo([[], []])
     assert.deepEqual(await makeAll(pool), [0])
     assert.equal((await findCampaign(pool, campaignId)).recipients, 0)
   })
 
-  test('exactly a chunk, and one more and one fewer', async () => {
+  test('reaches each number once around the size of a chunk', async () => {
     for (const count of [CHUNK - 1, CHUNK, CHUNK + 1]) {
       const { campaignId } = await campaignTo([phones(0, count)])
       await makeAll(pool)
@@ -118,7 +102,7 @@ describe('a campaign reaches', () => {
     }
   })
 
-  test('nobody who was added after its start, nor people of the same group number of another account', async () => {
+  test('leaves out members added after its start, and the same group number of another account', async () => {
     const { campaignId, accountId } = await campaignTo([phones(0, 10)])
     const stranger = await createSender(pool)
     await fillGroup(pool, stranger.accountId, 1, phones(500, 10))
@@ -128,7 +112,7 @@ describe('a campaign reaches', () => {
     await assertMade(campaignId, phones(0, 10))
   })
 
-  test('all or nobody of an import that is under way when it starts: nobody', async () => {
+  test('leaves out an import that commits after its start', async () => {
     const { campaignId, accountId } = await campaignTo([phones(0, 10)])
     let importing: Promise<void> | undefined
     await transaction(pool, async (tx) => {
@@ -144,7 +128,7 @@ describe('a campaign reaches', () => {
     await assertMade(campaignId, phones(0, 10))
   })
 
-  test('who was added after it was accepted and before it started', async () => {
+  test('includes members added between its acceptance and its start', async () => {
     const { campaignId, accountId } = await campaignTo([phones(0, 10)])
     await fillGroup(pool, accountId, 1, phones(10, 5))
     await pool.query('delete from group_members where account_id = $1 and phone = $2', [accountId, phone(3)])
@@ -155,8 +139,8 @@ describe('a campaign reaches', () => {
     )
   })
 
-  test(`exactly the union of its groups, whatever they are (fast-check, seed ${seed})`, async () => {
-    // Dense and sparse ones, near and far; most runs take several chunks.
+  test(`reaches exactly the union of any groups (fast-check, seed ${seed})`, async () => {
+    // Dense and sparse, near and far groups; most runs take several chunks.
     const group = fc.record({ from: fc.nat(2_000), count: fc.nat(400), step: fc.integer({ min: 1, max: 9 }) })
     const groups = fc.oneof(
       fc.array(group, { minLength: 1, maxLength: 5, size: 'max' }),
@@ -174,8 +158,8 @@ describe('a campaign reaches', () => {
   })
 })
 
-/** Starts a chunk, and calls `meanwhile` with its connection while it is in the middle of its inserts. */
-async function inTheMiddleOfAChunk(meanwhile: (tx: Executor, pid: number) => Promise<unknown>): Promise<PromiseSettledResult<unknown>> {
+/** Starts a chunk, and calls `meanwhile` with its connection while it waits in the middle of its inserts. */
+async function duringChunk(meanwhile: (tx: Executor, pid: number) => Promise<unknown>): Promise<PromiseSettledResult<unknown>> {
   const worker = createHotPool({ connectionString: url }, () => {})
   let chunk: Promise<[PromiseSettledResult<unknown>]> | undefined
   try {
@@ -194,14 +178,14 @@ async function inTheMiddleOfAChunk(meanwhile: (tx: Executor, pid: number) => Pro
   }
 }
 
-describe('whatever happens in between, everybody gets exactly one:', () => {
-  test('a worker that dies in the middle of every chunk', async () => {
+describe('each number gets exactly one message', () => {
+  test('when the worker dies in the middle of every chunk', async () => {
     const groups = [phones(0, 1_500), phones(1_000, 1_300)]
     const { campaignId } = await campaignTo(groups)
     await startDue(pool)
     for (let isLeft = true; isLeft; ) {
       const before = await findCampaign(pool, campaignId)
-      const { status } = await inTheMiddleOfAChunk((tx, pid) => tx.query('select pg_terminate_backend($1)', [pid]))
+      const { status } = await duringChunk((tx, pid) => tx.query('select pg_terminate_backend($1)', [pid]))
       assert.equal(status, 'rejected')
       assert.deepEqual(await findCampaign(pool, campaignId), before, 'nothing is left of the chunk')
       await assertCountersEqualRows(pool, campaignId)
@@ -211,7 +195,7 @@ describe('whatever happens in between, everybody gets exactly one:', () => {
     await assertMade(campaignId, phones(0, 2_300))
   })
 
-  test('several workers at once', async () => {
+  test('when several workers fan out concurrently', async () => {
     const groups = [phones(0, 2_000), phones(1_000, 2_000)]
     const first = await campaignTo(groups)
     const second = await campaignTo([phones(0, 2_500)])
@@ -221,11 +205,11 @@ describe('whatever happens in between, everybody gets exactly one:', () => {
     await assertMade(second.campaignId, phones(0, 2_500))
   })
 
-  test('a pause in the middle of a chunk waits for it, and holds up those that follow until it is resumed', async () => {
+  test('when the campaign is paused during a chunk and resumed later', async () => {
     const { campaignId } = await campaignTo([phones(0, 1_200)])
     await startDue(pool)
     let paused: Promise<unknown> | undefined
-    await inTheMiddleOfAChunk(async () => {
+    await duringChunk(async () => {
       paused = moveCampaign(pool, campaignId, 'PAUSED')
     })
     await paused
@@ -236,7 +220,7 @@ describe('whatever happens in between, everybody gets exactly one:', () => {
     await assertMade(campaignId, phones(0, 1_200))
   })
 
-  test('of two campaigns, the one that has had fewer goes first, so that a large one holds up no small one', async () => {
+  test('and a small campaign does not wait for a large one', async () => {
     const large = await campaignTo([phones(0, 1_200)])
     await startDue(pool)
     await fanOut(pool)
@@ -250,7 +234,7 @@ describe('whatever happens in between, everybody gets exactly one:', () => {
   })
 })
 
-test('a campaign whose messages can’t be made is named, holds up no other while it is passed by, and goes on once they can', async () => {
+test('names a campaign whose fan-out fails, skips it for others, and continues it later', async () => {
   const [broken, other] = [await campaignTo([phones(0, 5)]), await campaignTo([phones(0, 7)])]
   await startDue(pool)
   await pool.query(`create function fail() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$`)
@@ -266,100 +250,7 @@ test('a campaign whose messages can’t be made is named, holds up no other whil
   await assertMade(broken.campaignId, phones(0, 5))
 })
 
-/** Gives messages their outcome by data, as those who deliver them would. */
-async function fail(campaignId: string, recipients: string[]): Promise<void> {
-  await pool.query(
-    `update messages set status = 'FAILED', failed_at = accepted_at, failure_reason = 'NOT_REACHABLE', failure_description = 'No RCS.'
-     where campaign_id = $1 and recipient = any ($2)`,
-    [campaignId, recipients],
-  )
-}
-
-async function complete(campaignId: string): Promise<void> {
-  await pool.query(`update campaigns set status = 'COMPLETED', completed_at = now() where id = $1`, [campaignId])
-}
-
-describe('a repetition', () => {
-  test('is made once, however often and by however many it is asked for', async () => {
-    const { campaignId } = await campaignTo([phones(0, 3)])
-    await makeAll(pool)
-    await fail(campaignId, [phone(1)])
-    await complete(campaignId)
-    const tries = await Promise.allSettled([1, 2, 3].map(() => retryCampaign(pool, campaignId)))
-    const [made, ...others] = tries.filter(({ status }) => status === 'fulfilled') as PromiseFulfilledResult<{ campaignId: string }>[]
-    assert.equal(others.length, 0)
-    const message = `The campaign ${campaignId} was already retried by ${made?.value.campaignId}; retry that one.`
-    await assert.rejects(retryCampaign(pool, campaignId), { message })
-  })
-
-  test('goes to exactly those whose message failed, with what the first said, though they have left the groups', async () => {
-    const { campaignId, accountId } = await campaignTo([phones(0, 11_000)])
-    await makeAll(pool)
-    const failed = phones(0, 11_000).filter((_, index) => index % 16 === 0)
-    await fail(campaignId, failed)
-    await complete(campaignId)
-    await pool.query('delete from group_members where account_id = $1', [accountId])
-    const { campaignId: repeated } = await retryCampaign(pool, campaignId)
-    const chunks = await makeAll(pool)
-    assert.ok(chunks.length > 1, `${chunks}`)
-    await assertMade(repeated, failed)
-    const { rows } = await pool.query('select count(distinct content_id) from messages where campaign_id = any ($1)', [
-      [campaignId, repeated],
-    ])
-    assert.equal(rows[0].count, 1)
-  })
-
-  test('leaves those out whose message arrived all the same, after it had been given up', async () => {
-    const { campaignId } = await campaignTo([phones(0, 4)])
-    await makeAll(pool)
-    await fail(campaignId, phones(0, 4))
-    for (const [index, kind] of ['delivered-late', 'read-late'].entries()) {
-      await pool.query(
-        `insert into message_events (message_id, account_id, kind, occurred_at)
-         select id, account_id, $3, now() from messages where campaign_id = $1 and recipient = $2`,
-        [campaignId, phone(index + 1), kind],
-      )
-    }
-    await complete(campaignId)
-    const { campaignId: repeated } = await retryCampaign(pool, campaignId)
-    await makeAll(pool)
-    await assertMade(repeated, [phone(0), phone(3)])
-  })
-
-  test('of one where none failed reaches nobody', async () => {
-    const { campaignId } = await campaignTo([phones(0, 3)])
-    await makeAll(pool)
-    await complete(campaignId)
-    const { campaignId: repeated } = await retryCampaign(pool, campaignId)
-    assert.deepEqual(await makeAll(pool), [0])
-    assert.equal((await findCampaign(pool, repeated)).recipients, 0)
-  })
-
-  test('of a cancelled campaign that includes withdrawn messages reaches all their recipients, however soon it is made', async () => {
-    const { campaignId } = await campaignTo([phones(0, 1_500)])
-    await makeAll(pool)
-    await moveCampaign(pool, campaignId, 'CANCELLED')
-    const retried = await retryCampaign(pool, campaignId, { includeCancelled: true }).catch(() => undefined)
-    await makeAll(pool)
-    while ((await withdrawCancelled(pool)).mayBeMore);
-    await withdrawCancelled(pool)
-    // To say that it is too early would be as good.
-    const { campaignId: repeated } = retried ?? (await retryCampaign(pool, campaignId, { includeCancelled: true }))
-    await makeAll(pool)
-    assert.equal((await recipientsOf(pool, repeated)).length, 1_500)
-  })
-
-  test('is refused while the first is under way', async () => {
-    const { campaignId } = await campaignTo([phones(0, 3)])
-    for (const status of ['SCHEDULED', 'RUNNING']) {
-      const sentence = `The campaign ${campaignId} is ${status}; retry it once it is COMPLETED or CANCELLED.`
-      await assert.rejects(retryCampaign(pool, campaignId), { message: sentence })
-      await makeAll(pool)
-    }
-  })
-})
-
-test('what a campaign says was settled when it was accepted: replacing and deleting its template changes nothing', async () => {
+test('keeps the content of its acceptance when the template is replaced or deleted', async () => {
   const sender = await createSender(pool)
   const { accountId } = sender
   await fillGroup(pool, accountId, 1, phones(0, 3))

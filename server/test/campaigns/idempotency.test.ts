@@ -35,7 +35,7 @@ describe('the Idempotency-Key of a campaign', () => {
     }
   })
 
-  test('with the same body, in whatever order it is written, gets the same answer; with another one a 409', async () => {
+  test('replays the response for the same body in any order of fields, and is a 409 for another body', async () => {
     const { accountId, create, campaign } = await newCaller()
     const body = campaign({ clientReferenceId: 'spring', scheduledAt: inMs(HOUR_MS), smsFallback: smsFallback({ delay: 5 }) })
     const first = await create('k', body)
@@ -48,25 +48,25 @@ describe('the Idempotency-Key of a campaign', () => {
     assert.deepEqual(await countStored(pool, accountId), ONE_CAMPAIGN)
   })
 
-  test('of 50 equal requests at once gives one campaign and 50 equal answers', async () => {
+  test('creates one campaign for 50 concurrent equal requests', async () => {
     const { accountId, create, campaign } = await newCaller()
-    const answers = await Promise.all(Array.from({ length: 50 }, () => create('k', campaign())))
-    const ids = new Set(answers.map(({ status, body }) => `${status} ${body.campaignId}`))
-    assert.deepEqual([...ids], [`202 ${answers[0]?.body.campaignId}`])
-    assert.equal(answers.filter(({ headers }) => headers.get('idempotent-replayed') === null).length, 1)
+    const responses = await Promise.all(Array.from({ length: 50 }, () => create('k', campaign())))
+    const ids = new Set(responses.map(({ status, body }) => `${status} ${body.campaignId}`))
+    assert.deepEqual([...ids], [`202 ${responses[0]?.body.campaignId}`])
+    assert.equal(responses.filter(({ headers }) => headers.get('idempotent-replayed') === null).length, 1)
     assert.deepEqual(await countStored(pool, accountId), ONE_CAMPAIGN)
   })
 
-  test('of two bodies at once gives one campaign; the other is told of the conflict', async () => {
+  test('creates one campaign for two concurrent bodies, and is a 409 for the other', async () => {
     const { accountId, create, campaign } = await newCaller()
     for (let round = 0; round < 5; round += 1) {
-      const answers = await Promise.all(['a', 'b'].map((name) => create(`k${round}`, campaign({ name }))))
-      assert.deepEqual(answers.map(({ status }) => status).sort(), [202, 409])
+      const responses = await Promise.all(['a', 'b'].map((name) => create(`k${round}`, campaign({ name }))))
+      assert.deepEqual(responses.map(({ status }) => status).sort(), [202, 409])
     }
     assert.equal((await countStored(pool, accountId)).campaigns, 5)
   })
 
-  test('answers again when template, group, agent and module have gone, and its times have passed', async () => {
+  test('replays after template, group, agent and module are gone and its times have passed', async () => {
     const { accountId, agentId, create, campaign, template, ask } = await newCaller()
     const templateId = await template()
     const expiresAt = inMs(2_000)
@@ -87,7 +87,7 @@ describe('the Idempotency-Key of a campaign', () => {
     assert.equal((await create('other', body)).status, 403, 'for another key they do count')
   })
 
-  test('is another one than the same key of a message, or of another account', async () => {
+  test('is separate from the same key of a message or of another account', async () => {
     const { accountId, create, campaign, send, request } = await newCaller()
     assert.equal((await send('k', request())).status, 202)
     const { status, headers } = await create('k', campaign())
@@ -97,7 +97,7 @@ describe('the Idempotency-Key of a campaign', () => {
     assert.equal((await stranger.create('k', stranger.campaign())).headers.get('idempotent-replayed'), null)
   })
 
-  test('is not used up by a refusal', async () => {
+  test('stays free after a rejected request', async () => {
     const { create, campaign } = await newCaller()
     assert.equal((await create('k', campaign({ segmentIds: [999] }))).status, 404)
     assert.equal((await create('k', campaign())).status, 202)

@@ -7,7 +7,7 @@ import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { acceptedCampaign, fillGroup, phones } from './support.ts'
 
-// Which moves an operator may make from which status. The diagram of the contract, written down once more.
+// The changes of status that an operator may make: the diagram of the contract, as a table.
 
 const { pool } = await createTestDatabase()
 const sender = await createSender(pool)
@@ -28,7 +28,7 @@ async function campaignIn(status: Status): Promise<string> {
   return campaignId
 }
 
-/** From each status: what it may become. To become what it is, is fine. */
+/** From each status: the possible next ones. To repeat the status is possible. */
 const POSSIBLE = {
   SCHEDULED: ['CANCELLED'],
   RUNNING: ['RUNNING', 'PAUSED', 'CANCELLED'],
@@ -43,11 +43,11 @@ const REFUSALS = {
   CANCELLED: 'only a campaign that is SCHEDULED or RUNNING or PAUSED can be cancelled',
 } as const
 
-describe('a campaign that is', () => {
+describe('a campaign', () => {
   for (const from of Object.keys(STATES) as Status[]) {
     for (const to of ['RUNNING', 'PAUSED', 'CANCELLED'] as const) {
       const isPossible = (POSSIBLE[from] as readonly Status[]).includes(to)
-      test(`${from} ${isPossible ? 'may become' : 'stays so, and does not become'} ${to}`, async () => {
+      test(`${isPossible ? 'moves' : 'does not move'} from ${from} to ${to}`, async () => {
         const campaignId = await campaignIn(from)
         const before = await findCampaign(pool, campaignId)
         if (isPossible) {
@@ -65,7 +65,7 @@ describe('a campaign that is', () => {
   }
 })
 
-test('of a pause, a resumption and a cancellation at once, the cancellation stays', async () => {
+test('ends CANCELLED after a concurrent pause, resumption and cancellation', async () => {
   for (let round = 0; round < 10; round += 1) {
     const campaignId = await campaignIn('RUNNING')
     await Promise.allSettled((['PAUSED', 'CANCELLED', 'RUNNING', 'PAUSED'] as const).map((to) => moveCampaign(pool, campaignId, to)))
@@ -73,7 +73,7 @@ test('of a pause, a resumption and a cancellation at once, the cancellation stay
   }
 })
 
-test('a campaign that is not there is a clear sentence, whatever was given for its id', async () => {
+test('rejects an unknown id with a sentence that names it', async () => {
   for (const id of [randomUUID(), 'spring', '', "' or 1=1"]) {
     const message = `There is no campaign ${id}; see "herald campaign list ACCOUNT_ID".`
     await assert.rejects(moveCampaign(pool, id, 'PAUSED'), { message })
@@ -81,7 +81,7 @@ test('a campaign that is not there is a clear sentence, whatever was given for i
   }
 })
 
-test('a list has the newest first, as many as asked for, and none of another account', async () => {
+test('lists the newest campaigns of the account first, up to the limit', async () => {
   const one = await createSender(pool)
   await fillGroup(pool, one.accountId, 1, [])
   const ids: string[] = []

@@ -10,7 +10,7 @@ import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { acceptedCampaign, fillGroup, makeAll, phones, recipientsOf } from './support.ts'
 
-// Who gets a message of a repetition, and what an operator is told of it and of a cancellation before it happens.
+// The recipients of a retry, and the counts that an operator sees before a retry or a cancellation.
 
 const { hotPool: pool } = await createTestDatabase({ uncounted: 'messages are failed by hand' })
 
@@ -21,7 +21,7 @@ async function campaignTo(people: string[]): Promise<string> {
   return await acceptedCampaign(pool, sender)
 }
 
-/** Lets waiting messages fail by writing to the database, as if the network had refused them. */
+/** Fails waiting messages by hand, as if the network had refused them. */
 async function fail(campaignId: string, recipients: string[]): Promise<void> {
   await pool.query(
     `with failed as (
@@ -36,94 +36,149 @@ async function fail(campaignId: string, recipients: string[]): Promise<void> {
   )
 }
 
-async function arriveLate(campaignId: string, recipient: string): Promise<void> {
+async function arriveLate(campaignId: string, recipient: string, kind = 'delivered-late'): Promise<void> {
   await pool.query(
     `insert into message_events (message_id, account_id, kind, occurred_at)
-     select id, account_id, 'delivered-late', now() from messages where campaign_id = $1 and recipient = $2`,
-    [campaignId, recipient],
+     select id, account_id, $3, now() from messages where campaign_id = $1 and recipient = $2`,
+    [campaignId, recipient, kind],
   )
 }
 
-/** Five messages: two failed at the network, of which one arrived all the same; three were withdrawn by the cancellation, one of which arrived. */
+async function complete(campaignId: string): Promise<void> {
+  await pool.query(`update campaigns set status = 'COMPLETED', completed_at = now() where id = $1`, [campaignId])
+}
+
+/** The last call finds nothing left. */
+async function withdrawAll(): Promise<void> {
+  while ((await withdrawCancelled(pool)).mayBeMore);
+  await withdrawCancelled(pool)
+}
+
+/** Two of five messages failed, and three were withdrawn by the cancellation. One of each arrived later nevertheless. */
 async function cancelledCampaign(): Promise<{ campaignId: string; people: string[] }> {
   const people = phones(0, 5)
   const campaignId = await campaignTo(people)
   await makeAll(pool)
   await fail(campaignId, people.slice(0, 2))
   await moveCampaign(pool, campaignId, 'CANCELLED')
-  while ((await withdrawCancelled(pool)).mayBeMore);
-  await withdrawCancelled(pool)
+  await withdrawAll()
   await arriveLate(campaignId, people[1] as string)
-  await arriveLate(campaignId, people[4] as string)
+  await arriveLate(campaignId, people[4] as string, 'read-late')
   return { campaignId, people }
 }
 
-describe('a repetition of a cancelled campaign', () => {
-  test('leaves out the recipients whose message was withdrawn', async () => {
+describe('a retry of a cancelled campaign', () => {
+  test('leaves out recipients whose message was withdrawn', async () => {
     const { campaignId, people } = await cancelledCampaign()
     const { messages, withdrawn } = await planRetry(pool, campaignId, {})
-    const { campaignId: repeated } = await retryCampaign(pool, campaignId)
+    const { campaignId: retried } = await retryCampaign(pool, campaignId)
     await makeAll(pool)
-    assert.deepEqual(await recipientsOf(pool, repeated), people.slice(0, 1))
+    assert.deepEqual(await recipientsOf(pool, retried), people.slice(0, 1))
     assert.deepEqual([messages, withdrawn], [1, 2])
   })
 
-  test('includes them where the operator asked for that, whichever node makes its messages', async () => {
+  test('includes them when the operator asks for it', async () => {
     const { campaignId, people } = await cancelledCampaign()
     const { messages } = await planRetry(pool, campaignId, { includeCancelled: true })
-    const { campaignId: repeated } = await retryCampaign(pool, campaignId, { includeCancelled: true })
+    const { campaignId: retried } = await retryCampaign(pool, campaignId, { includeCancelled: true })
     await makeAll(pool)
-    assert.deepEqual(await recipientsOf(pool, repeated), [people[0], people[2], people[3]])
+    assert.deepEqual(await recipientsOf(pool, retried), [people[0], people[2], people[3]])
     assert.equal(messages, 3)
   })
 
-  test('is refused while messages are being withdrawn', async () => {
+  test('is rejected while messages are being withdrawn', async () => {
     const campaignId = await campaignTo(phones(0, 2))
     await makeAll(pool)
     await moveCampaign(pool, campaignId, 'CANCELLED')
     const message = `Messages of the campaign ${campaignId} are still being withdrawn; try again in a moment.`
     await assert.rejects(planRetry(pool, campaignId, {}), { message })
     await assert.rejects(retryCampaign(pool, campaignId), { message })
-    while ((await withdrawCancelled(pool)).mayBeMore);
+    await withdrawAll()
   })
 
-  test('is refused where all were withdrawn, with the option that would send to them', async () => {
+  test('is rejected when all messages were withdrawn, with the option that sends them', async () => {
     const campaignId = await campaignTo(phones(0, 2))
     await makeAll(pool)
     await moveCampaign(pool, campaignId, 'CANCELLED')
-    while ((await withdrawCancelled(pool)).mayBeMore);
-    await withdrawCancelled(pool)
+    await withdrawAll()
     const message = `The campaign ${campaignId} has no failures except 2 messages withdrawn when it was cancelled; --include-cancelled sends them.`
     await assert.rejects(planRetry(pool, campaignId, {}), { message })
     assert.equal((await planRetry(pool, campaignId, { includeCancelled: true })).messages, 2)
   })
 
-  test('is refused where no message failed', async () => {
+  test('is rejected when no message failed', async () => {
     const campaignId = await campaignTo(phones(0, 2))
     await makeAll(pool)
-    await pool.query(`update campaigns set status = 'COMPLETED', completed_at = now() where id = $1`, [campaignId])
+    await complete(campaignId)
     const message = `The campaign ${campaignId} has no failed message to send again.`
     for (const includeCancelled of [true, false]) await assert.rejects(planRetry(pool, campaignId, { includeCancelled }), { message })
   })
 })
 
-test('the count before a repetition equals what the fan-out makes, over several chunks', async () => {
-  const people = phones(0, 11_000)
-  const campaignId = await campaignTo(people)
-  await makeAll(pool)
-  const failed = people.filter((_, index) => index % 7 === 0)
-  await fail(campaignId, failed)
-  await arriveLate(campaignId, failed[0] as string)
-  await pool.query(`update campaigns set status = 'COMPLETED', completed_at = now() where id = $1`, [campaignId])
-  const { messages } = await countRetried(pool, campaignId, {})
-  const { campaignId: repeated } = await retryCampaign(pool, campaignId)
-  await makeAll(pool)
-  assert.equal((await findCampaign(pool, repeated)).recipients, messages)
-  assert.equal(messages, failed.length - 1)
+describe('a retry', () => {
+  test('reaches exactly the failed recipients over several chunks, with the same content, though they left the group', async () => {
+    const people = phones(0, 11_000)
+    const campaignId = await campaignTo(people)
+    await makeAll(pool)
+    const failed = people.filter((_, index) => index % 7 === 0)
+    await fail(campaignId, failed)
+    await arriveLate(campaignId, failed[0] as string)
+    await complete(campaignId)
+    await pool.query('delete from group_members')
+    const { messages } = await countRetried(pool, campaignId, {})
+    const { campaignId: retried } = await retryCampaign(pool, campaignId)
+    assert.ok((await makeAll(pool)).length > 1)
+    assert.deepEqual(await recipientsOf(pool, retried), failed.slice(1))
+    assert.equal(messages, failed.length - 1)
+    const contents = 'select distinct content_id from messages where campaign_id = any ($1)'
+    assert.equal((await pool.query(contents, [[campaignId, retried]])).rowCount, 1)
+  })
+
+  test('is created once by concurrent calls, and names the first to later calls', async () => {
+    const campaignId = await campaignTo(phones(0, 3))
+    await makeAll(pool)
+    await fail(campaignId, phones(1, 1))
+    await complete(campaignId)
+    const calls = await Promise.allSettled([1, 2, 3].map(() => retryCampaign(pool, campaignId)))
+    const [created, ...others] = calls.filter(({ status }) => status === 'fulfilled') as PromiseFulfilledResult<{ campaignId: string }>[]
+    assert.equal(others.length, 0)
+    const message = `The campaign ${campaignId} was already retried by ${created?.value.campaignId}; retry that one.`
+    await assert.rejects(retryCampaign(pool, campaignId), { message })
+  })
+
+  test('reaches nobody when no message failed', async () => {
+    const campaignId = await campaignTo(phones(0, 3))
+    await makeAll(pool)
+    await complete(campaignId)
+    const { campaignId: retried } = await retryCampaign(pool, campaignId)
+    assert.deepEqual(await makeAll(pool), [0])
+    assert.equal((await findCampaign(pool, retried)).recipients, 0)
+  })
+
+  test('with withdrawn messages reaches all their recipients, or is rejected until they are withdrawn', async () => {
+    const campaignId = await campaignTo(phones(0, 1_500))
+    await makeAll(pool)
+    await moveCampaign(pool, campaignId, 'CANCELLED')
+    const early = await retryCampaign(pool, campaignId, { includeCancelled: true }).catch(() => undefined)
+    await makeAll(pool)
+    await withdrawAll()
+    const { campaignId: retried } = early ?? (await retryCampaign(pool, campaignId, { includeCancelled: true }))
+    await makeAll(pool)
+    assert.equal((await recipientsOf(pool, retried)).length, 1_500)
+  })
+
+  test('is rejected while the campaign is scheduled or running', async () => {
+    const campaignId = await campaignTo(phones(0, 3))
+    for (const status of ['SCHEDULED', 'RUNNING']) {
+      const message = `The campaign ${campaignId} is ${status}; retry it once it is COMPLETED or CANCELLED.`
+      await assert.rejects(retryCampaign(pool, campaignId), { message })
+      await makeAll(pool)
+    }
+  })
 })
 
 describe('the count before a cancellation', () => {
-  test('has the messages that wait, and the members that have none yet', async () => {
+  test('includes waiting messages, and members without a message yet', async () => {
     const campaignId = await campaignTo(phones(0, 1_500))
     const { campaign, ...scheduled } = (await planCancel(pool, campaignId)) ?? {}
     assert.deepEqual([campaign?.campaignId, scheduled], [campaignId, { waiting: 0, waitingSms: 0, unmade: 1_500 }])
@@ -136,16 +191,16 @@ describe('the count before a cancellation', () => {
     assert.deepEqual([made?.waiting, made?.unmade], [1_500, 0])
   })
 
-  test('has the messages that a repetition has not made yet', async () => {
+  test('includes messages that a retry has not created yet', async () => {
     const { campaignId } = await cancelledCampaign()
-    const { campaignId: repeated } = await retryCampaign(pool, campaignId, { includeCancelled: true })
-    assert.equal((await planCancel(pool, repeated))?.unmade, 3)
+    const { campaignId: retried } = await retryCampaign(pool, campaignId, { includeCancelled: true })
+    assert.equal((await planCancel(pool, retried))?.unmade, 3)
     await makeAll(pool)
-    const { waiting, unmade } = (await planCancel(pool, repeated)) ?? {}
+    const { waiting, unmade } = (await planCancel(pool, retried)) ?? {}
     assert.deepEqual([waiting, unmade], [3, 0])
   })
 
-  test('has the SMS that wait', async () => {
+  test('includes waiting SMS', async () => {
     const campaignId = await campaignTo(phones(0, 1))
     const { rows } = await pool.query<{ accountId: number }>('select account_id as "accountId" from campaigns where id = $1', [campaignId])
     await pool.query(
@@ -157,7 +212,7 @@ describe('the count before a cancellation', () => {
     await pool.query('delete from sms_queue')
   })
 
-  test('is none for a campaign that is over', async () => {
+  test('is undefined for a campaign that has ended', async () => {
     const { campaignId } = await cancelledCampaign()
     assert.equal(await planCancel(pool, campaignId), undefined)
   })

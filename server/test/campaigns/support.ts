@@ -10,9 +10,9 @@ import { type MessageCaller, newKey, smsFallback, startMessageService } from '..
 import type { Answer } from '../support/service.ts'
 import { TEXT } from '../support/templates.ts'
 
-// What tests of campaigns share: groups as an import leaves them, campaigns as accepting leaves them, and what became of their messages.
+// Groups as an import leaves them, campaigns as accepting leaves them, and the outcome of their messages.
 
-/** The n-th of a million numbers, in their order. */
+/** The n-th of a million numbers, in ascending order. */
 export function phone(n: number): string {
   return `+48700${String(n).padStart(6, '0')}`
 }
@@ -22,7 +22,7 @@ export function phones(from: number, count: number): string[] {
   return Array.from({ length: count }, (_, index) => phone(from + index))
 }
 
-/** A group with these people, or these people more. */
+/** Adds members to a group, which may be new. */
 export async function fillGroup(db: Executor, accountId: number, group: number, members: string[]): Promise<void> {
   await fillGroups(db, accountId, new Map([[group, members]]))
 }
@@ -39,11 +39,11 @@ export async function fillGroups(db: Executor, accountId: number, groups: Readon
 }
 
 type Fields = Partial<Omit<CampaignSubmission, 'accountId' | 'agentId' | 'fallback' | 'idempotency'>> & {
-  /** Takes a number without RCS: its SMS is due at once, unless these say otherwise. */
+  /** With an SMS fallback, which is due as soon as the message fails. */
   sms?: { planParams?: Record<string, unknown>; afterExpiry?: { delay?: number; sendTime?: string } }
 }
 
-/** Accepts a campaign, to group 1 where a test does not say otherwise, and returns its id. */
+/** Accepts a campaign, by default to group 1, and returns its id. */
 export async function acceptedCampaign(db: Executor, sender: { accountId: number; agentId: string }, fields: Fields = {}): Promise<string> {
   const { sms, ...others } = fields
   const plan = smsFallback(sms?.planParams) as Parameters<typeof fallbackOf>[0]
@@ -60,7 +60,7 @@ export async function acceptedCampaign(db: Executor, sender: { accountId: number
   return campaignId
 }
 
-/** Makes all messages of all campaigns whose time has come; how many it made, chunk by chunk. */
+/** Creates all messages of all due campaigns. Returns the number of messages of each chunk. */
 export async function makeAll(pool: Pool): Promise<number[]> {
   await startDue(pool)
   const chunks: number[] = []
@@ -71,7 +71,7 @@ export async function makeAll(pool: Pool): Promise<number[]> {
   }
 }
 
-/** Who has a message of a campaign, as often as they have one, in the order of the numbers. */
+/** The recipient of each message of a campaign, in ascending order. */
 export async function recipientsOf(db: Executor, campaignId: string): Promise<string[]> {
   const { rows } = await db.query<{ recipient: string }>('select recipient from messages where campaign_id = $1 order by recipient', [
     campaignId,
@@ -79,12 +79,12 @@ export async function recipientsOf(db: Executor, campaignId: string): Promise<st
   return rows.map(({ recipient }) => recipient)
 }
 
-/** How many of its messages are what, and why: `FAILED OPTED_OUT`, say. */
+/** The number of messages by status and reason, such as `FAILED OPTED_OUT`. */
 export async function fatesOf(db: Executor, campaignId: string): Promise<Record<string, number>> {
   return await countsBy(db, campaignId, `concat_ws(' ', m.status, m.failure_reason)`)
 }
 
-/** Of those that have an SMS: what became of it, and why. */
+/** The number of SMS by status and reason. */
 export async function smsFatesOf(db: Executor, campaignId: string): Promise<Record<string, number>> {
   return await countsBy(db, campaignId, `concat_ws(' ', f.status, f.reason)`, 'join sms_fallbacks f on f.message_id = m.id')
 }
@@ -99,7 +99,7 @@ async function countsBy(db: Executor, campaignId: string, what: string, join = '
 
 const NONE = { ACCEPTED: 0, SENT: 0, DELIVERED: 0, READ: 0, FAILED: 0, EXPIRED: 0 }
 
-/** What callers read equals what a count of the messages gives. */
+/** The counts that callers read equal a count of the messages. */
 export async function assertCountersEqualRows(db: Executor, campaignId: string): Promise<void> {
   const { recipients, counts } = await findCampaign(db, campaignId)
   const rows = { ...NONE, ...(await countsBy(db, campaignId, 'm.status')) }
@@ -111,7 +111,7 @@ export async function assertCountersEqualRows(db: Executor, campaignId: string):
 }
 
 export type CampaignCaller = MessageCaller & {
-  /** A request for a campaign to group 1 that is right, with what a test wants to be different. */
+  /** A valid request for a campaign to group 1, with the fields of the test. */
   campaign: (fields?: Record<string, unknown>) => Record<string, unknown>
   create: (key: string, body: unknown) => Promise<Answer>
   /** Creates one and returns its id. */
@@ -119,7 +119,7 @@ export type CampaignCaller = MessageCaller & {
   readCampaign: (campaignId: string) => Promise<Answer>
 }
 
-/** The service, and callers of it who have group 1, with two people. */
+/** The service, and callers that have group 1 with two members. */
 export async function startCampaignService(database: { url: string; pool: Pool }, env: Record<string, string> = {}) {
   const service = await startMessageService(database, env)
   async function newCaller(): Promise<CampaignCaller> {
@@ -145,7 +145,7 @@ export async function startCampaignService(database: { url: string; pool: Pool }
   return { ...service, newCaller }
 }
 
-/** What an account's requests have left behind, in every table that accepting a campaign writes to. */
+/** The number of rows of the account in every table that accepting a campaign writes to. */
 export async function countStored(pool: Pool, accountId: number) {
   const { rows } = await pool.query(
     `select

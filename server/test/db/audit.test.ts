@@ -9,18 +9,18 @@ import { writeEvents } from '../support/log.ts'
 const { pool } = await createTestDatabase({ unmetered: 'a message is written by hand' })
 const sender = await createSender(pool)
 const messageId = await queueMessage(pool, sender)
-await writeEvents(pool, [{ accountId: sender.accountId }])
+await writeEvents(pool, [{ accountId: sender.accountId, kind: 'webhook.test' }])
 await pool.query('update log_pages set last_position = id')
 await pool.query('insert into log_heads select account_id, max(last_position) from log_pages group by 1')
 
 const KEY = `insert into idempotency_keys (account_id, endpoint, key, request_hash, resource_id) values`
 const SENT = `status = 'SENT', sent_at = accepted_at`
 
-/** What breaks each of the rules. */
+/** A statement that breaks each rule. */
 const BREAKING: Record<keyof typeof RULES, string> = {
   'a recipient is + and 5 to 15 digits': `update messages set recipient = '48500'`,
   'a status is one that is stored': `update messages set status = 'SENDING'`,
-  'a traffic is one that networks know': `update messages set traffic = 'SPAM'`,
+  'a traffic is one that carriers know': `update messages set traffic = 'SPAM'`,
   'a reference has at most 255 characters': `update messages set client_reference_id = repeat('x', 256)`,
   'a message has its own content or that of a template': 'update messages set content_id = 1',
   'a message that was sent has the time': `update messages set status = 'SENT'`,
@@ -58,13 +58,13 @@ async function undone(work: (tx: Executor) => Promise<void>): Promise<void> {
 }
 
 describe('the audit of a database', () => {
-  test('finds nothing in what the service has written', async () => {
+  test('finds nothing in rows of the service', async () => {
     assert.match(messageId, /-/)
     await auditDatabase(pool)
   })
 
   for (const [rule, statement] of Object.entries(BREAKING)) {
-    test(`finds where it is not so that ${rule}`, async () => {
+    test(`finds a row that breaks: ${rule}`, async () => {
       await undone(async (tx) => {
         await tx.query(statement)
         await assert.rejects(auditDatabase(tx), (error: Error) => error.message.includes(`${rule}: not so for`))

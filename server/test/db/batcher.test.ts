@@ -5,7 +5,7 @@ import { createBatcher } from '../../src/db/batcher.ts'
 import { isUnavailable, Overloaded } from '../../src/db/pool.ts'
 
 describe('the batcher', () => {
-  test('gathers what arrives while a batch runs, and gives every caller its own result', async () => {
+  test('gathers items while a batch runs, and gives every caller its own result', async () => {
     const batches: number[][] = []
     let release = () => {}
     const double = createBatcher<number, number>(
@@ -35,13 +35,13 @@ describe('the batcher', () => {
     assert.deepEqual(batches, [[1, 2], [3, 4, 5], [6]])
   })
 
-  test('gathers the items of the given time into one batch, and does not wait where a batch is full, or 50 are there', async () => {
+  test('gathers items for the given time, and does not wait for a full batch or 50 items', async () => {
     const batches: number[][] = []
     const run = async (items: number[]) => {
       batches.push(items)
       return items
     }
-    // Longer than the test may take: only a full batch goes out.
+    // Longer than the test takes: only a full batch runs.
     const full = createBatcher<number, number>(run, { maxItems: 3, gatherMs: 3_600_000 })
     assert.deepEqual(await Promise.all([1, 2, 3].map(full)), [1, 2, 3])
     const fifty = Array.from({ length: 50 }, (_, n) => n)
@@ -49,7 +49,7 @@ describe('the batcher', () => {
     assert.deepEqual(await Promise.all(fifty.map(large)), fifty)
     const gathering = createBatcher<number, number>(run, { maxItems: 3, gatherMs: 50 })
     const first = gathering(4)
-    // Far more turns of the event loop than a batcher waits for without a time.
+    // More turns of the event loop than a batcher without a time waits.
     for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate)
     assert.deepEqual(await Promise.all([first, gathering(5)]), [4, 5])
     assert.deepEqual(batches, [
@@ -58,7 +58,7 @@ describe('the batcher', () => {
     ])
   })
 
-  test('of a batch that fails for its data, each item is run alone: only the callers of the bad ones are told', async () => {
+  test('runs each item alone after a batch fails for its data, and fails only the bad ones', async () => {
     const runs: string[][] = []
     const run = createBatcher<string, string>(
       async (items) => {
@@ -77,7 +77,7 @@ describe('the batcher', () => {
     assert.equal(await run('later'), 'later!')
   })
 
-  test('a lone item that fails is not run a second time', async () => {
+  test('does not repeat a single item that fails', async () => {
     let runs = 0
     const run = createBatcher<string, string>(
       async () => {
@@ -90,7 +90,7 @@ describe('the batcher', () => {
     assert.equal(runs, 1)
   })
 
-  test('a database that goes out of reach while items are run alone is told to all of them at once', async () => {
+  test('fails all items when the database becomes unreachable while they run alone', async () => {
     const gone = Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })
     const runs: string[][] = []
     const run = createBatcher<string, string>(
@@ -105,10 +105,10 @@ describe('the batcher', () => {
       outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason),
       [gone, gone, gone, gone, gone],
     )
-    assert.deepEqual(runs, [['one', 'two', 'three', 'four'], ['one']], 'each would wait for the same time-out')
+    assert.deepEqual(runs, [['one', 'two', 'three', 'four'], ['one']], 'each would wait for the same timeout')
   })
 
-  test('whatever the timing, every item is run once and answered with its own result', async () => {
+  test('runs every item once and returns its own result, for any timing', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -143,7 +143,7 @@ describe('the batcher', () => {
     )
   })
 
-  test('where the database is out of reach, all who wait are told at once; so is whoever comes when too many wait', async () => {
+  test('fails all waiting items when the database is unreachable, and new ones when too many wait', async () => {
     const gone = Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })
     let runs = 0
     const run = createBatcher<number, number>(

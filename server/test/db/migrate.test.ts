@@ -7,7 +7,7 @@ import { createTestDatabase } from '../support/database.ts'
 const names = readdirSync(new URL('../../src/db/migrations/', import.meta.url)).map((file) => file.replace('.sql', ''))
 
 describe('migrations', () => {
-  test('are applied to an empty database once; a second run finds nothing to do', async () => {
+  test('are applied to an empty database once', async () => {
     const { pool } = await createTestDatabase({ empty: true })
     assert.equal(await schemaState(pool), 'empty')
     assert.deepEqual(await migrate(pool), names)
@@ -15,7 +15,7 @@ describe('migrations', () => {
     assert.deepEqual(await migrate(pool), [])
   })
 
-  test('ten processes at once apply each of them once, and none of the ten fails', async () => {
+  test('are applied once by ten concurrent processes, none of which fails', async () => {
     for (let round = 0; round < 3; round += 1) {
       const { pool } = await createTestDatabase({ empty: true })
       const applied = await Promise.all(Array.from({ length: 10 }, () => migrate(pool)))
@@ -23,7 +23,7 @@ describe('migrations', () => {
     }
   })
 
-  test('a newer schema is refused in a sentence that names it, and left alone', async () => {
+  test('reject a newer schema by name, and leave it unchanged', async () => {
     const { pool } = await createTestDatabase()
     await pool.query(`insert into schema_migrations (name, checksum) values ('9999_future', 'x')`)
     const refusal = { message: /newer schema \(9999_future\) than this version of Herald knows/ }
@@ -32,7 +32,7 @@ describe('migrations', () => {
     await assert.rejects(ensureSchema(pool, true), refusal)
   })
 
-  test('one that was altered after it was applied is refused', async () => {
+  test('reject a migration that was changed after it was applied', async () => {
     const { pool } = await createTestDatabase()
     await pool.query(`update schema_migrations set checksum = 'other'`)
     await assert.rejects(migrate(pool), { message: /is not the one that was applied/ })

@@ -13,14 +13,14 @@ describe('a transaction', () => {
     await assert.rejects(
       transaction(pool, async (tx) => {
         await tx.query(`insert into marks values ('undone')`)
-        throw new Error('changed my mind')
+        throw new Error('rollback')
       }),
-      { message: 'changed my mind' },
+      { message: 'rollback' },
     )
     assert.deepEqual((await pool.query('select mark from marks')).rows, [{ mark: 'kept' }])
   })
 
-  test('that went on after a statement failed is not taken for committed', async () => {
+  test('fails when it continues after a failed statement', async () => {
     const swallowing = transaction(pool, async (tx) => {
       await tx.query(`insert into marks values ('swallowed')`)
       await tx.query('select 1/0').catch(() => {})
@@ -29,13 +29,13 @@ describe('a transaction', () => {
     assert.deepEqual((await pool.query('select mark from marks')).rows, [{ mark: 'kept' }])
   })
 
-  test('whose connection is killed, in a statement or between two, fails as "unavailable", harms nobody else and leaves nothing', async () => {
+  test('fails as "unavailable" when its connection is killed, and leaves nothing', async () => {
     for (const statement of ['select pg_sleep(60)', undefined]) {
       const failing = transaction(pool, async (tx) => {
         await tx.query(`insert into marks values ('lost')`)
         const { rows } = await tx.query('select pg_backend_pid() as pid')
         const next = statement === undefined ? undefined : tx.query(statement)
-        // Its end is looked at below; it may come before.
+        // It is awaited below, and may end before.
         next?.catch(() => {})
         await pool.query('select pg_terminate_backend($1, 5000)', [rows[0].pid])
         await next
@@ -44,37 +44,37 @@ describe('a transaction', () => {
       await assert.rejects(failing, (error) => isUnavailable(error))
     }
     assert.deepEqual((await pool.query('select mark from marks')).rows, [{ mark: 'kept' }])
-    assert.equal(pool.totalCount - pool.idleCount, 0, 'every connection is back or gone')
+    assert.equal(pool.totalCount - pool.idleCount, 0, 'every connection is released or closed')
   })
 })
 
-test('a connection that breaks just as it passes from one to the next fails the next one alone', async () => {
-  const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()))
+test('a connection that breaks while it passes to the next caller fails only that one', async () => {
+  const clients = await Promise.all(Array.from({ length: 10 }, () => pool.connect()))
   const [first, ...others] = clients as [pg.PoolClient, ...pg.PoolClient[]]
   const next = pool.connect()
   first.release()
-  // As the driver does where an answer and the end of the session are read at once: nobody has had time to listen.
+  // As the driver does when it reads a result and the end of the session together: no listener is attached yet.
   first.emit('error', new Error('terminating connection'))
   assert.equal(await next, first)
   first.release(true)
   for (const client of others) client.release()
 })
 
-test('what the database refuses is told apart from a database that could not be asked', async () => {
+test('distinguishes an error of a statement from an unreachable database', async () => {
   await assert.rejects(pool.query('select 1/0'), (error) => !isUnavailable(error))
   await assert.rejects(pool.query('select * from nowhere'), (error) => !isUnavailable(error))
   assert.ok(!isUnavailable(Object.assign(new Error('no such file'), { code: 'ENOENT', syscall: 'open' })))
   assert.ok(isUnavailable(Object.assign(new Error('no such socket'), { code: 'ENOENT', syscall: 'connect' })))
-  // A database that has stood still ends the transactions that waited meanwhile, and says so as the answer to their next statement.
+  // A database that stood still ends transactions that were idle, and reports it on their next statement.
   assert.ok(isUnavailable(Object.assign(new pg.DatabaseError('it took too long', 0, 'error'), { code: '25P03' })))
 })
 
-test('a database that lets nobody in is told apart from one that has too many in, and from a statement that is refused', () => {
+test('distinguishes a rejected login from too many connections and from a rejected statement', () => {
   const refused = (code: string, routine: string) => Object.assign(new pg.DatabaseError('no', 0, 'error'), { code, routine })
   for (const code of ['42501', '55000']) {
-    const [atTheDoor, inside] = [refused(code, 'CheckMyDatabase'), refused(code, 'aclcheck_error')]
-    assert.deepEqual([isLockedOut(atTheDoor), isUnavailable(atTheDoor)], [true, true])
-    assert.deepEqual([isLockedOut(inside), isUnavailable(inside)], [false, false])
+    const [atLogin, inSession] = [refused(code, 'CheckMyDatabase'), refused(code, 'aclcheck_error')]
+    assert.deepEqual([isLockedOut(atLogin), isUnavailable(atLogin)], [true, true])
+    assert.deepEqual([isLockedOut(inSession), isUnavailable(inSession)], [false, false])
   }
   const full = refused('53300', 'CheckMyDatabase')
   assert.deepEqual([isLockedOut(full), isUnavailable(full)], [false, true])

@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 
 const { hotPool: pool, url } = await createTestDatabase({ uncounted: 'a message is deleted by hand, so that its month is empty' })
 
-/** By a session of its own: what it has written is known to others when it has ended. */
+/** In its own session, since PostgreSQL reports the rows of a session when it ends. */
 async function write(text: string): Promise<void> {
   const client = new pg.Client(url)
   await client.connect()
@@ -30,11 +30,11 @@ async function liveRows(table: string): Promise<number> {
 async function grow(table: string, rows: number): Promise<void> {
   const before = await liveRows(table)
   await write(`insert into ${table} select n from generate_series(1, ${rows}) as n`)
-  await until('what was written is known', async () => (await liveRows(table)) === before + rows)
+  await until('the rows are reported', async () => (await liveRows(table)) === before + rows)
 }
 
 describe('statistics', () => {
-  test('a table is counted when it has grown to more than twice what it was known to have and 500, and left alone before and when it is large', async () => {
+  test('analyze a table when it exceeds twice its known rows and 500, and not when it is large', async () => {
     await pool.query('create table messages_1999_01 (n int) with (autovacuum_enabled = off)')
     await pool.query('analyze messages_1999_01')
     await grow('messages_1999_01', 500)
@@ -49,7 +49,7 @@ describe('statistics', () => {
     assert.deepEqual([await refreshStatistics(pool), await knownRows('messages_1999_01')], [[], 11_502])
   })
 
-  test('a table that somebody vacuums, counts or alters at this moment is passed by', async () => {
+  test('skip a table that is locked by another session', async () => {
     await pool.query('create table messages_1999_02 (n int) with (autovacuum_enabled = off)')
     await grow('messages_1999_02', 501)
     const client = new pg.Client(url)
@@ -62,13 +62,13 @@ describe('statistics', () => {
     assert.deepEqual([await refreshStatistics(pool), await knownRows('messages_1999_02')], [['messages_1999_02'], 501])
   })
 
-  test('a table of somebody else’s in the same schema is theirs to count, whatever its name', async () => {
+  test('skip a table that is not of Herald, whatever its name', async () => {
     await pool.query('create table "User; select 1" (n int) with (autovacuum_enabled = off)')
     await grow('"User; select 1"', 501)
     assert.deepEqual(await refreshStatistics(pool), [])
   })
 
-  test('what was planned while a month had no messages no longer goes through all of them when it has many', async () => {
+  test('replace a plan for an empty month when the month has many messages', async () => {
     const sender = await createSender(pool)
     const [id = ''] = await queueMessages(pool, sender)
     const messages = messagesTableOf(id)
@@ -79,18 +79,18 @@ describe('statistics', () => {
     try {
       await client.query('set plan_cache_mode = force_generic_plan')
       await recordResults(client, [{ messageId: id, lease: id, is: 'failed', reason: 'REJECTED', detail: '' }])
-      assert.equal(await goesThroughAll(client, messages), true)
+      assert.equal(await scansAll(client, messages), true)
       await queueMessages(pool, sender, { count: 10_000 })
-      await until('they are counted', async () => (await refreshStatistics(pool)).includes(messages))
-      assert.equal(await goesThroughAll(client, messages), false)
+      await until('the table is analyzed', async () => (await refreshStatistics(pool)).includes(messages))
+      assert.equal(await scansAll(client, messages), false)
     } finally {
       client.release(true)
     }
   })
 })
 
-/** As it is planned now, by this session. */
-async function goesThroughAll(client: Executor, messages: string): Promise<boolean> {
+/** Whether this session's plan scans the whole table. */
+async function scansAll(client: Executor, messages: string): Promise<boolean> {
   const { rows } = await client.query(`explain (format json) execute "record-failed ${messages}" (${Array(4).fill('null')})`)
   const scans = nodesOf(rows[0]['QUERY PLAN'][0].Plan).filter(
     (node) => node['Relation Name'] === messages && node['Node Type'].endsWith('Scan'),

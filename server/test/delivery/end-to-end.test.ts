@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
+import { assertAllEmitted } from '../support/emitted.ts'
 import { callerAt, newKey } from '../support/messages.ts'
 import { startTestService } from '../support/service.ts'
 import { startSimulator } from '../support/simulator.ts'
-import { assertAllTold } from '../support/told.ts'
 import { until } from '../support/until.ts'
 import { createSender, kindsOf, NO_LIMITS } from './support.ts'
 
@@ -153,6 +153,6 @@ test('nothing is left to do, and every message is at the network once', async ()
   const accepted = entries.filter(({ kind }: any) => kind === 'accepted').map(({ messageId }: any) => messageId)
   assert.equal(new Set(accepted).size, accepted.length)
   assert.equal(accepted.length, 7 + 1 + 3)
-  assert.ok((await assertAllTold(pool)) > 30, 'and all that happened was told')
+  assert.ok((await assertAllEmitted(pool)) > 30, 'and all that happened was told')
   assert.doesNotMatch(service.log(), /"level":"error"/)
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type Message, readMessage } from '../../src/messages/messages.ts'
 import { MOVES, type Status } from '../../src/messages/states.ts'
 import { assertAllCounted } from '../support/counted.ts'
-import { assertAllTold } from '../support/told.ts'
+import { assertAllEmitted } from '../support/emitted.ts'
 import type { Known, World } from './model-world.ts'
 import { TIMELINE } from './support.ts'
 
@@ -136,7 +136,7 @@ function ledgerHasEachOnce({ network, known }: World): void {
 /** After a drain, in which every expiry has passed and every worker has come to an end. Nobody takes events away here. */
 export async function settled(world: World): Promise<void> {
   const { pool, network, known } = world
-  assert.ok((await assertAllTold(pool)) >= known.size, 'each was told at least its end')
+  assert.ok((await assertAllEmitted(pool)) >= known.size, 'each was told at least its end')
   assert.ok((await assertAllCounted(pool)) > 0 || known.size === 0)
   const rows = await readRows(world, [...known.keys()])
   for (const [id, { message, queue, expiry, events }] of rows) {

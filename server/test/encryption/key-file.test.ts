@@ -14,7 +14,7 @@ const KEYRING = fileURLToPath(new URL('../../src/encryption/keyring.ts', import.
 const idsOf = (text: string) => parseKeys(text).map(({ id }) => id)
 
 describe('a key file', () => {
-  test('has one key per line, in order; comments, blank lines and Windows line endings do not count', () => {
+  test('has one key per line, in order, and ignores comments, blank lines and Windows line endings', () => {
     const [a, b] = [keyLine('2026-11'), keyLine('old.key_1')]
     assert.deepEqual(idsOf(`# of production\r\n\r\n${a}\r\n  ${b}  \n\n`), ['2026-11', 'old.key_1'])
     assert.match(newKeyLine(), /^\d{4}-\d{2}-[0-9a-f]{6}:[A-Za-z0-9+/]{43}=$/)
@@ -39,7 +39,7 @@ describe('a key file', () => {
     ],
   ]
   for (const [what, lines, problem] of wrong) {
-    test(`that ${what} stops the start with a sentence that names the variable and the line, and no key`, () => {
+    test(`that ${what} stops the start, and the error names the variable and the line, but no key`, () => {
       const { path } = newKeyFile(...lines)
       assert.throws(
         () => loadConfig({ HERALD_ENCRYPTION_KEY_FILE: path, HERALD_PORT: 'x' }),
@@ -55,13 +55,13 @@ describe('a key file', () => {
     })
   }
 
-  test('that does not exist stops the start with a sentence that names the variable', () => {
+  test('that does not exist stops the start, and the error names the variable', () => {
     assert.throws(() => loadConfig({ HERALD_ENCRYPTION_KEY_FILE: '/nowhere/keys' }), {
       message: 'HERALD_ENCRYPTION_KEY_FILE must be the path of a file that can be read.',
     })
   })
 
-  test('is beside the embedded database, and in the home directory for a database elsewhere', () => {
+  test('is beside the embedded database, or in the home directory for another database', () => {
     const settings = { databaseUrl: undefined, dataDir: '/data', encryptionKeyFile: undefined }
     assert.equal(keyFilePath(settings), '/data/encryption.key')
     const [home, noHome] = [newDirectory(), '/nowhere']
@@ -77,7 +77,7 @@ describe('a key file', () => {
     assert.equal(keyFilePath({ ...settings, databaseUrl: 'postgres://x', encryptionKeyFile: '/keys' }), '/keys')
   })
 
-  test('that eight processes make at once is one file of the owner alone, and all eight read the same key', async () => {
+  test('is created once by eight concurrent processes, readable by its owner only', async () => {
     const dataDir = join(newDirectory(), 'not', 'there')
     const program = `import { loadKeyring } from ${JSON.stringify(KEYRING)}
       console.log(loadKeyring({ dataDir: ${JSON.stringify(dataDir)} }).keyIds()[0])`
@@ -88,7 +88,7 @@ describe('a key file', () => {
     assert.equal(statSync(join(dataDir, 'encryption.key')).mode & 0o777, 0o600)
   })
 
-  test('that others may read is noticed', () => {
+  test('that others may read is detected', () => {
     const path = join(newDirectory(), 'keys')
     writeFileSync(path, '', { mode: 0o600 })
     const readable = [0o600, 0o640, 0o604, 0o400, 0o611].map((mode) => {

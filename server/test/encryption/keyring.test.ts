@@ -7,7 +7,7 @@ import { keyLine, newKeyFile } from './support.ts'
 const PLAIN = Buffer.from('whsec_of-a-test')
 
 describe('a keyring', () => {
-  test('encrypts with the first key of the file, never the same twice, and decrypts with all', () => {
+  test('encrypts with the first key of the file, each time differently, and decrypts with all keys', () => {
     const [old, next] = [keyLine('old'), keyLine('next')]
     const file = newKeyFile(old)
     const before = file.load().encrypt('secrets:a', PLAIN)
@@ -24,7 +24,7 @@ describe('a keyring', () => {
     assert.equal(before.value.length, 1 + 12 + 16 + PLAIN.length)
   })
 
-  test('refuses a value that was moved to another row, changed, cut off, or encrypted by another key of the same id', () => {
+  test('rejects a value that was moved to another row, changed, truncated, or encrypted by another key of the same id', () => {
     const file = newKeyFile(keyLine('a'))
     const keyring = file.load()
     const { keyId, value } = keyring.encrypt('webhook_secrets:1', PLAIN)
@@ -42,7 +42,7 @@ describe('a keyring', () => {
     assert.throws(() => file.load().decrypt('webhook_secrets:1', { keyId, value }), refused)
   })
 
-  test('of a process that runs finds a key that was added to the file since, and encrypts with the one that is first then', () => {
+  test('of a running process reads keys that were added to the file, and encrypts with the first', () => {
     const [old, next] = [keyLine('old'), keyLine('next')]
     const file = newKeyFile(old)
     const running = file.load()
@@ -51,17 +51,17 @@ describe('a keyring', () => {
     assert.deepEqual(running.decrypt('secrets:a', file.load().encrypt('secrets:a', PLAIN)), PLAIN)
     assert.equal(running.encrypt('secrets:a', PLAIN).keyId, 'next')
     writeFileSync(file.path, 'half of a li')
-    assert.deepEqual(running.decrypt('secrets:a', before), PLAIN, 'a file that is just being written changes nothing')
+    assert.deepEqual(running.decrypt('secrets:a', before), PLAIN, 'a partly written file changes nothing')
     assert.equal(running.encrypt('secrets:a', PLAIN).keyId, 'next')
   })
 
-  test('says which key is missing, and where it looked', () => {
+  test('names a missing key and the file', () => {
     const file = newKeyFile(keyLine('a'))
     const message = `The database has secrets that are encrypted with the key b, which is not in ${file.path}. All nodes and commands need the same key file: copy it from a node that works, or from the backup, and set HERALD_ENCRYPTION_KEY_FILE to its path.`
     assert.throws(() => file.load().decrypt('secrets:a', { keyId: 'b', value: Buffer.alloc(40) }), { message })
   })
 
-  test('shows no key where it is printed', () => {
+  test('shows no key when it is printed', () => {
     const line = keyLine('a')
     const shown = inspect(newKeyFile(line).load(), { depth: 10, showHidden: true })
     assert.ok(!shown.includes(line.split(':')[1] as string))

@@ -32,7 +32,7 @@ async function readSecrets(pool: Pool, keyring: Keyring, endpointIds: Iterable<n
 }
 
 describe('a rotation of encryption keys', () => {
-  test('encrypts everything with the first key, changes no secret, and says which keys may go', async () => {
+  test('encrypts everything with the first key, changes no secret, and names the unused keys', async () => {
     const { pool } = await createTestDatabase()
     const [first, second, third] = [keyLine('first'), keyLine('second'), keyLine('third')]
     const file = newKeyFile(first)
@@ -53,7 +53,7 @@ describe('a rotation of encryption keys', () => {
     assert.deepEqual(await rotateKeys(pool, file.load()), { keyId: 'third', reencrypted: 0, unusedKeyIds: [] })
   })
 
-  test('that ends in the middle keeps what it has done, and the next one does the rest', async () => {
+  test('continues after an interruption, also by two processes', async () => {
     const { pool } = await createTestDatabase()
     const [old, next] = [keyLine('old'), keyLine('next')]
     const file = newKeyFile(old)
@@ -74,7 +74,7 @@ describe('a rotation of encryption keys', () => {
     assert.equal(
       rotations.reduce((sum, { reencrypted }) => sum + reencrypted, 0),
       4,
-      'two at once do each once',
+      'two concurrent rotations encrypt each value once',
     )
     assert.deepEqual(await readSecrets(pool, file.load(), secrets.keys()), secrets)
   })
@@ -98,7 +98,7 @@ describe('a rotation of encryption keys', () => {
     for (const [endpointId, known] of secrets) assert.deepEqual(new Set(stored.get(endpointId)), new Set(known))
   })
 
-  test('goes on unnoticed by a worker that runs, which signs with a key that it did not know when it started', async (t) => {
+  test('does not disturb a running worker, which reads the new key', async (t) => {
     const { url, pool } = await createTestDatabase()
     const [old, next] = [keyLine('old'), keyLine('next')]
     const file = newKeyFile(old)
@@ -107,16 +107,16 @@ describe('a rotation of encryption keys', () => {
     await addEndpoint(pool, { accountId, url: sink.url }, file.load())
     startWorker(t, url, undefined, file.load())
     await tellRouted(pool, accountId, 1)
-    await until('the first is taken', () => sink.arrived.length === 1)
+    await until('the first has arrived', () => sink.arrived.length === 1)
     file.write(next, old)
     await rotateKeys(pool, file.load())
     await tellRouted(pool, accountId, 1)
-    await until('the second is taken', () => sink.arrived.length === 2)
+    await until('the second has arrived', () => sink.arrived.length === 2)
   })
 })
 
 describe('a worker', () => {
-  test('whose key file lacks the key of one endpoint serves the others, and this one once the key is there', async (t) => {
+  test('without the key of one endpoint serves the others, and this one when it has the key', async (t) => {
     const { url, pool } = await createTestDatabase()
     const [known, unknown] = [keyLine('known'), keyLine('unknown')]
     const [mine, theirs] = [newKeyFile(known), newKeyFile(unknown)]
@@ -127,7 +127,7 @@ describe('a worker', () => {
     startWorker(t, url, undefined, mine.load())
     await tellRouted(pool, two, 1)
     await tellRouted(pool, one, 1)
-    await until('the other one is served', () => good.arrived.length === 1)
+    await until('the other endpoint is served', () => good.arrived.length === 1)
     assert.equal(waiting.arrived.length, 0)
     mine.write(known, unknown)
     await until('it is served too', () => waiting.arrived.length === 1)
@@ -135,7 +135,7 @@ describe('a worker', () => {
 })
 
 describe('an endpoint', () => {
-  test('whose secret was removed, since its key is lost, gets nothing unsigned, and goes on with the next secret', async (t) => {
+  test('without a secret gets nothing unsigned, and continues with the next secret', async (t) => {
     const { url, pool } = await createTestDatabase()
     const file = newKeyFile(keyLine('lost'))
     const [sink, other] = [await startSink(), await startSink()]
@@ -147,7 +147,7 @@ describe('an endpoint', () => {
     startWorker(t, url, undefined, file.load())
     await tellRouted(pool, accountId, 1)
     await tellRouted(pool, another, 1)
-    await until('the other one is served', () => other.arrived.length === 1)
+    await until('the other endpoint is served', () => other.arrived.length === 1)
     assert.equal(sink.arrived.length, 0)
     assert.equal((await rotateSecret(pool, endpointId, file.load())).earlierSecretsEndAt, null)
     await until('it is served', () => sink.arrived.length === 1)
@@ -156,7 +156,7 @@ describe('an endpoint', () => {
 })
 
 describe('herald encryption', () => {
-  test('create-key, status and rotate: from one key to the next', async () => {
+  test('creates a key, shows the status and rotates', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     const file = newKeyFile(keyLine('2026-10'))
     await addEndpoints(pool, file.load(), 3)
@@ -178,7 +178,7 @@ describe('herald encryption', () => {
     assert.deepEqual(await heraldJson(['encryption', 'rotate'], env), again)
   })
 
-  test('a node or a command without a key that the database uses names it, makes no key file, and writes nothing', async () => {
+  test('names a missing key at the start of a node or command, and writes nothing', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     const file = newKeyFile(keyLine('theirs'))
     await installationSecret(pool, 'postback', file.load())
@@ -206,7 +206,7 @@ describe('herald encryption', () => {
     )
   })
 
-  test('a command that makes the key file in the home directory says where, once', async () => {
+  test('says once where it created the key file', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     const { accountId } = await createCaller(pool)
     const home = newDirectory()
@@ -218,7 +218,7 @@ describe('herald encryption', () => {
     assert.deepEqual([first.code, second.code, second.stderr], [0, 0, ''])
   })
 
-  test('a service whose key file others may read warns of it', async () => {
+  test('warns of a key file that others may read', async () => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
     const file = newKeyFile(keyLine('a'))
     chmodSync(file.path, 0o644)
@@ -227,7 +227,7 @@ describe('herald encryption', () => {
     assert.ok(service.log().includes(warning), service.log())
   })
 
-  test('two nodes with data directories of their own share the key file of the home directory', async () => {
+  test('shares the key file of the home directory between nodes with different data directories', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     const home = newDirectory()
     const { accountId } = await createCaller(pool)

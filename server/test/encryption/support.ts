@@ -11,7 +11,7 @@ export function newDirectory(): string {
   return dir
 }
 
-/** A line with a key of its own, and this id. */
+/** A line with this id and a new key. */
 export function keyLine(id: string): string {
   return newKeyLine().replace(/^[^:]+/, id)
 }

@@ -11,7 +11,7 @@ const account = fc.integer({ min: 1, max: 2 ** 31 - 1 })
 const mark = fc.uint8Array({ minLength: 4, maxLength: 4 }).map((bytes) => Buffer.from(bytes).toString('hex'))
 const place = fc.tuple(fc.maxSafeNat(), mark).map(([position, ending]) => ({ position, mark: ending }))
 
-test('a cursor gives its place back to its account, and has the same length for every place', () => {
+test('decodes to its place for its account, and has the same length for every place', () => {
   fc.assert(
     fc.property(account, place, (accountId, where) => {
       const cursor = encode(accountId, where)
@@ -22,13 +22,13 @@ test('a cursor gives its place back to its account, and has the same length for 
   )
 })
 
-test('a place has one cursor, on every node and after every restart', () => {
+test('is the same for a place on every node and after every restart', () => {
   const again = createCursors(Buffer.from(secret))
   assert.equal(again.encode(7, { position: 12, mark: '0123abcd' }), encode(7, { position: 12, mark: '0123abcd' }))
   assert.notEqual(encode(7, { position: 12, mark: '0123abcd' }), encode(8, { position: 12, mark: '0123abcd' }))
 })
 
-test('refuses a cursor of another account or another installation', () => {
+test('rejects a cursor of another account or another installation', () => {
   const other = createCursors(randomBytes(32))
   fc.assert(
     fc.property(account, account, place, (accountId, stranger, where) => {
@@ -39,7 +39,7 @@ test('refuses a cursor of another account or another installation', () => {
   )
 })
 
-test('refuses a cursor with any bit changed, cut, prolonged or written in another way', () => {
+test('rejects a cursor that is changed in a bit, cut, extended or encoded differently', () => {
   const cursor = encode(7, { position: 12, mark: '0123abcd' })
   const bytes = Buffer.from(cursor, 'base64url')
   for (let bit = 0; bit < bytes.length * 8; bit += 1) {
@@ -48,7 +48,7 @@ test('refuses a cursor with any bit changed, cut, prolonged or written in anothe
     assert.equal(decode(7, changed.toString('base64url')), undefined, `bit ${bit}`)
   }
   for (let length = 0; length < cursor.length; length += 1) assert.equal(decode(7, cursor.slice(0, length)), undefined)
-  // The last character holds bits that no byte has.
+  // The last character has bits that belong to no byte.
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const others = [...alphabet].map((letter) => cursor.slice(0, -1) + letter).filter((each) => each !== cursor)
   for (const other of [...others, `${cursor}A`, `${cursor}=`, ` ${cursor}`, `${cursor} `, `${cursor.slice(0, 9)}\n${cursor.slice(9)}`]) {

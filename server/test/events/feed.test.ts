@@ -13,8 +13,8 @@ import { createTestDatabase } from '../support/database.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
 
-// A sequence gives its numbers out in one order, and transactions commit in another. Whoever reads by the number, and goes on after the
-// highest that was there, passes by those that are committed later with a lower one.
+// Transactions commit in another order than a sequence hands out its numbers. A reader that continues after the highest number would miss
+// events that are committed later with a lower one.
 
 const { url, hotPool: pool } = await createTestDatabase()
 const cursors = createCursors(randomBytes(32))
@@ -33,7 +33,7 @@ const routing = [openPool('router'), openPool('router')]
 const SUBJECTS = 30
 const WRITERS = 10
 
-/** A change as the service makes them: rows are locked and moved, and the same statement writes their events, as one page. */
+/** A change as the service makes it: one statement locks and changes rows, and writes their events as one page. */
 const CHANGE = `
   with held as materialized (
     select id from subjects where account_id = $1 and id = any ($2::int[]) order by id for update
@@ -48,10 +48,10 @@ const CHANGE = `
 const nameOf = (change: string, subject: number) => `${change} of ${subject}`
 
 type Random = (below: number) => number
-type Told = { subject: number; change: number; name: string }
+type Event = { subject: number; change: number; name: string }
 type Route = (pool: Pool) => Promise<unknown>
 
-/** The same draws for the same seed, as far as the machine lets them come in the same order. */
+/** The same draws for the same seed, as far as the machine runs them in the same order. */
 function drawFrom(seed: number): Random {
   let state = seed >>> 0
   return (below) => {
@@ -60,10 +60,10 @@ function drawFrom(seed: number): Random {
   }
 }
 
-/** Thrown by a transaction that is to leave nothing behind. */
-const CHANGED_ITS_MIND = new Error('changed its mind')
+/** Rolls a transaction back. */
+const ROLLBACK = new Error('rollback')
 
-/** Changes by many transactions at once, of any length, of which a sixth is rolled back. Returns the names of the events that were committed. */
+/** Changes by concurrent transactions of any length, a sixth of which is rolled back. Returns the names of the committed events. */
 async function change(accountId: number, draw: Random, count: number): Promise<string[]> {
   const committed: string[] = []
   const numbers = Array.from({ length: count }, (_, number) => number).values()
@@ -75,20 +75,20 @@ async function change(accountId: number, draw: Random, count: number): Promise<s
       await transaction(writing, async (tx) => {
         await tx.query(CHANGE, [accountId, subjects, name])
         if (isLong) await sleep(draw(30))
-        if (isRolledBack) throw CHANGED_ITS_MIND
+        if (isRolledBack) throw ROLLBACK
       })
         .then(() => committed.push(...subjects.map((subject) => nameOf(name, subject))))
-        .catch((error) => assert.equal(error, CHANGED_ITS_MIND))
+        .catch((error) => assert.equal(error, ROLLBACK))
     }
   }
   await Promise.all(Array.from({ length: WRITERS }, write))
   return committed
 }
 
-/** A transaction that has written its event, and is ended when the test says so. It has no time-out of ours. */
+/** A transaction that has written its event and stays open until the test ends it. It has no time limit. */
 async function openChange(accountId: number, subject: number, name: string) {
   const client = new pg.Client(url)
-  // Where the test has failed before it is ended, the database is dropped beneath it.
+  // If the test fails before, the database is dropped while it is open.
   client.on('error', () => {})
   await client.connect()
   await client.query('begin')
@@ -99,65 +99,65 @@ async function openChange(accountId: number, subject: number, name: string) {
   }
 }
 
-/** Routes in several loops at once until it is told to stop, whatever becomes of its connections. */
-function keepRouting(route: Route): () => Promise<void> {
-  let stopping = false
-  async function loop(from: Pool): Promise<void> {
-    while (!stopping) {
-      await route(from).catch((error) => assert.ok(isUnavailable(error), error))
-      await sleep(1)
-    }
-  }
-  const loops = Promise.all(routing.flatMap((from) => [loop(from), loop(from)]))
-  return async () => {
-    stopping = true
-    await loops
-  }
-}
-
-/** Ends connections of routers in the middle of their transactions, again and again. */
-function keepKilling(): () => Promise<number> {
-  let [stopping, killed] = [false, 0]
+/** Repeats `work` until the returned function is called. */
+function repeat(work: () => Promise<unknown>): () => Promise<void> {
+  let isStopping = false
   async function loop(): Promise<void> {
-    while (!stopping) {
-      const { rowCount } = await pool.query(
-        `select pg_terminate_backend(pid) from pg_stat_activity
-         where application_name = 'router' and datname = current_database() and state <> 'idle' and xact_start is not null
-         order by random() limit 1`,
-      )
-      killed += rowCount ?? 0
-      await sleep(10)
-    }
+    while (!isStopping) await work()
   }
   const done = loop()
   return async () => {
-    stopping = true
+    isStopping = true
     await done
+  }
+}
+
+/** Routes in several concurrent loops, even if their connections end. */
+function keepRouting(route: Route): () => Promise<unknown> {
+  const loops = [...routing, ...routing].map((from) =>
+    repeat(async () => {
+      await route(from).catch((error) => assert.ok(isUnavailable(error), error))
+      await sleep(1)
+    }),
+  )
+  return () => Promise.all(loops.map((stop) => stop()))
+}
+
+/** Ends connections of routers during their transactions, repeatedly. Returns how many, when it is stopped. */
+function keepKilling(): () => Promise<number> {
+  let killed = 0
+  const stop = repeat(async () => {
+    const { rowCount } = await pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where application_name = 'router' and datname = current_database() and state <> 'idle' and xact_start is not null
+       order by random() limit 1`,
+    )
+    killed += rowCount ?? 0
+    await sleep(10)
+  })
+  return async () => {
+    await stop()
     return killed
   }
 }
 
-/** Follows the cursor by small pages until there is nothing more once it is told that all has been written. */
+/** Reads small pages from cursor to cursor. `end` reads the rest and returns. */
 function follow(accountId: number, draw: Random) {
-  const seen: Told[] = []
-  let isAllThere = false
-  async function read(): Promise<void> {
-    let cursor: string | undefined
-    for (;;) {
-      const wasAllThere = isAllThere
-      const page = await readFeed(pool, cursors, accountId, { limit: 1 + draw(9), ...(cursor !== undefined && { after: cursor }) })
-      seen.push(...page.items.map((event) => JSON.parse(eventBody(event)).data))
-      cursor = page.nextCursor
-      if (wasAllThere && page.items.length === 0) return
-      if (!page.hasMore) await sleep(1)
-    }
+  const seen: Event[] = []
+  let cursor: string | undefined
+  async function readPage(): Promise<number> {
+    const page = await readFeed(pool, cursors, accountId, { limit: 1 + draw(9), ...(cursor !== undefined && { after: cursor }) })
+    seen.push(...page.items.map((event) => JSON.parse(eventBody(event)).data))
+    cursor = page.nextCursor
+    if (!page.hasMore) await sleep(1)
+    return page.items.length
   }
-  const done = read()
+  const stop = repeat(readPage)
   return {
     seen,
     end: async () => {
-      isAllThere = true
-      await done
+      await stop()
+      while ((await readPage()) > 0);
     },
   }
 }
@@ -166,23 +166,23 @@ async function newAccount(): Promise<number> {
   return (await createAccount(pool, 'Test', MODULES)).accountId
 }
 
-/** All of it at once. Two transactions stay open until a reader has seen hundreds of later ones, which proves that it need not wait. */
+/** Everything concurrently. Two transactions stay open until the readers have seen hundreds of later events: readers do not wait for them. */
 async function run(seed: number, route: Route, { changes, before }: { changes: number; before: number }) {
   const [accountId, draw] = [await newAccount(), drawFrom(seed)]
   await pool.query('insert into subjects select $1, generate_series(0, $2)', [accountId, SUBJECTS + 1])
-  const [endLong, endVain] = [await openChange(accountId, SUBJECTS, 'long'), await openChange(accountId, SUBJECTS + 1, 'in vain')]
+  const [endLong, endRolledBack] = [await openChange(accountId, SUBJECTS, 'long'), await openChange(accountId, SUBJECTS + 1, 'rolled back')]
   const readers = [follow(accountId, draw), follow(accountId, draw)]
   const [stopRouting, stopKilling] = [keepRouting(route), keepKilling()]
 
   const changing = change(accountId, draw, changes)
   await until(`${before} events have been seen`, () => readers.every(({ seen }) => seen.length >= before))
-  await Promise.all([endLong('commit'), endVain('rollback')])
+  await Promise.all([endLong('commit'), endRolledBack('rollback')])
   const committed = [...(await changing), LONG]
   await until('all is routed', async () => (await pool.query('select from log_pages where last_position is null limit 1')).rowCount === 0)
   const killed = await stopKilling()
   await stopRouting()
   await Promise.all(readers.map(({ end }) => end()))
-  const { rows } = await pool.query<{ position: number; data: Told }>(
+  const { rows } = await pool.query<{ position: number; data: Event }>(
     `select position, data from ${LOGGED_EVENTS} as e where account_id = $1 order by position`,
     [accountId],
   )
@@ -192,23 +192,23 @@ async function run(seed: number, route: Route, { changes, before }: { changes: n
 
 const LONG = nameOf('long', SUBJECTS)
 
-const namesOf = (events: Told[]) => events.map(({ name }) => name)
+const namesOf = (events: Event[]) => events.map(({ name }) => name)
 
 describe('the feed', () => {
   const seed = randomInt(2 ** 31)
 
-  test(`shows every committed event once, in the order of the log, while transactions commit in any order, stay open and roll back, and routers die (seed ${seed})`, async (t) => {
+  test(`has every committed event once, in the order of the log, while transactions commit in any order and routers die (seed ${seed})`, async (t) => {
     const { committed, killed, log, positions, readers } = await run(seed, routeEvents, { changes: 900, before: 300 })
     t.diagnostic(`${committed.length} committed, ${killed} connections of routers ended`)
     assert.equal(log.length, committed.length)
-    assert.deepEqual(new Set(namesOf(log)), new Set(committed), 'what was committed is in the log, once, and nothing else')
+    assert.deepEqual(new Set(namesOf(log)), new Set(committed), 'the log has the committed events, once, and no other')
     for (const seen of readers) assert.deepEqual(seen, log)
     assert.deepEqual(
       positions,
       log.map((_, index) => index + 1),
-      'without a gap, whatever was rolled back',
+      'without a gap',
     )
-    assert.ok(namesOf(log).indexOf(LONG) >= 300, 'one that was committed late stands behind what had been read')
+    assert.ok(namesOf(log).indexOf(LONG) >= 300, 'an event committed late is after the events that were read before')
     assert.ok(killed >= 5, `${killed} killed`)
 
     const bySubject = Map.groupBy(log, ({ subject }) => subject)
@@ -223,9 +223,9 @@ describe('the feed', () => {
     }
   })
 
-  test('holds also where a router is slow and another could place what was committed meanwhile', async (t) => {
+  test('misses no event when a router is slow and another could overtake it', async (t) => {
     const [accountId, slow] = [await newAccount(), await newAccount()]
-    const tellMany = `insert into log_pages (account_id, event_count, events)
+    const writeMany = `insert into log_pages (account_id, event_count, events)
       select $1, 1, json_build_array(json_build_array('message.sent', now(), null, null, null, null, null, null, '{}'::json)) from generate_series(1, $2)`
     const [late, endpoint] = [await writing.connect(), await writing.connect()]
     for (const client of [late, endpoint]) t.after(() => client.release(true))
@@ -233,11 +233,11 @@ describe('the feed', () => {
     await endpoint.query('begin')
     await endpoint.query('select from webhook_endpoints where account_id = $1 for update', [slow])
 
-    // As many as are routed at once, with lower numbers than what is committed before them.
+    // A full batch, with lower numbers than the events that are committed before it.
     await late.query('begin')
-    await late.query(tellMany, [accountId, 100])
-    await pool.query(tellMany, [accountId, 1])
-    await pool.query(tellMany, [slow, 1])
+    await late.query(writeMany, [accountId, 100])
+    await pool.query(writeMany, [accountId, 1])
+    await pool.query(writeMany, [slow, 1])
     const first = routeEvents(routing[0] as Pool)
     await until('the first router waits for the endpoint', async () => {
       const { rowCount } = await pool.query(
@@ -257,7 +257,7 @@ describe('the feed', () => {
     assert.equal(page.items.length + rest.items.length, 101)
   })
 
-  test(`would miss events by the numbers of pages: the load above is one that shows it (seed ${seed})`, async () => {
+  test(`would miss events if it went by the numbers of pages: this load shows it (seed ${seed})`, async () => {
     const { committed, readers } = await run(seed, routeByNumber, { changes: 300, before: 100 })
     for (const seen of readers) {
       const missed = new Set(committed).difference(new Set(namesOf(seen)))
@@ -266,7 +266,7 @@ describe('the feed', () => {
   })
 })
 
-/** What the router must not do. A page has three events at the most, so that places do not overlap. */
+/** What the router must not do. A page has at most three events, so that positions do not overlap. */
 async function routeByNumber(from: Pool): Promise<void> {
   await from.query('update log_pages set last_position = 3 * id where last_position is null')
 }

@@ -11,7 +11,7 @@ import { createSender, queueMessages, type Sender } from '../delivery/support.ts
 import { createTestDatabase } from '../support/database.ts'
 import { LOGGED_EVENTS, writeEvents } from '../support/log.ts'
 
-// How events are kept: the events of one account from one statement are a page, and have their ids and positions from it.
+// The events of one account from one statement are a page, which determines their ids and positions.
 
 const { hotPool: pool } = await createTestDatabase()
 const cursors = createCursors(randomBytes(32))
@@ -21,7 +21,7 @@ async function routeAll(): Promise<void> {
   while ((await routeEvents(pool)).mayBeMore);
 }
 
-/** Messages of these senders are sent, all of them by one statement. */
+/** One statement marks messages of these senders as sent. */
 async function sendAll(messages: [sender: Sender, count: number][]): Promise<void> {
   const lease = randomUUID()
   const ids: string[] = []
@@ -36,7 +36,7 @@ async function sendAll(messages: [sender: Sender, count: number][]): Promise<voi
 
 type Row = { position: number; eventId: string; subjectId: string }
 
-/** The log of an account, worked out in SQL. */
+/** The log of an account, computed in SQL. */
 async function logOf({ accountId }: Pick<Sender, 'accountId'>): Promise<Row[]> {
   const { rows } = await pool.query<Row>(
     `select position, event_id as "eventId", subject_id as "subjectId" from ${LOGGED_EVENTS} as e where account_id = $1 order by position`,
@@ -55,7 +55,7 @@ async function pageSizes({ accountId }: Sender): Promise<number[]> {
 }
 
 describe('a page', () => {
-  test('has the events of one account from one statement, and 100 at the most', async () => {
+  test('has the events of one account from one statement, at most 100', async () => {
     const [many, few] = [await createSender(pool), await createSender(pool)]
     await sendAll([
       [many, 250],
@@ -67,11 +67,11 @@ describe('a page', () => {
     assert.deepEqual(await pageSizes(few), [3, 100, 100, 1])
   })
 
-  test('gives its events ids that differ, that stay the same however they are read, and by which each is found', async () => {
+  test('gives its events distinct ids, which every reader sees and by which each is found', async () => {
     const [sender, stranger] = [await createSender(pool), await createSender(pool)]
     await sendAll([[sender, 250]])
     const unplaced = (await logOf(sender))[0] as Row
-    assert.equal(await findEvent(pool, sender.accountId, unplaced.eventId), undefined, 'it has no place yet')
+    assert.equal(await findEvent(pool, sender.accountId, unplaced.eventId), undefined, 'it has no position yet')
     await routeAll()
     const log = await logOf(sender)
     const ids = log.map(({ eventId }) => eventId)
@@ -104,7 +104,7 @@ describe('a page', () => {
     }
   })
 
-  test('gives ids that differ also where their count goes over its end', async () => {
+  test('gives distinct ids when their counter overflows', async () => {
     const sender = await createSender(pool)
     await sendAll([[sender, 100]])
     await pool.query(`update log_pages set page_id = '01a1e82d-ea21-7fce-8d2b-fe1bbd18feab' where account_id = $1`, [sender.accountId])
@@ -117,7 +117,7 @@ describe('a page', () => {
     for (const { eventId, position } of log) assert.equal((await findEvent(pool, sender.accountId, eventId))?.position, position)
   })
 
-  test('gives ids that differ whichever id it has itself', () => {
+  test('gives distinct ids for any id of the page', () => {
     const place = fc.nat({ max: 99 })
     fc.assert(
       fc.property(fc.uuid({ version: 7 }), place, place, (pageId, a, b) => {
@@ -130,7 +130,7 @@ describe('a page', () => {
 })
 
 describe('positions', () => {
-  test('of an account are counted from 1 without a gap, whatever other accounts do meanwhile', async () => {
+  test('of an account start at 1 and have no gap beside other accounts', async () => {
     const [quiet, busy] = [await createSender(pool), await createSender(pool)]
     for (let turn = 0; turn < 3; turn += 1) {
       await sendAll([[busy, 230]])
@@ -152,13 +152,13 @@ describe('positions', () => {
     }
   })
 
-  test('are read in portions of as many events as are asked for, however many a page has', async () => {
+  test('are read in batches of the requested size, whatever the size of a page', async () => {
     const sender = await createSender(pool)
     const { accountId } = sender
     await sendAll([[sender, 150]])
     await writeEvents(
       pool,
-      Array.from({ length: 150 }, () => ({ accountId })),
+      Array.from({ length: 150 }, () => ({ accountId, kind: 'webhook.test' })),
     )
     await routeAll()
     const read = async (after: number, last: number, limit: number) =>

@@ -19,7 +19,7 @@ async function read(content: string | Buffer, chunkBytes = Number.POSITIVE_INFIN
 const fields = (records: CsvRecord[]) => records.map((record) => ('fields' in record ? record.fields : record.problem))
 
 describe(`CSV (fast-check, seed ${seed})`, () => {
-  test('what RFC 4180 allows is read as csv-parse reads it, whatever the separator, the line ends and the chunks', async () => {
+  test('is read as csv-parse reads it, with any separator, line ends and chunks', async () => {
     const field = fc.oneof(fc.stringMatching(/^[a-z0-9 ąé€😀]{0,6}$/u), fc.stringMatching(/^[",;\t\r\na ł]{0,6}$/))
     const file = fc.tuple(
       fc.constantFrom(',', ';', '\t'),
@@ -40,7 +40,7 @@ describe(`CSV (fast-check, seed ${seed})`, () => {
     )
   })
 
-  test('each record has the physical line it begins on', async () => {
+  test('has the line on which each record begins', async () => {
     const content = 'a,b\r\n1,"x\r\ny\r\nz"\r\n\r\n2,"""q"""\n3,c'
     assert.deepEqual(await read(content), [
       { line: 1, fields: ['a', 'b'] },
@@ -50,7 +50,7 @@ describe(`CSV (fast-check, seed ${seed})`, () => {
     ])
   })
 
-  test('a quote in the wrong place, or never closed, costs its own line and no other', async () => {
+  test('loses only the line with a misplaced or unclosed quote', async () => {
     const content = 'a,b\n1,"never closed\n2,fine\n3,5" pipe\n4,"x"y\n5,"fine, too"\n6,"unclosed at the end\n7,fine\n'
     assert.deepEqual(await read(content), [
       { line: 1, fields: ['a', 'b'] },
@@ -64,7 +64,7 @@ describe(`CSV (fast-check, seed ${seed})`, () => {
     ])
   })
 
-  test('a quote that is not closed within 64 KiB is given up there, over blocks of the file', async () => {
+  test('ends an unclosed quote after 64 KiB, across chunks', async () => {
     const rest = Array.from({ length: 60_000 }, (_, index) => `${index},fine`)
     const records = await read(`a,b\n0,"open\n${rest.join('\n')}\n`, 10_000)
     assert.deepEqual(records[1], { line: 2, problem: 'a quote is opened and never closed within 64 KiB' })
@@ -75,7 +75,7 @@ describe(`CSV (fast-check, seed ${seed})`, () => {
     assert.deepEqual(records.at(-1)?.line, 60_002)
   })
 
-  test('a line may have 64 KiB, and not one byte more', async () => {
+  test('has lines of at most 64 KiB', async () => {
     const longest = `1,${'ł'.repeat(MAX_LINE_BYTES / 2 - 1)}`
     const overLines = `"x${'ł'.repeat(MAX_LINE_BYTES / 2 - 2)}\n`
     const records = await read(`a,b\n${longest}\n${longest}x\n\n${overLines}"\n${overLines}z"\n1,2\n`, 50_000)
@@ -93,7 +93,7 @@ describe(`CSV (fast-check, seed ${seed})`, () => {
     )
   })
 
-  test('a line of megabytes is rejected, and the next one is read', async () => {
+  test('loses only a line of megabytes', async () => {
     const records = await read(`a,b\n${'x'.repeat(3_000_000)}\n"${'y'.repeat(700_000)}"\n1,2`, 65_536)
     const problem = 'the line is longer than 64 KiB'
     assert.deepEqual(records, [
@@ -104,7 +104,7 @@ describe(`CSV (fast-check, seed ${seed})`, () => {
     ])
   })
 
-  test('bytes that are not UTF-8 cost their own line and no other', async () => {
+  test('loses only the line with bytes that are not UTF-8', async () => {
     const content = Buffer.concat([
       Buffer.from('a,b\n1,ł\n2,'),
       Buffer.from([0xb3]),
@@ -123,7 +123,7 @@ describe(`CSV (fast-check, seed ${seed})`, () => {
     ])
   })
 
-  test('the separator is the one that the header has most of, outside of quotes', async () => {
+  test('has the separator that is most frequent in the header, outside of quotes', async () => {
     assert.deepEqual(fields(await read('phone;"a,b,c"\n1;2,5')), [
       ['phone', 'a,b,c'],
       ['1', '2,5'],

@@ -17,7 +17,7 @@ function run(number: number, content: string | string[], name?: string) {
   return importGroup(pool, { accountId, number, name, source: Readable.from(chunks) })
 }
 
-/** Into a group that there was not. */
+/** Imports into a new group. */
 async function importNew(content: string) {
   lastGroup += 1
   return { number: lastGroup, ...(await run(lastGroup, content)) }
@@ -38,7 +38,7 @@ async function phones(number: number): Promise<string[]> {
 const many = (from: number, count: number) => Array.from({ length: count }, (_, index) => `+48${500_000_000 + from + index}`)
 
 describe('importing a group', () => {
-  test('known columns are understood in any order and case, and all others are kept as attributes', async () => {
+  test('reads known columns in any order and case, and keeps others as attributes', async () => {
     const { number, ...result } = await importNew(
       '\uFEFF City ;STATUS; Phone;Consents;controlgroup;__proto__\r\n' +
         'Łódź;Inactive; +48 500-100-201 ;"3; 1;3";YES;x\r\n' +
@@ -61,7 +61,7 @@ describe('importing a group', () => {
     ])
   })
 
-  test('a line that is wrong is rejected with its number and a reason, and the others are imported', async () => {
+  test('rejects an invalid line with its number and a reason, and imports the others', async () => {
     const { imported, rejected, rejectedLines } = await importNew(
       [
         'phone,consents,controlGroup,status,note',
@@ -111,25 +111,25 @@ describe('importing a group', () => {
     ['phone,"city\n+48500100200,x\n', /^The header can't be read: a quote is opened and never closed\.$/],
   ]
   for (const [content, sentence] of headers) {
-    test(`the header ${JSON.stringify(content).slice(0, 40)} stops the import with a sentence, and makes no group`, async () => {
+    test(`rejects the header ${JSON.stringify(content).slice(0, 40)}, and creates no group`, async () => {
       await assert.rejects(run(999, content), { name: 'Error', message: sentence })
       assert.ok(!(await listGroups(pool, accountId)).some(({ number }) => number === 999))
     })
   }
 
-  test('100 columns are allowed', async () => {
+  test('takes 100 columns', async () => {
     const names = Array.from({ length: 99 }, (_, index) => `c${index}`)
     const { number } = await importNew(`phone,${names}\n+48500100200,${names}\n`)
     assert.deepEqual(await members(number), [['+48500100200', [], false, true, Object.fromEntries(names.map((name) => [name, name]))]])
   })
 
-  test('where no line can be imported, nothing changes', async () => {
+  test('changes nothing when no line is valid', async () => {
     const { number, imported, rejectedLines } = await importNew('phone\nx\ny\n')
     assert.deepEqual([imported, rejectedLines], [0, 2])
     assert.ok(!(await listGroups(pool, accountId)).some((group) => group.number === number))
   })
 
-  test('importing again replaces those that are there, keeps when they were added, and leaves the others', async () => {
+  test('replaces members on a second import, keeps when they were added, and leaves the others', async () => {
     const { number } = await importNew('phone,consents,status,city\n+48500100201,1,inactive,X\n+48500100202,1,,X\n+48500100203,1,,X\n')
     await pool.query(`update group_members set generation = 0 where group_number = $1`, [number])
     const again = await run(number, 'phone,consents,city,age\n+48500100201,2,Y,7\n+48500100202,1,X,\n+48500100204,,,\n')
@@ -144,7 +144,7 @@ describe('importing a group', () => {
     assert.equal(rows.length, 3)
   })
 
-  test('of a number that stands in a file several times, the last line counts, once', async () => {
+  test('imports the last line of a repeated number', async () => {
     const repeats = Array.from({ length: 5_000 }, (_, index) => `${index % 2 ? '+' : ''}48500100200,${index}`)
     const { number, imported, repeated } = await importNew(`phone,n\n${repeats.join('\n')}\n+48500100201,x\n+48500100200,last\n`)
     assert.deepEqual([imported, repeated], [2, 5_000])
@@ -154,12 +154,12 @@ describe('importing a group', () => {
     ])
   })
 
-  test('of more than 1,000 rejected lines, all are counted and the first are told', async () => {
+  test('counts all rejected lines, and lists the first 1,000', async () => {
     const { imported, rejected, rejectedLines } = await importNew(`phone\n${'x\n'.repeat(1_500)}+48500100200\n`)
     assert.deepEqual([imported, rejectedLines, rejected.length, rejected.at(-1)?.line], [1, 1_500, 1_000, 1_001])
   })
 
-  test('while a file is read, nobody sees any of it, and the import holds no transaction open; once it ends, all are there', async () => {
+  test('is invisible and holds no transaction while a file is read, and complete at its end', async () => {
     lastGroup += 1
     const number = lastGroup
     const numbers = many(0, 50_000)
@@ -173,7 +173,7 @@ describe('importing a group', () => {
     const importing = importGroup(pool, { accountId, number, source: slowly(), onProgress: (step) => void progress.push(step) })
     try {
       await until('most of the file is read', () => (progress.at(-1)?.rows ?? 0) > 40_000)
-      await until('the database has a portion, and waits', async () => {
+      await until('the database has a chunk, and waits', async () => {
         const { rows } = await pool.query(
           `select from pg_stat_activity where datname = current_database() and query like 'copy arrivals%' and state = 'idle'`,
         )
@@ -188,7 +188,7 @@ describe('importing a group', () => {
     assert.deepEqual(progress.at(-1), { phase: 'writing', rows: 50_000, bytes: 'phone\n'.length + 50_000 * 13 - 1 })
   })
 
-  test('an import whose source or connection breaks changes nothing, and again gives what one that did not break gives', async () => {
+  test('changes nothing when its source or connection breaks, and can be repeated', async () => {
     lastGroup += 1
     const number = lastGroup
     const numbers = many(0, 30_000)
@@ -228,7 +228,7 @@ describe('importing a group', () => {
     assert.deepEqual(await phones(number), numbers)
   })
 
-  test('of imports into one group at once, each is in it as a whole, and the last to come decides', async () => {
+  test('applies concurrent imports into one group as a whole, one after the other', async () => {
     lastGroup += 1
     const number = lastGroup
     const files = ['a', 'b', 'c', 'd'].map((letter, index) => many(index * 1_000, 3_000).map((phone) => `${phone},${letter}`))
@@ -239,13 +239,13 @@ describe('importing a group', () => {
     )
     const rows = await members(number)
     assert.equal(rows.length, 6_000)
-    // A range that the same files had written to is of one of them.
+    // Each range of numbers that several files share is from one of them.
     for (let from = 0; from < 6_000; from += 1_000) {
       assert.equal(new Set(rows.slice(from, from + 1_000).map(([, , , , attributes]) => attributes.from)).size, 1)
     }
   })
 
-  test('connections go back as they were: no table, no setting is left behind', async () => {
+  test('leaves no table and no setting on its connection', async () => {
     await importNew('phone\n+48500100200\n')
     const { rows } = await pool.query(
       `select to_regclass('pg_temp.arrivals') as arrivals, current_setting('statement_timeout') as timeout, current_setting('enable_nestloop') as nestloop`,
@@ -253,7 +253,7 @@ describe('importing a group', () => {
     assert.deepEqual(rows, [{ arrivals: null, timeout: '3500ms', nestloop: 'on' }])
   })
 
-  test('a group has the name of its first import until another one is given, and another account does not see it', async () => {
+  test('keeps the name of a group until another is given, and separates accounts', async () => {
     const other = await createCaller(pool)
     await createGroup(pool, { accountId: other.accountId, number: 5, name: 'Empty' })
     const file = (chunk: string) => Readable.from([Buffer.from(`phone\n${chunk}\n`)])
@@ -273,7 +273,7 @@ describe('importing a group', () => {
     assert.equal((await listGroups(pool, other.accountId))[0]?.name, 'Brody')
   })
 
-  test('an account that there is not gets one sentence', async () => {
+  test('rejects an unknown account', async () => {
     const sentence = { message: 'There is no account 99; see "herald account list".' }
     await assert.rejects(importGroup(pool, { accountId: 99, number: 1, source: Readable.from([]) }), sentence)
     await assert.rejects(listGroups(pool, 99), sentence)

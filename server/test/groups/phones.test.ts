@@ -18,7 +18,7 @@ const digits = (minLength: number, maxLength: number) =>
   fc.array(fc.integer({ min: 0, max: 9 }), { minLength, maxLength }).map((array) => array.join(''))
 
 describe(`phone numbers (fast-check, seed ${seed})`, () => {
-  test('every number is taken, changed or refused just as the library has it, in all countries', () => {
+  test('are accepted, changed or rejected as by the library, in all countries', () => {
     const written = fc.tuple(fc.constantFrom('', '+'), fc.constantFrom(...CODES), digits(2, 15)).map((parts) => parts.join(''))
     fc.assert(
       fc.property(written, (text) => assert.equal(normalisePhoneNumber(text), normaliseByLibrary(text))),
@@ -26,7 +26,7 @@ describe(`phone numbers (fast-check, seed ${seed})`, () => {
     )
   })
 
-  test('every calling code is the same with each first two digits and each length', () => {
+  test('equal those of the library for each calling code, first digits and length', () => {
     for (const code of CODES) {
       for (let first = 0; first < 100; first += 7) {
         for (let length = 4; length <= 13; length += 1) {
@@ -37,7 +37,7 @@ describe(`phone numbers (fast-check, seed ${seed})`, () => {
     }
   })
 
-  test('numbers in any other notation, and what is none, are judged the same', () => {
+  test('equal those of the library in any other notation', () => {
     const other = fc.oneof(fc.string({ maxLength: 45 }), fc.stringMatching(/^\+?[0-9 ().-]{0,42}$/))
     fc.assert(
       fc.property(other, (text) => assert.equal(normalisePhoneNumber(text), normaliseByLibrary(text))),

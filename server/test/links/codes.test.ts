@@ -7,12 +7,12 @@ const KEY = Buffer.alloc(32, 7)
 const MESSAGE = '0199a000-0000-7000-8000-000000000001'
 
 describe('the code of a short link', () => {
-  test('is the same for the same place of the same SMS, in every version: it may have been sent before an upgrade', () => {
+  test('is the same in every version, since an SMS with it may have been sent before an upgrade', () => {
     // Computed by another program.
     assert.equal(shortCode(KEY, MESSAGE, 0, 0), 'f4yDO2skXxx')
   })
 
-  test('is another for another message, copy, place or key', () => {
+  test('differs for another message, copy, place or key', () => {
     const others = [
       shortCode(KEY, randomUUID(), 0, 0),
       shortCode(KEY, MESSAGE, 1, 0),
@@ -25,7 +25,7 @@ describe('the code of a short link', () => {
     assert.equal(new Set(others).size, others.length)
   })
 
-  test('uses every letter and digit at every place about equally often, so that none is easier to guess', () => {
+  test('has every letter and digit about equally often at every place', () => {
     const COUNT = 20_000
     const codes = Array.from({ length: COUNT }, (_, index) => shortCode(KEY, MESSAGE, 0, index))
     assert.equal(new Set(codes).size, COUNT)
@@ -34,13 +34,13 @@ describe('the code of a short link', () => {
     for (let place = 0; place < CODE_LENGTH; place += 1) {
       const counts = Map.groupBy(codes, (code) => code[place])
       assert.equal(counts.size, 62)
-      // Six standard deviations: the same codes on every run, so this either holds or never does.
+      // Six standard deviations. The codes are the same on every run.
       for (const [letter, of] of counts)
         assert.ok(Math.abs(of.length - expected) < 6 * Math.sqrt(expected), `${letter} at ${place}: ${of.length}`)
     }
   })
 
-  test('follows the public address, whether that ends in a slash or not, and keeps its path', () => {
+  test('is appended to the public URL with its path, with or without a final slash', () => {
     for (const [publicUrl, link] of [
       ['https://m.example', 'https://m.example/l/abcdefghijk'],
       ['https://m.example/', 'https://m.example/l/abcdefghijk'],
@@ -50,7 +50,7 @@ describe('the code of a short link', () => {
     }
   })
 
-  test('is eleven letters and digits, and nothing else is one', () => {
+  test('is eleven letters and digits, and no other text is a code', () => {
     for (const text of ['', 'abcdefghij', 'abcdefghijkl', 'abcdefghij-', 'abcdefghijk\n', 'abcdefghijł', 'abcdefghij ', "abcdefghi'1"]) {
       assert.ok(!isShortCode(text), JSON.stringify(text))
     }

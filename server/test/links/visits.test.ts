@@ -26,7 +26,7 @@ app.addHook('onResponse', async (asked, reply) => logRequest(asked.log, servedRe
 answerErrors(app)
 answerUnknownRoutes(app)
 let visitor = '192.0.2.1'
-// Visits of one address come 20 ms apart, unless a test stops the clock.
+// Visits are 20 ms apart, unless a test stops the clock.
 let stepMs = 20
 let time = 0
 function now(): number {
@@ -60,16 +60,16 @@ async function newLink(fields: Partial<ShortLink> = {}): Promise<ShortLink> {
 
 type Visit = { status: number | undefined; headers: IncomingHttpHeaders; body: string }
 
-/** With the headers given and no others, and without following where it leads. */
+/** Sends these headers and no others, and does not follow the redirect. */
 async function visit(path: string, headers: OutgoingHttpHeaders = PERSON, method = 'GET'): Promise<Visit> {
   const asked = request(`${base}${path}`, { method, headers })
-  const answer = Promise.withResolvers<Visit>()
-  asked.on('error', answer.reject)
+  const visited = Promise.withResolvers<Visit>()
+  asked.on('error', visited.reject)
   asked.on('response', (response) => {
-    text(response).then((body) => answer.resolve({ status: response.statusCode, headers: response.headers, body }), answer.reject)
+    text(response).then((body) => visited.resolve({ status: response.statusCode, headers: response.headers, body }), visited.reject)
   })
   asked.end()
-  return await answer.promise
+  return await visited.promise
 }
 
 async function stateOf({ code, messageId }: ShortLink) {
@@ -83,7 +83,7 @@ async function stateOf({ code, messageId }: ShortLink) {
 }
 
 describe('a short link', () => {
-  test('leads to the address that it stands for, and tells nobody else of the visit', async () => {
+  test('redirects to its target without a referrer', async () => {
     const { code, url } = await newLink()
     const { status, headers, body } = await visit(`/l/${code}`)
     assert.deepEqual([status, headers.location, body], [302, url, ''])
@@ -92,7 +92,7 @@ describe('a short link', () => {
     assert.equal(headers['x-robots-tag'], 'noindex')
   })
 
-  test('leads nowhere else, whatever the visitor adds to it', async () => {
+  test('redirects to its target whatever the visitor adds', async () => {
     const { code, url } = await newLink()
     const evil = 'https://evil.example/'
     for (const query of [
@@ -116,20 +116,20 @@ describe('a short link', () => {
     ['https://shop.example/\r\nSet-Cookie: a=b\r\n\r\n<script>', 'https://shop.example/Set-Cookie:%20a=b%3Cscript%3E'],
   ]
   for (const [stored, location] of addresses) {
-    test(`is encoded as a header must be, and no line of it is a header of its own: ${JSON.stringify(stored)}`, async () => {
+    test(`encodes its target for a header: ${JSON.stringify(stored)}`, async () => {
       const { headers, status } = await visit(`/l/${(await newLink({ url: stored })).code}`)
       assert.deepEqual([status, headers.location, headers['set-cookie']], [302, location, undefined])
     })
   }
 
   for (const url of ['javascript:alert(1)', '//evil.example', 'ftp://shop.example', 'https://', 'http://a b/']) {
-    test(`that should never have been made leads nowhere: ${url}`, async () => {
+    test(`is a 404 for an invalid target: ${url}`, async () => {
       const { status, headers } = await visit(`/l/${(await newLink({ url })).code}`)
       assert.deepEqual([status, headers.location], [404, undefined])
     })
   }
 
-  test('made again, in any order and by many at once, stays as it is, clicks included', async () => {
+  test('stays unchanged when it is created again, concurrently and in any order', async () => {
     const links = await Promise.all(Array.from({ length: 20 }, () => newLink()))
     await visitLink(pool, (links[0] as ShortLink).code, false)
     const before = await Promise.all(links.map(stateOf))
@@ -139,7 +139,7 @@ describe('a short link', () => {
     await createLinks(pool, [])
   })
 
-  test('new ones made by many at once, in any order, are made once each', async () => {
+  test('is created once by concurrent calls in any order', async () => {
     const links = Array.from({ length: 50 }, (_, index) => {
       const messageId = randomUUID()
       return {
@@ -161,7 +161,7 @@ describe('a short link', () => {
 })
 
 describe('a click', () => {
-  test('is counted once, for the first visit of a person, however many there are at once and later', async () => {
+  test('counts for the first visit of a person only', async () => {
     const link = await newLink()
     const { code, accountId, agentId, recipient, url } = link
     const visits = await Promise.all(Array.from({ length: 20 }, () => visit(`/l/${code}`)))
@@ -177,7 +177,7 @@ describe('a click', () => {
     assert.deepEqual(await stateOf(link), state)
   })
 
-  test('in an SMS to a test number is nobody’s action', async () => {
+  test('in an SMS to a test number is no action', async () => {
     const link = await newLink({ copy: 3 })
     assert.equal((await visit(`/l/${link.code}`)).status, 302)
     const { clickedAt, actions } = await stateOf(link)
@@ -201,7 +201,7 @@ describe('a click', () => {
       'Mozilla/5.0 (iPhone; CPU iPhone OS 17_4 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 [FBAN/FBIOS;FBAV/455.0]',
     ],
   ]
-  test('is that of a person who uses one of the browsers there are', async () => {
+  test('counts for every common browser', async () => {
     for (const [name, userAgent] of people) {
       const link = await newLink()
       await visit(`/l/${link.code}`, { 'User-Agent': userAgent, 'Sec-Purpose': '', Purpose: 'other' })
@@ -230,12 +230,12 @@ describe('a click', () => {
     ['Slack', { 'User-Agent': 'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)' }],
     ['curl', { 'User-Agent': 'curl/8.5.0' }],
   ]
-  test('is none of a robot’s: that is led on, counted as a preview, and takes no click from the person who comes after it', async () => {
+  test('does not count for a robot, which is redirected and counted as a preview', async () => {
     for (const [name, headers, method] of robots) {
       const link = await newLink()
       for (let times = 0; times < 2; times += 1) {
-        const { status, headers: answered } = await visit(`/l/${link.code}`, headers, method)
-        assert.deepEqual([status, answered.location], [302, link.url], name)
+        const { status, headers: received } = await visit(`/l/${link.code}`, headers, method)
+        assert.deepEqual([status, received.location], [302, link.url], name)
       }
       assert.deepEqual(await stateOf(link), { clickedAt: null, previews: 2, url: link.url, actions: [] }, name)
       await visit(`/l/${link.code}`)
@@ -244,18 +244,19 @@ describe('a click', () => {
     }
   })
 
-  test('is looked at in no time, however strange the User-Agent', async () => {
+  test('is classified fast for any User-Agent', async () => {
     const { code } = await newLink()
     for (const piece of ['a', 'a ', '1.', 'a/1', '.1111111111', 'x/1.0', '@a-', ';a', 'Mozilla/5.0 (']) {
-      const begun = performance.now()
+      const before = process.cpuUsage()
       assert.equal((await visit(`/l/${code}`, { 'User-Agent': piece.repeat(12_000 / piece.length) })).status, 302)
-      assert.ok(performance.now() - begun < 1_000, piece)
+      const { user, system } = process.cpuUsage(before)
+      assert.ok(user + system < 1_000_000, piece)
     }
   })
 })
 
-describe('what is no short link', () => {
-  test('is answered with the same readable page, whether its code is unknown or none at all', async () => {
+describe('an unknown short link', () => {
+  test('is the same readable 404 page for an unknown and an invalid code', async () => {
     const unknown = await visit(`/l/${shortCode(key, randomUUID(), 0, 0)}`)
     assert.equal(unknown.status, 404)
     assert.equal(unknown.headers['content-type'], 'text/html; charset=utf-8')
@@ -283,7 +284,7 @@ describe('what is no short link', () => {
     }
   })
 
-  test('has the same headers for HEAD, and no other method', async () => {
+  test('has the same headers for HEAD, and allows no other method', async () => {
     const { status, headers, body } = await visit('/l/unknown', PERSON, 'HEAD')
     assert.deepEqual([status, headers['content-security-policy'], body], [404, "default-src 'none'", ''])
     const post = await visit('/l/unknown', PERSON, 'POST')
@@ -291,7 +292,7 @@ describe('what is no short link', () => {
   })
 })
 
-test('an address that tries too many unknown codes is refused for them, and still led on by a known code', async () => {
+test('limits the unknown codes of an address, and still redirects its known codes', async () => {
   visitor = '192.0.2.7'
   const { code, url } = await newLink()
   const unknown = () => visit(`/l/${shortCode(key, randomUUID(), 0, 0)}`)
@@ -305,7 +306,7 @@ test('an address that tries too many unknown codes is refused for them, and stil
   assert.equal((await unknown()).status, 404, 'another address is not affected')
 })
 
-test('an address gets at most 100 visits in a second', async () => {
+test('limits an address to 100 visits in a second', async () => {
   visitor = '192.0.2.9'
   const { code } = await newLink()
   stepMs = 0
@@ -316,7 +317,7 @@ test('an address gets at most 100 visits in a second', async () => {
   visitor = '192.0.2.1'
 })
 
-test('the log has every visit, and neither a code nor an address', async () => {
+test('logs every visit without its code and its target', async () => {
   const { code } = await newLink({ url: 'https://canary.example/' })
   log = ''
   await visit(`/l/${code}?canary`, { ...PERSON, Referer: 'https://canary.example' })

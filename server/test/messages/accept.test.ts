@@ -27,45 +27,45 @@ async function newSender() {
   return { accountId, submission }
 }
 
-/** What a caller of the acceptor is told: the id, or the code of the error. */
-function told(result: PromiseSettledResult<Accepted>): string {
+/** The id of the message, or the code of the error. */
+function outcomeOf(result: PromiseSettledResult<Accepted>): string {
   if (result.status === 'fulfilled') return result.value.messageIds[0] as string
   return result.reason instanceof ApiError ? result.reason.code : 'FAULT'
 }
 
 describe('requests that share a statement', () => {
-  test('a faulty one harms none of its neighbours, whether the rules refuse it or the database itself', async () => {
+  test('are accepted when one of them is rejected by a rule or by the database', async () => {
     const { accountId, submission } = await newSender()
     const accept = createAcceptor(pool, () => {})
-    const faulty: [fields: Partial<Submission>, answer: string][] = [
+    const faulty: [fields: Partial<Submission>, code: string][] = [
       [{ agentId: 'nobody' }, 'RCS_AGENT_NOT_FOUND'],
       [{ message: { templateId: 2 ** 40 } }, 'RCS_TEMPLATE_NOT_FOUND'],
       [{ expiresAt: '2020-01-01T00:00:00Z' }, 'RCS_INVALID_REQUEST'],
-      // No request gets this far with it.
+      // The schema rejects it before, so only a direct call gets here.
       [{ recipients: ['+48\u0000500'] }, 'FAULT'],
     ]
-    for (const [index, [fields, answer]] of faulty.entries()) {
+    for (const [index, [fields, code]] of faulty.entries()) {
       const batch = Array.from({ length: 9 }, (_, place) => submission(`k${index}-${place}`, place === 4 ? fields : {}))
-      const answers = (await Promise.allSettled(batch.map(accept))).map(told)
-      assert.equal(answers[4], answer)
-      const ids = answers.toSpliced(4, 1)
+      const outcomes = (await Promise.allSettled(batch.map(accept))).map(outcomeOf)
+      assert.equal(outcomes[4], code)
+      const ids = outcomes.toSpliced(4, 1)
       assert.equal(new Set(ids).size, 8)
       const { rows } = await pool.query('select count(*) from messages where id = any ($1::uuid[])', [ids])
-      assert.deepEqual(rows, [{ count: 8 }], answer)
+      assert.deepEqual(rows, [{ count: 8 }], code)
     }
     assert.deepEqual(await countRows(pool, accountId), { messages: 32, queue: 32, expiries: 0, keys: 32 })
   })
 
-  test('of two accounts that use the same key, each has its own message', async () => {
+  test('of two accounts with the same key create a message each', async () => {
     const [one, two] = [await newSender(), await newSender()]
     const accept = createAcceptor(pool, () => {})
-    const answers = (await Promise.allSettled([one, two, one, two].map(({ submission }) => accept(submission('same'))))).map(told)
-    assert.deepEqual([answers[2], answers[3]], [answers[0], answers[1]])
-    assert.notEqual(answers[0], answers[1])
+    const outcomes = (await Promise.allSettled([one, two, one, two].map(({ submission }) => accept(submission('same'))))).map(outcomeOf)
+    assert.deepEqual([outcomes[2], outcomes[3]], [outcomes[0], outcomes[1]])
+    assert.notEqual(outcomes[0], outcomes[1])
     for (const { accountId } of [one, two]) assert.deepEqual(await countRows(pool, accountId), ONE_MESSAGE)
   })
 
-  test('schedules the expiry of a message that has its own, and of no other', async () => {
+  test('schedule the expiry of a message that has its own, and of no other', async () => {
     const { submission } = await newSender()
     const accept = createAcceptor(pool, () => {})
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -83,14 +83,14 @@ describe('requests that share a statement', () => {
     ])
   })
 
-  test('each gets what it asked for: recipients, contents and agents are never mixed up', async () => {
+  test('keep their own recipients, contents and agents', async () => {
     const senders = await Promise.all(Array.from({ length: 3 }, newSender))
     const accept = createAcceptor(pool, () => {})
     const asked = Array.from({ length: 60 }, (_, index) => {
       const { submission } = senders[index % 3] as (typeof senders)[number]
       const message: Submission['message'] = { inline: { type: 'MESSAGE', content: `text ${index}` } }
       const recipients = Array.from({ length: 1 + (index % 5) }, (__, place) => `+48500${String(index * 10 + place).padStart(6, '0')}`)
-      // Several recipients is what test messages have.
+      // Only test messages have several recipients.
       if (recipients.length === 1) return submission(`k${index}`, { message, recipients, clientReferenceId: `r${index}` })
       const { idempotency, ...test } = submission('', { message, recipients, test: true, basic: index % 2 === 0 })
       return test
@@ -112,7 +112,7 @@ describe('requests that share a statement', () => {
     }
   })
 
-  test(`whatever keys and contents come in whatever batches at two nodes, a key makes one message (fast-check, seed ${seed})`, async () => {
+  test(`create one message per key for any keys, contents and batches on two nodes (fast-check, seed ${seed})`, async () => {
     const { submission, accountId } = await newSender()
     const otherPool = createHotPool({ connectionString: database.url }, () => {})
     const nodes = [createAcceptor(pool, () => {}), createAcceptor(otherPool, () => {})]
@@ -126,11 +126,11 @@ describe('requests that share a statement', () => {
         const message: Submission['message'] = { inline: { type: 'MESSAGE', content: `text ${content}` } }
         const asked = submission(`${round}-${key}`, { message, ...(isFaulty && { agentId: 'nobody' }) })
         results.push(Promise.allSettled([(nodes[node] as (typeof nodes)[number])(asked)]))
-        // What comes later may be in another batch.
+        // Later requests may be in another batch.
         if (waits) await new Promise(setImmediate)
       }
-      const answers = (await Promise.all(results)).flat().map((result, index) => ({ ...(requests[index] as Request), result }))
-      for (const ofKey of Map.groupBy(answers, ({ key }) => key).values()) made += assertOneMade(ofKey)
+      const outcomes = (await Promise.all(results)).flat().map((result, index) => ({ ...(requests[index] as Request), result }))
+      for (const ofKey of Map.groupBy(outcomes, ({ key }) => key).values()) made += assertOneMade(ofKey)
     })
     try {
       await fc.assert(property, { numRuns: 40, seed })
@@ -143,25 +143,25 @@ describe('requests that share a statement', () => {
 
 type Request = { content: number; isFaulty: boolean; key: number }
 
-/** Of the requests with one key: says how many messages they made, which is one where any was right. */
-function assertOneMade(answers: (Request & { result: PromiseSettledResult<Accepted> })[]): number {
-  const right = answers.filter(({ isFaulty }) => !isFaulty)
+/** The requests with one key made one message if any of them is valid. Returns the number of messages. */
+function assertOneMade(outcomes: (Request & { result: PromiseSettledResult<Accepted> })[]): number {
+  const right = outcomes.filter(({ isFaulty }) => !isFaulty)
   const winners = right.filter(({ result }) => result.status === 'fulfilled')
   const losers = right.filter(({ result }) => result.status === 'rejected')
   const made = winners.filter(({ result }) => result.status === 'fulfilled' && !result.value.replayed)
   const expected = right.length === 0 ? 0 : 1
-  assert.equal(made.length, expected, 'one made it')
+  assert.equal(made.length, expected, 'one message was created')
   assert.equal(new Set(winners.map(({ content }) => content)).size, expected, 'one content won')
-  assert.equal(new Set(winners.map(({ result }) => told(result))).size, expected, 'all who sent it have the same id')
-  assert.ok(losers.every(({ content, result }) => content !== made[0]?.content && told(result) === 'RCS_IDEMPOTENCY_CONFLICT'))
-  assert.ok(answers.every(({ isFaulty, result }) => !isFaulty || told(result) === 'RCS_AGENT_NOT_FOUND'))
+  assert.equal(new Set(winners.map(({ result }) => outcomeOf(result))).size, expected, 'all requests with that content have the same id')
+  assert.ok(losers.every(({ content, result }) => content !== made[0]?.content && outcomeOf(result) === 'RCS_IDEMPOTENCY_CONFLICT'))
+  assert.ok(outcomes.every(({ isFaulty, result }) => !isFaulty || outcomeOf(result) === 'RCS_AGENT_NOT_FOUND'))
   return made.length
 }
 
-// Nobody waits for the first; the second comes once in five seconds for an account.
-const NOT_COUNTED = ['announce', 'read-usage']
+// No request waits for the router's polls or for the announcement. The usage is read once in five seconds for an account.
+const NOT_COUNTED = ['announce', 'read-usage', 'find-unplaced']
 
-/** A way to the database that counts what has to be waited for: every Sync and every simple query is a round trip. */
+/** A proxy to the database that counts round trips: every Sync and every simple query is one. */
 async function countingDatabase(databaseUrl: string) {
   const target = new URL(databaseUrl)
   const socketDir = target.searchParams.get('host')
@@ -196,7 +196,7 @@ async function countingDatabase(databaseUrl: string) {
   return { url: url.href, roundTrips: () => roundTrips }
 }
 
-/** The messages that a client of PostgreSQL sends: their types, which the first has not, and of a Bind the name of its statement. */
+/** The protocol messages of a PostgreSQL client: the type, which the first message lacks, and the statement name of a Bind. */
 function frameReader(): (chunk: Buffer) => { type: string; statement: string }[] {
   let unread = Buffer.alloc(0)
   let typeLength = 0
@@ -214,7 +214,7 @@ function frameReader(): (chunk: Buffer) => { type: string; statement: string }[]
   }
 }
 
-/** Counts every name that this process looks up, and every connection or datagram that it begins, whatever library does it. */
+/** Counts the name lookups, connections and datagrams of this process, from any library. */
 function watchNetwork() {
   const outgoing = new Set(['TCPCONNECTWRAP', 'PIPECONNECTWRAP', 'GETADDRINFOREQWRAP', 'QUERYWRAP', 'UDPSENDWRAP'])
   let calls = 0
@@ -246,9 +246,9 @@ async function contentsOf({ template }: MessageCaller): Promise<Record<string, u
   ]
 }
 
-describe('what accepting costs', () => {
+describe('accepting a message', () => {
   for (const [limits, allowed] of Object.entries({ memory: 1, database: 2 })) {
-    test(`round trips to the database with limits in ${limits}: ${allowed}, or one more for an error; and no network call, whatever the content`, async () => {
+    test(`takes ${allowed} round trips with limits in ${limits}, one more for an error, and no network call`, async () => {
       const counting = await countingDatabase(database.url)
       const service = await startMessageService(
         { url: counting.url, pool },
@@ -257,7 +257,7 @@ describe('what accepting costs', () => {
       const caller = await service.newCaller()
       const { send, sendTest, request } = caller
       const contents = await contentsOf(caller)
-      // To open connections is a round trip, too.
+      // Opening a connection is also a round trip.
       for (let n = 0; n < 5; n++) await Promise.all([1, 2, 3, 4].map(() => send(newKey(), request())))
 
       const network = watchNetwork()
@@ -280,7 +280,7 @@ describe('what accepting costs', () => {
       assert.deepEqual(statuses, [...contents.map(() => 202), 202, 202, 409, 404, 202])
       assert.equal(network.calls(), 0)
 
-      // It would have been noticed.
+      // The watch does notice a connection.
       await once(connect(Number(new URL(service.url).port), '127.0.0.1').end(), 'close')
       assert.equal(network.calls(), 1)
       network.stop()

@@ -17,7 +17,7 @@ describe('an announcement of work', () => {
   // Before the database is dropped, which would end the connection with an error.
   after(() => listener.end())
 
-  test('reaches every node that listens, once for all calls of the same moment', async () => {
+  test('reaches every listening node once for calls of the same moment', async () => {
     const announce = createAnnouncer(pool)
     for (let n = 0; n < 100; n += 1) announce('messages')
     announce('replies')
@@ -25,13 +25,13 @@ describe('an announcement of work', () => {
     assert.deepEqual(heard, ['messages', 'replies'])
   })
 
-  test('that the database refuses throws nothing: workers poll', async (t) => {
+  test('throws nothing when the database is unreachable, since workers poll', async (t) => {
     const closed = createHotPool({ connectionString: url }, () => {})
     await closed.end()
     const query = t.mock.method(closed, 'query')
-    // A rejection that nobody handles would fail this file.
+    // An unhandled rejection would fail this file.
     createAnnouncer(closed)('messages')
-    const [call] = await until('the database is asked', () => (query.mock.callCount() > 0 ? query.mock.calls : undefined))
+    const [call] = await until('the statement is sent', () => (query.mock.callCount() > 0 ? query.mock.calls : undefined))
     await assert.rejects(call?.result as unknown as Promise<unknown>)
   })
 })

@@ -29,14 +29,14 @@ function assertConflict({ status, body }: Answer): void {
   assert.equal(status, 409)
 }
 
-/** Of equal requests, all have the answer of one; one of them made the message. */
-function assertOneMade(answers: Answer[]): void {
-  const [first] = answers as [Answer]
-  for (const { status, body, headers } of answers) {
+/** Equal requests have the same response, and at most one of them created the message. */
+function assertOneMade(responses: Answer[]): void {
+  const [first] = responses as [Answer]
+  for (const { status, body, headers } of responses) {
     assert.deepEqual([status, body], [202, first.body])
     assert.equal(headers.get('location'), `/v1/messages/${first.body.messageId}`)
   }
-  const made = answers.filter(({ headers }) => headers.get('idempotent-replayed') === null)
+  const made = responses.filter(({ headers }) => headers.get('idempotent-replayed') === null)
   assert.ok(made.length <= 1)
 }
 
@@ -69,7 +69,7 @@ describe('the header Idempotency-Key', () => {
     ['there twice, alike', ['Idempotency-Key: a', 'idempotency-key: a'], 'must appear exactly once'],
   ]
   for (const [name, lines, reason] of refused) {
-    test(`${name} is a 400 that says so, and nothing is stored`, async () => {
+    test(`${name} is a 400 with the reason, and nothing is stored`, async () => {
       const caller = await newCaller()
       const { status, body } = await sendWithHeaders(
         caller,
@@ -83,7 +83,7 @@ describe('the header Idempotency-Key', () => {
     })
   }
 
-  test('takes 1 to 255 printable characters to the letter: case and blanks inside tell keys apart', async () => {
+  test('takes 1 to 255 printable characters, and distinguishes case and inner blanks', async () => {
     const { accountId, request, send } = await newCaller()
     const keys = ['k', 'K', 'k k', 'k  k', 'x'.repeat(255), '!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~', 'a, b', '%00', "' or 1=1"]
     for (const key of keys) assert.equal((await send(key, request())).headers.get('idempotent-replayed'), null, key)
@@ -93,7 +93,7 @@ describe('the header Idempotency-Key', () => {
 })
 
 describe('a key that was used', () => {
-  test('answers the same body as the first time, in any order of fields and with any white space, and makes nothing', async () => {
+  test('replays the response for the same body in any order of fields and with any white space', async () => {
     const { accountId, agentId, send, request } = await newCaller()
     const buttons = [{ id: 'a', type: 'url', text: 'Open', url: 'https://example.com' }]
     const body = request({ clientReferenceId: 'x', message: { inline: { ...TEXT, buttons } } })
@@ -106,7 +106,7 @@ describe('a key that was used', () => {
     assert.deepEqual(await countRows(pool, accountId), ONE_MESSAGE)
   })
 
-  test('is a 409 with any other content, and stays what it was', async () => {
+  test('is a 409 with any other body, and keeps its message', async () => {
     const { accountId, send, request } = await newCaller()
     const first = await send('k', request())
     const others = [text('hello'), { clientReferenceId: 'x' }, { recipient: '48500100200' }, { basic: false }]
@@ -116,7 +116,7 @@ describe('a key that was used', () => {
     assert.deepEqual(await countRows(pool, accountId), ONE_MESSAGE)
   })
 
-  test('belongs to the account: another one can use it, another key or secret of the same one finds it', async () => {
+  test('belongs to the account, with all its keys and secrets', async () => {
     const caller = await newCaller()
     const first = await caller.send('k', caller.request())
     const stranger = await newCaller()
@@ -134,7 +134,7 @@ describe('a key that was used', () => {
     assert.equal((await caller.send('k', caller.request())).status, 401)
   })
 
-  test('answers as the first time where the template was replaced, deleted, and the agent deactivated since', async () => {
+  test('replays after the template is replaced or deleted and the agent deactivated', async () => {
     const { agentId, send, request, ask, template } = await newCaller()
     const templateId = await template()
     const target = await template()
@@ -153,10 +153,10 @@ describe('a key that was used', () => {
     assert.equal((await send(newKey(), bodies[0])).body.code, 'RCS_AGENT_NOT_FOUND')
   })
 
-  test('answers as the first time where expiresAt has passed since', async () => {
+  test('replays after expiresAt has passed', async () => {
     const { accountId, send, request } = await newCaller()
     const first = await send('k', request({ expiresAt: new Date(Date.now() + 60_000).toISOString() }))
-    // The time is moved by data: as if the request had been accepted an hour ago.
+    // As if the request had been accepted an hour ago.
     const body = request({ expiresAt: new Date(Date.now() - 3_540_000).toISOString() })
     await pool.query('update idempotency_keys set request_hash = $2 where account_id = $1', [accountId, requestHash(body)])
     assertReplayed(first, await send('k', body))
@@ -164,7 +164,7 @@ describe('a key that was used', () => {
     assert.deepEqual([status, late.details], [400, [{ path: '/expiresAt', reason: 'must be in the future' }]])
   })
 
-  test('is used up by an accepted request alone', async () => {
+  test('stays free after a rejected request', async () => {
     const { accountId, send, request, template } = await newCaller()
     const draft = await template(TEXT, { status: 'DRAFT' })
     const refused = [
@@ -182,42 +182,42 @@ describe('a key that was used', () => {
 })
 
 for (const [nodes, urls] of Object.entries({ 'one node': [url], 'two nodes': [url, otherUrl] })) {
-  describe(`requests that come at once, at ${nodes}`, () => {
+  describe(`concurrent requests at ${nodes}`, () => {
     const at = (caller: MessageCaller) => urls.map((each) => callerAt(each, caller))
     const sendAll = (caller: MessageCaller, key: string, bodies: unknown[]) => {
       const callers = at(caller)
       return Promise.all(bodies.map((body, index) => (callers[Math.floor(index / 2) % callers.length] as MessageCaller).send(key, body)))
     }
 
-    test('a hundred equal ones make one message and get a hundred equal answers', async () => {
+    test('create one message for a hundred equal requests', async () => {
       const caller = await newCaller()
       assertOneMade(await sendAll(caller, 'k', Array(100).fill(caller.request())))
       assert.deepEqual(await countRows(pool, caller.accountId), ONE_MESSAGE)
     })
 
-    test('of fifty and fifty of two contents, one wins, and the other fifty are 409', async () => {
+    test('create one message for two contents, and are a 409 for the other', async () => {
       for (let round = 0; round < urls.length; round += 1) {
         const caller = await newCaller()
         const [a, b] = [caller.request(text('a')), caller.request(text('b'))]
-        const answers = await sendAll(
+        const responses = await sendAll(
           caller,
           'k',
           Array.from({ length: 100 }, (_, index) => (index % 2 ? a : b)),
         )
-        const sides = [answers.filter((_, index) => index % 2), answers.filter((_, index) => index % 2 === 0)] as [Answer[], Answer[]]
+        const sides = [responses.filter((_, index) => index % 2), responses.filter((_, index) => index % 2 === 0)] as [Answer[], Answer[]]
         const [winners, losers] = sides[0][0]?.status === 202 ? sides : sides.toReversed()
         assertOneMade(winners as Answer[])
-        for (const answer of losers as Answer[]) assertConflict(answer)
+        for (const response of losers as Answer[]) assertConflict(response)
         assert.deepEqual(await countRows(pool, caller.accountId), ONE_MESSAGE)
       }
     })
 
-    test('of a faulty and a right one with the same key, the right one is accepted', async () => {
+    test('create a message when only some of them are valid', async () => {
       const caller = await newCaller()
       const bodies = Array.from({ length: 20 }, (_, index) => caller.request(index % 2 ? {} : { agentId: 'nobody' }))
-      const answers = await sendAll(caller, 'k', bodies)
-      assertOneMade(answers.filter((_, index) => index % 2))
-      assert.ok(answers.every(({ body }, index) => index % 2 || body.code === 'RCS_AGENT_NOT_FOUND'))
+      const responses = await sendAll(caller, 'k', bodies)
+      assertOneMade(responses.filter((_, index) => index % 2))
+      assert.ok(responses.every(({ body }, index) => index % 2 || body.code === 'RCS_AGENT_NOT_FOUND'))
       assert.deepEqual(await countRows(pool, caller.accountId), ONE_MESSAGE)
     })
   })

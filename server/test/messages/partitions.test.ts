@@ -29,7 +29,7 @@ async function expected({ pool }: TestDatabase): Promise<string[]> {
 }
 
 describe('the partitions of messages', () => {
-  test('are made for this month and three more; several that make them at once do each other no harm', async () => {
+  test('are created for this month and three more, also concurrently', async () => {
     const names = await expected(database)
     assert.deepEqual(await partitionsOf(database), names)
     await dropAll(database)
@@ -39,7 +39,7 @@ describe('the partitions of messages', () => {
     assert.deepEqual(await partitionsOf(database), names)
   })
 
-  test('where some are missing, those are made and the others keep what they hold', async () => {
+  test('are completed when some are missing, and the others keep their rows', async () => {
     const { accepted, read } = await service.newCaller()
     const messageId = await accepted()
     const names = await expected(database)
@@ -49,7 +49,7 @@ describe('the partitions of messages', () => {
     assert.equal((await read(messageId)).status, 200)
   })
 
-  test('an id made now lies in this month’s, and the first and the last of a month lie in theirs', async () => {
+  test('hold the ids of their month, to the last millisecond', async () => {
     const { accepted } = await service.newCaller()
     const messageId = await accepted()
     const names = await expected(database)
@@ -67,7 +67,7 @@ describe('the partitions of messages', () => {
     assert.deepEqual(rows, [{ sound: true, edges: true }])
   })
 
-  test('ids are of version 7, differ, and grow with the time', async () => {
+  test('get ids of version 7 that are distinct and grow with time', async () => {
     const { rows } = await database.pool.query<{ id: string }>('select uuid_v7() as id from generate_series(1, 1000)')
     const ids = rows.map(({ id }) => id)
     assert.equal(new Set(ids).size, 1_000)
@@ -77,7 +77,7 @@ describe('the partitions of messages', () => {
     assert.ok(ids.every((id) => id < (later.rows[0]?.id as string)))
   })
 
-  test('a service that starts makes them; where they are missing later, messages that come make them, on two nodes at once', async () => {
+  test('are created at the start of a service, and by concurrent messages when they are missing', async () => {
     await dropAll(database)
     const { url } = await startMessageService(database)
     assert.deepEqual(await partitionsOf(database), await expected(database))
@@ -86,12 +86,12 @@ describe('the partitions of messages', () => {
     const other = callerAt(url, caller)
     await dropAll(database)
     const keys = Array.from({ length: 20 }, newKey)
-    const answers = await Promise.all(keys.map((key, index) => (index % 2 ? caller : other).send(key, caller.request())))
+    const responses = await Promise.all(keys.map((key, index) => (index % 2 ? caller : other).send(key, caller.request())))
     assert.deepEqual(
-      answers.map(({ status }) => status),
+      responses.map(({ status }) => status),
       keys.map(() => 202),
     )
-    assert.equal(new Set(answers.map(({ body }) => body.messageId)).size, keys.length)
+    assert.equal(new Set(responses.map(({ body }) => body.messageId)).size, keys.length)
     assert.deepEqual(await partitionsOf(database), await expected(database))
     const { rows } = await database.pool.query('select count(*) from messages where account_id = $1', [caller.accountId])
     assert.deepEqual(rows, [{ count: keys.length }])

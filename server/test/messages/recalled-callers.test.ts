@@ -10,8 +10,8 @@ const database = await createTestDatabase()
 const { pool } = database
 const { newCaller, url } = await startMessageService(database)
 
-/** A caller whom the node has looked up: from now on it recalls them. */
-async function recalledCaller(): Promise<MessageCaller> {
+/** A caller that the node has authenticated, and now has in its cache. */
+async function cachedCaller(): Promise<MessageCaller> {
   const caller = await newCaller()
   assert.equal((await caller.send(newKey(), caller.request())).status, 202)
   return caller
@@ -28,17 +28,17 @@ const REQUESTS: Record<string, (caller: MessageCaller) => Promise<{ status: numb
     caller.ask('POST', '/messages', 'x', { 'Idempotency-Key': newKey(), 'Content-Type': 'text/plain' }),
 }
 
-describe('a node that has accepted a message of a caller before', () => {
+describe('a node with a cached caller', () => {
   for (const [what, send] of Object.entries(REQUESTS)) {
-    test(`answers ${what} with 401 as soon as the key is revoked, and stores nothing`, async () => {
-      const caller = await recalledCaller()
+    test(`rejects ${what} with 401 as soon as the key is revoked, and stores nothing`, async () => {
+      const caller = await cachedCaller()
       await revokeKey(pool, caller.integrationKey)
       assert.equal((await send(caller)).status, 401)
       assert.equal((await countRows(pool, caller.accountId)).messages, 1)
     })
   }
 
-  test('answers a replay with 401 as soon as the secret is rotated, and accepts the new secret', async () => {
+  test('rejects a replay with 401 as soon as the secret is rotated, and accepts the new secret', async () => {
     const caller = await newCaller()
     const [key, body] = [newKey(), caller.request()]
     assert.equal((await caller.send(key, body)).status, 202)
@@ -48,16 +48,16 @@ describe('a node that has accepted a message of a caller before', () => {
     assert.equal((await rotated.send(key, body)).status, 202)
   })
 
-  test('answers with 403 as soon as the account has lost the module rcs, and accepts again as soon as it is back', async () => {
-    const caller = await recalledCaller()
+  test('rejects with 403 while the account lacks the module rcs', async () => {
+    const caller = await cachedCaller()
     await setModules(pool, caller.accountId, ['sms'])
     assert.equal((await caller.send(newKey(), caller.request())).status, 403)
     await setModules(pool, caller.accountId, ['rcs'])
     assert.equal((await caller.send(newKey(), caller.request())).status, 202)
   })
 
-  test('accepts and refuses an SMS fallback by the modules that the account has now', async () => {
-    const caller = await recalledCaller()
+  test('checks an SMS fallback against the current modules of the account', async () => {
+    const caller = await cachedCaller()
     const sendWithSms = () => caller.send(newKey(), caller.request({ smsFallback: smsFallback() }))
     await setModules(pool, caller.accountId, ['rcs'])
     assert.equal((await sendWithSms()).status, 403)
@@ -66,29 +66,29 @@ describe('a node that has accepted a message of a caller before', () => {
     assert.equal((await sendWithSms()).status, 202)
   })
 
-  test('accepts each of many requests once while the account changes under them', async () => {
-    const caller = await recalledCaller()
-    const answers: number[] = []
+  test('accepts each of many requests once while the account changes', async () => {
+    const caller = await cachedCaller()
+    const responses: number[] = []
     for (let round = 0; round < 10; round += 1) {
       const [, ...sent] = await Promise.all([
         setModules(pool, caller.accountId, ['rcs', 'sms']),
         ...Array.from({ length: 10 }, () => caller.send(newKey(), caller.request())),
       ])
-      answers.push(...sent.map(({ status }) => status))
+      responses.push(...sent.map(({ status }) => status))
     }
-    assert.deepEqual(new Set(answers), new Set([202]))
+    assert.deepEqual(new Set(responses), new Set([202]))
     assert.equal((await countRows(pool, caller.accountId)).messages, 101)
   })
 
-  test('answers a faulty message with an SMS with 403, not 400, as soon as the account has lost the module sms', async () => {
-    const caller = await recalledCaller()
+  test('rejects an invalid message with an SMS fallback with 403 before 400 without the module sms', async () => {
+    const caller = await cachedCaller()
     await setModules(pool, caller.accountId, ['rcs'])
     const faulty = caller.request({ recipient: 'nobody', smsFallback: smsFallback() })
     assert.equal((await caller.send(newKey(), faulty)).status, 403)
   })
 
-  test('runs no accept statement for a revoked key after the first, and a wrong secret does not have the right one forgotten', async (t) => {
-    const [revoked, right] = [await recalledCaller(), await recalledCaller()]
+  test('runs one accept statement for a revoked key, and keeps the right secret cached after a wrong one', async (t) => {
+    const [revoked, right] = [await cachedCaller(), await cachedCaller()]
     await revokeKey(pool, revoked.integrationKey)
     const wrong = callerAt(url, { ...right, authorization: `Bearer ${right.integrationKey}:hs_${'x'.repeat(43)}` })
     const query = t.mock.method(pg.Pool.prototype, 'query')
@@ -100,8 +100,8 @@ describe('a node that has accepted a message of a caller before', () => {
     assert.equal(names.filter((name) => name === 'authenticate').length, 4)
   })
 
-  test('asks the database once for a message: the statement that accepts it confirms the caller', async (t) => {
-    const caller = await recalledCaller()
+  test('runs one statement for a message, which also confirms the caller', async (t) => {
+    const caller = await cachedCaller()
     const query = t.mock.method(pg.Pool.prototype, 'query')
     assert.equal((await caller.send(newKey(), caller.request())).status, 202)
     const names = query.mock.calls.map((call) => (call.arguments[0] as unknown as { name?: string }).name)

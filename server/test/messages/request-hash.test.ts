@@ -9,7 +9,7 @@ function hashOf(json: string): string {
   return requestHash(JSON.parse(json)).toString('hex')
 }
 
-/** The same JSON in other words: fields in another order, and white space between them. */
+/** The same JSON with fields in another order and white space between them. */
 function rewritten(value: unknown, random: () => number): string {
   const blank = () => [' ', '\n', '\t', '', '  '][Math.floor(random() * 5)]
   if (Array.isArray(value)) return `[${blank()}${value.map((item) => rewritten(item, random)).join(`${blank()},${blank()}`)}]`
@@ -22,7 +22,7 @@ function rewritten(value: unknown, random: () => number): string {
 }
 
 describe(`the hash of a request (fast-check, seed ${seed})`, () => {
-  test('is the same for the same JSON in any order of fields and with any white space, at every depth', () => {
+  test('is equal for the same JSON in any order of fields and with any white space', () => {
     fc.assert(
       fc.property(
         fc.jsonValue({ depthSize: 'medium' }),
@@ -37,7 +37,7 @@ describe(`the hash of a request (fast-check, seed ${seed})`, () => {
     )
   })
 
-  test('is another for another JSON', () => {
+  test('differs for different JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
         // Equal as JSON: -0 is written as 0.

@@ -20,7 +20,7 @@ async function newAccount() {
 }
 
 describe('an automatic reply', () => {
-  test('is kept under its keyword as that is compared, and read for its agent', async () => {
+  test('is stored by its folded keyword, for its agent', async () => {
     const account = await newAccount()
     const { autoReplyId, createdAt, ...reply } = await addAutoReply(pool, { ...account, keyword: ' Godziny, OTWARCIA? ' })
     assert.deepEqual(reply, { ...account, keyword: 'godziny otwarcia' })
@@ -36,7 +36,7 @@ describe('an automatic reply', () => {
     assert.ok((await listAutoReplies(pool)).some((listed) => listed.autoReplyId === autoReplyId))
   })
 
-  test('is the only one of its keyword and agent, however it is written and however many add it at once', async () => {
+  test('is unique by keyword and agent, in any spelling and for concurrent calls', async () => {
     const account = await newAccount()
     const spellings = ['Łódź', 'lodz', 'LODZ!', 'łódź', 'Lódź', ' lodz', 'łodz', 'LÓDŹ']
     const tries = await Promise.allSettled(spellings.map((keyword) => addAutoReply(pool, { ...account, keyword })))
@@ -49,7 +49,7 @@ describe('an automatic reply', () => {
     await addAutoReply(pool, { ...account, keyword: 'lodz' })
   })
 
-  test('that can’t be is refused in a sentence, and leaves nothing behind', async () => {
+  test('is rejected with a sentence when it is invalid, and nothing is stored', async () => {
     const account = await newAccount()
     const { accountId, agentId } = account
     const other = await newAccount()
@@ -74,7 +74,7 @@ describe('an automatic reply', () => {
     await addAutoReply(pool, { ...good, keyword: 'ß'.repeat(50) })
   })
 
-  test('that is not there can’t be removed, and an account that is not there not listed', async () => {
+  test('is rejected with a sentence for an unknown id or account', async () => {
     await assert.rejects(removeAutoReply(pool, 999_999), {
       message: 'There is no automatic reply 999999; see "herald auto-reply list".',
     })
@@ -84,7 +84,7 @@ describe('an automatic reply', () => {
   })
 })
 
-describe('a number is answered by itself', () => {
+describe('a number gets an automatic reply', () => {
   const PHONE = '+48500100200'
   const tries = async (accountId: number) =>
     (await Promise.all(Array.from({ length: 20 }, () => takeReplyTurn(pool, accountId, PHONE)))).filter(Boolean).length
@@ -94,7 +94,7 @@ describe('a number is answered by itself', () => {
       seconds,
     ])
 
-  test('once in a minute, however many ask at once', async () => {
+  test('once in a minute, for concurrent calls', async () => {
     assert.equal(await tries(1), 1)
     assert.equal(await tries(1), 0)
     await backdate(1, 50)
@@ -111,7 +111,7 @@ describe('a number is answered by itself', () => {
     assert.equal(await takeReplyTurn(pool, 2, PHONE), false)
   })
 
-  test('by another, where the one whose turn it was could not finish', async () => {
+  test('by another transaction when the first is rolled back', async () => {
     const rolledBack = transaction(pool, async (tx) => {
       assert.equal(await takeReplyTurn(tx, 4, PHONE), true)
       throw new Error('rolled back')
@@ -120,7 +120,7 @@ describe('a number is answered by itself', () => {
     assert.equal(await tries(4), 1)
   })
 
-  test('a minute after the answer, not after the beginning of the transaction that gave it', async () => {
+  test('a minute after the last reply, not after the start of its transaction', async () => {
     await transaction(pool, async (tx) => {
       await tx.query('select pg_sleep(0.05)')
       await takeReplyTurn(tx, 5, PHONE)

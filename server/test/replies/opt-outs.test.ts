@@ -11,7 +11,7 @@ const agentId = await createAssignedAgent(pool, accountId)
 const EARLIER = Date.parse('2026-01-31T08:00:00Z')
 
 let people = 0
-function somebody(): OptOutKey {
+function newKey(): OptOutKey {
   people += 1
   return { accountId, agentId, phone: `+4850010${String(people).padStart(4, '0')}` }
 }
@@ -29,9 +29,9 @@ async function isOut({ accountId, agentId, phone }: OptOutKey): Promise<boolean 
   return rows[0]?.out
 }
 
-describe('what somebody says about getting messages', () => {
-  test('changes something when it is said, and nothing when it is said again', async () => {
-    const key = somebody()
+describe('an opt-out or opt-in', () => {
+  test('changes something once, and nothing when it is repeated', async () => {
+    const key = newKey()
     const changes: boolean[] = []
     for (const [second, word] of (['START', 'STOP', 'STOP', 'START', 'START', 'STOP'] as const).entries()) {
       changes.push(await recordOptOut(pool, said(key, word, second)))
@@ -40,56 +40,56 @@ describe('what somebody says about getting messages', () => {
     assert.equal(await isOut(key), true)
   })
 
-  test('is settled by what was said last, in whichever order it arrives', async () => {
+  test('is decided by the latest time, in any order of arrival', async () => {
     const words = (['STOP', 'START', 'STOP', 'START'] as const).map((word, second) => ({ word, second }))
     for (const all of [words.slice(0, 3), words.slice(1)]) {
       for (const order of permutations(all)) {
-        const key = somebody()
+        const key = newKey()
         let state = false
         for (const { word, second } of order) {
           const changed = await recordOptOut(pool, said(key, word, second))
           if (changed) state = !state
-          assert.equal(await isOut(key), state, 'every change is told, and nothing else')
+          assert.equal(await isOut(key), state, 'it returns whether it changed the state')
         }
         assert.equal(state, all.at(-1)?.word === 'STOP', JSON.stringify(order))
       }
     }
   })
 
-  test('said once and heard by many at once changes something once', async () => {
+  test('changes something once for concurrent calls', async () => {
     for (let round = 0; round < 5; round += 1) {
-      const key = somebody()
+      const key = newKey()
       const atOnce = async (word: 'STOP' | 'START', second: number) =>
         (await Promise.all(Array.from({ length: 10 }, (_, index) => recordOptOut(pool, said(key, word, second + index))))).filter(Boolean)
           .length
-      assert.equal(await atOnce('STOP', 0), 1, 'nobody knew them before')
+      assert.equal(await atOnce('STOP', 0), 1, 'the first of a new number')
       assert.equal(await atOnce('STOP', 10), 0)
       assert.equal(await atOnce('START', 20), 1)
     }
   })
 
-  test('is settled by what was said last, also where all of it arrives at once', async () => {
+  test('is decided by the latest time for concurrent calls', async () => {
     for (let round = 0; round < 5; round += 1) {
-      const key = somebody()
+      const key = newKey()
       const seconds = Array.from({ length: 10 }, (_, index) => (index * 7 + round) % 10)
       await Promise.all(seconds.map((second) => recordOptOut(pool, said(key, (second + round) % 2 === 0 ? 'STOP' : 'START', second))))
       assert.equal(await isOut(key), (9 + round) % 2 === 0)
     }
   })
 
-  test('in the future, by a clock that is off, does not make us deaf to what is said after it', async () => {
-    const key = somebody()
+  test('with a time in the future does not block later ones', async () => {
+    const key = newKey()
     const inAYear = new Date(Date.now() + 365 * 86_400_000)
     await recordOptOut(pool, { ...key, optedOut: true, source: 'word', at: inAYear })
     assert.equal(await recordOptOut(pool, { ...key, optedOut: false, source: 'word', at: inAYear }), true)
     assert.equal(await recordOptOut(pool, { ...key, optedOut: true, source: 'operator' }), true)
   })
 
-  test('is about one agent of one account, and one number', async () => {
-    const key = somebody()
+  test('is for one agent of one account and one number', async () => {
+    const key = newKey()
     const other = await createCaller(pool)
     const others = [
-      somebody(),
+      newKey(),
       { ...key, agentId: await createAssignedAgent(pool, accountId) },
       { accountId: other.accountId, agentId: await createAssignedAgent(pool, other.accountId), phone: key.phone },
     ]
@@ -97,8 +97,8 @@ describe('what somebody says about getting messages', () => {
     for (const apart of others) assert.equal(await isOut(apart), undefined)
   })
 
-  test('is unsaid where the transaction is rolled back', async () => {
-    const key = somebody()
+  test('is rolled back with its transaction', async () => {
+    const key = newKey()
     const rolledBack = transaction(pool, async (tx) => {
       assert.equal(await recordOptOut(tx, said(key, 'STOP', 0)), true)
       throw new Error('rolled back')
@@ -109,8 +109,8 @@ describe('what somebody says about getting messages', () => {
 })
 
 describe('an operator', () => {
-  test('opts somebody out, twice if they like, and in again, once', async () => {
-    const key = somebody()
+  test('opts a number out any number of times, and in again once', async () => {
+    const key = newKey()
     const { changedAt, ...out } = await changeOptOut(pool, key, true)
     assert.deepEqual(out, { ...key, optedOut: true, source: 'operator' })
     assert.ok(Math.abs(changedAt.getTime() - Date.now()) < 60_000)
@@ -120,18 +120,18 @@ describe('an operator', () => {
     assert.equal(await isOut(key), false)
   })
 
-  test('who opts in somebody that is not out is told so, and a STOP that is under way is still heard', async () => {
-    const key = somebody()
+  test('is rejected when the number is not opted out, and a later STOP still counts', async () => {
+    const key = newKey()
     await assert.rejects(changeOptOut(pool, key, false), {
       message: `${key.phone} is not opted out of messages from agent ${agentId} of account ${accountId}.`,
     })
     assert.equal(await recordOptOut(pool, said(key, 'STOP', 0)), true)
   })
 
-  test('who names an agent that the account does not have is told so', async () => {
+  test('is rejected for an agent that is not assigned to the account', async () => {
     for (const wrong of [
-      { ...somebody(), agentId: 'nobody' },
-      { ...somebody(), accountId: 999_999 },
+      { ...newKey(), agentId: 'nobody' },
+      { ...newKey(), accountId: 999_999 },
     ]) {
       for (const optedOut of [true, false]) {
         await assert.rejects(changeOptOut(pool, wrong, optedOut), {
@@ -142,7 +142,7 @@ describe('an operator', () => {
   })
 })
 
-describe('the list of who is out', () => {
+describe('the list of opt-outs', () => {
   async function listed(id: number, pageRows: number, between: (page: OptOut[]) => Promise<void> = async () => {}): Promise<OptOut[]> {
     const all: OptOut[] = []
     for await (const page of listOptOuts(pool, id, pageRows)) {
@@ -153,7 +153,7 @@ describe('the list of who is out', () => {
     return all
   }
 
-  test('has everybody who is out, once, and nobody who is in again or of another account, however it is cut into pages', async () => {
+  test('has each opted-out number of the account once, for any page size and beside changes', async () => {
     const mine = await createCaller(pool)
     const agents = [await createAssignedAgent(pool, mine.accountId), await createAssignedAgent(pool, mine.accountId)]
     const keys = agents.flatMap((agent) =>
@@ -164,7 +164,7 @@ describe('the list of who is out', () => {
     const expected = keys.map((key) => ({ ...key, optedOut: true, source: 'word', changedAt: new Date(EARLIER) }))
     for (const pageRows of [1, 2, 3, 6, 7]) assert.deepEqual(await listed(mine.accountId, pageRows), expected)
 
-    // One that is read goes, one that is still to come goes, one comes: whoever stays is there once.
+    // During the walk, a number that was listed and one that was not opt in again.
     const turns = [
       () => recordOptOut(pool, said(keys[0] as OptOutKey, 'START', 1)),
       () => recordOptOut(pool, said(keys[5] as OptOutKey, 'START', 1)),
@@ -178,7 +178,7 @@ describe('the list of who is out', () => {
     )
   })
 
-  test('of an account that is not there is a mistake, of one that nobody has left is empty', async () => {
+  test('is rejected for an unknown account, and empty for one without opt-outs', async () => {
     await assert.rejects(listed(999_999, 10), { message: 'There is no account 999999; see "herald account list".' })
     const { accountId: empty } = await createCaller(pool)
     assert.deepEqual(await listed(empty, 10), [])

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { folded, matchingKeyword, meaningOf } from '../../src/replies/words.ts'
 import { cpuMs } from '../support/cpu.ts'
 
-describe('a text as it is compared', () => {
+describe('a folded text', () => {
   const texts: [string, string][] = [
     ['Zażółć GĘŚLĄ Jaźń', 'zazolc gesla jazn'],
     ['ŁÓDŹ łódź', 'lodz lodz'],
@@ -27,11 +27,11 @@ describe('a text as it is compared', () => {
     })
   }
 
-  test('is the same when it is compared again, for all characters there are', () => {
+  test('stays the same when it is folded again, for all characters', () => {
     const CHUNK = 1_024
     for (let from = 0; from < 0x11_0000; from += CHUNK) {
       const characters = Array.from({ length: CHUNK }, (_, index) => String.fromCodePoint(from + index))
-      // Alone, and each after the last one.
+      // Each character alone, and each after another.
       for (const text of [characters.join(' '), characters.join('')]) {
         const once = folded(text)
         assert.equal(folded(once), once, `from U+${from.toString(16)}`)
@@ -46,24 +46,24 @@ describe('a text that', () => {
   const stops = 'STOP|Stop.|stop!!!| STOP \n|«Stop»|STOPALL|Stop all|UNSUBSCRIBE|End|quit|Opt-out'
   const stopsOfOthers =
     'Rezygnuję|REZYGNUJE|wypisz mnie|Koniec|Stopp|ABMELDEN|Abbestellen|ende|BAJA|Darme de baja|salir|fin|parar|PARAR|Pare|SAIR|cancelar inscrição|ARRET|Arrêt|désabonner|Stop pub'
-  test('says that somebody wants no more, in any of six languages, is a stop', () => {
+  test('opts out in any of six languages is a stop', () => {
     for (const text of `${stops}|${stopsOfOthers}`.split('|')) assert.equal(meaningOf(text), 'stop', text)
   })
 
-  test('says that somebody wants to get messages again is a start', () => {
+  test('opts in is a start', () => {
     const starts =
       'START|start!|Unstop|subscribe|ALTA|darme de alta|Démarrer|DEMARRER|começar|COMECAR|Wznów|wznow|zapisz mnie|Anmelden|s’abonner'
     for (const text of starts.split('|')) assert.equal(meaningOf(text), 'start', text)
   })
 
-  test('is an answer, or says more than that, is neither', () => {
+  test('says anything else or more is neither', () => {
     const others =
       'no|nie|nein|non|não|No.|cancel|Cancelar|anuluj|yes|ok|tak|ja|oui|sí|stop at the bakery|please do not stop|nonstop|don’t stop|start my order|alto|S T O P|S.T.O.P|the end|ende gut|stop start|||?|constructor|__proto__'
     for (const text of others.split('|')) assert.equal(meaningOf(text), undefined, text)
   })
 })
 
-describe('the keyword that a text has', () => {
+describe('the keyword of a text', () => {
   const replies = ['godziny', 'godziny otwarcia', 'cena', 'stop', 'wi fi', 'ŁÓDŹ!'].map((keyword, index) => ({ id: index + 1, keyword }))
   const cases: [string, string | undefined][] = [
     ['Jakie są GODZINY?', 'godziny'],
@@ -84,7 +84,7 @@ describe('the keyword that a text has', () => {
     test(`${JSON.stringify(text)}: ${keyword ?? 'none'}`, () => assert.equal(matchingKeyword(text, replies)?.keyword, keyword))
   }
 
-  test('of several equally long ones is that of the lowest id, in whichever order they are read', () => {
+  test('is the one with the lowest id of equally long ones', () => {
     const equal = [
       { id: 9, keyword: 'cat' },
       { id: 2, keyword: 'dog' },
@@ -93,12 +93,12 @@ describe('the keyword that a text has', () => {
     for (const order of [equal, equal.toReversed()]) assert.equal(matchingKeyword('cow cat dog', order)?.id, 2)
   })
 
-  test('is never one that has neither a letter nor a digit', () => {
+  test('has a letter or a digit', () => {
     assert.equal(matchingKeyword('anything', [{ id: 1, keyword: '!' }]), undefined)
     assert.equal(matchingKeyword('', [{ id: 1, keyword: '' }]), undefined)
   })
 
-  test('is found within 200 ms, in the longest of texts, among a hundred', () => {
+  test('is found among a hundred in the longest texts within 200 ms of CPU', () => {
     const many = Array.from({ length: 100 }, (_, index) => ({ id: index, keyword: `${'a '.repeat(40)}${index}` }))
     const texts = ['a ', 'ą', 'a\u0301', '\ufdfa', ' ', '!', '\u0301', 'stop ', '\u{1F600}', 'ß'].map((piece) =>
       piece.repeat(10_000 / piece.length),

@@ -10,31 +10,30 @@ import { readSummary } from '../../src/reports/summary.ts'
 import { createSender, logger, type Sender } from '../delivery/support.ts'
 import { readCounted } from '../support/counted.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { createSteps } from '../support/steps.ts'
 import { until } from '../support/until.ts'
-import { startCounting } from './counting.ts'
 
-// Folding changes nothing of what reports say: before, while and after it happens, whoever else folds, writes or reads, and whatever becomes
-// of it.
+// Reports say the same before, during and after a fold, whatever else runs concurrently, and when a fold fails.
 
-const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'changes are made up' })
+const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'deltas are invented' })
 const otherNode = createHotPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
 
 const HOUR = '2026-11-15T10:00:00.000Z'
 const CAMPAIGN = '01a1e000-0000-7000-8000-000000000001'
 
-/** Each with a number of its own, so that none can be taken for another. */
+/** Each counter has another number, so that none can stand for another. */
 const each = (first: number) => Object.fromEntries(COUNTED.map((counter, place) => [counter, first + place]))
 
-async function change(accountId: number, campaignId: string, hour: string, counts: Record<string, number>): Promise<void> {
+async function addDelta(accountId: number, campaignId: string, hour: string, counts: Record<string, number>): Promise<void> {
   const columns = Object.keys(counts)
   const values = [accountId, campaignId, hour, ...Object.values(counts)]
   const places = values.map((_, index) => `$${index + 1}`)
   await pool.query(`insert into report_deltas (account_id, campaign_id, hour, ${columns.join(', ')}) values (${places.join(', ')})`, values)
 }
 
-/** So many, over fifty keys, in no order. */
-async function changeMany(accountId: number, count: number): Promise<void> {
+/** Deltas over fifty keys, in no order. */
+async function addMany(accountId: number, count: number): Promise<void> {
   await pool.query(
     `insert into report_deltas (account_id, campaign_id, hour, accepted, sms_skipped)
      select $1, $2, $3::timestamptz + (n * 7 % 50) * interval '1 hour', 1, 2 from generate_series(1, $4::int) as n`,
@@ -42,7 +41,7 @@ async function changeMany(accountId: number, count: number): Promise<void> {
   )
 }
 
-async function countChanges(db: Executor): Promise<number> {
+async function countDeltas(db: Executor): Promise<number> {
   return (await db.query('select count(*) from report_deltas')).rows[0].count
 }
 
@@ -53,16 +52,16 @@ const nextAccount = () => {
 }
 
 describe('a fold', () => {
-  test('adds each number to its own, under its own account, campaign and hour', async () => {
+  test('adds each counter to the total of its account, campaign and hour', async () => {
     const [one, two] = [nextAccount(), nextAccount()]
     for (const from of [100, 2_000]) {
-      await change(one.accountId, CAMPAIGN, HOUR, each(from))
-      await change(one.accountId, CAMPAIGN, HOUR, each(from))
-      await change(one.accountId, CAMPAIGN, '2026-11-15T11:00:00.000Z', { read: 1 })
-      await change(one.accountId, NO_CAMPAIGN, HOUR, { sent: 2 })
-      await change(two.accountId, CAMPAIGN, HOUR, { failed: 3 })
+      await addDelta(one.accountId, CAMPAIGN, HOUR, each(from))
+      await addDelta(one.accountId, CAMPAIGN, HOUR, each(from))
+      await addDelta(one.accountId, CAMPAIGN, '2026-11-15T11:00:00.000Z', { read: 1 })
+      await addDelta(one.accountId, NO_CAMPAIGN, HOUR, { sent: 2 })
+      await addDelta(two.accountId, CAMPAIGN, HOUR, { failed: 3 })
       await foldReports(pool)
-      assert.equal(await countChanges(pool), 0)
+      assert.equal(await countDeltas(pool), 0)
     }
     const sums = Object.fromEntries(COUNTED.map((counter, place) => [counter, 2 * (100 + place) + 2 * (2_000 + place)]))
     assert.deepEqual(await readCounted(pool, one), [
@@ -73,32 +72,32 @@ describe('a fold', () => {
     assert.deepEqual(await readCounted(pool, two), [{ campaignId: CAMPAIGN, hour: HOUR, counts: { failed: 6 } }])
   })
 
-  test('says that there may be more where it has taken as many as it takes', async () => {
+  test('says that there may be more after a full batch', async () => {
     const account = nextAccount()
-    await changeMany(account.accountId, 10_001)
+    await addMany(account.accountId, 10_001)
     const before = await readCounted(pool, account)
     const rounds = [await foldReports(pool), await foldReports(pool)]
     assert.deepEqual(
       rounds.map(({ mayBeMore }) => mayBeMore),
       [true, false],
     )
-    assert.equal(await countChanges(pool), 0)
+    assert.equal(await countDeltas(pool), 0)
     assert.deepEqual(await readCounted(pool, account), before)
   })
 
-  test('and others at once, on the same keys, take each change once', async () => {
+  test('takes each delta once beside concurrent folds of the same keys', async () => {
     const account = nextAccount()
-    await changeMany(account.accountId, 25_000)
+    await addMany(account.accountId, 25_000)
     const before = await readCounted(pool, account)
     for (let round = 0; round < 2; round += 1) {
       await Promise.all([pool, otherNode, pool, otherNode].map(foldReports))
       assert.deepEqual(await readCounted(pool, account), before)
     }
-    assert.equal(await countChanges(pool), 0)
+    assert.equal(await countDeltas(pool), 0)
   })
 
-  test('is done by every process that delivers', async (t) => {
-    await changeMany(nextAccount().accountId, 100)
+  test('runs in every process that delivers', async (t) => {
+    await addMany(nextAccount().accountId, 100)
     const carriers = { rcs: new Map(), sms: undefined, close: async () => {} }
     const links = { key: Buffer.alloc(32), publicUrl: 'http://localhost' }
     const delivery = startDelivery({
@@ -111,15 +110,15 @@ describe('a fold', () => {
       announce: () => {},
     })
     t.after(() => delivery.stop())
-    await until('all are folded', async () => (await countChanges(pool)) === 0)
-    await changeMany(nextAccount().accountId, 100)
-    await until('all that come later are folded, too', async () => (await countChanges(pool)) === 0)
+    await until('all are folded', async () => (await countDeltas(pool)) === 0)
+    await addMany(nextAccount().accountId, 100)
+    await until('all that come later are folded, too', async () => (await countDeltas(pool)) === 0)
   })
 })
 
 const WAITING = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
 
-/** Holds a fold where it has taken its changes, and waits to add them; `meanwhile` gets its connection's process. */
+/** Holds a fold after it has taken its deltas and before it adds them. `meanwhile` gets the id of its backend process. */
 async function holdFold(accountId: number, meanwhile: (pid: number) => Promise<void>): Promise<{ folding: Promise<unknown> }> {
   let folding: Promise<unknown> | undefined
   await transaction(pool, async (tx) => {
@@ -132,69 +131,69 @@ async function holdFold(accountId: number, meanwhile: (pid: number) => Promise<v
   return { folding: folding as Promise<unknown> }
 }
 
-describe('a fold that is held in the middle', () => {
-  /** One whose counters stand already, with changes to come. */
-  async function standing(): Promise<{ accountId: number }> {
+describe('a fold that waits for a lock', () => {
+  /** An account with totals and further deltas. */
+  async function accountWithTotals(): Promise<{ accountId: number }> {
     const account = nextAccount()
-    await change(account.accountId, CAMPAIGN, HOUR, each(1))
+    await addDelta(account.accountId, CAMPAIGN, HOUR, each(1))
     await foldReports(pool)
-    await change(account.accountId, CAMPAIGN, HOUR, each(50))
+    await addDelta(account.accountId, CAMPAIGN, HOUR, each(50))
     return account
   }
 
-  test('is seen by no reader, and holds up nobody who writes, or folds what is not its own', async () => {
-    const account = await standing()
+  test('is invisible to readers, and blocks neither writers nor folds of other keys', async () => {
+    const account = await accountWithTotals()
     const other = nextAccount()
     const before = await readCounted(pool, account)
     const { folding } = await holdFold(account.accountId, async () => {
       assert.deepEqual(await readCounted(pool, account), before)
-      await change(other.accountId, CAMPAIGN, HOUR, { read: 1 })
+      await addDelta(other.accountId, CAMPAIGN, HOUR, { read: 1 })
       await foldReports(pool)
-      assert.equal(await countChanges(pool), 1, 'only those of the first, which are not yet gone for others')
+      assert.equal(await countDeltas(pool), 1, 'only the deltas of the first fold, which has not committed')
       assert.deepEqual(await readCounted(pool, account), before)
     })
     await folding
-    assert.equal(await countChanges(pool), 0)
+    assert.equal(await countDeltas(pool), 0)
     assert.deepEqual(await readCounted(pool, account), before)
     assert.deepEqual(await readCounted(pool, other), [{ campaignId: CAMPAIGN, hour: HOUR, counts: { read: 1 } }])
   })
 
   for (const how of ['pg_cancel_backend', 'pg_terminate_backend']) {
-    test(`and ended by ${how} leaves everything to the next one`, async () => {
-      const account = await standing()
+    test(`leaves everything to the next fold after ${how}`, async () => {
+      const account = await accountWithTotals()
       const before = await readCounted(pool, account)
       const { folding } = await holdFold(account.accountId, async (pid) => {
         await pool.query(`select ${how}($1)`, [pid])
-        await until('it waits no more', async () => (await pool.query(WAITING)).rowCount === 0)
+        await until('it no longer waits', async () => (await pool.query(WAITING)).rowCount === 0)
       })
       await assert.rejects(folding)
-      assert.deepEqual([await countChanges(pool), await readCounted(pool, account)], [1, before])
+      assert.deepEqual([await countDeltas(pool), await readCounted(pool, account)], [1, before])
       await foldReports(pool)
-      assert.deepEqual([await countChanges(pool), await readCounted(pool, account)], [0, before])
+      assert.deepEqual([await countDeltas(pool), await readCounted(pool, account)], [0, before])
     })
   }
 
-  test('that fails by itself leaves everything to the next one', async () => {
-    const account = await standing()
+  test('leaves everything to the next fold when it fails', async () => {
+    const account = await accountWithTotals()
     const before = await readCounted(pool, account)
     await pool.query('alter table report_totals add constraint no check (sent < 50) not valid')
     await assert.rejects(foldReports(pool))
-    assert.deepEqual([await countChanges(pool), await readCounted(pool, account)], [1, before])
+    assert.deepEqual([await countDeltas(pool), await readCounted(pool, account)], [1, before])
     await pool.query('alter table report_totals drop constraint no')
     await foldReports(pool)
-    assert.deepEqual([await countChanges(pool), await readCounted(pool, account)], [0, before])
+    assert.deepEqual([await countDeltas(pool), await readCounted(pool, account)], [0, before])
   })
 })
 
-test('while messages are accepted and sent, and two nodes fold, every look finds as many counted as there are', async () => {
+test('equals the rows at every moment while messages are sent and two nodes fold', async () => {
   const own = await createTestDatabase()
-  const nodes = [own.hotPool, createHotPool({ connectionString: own.url }, () => {})] as [Pool, Pool]
-  const { makeAllOf, handOver } = await startCounting(nodes[0])
+  const nodes = [own.pool, createHotPool({ connectionString: own.url }, () => {})] as [Pool, Pool]
+  const { makeAllOf, handOver } = await createSteps(nodes[0])
   const sender: Sender = await createSender(nodes[0])
   let isOver = false
   let looks = 0
   async function write(): Promise<void> {
-    for (let round = 0; round < 8; round += 1) for (const made of await makeAllOf('own', { sender, count: 3 })) await handOver(made)
+    for (let round = 0; round < 8; round += 1) for (const made of await makeAllOf('single', { sender, count: 3 })) await handOver(made)
     isOver = true
   }
   async function fold(node: Pool): Promise<void> {

@@ -10,12 +10,12 @@ import { passTime } from '../delivery/sms/support.ts'
 import { createSender } from '../delivery/support.ts'
 import { type Counted, readCounted } from '../support/counted.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { type Made, type Sort, startCounting } from './counting.ts'
+import { createSteps, type Made, type Sort } from '../support/steps.ts'
 
-// Whatever happens is counted in the hour of UTC in which it happened: by the time that is stored, which is rounded to milliseconds.
+// A change counts in the UTC hour of its stored time, which is rounded to milliseconds.
 
-// A database that stands in India, whose hours begin where those of UTC are half over, and whose clock stands still: its name comes before
-// the real one's.
+// The database has the time zone of India, whose hours begin at half past in UTC, and a clock that stands still: `clock.now` comes before the
+// real function on the search path.
 const { url, hotPool: pool } = await createTestDatabase({
   unmetered: 'messages are moved to another hour by hand, which may be another day',
 })
@@ -31,27 +31,26 @@ await admin.query(`
   do $$ begin execute format('alter database %I set search_path = clock, public, pg_catalog', current_database()); end $$`)
 await admin.end()
 
-const { make, makeAllOf, handOver, refuse, report, expire, endSms, sendSms, reportSms, act, tap, link, withdraw } =
-  await startCounting(pool)
+const { make, makeAllOf, handOver, refuse, report, expire, endSms, sendSms, reportSms, act, tap, link, withdraw } = await createSteps(pool)
 
 const HOUR_MS = 3_600_000
-// The next one: there are tables for the month that it ends, should it end one, and for the month that it begins.
+// The next full hour: there are partitions for the months before and after it, even if it is the first of a month.
 const EDGE = Math.ceil(Date.now() / HOUR_MS) * HOUR_MS
 const AHEAD = new Date(EDGE + HOUR_MS)
 const hourAt = (hours: number) => new Date(EDGE + hours * HOUR_MS).toISOString()
 
-/** Stops the clock this long before the hour is full. */
+/** Stops the clock this long before the full hour. */
 async function stopClock(microseconds: number): Promise<void> {
   await pool.query(`update clock.hands set at = $1::timestamptz - $2 * interval '1 microsecond'`, [new Date(EDGE), microseconds])
 }
 
-/** Messages that together come to all that is counted, at the moment at which the clock stands; but one expired two hours before. */
+/** Messages that together reach every counter at the time of the clock, except one that expired two hours before. */
 async function reachAll(sort: Sort): Promise<Counted[]> {
   const [read, failed, sms, skipped, expired] = (await makeAllOf(sort, { count: 5, sms: {} })) as [Made, Made, Made, Made, Made]
   const { sender } = read
   await expire(expired, '2 hours')
   await handOver(read)
-  // The networks' clocks are ahead, so that the database's counts.
+  // The clock of the network is ahead, so the time of the database counts.
   await report(read, 'read', AHEAD)
   for (const made of [failed, sms, skipped]) await refuse(made)
   await passTime(pool)
@@ -68,12 +67,17 @@ const ALL = { accepted: 5, sent: 1, delivered: 1, read: 1, failed: 3, unsent: 3,
 const ALL_SMS = { sms_sent: 1, sms_delivered: 1, sms_failed: 1, sms_skipped: 2 }
 
 for (const [microseconds, base, where] of [
-  [300, 0, 'into the next hour'],
-  [600, -1, 'into the hour that ends'],
+  [300, 0, 'next'],
+  [600, -1, 'ending'],
 ] as const) {
-  describe(`what happens ${microseconds} microseconds before the hour is full, and is rounded ${where}, is counted there:`, () => {
-    for (const sort of ['own', 'campaign'] satisfies Sort[]) {
-      test(`all that can become of a message ${sort === 'own' ? 'that an account sends by itself' : 'of a campaign'}`, async () => {
+  describe(`${microseconds} microseconds before the full hour, counts in the ${where} hour`, () => {
+    test('nothing of a test message', async () => {
+      await stopClock(microseconds)
+      assert.deepEqual(await reachAll('test'), [])
+    })
+
+    for (const sort of ['single', 'campaign'] satisfies Sort[]) {
+      test(`every counter of a ${sort} message`, async () => {
         await stopClock(microseconds)
         const counted = await reachAll(sort)
         assert.deepEqual(new Set(counted.flatMap(({ counts }) => Object.keys(counts))), new Set(COUNTED), 'nothing is left out')
@@ -87,30 +91,30 @@ for (const [microseconds, base, where] of [
       })
     }
 
-    test('a template that somebody asks for', async () => {
+    test('a template that a tap asks for', async () => {
       await stopClock(microseconds)
       const sender = await createSender(pool)
       const message = { type: 'MESSAGE', content: 'More' } as const
       const { id } = await createTemplate(pool, sender.accountId, { name: 'T', basic: false, status: 'APPROVED', message })
-      const made = await make('own', { sender, buttons: [{ id: 'more', type: 'trigger_template', text: 'More', templateId: id }] })
+      const made = await make('single', { sender, buttons: [{ id: 'more', type: 'trigger_template', text: 'More', templateId: id }] })
       await handOver(made)
       await tap(made, 'more', AHEAD)
       const counts = { accepted: 2, sent: 1, replied: 1 }
       assert.deepEqual(await readCounted(pool, sender), [{ campaignId: made.campaignId, hour: hourAt(base), counts }])
     })
 
-    test('what is given up with its agent, and what is withdrawn with its campaign', async () => {
+    test('messages that fail with their agent or their campaign', async () => {
       await stopClock(microseconds)
-      const given = await make('own')
-      await changeAgent(pool, given.sender.accountId, given.sender.agentId, { active: false })
+      const inactive = await make('single')
+      await changeAgent(pool, inactive.sender.accountId, inactive.sender.agentId, { active: false })
       await failInactive(pool)
       const withdrawn = await make('campaign', { sms: {} })
       await withdraw(withdrawn)
       const hour = hourAt(base)
       assert.deepEqual(
-        [...(await readCounted(pool, given.sender)), ...(await readCounted(pool, withdrawn.sender))],
+        [...(await readCounted(pool, inactive.sender)), ...(await readCounted(pool, withdrawn.sender))],
         [
-          { campaignId: given.campaignId, hour, counts: { accepted: 1, failed: 1, unsent: 1 } },
+          { campaignId: inactive.campaignId, hour, counts: { accepted: 1, failed: 1, unsent: 1 } },
           { campaignId: withdrawn.campaignId, hour, counts: { accepted: 1, failed: 1, unsent: 1, sms_skipped: 1 } },
         ],
       )
@@ -118,9 +122,9 @@ for (const [microseconds, base, where] of [
   })
 }
 
-test('a receipt is counted in the hour that it names, not in that in which it comes', async () => {
+test('counts a receipt in the hour that it names', async () => {
   await stopClock(0)
-  const made = await make('own')
+  const made = await make('single')
   await pool.query(`update messages set accepted_at = accepted_at - interval '5 hours' where id = $1`, [made.messageId])
   await pool.query(`update report_deltas set hour = hour - interval '5 hours' where account_id = $1`, [made.sender.accountId])
   await report(made, 'delivered', new Date(EDGE - 3 * HOUR_MS))

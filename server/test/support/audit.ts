@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import type { Executor } from '../../src/db/pool.ts'
 import { FALLBACK_STATUSES } from '../../src/messages/states.ts'
 
-// What holds in every database at every moment. PostgreSQL would parse it as conditions of the tables for every statement that writes to them, so
-// the tests check it instead, in all that a test file has left behind.
+// Rules for the rows of every database. As constraints, PostgreSQL would parse them for every statement that writes to a table, so the tests
+// check them instead, in each test database when it is dropped.
 
 const ID = { messages: 'm.id::text', queue: 'q.message_id::text', keys: 'k.key', pages: 'p.page_id::text', heads: 'h.account_id::text' }
 
-/** Each selects the rows that break a rule: their name, and what identifies them. */
+/** Each query selects the ids of rows that break the rule. */
 export const RULES = {
   'a recipient is + and 5 to 15 digits': `select ${ID.messages} from messages m where m.recipient !~ '^\\+[0-9]{5,15}$'`,
   'a status is one that is stored': `
     select ${ID.messages} from messages m where m.status not in ('ACCEPTED', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'EXPIRED')`,
-  'a traffic is one that networks know': `
+  'a traffic is one that carriers know': `
     select ${ID.messages} from messages m where m.traffic not in ('TRANSACTION', 'PROMOTION', 'SERVICEREQUEST')`,
   'a reference has at most 255 characters': `select ${ID.messages} from messages m where char_length(m.client_reference_id) > 255`,
   'a message has its own content or that of a template': `select ${ID.messages} from messages m where num_nonnulls(m.content_id, m.content) <> 1`,
@@ -52,10 +52,10 @@ const AUDIT = Object.entries(RULES)
   .map(([rule, broken]) => `(select '${rule.replaceAll("'", "''")}' as rule, broken.id from (${broken}) as broken (id) limit 3)`)
   .join(' union all ')
 
-/** A test that moves messages by hand may leave their entries as they are. */
+/** A test that moves messages by hand may leave their queue entries. */
 const OF_SEVERAL_TABLES: (keyof typeof RULES)[] = ['only what is ACCEPTED waits to be sent']
 
-/** Fails where a row breaks a rule. In one statement, and so of one moment: a service may go on meanwhile. */
+/** Fails if a row breaks a rule. One statement, so that it sees one moment: a service may go on meanwhile. */
 export async function auditDatabase(db: Executor, { isMovedByHand = false } = {}): Promise<void> {
   const { rows: broken } = await db.query<{ rule: keyof typeof RULES; id: string }>(AUDIT)
   const rows = broken.filter(({ rule }) => !(isMovedByHand && OF_SEVERAL_TABLES.includes(rule)))

@@ -3,16 +3,16 @@ import { ROW_BYTES } from '../../src/accounts/usage.ts'
 import type { Executor } from '../../src/db/pool.ts'
 import { COUNTED } from '../../src/reports/counters.ts'
 
-// What reports count, held against the rows that they count: each counter of each account, campaign and hour is worked out once more, from
-// the messages, their SMS and what their recipients did, and not from anything that the counters were made of.
+// Compares counters with rows: each counter of each account, campaign and hour is computed once more from messages, SMS fallbacks and actions
+// of recipients.
 
 const MOST_SHOWN = 20
 const COLUMNS = COUNTED.join(', ')
 
-/** What has no time of its own, though it should, stands at no hour that is counted. */
+/** A missing time becomes an hour that no counter has. */
 const NEVER = `'infinity'::timestamptz`
 
-/** In one statement, and so of one moment: the service may go on meanwhile. */
+/** One statement, so that it sees one moment: the service may go on meanwhile. */
 const COMPARE = `
   with counters as materialized (
     select account_id, campaign_id, hour, ${COLUMNS} from report_totals
@@ -23,7 +23,7 @@ const COMPARE = `
     group by 1, 2, 3, 4 having sum(each.count) <> 0
   ), own as materialized (
     select * from messages where not test
-  ), deeds as materialized (
+  ), acts as materialized (
     select a.message_id, done.kind, array_agg(a.occurred_at) as times
     from recipient_actions a,
       lateral (select case a.kind when 'clicked' then 'clicked' when 'opted-out' then 'opted-out' else 'replied' end as kind) as done
@@ -41,10 +41,10 @@ const COMPARE = `
     ) as step (kind, at)
     where step.at is not null
     union all
-    -- Which of two at once came first only their note can say; but it has the time of one of them.
+    -- Only the timeline says which of two concurrent actions was first; its time is that of one of them.
     select m.id, m.account_id, m.campaign_id, m.recipient, replace(d.kind, '-', '_'), coalesce(
       (select min(e.occurred_at) from message_events e where e.message_id = m.id and e.kind = d.kind and e.occurred_at = any (d.times)), ${NEVER})
-    from deeds d join messages m on m.id = d.message_id where not m.test
+    from acts d join messages m on m.id = d.message_id where not m.test
   ), recounted as materialized (
     select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000') as campaign_id,
       to_timestamp(floor(extract(epoch from at) / 3600) * 3600) as hour, kind, count(*)::int as count
@@ -68,8 +68,8 @@ const COMPARE = `
     ) as d) as misattributed`
 
 /**
- * Every counter is what the rows say, and the lists of campaigns hold what is counted. Returns how many were compared, so that a caller can
- * see that there was something to see. Not for a database in which a test has written or moved messages by hand.
+ * Every counter equals its rows, and the lists of campaigns have what is counted. Returns how many counters were compared, so that a test can
+ * assert that there was something to compare. Not for a database in which a test writes or moves messages by hand.
  */
 export async function assertAllCounted(db: Executor): Promise<number> {
   const { rows } = await db.query<{ compared: number } & Record<string, object[]>>({ name: 'assert-all-counted', text: COMPARE })
@@ -82,7 +82,7 @@ export async function assertAllCounted(db: Executor): Promise<number> {
 /** `hour`: as the API writes times. `counts`: without zeros. */
 export type Counted = { campaignId: string; hour: string; counts: Record<string, number> }
 
-/** What is counted of an account, folded or not. */
+/** The counters of an account, folded or not. */
 export async function readCounted(db: Executor, { accountId }: { accountId: number }): Promise<Counted[]> {
   const { rows } = await db.query<{ campaignId: string; hour: Date; counts: Record<string, number> }>(
     `select campaign_id as "campaignId", hour, json_build_object(${COUNTED.map((counter) => `'${counter}', sum(${counter})`).join(', ')}) as counts
@@ -100,7 +100,7 @@ export async function readCounted(db: Executor, { accountId }: { accountId: numb
   }))
 }
 
-/** What accounts have used, worked out once more from the rows: the messages of the last counted day, and all stored bytes. */
+/** The usage of accounts, computed once more from the rows: the messages of the last counted day, and all stored bytes. */
 const COMPARE_USAGE = `
   with changes as materialized (
     select account_id, utc_day(at) as day, sum(messages) as messages, sum(message_bytes + content_bytes) as bytes

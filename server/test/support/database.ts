@@ -5,6 +5,7 @@ import { ensurePartitions } from '../../src/db/partitions.ts'
 import { createHotPool, createPool, type Pool } from '../../src/db/pool.ts'
 import { auditDatabase } from './audit.ts'
 import { assertAllCounted, assertUsageCounted } from './counted.ts'
+import { assertAllEmitted } from './emitted.ts'
 
 export const TEMPLATE = 'herald_test_template'
 
@@ -18,19 +19,25 @@ export function databaseUrl(name: string): string {
 /** As in a service, hot statements run on `hotPool`. */
 export type TestDatabase = { url: string; pool: Pool; hotPool: Pool }
 
+/** Each option but `empty` is a reason: why a comparison of the dropped database with its rows would fail. */
 export type DatabaseOptions = {
   /** Without the schema. */
   empty?: boolean
-  /** Why what reports count can't be what the rows say: the test writes or moves messages by hand. */
+  /** Why counters, events and usage differ from the rows: the test moves or removes messages by hand. */
   uncounted?: string
-  /** Why the usage of an account can't be what its rows say: the test writes or moves some of its messages by hand, and sends others. */
+  /** Why events and usage differ from the rows: the test writes messages and their counters by hand. */
+  unlogged?: string
+  /** Why usage differs from the rows: the test writes some messages of an account by hand, with their events, and sends others. */
   unmetered?: string
 }
 
-/** A database of one's own, with the schema and no rows; gone when the test file ends, which fails where reports would have counted wrong. */
-export async function createTestDatabase({ empty = false, uncounted, unmetered }: DatabaseOptions = {}): Promise<TestDatabase> {
+/**
+ * A database with the schema and no rows. It is dropped when the test file ends. Before that, its rows are compared with the counters, the
+ * event log and the usage, and a difference fails the run.
+ */
+export async function createTestDatabase({ empty = false, ...reasons }: DatabaseOptions = {}): Promise<TestDatabase> {
   const name = `herald_test_${randomBytes(8).toString('hex')}`
-  // Copied as files: 25 ms instead of 60, since nothing of it goes through the log.
+  // Copied as files: 25 ms instead of 60, because the copy bypasses the write-ahead log.
   await asAdmin(`create database ${name} template ${empty ? 'template0' : TEMPLATE} strategy file_copy`)
   const url = databaseUrl(name)
   const pool = createPool({ connectionString: url }, () => {})
@@ -39,13 +46,13 @@ export async function createTestDatabase({ empty = false, uncounted, unmetered }
   for (const each of [pool, hotPool]) each.options.max = 10
   after(async () => {
     for (const each of [pool, hotPool]) if (!each.ending) await each.end()
-    await check(url, { isCounted: uncounted === undefined, isMetered: unmetered === undefined })
+    await check(url, reasons)
     await asAdmin(`drop database ${name} with (force)`)
   })
   return { url, pool, hotPool }
 }
 
-/** A database that is new has this month's partitions and later ones; these are of the two months before. */
+/** A new database has partitions from this month on. Creates those of the two months before. */
 export async function makePastMonths(pool: Pool): Promise<void> {
   await pool.query(`do $$ declare month timestamp; begin
     for n in 1..2 loop
@@ -60,24 +67,27 @@ const ANYTHING =
   '(select from messages limit 1) union all (select from report_totals limit 1) union all (select from report_deltas limit 1) limit 1'
 
 /**
- * Not thrown: what a test has registered to run after this, such as the end of its services, would not run, and the file would never end. The
- * services may go on meanwhile, since all is compared as of one moment.
+ * Reports a difference without throwing: after an error, hooks that a test registered later, such as the stop of its services, would not run,
+ * and the file would never end. Services may still run, since each comparison is one statement.
  */
-async function check(url: string, { isCounted, isMetered }: { isCounted: boolean; isMetered: boolean }): Promise<void> {
+async function check(url: string, { uncounted, unlogged, unmetered }: DatabaseOptions): Promise<void> {
   const client = new pg.Client(url)
   try {
     await client.connect()
     const { rowCount: hasSchema } = await client.query(`select from pg_tables where schemaname = 'public' and tablename = 'log_pages'`)
     if (hasSchema === 0) return
-    // Many have nothing to compare, and 25 ms are much for that.
+    // Most databases have nothing to compare, and the comparison takes 25 ms.
     const { rowCount: hasAny } = await client.query(ANYTHING)
     if (hasAny === 0) return
-    await auditDatabase(client, { isMovedByHand: !isCounted })
-    if (isCounted) await assertAllCounted(client)
-    if (isCounted && isMetered) await assertUsageCounted(client)
+    await auditDatabase(client, { isMovedByHand: uncounted !== undefined })
+    if (uncounted !== undefined) return
+    await assertAllCounted(client)
+    if (unlogged !== undefined) return
+    await assertAllEmitted(client)
+    if (unmetered === undefined) await assertUsageCounted(client)
   } catch (error) {
     console.error(
-      `After the tests, ${(error as Error).message}\nIf the tests write or move messages by hand: createTestDatabase({ uncounted }), or ({ unmetered }) for usage`,
+      `After the tests, ${(error as Error).message}\nIf the tests write or move rows by hand, name the reason: createTestDatabase({ uncounted }), ({ unlogged }) or ({ unmetered })`,
     )
     process.exitCode = 1
   } finally {

@@ -6,14 +6,14 @@ import { createCaller } from '../support/service.ts'
 
 const input = { name: 'X', basic: false, status: 'DRAFT' as const, message: { type: 'MESSAGE' as const, content: 'Hello' } }
 
-describe('a template whose id another one drew in the same millisecond', async () => {
+describe('a template whose random id is taken', async () => {
   const { pool } = await createTestDatabase()
   const { accountId } = await createCaller(pool)
   await pool.query('create sequence draws')
   await pool.query(`create or replace function new_template_id() returns bigint language sql volatile as $$
     select case when n < 10 then 7 else n end from nextval('draws') as n $$`)
 
-  /** From now on, so many draws are the same number; later ones differ. */
+  /** The next `count` ids are equal, and later ones differ. */
   const sameDraws = (count: number) => pool.query(`select setval('draws', $1)`, [9 - count])
   const counts = async () => {
     const { rows } = await pool.query('select (select count(*) from templates) as templates, (select count(*) from contents) as contents')
@@ -29,7 +29,7 @@ describe('a template whose id another one drew in the same millisecond', async (
     assert.deepEqual(await counts(), { templates: 2, contents: 2 })
   })
 
-  test('is stored once where both are inserted at once', async () => {
+  test('is stored once when both are inserted concurrently', async () => {
     await sameDraws(2)
     const both = await Promise.all([createTemplate(pool, accountId, input), createTemplate(pool, accountId, input)])
     assert.deepEqual(both.map(({ id }) => id).sort(), [10, 7])

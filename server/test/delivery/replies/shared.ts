@@ -5,7 +5,7 @@ import { assignAgent } from '../../../src/agents/agents.ts'
 import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
 import { createHotPool, type Pool } from '../../../src/db/pool.ts'
 import { processReplies } from '../../../src/delivery/replies.ts'
-import { type Change, recordChanges } from '../../../src/events/changes.ts'
+import { type Change, failure, recordChanges } from '../../../src/events/changes.ts'
 import { createLogger } from '../../../src/http/log.ts'
 import { createTemplate } from '../../../src/templates/templates.ts'
 import { createTestDatabase, makePastMonths } from '../../support/database.ts'
@@ -83,7 +83,7 @@ export type Made = { content?: object; test?: boolean; agoMs?: number; sentAgoMs
 const SO_FAR: Change[] = [
   { kind: 'message.accepted', at: 'accepted_at' },
   { kind: 'message.sent', at: 'sent_at' },
-  { kind: 'message.failed', at: 'failed_at' },
+  { kind: 'message.failed', at: 'failed_at', more: failure('failure_reason', 'failure_description') },
   { kind: 'message.unsent', at: 'failed_at', where: 'sent_at is null' },
 ]
 

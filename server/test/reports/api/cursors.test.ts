@@ -6,7 +6,7 @@ import { ascending, at, campaignOf, keysOf, pool } from './shared.ts'
 import { assertRefused, phone } from './support.ts'
 
 describe('pages', () => {
-  /** Three of a millisecond, in another order than their numbers, over several days and hours. */
+  /** Over several days and hours; three messages share each time, and their numbers are not in that order. */
   const messages: PastMessage[] = Array.from({ length: 60 }, (_, n) => {
     const acceptedAt = new Date(Date.UTC(2026, 9, 1) + Math.floor(n / 3) * 7_777_777).toISOString()
     return {
@@ -18,7 +18,7 @@ describe('pages', () => {
     }
   })
 
-  test('have 50 items where nothing else is asked for, and up to 200', async () => {
+  test('have 50 items by default, and up to 200', async () => {
     const { report, list } = await campaignOf(messages)
     for (const eventType of ['accepted', 'sms-sent']) {
       const { items, nextCursor } = await report(list(`recipients/${eventType}`))
@@ -27,13 +27,13 @@ describe('pages', () => {
       assert.deepEqual([rest.items.length, rest.nextCursor], [10, null])
       for (const limit of [60, 200]) {
         const all = await report(list(`recipients/${eventType}`, `limit=${limit}`))
-        assert.deepEqual(all, { items: [...items, ...rest.items], nextCursor: null }, 'no page follows that would be empty')
+        assert.deepEqual(all, { items: [...items, ...rest.items], nextCursor: null }, 'no empty page follows')
       }
     }
   })
 
   for (const eventType of ['accepted', 'failed', 'sms-delivered']) {
-    test(`of ${eventType} by few make the same list, in any order, also where many are of one time`, async () => {
+    test(`of ${eventType} make the same list for any size and order, with equal times`, async () => {
       const { walk, list } = await campaignOf(messages.slice(0, 9))
       for (const sort of ['occurredAt', 'recipient']) {
         const items = await walk(list(`recipients/${eventType}`, `sort=${sort}`))
@@ -61,7 +61,7 @@ describe('a cursor', () => {
   const NOT_HERE = [{ path: '/cursor', reason: /./ }]
   const RANGE = 'from=2026-10-01&to=2026-10-31'
 
-  test('goes on with another size of page', async () => {
+  test('continues with another page size', async () => {
     const { report, list } = await campaignOf(messages)
     const { nextCursor, items } = await report(list('recipients/sent', 'limit=1'))
     const rest = await report(list('recipients/sent', `limit=2&cursor=${nextCursor}`))
@@ -69,7 +69,7 @@ describe('a cursor', () => {
   })
 
   for (const report of ['recipients/accepted', 'recipients/sent', 'action-details']) {
-    test(`of ${report} is refused with another sort, other days, another event, campaign or list`, async () => {
+    test(`of ${report} is rejected with another sort, range, event, campaign or list`, async () => {
       const { campaignId: _, ...first } = await campaignOf(messages)
       const { campaignId: other } = await writeCampaign(pool, first, messages)
       const elsewhere = [
@@ -90,11 +90,11 @@ describe('a cursor', () => {
         assertRefused(await first.get(`${first.list(report, query)}&limit=1&cursor=${cut}`), 'RCS_INVALID_REQUEST', 400, NOT_HERE)
       }
       const same = await first.report(first.list(report, `limit=1&sort=-occurredAt&cursor=${nextCursor}`))
-      assert.equal(same.items.length, 1, 'the default, spelt out, is the same')
+      assert.equal(same.items.length, 1, 'the default sort, written out, is the same')
     })
   }
 
-  test('of another account’s campaign is of no use', async () => {
+  test('of another account is rejected', async () => {
     const [mine, theirs] = [await campaignOf(messages), await campaignOf(messages)]
     const { nextCursor } = await theirs.report(theirs.list('recipients/sent', 'limit=1'))
     assertRefused(await mine.get(mine.list('recipients/sent', `limit=1&cursor=${nextCursor}`)), 'RCS_INVALID_REQUEST', 400, NOT_HERE)
@@ -109,7 +109,7 @@ describe('a cursor', () => {
     ['action-details', '-occurredAt'],
   ] as const
 
-  test('that nobody gave out is refused, whatever is in it', async () => {
+  test('that the service did not issue is rejected', async () => {
     const { report, get, list } = await campaignOf(messages)
     const json = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
     const nonsense = ['x', '%00', '%20', 'null', json(null), json([]), json({}), json('x'), json([[]]), 'A'.repeat(2_048), '%F0%9F%98%80']
@@ -124,7 +124,7 @@ describe('a cursor', () => {
     }
   })
 
-  test(`of which a letter was changed is refused, or is another place in the same list (seed ${seed})`, async () => {
+  test(`with a changed character is rejected, or is another place in the same list (seed ${seed})`, async () => {
     const { report, get, list, written } = await campaignOf(messages)
     for (const [path, sort] of PLACES) {
       const of = list(path, `sort=${sort}&limit=200`)
@@ -139,7 +139,7 @@ describe('a cursor', () => {
     }
   })
 
-  /** The same cursor with parts that it can't have. */
+  /** The same cursor with impossible parts. */
   function rebuilt(cursor: string): string[] {
     const parts: unknown[] = JSON.parse(Buffer.from(cursor, 'base64url').toString())
     const impossible = [null, 1, [], '\0', '\ud800']

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type PastAction, type PastMessage, reachedBy, writeCampaign } from './past.ts'
-import { ascending, assertDescribed, at, campaignOf, keysOf, pool } from './shared.ts'
+import { ascending, at, campaignOf, keysOf, pool } from './shared.ts'
 import { phone } from './support.ts'
 
-const without = (item: object, name: string) => Object.fromEntries(Object.entries(item).filter(([each]) => each !== name))
-
 describe('recipients/{eventType}', () => {
-  const deeds = (['clicked', 'tapped', 'wrote', 'clicked', 'opted-out', 'opted-in', 'opted-out'] as const).map((kind, n) => ({
+  const actions = (['clicked', 'tapped', 'wrote', 'clicked', 'opted-out', 'opted-in', 'opted-out'] as const).map((kind, n) => ({
     kind,
     at: at(6 + n),
   }))
   const EVERYTHING: PastMessage[] = [
-    { recipient: phone(3), acceptedAt: at(1), sentAt: at(2), deliveredAt: at(3), readAt: at(4), actions: deeds },
+    { recipient: phone(3), acceptedAt: at(1), sentAt: at(2), deliveredAt: at(3), readAt: at(4), actions },
     { recipient: phone(1), acceptedAt: at(1), failedAt: at(2), reason: 'NOT_REACHABLE', sms: { sentAt: at(3), deliveredAt: at(5) } },
     {
       recipient: phone(4),
@@ -42,7 +40,7 @@ describe('recipients/{eventType}', () => {
     ['sms-failed', [6, 4]],
   ]
 
-  test('lists who had which event, once each, with the fields of the contract and nothing of others', async () => {
+  test('lists the messages of each event once, with the fields of the contract', async () => {
     const { report, list, written, ...caller } = await campaignOf(EVERYTHING)
     await writeCampaign(pool, caller, EVERYTHING)
     await campaignOf(EVERYTHING)
@@ -55,14 +53,14 @@ describe('recipients/{eventType}', () => {
         return { messageId: message.messageId, recipient: message.recipient, occurredAt: event.at, reason: event.reason }
       })
       assert.deepEqual(await report(list(`recipients/${eventType}`, 'sort=occurredAt')), { items: expected, nextCursor: null }, eventType)
-      assert.deepEqual((await report(list(`recipients/${eventType}`))).items, expected.toReversed(), `${eventType}, the newest first`)
+      assert.deepEqual((await report(list(`recipients/${eventType}`))).items, expected.toReversed(), `${eventType}, newest first`)
       const byNumber = expected.toSorted((a, b) => (a.recipient < b.recipient ? -1 : 1))
       assert.deepEqual((await report(list(`recipients/${eventType}`, 'sort=recipient'))).items, byNumber, eventType)
       assert.deepEqual((await report(list(`recipients/${eventType}`, 'sort=-recipient'))).items, byNumber.toReversed(), eventType)
     }
   })
 
-  test('says why a message or an SMS failed, why an SMS was sent, and has no reason of anything else', async () => {
+  test('has the reason of a failure and of an SMS, and no other reason', async () => {
     const { report, list } = await campaignOf(EVERYTHING)
     for (const [eventType, reasons] of [
       ['failed', ['NOT_REACHABLE', 'OPTED_OUT', 'REJECTED']],
@@ -75,48 +73,6 @@ describe('recipients/{eventType}', () => {
       assert.deepEqual(keysOf((await report(list(`recipients/${eventType}`, 'sort=occurredAt'))).items, 'reason'), reasons, eventType)
     }
   })
-
-  test('is described by the document as it is: with each of its fields, and no other', async () => {
-    const { report, list } = await campaignOf(EVERYTHING)
-    const path = list('recipients/failed')
-    const { items, nextCursor } = await report(path)
-    const [item] = items
-    assert.deepEqual(Object.keys(item), ['messageId', 'recipient', 'occurredAt', 'reason'])
-    for (const other of [...Object.keys(item).map((name) => without(item, name)), { ...item, more: 1 }, { ...item, recipient: null }]) {
-      assert.throws(() => assertDescribed(path, { items: [other], nextCursor }), JSON.stringify(other))
-    }
-    assert.throws(() => assertDescribed(path, { items }))
-    assert.throws(() => assertDescribed(path, { items, nextCursor, total: 1 }))
-  })
-
-  for (const [eventType, field] of [
-    ['accepted', 'acceptedAt'],
-    ['delivered', 'deliveredAt'],
-  ] as const) {
-    test(`${eventType} of some days are those that it happened to on them, both included, to the millisecond`, async () => {
-      const times = [at(1, '23:59:59.999'), at(2, '00:00:00.000'), at(2, '23:59:59.999'), at(3, '00:00:00.000')]
-      const messages = times.map((time, n) => {
-        const acceptedAt = eventType === 'accepted' ? time : at(1, '08:00:00.000')
-        return { recipient: phone(7 - n), acceptedAt, sentAt: acceptedAt, deliveredAt: time }
-      })
-      assert.ok(messages.every((message, n) => message[field] === times[n]))
-      const { walk, list } = await campaignOf(messages)
-      for (const [range, found] of [
-        ['from=2026-10-02', [1, 2, 3]],
-        ['from=2026-10-04', []],
-        ['to=2026-10-01', [0]],
-        ['from=2026-10-02&to=2026-10-02', [1, 2]],
-        ['from=0100-01-01&to=9999-12-31', [0, 1, 2, 3]],
-      ] as const) {
-        const expected = found.map((n) => phone(7 - n))
-        const items = async (sort: string) => {
-          return keysOf(await walk(list(`recipients/${eventType}`, `${range}&sort=${sort}`), 2), 'recipient')
-        }
-        assert.deepEqual(await items('occurredAt'), expected, range)
-        assert.deepEqual(await items('-recipient'), ascending(expected).toReversed(), range)
-      }
-    })
-  }
 })
 
 describe('action-details', () => {
@@ -131,7 +87,7 @@ describe('action-details', () => {
     { kind: 'clicked', at: at(12), url: 'https://example.com/again' },
   ]
 
-  test('lists every single action with the fields of the contract, the newest first, and nothing of others', async () => {
+  test('lists each action with the fields of the contract, newest first', async () => {
     const message = { recipient: phone(1), acceptedAt: at(1), sentAt: at(1), actions: ACTIONS }
     const { report, list, written, ...caller } = await campaignOf([message])
     await writeCampaign(pool, caller, [message])
@@ -143,15 +99,9 @@ describe('action-details', () => {
     assert.deepEqual(await report(list('action-details', 'sort=occurredAt')), { items: expected, nextCursor: null })
     const { items } = await report(list('action-details'))
     assert.deepEqual(items, expected.toReversed())
-    const path = list('action-details')
-    for (const item of items) {
-      for (const other of [...Object.keys(item).map((name) => without(item, name)), { ...item, more: 1 }]) {
-        assert.throws(() => assertDescribed(path, { items: [other], nextCursor: null }), JSON.stringify(other))
-      }
-    }
   })
 
-  test('sorts by time, recipient and action, either way; what is equal keeps one order, and the other way round is the reverse', async () => {
+  test('sorts by time, recipient and action, and the descending order is the exact reverse', async () => {
     const kinds = ['wrote', 'clicked', 'tapped', 'opted-out'] as const
     const messages = Array.from({ length: 3 }, (_, n) => ({
       recipient: phone((n * 2) % 3),

@@ -7,12 +7,12 @@ import { type Written, writeCampaign } from './past.ts'
 import { ascending, newCaller, pool } from './shared.ts'
 import { phone } from './support.ts'
 
-// Lists are read page by page while what they list goes on happening, at times before, at and after the place that the reader has come to.
+// Lists are read page by page while further events happen before, at and after the place of the reader.
 
 const take = createReceiver(pool)
 const seed = Number(process.env.HERALD_PAGING_SEED ?? randomInt(2 ** 31))
 
-/** Numbers from 0 up to `below`, ever the same for a seed (mulberry32). */
+/** Numbers from 0 up to `below`, the same for each seed (mulberry32). */
 function randomFrom(start: number): (below: number) => number {
   let state = start
   return (below) => {
@@ -28,7 +28,7 @@ const PEOPLE = 24
 const LIMIT = 2
 const startedMs = Date.now() - 9 * DAY_MS
 
-/** A campaign that was sent nine days ago, and of which most can still be delivered. */
+/** A campaign that was sent nine days ago and has not expired. */
 async function newCampaign() {
   const caller = await newCaller()
   const times = { acceptedAt: new Date(startedMs).toISOString(), expiresAt: new Date(startedMs + 14 * DAY_MS).toISOString() }
@@ -39,7 +39,7 @@ async function newCampaign() {
 
 type Caller = Awaited<ReturnType<typeof newCampaign>>
 
-/** That it happens to a message, at a time; `read` says what its list shows of it. */
+/** Something happens to a message at a time. */
 type Happening = (caller: Caller, message: Written, at: Date) => Promise<void>
 
 const report =
@@ -53,7 +53,7 @@ const click: Happening = async ({ accountId, agentId }, { messageId, recipient }
   await recordAction(pool, { ...action, kind: 'clicked', url: 'https://example.com/' })
 }
 
-/** What happens to somebody again, or next, changes nothing of where they stand in the list. */
+/** What happens to a message again, or next, does not change its place in the list. */
 const LISTS: { list: string; happens: Happening; next: Happening }[] = [
   { list: 'delivered', happens: report('delivered'), next: report('read') },
   { list: 'read', happens: report('read'), next: report('delivered') },
@@ -80,7 +80,7 @@ function inOrder(sort: string, a: Item, b: Item): boolean {
 for (const [n, { list, happens, next }] of LISTS.entries()) {
   describe(`while receipts go on arriving, a walk through recipients/${list} (seed ${seed})`, () => {
     for (const [k, sort] of ['occurredAt', '-occurredAt', 'recipient', '-recipient'].entries()) {
-      test(`by ${sort} sees each recipient once, in order, and all who were there before`, async () => {
+      test(`by ${sort} has each recipient once, in order, and all that were listed before`, async () => {
         const random = randomFrom(seed + n * 1_000 + k)
         const caller = await newCampaign()
         const { campaignId, messages, walk } = caller
@@ -107,18 +107,18 @@ for (const [n, { list, happens, next }] of LISTS.entries()) {
           await next(caller, seen, timeNear(last, random))
         })
         const ids = found.map(({ messageId }) => messageId)
-        assert.equal(new Set(ids).size, ids.length, 'nobody twice')
+        assert.equal(new Set(ids).size, ids.length, 'no message twice')
         assert.equal(new Set(found.map(({ recipient }) => recipient)).size, ids.length)
         const kept = found.filter(({ messageId }) => before.some((item) => item.messageId === messageId))
-        assert.deepEqual(kept, before, 'all who were there, in their order and as they were')
+        assert.deepEqual(kept, before, 'all that were listed before, unchanged')
         for (const [index, item] of found.entries()) assert.ok(inOrder(sort, found[index - 1] ?? item, item), `${index} is in order`)
         assert.deepEqual(
           ahead.filter((id) => !ids.includes(id)),
           [],
-          'and who came in further on',
+          'and those that came further on',
         )
         const after: Item[] = await walk(path, 7)
-        assert.equal(after.length, PEOPLE - waiting.length, 'a new walk sees all')
+        assert.equal(after.length, PEOPLE - waiting.length, 'a new walk has all')
       })
     }
   })
@@ -126,14 +126,14 @@ for (const [n, { list, happens, next }] of LISTS.entries()) {
 
 describe(`while recipients go on acting, a walk through action-details (seed ${seed})`, () => {
   for (const [k, sort] of ['-occurredAt', 'recipient', '-action'].entries()) {
-    test(`by ${sort} sees each action once, and all that were there before`, async () => {
+    test(`by ${sort} has each action once, and all that were listed before`, async () => {
       const random = randomFrom(seed + 10_000 + k)
       const { campaignId, messages, walk, accountId, agentId } = await newCampaign()
       const kinds = ['clicked', 'tapped', 'wrote', 'sent-file', 'opted-in'] as const
       let count = 0
       const act = async (occurredAt: Date) => {
         count += 1
-        // By turns: which of two that are written down in one millisecond is the first, nobody can tell afterwards.
+        // By turns: of two actions of one message in one millisecond, the order could not be known afterwards.
         const { messageId, recipient } = messages[count % 6] as Written
         const kind = kinds[random(kinds.length)] ?? 'wrote'
         await recordAction(pool, { accountId, agentId, messageId, recipient, kind, channel: 'rcs', occurredAt, text: `${count}` })

@@ -3,14 +3,13 @@ import type { Executor, Pool } from '../../../src/db/pool.ts'
 import type { Action } from '../../../src/replies/actions.ts'
 import { COUNTED } from '../../../src/reports/counters.ts'
 
-// What has happened on days of one's choice: messages, their SMS, what their recipients did, and the counters of all of it, as those who
-// move messages leave them. Times are texts, as reports show them.
+// Writes messages, their SMS, actions of their recipients and the counters of all of it at any past time. Times are texts, as in reports.
 
 export type PastAction = { kind: Action['kind']; at: string; buttonId?: string; text?: string; payload?: string; url?: string }
 
 export type PastSms = { sentAt?: string; deliveredAt?: string; failedAt?: string; skippedAt?: string; reason?: string }
 
-/** What is not given has not happened. `actions`: in the order in which they were written down. */
+/** A time that is not given has not been reached. `actions`: in the order in which they were recorded. */
 export type PastMessage = {
   recipient: string
   acceptedAt: string
@@ -21,7 +20,7 @@ export type PastMessage = {
   /** Why it failed. */
   reason?: string
   expiredAt?: string
-  /** Of one that may still run out. */
+  /** The expiry, if the message has not expired. */
   expiresAt?: string
   sms?: PastSms
   actions?: PastAction[]
@@ -31,7 +30,7 @@ export type PastMessage = {
 export type Written<Message extends PastMessage = PastMessage> = Message & { messageId: string }
 export type Reached = { kind: string; at: string; reason: string | null }
 
-/** What a message came to, each once, and when: of what its recipient did, that which was written down first. */
+/** The events of a message, each once. Of several actions of a kind, the one recorded first counts. */
 export function reachedBy(message: PastMessage): Reached[] {
   const { sms = {}, actions = [] } = message
   const smsTrigger = message.expiredAt === undefined ? 'RCS_FAILED' : 'RCS_EXPIRED'
@@ -47,11 +46,11 @@ export function reachedBy(message: PastMessage): Reached[] {
     ['sms-failed', sms.failedAt, sms.reason],
     ['sms-skipped', sms.skippedAt, sms.reason],
   ]
-  for (const kind of ['clicked', 'replied', 'opted-out']) steps.push([kind, actions.find((action) => deedOf(action) === kind)?.at])
+  for (const kind of ['clicked', 'replied', 'opted-out']) steps.push([kind, actions.find((action) => kindOf(action) === kind)?.at])
   return steps.flatMap(([kind, at, reason = null]) => (at === undefined ? [] : [{ kind, at, reason }]))
 }
 
-function deedOf({ kind }: PastAction): string {
+function kindOf({ kind }: PastAction): string {
   return ['clicked', 'opted-out', 'opted-in'].includes(kind) ? kind : 'replied'
 }
 
@@ -71,7 +70,7 @@ export async function writeCampaign<Message extends PastMessage>(pool: Pool, sen
   return { campaignId, messages: await write(pool, sender, campaignId, messages) }
 }
 
-/** Messages that the account sent by itself. */
+/** Single messages. */
 export async function writeMessages<Message extends PastMessage>(pool: Pool, sender: Sender, messages: Message[]) {
   return await write(pool, sender, null, messages)
 }
@@ -111,7 +110,7 @@ async function insert(db: Executor, table: string, rows: object[]): Promise<void
   await db.query(`insert into ${table} select * from json_populate_recordset(null::${table}, $1)`, [JSON.stringify(rows)])
 }
 
-// By database: the parts that share this process have a database each.
+// By database: the files that share this process have several.
 const monthsOf = new WeakMap<Pool, Set<string>>()
 
 /** A database that is new has this month's partitions and later ones. */
@@ -136,7 +135,7 @@ async function ensureMonths(pool: Pool, wanted: string[]): Promise<void> {
 
 let made = 0
 
-/** Of version 7, and within a millisecond in the order in which they are made. */
+/** Of version 7, and within a millisecond in the order of the calls. */
 function idAt(at: string | number): string {
   made += 1
   const time = new Date(at).getTime().toString(16).padStart(12, '0')
@@ -192,7 +191,7 @@ function smsRow(message: Written, { sentAt, deliveredAt, failedAt, skippedAt, re
   }
 }
 
-/** Accepting is no event; that an SMS was held back is one that no report lists; of test messages, what people did is none. */
+/** Accepting is no event, no report lists a skipped SMS, and actions of test messages are no events. */
 function eventRows(message: Written) {
   return reachedBy(message)
     .filter(({ kind }) => kind !== 'accepted' && !(message.test && ['clicked', 'replied', 'opted-out'].includes(kind)))
@@ -228,7 +227,7 @@ function actionRows({ messageId, recipient, actions = [] }: Written) {
 const NO_CAMPAIGN = '00000000-0000-0000-0000-000000000000'
 const NOTHING = Object.fromEntries(COUNTED.map((counter) => [counter, 0]))
 
-/** A row for each hour, as who moves messages writes them. */
+/** A row for each hour, as the service writes them. */
 function counterRows(messages: Written[], accountId: number, campaignId: string | null): Record<string, unknown>[] {
   const own = messages.filter(({ test }) => !test)
   const unsent = own.flatMap(({ sentAt, failedAt, expiredAt }) => (sentAt === undefined ? (failedAt ?? expiredAt ?? []) : []))

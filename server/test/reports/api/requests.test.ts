@@ -6,7 +6,7 @@ import { writeCampaign } from './past.ts'
 import { newCaller, pool, url } from './shared.ts'
 import { assertRefused, phone } from './support.ts'
 
-// What all reports have in common: who may ask for them, and how.
+// Authentication, parameters and errors, which are the same for all reports.
 
 const caller = await newCaller()
 const { campaignId } = await writeCampaign(pool, caller, [{ recipient: phone(1), acceptedAt: '2026-11-01T12:00:00.000Z' }])
@@ -24,7 +24,7 @@ const ALL = [...OF_CAMPAIGNS.map((report) => of(campaignId, report)), ...OF_MESS
 const A_DATE = 'must be a date, such as 2026-01-31'
 const UNKNOWN = 'is not known here; is it misspelt?'
 
-/** Of every report, and the place and words of the refusal. */
+/** Rejected by every report, with this path and reason. */
 const WRONG_DAYS: [query: string, path: string, reason: string | RegExp][] = [
   ['from=2026-02-30', '/from', A_DATE],
   ['to=2025-02-29', '/to', A_DATE],
@@ -48,7 +48,7 @@ const WRONG_DAYS: [query: string, path: string, reason: string | RegExp][] = [
   ['createdFrom=2026-11-01', '/createdFrom', UNKNOWN],
 ]
 
-/** Refused by the report, whether or not its campaign is there. */
+/** The report rejects the query, whether or not its campaign exists. */
 async function assertBadQuery(path: string, query: string, at: string, reason: string | RegExp): Promise<void> {
   const { status, body } = await caller.get(`${path}?${query}`)
   assert.deepEqual([status, body.code], [400, 'RCS_INVALID_REQUEST'], `${path}?${query}`)
@@ -58,35 +58,35 @@ async function assertBadQuery(path: string, query: string, at: string, reason: s
 }
 
 describe('every report', () => {
-  test('is protected, whether or not its campaign is there', async () => {
+  test('requires authentication, whether or not its campaign exists', async () => {
     const paths = [...ALL, ...OF_CAMPAIGNS.map((report) => of(randomUUID(), report))]
     const bodies = new Set<string>()
     for (const path of paths) {
-      const answer = await call(`${url}/v1/reports${path}?from=never`)
-      assertRefused(answer, 'RCS_UNAUTHORIZED', 401)
-      assert.equal(answer.headers.get('www-authenticate'), 'Bearer')
-      bodies.add(JSON.stringify({ ...answer.body, requestId: '' }))
+      const response = await call(`${url}/v1/reports${path}?from=never`)
+      assertRefused(response, 'RCS_UNAUTHORIZED', 401)
+      assert.equal(response.headers.get('www-authenticate'), 'Bearer')
+      bodies.add(JSON.stringify({ ...response.body, requestId: '' }))
     }
     assert.equal(bodies.size, 1)
   })
 
-  test('is for accounts with the rcs module, which is asked before anything about the request', async () => {
+  test('requires the rcs module, which is checked before the request', async () => {
     const { authorization } = await createCaller(pool, ['sms'])
     for (const path of [...ALL, `${ALL[0]}?from=never`]) {
       assertRefused(await call(`${url}/v1/reports${path}`, { authorization }), 'RCS_MODULE_NOT_AVAILABLE', 403)
     }
   })
 
-  test('counts against the limit of the other endpoints', async () => {
+  test('counts against the rate limit of other endpoints', async () => {
     for (const path of ALL) assert.match((await caller.get(path)).headers.get('ratelimit-policy') ?? '', /^"default";/)
   })
 
-  test('is read with GET and HEAD alone', async () => {
+  test('allows GET and HEAD only', async () => {
     for (const path of [...ALL, of('no-campaign', 'summary')]) {
       for (const method of ['POST', 'PATCH', 'DELETE']) {
-        const answer = await caller.ask(method, `/reports${path}`)
-        assertRefused(answer, 'RCS_METHOD_NOT_ALLOWED', 405)
-        assert.equal(answer.headers.get('allow'), 'GET, HEAD')
+        const response = await caller.ask(method, `/reports${path}`)
+        assertRefused(response, 'RCS_METHOD_NOT_ALLOWED', 405)
+        assert.equal(response.headers.get('allow'), 'GET, HEAD')
       }
     }
     const { authorization } = caller
@@ -96,21 +96,21 @@ describe('every report', () => {
     }
   })
 
-  test('refuses days that are none, and parameters that it does not know: it names them, and says what would be right', async () => {
+  test('rejects invalid dates and unknown parameters by name, and says what would be right', async () => {
     for (const [n, path] of ALL.entries()) {
-      // All of them where a campaign's list and where messages are asked for.
+      // A list and a report of messages get all wrong queries, the others a part of them.
       const wrong = n === 3 || n === 4 ? WRONG_DAYS : WRONG_DAYS.filter((_, index) => index % 5 === n % 5 || index > 15)
       for (const [query, at, reason] of wrong) await assertBadQuery(path, query, at, reason)
     }
   })
 
-  test('takes any real days: the first and the last there are, a leap day, one day alone, either end alone', async () => {
+  test('takes any dates: the first and the last possible, a leap day, one day, an open range', async () => {
     const ranges = ['from=0100-01-01&to=0100-02-01', 'from=9999-12-01&to=9999-12-31', 'from=2024-02-29&to=2024-02-29']
     for (const path of ALL) for (const range of [...ranges, 'from=2026-11-01', 'to=2026-11-01']) await caller.report(`${path}?${range}`)
     for (const path of ALL.filter((each) => !each.includes('aggregations'))) await caller.report(`${path}?from=0100-01-01&to=9999-12-31`)
   })
 
-  test('of what is no campaign, or another account’s, is the same 404', async () => {
+  test('is the same 404 for an unknown campaign and for one of another account', async () => {
     const stranger = await newCaller()
     const almost = [campaignId.slice(1), `${campaignId}0`, campaignId.replaceAll('-', ''), `{${campaignId}}`, ` ${campaignId}`]
     const zeros = '00000000-0000-0000-0000-000000000000'
@@ -124,7 +124,7 @@ describe('every report', () => {
     assertRefused(await caller.get(of('x'.repeat(5_000), 'summary')), 'RCS_CAMPAIGN_NOT_FOUND', 404)
   })
 
-  test('is judged before its campaign is looked for: a 400 comes before a 404', async () => {
+  test('is validated before its campaign is looked up: a 400 comes before a 404', async () => {
     for (const id of [randomUUID(), 'no-campaign']) {
       for (const report of OF_CAMPAIGNS) {
         for (const [query, at, reason] of WRONG_DAYS.slice(0, 3)) await assertBadQuery(of(id, report), query, at, reason)
@@ -136,14 +136,14 @@ describe('every report', () => {
     }
   })
 
-  test('is not found under another name', async () => {
+  test('is a 404 under another path', async () => {
     for (const path of ['', '/', '/campaigns', '/messages', of(campaignId, ''), of(campaignId, 'recipients')]) {
       assertRefused(await caller.get(path), 'RCS_ROUTE_NOT_FOUND', 404)
     }
   })
 })
 
-describe('a parameter that is of some reports alone is refused by the others:', () => {
+describe('rejects a parameter of another report:', () => {
   for (const [path, query] of [
     [of(campaignId, 'summary'), 'interval=day'],
     [of(campaignId, 'summary'), 'limit=10'],
@@ -167,7 +167,7 @@ describe('lists', () => {
   const SORTS: Record<string, string> = { 'action-details': 'occurredAt, -occurredAt, recipient, -recipient, action, -action' }
   for (const report of LISTS) {
     const sorts = SORTS[report] ?? 'occurredAt, -occurredAt, recipient, -recipient'
-    test(`${report} refuse sorts and sizes that they do not have, and name those that they have`, async () => {
+    test(`${report} reject unknown sorts and sizes, and name the known ones`, async () => {
       for (const sort of ['status', 'messageId', 'occurredat', '%2BoccurredAt', '--occurredAt', 'occurredAt,recipient', '', '-']) {
         await assertBadQuery(of(campaignId, report), `sort=${sort}`, '/sort', `must be one of ${sorts}`)
       }
@@ -183,38 +183,17 @@ describe('lists', () => {
     })
   }
 
-  test('of recipients are there for the events of the contract; any other is refused with a list of the right ones', async () => {
+  test('of recipients exist for the events of the contract, and any other event is rejected with a list of these', async () => {
     for (const eventType of EVENT_TYPES) {
       const { items, nextCursor } = await caller.report(of(campaignId, `recipients/${eventType}`))
       assert.deepEqual([items.length, nextCursor], [eventType === 'accepted' ? 1 : 0, null], eventType)
     }
-    const others = [
-      'DELIVERED',
-      'Delivered',
-      'delivered%20',
-      'opted_out',
-      'optedOut',
-      'sms-skipped',
-      'sending',
-      'queued',
-      'all',
-      'constructor',
-    ]
-    for (const eventType of [
-      ...others,
-      '__proto__',
-      'toString',
-      '%00',
-      'ą',
-      '-',
-      "'",
-      'x'.repeat(1_000),
-      'attempt-failed',
-      'delivered-late',
-    ]) {
-      const answer = await caller.get(of(campaignId, `recipients/${eventType}`))
-      assert.deepEqual([answer.status, answer.body.code], [400, 'RCS_INVALID_REQUEST'], eventType)
-      const { path, reason } = answer.body.details.at(-1)
+    const similar = ['DELIVERED', 'Delivered', 'delivered%20', 'opted_out', 'optedOut', 'sms-skipped', 'attempt-failed', 'delivered-late']
+    const others = ['sending', 'all', 'constructor', '__proto__', 'toString', '%00', 'ą', '-', "'", 'x'.repeat(1_000)]
+    for (const eventType of [...similar, ...others]) {
+      const response = await caller.get(of(campaignId, `recipients/${eventType}`))
+      assert.deepEqual([response.status, response.body.code], [400, 'RCS_INVALID_REQUEST'], eventType)
+      const { path, reason } = response.body.details.at(-1)
       assert.deepEqual([path, reason], ['/eventType', `must be one of ${EVENT_TYPES.join(', ')}`], eventType)
     }
   })

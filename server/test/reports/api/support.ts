@@ -4,18 +4,18 @@ import type { Pool } from '../../../src/db/pool.ts'
 import { type MessageCaller, startMessageService } from '../../support/messages.ts'
 import type { Answer } from '../../support/service.ts'
 
-// Reports as callers get them. Every answer that is one is held against the OpenAPI document of the service that gave it.
+// Reports as callers get them. Each is compared with the OpenAPI document of the service.
 
 export type ReportCaller = MessageCaller & {
-  /** Whatever the answer is. `path`: what follows /v1/reports, with its query. */
+  /** Any response. `path`: what follows /v1/reports, with the query. */
   get: (path: string) => Promise<Answer>
-  /** The body of a report that is there, as it is documented. */
+  /** The body of a successful response, which must be as documented. */
   report: (path: string) => Promise<any>
-  /** All items of a list, by as many as a page has; `between` runs after each page but the last, and is given all found so far. */
+  /** All items of a list, read in pages of `limit`. `between` runs after each page but the last, with all items so far. */
   walk: (path: string, limit?: number, between?: (found: any[]) => Promise<unknown>) => Promise<any[]>
 }
 
-/** The service with limits out of the way, and callers of it, each of an account of its own. */
+/** The service without rate limits, and callers of it, each with its own account. */
 export async function startReportService(database: { url: string; pool: Pool }) {
   const service = await startMessageService(database)
   const assertDescribed = await descriptionsOf(service.url)
@@ -48,7 +48,7 @@ export function reporting(caller: MessageCaller, assertDescribed: AssertDescribe
   return { ...caller, get, report, walk }
 }
 
-/** Compares answers with what the document says of them. */
+/** Compares responses with the OpenAPI document. */
 export async function descriptionsOf(url: string): Promise<AssertDescribed> {
   const document = (await (await fetch(`${url}/v1/openapi.json`)).json()) as { paths: Record<string, unknown> }
   const ajv = new Ajv2020({ strict: false, discriminator: false, validateFormats: false })
@@ -64,12 +64,12 @@ export async function descriptionsOf(url: string): Promise<AssertDescribed> {
   }
 }
 
-/** The n-th of a thousand numbers, in their order. */
+/** The n-th of a thousand numbers, in ascending order. */
 export function phone(n: number): string {
   return `+485001${String(n).padStart(5, '0')}`
 }
 
-/** An error as documented, with exactly these details where any are given. */
+/** An error as documented, with exactly these details. */
 export function assertRefused(
   { status, body }: Answer,
   code: string,

@@ -12,7 +12,7 @@ import { exportRoutes } from '../../../src/reports/exports/routes.ts'
 import { logger } from '../../delivery/support.ts'
 import { until } from '../../support/until.ts'
 
-// Exports whose clients stop reading or leave, and what the database does for them meanwhile.
+// Clients that stop reading an export or disconnect, and the state of its database connection.
 
 export type Sender = { accountId: number; agentId: string }
 
@@ -22,7 +22,7 @@ export async function fetchExport(url: string, authorization: string): Promise<{
   return { status: response.status, headers: response.headers, bytes: Buffer.from(await response.arrayBuffer()) }
 }
 
-/** What a statement writes, read at once. */
+/** Everything that a COPY statement writes. */
 export async function readCopy(pool: Pool, statement: string): Promise<string> {
   const connections = createExportPool(pool)
   const client = await connections.connect()
@@ -32,44 +32,44 @@ export async function readCopy(pool: Pool, statement: string): Promise<string> {
   return Buffer.concat(pieces).toString()
 }
 
-/** How an answer ended. */
+/** How a response ended. */
 export type Ending = { is: 'whole' | 'broken'; bytes: number }
 
-/** Asks for an export, and reads nothing of it until told to. `answer` fails where the connection breaks before there is one. */
+/** Requests an export, and reads nothing until `ending` is called. `response` rejects if the connection breaks before it. */
 export function openExport(url: string, authorization: string) {
   const request = httpRequest(url, { headers: { authorization }, agent: false })
   const { promise: closed, resolve: close } = Promise.withResolvers<void>()
-  const answer = new Promise<IncomingMessage>((resolve, reject) => {
+  const response = new Promise<IncomingMessage>((resolve, reject) => {
     request.on('error', reject)
-    request.on('response', (response) => {
-      response.on('error', () => {})
-      response.on('close', close)
-      resolve(response)
+    request.on('response', (incoming) => {
+      incoming.on('error', () => {})
+      incoming.on('close', close)
+      resolve(incoming)
     })
   })
-  // A test that does not look at it need not hear of it.
-  answer.catch(() => {})
+  // Not every test awaits it.
+  response.catch(() => {})
   request.end()
   return {
-    answer,
-    /** Reads all there is. */
+    response,
+    /** Reads to the end. */
     ending: async (): Promise<Ending> => {
-      const response = await answer
+      const incoming = await response
       let bytes = 0
-      response.on('data', (chunk: Buffer) => {
+      incoming.on('data', (chunk: Buffer) => {
         bytes += chunk.length
       })
       await closed
-      return { is: response.complete && response.readableEnded ? 'whole' : 'broken', bytes }
+      return { is: incoming.complete && incoming.readableEnded ? 'whole' : 'broken', bytes }
     },
-    /** As one whose process ends. */
+    /** Disconnects. */
     leave: () => request.destroy(),
   }
 }
 
 export type Activity = { pid: number; state: string; waitsFor: string | null }
 
-/** What the database is doing for exports. */
+/** The database connections of exports. */
 export async function exportActivity(pool: Pool): Promise<Activity[]> {
   const { rows } = await pool.query<Activity>(
     `select pid, state, wait_event as "waitsFor" from pg_stat_activity where datname = current_database() and application_name = 'herald-export'`,
@@ -77,7 +77,7 @@ export async function exportActivity(pool: Pool): Promise<Activity[]> {
   return rows
 }
 
-/** Until all exports have written what they can. */
+/** Waits until all exports wait for their clients to read. */
 export async function untilStalled(pool: Pool, count = 1): Promise<Activity[]> {
   return await until(`${count} exports wait for their clients`, async () => {
     const stalled = (await exportActivity(pool)).filter(({ waitsFor }) => waitsFor === 'ClientWrite')
@@ -85,12 +85,12 @@ export async function untilStalled(pool: Pool, count = 1): Promise<Activity[]> {
   })
 }
 
-/** Whatever an export was doing ends at once; seconds are for a machine that others use. */
-export async function untilNothingRuns(pool: Pool, withinMs = 5_000): Promise<void> {
-  await until('the database does nothing for exports', async () => (await exportActivity(pool)).length === 0, withinMs)
+/** Waits until the database does nothing for exports: for less than the 300 s after which an idle client is cut off. */
+export async function untilNothingRuns(pool: Pool): Promise<void> {
+  await until('the database does nothing for exports', async () => (await exportActivity(pool)).length === 0)
 }
 
-/** Until exports wait for what `whileLocked` holds. */
+/** Waits until exports wait for the lock of `whileLocked`. */
 export async function untilBlocked(pool: Pool, count = 1): Promise<Activity[]> {
   return await until(`${count} exports wait for a lock`, async () => {
     const blocked = (await exportActivity(pool)).filter(({ waitsFor }) => waitsFor === 'relation')
@@ -98,7 +98,7 @@ export async function untilBlocked(pool: Pool, count = 1): Promise<Activity[]> {
   })
 }
 
-/** Nobody gets at the table while `work` goes on. */
+/** Locks the table during `work`. */
 export async function whileLocked<T>(databaseUrl: string, table: string, work: () => Promise<T>): Promise<T> {
   const client = new pg.Client(databaseUrl)
   await client.connect()
@@ -110,7 +110,7 @@ export async function whileLocked<T>(databaseUrl: string, table: string, work: (
   }
 }
 
-/** The routes alone, with other times than the service's; whose export it is stands in a header. */
+/** The routes alone, with other time limits than the service. The authorization header is the account. */
 export async function startExports(pool: Pool, times?: Times): Promise<string> {
   const app = createServer(loadConfig({}), logger)
   answerErrors(app)
@@ -132,13 +132,13 @@ export async function startExports(pool: Pool, times?: Times): Promise<string> {
   return listeningUrl(app)
 }
 
-// Together more than a system keeps for a client who does not read: 4 MB where these were measured.
+// Together more than the system buffers for a client that does not read: 4 MB, as measured.
 const VOLUME_ROWS = 5_000
 const VOLUME_TEXT = `(select string_agg(encode(sha512((n || ' ' || part)::bytea), 'base64'), '') from generate_series(1, 17) as part)`
 
-/** Failed messages of 1.6 kB, whose texts hardly get smaller in an archive: as many of no campaign, and of this one. */
+/** Failed messages of 1.6 kB with texts that hardly compress, as many single ones as of this campaign. */
 export async function writeVolume(databaseUrl: string, { accountId, agentId }: Sender, campaignId: string): Promise<void> {
-  // Not by the pool, whose statements may take 3.5 s.
+  // Not by the pool, whose statements have a limit of 3.5 s.
   const client = new pg.Client(databaseUrl)
   await client.connect()
   await client.query(
@@ -151,7 +151,7 @@ export async function writeVolume(databaseUrl: string, { accountId, agentId }: S
   await client.end()
 }
 
-/** A campaign that has started, with no message. */
+/** A running campaign without messages. */
 export async function writeCampaign(pool: Pool, { accountId, agentId }: Sender): Promise<string> {
   const { rows } = await pool.query<{ id: string }>(
     `with content as (insert into contents (account_id, basic, message) values ($1, false, '{"type":"MESSAGE","content":"Hello"}') returning id)

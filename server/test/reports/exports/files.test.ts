@@ -7,7 +7,7 @@ import { type PastMessage, writeCampaign, writeMessages } from '../api/past.ts'
 import { assertRefused, phone, startReportService } from '../api/support.ts'
 import { readCsv, readZip } from './support.ts'
 
-const database = await createTestDatabase({ unmetered: 'messages are written by hand' })
+const database = await createTestDatabase({ unlogged: 'messages are written by hand' })
 const { pool } = database
 const { url, newCaller } = await startReportService(database)
 
@@ -35,7 +35,7 @@ async function archiveOf(caller: Caller, campaignId: string) {
 
 const at = (time: string) => `2026-10-${time}Z`
 
-/** One of each kind, across two months. */
+/** One message of each kind, across two months. */
 const HISTORY: PastMessage[] = [
   {
     recipient: phone(1),
@@ -65,39 +65,8 @@ const HISTORY: PastMessage[] = [
   },
 ]
 
-describe('the messages of an account as CSV', () => {
-  test('have a row each, in the order of acceptance, that says what GET says of the message', async () => {
-    const caller = await newCaller()
-    const written = await writeMessages(pool, caller, HISTORY)
-    const accepted = await caller.accepted({ clientReferenceId: 'order 1' })
-    const rows = await messagesOf(caller)
-    assert.deepEqual(
-      rows.map(({ messageId }) => messageId),
-      [...written.map(({ messageId }) => messageId), accepted],
-    )
-    for (const row of rows) {
-      const { failure = {}, smsFallback = {}, basic, test: isTest, ...fields } = (await caller.read(row.messageId as string)).body
-      const flat = {
-        ...fields,
-        failureReason: failure.reason,
-        failureDescription: failure.description,
-        smsStatus: smsFallback.status,
-        smsReason: smsFallback.reason,
-        smsSegments: smsFallback.segments,
-        smsSentAt: smsFallback.sentAt,
-        smsDeliveredAt: smsFallback.deliveredAt,
-      }
-      const { clickedAt, repliedAt, optedOutAt, smsFailedAt, ...asRead } = row
-      assert.deepEqual(asRead, Object.fromEntries(Object.keys(asRead).map((name) => [name, String(flat[name] ?? '')])))
-    }
-    const { clickedAt, repliedAt, optedOutAt } = rows[3] as Record<string, string>
-    assert.deepEqual(
-      [clickedAt, repliedAt, optedOutAt],
-      ['2026-11-02T08:00:00.000Z', '2026-11-02T09:00:00.500Z', '2026-11-03T09:00:00.000Z'],
-    )
-  })
-
-  test('of some days are those accepted on them, to the millisecond, each on one day', async () => {
+describe('the export of messages', () => {
+  test('of a range has the messages accepted on these days, in the order of acceptance', async () => {
     const caller = await newCaller()
     await writeMessages(pool, caller, HISTORY)
     const numbers = async (query: string) => (await messagesOf(caller, query)).map(({ recipient }) => recipient)
@@ -108,7 +77,7 @@ describe('the messages of an account as CSV', () => {
     assert.deepEqual(await numbers('?from=2026-11-02'), [])
   })
 
-  test('are a file with a telling name; an account that has none gets the header alone', async () => {
+  test('has a file name with the range, and only a header for an account without messages', async () => {
     const caller = await newCaller()
     for (const [query, name] of [
       ['', 'messages.csv'],
@@ -125,7 +94,7 @@ describe('the messages of an account as CSV', () => {
     }
   })
 
-  test('leave out test messages, those of campaigns, and those of others', async () => {
+  test('leaves out test messages and messages of campaigns and other accounts', async () => {
     const [caller, other] = [await newCaller(), await newCaller()]
     const [own] = await writeMessages(pool, caller, HISTORY.slice(0, 1))
     await writeMessages(pool, caller, [{ recipient: phone(9), acceptedAt: at('01T00:00:00.000'), test: true }])
@@ -138,17 +107,17 @@ describe('the messages of an account as CSV', () => {
   })
 })
 
-describe('a campaign as an archive', () => {
-  test('has its summary, its days, a row for each message and for each action', async () => {
+describe('the export of a campaign', () => {
+  test('has the summary, the aggregations, and a row for each message and action', async () => {
     const caller = await newCaller()
     const { campaignId, messages } = await writeCampaign(pool, caller, HISTORY)
     const { headers } = await download(caller, `/campaigns/${campaignId.toUpperCase()}/all-data-export`)
     assert.equal(headers.get('content-type'), 'application/zip')
     assert.equal(headers.get('content-disposition'), `attachment; filename="campaign-${campaignId}.zip"`)
     const { summary, aggregations, recipients, actions } = await archiveOf(caller, campaignId)
-    const { smsFallback: sms, ...told } = await caller.report(`/campaigns/${campaignId}/summary`)
+    const { smsFallback: sms, ...totals } = await caller.report(`/campaigns/${campaignId}/summary`)
     const { sent: smsSent, delivered: smsDelivered, failed: smsFailed, skipped: smsSkipped } = sms
-    const flat = { ...told, smsSent, smsDelivered, smsFailed, smsSkipped }
+    const flat = { ...totals, smsSent, smsDelivered, smsFailed, smsSkipped }
     assert.deepEqual(summary, Object.fromEntries(Object.entries(flat).map(([name, value]) => [name, String(value ?? '')])))
     assert.deepEqual(
       aggregations.map(({ period, delivered }) => [period, Number(delivered)]),
@@ -169,14 +138,14 @@ describe('a campaign as an archive', () => {
     )
   })
 
-  test('of no messages at all is an archive, too', async () => {
+  test('is an archive for a campaign without messages', async () => {
     const caller = await newCaller()
     const { campaignId } = await writeCampaign(pool, caller, [])
     const { summary, ...lists } = await archiveOf(caller, campaignId)
     assert.deepEqual([summary.accepted, lists], ['0', { aggregations: [], recipients: [], actions: [] }])
   })
 
-  test('agrees with itself while receipts go on arriving', async () => {
+  test('is consistent while receipts arrive', async () => {
     const caller = await newCaller()
     const now = Date.now()
     const { campaignId, messages } = await writeCampaign(
@@ -209,7 +178,7 @@ describe('a campaign as an archive', () => {
     assert.ok(new Set(seen).size > 1, `receipts arrived meanwhile: ${seen}`)
   })
 
-  test('of another account, or of nobody, is not found; what is wrong with a request is told before', async () => {
+  test('is a 404 for another account and an unknown id, and a wrong query is a 400 before that', async () => {
     const [caller, other] = [await newCaller(), await newCaller()]
     const { campaignId } = await writeCampaign(pool, other, HISTORY)
     for (const id of [campaignId, '0198c0de-0000-7000-8000-000000000002', 'x']) {
@@ -219,7 +188,7 @@ describe('a campaign as an archive', () => {
   })
 })
 
-test('exports are for GET and HTTP/1.1 alone, by which a file that was cut off shows', async () => {
+test('requires GET and HTTP/1.1, so that a truncated file is detectable', async () => {
   const caller = await newCaller()
   const head = await fetch(`${url}/v1/reports/messages/export`, { method: 'HEAD', headers: { authorization: caller.authorization } })
   assert.deepEqual([head.status, head.headers.get('allow')], [405, 'GET'])

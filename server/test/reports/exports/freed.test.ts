@@ -7,8 +7,8 @@ import { type Ending, fetchExport, openExport, startExports, untilBlocked, until
 import { caller, campaignId, database, pool, url } from './shared.ts'
 import { readCsv, readZip } from './support.ts'
 
-// However an export ends, of either sort and at whatever point, its statement ends with it, its place is free again, and what was cut off does
-// not look whole. Each test waits for the point it is about: the database waits for the client, or for a lock that the test holds.
+// However and whenever an export ends, its statement ends and its export slot is free again, and a truncated file does not look complete. Each
+// test waits until the database waits for the client, or for a lock of the test.
 
 const CSV = `${url}/v1/reports/messages/export`
 const ZIP = `${url}/v1/reports/campaigns/${campaignId}/all-data-export`
@@ -16,14 +16,14 @@ const EXPORTS = [
   ['the CSV', CSV],
   ['the archive', ZIP],
 ] as const
-/** Without these no export can begin. */
+/** While these tables are locked, no export begins. */
 const LOCKED = 'messages, campaigns'
 
 const open = (address: string) => openExport(address, caller.authorization)
 const kill = (pid = 0) => pool.query('select pg_terminate_backend($1, 5000)', [pid])
 
-/** Of what an account may have at once, all is free: two begin, and one more does not. */
-async function assertAllFree(): Promise<void> {
+/** Both export slots of the account are free: two exports begin, and a third is rejected. */
+async function assertSlotsFree(): Promise<void> {
   await untilNothingRuns(pool)
   await whileLocked(database.url, LOCKED, async () => {
     const both = EXPORTS.map(([, address]) => open(address))
@@ -35,62 +35,62 @@ async function assertAllFree(): Promise<void> {
 }
 
 for (const [what, address] of EXPORTS) {
-  describe(`${what} gives back all that it had`, () => {
-    test('when it has come to its end', async () => {
+  describe(`${what} frees its export slot and its connection`, () => {
+    test('at its end', async () => {
       assert.equal((await open(address).ending()).is, 'whole')
-      await assertAllFree()
+      await assertSlotsFree()
     })
 
-    test('within a second when its client goes away in the middle', async () => {
+    test('when its client disconnects while it is sent', async () => {
       const { leave } = open(address)
       await untilStalled(pool)
       leave()
-      await untilNothingRuns(pool, 1_000)
-      await assertAllFree()
+      await untilNothingRuns(pool)
+      await assertSlotsFree()
     })
 
-    test('within a second when its client goes away before there is anything to send', async () => {
+    test('when its client disconnects before its first byte', async () => {
       await whileLocked(database.url, LOCKED, async () => {
         const { leave } = open(address)
         await untilBlocked(pool)
         leave()
-        await untilNothingRuns(pool, 1_000)
+        await untilNothingRuns(pool)
       })
-      await assertAllFree()
+      await assertSlotsFree()
     })
 
-    test('within a second when its client goes away while it waits behind another on the same connection', async () => {
+    test('when its client disconnects while it waits behind another on the same connection', async () => {
       const { hostname, port, pathname } = new URL(address)
       const socket = connect(Number(port), hostname).pause()
       socket.write(`GET ${pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: ${caller.authorization}\r\n\r\n`.repeat(2))
       await untilStalled(pool, 2)
       socket.destroy()
-      await untilNothingRuns(pool, 1_000)
-      await assertAllFree()
+      await untilNothingRuns(pool)
+      await assertSlotsFree()
     })
 
-    test('when the database fails in the middle, which breaks it off', async () => {
+    test('when the database fails while it is sent, and breaks off', async () => {
       const { ending } = open(address)
       const [stalled] = await untilStalled(pool)
       await kill(stalled?.pid)
       assert.equal((await ending()).is, 'broken')
-      await assertAllFree()
+      await assertSlotsFree()
     })
 
-    test('when the database fails before there is anything to send, which is a 503', async () => {
+    test('when the database fails before its first byte, and is a 503', async () => {
       await whileLocked(database.url, LOCKED, async () => {
-        const answering = fetchExport(address, caller.authorization)
+        const responding = fetchExport(address, caller.authorization)
         const [blocked] = await untilBlocked(pool)
         await kill(blocked?.pid)
-        const { status, headers, bytes } = await answering
+        const { status, headers, bytes } = await responding
         assert.deepEqual([status, JSON.parse(bytes.toString()).code], [503, 'RCS_UNAVAILABLE'])
         assert.deepEqual([headers.get('content-disposition'), headers.get('retry-after')], [null, '1'])
       })
-      await assertAllFree()
+      await assertSlotsFree()
     })
   })
 
-  test(`${what} that was cut off has no last chunk, to whoever reads the bytes`, async () => {
+  test(`${what} has no last chunk when it is truncated`, async () => {
     const readAll = openRaw(address)
     const [stalled] = await untilStalled(pool)
     await kill(stalled?.pid)
@@ -101,7 +101,7 @@ for (const [what, address] of EXPORTS) {
   })
 }
 
-test('requests that are refused take no place', async () => {
+test('a rejected request takes no export slot', async () => {
   for (const [address, status] of [
     [`${url}/v1/reports/campaigns/unknown/all-data-export`, 404],
     [`${ZIP}?from=2026-11-01`, 400],
@@ -109,16 +109,16 @@ test('requests that are refused take no place', async () => {
   ] as const) {
     for (let n = 0; n < 3; n += 1) assert.equal((await fetchExport(address, caller.authorization)).status, status)
   }
-  await assertAllFree()
+  await assertSlotsFree()
 })
 
-/** Asks over a bare connection, and reads nothing until told to; then, all that comes until it is closed. */
+/** Requests over a plain connection, and reads nothing until the returned function is called. */
 function openRaw(address: string) {
   const { hostname, port, pathname } = new URL(address)
   const socket = connect(Number(port), hostname)
   let received = ''
   const closed = new Promise<void>((resolve) => {
-    // A reset ends it too; what came before counts.
+    // A reset also closes it; the bytes before count.
     socket.on('error', () => {})
     socket.on('close', () => resolve())
   })
@@ -134,8 +134,8 @@ function openRaw(address: string) {
   }
 }
 
-test('all files of an archive are of the moment of its first, however long its client takes to read', async () => {
-  const { answer } = open(ZIP)
+test('reads all files of an archive at the moment of the first, however slow its client is', async () => {
+  const { response } = open(ZIP)
   await untilStalled(pool)
   const { rows } = await pool.query('select id from messages where campaign_id = $1 limit 1', [campaignId])
   const action = {
@@ -147,20 +147,20 @@ test('all files of an archive are of the moment of its first, however long its c
     occurredAt: new Date(),
   } as const
   await recordAction(pool, { ...action, text: 'Too late' })
-  const files = readZip(Buffer.concat(await (await answer).toArray()))
+  const files = readZip(Buffer.concat(await (await response).toArray()))
   assert.deepEqual(readCsv(files.get('actions.csv') as string), [])
 })
 
-test('a client who has taken all there is does not answer for a database that is slow', async () => {
-  const idleMs = 300
+test('does not cut off a client that waits for a slow database', async () => {
+  const idleMs = 1_000
   const { pathname } = new URL(ZIP)
   let ended: Promise<Ending> | undefined
   await whileLocked(database.url, 'recipient_actions', async () => {
     const alone = await startExports(pool, { idleMs, longestMs: 60_000 })
     ended = openExport(`${alone}${pathname}`, String(caller.accountId)).ending()
     await untilBlocked(pool)
-    // For as long as it would take to be cut off.
-    await sleep(4 * idleMs)
+    // Longer than the time after which an idle client is cut off.
+    await sleep(3 * idleMs)
   })
   assert.equal((await ended)?.is, 'whole')
 })

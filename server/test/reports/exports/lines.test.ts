@@ -26,7 +26,7 @@ function quoted(value: string): string {
   return `"${value.replaceAll('"', '""')}"`
 }
 
-/** As COPY writes it: without the zeros at the end. */
+/** As COPY writes it: without trailing zeros. */
 function asPostgres(iso: string): string {
   return `${iso
     .replace('T', ' ')
@@ -44,7 +44,7 @@ test('ends rows with CRLF, writes times as the API does, and defuses formulas', 
   )
 })
 
-test('writes a file of any length whole, in pieces', async () => {
+test('writes a long file completely', async () => {
   const rows = `select repeat('x', 70000) as text, '2026-11-15T19:00:00.12Z'::timestamptz as time from generate_series(1, 20)`
   const file = await readCopy(pool, `copy (${rows}) to stdout (format csv, force_quote (text))`)
   assert.ok(file === `"${'x'.repeat(70_000)}",2026-11-15T19:00:00.120Z\r\n`.repeat(20))

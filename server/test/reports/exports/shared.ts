@@ -2,8 +2,7 @@ import { createTestDatabase } from '../../support/database.ts'
 import { startMessageService } from '../../support/messages.ts'
 import { writeCampaign, writeVolume } from './clients.ts'
 
-// One database and one service for all parts but that about files, with an account whose exports are longer than a client who does not read
-// is given ahead.
+// One database and one service for most files, with an account whose exports are larger than the buffers for a client that does not read.
 
 export const database = await createTestDatabase({ uncounted: 'messages are written by hand' })
 export const { pool } = database

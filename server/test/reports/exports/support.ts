@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { crc32, inflateRawSync } from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 
-/** A file as it came, held against RFC 4180: a header, lines that end with CRLF, as many cells in each, and no byte-order mark. */
+/** Reads a file by RFC 4180: a header, lines that end with CRLF, the same number of cells in each, no byte-order mark. */
 export function readCsv(text: string): Record<string, string>[] {
   assert.ok(text.endsWith('\r\n') && !text.startsWith('\ufeff'))
   const rows = parse(text, { record_delimiter: '\r\n', relax_column_count: false, bom: false }) as string[][]
@@ -15,7 +15,7 @@ const BLANKS =
 const SIGNS = '=+\\-@\\ufe62\\ufe63\\ufe66\\ufe6b\\uff0b\\uff0d\\uff1d\\uff20'
 const FORMULA = new RegExp(`((?:^|[;,|\\t-\\r\\x1c-\\x1e])[${BLANKS}"]*)([${SIGNS}])`, 'gu')
 
-/** A text as the exports write it, by a regular expression: in one piece, and so in another way than they do it. */
+/** A text as exports write it, by a regular expression, which is another way than that of the exports. */
 export function defused(text: string): string {
   return (/^[\t\r\n]/.test(text) ? "'" : '') + text.replace(FORMULA, "$1'$2")
 }
@@ -56,10 +56,10 @@ export function cellsBy(separator: string, file: string): string[] {
 const END = 0x06054b50
 const ENTRY = 0x02014b50
 
-/** The files of an archive, by its directory, each held against its checksum. Small ones: what is large is for the proofs. */
+/** The files of an archive by its directory, each compared with its checksum. For small archives. */
 export function readZip(archive: Buffer): Map<string, string> {
   const end = archive.lastIndexOf(Buffer.from(Uint32Array.of(END).buffer))
-  assert.ok(end >= 0, 'an archive that is whole has an end')
+  assert.ok(end >= 0, 'a complete archive has an end record')
   const files = new Map<string, string>()
   let at = archive.readUInt32LE(end + 16)
   for (let left = archive.readUInt16LE(end + 10); left > 0; left -= 1) {

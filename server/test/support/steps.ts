@@ -18,28 +18,28 @@ import { fallbackOf } from '../../src/messages/sms-fallback.ts'
 import { acceptedCampaign, fillGroup, makeAll } from '../campaigns/support.ts'
 import { claimMessages, nextPhone, recordSent, SMS_CARRIER, smsReceipt, takeSms } from '../delivery/sms/support.ts'
 import { CARRIER, createReceiver, createSender, logger, receipt, type Sender } from '../delivery/support.ts'
-import { readCounted } from '../support/counted.ts'
-import { moveExpiry } from '../support/expiring.ts'
-import { smsFallback } from '../support/messages.ts'
+import { readCounted } from './counted.ts'
+import { moveExpiry } from './expiring.ts'
+import { smsFallback } from './messages.ts'
 
-// What tests of the counters share: messages of each sort, and each step that one can take, by the function that takes it.
+// Messages of each sort, and every step that a message can take, by the function of the service that takes it.
 
-/** What an account sends by itself, what a campaign sends, and what is only a test. */
-export const SORTS = ['own', 'campaign', 'test'] as const
-export type Sort = (typeof SORTS)[number]
+/** A single message, a message of a campaign, and a test message. */
+export type Sort = 'single' | 'campaign' | 'test'
 
-/** `campaignId`: under which it is counted. */
+/** `campaignId`: as reports count it. */
 export type Made = { sender: Sender; campaignId: string; messageId: string; phone: string }
 
-export type Making = {
+type Options = {
   sender?: Sender
   count?: number
-  /** With a fallback to SMS, which is due at once. */
+  /** With an SMS fallback, which is due as soon as the message fails. */
   sms?: { planParams?: Record<string, unknown>; afterExpiry?: { delay: number } }
   buttons?: unknown[]
+  clientReferenceId?: string
 }
 
-export const BUTTONS = [
+const BUTTONS = [
   { id: 'yes', type: 'quick_reply', text: 'Yes', payload: 'yes' },
   { id: 'web', type: 'url', text: 'Web', url: 'https://shop.example/' },
 ]
@@ -52,7 +52,7 @@ const nextName = () => {
 
 const key = randomBytes(32)
 
-export async function startCounting(pool: Pool) {
+export async function createSteps(pool: Pool) {
   await ensurePace(pool, CARRIER)
   await ensurePace(pool, SMS_CARRIER)
   const accept = createAcceptor(pool, () => {})
@@ -61,14 +61,15 @@ export async function startCounting(pool: Pool) {
   const entries = new Map<string, SmsEntry>()
 
   /** Accepted a moment ago, each to a phone of its own. */
-  async function makeAllOf(sort: Sort, making: Making = {}): Promise<Made[]> {
-    const { sender = await createSender(pool), count = 1, sms, buttons = BUTTONS } = making
+  async function makeAllOf(sort: Sort, options: Options = {}): Promise<Made[]> {
+    const { sender = await createSender(pool), count = 1, sms, buttons = BUTTONS, clientReferenceId } = options
+    const reference = clientReferenceId === undefined ? {} : { clientReferenceId }
     const message = { inline: { type: 'MESSAGE', content: 'Hello', buttons } as never }
     const phones = Array.from({ length: count }, nextPhone)
     if (sort === 'campaign') {
       const group = nextName()
       await fillGroup(pool, sender.accountId, group, phones)
-      const campaignId = await acceptedCampaign(pool, sender, { segmentIds: [group], message, ...(sms && { sms }) })
+      const campaignId = await acceptedCampaign(pool, sender, { segmentIds: [group], message, ...reference, ...(sms && { sms }) })
       // Rounded up, it would be a moment ahead.
       await pool.query(`update campaigns set scheduled_at = scheduled_at - interval '1 millisecond' where id = $1`, [campaignId])
       await makeAll(pool)
@@ -80,7 +81,15 @@ export async function startCounting(pool: Pool) {
     return await Promise.all(
       phones.map(async (phone) => {
         const { accountId, agentId } = sender
-        const submission: Submission = { accountId, agentId, message, recipients: [phone], test: sort === 'test', fallback }
+        const submission: Submission = {
+          accountId,
+          agentId,
+          message,
+          recipients: [phone],
+          test: sort === 'test',
+          fallback,
+          ...reference,
+        }
         const idempotency = { key: randomUUID(), hash: requestHash({}) }
         const { messageIds } = await accept(sort === 'test' ? submission : { ...submission, idempotency })
         return { sender, campaignId: NO_CAMPAIGN, messageId: messageIds[0] as string, phone }
@@ -88,11 +97,11 @@ export async function startCounting(pool: Pool) {
     )
   }
 
-  async function make(sort: Sort, making: Making = {}): Promise<Made> {
-    return (await makeAllOf(sort, making))[0] as Made
+  async function make(sort: Sort, options: Options = {}): Promise<Made> {
+    return (await makeAllOf(sort, options))[0] as Made
   }
 
-  /** Takes up all that is due, and remembers it for the next one that is asked for. */
+  /** Claims all messages that are due, and keeps the leases of the others for later calls. */
   async function leaseOf({ messageId }: Made): Promise<string> {
     for (const entry of await claimMessages(pool)) leases.set(entry.messageId, entry.lease)
     const lease = leases.get(messageId)
@@ -100,47 +109,47 @@ export async function startCounting(pool: Pool) {
     return lease
   }
 
-  /** Takes it up and writes down what came of it. */
-  async function handOver(made: Made, verdict: EntryResult = { is: 'sent' }): Promise<void> {
-    await recordResults(pool, [{ messageId: made.messageId, lease: await leaseOf(made), ...verdict }])
+  /** Claims the message and records the result of its send. */
+  async function handOver(made: Made, result: EntryResult = { is: 'sent' }): Promise<void> {
+    await recordResults(pool, [{ messageId: made.messageId, lease: await leaseOf(made), ...result }])
   }
 
   async function refuse(made: Made): Promise<void> {
     await handOver(made, { is: 'failed', reason: 'NOT_REACHABLE', detail: '' })
   }
 
-  /** `at`: what the network's clock said. */
+  /** `at`: by the clock of the network. */
   async function report({ messageId, phone }: Made, kind: 'delivered' | 'read', at = new Date()): Promise<void> {
     await take([{ ...receipt({ messageId, phone, kind }), occurredAt: at } as CarrierEvent])
   }
 
-  /** Its time is over as of `ago`; the next worker marks it. */
-  async function runOut({ messageId }: Made, ago = '1 second'): Promise<void> {
+  /** Moves its expiry to `ago`; the next run of the expiry marks it. */
+  async function passExpiry({ messageId }: Made, ago = '1 second'): Promise<void> {
     await moveExpiry(pool, [messageId], `now() - interval '${ago}'`)
   }
 
   async function expire(made: Made, ago?: string): Promise<void> {
-    await runOut(made, ago)
+    await passExpiry(made, ago)
     await expireDue(pool)
   }
 
-  /** As `leaseOf`, of an SMS. */
-  async function takeSmsOf({ messageId }: Made, copy = 0): Promise<SmsEntry> {
+  /** As `leaseOf`, for an SMS. */
+  async function claimSmsOf({ messageId }: Made, copy = 0): Promise<SmsEntry> {
     for (const entry of await takeSms(pool)) entries.set(`${entry.messageId} ${entry.copy}`, entry)
     const entry = entries.get(`${messageId} ${copy}`)
     if (entry === undefined) throw new Error(`the SMS of ${messageId} was not due`)
     return entry
   }
 
-  async function endSms(made: Made, verdict: SmsEntryResult): Promise<void> {
-    const { messageId, copy, lease } = await takeSmsOf(made)
-    await recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, parts: [], ...verdict }])
+  async function endSms(made: Made, result: SmsEntryResult): Promise<void> {
+    const { messageId, copy, lease } = await claimSmsOf(made)
+    await recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, parts: [], ...result }])
   }
 
-  /** Returns the network's id of it. */
+  /** Returns the network's id of the SMS. */
   async function sendSms(made: Made, copy?: number): Promise<string> {
     const id = `sms-${nextName()}`
-    await recordSent(pool, await takeSmsOf(made, copy), [id])
+    await recordSent(pool, await claimSmsOf(made, copy), [id])
     return id
   }
 
@@ -152,10 +161,13 @@ export async function startCounting(pool: Pool) {
     await take([smsReceipt({ kind, phone, ids: [id] })])
   }
 
-  /** Its recipient did something by RCS, at `at`. */
-  async function act({ sender, phone }: Made, what: Record<string, unknown>, at = new Date()): Promise<void> {
-    const event = { carrier: CARRIER, eventId: randomUUID(), phone, agentId: sender.agentId, occurredAt: at, ...what }
-    await take([event as never])
+  /** An event from the carrier: the recipient acts at `at`. */
+  function actionEvent({ sender, phone }: Made, action: Record<string, unknown>, at = new Date()): CarrierEvent {
+    return { carrier: CARRIER, eventId: randomUUID(), phone, agentId: sender.agentId, occurredAt: at, ...action } as unknown as CarrierEvent
+  }
+
+  async function act(made: Made, action: Record<string, unknown>, at?: Date): Promise<void> {
+    await take([actionEvent(made, action, at)])
     await processReplies(pool, logger)
   }
 
@@ -171,13 +183,13 @@ export async function startCounting(pool: Pool) {
     return code
   }
 
-  /** A campaign that is cancelled before any of it is sent. */
+  /** Cancels the campaign before any of its messages is sent. */
   async function withdraw({ campaignId }: Made): Promise<void> {
     await moveCampaign(pool, campaignId, 'CANCELLED')
     await withdrawCancelled(pool)
   }
 
-  /** Of all hours together, by campaign; but for `unsent`, which no report shows, and which the recount at the end checks. */
+  /** The counters of all hours, by campaign. Without `unsent`, which no report shows; the check of the dropped database compares it. */
   async function counted(sender: Sender): Promise<Record<string, Record<string, number>>> {
     const byCampaign = Map.groupBy(await readCounted(pool, sender), ({ campaignId }) => campaignId)
     return Object.fromEntries(
@@ -190,23 +202,7 @@ export async function startCounting(pool: Pool) {
     )
   }
 
-  const steps = {
-    make,
-    makeAllOf,
-    leaseOf,
-    handOver,
-    refuse,
-    report,
-    runOut,
-    expire,
-    takeSmsOf,
-    endSms,
-    sendSms,
-    reportSms,
-    act,
-    tap,
-    link,
-    withdraw,
-  }
-  return { ...steps, counted }
+  const ofMessages = { make, makeAllOf, leaseOf, handOver, refuse, report, passExpiry, expire, withdraw }
+  const ofSms = { claimSmsOf, endSms, sendSms, reportSms }
+  return { ...ofMessages, ...ofSms, take, actionEvent, act, tap, link, counted }
 }
