@@ -3,41 +3,40 @@ import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { assignAgent, createAgent } from '../../src/agents/agents.ts'
 import type { CarrierEvent } from '../../src/carriers/carrier.ts'
-import { createHotPool } from '../../src/db/pool.ts'
+import { untilBlocked } from '../delivery/locks.ts'
 import { observe, settled } from '../delivery/model-checks.ts'
 import {
   accept,
   callNetwork,
+  claimEntries,
   crash,
   expire,
-  giveUpInactive,
+  failOfInactive,
+  moveExpiries,
   passTime,
   type ReceiptPick,
   readSome,
   receive,
-  runOut,
+  recordCalls,
   type Step,
   setActive,
-  takeUp,
-  writeResults,
 } from '../delivery/model-commands.ts'
-import { ANSWERS } from '../delivery/model-network.ts'
+import { RESPONSES } from '../delivery/model-network.ts'
 import { type Known, newWorld, pick, type World, watch } from '../delivery/model-world.ts'
+import { createBusyPool } from '../delivery/worker.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
-import { until } from '../support/until.ts'
 
 const CARRIER = 'simulator'
 const seed = Number(process.env.HERALD_MODEL_SEED ?? Date.now() % 2 ** 31)
 const runs = Number(process.env.HERALD_MODEL_RUNS ?? 30)
-// A busy machine makes fewer runs, unless somebody asked for a number of them. Not by fast-check's own limits: they would leave the run
-// that is under way to the next test.
+// A busy machine makes fewer runs, unless HERALD_MODEL_RUNS is set. fast-check's own time limit would leave the current run to the next test.
 const longestMs = process.env.HERALD_MODEL_RUNS === undefined ? 2_000 : Number.POSITIVE_INFINITY
 
 const database = await createTestDatabase()
-// Nobody pulls the plug of the database here, and waiting for the disk at every step would take most of the time.
+// No test here crashes the database, and waiting for the disk would take most of the time.
 await database.pool.query(`alter database ${new URL(database.url).pathname.slice(1)} set synchronous_commit = off`)
-const { pool, failures } = watch(createHotPool({ connectionString: database.url }, () => {}))
+const { pool, failures } = watch(createBusyPool(database.url))
 after(() => pool.end())
 const agents = [await newAgent('agent-a'), await newAgent('agent-b')]
 
@@ -49,7 +48,7 @@ async function newAgent(agentId: string) {
 }
 
 type Command = fc.AsyncCommand<World, World>
-/** `isIdle`: there is nothing for it to do, so that it would only take time. */
+/** `isIdle`: the step would do nothing, and only take time. */
 type NamedStep = { name: string; step: Step; isIdle: (world: World) => boolean }
 
 /** A step alone, after which everything is as the model says. */
@@ -57,8 +56,8 @@ function alone({ name, step, isIdle }: NamedStep): Command {
   return {
     check: (world) => !isIdle(world),
     run: async (_model, world) => {
-      const judge = await step(world)
-      await judge()
+      const check = await step(world)
+      await check()
       await observe(world, true)
       assert.deepEqual(failures, [])
     },
@@ -66,8 +65,8 @@ function alone({ name, step, isIdle }: NamedStep): Command {
   }
 }
 
-/** Steps at the same moment: whichever comes first, nothing breaks that has to hold always. */
-function atOnce(steps: NamedStep[]): Command {
+/** Concurrent steps: everything that always holds must hold in any order. */
+function concurrently(steps: NamedStep[]): Command {
   return {
     check: (world) => steps.filter(({ isIdle }) => !isIdle(world)).length > 1,
     run: async (_model, world) => {
@@ -75,11 +74,11 @@ function atOnce(steps: NamedStep[]): Command {
       await observe(world, false)
       assert.deepEqual(failures, [])
     },
-    toString: () => `at once(${steps.map(({ name }) => name).join(' | ')})`,
+    toString: () => `concurrently(${steps.map(({ name }) => name).join(' | ')})`,
   }
 }
 
-/** Steps of one kind, whose names say how to make them again. */
+/** Steps of one kind. A name shows how to repeat the step. */
 function kindOf<Args extends unknown[]>(
   make: (...args: Args) => Step,
   args: { [K in keyof Args]: fc.Arbitrary<Args[K]> },
@@ -104,35 +103,37 @@ const receiptPick = (message: fc.Arbitrary<number>) =>
   })
 const receipts = fc.array(receiptPick(n), { minLength: 1, maxLength: 4 })
 
-const holdsNone = ({ workers }: World, worker: number, wasAsked: boolean) =>
-  !pick(workers, worker).held.some(({ asked }) => (asked !== undefined) === wasAsked)
+const holdsNone = ({ workers }: World, worker: number, isCalled: boolean) =>
+  !pick(workers, worker).held.some(({ result }) => (result !== undefined) === isCalled)
 const knowsNone = ({ known }: World, is: (one: Known) => boolean) => ![...known.values()].some(is)
 
 const accepting = kindOf(accept, [n, index, fc.constantFrom('new', 'twice at once', 'again', 'other body')])
-const taking = kindOf(takeUp, [index, fc.integer({ min: 1, max: 12 })], (world) =>
+const claiming = kindOf(claimEntries, [index, fc.integer({ min: 1, max: 12 })], (world) =>
   knowsNone(world, ({ isQueued, isLeased, status }) => !isLeased && (isQueued || /EXPIRED|FAILED/.test(status))),
 )
-const calling = kindOf(callNetwork, [index, few, fc.constantFrom('taken', ...ANSWERS)], (world, worker) => holdsNone(world, worker, false))
-const writing = kindOf(writeResults, [index, few], (world, worker) => holdsNone(world, worker, true))
+const calling = kindOf(callNetwork, [index, few, fc.constantFrom('accepted', ...RESPONSES)], (world, worker) =>
+  holdsNone(world, worker, false),
+)
+const recording = kindOf(recordCalls, [index, few], (world, worker) => holdsNone(world, worker, true))
 const receiving = kindOf(receive, [receipts, index], ({ network }) => network.ledger.size === 0)
-const expiring = kindOf(expire, [], (world) => knowsNone(world, ({ ranOut, status }) => ranOut !== 'no' && /ACCEPTED|SENT/.test(status)))
-const givingUp = kindOf(giveUpInactive, [], ({ callers }) => callers.every(({ isActive }) => isActive))
+const expiring = kindOf(expire, [], (world) => knowsNone(world, ({ expired, status }) => expired !== 'no' && /ACCEPTED|SENT/.test(status)))
+const failing = kindOf(failOfInactive, [], ({ callers }) => callers.every(({ isActive }) => isActive))
 const crashing = kindOf(crash, [index], ({ workers }, worker) => pick(workers, worker).held.length === 0)
 const passing = kindOf(passTime, [], (world) => knowsNone(world, ({ lease }) => lease !== undefined))
-const runningOut = kindOf(runOut, [fc.tuple(n), fc.constantFrom('just', 'just', 'long')])
+const movingExpiries = kindOf(moveExpiries, [fc.tuple(n), fc.constantFrom('just', 'just', 'long')])
 const switching = kindOf(setActive, [n, fc.boolean()], ({ callers }, caller, isActive) => pick(callers, caller).isActive === isActive)
 
 const kinds = [
-  ...[accepting, taking, taking, calling, calling, calling, writing, writing, writing, receiving, receiving],
-  ...[expiring, givingUp, crashing, passing, passing, runningOut, runningOut, switching],
+  ...[accepting, claiming, claiming, calling, calling, calling, recording, recording, recording, receiving, receiving],
+  ...[expiring, failing, crashing, passing, passing, movingExpiries, movingExpiries, switching],
 ]
-const meeting = fc.array(fc.oneof(accepting, taking, writing, writing, receiving, expiring, givingUp), { minLength: 2, maxLength: 3 })
-const commands = fc.commands([...kinds.map((kind) => kind.map(alone)), meeting.map(atOnce), meeting.map(atOnce)], {
+const meeting = fc.array(fc.oneof(accepting, claiming, recording, recording, receiving, expiring, failing), { minLength: 2, maxLength: 3 })
+const commands = fc.commands([...kinds.map((kind) => kind.map(alone)), meeting.map(concurrently), meeting.map(concurrently)], {
   maxCommands: 120,
   size: 'max',
 })
 
-/** A world with something to do. */
+/** A world with three messages. */
 async function begin(): Promise<World> {
   const world = await newWorld(pool, CARRIER, agents)
   for (const caller of [0, 0, 1]) await accept(caller, 0, 'new')(world)
@@ -140,12 +141,12 @@ async function begin(): Promise<World> {
   return world
 }
 
-/** No more faults: workers go on until nothing is left to do, then all that is not delivered runs out, and they go on again. */
+/** Works without faults until nothing is left to do, then lets every undelivered message expire, and works again. */
 async function drain(world: World): Promise<void> {
   for (let round = 0; ; round += 1) {
-    assert.ok(round < 30, 'the work comes to an end')
-    const chores = [passTime(), giveUpInactive(), takeUp(0, 100), callNetwork(0, 100, 'taken'), writeResults(0, 100), expire()]
-    for (const chore of chores) await (await chore(world))()
+    assert.ok(round < 30, 'the work ends')
+    const steps = [passTime(), failOfInactive(), claimEntries(0, 100), callNetwork(0, 100, 'accepted'), recordCalls(0, 100), expire()]
+    for (const step of steps) await (await step(world))()
     await observe(world, true)
     const { rows } = await pool.query<{ left: number }>(
       `select (select count(*) from queue) + (select count(*) from expiries)
@@ -156,11 +157,8 @@ async function drain(world: World): Promise<void> {
       await (await readSome()(world))()
       return await observe(world, true)
     }
-    if (round > 0)
-      await runOut(
-        [...world.known.keys()].map((_, index) => index),
-        'long',
-      )(world)
+    const all = Array.from(world.known.keys(), (_, index) => index)
+    if (round > 0) await moveExpiries(all, 'long')(world)
   }
 }
 
@@ -169,21 +167,21 @@ const crowdReceipts = fc.array(receiptPick(fc.nat(CROWD - 1)), { minLength: CROW
 const crowdExpiries = fc.array(fc.nat(CROWD - 1), { maxLength: CROWD / 4 })
 
 /**
- * A hundred messages of which the network has all, though half of the answers were lost and all leases have ended. So everything that
- * comes next is about the same rows: they are due again, and their results, their receipts, some expiries and a deactivation come too.
+ * A hundred messages that the network has. Half of the responses were lost, and all leases have ended. So the next steps concern the same rows:
+ * the entries are due again, and results, receipts, some expiries and a deactivation come too.
  */
 async function crowd(world: World, receipts: ReceiptPick[], expiries: number[]): Promise<Step[]> {
   await Promise.all(Array.from({ length: CROWD }, (_, index) => accept(index, 0, 'new')(world)))
-  await takeUp(0, 4 * CROWD)(world)
-  await callNetwork(0, CROWD / 2, 'taken')(world)
-  await callNetwork(0, CROWD / 2, 'taken, answer lost')(world)
+  await claimEntries(0, 4 * CROWD)(world)
+  await callNetwork(0, CROWD / 2, 'accepted')(world)
+  await callNetwork(0, CROWD / 2, 'accepted, response lost')(world)
   await setActive(1, false)(world)
   await passTime()(world)
-  await runOut(expiries, 'soon')(world)
+  await moveExpiries(expiries, 'soon')(world)
   const again = receipts.toReversed()
   const strays = receipts.map((receipt) => ({ ...receipt, stray: 'phone' as const }))
   return [
-    ...[takeUp(1, 4 * CROWD), writeResults(0, CROWD), expireForAWhile, giveUpInactive()],
+    ...[claimEntries(1, 4 * CROWD), recordCalls(0, CROWD), expireForAWhile, failOfInactive()],
     ...[receive(receipts, 0), receive(again, 1), receive(strays, 2), receive(strays.toReversed(), 3)],
   ]
 }
@@ -193,8 +191,8 @@ const expireForAWhile: Step = async (world) => {
   return () => {}
 }
 
-describe(`the life of messages (fast-check, seed ${seed}, ${runs} runs)`, () => {
-  test('whatever comes in whatever order, and wherever workers crash, messages only go forward and reach the network once', async () => {
+describe(`messages (fast-check, seed ${seed}, ${runs} runs)`, () => {
+  test('only move forward and reach the network once, in any order of steps and crashes', async () => {
     const endsAt = performance.now() + longestMs
     await fc.assert(
       fc.asyncProperty(commands, async (sequence) => {
@@ -209,7 +207,7 @@ describe(`the life of messages (fast-check, seed ${seed}, ${runs} runs)`, () => 
     )
   })
 
-  test('whatever comes at once for the same messages, nobody waits in a circle', async () => {
+  test('cause no deadlock when steps concern the same messages', async () => {
     const endsAt = performance.now() + longestMs
     await fc.assert(
       fc.asyncProperty(
@@ -232,31 +230,31 @@ describe(`the life of messages (fast-check, seed ${seed}, ${runs} runs)`, () => 
     )
   })
 
-  test('messages of a deactivated agent fail in the order of their ids, whatever the order of their turns, so that no receipt deadlocks', async () => {
+  test('of a deactivated agent fail in the order of their ids, so that no receipt deadlocks', async () => {
     failures.length = 0
     const world = await newWorld(pool, CARRIER, agents)
     for (const caller of [0, 0]) await accept(caller, 0, 'new')(world)
     const [first, second] = [...world.known.values()].sort((a, b) => (a.id < b.id ? -1 : 1)) as [Known, Known]
     await pool.query(`update queue set due_at = due_at - interval '1 minute' where message_id = $1`, [second.id])
     await setActive(0, false)(world)
-    // While somebody has the first message, a receipt waits for it, then the statement that fails both. The receipt is served first.
+    // While the first message is locked, a receipt waits for it, and then the statement that fails both. The receipt gets the lock first.
     const holder = await pool.connect()
     await holder.query('begin')
     await holder.query('select from messages where id = $1 for update', [first.id])
     const receiving = world.takeEvents[0]?.([first, second].map((message) => revoked(message)))
-    await until('the receipt waits', async () => (await waitingForLocks()) === 1)
-    const failing = giveUpInactive()(world)
-    await until('the statement waits too', async () => (await waitingForLocks()) === 2)
+    await untilBlocked(database.pool, 1)
+    const failed = failOfInactive()(world)
+    await untilBlocked(database.pool, 2)
     await holder.query('commit')
     holder.release()
-    await Promise.all([receiving, failing])
+    await Promise.all([receiving, failed])
     assert.deepEqual(failures, [])
   })
 
-  test('the same replies at two nodes, in another order, wait for each other in no circle and are kept once', async () => {
+  test('get the same replies at two nodes in another order, without a deadlock, and each reply is stored once', async () => {
     failures.length = 0
     const { takeEvents } = await newWorld(pool, CARRIER, agents)
-    // Of a batch as large as this, every second met another in the wrong order.
+    // With batches of this size, every second one met another in the wrong order.
     for (let round = 0; round < 5; round += 1) {
       const replies = Array.from({ length: 400 }, (_, number) => reply(`${round} ${number}`))
       await Promise.all([takeEvents[0]?.(replies), takeEvents[1]?.(replies.toReversed())])
@@ -266,11 +264,6 @@ describe(`the life of messages (fast-check, seed ${seed}, ${runs} runs)`, () => 
     assert.equal(rows[0]?.kept, 2_000)
   })
 })
-
-async function waitingForLocks(): Promise<number> {
-  const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-  return (await database.pool.query(waiting)).rowCount ?? 0
-}
 
 function revoked({ id, phone, caller }: Known): CarrierEvent {
   return { carrier: CARRIER, eventId: id, occurredAt: new Date(), phone, kind: 'expired', agentId: caller.agentId, messageId: id }

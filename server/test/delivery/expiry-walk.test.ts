@@ -10,10 +10,10 @@ const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'messages o
 await makePastMonths(pool)
 const sender = await createSender(pool)
 
-describe('messages without an expiry of their own', () => {
+describe('messages with the default lifetime', () => {
   const LIFE_MS = 48 * 3_600_000
 
-  /** Messages that were accepted so long before they expire, with ids of that time, by their statuses; none has a row in `expiries`. */
+  /** Messages whose lifetime ended `expiredAgoMs` ago, with ids of the time when they were accepted and no row in `expiries`. */
   async function acceptedBefore(statuses: string[], expiredAgoMs: number, ownLifeMs = LIFE_MS): Promise<string[]> {
     const { rows } = await pool.query<{ id: string }>(
       `with made as materialized (
@@ -29,51 +29,38 @@ describe('messages without an expiry of their own', () => {
     return rows.map(({ id }) => id)
   }
 
-  /** Begins before all of these. */
+  /** Lets the walk begin before all of these messages. */
   async function beginWalk(): Promise<void> {
     await pool.query(`update expiry_walk set reached = uuid_v7_from(now() - interval '50 hours')`)
   }
 
   async function expireAll(): Promise<number> {
-    let expired = 0
-    for (let mayBeMore = true; mayBeMore; ) {
-      const done = await expireDue(pool)
-      expired += done.expired
-      mayBeMore = done.mayBeMore
-    }
-    return expired
+    const { expired, mayBeMore } = await expireDue(pool)
+    return expired + (mayBeMore ? await expireAll() : 0)
   }
 
-  async function statuses(ids: string[]): Promise<string[]> {
-    return await Promise.all(ids.map((id) => statusOf(pool, id)))
-  }
+  const statuses = (ids: string[]) => Promise.all(ids.map((id) => statusOf(pool, id)))
 
-  test('are marked in the order of their ids, those alone that are neither delivered nor failed, however many there are', async () => {
+  test('expire if they are neither delivered nor failed, however many others there are', async () => {
     await beginWalk()
-    await acceptedBefore(
-      Array.from({ length: 11_000 }, () => 'DELIVERED'),
-      60_000,
-    )
+    await acceptedBefore(Array(11_000).fill('DELIVERED'), 60_000)
     const open = await acceptedBefore(['SENT', 'DELIVERED', 'ACCEPTED', 'SENT'], 30_000)
     assert.equal(await expireAll(), 3)
     assert.deepEqual(await statuses(open), ['EXPIRED', 'DELIVERED', 'EXPIRED', 'EXPIRED'])
     assert.equal(await expireAll(), 0)
   })
 
-  test('are marked within two seconds after their time, and not before', async () => {
+  test('expire within two seconds after their time, and not before', async () => {
     await beginWalk()
     const [early, late] = [await acceptedBefore(['SENT'], -60_000), await acceptedBefore(['SENT'], 1_400)]
     await expireAll()
     assert.deepEqual(await statuses([...early, ...late]), ['SENT', 'EXPIRED'])
   })
 
-  test('are marked once by workers at once, and none is passed by where one of them fails', async () => {
+  test('expire once with concurrent workers, and none is skipped if one worker fails', async () => {
     await beginWalk()
-    const ids = await acceptedBefore(
-      Array.from({ length: 2_500 }, () => 'SENT'),
-      10_000,
-    )
-    // Held for longer than a statement may take, by a session that may stay idle for so long.
+    const ids = await acceptedBefore(Array(2_500).fill('SENT'), 10_000)
+    // A plain client: its session may be idle for longer than a statement may take.
     const holder = new pg.Client(url)
     await holder.connect()
     await holder.query('begin')
@@ -84,15 +71,15 @@ describe('messages without an expiry of their own', () => {
     assert.equal(marked.reduce((sum, count) => sum + count, 0) + (await expireAll()), ids.length)
   })
 
-  test('with an expiry of their own that is later are passed by, and expire by their own', async () => {
+  test('do not expire before a later expiry of their own', async () => {
     await beginWalk()
-    const [own] = await acceptedBefore(['SENT'], 10_000, 15 * 86_400_000)
+    const own = await acceptedBefore(['SENT'], 10_000, 15 * 86_400_000)
     assert.equal(await expireAll(), 0)
-    await moveExpiry(pool, [own as string])
+    await moveExpiry(pool, own)
     assert.equal(await expireAll(), 1)
   })
 
-  test('are found where the clock was set back by days while they were accepted', async () => {
+  test('are found after the clock was set back by days', async () => {
     // As if the walk had been two days further than the clock says now.
     await pool.query(`update expiry_walk set reached = uuid_v7_from(now() + interval '1 hour')`)
     assert.equal(await expireAll(), 0)

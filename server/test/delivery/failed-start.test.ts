@@ -5,8 +5,8 @@ import { after, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { startTestService } from '../support/service.ts'
 
-test('a start that the database fails at the last moment leaves no connection to a network, which would keep the process', async () => {
-  const { url, pool } = await createTestDatabase()
+test('a failed start leaves no connection to a network, which would keep the process alive', async () => {
+  const { url, hotPool: pool } = await createTestDatabase()
   const connections: Socket[] = []
   const network = createServer((socket) => connections.push(socket.on('error', () => {})))
   await once(network.listen(0, '127.0.0.1'), 'listening')
@@ -25,7 +25,7 @@ test('a start that the database fails at the last moment leaves no connection to
     },
   )
   await assert.rejects(starting, { code: '23514' })
-  // Connections come in their order: what was opened before would be there before this one.
+  // Connections arrive in order: an earlier one would be there before this one.
   connect(port, '127.0.0.1').on('error', () => {})
   await once(network, 'connection')
   assert.equal(connections.length, 1)

@@ -4,15 +4,16 @@ import { forgetKeys, keepHouse } from '../../src/delivery/housekeeping.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
 
-const { pool } = await createTestDatabase()
+const { hotPool: pool } = await createTestDatabase()
+const { accountId } = await createCaller(pool)
 
 async function left(table: string, column: string): Promise<(string | number)[]> {
   const { rows } = await pool.query<{ name: string | number }>(`select ${column} as name from ${table} order by 1`)
   return rows.map(({ name }) => name)
 }
 
-/** A log of pages of these ages, each with two events, from the first position on, and nothing to be posted. */
-async function logAged(accountId: number, ages: string[]): Promise<void> {
+/** Writes log pages of these ages, with two events each. */
+async function logAged(ages: string[]): Promise<void> {
   await pool.query('truncate log_pages, log_heads, webhook_deliveries')
   await pool.query('insert into log_heads (account_id, last_position) values ($1, $2)', [accountId, 2 * ages.length])
   await pool.query(
@@ -23,9 +24,10 @@ async function logAged(accountId: number, ages: string[]): Promise<void> {
   )
 }
 
-const { accountId } = await createCaller(pool)
+// Two batches, and one page on either side of the limit.
+const MANY_AGES = [...Array(5_001).fill('31 days'), '30 days 00:01', '29 days 23:59', '0'] as string[]
 
-/** One that is served, and one that is not. */
+/** An active endpoint, and a disabled one. */
 async function addEndpoints(): Promise<number[]> {
   const { rows } = await pool.query<{ id: number }>(
     `insert into webhook_endpoints (account_id, url, status, disabled_at, disabled_because)
@@ -35,66 +37,52 @@ async function addEndpoints(): Promise<number[]> {
   return rows.map(({ id }) => id)
 }
 
+const KEYS = `insert into idempotency_keys (account_id, endpoint, key, request_hash, resource_id, created_at)
+  select 1, 'messages', key, sha256('x'), uuid_v7(), now() - age::interval from`
+const OLD_KEYS = (count: number) => `(select 'old-' || n as key, '8 days' as age from generate_series(1, ${count}) as n) as old`
+
 describe('housekeeping', () => {
-  test('forgets idempotency keys that are older than seven days, and keeps the younger ones', async () => {
-    await pool.query(
-      `insert into idempotency_keys (account_id, endpoint, key, request_hash, resource_id, created_at)
-       select 1, 'messages', key, sha256('x'), uuid_v7(), now() - age::interval
-       from (values ('just-young', '6 days 23:59'), ('just-old', '7 days 00:01'), ('new', '0')) as k (key, age)
-       union all select 1, 'messages', 'old-' || n, sha256('x'), uuid_v7(), now() - interval '8 days' from generate_series(1, 5001) as n`,
-    )
+  const message = '0198c0de-0000-7000-8000-000000000001'
+  for (const [table, column, retention, values] of [
+    ['carrier_events', 'event_id', '30 days', `'simulator', name, 'delivered', '', now() - interval '90 days', at, '{}'`],
+    ['sms_receipts', 'event_id', '1 hour', `'c', 'm', '+48500100200', name, 0, 'delivered', '', now(), at`],
+    ['sms_segments', 'carrier_message_id', '14 days', `gen_random_uuid(), 0, 1, 'c', name, '+48500100200', 'sent', null, null, at`],
+    ['sms_contacts', 'sender', '400 days', `1, '+48500100200', name, 'a', '${message}', false, at`],
+    ['auto_reply_turns', 'phone', '1 day', `1, name, at`],
+    ['short_links', 'code', '180 days', `name, 1, '${message}', 0, 'a', '+48500100200', 'https://example.com', at`],
+  ] as const) {
+    test(`deletes rows of ${table} after ${retention}`, async () => {
+      const columns = table === 'carrier_events' ? '(carrier, event_id, kind, phone, occurred_at, received_at, event)' : ''
+      await pool.query(
+        `insert into ${table} ${columns} select ${values} from (
+           select name, now() - interval '${retention}' + off::interval as at from (values ('young', '1 minute'), ('old', '-1 minute')) as v (name, off)
+         ) as aged`,
+      )
+      await keepHouse(pool)
+      assert.deepEqual(await left(table, column), ['young'])
+    })
+  }
+
+  test('deletes idempotency keys after seven days', async () => {
+    await pool.query(`${KEYS} (values ('just-young', '6 days 23:59'), ('just-old', '7 days 00:01'), ('new', '0')) as k (key, age)`)
+    await pool.query(`${KEYS} ${OLD_KEYS(5_001)}`)
     await forgetKeys(pool, 1)
     assert.deepEqual(await left('idempotency_keys', 'key'), ['just-young', 'new'])
   })
 
-  test('looks through an hour’s share of the idempotency keys, so that a day sees all of them', async () => {
+  test('reads an hour’s share of the idempotency keys, so that a day covers all of them', async () => {
     await pool.query('truncate idempotency_keys')
-    await pool.query(
-      `insert into idempotency_keys (account_id, endpoint, key, request_hash, resource_id, created_at)
-       select 1, 'messages', 'old-' || n, sha256('x'), uuid_v7(), now() - interval '8 days' from generate_series(1, 5000) as n`,
-    )
-    const { rows } = await pool.query<{ count: number }>(`select count(distinct (ctid::text::point)[0]) as count from idempotency_keys`)
-    const blocks = rows[0]?.count ?? 0
+    await pool.query(`${KEYS} ${OLD_KEYS(5_000)}`)
+    const countBlocks = async () =>
+      (await left('(select distinct (ctid::text::point)[0] as block from idempotency_keys) as b', 'block')).length
+    const blocks = await countBlocks()
     await keepHouse(pool)
-    const { rows: kept } = await pool.query<{ count: number }>(
-      `select count(distinct (ctid::text::point)[0]) as count from idempotency_keys`,
-    )
-    const forgotten = blocks - (kept[0]?.count ?? 0)
-    assert.ok(forgotten >= 1 && forgotten <= Math.ceil(blocks / 24) + 1, `${forgotten} of ${blocks} blocks`)
+    const deleted = blocks - (await countBlocks())
+    assert.ok(deleted >= 1 && deleted <= Math.ceil(blocks / 24) + 1, `${deleted} of ${blocks} blocks`)
   })
 
-  test('forgets events that nothing took up for thirty days, and keeps the younger ones', async () => {
-    await pool.query(
-      `insert into carrier_events (carrier, event_id, kind, phone, occurred_at, received_at, event)
-       select 'simulator', id, 'delivered', '', now() - interval '90 days', now() - age::interval, '{}'
-       from (values ('just-young', '29 days 23:59'), ('just-old', '30 days 00:01'), ('new', '0')) as e (id, age)`,
-    )
-    await keepHouse(pool)
-    assert.deepEqual(await left('carrier_events', 'event_id'), ['just-young', 'new'])
-  })
-
-  test('forgets receipts, parts, contacts, turns and links when their time is over, and keeps the younger ones', async () => {
-    const id = '0198c0de-0000-7000-8000-000000000001'
-    const tables = [
-      ['sms_receipts', 'event_id', '1 hour', `'c', 'm', '+48500100200', name, 0, 'delivered', '', now(), at`],
-      ['sms_segments', 'carrier_message_id', '14 days', `gen_random_uuid(), 0, 1, 'c', name, '+48500100200', 'sent', null, null, at`],
-      ['sms_contacts', 'sender', '400 days', `1, '+48500100200', name, 'a', '${id}', false, at`],
-      ['auto_reply_turns', 'phone', '1 day', `1, name, at`],
-      ['short_links', 'code', '180 days', `name, 1, '${id}', 0, 'a', '+48500100200', 'https://example.com', at`],
-    ] as const
-    for (const [table, , kept, columns] of tables) {
-      await pool.query(
-        `insert into ${table} select ${columns} from (
-           select name, now() - interval '${kept}' + off::interval as at from (values ('just-young', '1 minute'), ('just-old', '-1 minute')) as v (name, off)
-         ) as aged`,
-      )
-    }
-    await keepHouse(pool)
-    for (const [table, column] of tables) assert.deepEqual(await left(table, column), ['just-young'], table)
-  })
-
-  test('forgets what was told, and how it was posted, after thirty days, all of it in one go, and keeps the younger', async () => {
-    await logAged(accountId, [...Array.from({ length: 5_001 }, () => '31 days'), '30 days 00:01', '29 days 23:59', '0'])
+  test('deletes events and webhook attempts after thirty days, however many there are', async () => {
+    await logAged(MANY_AGES)
     await pool.query(
       `insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status)
        select 1, 1, n, 1, now() - age::interval, 5, 200
@@ -106,8 +94,8 @@ describe('housekeeping', () => {
     assert.deepEqual(await left('webhook_attempts', 'position'), [3, 4])
   })
 
-  test('forgets what was to be posted, or failed for good, with its event; what is of a younger event stays', async () => {
-    await logAged(accountId, [...Array.from({ length: 5_001 }, () => '31 days'), '30 days 00:01', '29 days 23:59', '0'])
+  test('deletes webhook deliveries together with their events', async () => {
+    await logAged(MANY_AGES)
     const [active, disabled] = await addEndpoints()
     await pool.query(
       `insert into webhook_deliveries (endpoint_id, account_id, position, attempts, due_at)
@@ -116,40 +104,36 @@ describe('housekeeping', () => {
       [active, disabled, accountId],
     )
     await keepHouse(pool)
-    const places = `endpoint_id || ' ' || position`
-    assert.deepEqual(await left('webhook_deliveries', places), [
-      ...[10_005, 10_006, 10_007, 10_008].map((position) => `${active} ${position}`),
-      ...[10_005, 10_006, 10_007, 10_008].map((position) => `${disabled} ${position}`),
-    ])
+    const kept = [active, disabled].flatMap((endpoint) => [10_005, 10_006, 10_007, 10_008].map((position) => `${endpoint} ${position}`))
+    assert.deepEqual(await left('webhook_deliveries', `endpoint_id || ' ' || position`), kept)
   })
 
-  test('forgets what was to be posted also where no event is left at all', async () => {
-    await logAged(accountId, ['31 days', '31 days'])
+  test('deletes webhook deliveries if no event is left, also after a crash between the two', async () => {
+    await logAged(['31 days', '31 days'])
     const [active] = await addEndpoints()
-    const waiting = 'insert into webhook_deliveries (endpoint_id, account_id, position) select $1, $2, n from generate_series(1, 4) as n'
-    await pool.query(waiting, [active, accountId])
-    await keepHouse(pool)
-    assert.deepEqual([await left('log_pages', 'last_position'), await left('webhook_deliveries', 'position')], [[], []])
-    // A crash may have come after the pages were forgotten.
-    await pool.query(waiting, [active, accountId])
-    await keepHouse(pool)
-    assert.deepEqual(await left('webhook_deliveries', 'position'), [])
+    for (let time = 0; time < 2; time += 1) {
+      await pool.query(
+        'insert into webhook_deliveries (endpoint_id, account_id, position) select $1, $2, n from generate_series(1, 4) as n',
+        [active, accountId],
+      )
+      await keepHouse(pool)
+      assert.deepEqual([await left('log_pages', 'last_position'), await left('webhook_deliveries', 'position')], [[], []])
+    }
   })
 
-  test('leaves what waits for its place in the log, however old it is', async () => {
-    await logAged(accountId, ['31 days'])
+  test('keeps log pages without a position, however old they are', async () => {
+    await logAged(['31 days'])
     await pool.query('update log_pages set last_position = null')
     await keepHouse(pool)
     assert.deepEqual(await left('log_pages', 'event_count'), [2])
   })
 
-  test('makes the partitions of this month and of the three to come, where they are missing; twice at once, too', async () => {
-    const partitions = `select inhrelid::regclass::text as name from pg_inherits where inhparent in ('messages'::regclass, 'message_events'::regclass)`
-    const before = (await pool.query<{ name: string }>(`${partitions} order by 1`)).rows.map(({ name }) => name)
+  test('creates missing partitions of this month and the next three, also if two processes do', async () => {
+    const partitions = `(select inhrelid::regclass::text as name from pg_inherits where inhparent in ('messages'::regclass, 'message_events'::regclass)) as p`
+    const before = await left(partitions, 'name')
     assert.equal(before.length, 8)
     for (const name of before.slice(-2)) await pool.query(`drop table ${name}`)
     await Promise.all([keepHouse(pool), keepHouse(pool)])
-    const after = (await pool.query<{ name: string }>(`${partitions} order by 1`)).rows.map(({ name }) => name)
-    assert.deepEqual(after, before)
+    assert.deepEqual(await left(partitions, 'name'), before)
   })
 })

@@ -9,7 +9,7 @@ import { TIMELINE } from './support.ts'
 const TIMES = ['acceptedAt', 'sentAt', 'deliveredAt', 'readAt'] as const
 const FINAL: Status[] = ['READ', 'FAILED', 'EXPIRED']
 
-/** Everything that is stored about a message, as it is. */
+/** Everything that is stored about a message. */
 export type Row = {
   id: string
   message: {
@@ -37,9 +37,8 @@ export async function readRows({ pool }: World, ids: string[]): Promise<Map<stri
 }
 
 /**
- * Looks at all messages as they are stored, and at those that have changed as callers see them too, and holds them against what was seen
- * before and what the model expects. Where several things ran at once, the model takes over what came of it (`isExpected` false): the
- * rest has to hold all the same.
+ * Reads all messages as they are stored, and changed messages as callers read them. Compares them with the state before and with the model.
+ * After concurrent steps, the model adopts the stored state (`isExpected` is false); everything else must hold all the same.
  */
 export async function observe(world: World, isExpected: boolean): Promise<void> {
   const rows = await readRows(world, [...world.known.keys()])
@@ -47,11 +46,11 @@ export async function observe(world: World, isExpected: boolean): Promise<void> 
   ledgerHasEachOnce(world)
 }
 
-async function observeOne({ pool, takenUp }: World, one: Known, row: Row, isExpected: boolean): Promise<void> {
-  if (!isExpected) takeOver(one, row)
+async function observeOne({ pool, tried }: World, one: Known, row: Row, isExpected: boolean): Promise<void> {
+  if (!isExpected) adopt(one, row)
   const stored = JSON.stringify(row)
-  // Only of one that has just run out does a caller see more as time goes by.
-  if (stored !== one.stored || one.ranOut === 'just') {
+  // What a caller reads of a message that has just expired also changes with time.
+  if (stored !== one.stored || one.expired === 'just') {
     one.stored = stored
     const message = await readMessage(pool, one.caller.accountId, one.id)
     onlyForward(one, message)
@@ -60,23 +59,23 @@ async function observeOne({ pool, takenUp }: World, one: Known, row: Row, isExpe
     one.seen = message
   }
   const { status } = one.seen as Message
-  const expected = expectedStatuses(one, takenUp.has(one.id))
+  const expected = expectedStatuses(one, tried.has(one.id))
   assert.ok(expected.includes(status), `${one.id} is ${status}, not ${expected.join(' or ')}`)
 }
 
-function takeOver(one: Known, { message, queue, isLeased }: Row): void {
+function adopt(one: Known, { message, queue, isLeased }: Row): void {
   one.status = message.status
   one.isQueued = queue?.task === 'send'
   one.lease = queue?.lease ?? undefined
   one.isLeased = isLeased ?? false
 }
 
-/** In the window of a second after the expiry, both are right. */
-function expectedStatuses({ status, ranOut }: Known, isTakenUp: boolean): Status[] {
+/** Within a second after the expiry, both are right. */
+function expectedStatuses({ status, expired }: Known, isTried: boolean): Status[] {
   const isOpen = status === 'ACCEPTED' || status === 'SENT'
-  const now = status === 'ACCEPTED' && isTakenUp ? 'SENDING' : status
-  if (!isOpen || ranOut === 'no') return [now]
-  return ranOut === 'long' ? ['EXPIRED'] : [now, 'EXPIRED']
+  const now = status === 'ACCEPTED' && isTried ? 'SENDING' : status
+  if (!isOpen || expired === 'no') return [now]
+  return expired === 'long' ? ['EXPIRED'] : [now, 'EXPIRED']
 }
 
 function onlyForward({ id, seen }: Known, { status }: Message): void {
@@ -92,7 +91,7 @@ function canBecome(from: Status, to: Status): boolean {
   return sources.includes(from) || sources.some((source) => canBecome(from, source))
 }
 
-/** What has happened has happened: no time runs backwards, and none that was told is told otherwise later. */
+/** Times are in order, and a time that a caller has read stays as it is. */
 function inOrder({ id, seen }: Known, message: Message): void {
   const times = TIMES.map((name) => message[name]?.getTime()).filter((time) => time !== undefined)
   assert.deepEqual(
@@ -101,52 +100,55 @@ function inOrder({ id, seen }: Known, message: Message): void {
     `${id}: ${TIMES.join(', ')} are in order`,
   )
   for (const name of [...TIMES, 'failedAt'] as const) {
-    if (seen?.[name] !== undefined) assert.deepEqual(message[name], seen[name], `${id}: ${name} stays as it was told`)
+    if (seen?.[name] !== undefined) assert.deepEqual(message[name], seen[name], `${id}: ${name} stays as it was`)
   }
 }
 
 function consistent(one: Known, row: Row): void {
   const { message, queue, events } = row
   const status = message.status
-  const told = one.stored
+  const facts = one.stored
   const count = (kind: string) => (events ?? []).filter((event) => event.kind === kind).length
-  assert.equal(count('sent'), message.sent_at === null ? 0 : 1, `sent is noted once: ${told}`)
-  assert.equal(count('delivered'), message.delivered_at === null ? 0 : 1, `delivered is noted once: ${told}`)
-  assert.equal(count('read'), message.read_at === null ? 0 : 1, `read is noted once: ${told}`)
-  assert.equal(count('failed'), status === 'FAILED' ? 1 : 0, `failed is noted once: ${told}`)
-  assert.equal(count('expired'), status === 'EXPIRED' ? 1 : 0, `expired is noted once: ${told}`)
-  if (queue?.task === 'send') assert.equal(status, 'ACCEPTED', `only what is not sent yet waits to be sent: ${told}`)
-  if (queue?.task === 'revoke') assert.ok(isTakenBack(message), `only what was given up by us is taken back: ${told}`)
-  if (status === 'ACCEPTED' && one.ranOut === 'no') assert.equal(queue?.task, 'send', `what is not sent yet waits to be sent: ${told}`)
+  const steps = {
+    sent: message.sent_at !== null,
+    delivered: message.delivered_at !== null,
+    read: message.read_at !== null,
+    failed: status === 'FAILED',
+    expired: status === 'EXPIRED',
+  }
+  for (const [kind, has] of Object.entries(steps)) assert.equal(count(kind), has ? 1 : 0, `${kind} is noted once: ${facts}`)
+  if (queue?.task === 'send') assert.equal(status, 'ACCEPTED', `only an unsent message waits to be sent: ${facts}`)
+  if (queue?.task === 'revoke') assert.ok(isRevoked(message), `only a message that Herald ended is revoked: ${facts}`)
+  if (status === 'ACCEPTED' && one.expired === 'no') assert.equal(queue?.task, 'send', `an unsent message waits to be sent: ${facts}`)
 }
 
-/** What has run out, and what its agent may no longer send. What the network has refused, it does not have. */
-function isTakenBack({ status, failure_reason }: Row['message']): boolean {
+/** Expired messages, and messages of an inactive agent. The network does not have a message that it refused. */
+function isRevoked({ status, failure_reason }: Row['message']): boolean {
   return status === 'EXPIRED' || failure_reason === 'AGENT_INACTIVE'
 }
 
-/** By the number too, of which every message has its own: a message made twice would have two ids. */
+/** Checks the numbers too, since a message that was created twice would have two ids but one number. */
 function ledgerHasEachOnce({ network, known }: World): void {
-  assert.deepEqual(network.changed, [], 'what is repeated is the same message')
+  assert.deepEqual(network.changed, [], 'a repeated id has the same message')
   const entries = [...network.ledger.values()]
-  for (const { messageId, recipient } of entries) assert.equal(known.get(messageId)?.phone, recipient, 'the ledger has what was accepted')
+  for (const { messageId, recipient } of entries) assert.equal(known.get(messageId)?.phone, recipient, 'the ledger has accepted messages')
   assert.equal(new Set(entries.map(({ recipient }) => recipient)).size, entries.length, 'the ledger has each message once')
 }
 
-/** After a drain, in which every expiry has passed and every worker has come to an end. Nobody takes events away here. */
+/** For the state after a drain: all messages have expired or ended, and no worker has entries. */
 export async function settled(world: World): Promise<void> {
   const { pool, network, known } = world
-  assert.ok((await assertAllEmitted(pool)) >= known.size, 'each was told at least its end')
+  assert.ok((await assertAllEmitted(pool)) >= known.size, 'an event was emitted for each end')
   assert.ok((await assertAllCounted(pool)) > 0 || known.size === 0)
   const rows = await readRows(world, [...known.keys()])
   for (const [id, { message, queue, expiry, events }] of rows) {
-    const told = JSON.stringify({ message, queue, expiry, events })
-    assert.ok(['DELIVERED', ...FINAL].includes(message.status), `has come to an end: ${told}`)
+    const facts = JSON.stringify({ message, queue, expiry, events })
+    assert.ok(['DELIVERED', ...FINAL].includes(message.status), `has ended: ${facts}`)
     assert.deepEqual({ queue, expiry }, { queue: null, expiry: null }, 'nothing is left to do')
-    const isGivenUp = message.status === 'FAILED' || message.status === 'EXPIRED'
-    assert.ok(network.ledger.has(id) || isGivenUp, `what was accepted was sent, or given up: ${told}`)
-    if (isTakenBack(message) && network.ledger.has(id)) {
-      assert.ok(network.revokeAsked.has(id) || network.revokeRefused.has(id), `what was given up was taken back at the network: ${told}`)
+    const hasFailed = message.status === 'FAILED' || message.status === 'EXPIRED'
+    assert.ok(network.ledger.has(id) || hasFailed, `was sent, or failed permanently: ${facts}`)
+    if (isRevoked(message) && network.ledger.has(id)) {
+      assert.ok(network.revokeAsked.has(id) || network.revokeRefused.has(id), `was revoked at the network: ${facts}`)
     }
   }
 }

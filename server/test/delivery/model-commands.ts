@@ -1,23 +1,20 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { activateAgent, changeAgent } from '../../src/agents/agents.ts'
-import { claim, type Entry } from '../../src/delivery/claim.ts'
+import type { Entry } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { failInactive } from '../../src/delivery/fail.ts'
 import { readClaimed } from '../../src/delivery/read-claimed.ts'
-import { type EntryResult, type Result, recordResults } from '../../src/delivery/results.ts'
+import { recordResults } from '../../src/delivery/results.ts'
 import type { Accepted, Submission } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { MOVES } from '../../src/messages/states.ts'
 import { TEXT } from '../support/templates.ts'
 import { readRows } from './model-checks.ts'
-import type { Answer, Receipt } from './model-network.ts'
+import type { Receipt, Response } from './model-network.ts'
 import { type Caller, type Held, type Known, LEASE_MS, pick, type World } from './model-world.ts'
+import { claimNow, type Result } from './worker.ts'
 
-/**
- * One step. It does something to the real thing, and returns what the model has to say about it, which counts only where nothing else ran at
- * the same time.
- */
+/** One step of the real system. Returns the checks and changes of the model, which apply only if no other step ran at the same time. */
 export type Step = (world: World) => Promise<() => void | Promise<void>>
 
 export function accept(n: number, node: number, what: 'new' | 'twice at once' | 'again' | 'other body'): Step {
@@ -27,19 +24,19 @@ export function accept(n: number, node: number, what: 'new' | 'twice at once' | 
     const { key, phone } = used ?? { key: world.newName(), phone: `+48500${world.newName()}` }
     const submission = request(used?.caller ?? caller, key, phone, what === 'other body')
     const nodes = what === 'twice at once' ? world.accept : [pick(world.accept, node)]
-    const answers = await Promise.all(nodes.map((submit) => submit(submission).catch((error: { code: string }) => error.code)))
-    const accepted = answers.filter((answer): answer is Accepted => typeof answer === 'object')
+    const responses = await Promise.all(nodes.map((submit) => submit(submission).catch((error: { code: string }) => error.code)))
+    const accepted = responses.filter((response): response is Accepted => typeof response === 'object')
     const messageId = accepted[0]?.messageIds[0]
     if (used === undefined && messageId !== undefined) {
       world.keys.push({ key, caller, phone, messageId })
       world.known.set(messageId, newlyAccepted(messageId, caller, phone))
     }
     return () => {
-      if (!submission.isActive && what !== 'again') return assert.deepEqual(new Set(answers), new Set(['RCS_AGENT_NOT_FOUND']))
-      if (what === 'other body') return assert.deepEqual(answers, ['RCS_IDEMPOTENCY_CONFLICT'])
-      assert.equal(accepted.length, nodes.length, `accepted: ${answers}`)
+      if (!submission.isActive && what !== 'again') return assert.deepEqual(new Set(responses), new Set(['RCS_AGENT_NOT_FOUND']))
+      if (what === 'other body') return assert.deepEqual(responses, ['RCS_IDEMPOTENCY_CONFLICT'])
+      assert.equal(accepted.length, nodes.length, `accepted: ${responses}`)
       assert.deepEqual(new Set(accepted.flatMap(({ messageIds }) => messageIds)), new Set([used?.messageId ?? messageId]))
-      assert.equal(accepted.filter(({ replayed }) => !replayed).length, used === undefined ? 1 : 0, 'one answer is not a replay')
+      assert.equal(accepted.filter(({ replayed }) => !replayed).length, used === undefined ? 1 : 0, 'one response is not a replay')
     }
   }
 }
@@ -51,93 +48,91 @@ function request(caller: Caller, key: string, phone: string, isOther: boolean): 
 }
 
 function newlyAccepted(id: string, caller: Caller, phone: string): Known {
-  const state = { status: 'ACCEPTED', isQueued: true, lease: undefined, isLeased: false, ranOut: 'no' } as const
+  const state = { status: 'ACCEPTED', isQueued: true, lease: undefined, isLeased: false, expired: 'no' } as const
   return { id, caller, phone, ...state, seen: undefined, stored: '' }
 }
 
-export function takeUp(workerIndex: number, free: number): Step {
+export function claimEntries(workerIndex: number, free: number): Step {
   return async (world) => {
-    const { carrier } = world.network
     const claimedAt = performance.now()
-    const options = { free, lease: randomUUID(), leaseMs: LEASE_MS, pausedAgents: [], calls: new Map() }
-    const { entries } = await claim(world.pool, { carrier, ...options })
+    const { entries } = await claimNow(world.pool, { carrier: world.network.carrier, free, leaseMs: LEASE_MS })
     pick(world.workers, workerIndex).held.push(...entries.map((entry) => ({ entry, claimedAt })))
-    for (const { messageId, task } of entries) if (task === 'send') world.takenUp.add(messageId)
+    for (const { messageId, task } of entries) if (task === 'send') world.tried.add(messageId)
     return () => {
-      for (const entry of entries) judgeClaimed(world, entry)
+      for (const entry of entries) checkClaimed(world, entry)
     }
   }
 }
 
-function judgeClaimed({ known, takenUp }: World, { messageId, task, lease }: Entry): void {
+function checkClaimed({ known, tried }: World, { messageId, task, lease }: Entry): void {
   const one = known.get(messageId) as Known
-  assert.ok(!one.isLeased, 'nobody takes up what another holds')
+  assert.ok(!one.isLeased, 'no worker claims a leased entry')
   if (task === 'revoke')
-    assert.ok(/EXPIRED|FAILED/.test(one.status) && takenUp.has(messageId), 'only what may have been sent is taken back')
-  else assert.deepEqual([one.status, one.ranOut, one.caller.isActive], ['ACCEPTED', 'no', true], 'only what is to be sent is taken up')
+    assert.ok(/EXPIRED|FAILED/.test(one.status) && tried.has(messageId), 'only a message that may have been sent is revoked')
+  else assert.deepEqual([one.status, one.expired, one.caller.isActive], ['ACCEPTED', 'no', true], 'only a sendable message is claimed')
   one.lease = lease
   one.isLeased = true
 }
 
-/** Asks the network, for the first ones that the worker holds and has not asked yet. */
-export function callNetwork(workerIndex: number, count: number, answer: Answer): Step {
+/** Makes the calls of the first entries that the worker holds. */
+export function callNetwork(workerIndex: number, count: number, response: Response): Step {
   return async ({ pool, network, workers, send }) => {
     const waiting = pick(workers, workerIndex)
-      .held.filter(({ asked }) => asked === undefined)
+      .held.filter(({ result }) => result === undefined)
       .slice(0, count)
     const messages = await readClaimed(
       pool,
       waiting.map(({ entry }) => entry),
     )
-    network.answerWith(answer)
+    network.respondWith(response)
     for (const [index, held] of waiting.entries()) {
-      held.asked = { verdict: await send(held.entry, messages[index], held.claimedAt) }
+      held.result = await send(held.entry, messages[index], held.claimedAt)
     }
     return () => {
-      for (const held of waiting) judgeAsked(held, answer, network.ledger.has(held.entry.messageId))
+      for (const held of waiting) checkCall(held, response, network.ledger.has(held.entry.messageId))
     }
   }
 }
 
-function judgeAsked({ entry, claimedAt, asked }: Held, answer: Answer, isKept: boolean): void {
-  const is = asked?.verdict.is
-  if (performance.now() - claimedAt > LEASE_MS) assert.equal(is, 'not-tried', 'nobody begins a call after the lease')
-  else if (answer === 'not asked') assert.equal(is, 'not-tried')
+function checkCall({ entry, claimedAt, result }: Held, response: Response, isKept: boolean): void {
+  const is = result?.is
+  if (performance.now() - claimedAt > LEASE_MS) assert.equal(is, 'not-tried', 'no call begins after the lease')
+  else if (response === 'not asked') assert.equal(is, 'not-tried')
   else if (entry.task === 'revoke') assert.match(is ?? '', /revoke|retry|unknown/)
-  else if (answer === 'taken' || (answer === 'refused' && isKept)) assert.deepEqual([is, isKept], ['sent', true])
-  else assert.match(is ?? '', answer === 'refused' ? /^failed$/ : /^(retry|unknown)$/, 'only a message that the network refused fails')
+  else if (response === 'accepted' || (response === 'refused' && isKept)) assert.deepEqual([is, isKept], ['sent', true])
+  else assert.match(is ?? '', response === 'refused' ? /^failed$/ : /^(retry|unknown)$/, 'only a refused message fails permanently')
 }
 
-/** Writes down what the worker has heard, in one statement. What others have taken up since, or what has moved on, must not change at all. */
-export function writeResults(workerIndex: number, count: number): Step {
+/** Records results of the worker. An entry that another worker has claimed since, or whose message has moved on, must not change. */
+export function recordCalls(workerIndex: number, count: number): Step {
   return async (world) => {
     const worker = pick(world.workers, workerIndex)
-    const done = worker.held.filter(({ asked }) => asked !== undefined).slice(0, count)
+    const done = worker.held.filter(({ result }) => result !== undefined).slice(0, count)
     worker.held = worker.held.filter((held) => !done.includes(held))
-    const results = done.flatMap(({ entry: { messageId, lease }, asked }) => (asked ? [{ messageId, lease, ...asked.verdict }] : []))
+    const results = done.map(({ entry: { messageId, lease }, result }) => ({ messageId, lease, ...result }) as Result)
     const stale = results.filter(({ messageId, lease }) => world.known.get(messageId)?.lease !== lease).map(({ messageId }) => messageId)
     const before = await readRows(world, stale)
-    const hasCounted = await recordResults(world.pool, results)
-    const counted = new Set(results.filter((_, index) => hasCounted[index]).map(({ messageId }) => messageId))
+    const isRecorded = await recordResults(world.pool, results)
+    const recorded = new Set(results.filter((_, index) => isRecorded[index]).map(({ messageId }) => messageId))
     return async () => {
       const fresh = results.filter(({ messageId, lease }) => world.known.get(messageId)?.lease === lease)
-      assert.deepEqual(counted, new Set(fresh.map(({ messageId }) => messageId)), 'who holds the lease, and nobody else, has written')
-      const untouched = stale.filter((id) => !counted.has(id))
+      assert.deepEqual(recorded, new Set(fresh.map(({ messageId }) => messageId)), 'the results with a valid lease are recorded')
+      const untouched = stale.filter((id) => !recorded.has(id))
       const after = await readRows(world, untouched)
       for (const id of untouched) assert.deepEqual(after.get(id), before.get(id), 'a result without the lease changes nothing')
-      for (const result of fresh) judgeWritten(result, world.known.get(result.messageId) as Known)
+      for (const result of fresh) checkRecorded(result, world.known.get(result.messageId) as Known)
     }
   }
 }
 
-function judgeWritten({ is }: Result, one: Known): void {
+function checkRecorded({ is }: Result, one: Known): void {
   one.lease = undefined
   one.isLeased = false
   if (is === 'retry' || is === 'unknown' || is === 'not-tried') return
   one.isQueued = false
-  if (one.ranOut !== 'no') return
-  const becomes: Partial<Record<EntryResult['is'], 'SENT' | 'FAILED'>> = { sent: 'SENT', failed: 'FAILED' }
-  one.status = becomes[is] ?? one.status
+  if (one.expired !== 'no') return
+  if (is === 'sent') one.status = 'SENT'
+  if (is === 'failed') one.status = 'FAILED'
 }
 
 export function crash(workerIndex: number): Step {
@@ -147,7 +142,7 @@ export function crash(workerIndex: number): Step {
   }
 }
 
-/** Half a minute later, by the data and by the clock that a worker measures its lease with: all leases have ended, all retries are due. */
+/** Ends all leases and pauses, by the data and by the clock with which a worker measures its lease. */
 export function passTime(): Step {
   return async ({ pool, workers, known }) => {
     await pool.query('update queue set due_at = least(due_at, now()), leased_until = least(leased_until, now())')
@@ -173,16 +168,16 @@ export function receive(picks: ReceiptPick[], node: number): Step {
     return async () => {
       const own = events.filter(({ receipt }) => receipt.stray === 'no')
       for (const kind of ['read', 'delivered'] as const) {
-        for (const { messageId } of own.filter(({ receipt }) => receipt.kind === kind)) judgeReceipt(kind, known.get(messageId) as Known)
+        for (const { messageId } of own.filter(({ receipt }) => receipt.kind === kind)) checkReceipt(kind, known.get(messageId) as Known)
       }
       const strays = events.filter(({ receipt }) => receipt.stray !== 'no').map(({ event }) => event.eventId)
       const { rows } = await pool.query('select count(*) as kept from carrier_events where event_id = any ($1)', [strays])
-      assert.equal(rows[0]?.kept, new Set(strays).size, 'what is about no message is kept, once')
+      assert.equal(rows[0]?.kept, new Set(strays).size, 'a receipt without a message is stored once')
     }
   }
 }
 
-/** In the end, people read every second message that their phones have: by receipts that come long after those of the delivery. */
+/** Every second delivered message is read, long after its delivery. */
 export function readSome(): Step {
   return async (world) => {
     const kept = [...world.network.ledger.values()]
@@ -195,14 +190,14 @@ export function readSome(): Step {
   }
 }
 
-function judgeReceipt(kind: 'delivered' | 'read', one: Known): void {
+function checkReceipt(kind: 'delivered' | 'read', one: Known): void {
   const becomes = kind === 'read' ? 'READ' : 'DELIVERED'
   const moves: readonly string[] = MOVES[becomes]
-  if (!moves.includes(one.status) || (one.ranOut !== 'no' && one.status !== 'DELIVERED')) return
+  if (!moves.includes(one.status) || (one.expired !== 'no' && one.status !== 'DELIVERED')) return
   Object.assign(one, { status: becomes, isQueued: false, lease: undefined, isLeased: false })
 }
 
-const RUN_OUT = `
+const MOVE_EXPIRY = `
   with queued as (update queue set expires_at = now() - $2 * interval '1 second' where message_id = any ($1)),
     expiring as (
       insert into expiries (message_id, expires_at) select id, now() - $2 * interval '1 second' from messages where id = any ($1)
@@ -210,15 +205,15 @@ const RUN_OUT = `
     )
   update messages set expires_at = now() - $2 * interval '1 second' where id = any ($1)`
 
-/** Their time is over: since two seconds, at this moment, or in a hundredth of a second, which is while the next steps run. */
+/** When the messages expire; `soon` is while the next steps run. */
 const SINCE_S = { long: 2, just: 0, soon: -0.01 } as const
 
-export function runOut(numbers: number[], when: keyof typeof SINCE_S): Step {
+export function moveExpiries(numbers: number[], when: keyof typeof SINCE_S): Step {
   return async ({ pool, known }) => {
     const all = [...known.values()]
-    const ones = numbers.map((n) => pick(all, n)).filter((one) => one.ranOut === 'no')
-    await pool.query({ name: 'model-run-out', text: RUN_OUT, values: [ones.map(({ id }) => id), SINCE_S[when]] })
-    for (const one of ones) one.ranOut = when === 'long' ? 'long' : 'just'
+    const ones = numbers.map((n) => pick(all, n)).filter((one) => one.expired === 'no')
+    await pool.query({ name: 'model-move-expiry', text: MOVE_EXPIRY, values: [ones.map(({ id }) => id), SINCE_S[when]] })
+    for (const one of ones) one.expired = when === 'long' ? 'long' : 'just'
     return () => {}
   }
 }
@@ -228,8 +223,8 @@ export function expire(): Step {
     const { expired } = await expireDue(pool)
     return () => {
       const moves: readonly string[] = MOVES.EXPIRED
-      const due = [...known.values()].filter(({ ranOut, status }) => ranOut !== 'no' && moves.includes(status))
-      assert.equal(expired, due.length, 'all that has run out is marked')
+      const due = [...known.values()].filter((one) => one.expired !== 'no' && moves.includes(one.status))
+      assert.equal(expired, due.length, 'every expired message is marked')
       for (const one of due) Object.assign(one, { status: 'EXPIRED', isQueued: false, lease: undefined })
     }
   }
@@ -245,12 +240,12 @@ export function setActive(n: number, isActive: boolean): Step {
   }
 }
 
-export function giveUpInactive(): Step {
+export function failOfInactive(): Step {
   return async ({ pool, known }) => {
     await failInactive(pool)
     return () => {
       for (const one of known.values()) {
-        if (one.caller.isActive || !one.isQueued || one.isLeased || one.ranOut !== 'no') continue
+        if (one.caller.isActive || !one.isQueued || one.isLeased || one.expired !== 'no') continue
         Object.assign(one, { status: 'FAILED', isQueued: false, lease: undefined })
       }
     }

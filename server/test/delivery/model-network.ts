@@ -1,33 +1,34 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { CarrierEvent, RcsCarrier, RcsMessage, RevokeResult, SendResult } from '../../src/carriers/carrier.ts'
+import type { CarrierEvent, RcsCarrier, RcsMessage } from '../../src/carriers/carrier.ts'
 
-/** What becomes of the next request to the network. */
-export const ANSWERS = ['not asked', 'taken', 'taken, answer lost', 'lost', 'again', 'refused'] as const
-export type Answer = (typeof ANSWERS)[number]
+/** What happens to the next request to the network. */
+export const RESPONSES = ['not asked', 'accepted', 'accepted, response lost', 'lost', 'again', 'refused'] as const
+export type Response = (typeof RESPONSES)[number]
 
-/** `stray`: what a receipt says about where it comes from. Only those that say the truth may move a message. */
+/** `stray`: the field of the receipt that does not match the message. Such a receipt must not move it. */
 export type Receipt = {
   kind: 'delivered' | 'read' | 'expired' | 'expiry-failed'
   stray: 'no' | 'phone' | 'carrier'
-  /** How far the network's clock is off. */
+  /** The error of the network's clock. */
   skewMs: number
 }
 
 const SOON_MS = 1_000
+const UNKNOWN = { is: 'unknown', afterMs: SOON_MS, detail: 'no response' } as const
 
 export type Network = ReturnType<typeof createNetwork>
 
 /**
- * The network, which is outside of us and so the one thing that is played here: behind the carriers' seam, a ledger as RBM keeps it. The
- * first message with an id is kept, and the same id again is answered as if it were new and changes nothing.
+ * The network, the only part that is simulated here: a ledger like that of RBM. It stores the first message with an id, and responds to the
+ * same id again as if it were new, without an effect.
  */
 export function createNetwork(name: string) {
   const ledger = new Map<string, RcsMessage>()
   const revokeAsked = new Set<string>()
   const revokeRefused = new Set<string>()
   const changed: string[] = []
-  const told = new Map<string, CarrierEvent>()
-  let answer: Answer = 'taken'
+  const sentReceipts = new Map<string, CarrierEvent>()
+  let response: Response = 'accepted'
 
   function keep(message: RcsMessage): void {
     const kept = ledger.get(message.messageId)
@@ -35,28 +36,32 @@ export function createNetwork(name: string) {
     else if (!isDeepStrictEqual(withoutExpiry(message), withoutExpiry(kept))) changed.push(message.messageId)
   }
 
-  async function send(message: RcsMessage): Promise<SendResult> {
-    if (answer === 'not asked') return { is: 'not-tried', afterMs: SOON_MS }
-    if (answer === 'again') return { is: 'retry', afterMs: SOON_MS, detail: 'busy' }
-    if (answer === 'lost') return { is: 'unknown', afterMs: SOON_MS, detail: 'no answer' }
-    if (answer === 'refused' && !ledger.has(message.messageId)) return { is: 'failed', reason: 'NOT_REACHABLE', detail: 'no RCS' }
-    keep(message)
-    if (answer === 'taken, answer lost') return { is: 'unknown', afterMs: SOON_MS, detail: 'no answer' }
-    return { is: 'sent', carrierMessageId: message.messageId }
+  /** The response if the request does not reach the ledger. */
+  function failure() {
+    if (response === 'not asked') return { is: 'not-tried', afterMs: SOON_MS } as const
+    if (response === 'again') return { is: 'retry', afterMs: SOON_MS, detail: 'busy' } as const
+    if (response === 'lost') return UNKNOWN
+    return undefined
   }
 
-  async function revoke({ messageId }: Pick<RcsMessage, 'messageId'>): Promise<RevokeResult> {
-    if (answer === 'not asked') return { is: 'not-tried', afterMs: SOON_MS }
-    if (answer === 'again') return { is: 'retry', afterMs: SOON_MS, detail: 'busy' }
-    if (answer === 'lost') return { is: 'unknown', afterMs: SOON_MS, detail: 'no answer' }
+  const send: RcsCarrier['send'] = async (message) => {
+    const failed = failure()
+    if (failed !== undefined) return failed
+    if (response === 'refused' && !ledger.has(message.messageId)) return { is: 'failed', reason: 'NOT_REACHABLE', detail: 'no RCS' }
+    keep(message)
+    return response === 'accepted, response lost' ? UNKNOWN : { is: 'sent', carrierMessageId: message.messageId }
+  }
+
+  const revoke: RcsCarrier['revoke'] = async ({ messageId }) => {
+    const failed = failure()
+    if (failed !== undefined) return failed
     if (!ledger.has(messageId)) return { is: 'too-late' }
-    if (answer === 'refused') {
+    if (response === 'refused') {
       revokeRefused.add(messageId)
       return { is: 'failed', reason: 'REJECTED', detail: 'not allowed' }
     }
     revokeAsked.add(messageId)
-    if (answer === 'taken, answer lost') return { is: 'unknown', afterMs: SOON_MS, detail: 'no answer' }
-    return { is: 'accepted' }
+    return response === 'accepted, response lost' ? UNKNOWN : { is: 'accepted' }
   }
 
   const carrier: RcsCarrier = {
@@ -73,11 +78,11 @@ export function createNetwork(name: string) {
     close: async () => {},
   }
 
-  /** The same one again where it was told before: a network repeats itself word for word. */
+  /** Returns the same receipt again if there was one before: a network repeats receipts unchanged. */
   function receipt(message: RcsMessage, { kind, stray, skewMs }: Receipt): CarrierEvent {
     const { messageId, agentId, recipient } = message
     const eventId = [messageId, kind, stray, skewMs].join(' ')
-    const event = told.get(eventId) ?? {
+    const event = sentReceipts.get(eventId) ?? {
       carrier: stray === 'carrier' ? `not ${name}` : name,
       eventId,
       occurredAt: new Date(Date.now() + skewMs),
@@ -86,7 +91,7 @@ export function createNetwork(name: string) {
       agentId,
       messageId,
     }
-    told.set(eventId, event)
+    sentReceipts.set(eventId, event)
     return event
   }
 
@@ -95,17 +100,17 @@ export function createNetwork(name: string) {
     /** By the id of the message. */
     ledger: ledger as ReadonlyMap<string, RcsMessage>,
     revokeAsked: revokeAsked as ReadonlySet<string>,
-    /** Ids that were used again, for another message. */
+    /** Ids that were used again for another message. */
     changed: changed as readonly string[],
     revokeRefused: revokeRefused as ReadonlySet<string>,
-    answerWith: (next: Answer) => {
-      answer = next
+    respondWith: (next: Response) => {
+      response = next
     },
     receipt,
   }
 }
 
-/** The expiry is moved to make time pass. */
+/** Tests move the expiry instead of waiting. */
 function withoutExpiry({ expiresAt: _, ...message }: RcsMessage) {
   return message
 }

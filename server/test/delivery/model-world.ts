@@ -4,40 +4,39 @@ import type { OnEvents } from '../../src/carriers/carrier.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import type { Entry } from '../../src/delivery/claim.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
-import { ensurePace } from '../../src/delivery/rate.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
-import type { EntryResult } from '../../src/delivery/results.ts'
 import { createSend, type Send } from '../../src/delivery/send.ts'
 import { createAcceptor } from '../../src/messages/accept.ts'
 import type { Message } from '../../src/messages/messages.ts'
 import type { Status } from '../../src/messages/states.ts'
 import { createNetwork, type Network } from './model-network.ts'
+import type { SendResult } from './worker.ts'
 
-/** What the model holds to be true of a message. */
+/** What the model expects of a message. */
 export type Known = {
   id: string
   caller: Caller
   phone: string
   /** As stored: without SENDING. */
   status: Exclude<Status, 'SENDING'>
-  /** It waits to be sent, in the queue. */
+  /** It is in the queue, to be sent. */
   isQueued: boolean
-  /** Whose result counts. */
+  /** Only a result with this lease counts. */
   lease: string | undefined
-  /** No other worker may take it up. */
+  /** No other worker may claim it. */
   isLeased: boolean
-  /** Its time is over: just now, so that a receipt may still be on its way into the database, or for long. */
-  ranOut: 'no' | 'just' | 'long'
-  /** As a caller saw it last. */
+  /** `just`: a receipt may still be on its way into the database. */
+  expired: 'no' | 'just' | 'long'
+  /** As a caller last read it. */
   seen: Message | undefined
-  /** Its rows as they were last found, in JSON. */
+  /** Its rows as they were last read, in JSON. */
   stored: string
 }
 
 export type Caller = { accountId: number; agentId: string; isActive: boolean }
 
-/** What a worker holds in memory, and forgets when it crashes. Once the network was asked, with what is to be written. */
-export type Held = { entry: Entry; claimedAt: number; asked?: { verdict: EntryResult } }
+/** What a worker has in memory, and loses when it crashes. `result`: once the call was made. */
+export type Held = { entry: Entry; claimedAt: number; result?: SendResult }
 
 export type Key = { key: string; caller: Caller; phone: string; messageId: string }
 
@@ -45,30 +44,29 @@ export type World = {
   pool: Pool
   network: Network
   send: Send
-  /** Two nodes take requests in, four take receipts in, and two workers send. */
+  /** Two nodes accept requests, four store receipts, and two workers send. */
   accept: ReturnType<typeof createAcceptor>[]
   takeEvents: OnEvents[]
   workers: { held: Held[] }[]
   callers: Caller[]
   keys: Key[]
   known: Map<string, Known>
-  /** The ids of those that a worker has taken up to be sent, once or more. */
-  takenUp: Set<string>
+  /** The messages that a worker has claimed to send, once or more. */
+  tried: Set<string>
   newName: () => string
 }
 
-/** The longest that the engine gives a call of this carrier. */
+/** The lease of a call of this carrier. */
 export const LEASE_MS = 30_000
 
 let names = 0
 
-/** Nothing queued, and nobody at work. Messages of earlier runs stay, but nothing is left to do about them. */
+/** A world with an empty queue. Messages of earlier runs stay, but nothing is left to do for them. */
 export async function newWorld(pool: Pool, carrierName: string, agents: Pick<Caller, 'accountId' | 'agentId'>[]): Promise<World> {
   await pool.query('delete from queue')
   await pool.query('delete from expiries')
   await pool.query('update agent_assignments set active = true')
   const network = createNetwork(carrierName)
-  await ensurePace(pool, carrierName)
   return {
     pool,
     network,
@@ -84,7 +82,7 @@ export async function newWorld(pool: Pool, carrierName: string, agents: Pick<Cal
     callers: agents.map((agent) => ({ ...agent, isActive: true })),
     keys: [],
     known: new Map(),
-    takenUp: new Set(),
+    tried: new Set(),
     newName: () => {
       names += 1
       return String(names).padStart(8, '0')
@@ -92,7 +90,7 @@ export async function newWorld(pool: Pool, carrierName: string, agents: Pick<Cal
   }
 }
 
-/** The pool, and what went wrong in it: a batcher gets over a deadlock by itself, and nobody would see it. */
+/** The pool, and its failed statements: a batcher retries after a deadlock, so no test would see it. */
 export function watch(pool: Pool): { pool: Pool; failures: string[] } {
   const failures: string[] = []
   const query = async (...args: Parameters<Pool['query']>) => {
@@ -106,7 +104,7 @@ export function watch(pool: Pool): { pool: Pool; failures: string[] } {
   return { pool: Object.create(pool, { query: { value: query } }) as Pool, failures }
 }
 
-/** Of a random number, one of them. */
+/** Picks an item by a random number. */
 export function pick<T>(items: readonly T[], index: number): T {
   return items[index % items.length] as T
 }

@@ -1,24 +1,24 @@
+import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { TestContext } from 'node:test'
-import { Registry } from 'prom-client'
-import type { CarrierEvent, OnEvents, RcsCarrier, RcsMessage, RevokeResult, SendResult } from '../../src/carriers/carrier.ts'
-import { createHotPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
-import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
+import type { CarrierEvent, OnEvents } from '../../src/carriers/carrier.ts'
+import type { Pool } from '../../src/db/pool.ts'
+import type { Entry } from '../../src/delivery/claim.ts'
 import { createEventTaker } from '../../src/delivery/receipts.ts'
-import { createDispatcher, type RcsDispatcher } from '../../src/delivery/send.ts'
 import { MESSAGE_FACTS, recordChanges } from '../../src/events/changes.ts'
-import { createLogger } from '../../src/http/log.ts'
 import { UUID } from '../../src/ids.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
+import { type MessageCaller, newKey } from '../support/messages.ts'
 import { createAssignedAgent, createCaller, type TestCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { CARRIER, claimNow, record } from './worker.ts'
 
-// What tests of the delivery engine share: messages as accepting leaves them, and a network that does what a test wants.
+// What the tests of delivery share: messages as the API leaves them, what is stored about them, and receipts.
 
-export const CARRIER = 'simulator'
-export const logger = createLogger('silent')
+// Tests of other folders import these from here.
+export { whileOthersCommit } from './locks.ts'
+export { CARRIER, createCarrier, logger, sent, startWorker } from './worker.ts'
 
-/** As settings of a service: tests send more than a caller may. */
+/** Settings of a service without rate limits. */
 export const NO_LIMITS = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '100000', HERALD_LIMIT_OTHERS_PER_MINUTE: '100000' }
 
 export type Sender = TestCaller & { agentId: string }
@@ -31,7 +31,7 @@ export async function createSender(pool: Pool): Promise<Sender> {
 
 type Queued = { count?: number; priority?: number; recipient?: string; expiresInMs?: number; dueInMs?: number; attempts?: number }
 
-/** Messages as they are once accepted, and their ids in the order they are due: a millisecond apart, up to `dueInMs` from now. */
+/** Queues messages as the API does, and returns their ids in due order: they are due a millisecond apart, the last one `dueInMs` from now. */
 export async function queueMessages(pool: Pool, { accountId, agentId }: Pick<Sender, 'accountId' | 'agentId'>, queued: Queued = {}) {
   const { count = 1, priority = 0, recipient = '+48500100200', expiresInMs = 3_600_000, dueInMs = 0, attempts = 0 } = queued
   const { rows } = await pool.query<{ id: string }>(
@@ -53,71 +53,21 @@ export async function queueMessages(pool: Pool, { accountId, agentId }: Pick<Sen
   return rows.map(({ id }) => id)
 }
 
-/** As `queueMessages`, one of them. */
+/** Queues one message. */
 export async function queueMessage(pool: Pool, sender: Pick<Sender, 'accountId' | 'agentId'>, queued: Queued = {}): Promise<string> {
   return (await queueMessages(pool, sender, { ...queued, count: 1 }))[0] as string
 }
 
-export type Seen = { task: 'send' | 'revoke'; messageId: string; agentId: string; at: number }
-
-export type TestCarrier = RcsCarrier & {
-  /** All that was asked of it, in order. `at`: by performance.now(). */
-  seen: Seen[]
+/** Queues a message, and claims it together with everything else that is due. */
+export async function claimMessage(pool: Pool, sender: Sender, queued: Queued = {}): Promise<Entry> {
+  const messageId = await queueMessage(pool, sender, queued)
+  return (await claimNow(pool)).entries.find((entry) => entry.messageId === messageId) as Entry
 }
 
-export type CarrierOptions = Partial<Omit<RcsCarrier, 'send' | 'revoke'>> & {
-  onSend?: (message: RcsMessage) => Promise<SendResult> | SendResult
-  onRevoke?: (message: { messageId: string }) => Promise<RevokeResult> | RevokeResult
-}
-
-export function sent({ messageId }: { messageId: string }): SendResult {
-  return { is: 'sent', carrierMessageId: messageId }
-}
-
-/** The outside world: takes whatever it is given, unless a test has it do otherwise. */
-export function createCarrier({ onSend = sent, onRevoke = () => ({ is: 'accepted' }), ...options }: CarrierOptions = {}): TestCarrier {
-  const seen: Seen[] = []
-  function note(task: Seen['task'], { messageId, agentId }: { messageId: string; agentId: string }): void {
-    seen.push({ task, messageId, agentId, at: performance.now() })
-  }
-  return {
-    name: CARRIER,
-    longestCallMs: 1_000,
-    concurrency: 10,
-    messagesPerSecond: undefined,
-    messagesPerSecondPerAgent: undefined,
-    pausedForMs: () => 0,
-    connect: async () => {},
-    reach: async () => [],
-    close: async () => {},
-    ...options,
-    seen,
-    send: async (message) => {
-      note('send', message)
-      return await onSend(message)
-    },
-    revoke: async (message) => {
-      note('revoke', message)
-      return await onRevoke(message)
-    },
-  }
-}
-
-/** A worker as a process has one, with connections of its own; stopped when the test ends. */
-export function startWorker(t: TestContext, databaseUrl: string, carrier: RcsCarrier): RcsDispatcher & { pool: Pool; registry: Registry } {
-  const pool = createHotPool({ connectionString: databaseUrl }, () => {})
-  const registry = new Registry()
-  const dispatcher = createDispatcher({ pool, carrier, logger, metrics: createDeliveryMetrics(registry) })
-  let stopped: Promise<void> | undefined
-  function stop(): Promise<void> {
-    stopped ??= dispatcher.stop()
-    return stopped
-  }
-  t.after(async () => {
-    await stop()
-    await pool.end()
-  })
-  return { ...dispatcher, stop, pool, registry }
+export async function sentMessage(pool: Pool, sender: Sender): Promise<string> {
+  const entry = await claimMessage(pool, sender)
+  await record(pool, entry, { is: 'sent' })
+  return entry.messageId
 }
 
 /** The time that the id of a page begins with. */
@@ -133,7 +83,7 @@ export const TIMELINE = `
   select message_id, account_id, kind, occurred_at, recorded_at, reason, detail from message_events v
   where v.message_id = m.id and v.kind not in ('sent', 'delivered', 'read', 'failed', 'expired')`
 
-/** All that is stored about a message, but for the time at which it was written down. */
+/** Everything that is stored about a message. */
 export async function readAll(pool: Pool, messageId: string) {
   const { rows } = await pool.query(
     `select to_jsonb(m) as message, (select to_jsonb(q) from queue q where q.message_id = m.id) as queue,
@@ -149,9 +99,11 @@ export async function statusOf(pool: Pool, messageId: string): Promise<string> {
   return (await readAll(pool, messageId)).message.status
 }
 
-/** The kinds of its timeline, in the order they were written down. */
+export const kinds = (events: { kind: string }[]): string[] => events.map(({ kind }) => kind)
+
+/** The kinds of its timeline, in the order in which they were recorded. */
 export async function kindsOf(pool: Pool, messageId: string): Promise<string[]> {
-  return (await readAll(pool, messageId)).events.map(({ kind }) => kind)
+  return kinds((await readAll(pool, messageId)).events)
 }
 
 type Receipt = {
@@ -163,7 +115,7 @@ type Receipt = {
   eventId?: string
 }
 
-/** What the network tells about a message; `agoMs` by its clock. */
+/** A receipt of the network; `agoMs`: its age by the network's clock. */
 export function receipt({ agoMs = 0, ...fields }: Receipt & { agoMs?: number }): CarrierEvent {
   const {
     messageId,
@@ -178,7 +130,7 @@ export function receipt({ agoMs = 0, ...fields }: Receipt & { agoMs?: number }):
 
 const AGENT_OF_MESSAGE = 'the agent of the message'
 
-/** Takes events as the service does. A network knows which agent sent a message, so its receipts get the agent's id here. */
+/** Stores events as the service does. A network knows which agent sent a message, so receipts get the agent's id here. */
 export function createReceiver(pool: Pool): OnEvents {
   const take = createEventTaker(pool, () => {})
   return async (events) => {
@@ -198,16 +150,13 @@ export function createReceiver(pool: Pool): OnEvents {
   }
 }
 
-/** Starts `work` while another transaction has done `change` and not committed it yet; commits that once `work` waits for it. */
-export async function whileOthersCommit<T>(pool: Pool, change: (tx: Executor) => Promise<unknown>, work: () => Promise<T>): Promise<T> {
-  let working: Promise<T> | undefined
-  await transaction(pool, async (tx) => {
-    await change(tx)
-    working = work()
-    await until('it waits', async () => {
-      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-      return (await pool.query(waiting)).rowCount
-    })
+/** Sends a message as a careful client does: after 503, which an overloaded machine may cause, it repeats the request under the same key. */
+export async function sendUntilAccepted(caller: MessageCaller, fields: Record<string, unknown>): Promise<any> {
+  const key = newKey()
+  const { status, body } = await until('there is a response', async () => {
+    const response = await caller.send(key, caller.request(fields))
+    return response.status === 503 ? undefined : response
   })
-  return await (working as Promise<T>)
+  assert.equal(status, 202, JSON.stringify(body))
+  return body
 }

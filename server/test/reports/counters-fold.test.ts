@@ -187,7 +187,7 @@ describe('a fold that waits for a lock', () => {
 
 test('equals the rows at every moment while messages are sent and two nodes fold', async () => {
   const own = await createTestDatabase()
-  const nodes = [own.pool, createHotPool({ connectionString: own.url }, () => {})] as [Pool, Pool]
+  const nodes = [own.hotPool, createHotPool({ connectionString: own.url }, () => {})] as [Pool, Pool]
   const { makeAllOf, handOver } = await createSteps(nodes[0])
   const sender: Sender = await createSender(nodes[0])
   let isOver = false

@@ -1,83 +1,22 @@
-import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after } from 'node:test'
 import { assignAgent } from '../../../src/agents/agents.ts'
-import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
-import { createHotPool, type Pool } from '../../../src/db/pool.ts'
-import { processReplies } from '../../../src/delivery/replies.ts'
 import { type Change, failure, recordChanges } from '../../../src/events/changes.ts'
-import { createLogger } from '../../../src/http/log.ts'
 import { createTemplate } from '../../../src/templates/templates.ts'
-import { createTestDatabase, makePastMonths } from '../../support/database.ts'
-import { CARRIER, createReceiver, createSender, type Sender } from '../support.ts'
+import { createSender, type Sender } from '../support.ts'
+import { pool } from './nodes.ts'
+import { PHONE } from './recipients.ts'
 
-// A database with two nodes on it, and what people do, as networks tell it.
+// A database with two nodes, the messages that a recipient replies to, and the stored effects of a reply.
 
-export const { url, hotPool: pool } = await createTestDatabase({ unmetered: 'messages are sent by hand' })
-export const otherNode = createHotPool({ connectionString: url }, () => {})
-after(() => otherNode.end())
-// Messages of up to 31 days ago, whichever day it is.
-await makePastMonths(pool)
-
-export const PHONE = '+48500100299'
-export const ELSEWHERE = 'elsewhere'
-
-let log = ''
-export const logger = createLogger('info', {
-  write: (line) => {
-    log += line
-  },
-})
-
-/** The lines that `work` makes a node write. */
-export async function logged(work: () => Promise<unknown>): Promise<any[]> {
-  log = ''
-  await work()
-  assert.doesNotMatch(log, /48500\d{6}|CANARY/, 'no number and no text is logged')
-  return log
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line))
-}
-
-export type Happened = { agoMs?: number; phone?: string; carrier?: string; eventId?: string }
-
-/** Somebody did this to the sender's agent. */
-export function did({ agentId }: { agentId: string }, what: Record<string, unknown>, happened: Happened = {}): CarrierEvent {
-  const { agoMs = 0, phone = PHONE, carrier = CARRIER, eventId = randomUUID() } = happened
-  return { carrier, eventId, phone, agentId, occurredAt: new Date(Date.now() - agoMs), ...what } as unknown as CarrierEvent
-}
-
-export function wrote(sender: { agentId: string }, text: string, happened?: Happened): CarrierEvent {
-  return did(sender, { kind: 'wrote', text }, happened)
-}
-
-export function tapped(sender: { agentId: string }, messageId: string, buttonId: string, happened?: Happened): CarrierEvent {
-  return did(sender, { kind: 'tapped', messageId, buttonId, text: undefined }, happened)
-}
-
-export function wroteSms(number: string, text: string): CarrierEvent {
-  const { agentId, ...event } = did({ agentId: '' }, { kind: 'wrote', number, text }) as CarrierEvent & { agentId?: string }
-  return event as CarrierEvent
-}
-
-/** The node is told, and takes it up. */
-export async function tell(events: CarrierEvent[], node: Pool = pool): Promise<void> {
-  await createReceiver(node)(events)
-  await processReplies(node, logger)
-}
-
-/** Two nodes are told at the same moment, and take it up twice each. */
-export async function tellBoth(events: CarrierEvent[]): Promise<void> {
-  await Promise.all([pool, otherNode].map((node) => createReceiver(node)(events)))
-  await Promise.all([pool, otherNode, pool, otherNode].map((node) => processReplies(node, logger)))
-}
+// Tests of other folders import these from here.
+export { logger, otherNode, pool } from './nodes.ts'
+export { did, PHONE, tapped, tell, tellBoth, wrote, wroteSms } from './recipients.ts'
 
 export const TEXT = { type: 'MESSAGE', content: 'Hello' }
 export const MINUTE_MS = 60_000
 export const DAY_MS = 86_400_000
 
-/** `agoMs`: when it was accepted; `sentAgoMs`: when the network had it, undefined where it refused it. */
+/** `agoMs`: when it was accepted; `sentAgoMs`: when it was sent, undefined if the network refused it. */
 export type Made = { content?: object; test?: boolean; agoMs?: number; sentAgoMs?: number | undefined }
 
 const SO_FAR: Change[] = [
@@ -87,7 +26,7 @@ const SO_FAR: Change[] = [
   { kind: 'message.unsent', at: 'failed_at', where: 'sent_at is null' },
 ]
 
-/** A message as it is once it was sent. */
+/** A message that was sent. */
 export async function sentMessage({ accountId, agentId }: { accountId: number; agentId: string }, made: Made = {}): Promise<string> {
   const { content = TEXT, test: isTest = false, agoMs = MINUTE_MS } = made
   const sentAgoMs = 'sentAgoMs' in made ? made.sentAgoMs : agoMs
@@ -125,7 +64,7 @@ export async function smsContact({ accountId, agentId }: Sender, number: string,
   return messageId
 }
 
-/** What the account knows of what people did, oldest first, without what is not there. */
+/** The actions of the recipient that the account sees, oldest first, without empty fields. */
 export async function actionsOf({ accountId }: { accountId: number }): Promise<any[]> {
   const { rows } = await pool.query(
     `select json_strip_nulls(to_json(a)) as action from (
@@ -147,7 +86,7 @@ export async function messagesOf({ accountId }: { accountId: number }): Promise<
   return rows
 }
 
-/** All that anything said here could change. */
+/** Everything that a reply could change. */
 export async function everything(): Promise<unknown> {
   const tables = ['messages', 'message_events', 'queue', 'sms_queue', 'recipient_actions', 'opt_outs', 'auto_reply_turns']
   const all = tables.map((table) => `(select coalesce(json_agg(t order by t::text), '[]') from ${table} t) as ${table}`)
@@ -163,7 +102,7 @@ export function triggering(templateId: number, id = 'more') {
   return { ...TEXT, buttons: [{ id, type: 'trigger_template', text: 'More', templateId }] }
 }
 
-/** Connections that wait for what another holds. */
+/** In SQL: connections that wait for a lock. */
 export const WAITING = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
 
 /** Another account with the same agent. */

@@ -1,31 +1,27 @@
-import { randomBytes, randomUUID } from 'node:crypto'
-import type { TestContext } from 'node:test'
-import { Registry } from 'prom-client'
-import type { CarrierEvent, SendResult, SmsCarrier, SmsPart } from '../../../src/carriers/carrier.ts'
-import { createHotPool, type Pool } from '../../../src/db/pool.ts'
-import { claim } from '../../../src/delivery/claim.ts'
-import { createDeliveryMetrics } from '../../../src/delivery/metrics.ts'
+import { randomUUID } from 'node:crypto'
+import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
+import type { Pool } from '../../../src/db/pool.ts'
+import { expireDue } from '../../../src/delivery/expiry.ts'
 import { recordResults } from '../../../src/delivery/results.ts'
-import { claimSms, type SmsEntry } from '../../../src/delivery/sms/claim.ts'
-import { createSmsDispatcher } from '../../../src/delivery/sms/dispatcher.ts'
-import { recordSmsResults, type SubmittedPart } from '../../../src/delivery/sms/results.ts'
-import type { Dispatcher } from '../../../src/delivery/worker.ts'
 import { fallbackOf } from '../../../src/messages/sms-fallback.ts'
-import { CARRIER, logger, queueMessages, type Sender } from '../support.ts'
+import { moveExpiry } from '../../support/expiring.ts'
+import { queueMessages, type Sender } from '../support.ts'
+import { claimNow } from '../worker.ts'
+import { PUBLIC_URL, SMS_CARRIER } from './worker.ts'
 
-// What tests of the SMS fallback share: messages that have one, an SMS network that does what a test wants, and what is stored.
+// What the tests of the SMS fallback share: messages with a fallback, what is stored about their SMS, and receipts.
 
-export const SMS_CARRIER = 'sms-network'
+// Tests of other folders import these from here.
+export { createSmsCarrier, recordSent, SMS_CARRIER, startSmsWorker, takeOne, takeSms } from './worker.ts'
+
 export const TEXT = 'Your parcel is on its way.'
 /** Three parts in GSM-7, of 153 characters at most. */
 export const LONG_TEXT = Array.from({ length: 60 }, (_, n) => `word ${n}`)
   .join(' ')
   .slice(0, 400)
 
-const PUBLIC_URL = 'http://127.0.0.1:8080'
-
 let numbers = 0
-/** Ever another number, so that no test finds another's SMS to the same person. */
+/** A new number each time, so that no test finds the SMS of another test. */
 export function nextPhone(): string {
   numbers += 1
   return `+48600${String(numbers).padStart(6, '0')}`
@@ -33,21 +29,23 @@ export function nextPhone(): string {
 
 type WithFallback = {
   count?: number
-  /** One for each message; else ever other ones. */
+  /** One for each message; new numbers by default. */
   recipients?: string[]
   content?: string
+  /** Other fields of the text. */
+  variant?: object
   planParams?: Record<string, unknown>
   afterExpiry?: { delay?: number; sendTime?: string }
   traffic?: 'TRANSACTION' | 'PROMOTION'
   dueInMs?: number
 }
 
-/** Messages as they are once accepted with a fallback, and their ids. */
+/** Queues messages with a fallback as the API does, and returns their ids. */
 export async function acceptMessages(pool: Pool, sender: Pick<Sender, 'accountId' | 'agentId'>, accepted: WithFallback = {}) {
-  const { count = 1, content = TEXT, planParams = {}, afterExpiry, traffic = 'TRANSACTION', dueInMs = 0 } = accepted
+  const { count = 1, content = TEXT, variant, planParams = {}, afterExpiry, traffic = 'TRANSACTION', dueInMs = 0 } = accepted
   const recipients = accepted.recipients ?? Array.from({ length: count }, nextPhone)
   const ids = await queueMessages(pool, sender, { count: recipients.length, dueInMs })
-  const plan = { planParams: { sender: 'MyShop', ...planParams }, smsMessagesPlan: [{ content, multipart: true }] }
+  const plan = { planParams: { sender: 'MyShop', ...planParams }, smsMessagesPlan: [{ content, multipart: true, ...variant }] }
   const fallback = fallbackOf(plan as Parameters<typeof fallbackOf>[0], afterExpiry, PUBLIC_URL)
   if (fallback.violations.length > 0) throw new Error(JSON.stringify(fallback.violations))
   await pool.query(
@@ -75,107 +73,38 @@ export async function acceptMessages(pool: Pool, sender: Pick<Sender, 'accountId
   return ids
 }
 
-/** Takes up all that is due by RCS. An account gets half of what is free. */
+/** Claims everything that is due by RCS. An account gets half of the free calls. */
 export async function claimMessages(pool: Pool): Promise<{ messageId: string; lease: string }[]> {
-  const carrier = { name: CARRIER, messagesPerSecond: undefined, messagesPerSecondPerAgent: undefined }
-  const { entries } = await claim(pool, { carrier, free: 5_000, leaseMs: 60_000, pausedAgents: [], calls: new Map() })
-  return entries
+  return (await claimNow(pool, { free: 5_000 })).entries
 }
 
 /** Messages that the RCS network has refused, so that their SMS are due; their ids. */
 export async function refusedMessages(pool: Pool, sender: Pick<Sender, 'accountId' | 'agentId'>, accepted: WithFallback = {}) {
   const ids = await acceptMessages(pool, sender, accepted)
+  const refused = { is: 'failed', reason: 'NOT_REACHABLE', detail: '404' } as const
   const claimed = await claimMessages(pool)
   await recordResults(
     pool,
-    claimed.map(({ messageId, lease }) => ({ messageId, lease, is: 'failed', reason: 'NOT_REACHABLE', detail: '404' })),
+    claimed.map(({ messageId, lease }) => ({ messageId, lease, ...refused })),
   )
   return ids
 }
 
-/** As `refusedMessages`, one of them. */
 export async function refusedMessage(pool: Pool, sender: Pick<Sender, 'accountId' | 'agentId'>, accepted: WithFallback = {}) {
   return (await refusedMessages(pool, sender, accepted))[0] as string
 }
 
-type Taking = { free?: number; messagesPerSecond?: number | undefined; abandoned?: string[] }
-
-/** As a worker takes SMS up, and then nothing: whoever calls this is that worker. */
-export async function takeSms(pool: Pool, { free = 1_000, messagesPerSecond, abandoned = [] }: Taking = {}): Promise<SmsEntry[]> {
-  const carrier = { name: SMS_CARRIER, messagesPerSecond }
-  return (await claimSms(pool, { carrier, free, lease: randomUUID(), partMs: 1_000, marginMs: 60_000, isPaused: false, abandoned })).entries
+/** A message that was sent and has expired, so that its SMS waits for the revocation. */
+export async function expiredMessage(pool: Pool, sender: Sender, accepted: WithFallback): Promise<string> {
+  const [messageId] = (await acceptMessages(pool, sender, accepted)) as [string]
+  const { lease } = (await claimMessages(pool)).find((entry) => entry.messageId === messageId) as { lease: string }
+  await recordResults(pool, [{ messageId, lease, is: 'sent' }])
+  await moveExpiry(pool, [messageId])
+  await expireDue(pool)
+  return messageId
 }
 
-/** The entry of one message, taken up with all that is due. */
-export async function takeOne(pool: Pool, messageId: string, copy = 0): Promise<SmsEntry> {
-  const entry = (await takeSms(pool)).find((one) => one.messageId === messageId && one.copy === copy)
-  if (entry === undefined) throw new Error(`the SMS of ${messageId} was not due`)
-  return entry
-}
-
-/** Writes down that the network took all parts of an SMS, by these ids. */
-export async function recordSent(pool: Pool, { messageId, copy, lease }: SmsEntry, carrierMessageIds: string[], carrier = SMS_CARRIER) {
-  const parts: SubmittedPart[] = carrierMessageIds.map((carrierMessageId, index) => ({ part: index + 1, carrierMessageId }))
-  const [counted] = await recordSmsResults(pool, carrier, [{ messageId, copy, lease, is: 'sent', segments: parts.length, parts }])
-  return counted
-}
-
-export type TestSmsCarrier = SmsCarrier & {
-  /** All that was submitted, in order. `at`: by performance.now(). */
-  seen: (SmsPart & { at: number })[]
-  /** To this phone. */
-  to: (recipient: string) => SmsPart[]
-}
-
-type SmsCarrierOptions = Partial<Omit<SmsCarrier, 'submit'>> & {
-  onSubmit?: (part: SmsPart, id: string) => Promise<SendResult> | SendResult
-}
-
-let carrierMessageIds = 0
-
-/** The outside world: takes whatever it is given, unless a test has it do otherwise. */
-export function createSmsCarrier({ onSubmit = taken, ...options }: SmsCarrierOptions = {}): TestSmsCarrier {
-  const seen: TestSmsCarrier['seen'] = []
-  return {
-    name: SMS_CARRIER,
-    longestCallMs: 1_000,
-    concurrency: 10,
-    messagesPerSecond: undefined,
-    pausedForMs: () => 0,
-    close: async () => {},
-    ...options,
-    seen,
-    to: (recipient) => seen.filter((part) => part.recipient === recipient),
-    submit: async (part) => {
-      seen.push({ ...part, at: performance.now() })
-      carrierMessageIds += 1
-      return await onSubmit(part, `${carrierMessageIds}`)
-    },
-  }
-}
-
-export function taken(_part: SmsPart, carrierMessageId: string): SendResult {
-  return { is: 'sent', carrierMessageId }
-}
-
-/** A worker as a process has one, with connections of its own; stopped when the test ends. */
-export function startSmsWorker(t: TestContext, databaseUrl: string, carrier: SmsCarrier | undefined): Dispatcher {
-  const pool = createHotPool({ connectionString: databaseUrl }, () => {})
-  const links = { key: randomBytes(32), publicUrl: PUBLIC_URL }
-  const dispatcher = createSmsDispatcher({ pool, carrier, links, logger, metrics: createDeliveryMetrics(new Registry()) })
-  let stopped: Promise<void> | undefined
-  function stop(): Promise<void> {
-    stopped ??= dispatcher.stop()
-    return stopped
-  }
-  t.after(async () => {
-    await stop()
-    await pool.end()
-  })
-  return { ...dispatcher, stop }
-}
-
-/** All that is stored about the SMS of a message. */
+/** Everything that is stored about the SMS of a message. */
 export async function readSms(pool: Pool, messageId: string) {
   const { rows } = await pool.query(
     `select to_jsonb(f) as fallback, (select to_jsonb(q) from sms_queue q where q.message_id = f.message_id and q.copy = 0) as queue,
@@ -188,18 +117,18 @@ export async function readSms(pool: Pool, messageId: string) {
   return rows[0] as { fallback: any; queue: any; parts: any[]; events: any[] }
 }
 
-/** Its status and reason, in a word each. */
+/** The status and reason of its SMS. */
 export async function fateOf(pool: Pool, messageId: string): Promise<[status: string, reason: string | null]> {
   const { fallback } = await readSms(pool, messageId)
   return [fallback.status, fallback.reason]
 }
 
-/** The time until which SMS are held or put off passes at once. */
+/** Ends the leases and pauses of all SMS. */
 export async function passTime(pool: Pool): Promise<void> {
   await pool.query(`update sms_queue set due_at = now() - interval '1 millisecond' where due_at > now()`)
 }
 
-/** As `passTime`, but only for what nobody holds: where a worker runs, it may have taken something up since one looked. */
+/** Ends the pauses of SMS without a lease, for tests with a running worker. */
 export async function passPauses(pool: Pool): Promise<void> {
   await pool.query(`update sms_queue set due_at = now() - interval '1 millisecond' where due_at > now() and lease is null`)
 }
@@ -217,7 +146,7 @@ type SmsReceiptFields = {
   eventId?: string
 }
 
-/** What the SMS network tells. `ids`: the readings of the id, the likeliest first. */
+/** A receipt of the SMS network. `ids`: the readings of the id, the likeliest first. */
 export function smsReceipt({
   kind = 'sms-delivered',
   phone,
@@ -227,12 +156,4 @@ export function smsReceipt({
   eventId = randomUUID(),
 }: SmsReceiptFields) {
   return { carrier, eventId, kind, phone, carrierMessageIds: ids, detail, occurredAt: new Date() } satisfies CarrierEvent
-}
-
-export function putBack(db: Pool, entries: SmsEntry[]): Promise<boolean[]> {
-  return recordSmsResults(
-    db,
-    SMS_CARRIER,
-    entries.map(({ messageId, copy, lease }) => ({ messageId, copy, lease, is: 'not-tried', afterMs: 0, parts: [] })),
-  )
 }

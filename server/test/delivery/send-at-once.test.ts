@@ -2,28 +2,20 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import type { Pool } from '../../src/db/pool.ts'
-import { claim } from '../../src/delivery/claim.ts'
 import { createAcceptor, type Submission } from '../../src/messages/accept.ts'
 import type { Reserve } from '../../src/messages/send-at-once.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { TEXT } from '../support/templates.ts'
 import { until } from '../support/until.ts'
-import type { CarrierOptions } from './support.ts'
-import { createCarrier, createSender, queueMessages, type Sender, sent, startWorker, statusOf } from './support.ts'
+import { createSender, queueMessages, type Sender, statusOf } from './support.ts'
+import { type CarrierOptions, claimNow, createCarrier, createHold, sent, startWorker } from './worker.ts'
 
 const { url, hotPool: pool } = await createTestDatabase({ unmetered: 'some messages are queued by hand' })
 
 function submissionOf({ accountId, agentId }: Sender, fields: Partial<Submission> = {}): Submission {
+  const message = { inline: TEXT } as Submission['message']
   const idempotency = { key: randomUUID(), hash: Buffer.alloc(32) }
-  return {
-    accountId,
-    agentId,
-    recipients: ['+48500100200'],
-    test: false,
-    message: { inline: TEXT } as Submission['message'],
-    idempotency,
-    ...fields,
-  }
+  return { accountId, agentId, recipients: ['+48500100200'], test: false, message, idempotency, ...fields }
 }
 
 /** A process that accepts and delivers. Announcements reach no worker, so a queued message waits for the next poll or `wake()`. */
@@ -75,12 +67,11 @@ test('lets another worker claim a message when the lease of its dead process end
   const lease = randomUUID()
   const reserve: Reserve = () => ({ lease, leaseMs: 300, send: () => {}, release: () => {} })
   const [messageId] = (await createAcceptor(pool, () => {}, reserve)(submissionOf(sender))).messageIds
-  const request = { carrier: createCarrier(), free: 10, leaseMs: 30_000, pausedAgents: [], calls: new Map() }
   const { rows } = await pool.query(
     'select lease, attempts, claimed, leased_until > accepted_at as "isLeased" from queue join messages on id = message_id',
   )
   assert.deepEqual(rows, [{ lease, attempts: 1, claimed: true, isLeased: true }])
-  const entry = await until('the lease has ended', async () => (await claim(pool, request)).entries[0])
+  const entry = await until('the lease has ended', async () => (await claimNow(pool)).entries[0])
   assert.deepEqual([entry.messageId, entry.attempts], [messageId, 2])
   await pool.query('delete from queue')
 })
@@ -103,13 +94,13 @@ test('frees reserved calls when a request is replayed, rejected or fails', async
 
 test('limits one account to half of the calls, and serves another account beside it', async (t) => {
   const [greedy, other] = [await createSender(pool), await createSender(pool)]
-  const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
+  const { released, release } = createHold(t)
   let isHolding = false
   const { carrier, announced, accept, learnAgent } = await startProcess(t, {
     concurrency: 8,
     longestCallMs: 60_000,
     onSend: async (message) => {
-      if (isHolding && message.agentId === greedy.agentId) await held
+      if (isHolding && message.agentId === greedy.agentId) await released
       return sent(message)
     },
   })
@@ -122,7 +113,7 @@ test('limits one account to half of the calls, and serves another account beside
   const [mine] = await accept(submissionOf(other))
   await until('the other account is served', async () => (await statusOf(pool, mine as string)) === 'SENT')
   assert.equal(carrier.seen.length, 5)
-  letGo()
+  release()
   await untilNothingWaits()
   assert.deepEqual([carrier.seen.length, new Set(seenOf(carrier))], [21, new Set([...ids, mine as string])], 'each is sent once')
 })
@@ -148,28 +139,29 @@ test('queues a message of an agent that may belong to another carrier', async (t
   await untilNothingWaits()
 })
 
-test('queues a message with its own expiry, a paused agent or a rate-limited carrier', async (t) => {
+test('queues a message with its own expiry or of a paused agent', async (t) => {
   const sender = await createSender(pool)
-  const own = await startProcess(t)
-  await own.learnAgent(sender)
-  await own.accept(submissionOf(sender, { expiresAt: new Date(Date.now() + 3_600_000).toISOString() }))
-  assert.deepEqual(own.announced, ['messages'])
-  await own.worker.stop()
-
   let pausedForMs = 0
-  const paused = await startProcess(t, { pausedForMs: () => pausedForMs })
-  await paused.learnAgent(sender)
+  const { announced, accept, learnAgent } = await startProcess(t, { pausedForMs: () => pausedForMs })
+  await learnAgent(sender)
+  await accept(submissionOf(sender, { expiresAt: new Date(Date.now() + 3_600_000).toISOString() }))
+  assert.deepEqual(announced, ['messages'])
+  await learnAgent(sender)
   pausedForMs = 1_000
-  await paused.accept(submissionOf(sender))
-  assert.deepEqual(paused.announced, ['messages'])
-  await paused.worker.stop()
+  await accept(submissionOf(sender))
+  assert.deepEqual(announced, ['messages'])
+  pausedForMs = 0
+  await untilNothingWaits()
+})
 
-  const rated = await startProcess(t, { messagesPerSecond: 1_000 })
-  await rated.accept(submissionOf(sender))
-  await untilNothingWaits()
-  await rated.accept(submissionOf(sender))
-  assert.deepEqual(rated.announced, ['messages', 'messages'])
-  await untilNothingWaits()
+test('queues a message of a carrier with a rate', async (t) => {
+  const sender = await createSender(pool)
+  const { announced, accept } = await startProcess(t, { messagesPerSecond: 1_000 })
+  for (let turn = 0; turn < 2; turn += 1) {
+    await accept(submissionOf(sender))
+    await untilNothingWaits()
+  }
+  assert.deepEqual(announced, ['messages', 'messages'])
 })
 
 test('queues new messages without a lease when the worker is stopping', async (t) => {
