@@ -6,7 +6,7 @@ import { loadConfig } from '../src/config.ts'
 import { installCertificate } from './support/certificates.ts'
 
 describe('the settings', () => {
-  test('all have the defaults of the contract', () => {
+  test('have the defaults of the contract', () => {
     assert.deepEqual(loadConfig({}), {
       environment: 'development',
       host: '127.0.0.1',
@@ -29,19 +29,19 @@ describe('the settings', () => {
     })
   })
 
-  test('limits are counted in the database where one is configured, unless told otherwise', () => {
+  test('count limits in the database if one is configured, unless set otherwise', () => {
     const HERALD_DATABASE_URL = 'postgres://db.example/herald'
     assert.equal(loadConfig({ HERALD_DATABASE_URL }).limits.store, 'database')
     assert.equal(loadConfig({ HERALD_DATABASE_URL, HERALD_LIMITS: 'memory' }).limits.store, 'memory')
   })
 
-  test('hosts and proxies are taken as IPv4, IPv6 and names', () => {
+  test('accept hosts and proxies as IPv4, IPv6 and names', () => {
     for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'herald.example.com'])
       assert.equal(loadConfig({ HERALD_HOST: host }).host, host)
     assert.deepEqual(loadConfig({ HERALD_TRUST_PROXY: '10.0.0.0/8, 2001:db8::/32,::1' }).trustProxy, ['10.0.0.0/8', '2001:db8::/32', '::1'])
   })
 
-  test('an empty variable counts as not set', () => {
+  test('treat an empty variable as not set', () => {
     assert.equal(loadConfig({ HERALD_PORT: '', HERALD_DATABASE_URL: '' }).port, 8080)
   })
 
@@ -93,18 +93,18 @@ describe('the settings', () => {
     ['HERALD_LOG_LEVEL', 'loud', 'HERALD_LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent.'],
   ]
   for (const [name, value, sentence] of wrong) {
-    test(`${name}=${value} is refused in a sentence that names the variable and not the value`, () => {
+    test(`reject ${name}=${value} with an error that names the variable and not the value`, () => {
       assert.throws(() => loadConfig({ [name]: value }), { message: sentence })
     })
   }
 
-  test('all mistakes are told at once', () => {
+  test('report all errors at once', () => {
     assert.throws(() => loadConfig({ HERALD_PORT: 'x', HERALD_LIMITS: 'y' }), {
       message: 'HERALD_PORT must be a whole number from 0 to 65535.\nHERALD_LIMITS must be one of memory, database.',
     })
   })
 
-  test('a certificate needs its key, and the two must be what they say', () => {
+  test('require a valid certificate with its key', () => {
     const { HERALD_TLS_CERT, HERALD_TLS_KEY } = installCertificate('ec')
     const { HERALD_TLS_KEY: otherKey } = installCertificate('rsa')
     const { tls } = loadConfig({ HERALD_TLS_CERT, HERALD_TLS_KEY })
@@ -119,7 +119,7 @@ describe('the settings', () => {
   })
 
   for (const mode of [0o644, 0o604, 0o602, 0o666]) {
-    test(`a TLS key of the mode ${mode.toString(8)} is refused`, () => {
+    test(`reject a TLS key of the mode ${mode.toString(8)}`, () => {
       const { settings, HERALD_TLS_KEY } = installCertificate('ec')
       chmodSync(HERALD_TLS_KEY, mode)
       assert.throws(() => loadConfig(settings), {
@@ -129,18 +129,18 @@ describe('the settings', () => {
   }
 
   for (const mode of [0o400, 0o600, 0o640]) {
-    test(`a TLS key of the mode ${mode.toString(8)} is accepted`, () => {
+    test(`accept a TLS key of the mode ${mode.toString(8)}`, () => {
       const { settings, HERALD_TLS_KEY } = installCertificate('ec')
       chmodSync(HERALD_TLS_KEY, mode)
       assert.ok(loadConfig(settings).tls)
     })
   }
 
-  test('a variable that only looks like a setting is noticed, and stops nothing', () => {
+  test('report an unknown HERALD_ variable without failing', () => {
     assert.deepEqual(loadConfig({ HERALD_PROT: '9090', OTHER: 'x' }).unknownVariables, ['HERALD_PROT'])
   })
 
-  test('.env.example lists every setting, and its values are the defaults', () => {
+  test('are all in .env.example with their defaults', () => {
     const example = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
     const listed = [...example.matchAll(/^#?(HERALD_[A-Z_]+)=(.*)$/gm)]
     const source = readFileSync(new URL('../src/config.ts', import.meta.url), 'utf8')

@@ -114,7 +114,7 @@ describe('a database connection in production', () => {
 })
 
 describe('carrier files', () => {
-  test('are the file itself and every key file that it names', () => {
+  test('are the settings file and every key file that it names', () => {
     const carriers = { a: { serviceAccountFile: 'a.json' }, b: { serviceAccountFile: '/keys/b.json' }, c: { type: 'smpp' }, d: 7 }
     const path = join(dir, 'named.json')
     writeFileSync(path, JSON.stringify(carriers))
@@ -123,7 +123,7 @@ describe('carrier files', () => {
     assert.deepEqual(carrierFiles(path), [path])
   })
 
-  test('are exposed where other users can read or write them, and not where their group can', () => {
+  test('are exposed if other users can read or write them, but not if their group can', () => {
     const path = join(dir, 'mode.json')
     writeFileSync(path, '')
     const exposed = [0o600, 0o400, 0o640, 0o660, 0o604, 0o644, 0o602, 0o601].filter((mode) => {
@@ -136,7 +136,7 @@ describe('carrier files', () => {
 })
 
 describe('the demo account in production', () => {
-  test('is refused while it has a live key, and accepted once its keys are revoked', async () => {
+  test('is rejected while it has a live key', async () => {
     const { pool } = await createTestDatabase()
     await refuseDemoAccount(pool)
     assert.equal(await makeDemoAccount(pool, dir), true)

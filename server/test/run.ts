@@ -52,15 +52,16 @@ function sizeOf(group: string[]): number {
   return group.reduce((bytes, file) => bytes + statSync(join(ROOT, file)).size, 0)
 }
 
-/** Runs the files of a group in one process. Prints a line for each file, and everything about a file in which a test failed. */
+/**
+ * Runs the files of a group in one process. Prints a line for each file, and everything about a file in which a test failed. With `--name`,
+ * each file has its own process, since node:test would skip the tests that stand for the files; then it prints a line for each test or suite.
+ */
 async function runGroup(group: string[]): Promise<void> {
-  const events = run({
-    cwd: ROOT,
-    files: [join(import.meta.dirname, 'support', 'run-files.ts')],
-    argv: group,
-    timeout: TEST_TIMEOUT_MS,
-    ...(values.name === undefined ? {} : { testNamePatterns: values.name }),
-  })
+  const selected =
+    values.name === undefined
+      ? { files: [join(import.meta.dirname, 'support', 'run-files.ts')], argv: group }
+      : { files: group.map((file) => join(ROOT, file)), testNamePatterns: values.name }
+  const events = run({ cwd: ROOT, timeout: TEST_TIMEOUT_MS, ...selected })
   let ofFile: TestEvent[] = []
   for await (const event of events as AsyncIterable<TestEvent>) {
     // The check of a database that is dropped after its file reports a difference here, and makes the process fail.
@@ -86,7 +87,8 @@ function isResult(event: TestEvent): event is Result {
 
 /** Counts tests. Suites and files are not counted, unless one fails by itself and not by its tests. */
 function count({ type, data }: Result): void {
-  const hasTests = data.nesting === 0 || data.details.type === 'suite'
+  const isFile = data.nesting === 0 && (values.name === undefined || data.name.endsWith('.test.ts'))
+  const hasTests = isFile || data.details.type === 'suite'
   if (type === 'test:pass') totals[data.skip === undefined ? 'passed' : 'skipped'] += hasTests ? 0 : 1
   else if (!(hasTests && (data.details.error as { failureType?: string }).failureType === 'subtestsFailed')) totals.failed += 1
 }

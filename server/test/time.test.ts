@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isRealDate, parseTimestamp } from '../src/time.ts'
 
-test('a timestamp names one moment, whatever its zone', () => {
+test('parseTimestamp accepts any zone', () => {
   for (const [text, moment] of [
     ['2026-01-31T08:00:00Z', '2026-01-31T08:00:00.000Z'],
     ['2026-01-31T08:00Z', '2026-01-31T08:00:00.000Z'],
@@ -20,7 +20,7 @@ test('a timestamp names one moment, whatever its zone', () => {
   }
 })
 
-test('what leaves the zone open, or names no moment, is no timestamp', () => {
+test('parseTimestamp rejects a time without a zone or one that does not exist', () => {
   for (const text of [
     '2026-01-31T08:00:00',
     '9999-12-31T23:59:59-14:00',
@@ -49,7 +49,7 @@ test('what leaves the zone open, or names no moment, is no timestamp', () => {
   }
 })
 
-test('a date is a day of the calendar', () => {
+test('isRealDate accepts only days of the calendar', () => {
   for (const text of ['2026-01-31', '2024-02-29', '0100-01-01', '9999-12-31']) assert.ok(isRealDate(text), text)
   for (const text of [
     '2026-02-29',

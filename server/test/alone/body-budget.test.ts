@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 
 const BODY = `"${'x'.repeat(200_000)}"`
 
-test('a large body is refused while those under way fill the budget, and taken once they are over', async () => {
+test('a large body is rejected while others fill the budget, and accepted once they end', async () => {
   const addresses = createBodyBudget(8 * 300_000)
   const app = createServer(loadConfig({}), logger)
   answerErrors(app)
@@ -36,15 +36,15 @@ test('a large body is refused while those under way fill the budget, and taken o
   await until('its share is free again', async () => (await send(BODY)).status === 200)
 })
 
-test('one owner gets an eighth of a budget; all together get the whole of it', () => {
+test('one owner gets an eighth of a budget, and all together get the whole', () => {
   const budget = createBodyBudget(80)
   assert.equal(budget.take(1, 11), undefined)
-  const giveBack = budget.take(1, 10)
+  const release = budget.take(1, 10)
   assert.equal(budget.take(1, 1), undefined)
   for (let owner = 2; owner <= 8; owner += 1) assert.ok(budget.take(owner, 10))
   assert.equal(budget.take(9, 1), undefined)
-  giveBack?.()
-  giveBack?.()
+  release?.()
+  release?.()
   assert.ok(budget.take(9, 10))
   assert.equal(budget.take(1, 1), undefined)
 })

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 
 const { pool } = await createTestDatabase()
 
-test('what was asked and answered is not kept by the statement before it, when V8 clears up its youngest', async () => {
+test('a completed statement does not keep the next ones in memory during minor garbage collections', async () => {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as (options?: { type: 'minor' }) => void
   let kept = 0
@@ -22,11 +22,11 @@ test('what was asked and answered is not kept by the statement before it, when V
     kept += 1
     return await pool.query({ name: 'kept', text: 'select $1::int[]', values })
   }
-  /** Until the registry has been told of the dead: of an object at least that nobody holds. */
+  /** Collects garbage until the registry has reported at least one object that nothing refers to. */
   async function clear(how: () => void): Promise<void> {
     hasCleared = false
     registry.register({}, false)
-    await until('the dead are told of', () => {
+    await until('the registry reports collected objects', () => {
       if (!hasCleared) how()
       return hasCleared
     })
@@ -35,7 +35,7 @@ test('what was asked and answered is not kept by the statement before it, when V
   for (let n = 0; n < 200; n++) await ask()
   await clear(gc)
   const before = kept
-  // One that is under way while memory is cleared up twice grows old, and is looked into no more until everything is.
+  // A statement that survives two minor collections moves to the old generation, which minor collections do not visit.
   const old = ask()
   gc({ type: 'minor' })
   gc({ type: 'minor' })

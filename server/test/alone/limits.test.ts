@@ -12,11 +12,32 @@ import { until } from '../support/until.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 
-const statusOf = async (url: string, method: string, authorization: string, headers = {}) =>
-  (await call(url, { method, authorization, headers })).status
+/** On a busy machine the database may respond too late. Then it is unknown whether the request was counted. */
+class Busy extends Error {}
+
+async function statusOf(url: string, method: string, authorization: string, headers = {}): Promise<number> {
+  const { status } = await call(url, { method, authorization, headers })
+  if (status === 503) throw new Busy()
+  return status
+}
+
+/** Repeats a test, with new callers, while the machine is too busy for its requests. */
+function whenCalm(run: () => Promise<void>): () => Promise<void> {
+  const isDone = async () => {
+    try {
+      await run()
+      return true
+    } catch (error) {
+      if (error instanceof Busy) return false
+      throw error
+    }
+  }
+  return async () => void (await until('no request gets a 503', isDone))
+}
+
 const times = <T>(count: number, make: () => Promise<T>) => Promise.all(Array.from({ length: count }, make))
 
-// One of each kind that trusts nobody, and one that trusts this machine as a proxy. Where nothing else is said, the database counts.
+// One node of each kind that trusts no proxy, and one that trusts this machine. By default the database counts.
 const start = (env: Record<string, string>) => startTestService({ HERALD_DATABASE_URL, ...env }, { roles: ['api'] })
 const nodes = {
   memory: {
@@ -26,64 +47,78 @@ const nodes = {
   database: { plain: await start({ HERALD_LIMITS: 'database' }), proxied: await start({ HERALD_TRUST_PROXY: '127.0.0.1' }) },
 }
 
-/** POST /messages, so many times within one second, by a caller of its own. On a machine too busy for that it is tried again. */
+/** Sends so many POST /messages within one second, by a new caller. On a busy machine it tries again, since the window would have moved. */
 async function burst(url: string | (() => string), count: number) {
-  for (let attempt = 0; attempt < 10; attempt += 1) {
+  return await until(`${count} requests fit into a second`, async () => {
     const { authorization } = await createCaller(pool)
     const startedAt = performance.now()
     const answers = await times(count, () =>
       call(`${typeof url === 'string' ? url : url()}/v1/messages`, { method: 'POST', authorization }),
     )
     const endedAt = performance.now()
-    if (endedAt - startedAt < 1_000) return { authorization, answers, endedAt }
-  }
-  throw new Error(`${count} requests never fitted into a second`)
+    return endedAt - startedAt < 1_000 && answers.every(({ status }) => status !== 503) ? { authorization, answers, endedAt } : undefined
+  })
 }
 
 for (const store of ['memory', 'database'] as const) {
-  describe(`the limits, counted in the ${store}`, () => {
+  describe(`limits that the ${store} counts`, () => {
     const { url } = nodes[store].plain
 
-    test('30 other requests pass in a minute and the 31st does not, whichever endpoints they are', async () => {
-      const { authorization } = await createCaller(pool)
-      const answers = await times(15, () => statusOf(`${url}/v1/agents`, 'GET', authorization))
-      answers.push(...(await times(15, () => statusOf(`${url}/v1/nowhere`, 'POST', authorization))))
-      assert.deepEqual([...new Set(answers)], [200, 404])
-      assert.equal(await statusOf(`${url}/v1/agents`, 'GET', authorization), 429)
-      assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 400, 'POST /messages has a limit of its own')
-    })
+    test(
+      'reject the 31st request in a minute, whatever its route',
+      whenCalm(async () => {
+        const { authorization } = await createCaller(pool)
+        const answers = await times(15, () => statusOf(`${url}/v1/agents`, 'GET', authorization))
+        answers.push(...(await times(15, () => statusOf(`${url}/v1/nowhere`, 'POST', authorization))))
+        assert.deepEqual([...new Set(answers)], [200, 404])
+        assert.equal(await statusOf(`${url}/v1/agents`, 'GET', authorization), 429)
+        assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 400, 'POST /messages has a limit of its own')
+      }),
+    )
 
-    test('of 36 to 80 POST /messages within a second exactly 35 pass, and 35 more a second later', async () => {
-      for (const sent of [36, 80]) {
-        const { authorization, answers, endedAt } = await burst(url, sent)
-        assert.equal(answers.filter(({ status }) => status !== 429).length, 35)
-        const retryAfter = answers.flatMap(({ headers }) => headers.get('retry-after') ?? [])
-        assert.deepEqual([...new Set(retryAfter)], ['1'])
-        await until('the window has passed', () => performance.now() > endedAt + 1_000)
-        assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 400)
-      }
-    })
+    test(
+      'accept 35 POST /messages in a second, and more a second later',
+      whenCalm(async () => {
+        for (const sent of [36, 80]) {
+          const { authorization, answers, endedAt } = await burst(url, sent)
+          assert.equal(answers.filter(({ status }) => status !== 429).length, 35)
+          const retryAfter = answers.flatMap(({ headers }) => headers.get('retry-after') ?? [])
+          assert.deepEqual([...new Set(retryAfter)], ['1'])
+          await until('the window has passed', () => performance.now() > endedAt + 1_000)
+          assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 400)
+        }
+      }),
+    )
 
-    test('callers do not spend one another\u2019s quota, nor do two keys of one account', async () => {
-      const [one, two] = [await createCaller(pool), await createCaller(pool)]
-      const { integrationKey, secret } = await createKey(pool, one.accountId)
-      await times(31, () => statusOf(`${url}/v1/agents`, 'GET', one.authorization))
-      assert.equal(await statusOf(`${url}/v1/agents`, 'GET', one.authorization), 429)
-      assert.equal(await statusOf(`${url}/v1/agents`, 'GET', two.authorization), 200)
-      assert.equal(await statusOf(`${url}/v1/agents`, 'GET', `Bearer ${integrationKey}:${secret}`), 200)
-    })
+    test(
+      'count each key for itself, also two of one account',
+      whenCalm(async () => {
+        const [one, two] = [await createCaller(pool), await createCaller(pool)]
+        const { integrationKey, secret } = await createKey(pool, one.accountId)
+        await times(31, () => statusOf(`${url}/v1/agents`, 'GET', one.authorization))
+        assert.equal(await statusOf(`${url}/v1/agents`, 'GET', one.authorization), 429)
+        assert.equal(await statusOf(`${url}/v1/agents`, 'GET', two.authorization), 200)
+        assert.equal(await statusOf(`${url}/v1/agents`, 'GET', `Bearer ${integrationKey}:${secret}`), 200)
+      }),
+    )
 
-    test('a forged X-Forwarded-For changes nothing', async () => {
-      const { authorization } = await createCaller(pool)
-      let sent = 0
-      const answers = await times(31, () => {
-        sent += 1
-        return statusOf(`${url}/v1/agents`, 'GET', authorization, { 'x-forwarded-for': `10.0.0.${sent}`, forwarded: `for=10.0.0.${sent}` })
-      })
-      assert.equal(answers.filter((status) => status === 429).length, 1)
-    })
+    test(
+      'ignore X-Forwarded-For from an untrusted address',
+      whenCalm(async () => {
+        const { authorization } = await createCaller(pool)
+        let sent = 0
+        const answers = await times(31, () => {
+          sent += 1
+          return statusOf(`${url}/v1/agents`, 'GET', authorization, {
+            'x-forwarded-for': `10.0.0.${sent}`,
+            forwarded: `for=10.0.0.${sent}`,
+          })
+        })
+        assert.equal(answers.filter((status) => status === 429).length, 1)
+      }),
+    )
 
-    test('every answer under /v1 carries RateLimit-Policy and RateLimit, counting down', async () => {
+    test('are in RateLimit-Policy and RateLimit of every response below /v1', async () => {
       const { authorization } = await createCaller(pool)
       for (const [left, path, method] of [
         [29, '/agents', 'GET'],
@@ -92,21 +127,21 @@ for (const store of ['memory', 'database'] as const) {
       ] as const) {
         const { headers } = await call(`${url}/v1${path}`, { method, authorization })
         assert.equal(headers.get('ratelimit-policy'), '"default";q=30;w=60')
-        assert.match(headers.get('ratelimit') as string, new RegExp(`^"default";r=${left};t=(59|60)$`))
+        assert.match(headers.get('ratelimit') as string, new RegExp(`^"default";r=${left};t=\\d\\d?$`))
       }
       const { headers } = await call(`${url}/v1/messages`, { method: 'POST', authorization })
       assert.equal(headers.get('ratelimit-policy'), '"messages";q=35;w=1')
       assert.equal(headers.get('ratelimit'), '"messages";r=34;t=1')
       const encoded = await call(`${url}/v1/%6Dessages?x=1`, { method: 'POST', authorization })
-      assert.equal(encoded.headers.get('ratelimit-policy'), '"messages";q=35;w=1', 'however the path is written')
+      assert.equal(encoded.headers.get('ratelimit-policy'), '"messages";q=35;w=1', 'in any spelling of the path')
       const document = await call(`${url}/v1/openapi.json`)
       assert.equal(document.headers.get('ratelimit-policy'), '"default";q=30;w=60')
       const badPath = await call(`${url}/v1/%zz/%ff`, { authorization })
       assert.equal(badPath.status, 404)
-      assert.match(badPath.headers.get('ratelimit') as string, /^"default";r=26;t=(59|60)$/)
+      assert.match(badPath.headers.get('ratelimit') as string, /^"default";r=26;t=\d\d?$/)
     })
 
-    test('the 31st wrong credentials in a minute from an address get 429; right ones pass all the same', async () => {
+    test('reject the 31st wrong credentials in a minute from an address, but not valid ones', async () => {
       const { url } = nodes[store].proxied
       const { authorization } = await createCaller(pool)
       const from = { 'x-forwarded-for': `192.0.2.${store.length}` }
@@ -119,34 +154,40 @@ for (const store of ['memory', 'database'] as const) {
   })
 }
 
-test('two nodes that count in the database share one window: of 36 POST /messages to both within a second 35 pass, of 31 others 30', async () => {
-  const both = [nodes.database.plain, nodes.database.proxied]
-  let next = 0
-  const eitherNode = () => {
-    next += 1
-    return both[next % 2]?.url as string
-  }
-  const { answers } = await burst(eitherNode, 36)
-  assert.equal(answers.filter(({ status }) => status === 429).length, 1)
-  const { authorization } = await createCaller(pool)
-  const others = await times(31, () => statusOf(`${eitherNode()}/v1/agents`, 'GET', authorization))
-  assert.equal(others.filter((status) => status === 429).length, 1)
-})
+test(
+  'two nodes that count in the database share one window',
+  whenCalm(async () => {
+    const both = [nodes.database.plain, nodes.database.proxied]
+    let next = 0
+    const eitherNode = () => {
+      next += 1
+      return both[next % 2]?.url as string
+    }
+    const { answers } = await burst(eitherNode, 36)
+    assert.equal(answers.filter(({ status }) => status === 429).length, 1)
+    const { authorization } = await createCaller(pool)
+    const others = await times(31, () => statusOf(`${eitherNode()}/v1/agents`, 'GET', authorization))
+    assert.equal(others.filter((status) => status === 429).length, 1)
+  }),
+)
 
-test('behind a trusted proxy the address is the one that the proxy saw; what the client wrote before it does not count', async () => {
-  const { url } = nodes.memory.proxied
-  const { authorization } = await createCaller(pool)
-  let sent = 0
-  const forged = await times(31, () => {
-    sent += 1
-    return statusOf(`${url}/v1/agents`, 'GET', authorization, { 'x-forwarded-for': `203.0.113.${sent}, 198.51.100.7` })
-  })
-  assert.equal(forged.filter((status) => status === 429).length, 1)
-  assert.equal(await statusOf(`${url}/v1/agents`, 'GET', authorization, { 'x-forwarded-for': '198.51.100.8' }), 200)
-})
+test(
+  'the address behind a trusted proxy is the one that the proxy saw',
+  whenCalm(async () => {
+    const { url } = nodes.memory.proxied
+    const { authorization } = await createCaller(pool)
+    let sent = 0
+    const forged = await times(31, () => {
+      sent += 1
+      return statusOf(`${url}/v1/agents`, 'GET', authorization, { 'x-forwarded-for': `203.0.113.${sent}, 198.51.100.7` })
+    })
+    assert.equal(forged.filter((status) => status === 429).length, 1)
+    assert.equal(await statusOf(`${url}/v1/agents`, 'GET', authorization, { 'x-forwarded-for': '198.51.100.8' }), 200)
+  }),
+)
 
-test('no span of the window ever holds more turns than the quota, and nothing is refused without need', async () => {
-  // A model that looks at all of history, against the limiter that forgets.
+test('no window holds more requests than the quota, and none is rejected without need', async () => {
+  // The model keeps the whole history, the limiter only what it needs.
   const gap = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.double({ min: 0, max: 40, noNaN: true }))
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 9 }), fc.array(gap, { maxLength: 300 }), async (quota, gaps) => {
@@ -156,11 +197,11 @@ test('no span of the window ever holds more turns than the quota, and nothing is
       for (const ms of gaps) {
         now += ms
         const turn = Math.max(now, (turns[turns.length - quota] ?? Number.NEGATIVE_INFINITY) + 100)
-        const verdict = await limiter({ name: 'p', quota, windowMs: 100 }, 'subject')
-        assert.equal(verdict.allowed, turn - now <= HOLD_MS)
-        if (verdict.allowed) turns.push(now + verdict.waitMs)
-        else assert.ok(Math.abs(verdict.resetMs - (turn - now)) < 1e-6)
-        assert.ok(verdict.remaining >= 0 && verdict.remaining < quota)
+        const result = await limiter({ name: 'p', quota, windowMs: 100 }, 'subject')
+        assert.equal(result.allowed, turn - now <= HOLD_MS)
+        if (result.allowed) turns.push(now + result.waitMs)
+        else assert.ok(Math.abs(result.resetMs - (turn - now)) < 1e-6)
+        assert.ok(result.remaining >= 0 && result.remaining < quota)
       }
       for (let index = quota; index < turns.length; index += 1) {
         assert.ok((turns[index] as number) - (turns[index - quota] as number) >= 100 - 1e-6)
@@ -169,27 +210,27 @@ test('no span of the window ever holds more turns than the quota, and nothing is
   )
 })
 
-test('a request that comes a moment too early waits for its turn; one that comes much too early is refused', async () => {
+test('a request that is 25 ms early is held, and an earlier one is rejected', async () => {
   let now = 0
   const limiter = createMemoryLimiter(() => now)
   const ask = async (time: number) => {
     now = time
     const { allowed, waitMs, resetMs } = await limiter({ name: 'p', quota: 2, windowMs: 200 }, 's')
-    return allowed ? waitMs : `refused, free in ${resetMs}`
+    return allowed ? waitMs : `rejected, free in ${resetMs}`
   }
   assert.deepEqual([await ask(0), await ask(10)], [0, 0])
-  assert.equal(await ask(174), 'refused, free in 26')
-  assert.equal(await ask(175), 25, 'the turn of the one at 0')
-  assert.equal(await ask(176), 'refused, free in 34', 'the next is that of the one at 10')
+  assert.equal(await ask(174), 'rejected, free in 26')
+  assert.equal(await ask(175), 25, 'the slot of the request at 0')
+  assert.equal(await ask(176), 'rejected, free in 34', 'the next slot is that of the request at 10')
   assert.equal(await ask(190), 20)
-  assert.equal(await ask(199), 'refused, free in 201', 'both have been given away')
+  assert.equal(await ask(199), 'rejected, free in 201', 'both slots are taken')
 })
 
-test('the database too holds a request that comes a moment too early, and refuses one that comes much too early', async () => {
+test('the database holds a request that is 25 ms early, and rejects an earlier one', async () => {
   const { limiter, stop } = createDatabaseLimiter(pool)
   const policy = { name: 'turn', quota: 2, windowMs: 200 }
-  // On a busy machine the moment may be missed between two questions: another caller then tries again.
-  const together = await until('two of three were held, each for a turn of its own', async () => {
+  // A busy machine may miss the moment between two requests; then another caller tries again.
+  const together = await until('two of three are held, each for its own slot', async () => {
     const subject = randomUUID()
     await times(2, () => limiter(policy, subject))
     await pool.query(
@@ -202,21 +243,21 @@ test('the database too holds a request that comes a moment too early, and refuse
     return waits.length === 2 && waits.every((ms) => ms > 0) ? waits : undefined
   })
   assert.ok(Math.abs((together[1] as number) - (together[0] as number) - 5) < 0.1, String(together))
-  const held = await until('one was held', async () => {
+  const held = await until('one is held', async () => {
     const subject = randomUUID()
     await times(2, () => limiter(policy, subject))
-    let verdict = await limiter(policy, subject)
-    while (!verdict.allowed) {
-      assert.ok(verdict.resetMs > HOLD_MS && verdict.resetMs <= policy.windowMs + HOLD_MS)
-      verdict = await limiter(policy, subject)
+    let result = await limiter(policy, subject)
+    while (!result.allowed) {
+      assert.ok(result.resetMs > HOLD_MS && result.resetMs <= policy.windowMs + HOLD_MS)
+      result = await limiter(policy, subject)
     }
-    return verdict.waitMs > 0 ? verdict : undefined
+    return result.waitMs > 0 ? result : undefined
   })
   assert.ok(held.waitMs <= HOLD_MS)
   stop()
 })
 
-test('evenly spaced requests at the limit all pass, although each comes a little early or late', async () => {
+test('evenly spaced requests at the limit all pass, even if each is a little early or late', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: -8, max: 8 }), { minLength: 3_500, maxLength: 3_500 }), async (jitters) => {
       let now = 0
@@ -230,15 +271,15 @@ test('evenly spaced requests at the limit all pass, although each comes a little
   )
 })
 
-test('the database counts as exactly, by its own clock, and lets go of a time in the future', async () => {
+test('the database counts exactly, by its own clock, and drops a time in the future', async () => {
   const { limiter, stop } = createDatabaseLimiter(pool)
   const policy = { name: 'exact', quota: 5, windowMs: 300 }
   const granted: { from: number; to: number }[] = []
   while (granted.length < 25) {
     const from = performance.now()
-    const verdicts = await times(3, () => limiter(policy, 'busy'))
+    const results = await times(3, () => limiter(policy, 'busy'))
     const to = performance.now()
-    granted.push(...verdicts.filter(({ allowed }) => allowed).map(({ waitMs }) => ({ from: from + waitMs, to: to + waitMs })))
+    granted.push(...results.filter(({ allowed }) => allowed).map(({ waitMs }) => ({ from: from + waitMs, to: to + waitMs })))
   }
   // Each grant happened somewhere between `from` and `to`: even so, no six of them can lie within 300 ms.
   for (let index = 5; index < granted.length; index += 1) {
@@ -253,22 +294,22 @@ test('the database counts as exactly, by its own clock, and lets go of a time in
   stop()
 })
 
-test('a large quota is counted in a thousand steps at the most: never over the limit, and at a bounded cost', async () => {
+test('a large quota is counted in at most a thousand steps, and never exceeded', async () => {
   const { limiter, stop } = createDatabaseLimiter(pool)
   const policy = { name: 'large', quota: 1_500, windowMs: 1_000 }
   const granted: { from: number; to: number }[] = []
   const endsAt = performance.now() + 2_500
   while (performance.now() < endsAt) {
     const from = performance.now()
-    const verdicts = await times(40, () => limiter(policy, 'bulk'))
+    const results = await times(40, () => limiter(policy, 'bulk'))
     const to = performance.now()
-    granted.push(...verdicts.filter(({ allowed }) => allowed).map(({ waitMs }) => ({ from: from + waitMs, to: to + waitMs })))
+    granted.push(...results.filter(({ allowed }) => allowed).map(({ waitMs }) => ({ from: from + waitMs, to: to + waitMs })))
   }
   for (let index = policy.quota; index < granted.length; index += 1) {
     const spanMs = (granted[index] as { to: number }).to - (granted[index - policy.quota] as { from: number }).from
     assert.ok(spanMs >= policy.windowMs, `${policy.quota + 1} within ${spanMs} ms`)
   }
-  // The row also has requests that are held until others leave the window, so what counts is the most in any one window.
+  // The row also has requests that are held until others leave the window, so count within each window.
   const { rows } = await pool.query(`
     select cardinality(hit_times) as entries, (
       select max(used) from (
@@ -281,7 +322,7 @@ test('a large quota is counted in a thousand steps at the most: never over the l
   stop()
 })
 
-test('callers who have gone silent are forgotten, however many they were', async () => {
+test('windows of silent callers are deleted', async () => {
   await pool.query(`insert into rate_limit_windows (bucket, quota, window_ms, hit_times, hit_counts, granted, held_turns, held_counts, checked_at)
     select 'silent ' || i, 30, 60000, '{}', '{}', 0, '{}', '{}', now() - interval '3 minutes' from generate_series(1, 2500) i`)
   await forgetSilent(pool)
@@ -289,10 +330,10 @@ test('callers who have gone silent are forgotten, however many they were', async
     `select count(*) filter (where bucket like 'silent %') as silent, count(*) as total from rate_limit_windows`,
   )
   assert.equal(rows[0].silent, 0)
-  assert.ok(rows[0].total > 0, 'the others stay')
+  assert.ok(rows[0].total > 0)
 })
 
-test('twenty nodes that ask for overlapping sets of callers at once neither deadlock nor grant one too many', async () => {
+test('twenty nodes that count the same callers concurrently neither deadlock nor exceed the limit', async () => {
   const policy = { name: 'crowd', quota: 50, windowMs: 60_000 }
   const nodes: Limiter[] = Array.from({ length: 20 }, () => createDatabaseLimiter(pool).limiter)
   const subjects = ['a', 'b', 'c', 'd']
@@ -308,17 +349,21 @@ test('twenty nodes that ask for overlapping sets of callers at once neither dead
   assert.deepEqual(Object.fromEntries(granted), { a: 50, b: 50, c: 50, d: 50 })
 })
 
-test('an address is counted once however it is written, and IPv6 by its first 64 bits', () => {
-  assert.equal(countedAddress('192.0.2.1'), '192.0.2.1')
-  assert.equal(countedAddress('::ffff:192.0.2.1'), '192.0.2.1')
-  assert.equal(countedAddress('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
-  assert.equal(countedAddress('2001:0DB8:0001:0002::1'), '2001:db8:1:2::/64')
-  assert.equal(countedAddress('2001:db8::1'), '2001:db8:0:0::/64')
-  assert.equal(countedAddress('::1'), '0:0:0:0::/64')
-  assert.equal(countedAddress('fe80::1%eth0'), 'fe80:0:0:0::/64')
-  assert.equal(countedAddress('::ffff:c000:0201'), '192.0.2.1')
-  assert.equal(countedAddress('192.0.2.1:51234'), '192.0.2.1')
-  assert.equal(countedAddress('[2001:db8::1]:443'), '2001:db8:0:0::/64')
+test('an address counts once in any notation, and IPv6 by its first 64 bits', () => {
+  for (const [written, counted] of [
+    ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['::ffff:c000:0201', '192.0.2.1'],
+    ['192.0.2.1:51234', '192.0.2.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:0DB8:0001:0002::1', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['[2001:db8::1]:443', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ]) {
+    assert.equal(countedAddress(written), counted)
+  }
   for (const junk of [undefined, '', 'unknown', 'x'.repeat(9_000), '192.0.2.999', '_hidden', 'a, b'])
     assert.equal(countedAddress(junk), 'unknown')
 })

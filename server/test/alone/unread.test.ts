@@ -19,7 +19,7 @@ const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const accountOf = new Map<string, number>()
 const [greedy, neighbour, foreign] = [await accountWithTemplates(), await accountWithTemplates(), await accountWithTemplates('語')]
 
-/** A page of its templates has 1 MiB in UTF-8. */
+/** An account whose page of templates has 1 MiB in UTF-8. */
 async function accountWithTemplates(letter = 'x'): Promise<string> {
   const { accountId, authorization } = await createCaller(pool)
   const message = { type: 'MESSAGE' as const, content: letter.repeat(220_000 / Buffer.byteLength(letter)) }
@@ -33,8 +33,8 @@ async function startService(limits: Partial<UnreadLimits>) {
   return await startTestService(env, { roles: ['api'], unreadLimits: { ...UNREAD_LIMITS, ...limits } })
 }
 
-/** Asks for pages on one connection, and reads nothing. A client that does not read learns only when it reads that it was disconnected. */
-function askAndNeverRead(url: string, authorization: string, pages = PAGES): { socket: Socket; wasReset: () => Promise<boolean> } {
+/** Requests pages on one connection and reads nothing. Such a client notices only when it reads that it was disconnected. */
+function requestWithoutReading(url: string, authorization: string, pages = PAGES): { socket: Socket; wasReset: () => Promise<boolean> } {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname).pause()
   const request = `GET /v1/templates HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`
@@ -57,18 +57,18 @@ const closedFor = (log: string) => [...log.matchAll(/"reason":"([^"]*)".*closed 
 const accountsClosed = (log: string) =>
   [...log.matchAll(/"accountId":(\d+).*closed the connection/g)].map(([, accountId]) => Number(accountId))
 
-describe('a client that asks and does not read', () => {
+describe('a client that does not read', () => {
   test('is disconnected after a time without progress', async () => {
     const { url, log } = await startService({ idleMs: 500 })
-    const { wasReset } = askAndNeverRead(url, greedy)
+    const { wasReset } = requestWithoutReading(url, greedy)
     await until('its connection is closed', () => closedFor(log()).includes('it read nothing for too long'))
     assert.ok(await wasReset())
   })
 
-  test('is disconnected when its account holds too many unsent bytes; other accounts are served on', async () => {
+  test('is disconnected when its account holds too many unsent bytes; other accounts are served', async () => {
     const { url, log } = await startService({ accountBytes: 6 * MIB })
-    const clients = Array.from({ length: 4 }, () => askAndNeverRead(url, greedy))
-    const other = askAndNeverRead(url, neighbour, 2)
+    const clients = Array.from({ length: 4 }, () => requestWithoutReading(url, greedy))
+    const other = requestWithoutReading(url, neighbour, 2)
     await until('one is closed', () => closedFor(log()).includes('its account holds too many unsent bytes'))
     await readPage(url, neighbour)
     await readPage(url, greedy)
@@ -78,18 +78,18 @@ describe('a client that asks and does not read', () => {
 
   test('is disconnected by its unread bytes in UTF-8, also when its last request needed no account', async () => {
     const { url, log } = await startService({ accountBytes: 6 * MIB })
-    const clients = Array.from({ length: 2 }, () => askAndNeverRead(url, foreign))
+    const clients = Array.from({ length: 2 }, () => requestWithoutReading(url, foreign))
     for (const { socket } of clients) socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
     await until('one is closed', () => closedFor(log()).includes('its account holds too many unsent bytes'))
     for (const { socket } of clients) socket.destroy()
   })
 
-  test('of the account that holds most is disconnected when all together hold too many unsent bytes', async () => {
+  test('is disconnected when all accounts together hold too many unsent bytes, that of the account with most first', async () => {
     const { url, log } = await startService({ processBytes: 12 * MIB })
-    // The first to stall, but it holds less.
-    const other = askAndNeverRead(url, neighbour, 6)
+    // This client stalls first, but it holds less.
+    const other = requestWithoutReading(url, neighbour, 6)
     await readPage(url, neighbour)
-    const clients = [greedy, greedy].map((authorization) => askAndNeverRead(url, authorization))
+    const clients = [greedy, greedy].map((authorization) => requestWithoutReading(url, authorization))
     await until('one is closed', () => closedFor(log()).includes('the process holds too many unsent bytes'))
     await readPage(url, neighbour)
     assert.deepEqual(new Set(accountsClosed(log())), new Set([accountOf.get(greedy)]))
@@ -97,9 +97,9 @@ describe('a client that asks and does not read', () => {
   })
 })
 
-test('a client that reads slowly gets all of a response, which took much longer than a client may stall', async () => {
+test('a client that reads slowly gets all of a response that takes much longer than a client may stall', async () => {
   const app = createServer(loadConfig({}), logger)
-  const { watch, stop } = createUnreadWatch(logger, { ...UNREAD_LIMITS, idleMs: 1_500, accountBytes: 64 * MIB })
+  const { watch, stop } = createUnreadWatch(logger, { ...UNREAD_LIMITS, idleMs: 5_000, accountBytes: 64 * MIB })
   watch(app)
   const [length, response] = [40 * MIB, Buffer.alloc(40 * MIB)]
   app.get('/', async () => response)
@@ -114,7 +114,7 @@ test('a client that reads slowly gets all of a response, which took much longer 
   let received = 0
   socket.on('data', (chunk) => {
     received += chunk.length
-    const aheadMs = (received / length) * 5_000 - (performance.now() - startedAt)
+    const aheadMs = (received / length) * 12_000 - (performance.now() - startedAt)
     if (aheadMs > 10) setTimeout(() => socket.resume(), aheadMs)
     if (aheadMs > 10) socket.pause()
   })

@@ -5,11 +5,7 @@ import { sending, TEXT } from '../support/templates.ts'
 import { newCaller, url } from './templates-service.ts'
 
 describe('POST /templates/check', () => {
-  test('is protected', async () => {
-    assert.equal((await call(`${url}/v1/templates/check`, { method: 'POST', body: { message: TEXT } })).status, 401)
-  })
-
-  test('tells what a right one means, and stores nothing', async () => {
+  test('returns the facts of a valid template, and stores nothing', async () => {
     const { check, list } = await newCaller()
     const { status, body } = await check({
       name: 'X',
@@ -32,7 +28,7 @@ describe('POST /templates/check', () => {
     assert.deepEqual((await list()).body.items, [])
   })
 
-  test('names every fault as POST and PUT would, with status 200', async () => {
+  test('returns every error of POST and PUT, with status 200', async () => {
     const { check, create } = await newCaller()
     const body = {
       name: '',
@@ -46,7 +42,7 @@ describe('POST /templates/check', () => {
     assert.equal(answer.body.violations.length, 5)
   })
 
-  test('tells the facts of a content with faults too', async () => {
+  test('returns the facts of an invalid content, too', async () => {
     const { check } = await newCaller()
     const { body } = await check({ basic: true, message: { type: 'MESSAGE', content: 'x'.repeat(3080) } })
     assert.deepEqual(body.violations, [
@@ -57,7 +53,7 @@ describe('POST /templates/check', () => {
     assert.equal(body.facts.billingClass, 'single')
   })
 
-  test('where the type is not known there are no facts', async () => {
+  test('returns no facts if the type is unknown', async () => {
     const { check } = await newCaller()
     for (const [sent, path, reason] of [
       [{ message: { content: 'x' } }, '/message/type', 'is required'],
@@ -73,7 +69,7 @@ describe('POST /templates/check', () => {
     }
   })
 
-  test('a button that sends a template which is not there, or of another account, is a fault', async () => {
+  test('reports a button that sends a missing template or one of another account', async () => {
     const { check, created } = await newCaller()
     const foreign = await (await newCaller()).created()
     const own = await created()
@@ -85,7 +81,7 @@ describe('POST /templates/check', () => {
     ])
   })
 
-  test('what is no JSON, too large, of another type or has a query parameter is an error as everywhere', async () => {
+  test('rejects invalid JSON, a large body, another media type and a query parameter', async () => {
     const { check, authorization } = await newCaller()
     assert.equal((await check('{')).body.code, 'RCS_INVALID_REQUEST')
     assert.equal((await check({ message: { type: 'MESSAGE', content: 'x'.repeat(300_000) } })).body.code, 'RCS_PAYLOAD_TOO_LARGE')

@@ -5,13 +5,7 @@ import { call, createAssignedAgent, createCaller } from '../support/service.ts'
 import { pool, url } from './templates-service.ts'
 
 describe('GET /agents', () => {
-  test('is protected', async () => {
-    const { status, body } = await call(`${url}/v1/agents`)
-    assert.equal(status, 401)
-    assert.equal(body.code, 'RCS_UNAUTHORIZED')
-  })
-
-  test('lists the active agents of the account, and nothing of another account', async () => {
+  test('lists the active agents of the account alone', async () => {
     const [mine, other] = [await createCaller(pool), await createCaller(pool)]
     const shown = await createAssignedAgent(pool, mine.accountId, 'conversational')
     const inactive = await createAssignedAgent(pool, mine.accountId)
@@ -30,12 +24,12 @@ describe('GET /agents', () => {
     )
   })
 
-  test('an account with no agents gets an empty list', async () => {
+  test('returns an empty list to an account without agents', async () => {
     const { authorization } = await createCaller(pool)
     assert.deepEqual((await call(`${url}/v1/agents`, { authorization })).body, { items: [] })
   })
 
-  test("a display name and a deactivation belong to the account's assignment, not to the agent", async () => {
+  test('shows a display name and a deactivation only to the account that set them', async () => {
     const [one, two] = [await createCaller(pool), await createCaller(pool)]
     const agentId = await createAssignedAgent(pool, one.accountId)
     await assignAgent(pool, agentId, two.accountId)
@@ -47,12 +41,5 @@ describe('GET /agents', () => {
 
     const { body } = await call(`${url}/v1/agents`, { authorization: two.authorization })
     assert.deepEqual(body.items, [{ agentId, name: agentId.replace('-', '_'), billingType: 'single', active: true }])
-  })
-
-  test('refuses a query parameter that it does not know, by its name', async () => {
-    const { authorization } = await createCaller(pool)
-    const { status, body } = await call(`${url}/v1/agents?limit=5`, { authorization })
-    assert.equal(status, 400)
-    assert.deepEqual(body.details, [{ path: '/limit', reason: 'is not known here; is it misspelt?' }])
   })
 })

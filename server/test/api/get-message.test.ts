@@ -3,17 +3,17 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { RECIPIENT, startMessageService } from '../support/messages.ts'
-import { call } from '../support/service.ts'
+import { assertError } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const database = await createTestDatabase({ uncounted: 'messages are moved by hand' })
 const { pool } = database
-const { url, newCaller } = await startMessageService(database)
+const { newCaller } = await startMessageService(database)
 
 const MINUTE_MS = 60_000
 const later = (time: string, ms: number) => new Date(Date.parse(time) + ms).toISOString()
 
-/** Moves a message by data, as what delivers it would. */
+/** Changes a message in the database, as its delivery would. */
 async function change(messageId: string, assignments: string): Promise<void> {
   const { rowCount } = await pool.query(`update messages set ${assignments} where id = $1`, [messageId])
   assert.equal(rowCount, 1)
@@ -29,12 +29,7 @@ async function fresh(fields: Record<string, unknown> = {}) {
 }
 
 describe('GET /messages/{messageId}', () => {
-  test('is protected', async () => {
-    const { messageId } = await fresh()
-    assert.equal((await call(`${url}/v1/messages/${messageId}`)).status, 401)
-  })
-
-  test('a message that was just accepted has no field of what has not happened', async () => {
+  test('shows no field of what has not happened yet', async () => {
     const { body, agentId, messageId } = await fresh()
     const { acceptedAt } = body
     assert.match(acceptedAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
@@ -50,7 +45,7 @@ describe('GET /messages/{messageId}', () => {
     })
   })
 
-  test('every time that came is there, with the reference of the caller', async () => {
+  test('shows every time and the reference of the caller', async () => {
     const { read, messageId, body } = await fresh({ clientReferenceId: 'order-1001', basic: true })
     const { acceptedAt } = body
     assert.deepEqual([body.clientReferenceId, body.basic], ['order-1001', true])
@@ -68,25 +63,25 @@ describe('GET /messages/{messageId}', () => {
     })
   })
 
-  test('a message that failed says why', async () => {
+  test('shows why a message failed', async () => {
     const { read, messageId, body } = await fresh()
     await change(messageId, `status = 'FAILED', failed_at = accepted_at, failure_reason = 'NOT_REACHABLE', failure_description = 'No RCS.'`)
     const failure = { reason: 'NOT_REACHABLE', description: 'No RCS.' }
     assert.deepEqual((await read(messageId)).body, { ...body, status: 'FAILED', failedAt: body.acceptedAt, failure })
   })
 
-  test('is SENDING once it was taken up, until it is something else, also while it waits and when its call ended after its time', async () => {
+  test('shows SENDING from the first claim until the next status', async () => {
     const { read, messageId, body } = await fresh()
     await pool.query('update queue set claimed = true where message_id = $1', [messageId])
     assert.deepEqual((await read(messageId)).body, { ...body, status: 'SENDING' })
     await pool.query('delete from queue where message_id = $1', [messageId])
     assert.deepEqual((await read(messageId)).body, { ...body, status: 'SENDING' })
-    // What is left to do about a message that was sent is to take it back.
+    // A queue entry of a sent message only revokes it.
     await change(messageId, `status = 'SENT', sent_at = accepted_at`)
     assert.deepEqual((await read(messageId)).body, { ...body, status: 'SENT', sentAt: body.acceptedAt })
   })
 
-  test('is EXPIRED a second after its time, though nothing has marked it, and never before', async () => {
+  test('shows EXPIRED a second after the expiry, even if no worker has marked it', async () => {
     const { read, messageId, body } = await fresh()
     await change(messageId, 'expires_at = clock_timestamp()')
     const age = async () => {
@@ -100,7 +95,7 @@ describe('GET /messages/{messageId}', () => {
       const before = await age()
       const answer = await read(messageId)
       const isExpired = answer.body.status === 'EXPIRED'
-      // The time of the answer lies between these two.
+      // The response was made between these two.
       if ((await age()) < 1_000) assert.equal(answer.body.status, 'ACCEPTED')
       if (before > 1_000) assert.ok(isExpired)
       return isExpired && answer.body
@@ -110,7 +105,7 @@ describe('GET /messages/{messageId}', () => {
     assert.deepEqual(rows, [{ status: 'ACCEPTED' }])
   })
 
-  test('of messages past their time, those under way are EXPIRED and all others stay what they became', async () => {
+  test('shows EXPIRED after the expiry only for unfinished messages', async () => {
     const sent = `sent_at = accepted_at`
     const delivered = `${sent}, delivered_at = accepted_at`
     const states: [shown: string, assignments: string][] = [
@@ -130,7 +125,7 @@ describe('GET /messages/{messageId}', () => {
     }
   })
 
-  test('one of another account, one that is not there and what can’t be an id are the same 404', async () => {
+  test('responds with the same 404 to a message of another account, an unknown and an invalid id', async () => {
     const { messageId } = await fresh()
     const { read } = await newCaller()
     const almost = [
@@ -142,24 +137,17 @@ describe('GET /messages/{messageId}', () => {
       `${messageId}%0A`,
     ]
     for (const id of [messageId, randomUUID(), ...almost, '', 'test', '0', 'ą', "' or 1=1", 'x'.repeat(5_000)]) {
-      const { status, body } = await read(id)
-      assert.equal(status, 404, id)
-      assert.deepEqual(body, {
-        statusCode: 404,
-        code: 'RCS_MESSAGE_NOT_FOUND',
-        message: 'RCS_MESSAGE_NOT_FOUND',
-        requestId: body.requestId,
-      })
+      assertError(await read(id), 404, 'RCS_MESSAGE_NOT_FOUND', undefined, id)
     }
   })
 
-  test('the braces, blanks and cut-outs that PostgreSQL would take for an id are none to the owner either', async () => {
+  test('rejects notations of an id that only PostgreSQL accepts', async () => {
     const { read, messageId, body } = await fresh()
     for (const id of [`{${messageId}}`, messageId.replaceAll('-', ''), `${messageId}%20`]) assert.equal((await read(id)).status, 404, id)
     assert.deepEqual((await read(messageId.toUpperCase())).body, body)
   })
 
-  test('takes no query parameter, and other methods are a 405', async () => {
+  test('rejects a query parameter and other methods', async () => {
     const { ask, messageId } = await fresh()
     const { status, body } = await ask('GET', `/messages/${messageId}?verbose=1`)
     assert.deepEqual([status, body.code], [400, 'RCS_INVALID_REQUEST'])

@@ -1,7 +1,7 @@
 import { createTestDatabase } from '../support/database.ts'
 import { startMessageService } from '../support/messages.ts'
 
-// One database and one service for all parts that are about messages; each test has an account of its own.
+// One database and one service for all files about messages. Each test has its own account.
 
 export const database = await createTestDatabase()
 export const { pool } = database

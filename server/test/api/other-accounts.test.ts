@@ -5,7 +5,7 @@ import { routeUntilDone, writeEvents } from '../support/log.ts'
 import { type MessageCaller, startMessageService } from '../support/messages.ts'
 import { createAssignedAgent } from '../support/service.ts'
 
-// What one account is shown must not reveal how much the others do.
+// Responses to one account must not reveal how much the others do.
 
 const database = await createTestDatabase()
 const { pool } = database
@@ -34,7 +34,7 @@ describe('the feed', () => {
     return { cursor: body.nextCursor as string, position: rows[0]?.position as number }
   }
 
-  /** Every number that somebody could read out of a cursor: of 4 to 6 bytes from any place, either way round, and each long run of digits. */
+  /** Every number in a cursor: of 4 to 6 bytes at any place, in either byte order, and each long run of digits. */
   function numbersIn(cursor: string): Map<string, number> {
     const numbers = new Map<string, number>()
     for (const encoding of ['base64url', 'hex', 'latin1'] as const) {
@@ -52,7 +52,7 @@ describe('the feed', () => {
     return numbers
   }
 
-  test('gives out cursors in which no number is the position, or grows by what this account or others do', async () => {
+  test('returns cursors that contain neither the position nor a number that grows with events', async () => {
     const [mine, other] = [await newCaller(), await newCaller()]
     await pool.query('insert into log_heads (account_id, last_position) values ($1, $2)', [mine.accountId, FAR])
     await emit(mine, 1)
@@ -70,7 +70,7 @@ describe('the feed', () => {
     assert.equal(after.cursor.length, before.cursor.length)
   })
 
-  test('gives out the same cursor for the same place, whatever other accounts did meanwhile', async () => {
+  test('returns the same cursor for the same place, whatever other accounts do', async () => {
     const [mine, other] = [await newCaller(), await newCaller()]
     await emit(mine, 2)
     const { cursor } = await newest(mine)
@@ -80,7 +80,7 @@ describe('the feed', () => {
     assert.deepEqual(body, { items: [], nextCursor: cursor, hasMore: false })
   })
 
-  test('refuses the cursor of another account as it refuses one that nobody was given', async () => {
+  test('rejects the cursor of another account like an invalid one', async () => {
     const [mine, other] = [await newCaller(), await newCaller()]
     await emit(other, 1)
     const { cursor } = await newest(other)
@@ -92,7 +92,7 @@ describe('the feed', () => {
 describe('ids of templates', () => {
   const SINCE = Date.UTC(2020, 0, 1)
 
-  test('hold the time of creation and 12 random bits, and nothing that other accounts change', async () => {
+  test('consist of the time of creation and 12 random bits', async () => {
     const [mine, other] = [await newCaller(), await newCaller()]
     const ids: number[] = []
     for (const others of [0, OTHERS_DO, 0]) {
@@ -115,7 +115,7 @@ describe('ids of templates', () => {
     assert.ok((rows[0]?.drawn ?? 0) > 2_400 && (rows[0]?.drawn ?? 0) < 2_780, `${rows[0]?.drawn} differ`)
   })
 
-  test('a template that is in use names its automatic reply without the id that counts those of all accounts', async () => {
+  test('are rejected for deletion without the id of the automatic reply that uses them', async () => {
     const caller = await newCaller()
     const id = await caller.template()
     const agentId = await createAssignedAgent(pool, caller.accountId)

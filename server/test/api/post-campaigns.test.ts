@@ -5,17 +5,17 @@ import { createAgent } from '../../src/agents/agents.ts'
 import { countStored, fillGroup, NOTHING, ONE_CAMPAIGN, startCampaignService } from '../campaigns/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newKey, smsFallback, UUID_V7 } from '../support/messages.ts'
-import { type Answer, call, createCaller } from '../support/service.ts'
+import { assertError, type ErrorDetails } from '../support/service.ts'
 import { sending, TEXT } from '../support/templates.ts'
 
 const database = await createTestDatabase()
 const { pool } = database
-const { url, newCaller, log } = await startCampaignService(database)
+const { newCaller, log } = await startCampaignService(database)
 
-// One whose requests are all refused, and one whose requests are all accepted.
-const refused = await newCaller()
-const taken = await newCaller()
-for (const caller of [refused, taken]) {
+// One caller whose requests are all rejected, and one whose requests are all accepted.
+const rejected = await newCaller()
+const accepted = await newCaller()
+for (const caller of [rejected, accepted]) {
   await pool.query('insert into groups (account_id, number) select $1, generate_series(2, 101)', [caller.accountId])
 }
 
@@ -26,14 +26,6 @@ const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
 type Fields = Record<string, unknown>
-type Details = [path: string, reason: string][]
-
-/** The whole body of an error. */
-function assertRefused({ status, body }: Answer, expectedStatus: number, code: string, details: Details): void {
-  const named = details.map(([path, reason]) => ({ path, reason }))
-  assert.deepEqual(body, { statusCode: expectedStatus, code, message: code, requestId: body.requestId, details: named })
-  assert.equal(status, expectedStatus)
-}
 
 const unknown = 'is not known here; is it misspelt?'
 const notOne = 'must have exactly one of templateId and inline'
@@ -41,15 +33,7 @@ const zoned = 'must be a time with its zone, such as 2026-01-31T08:00:00Z or 202
 const NO_GROUP = 'names no group of this account'
 
 describe('POST /campaigns', () => {
-  test('is protected', async () => {
-    const headers = { 'Idempotency-Key': 'k' }
-    assert.equal((await call(`${url}/v1/campaigns`, { method: 'POST', headers, body: '{"cut off' })).status, 401)
-    const { authorization } = await createCaller(pool, ['sms'])
-    const answer = await call(`${url}/v1/campaigns`, { method: 'POST', authorization, headers, body: '{"cut off' })
-    assert.deepEqual([answer.status, answer.body.code], [403, 'RCS_MODULE_NOT_AVAILABLE'])
-  })
-
-  test('answers 202 with the id and where to follow it, and counts as one of the other requests', async () => {
+  test('responds 202 with the id and Location, and counts towards the default limit', async () => {
     const { accountId, create, campaign } = await newCaller()
     const { status, headers, body } = await create('first', campaign())
     assert.equal(status, 202)
@@ -61,8 +45,8 @@ describe('POST /campaigns', () => {
     assert.deepEqual(await countStored(pool, accountId), ONE_CAMPAIGN)
   })
 
-  test('takes a null for absent', async () => {
-    const { create, campaign } = taken
+  test('treats null as absent', async () => {
+    const { create, campaign } = accepted
     const absent = { clientReferenceId: null, scheduledAt: null, expiresAt: null, basic: null, smsFallback: null }
     const message = { templateId: null, inline: { ...TEXT, buttons: null } }
     assert.equal((await create(newKey(), campaign({ ...absent, message }))).status, 202)
@@ -71,7 +55,7 @@ describe('POST /campaigns', () => {
   const start = inMs(HOUR_MS)
   const afterStart = (ms: number) => new Date(Date.parse(start) + ms).toISOString()
   const request = 'RCS_INVALID_REQUEST'
-  const invalid: [fields: Fields, code: string, details: Details][] = [
+  const invalid: [fields: Fields, code: string, details: ErrorDetails][] = [
     [{ name: undefined }, request, [['/name', 'is required']]],
     [{ name: '' }, request, [['/name', 'must not be empty']]],
     [{ name: '😀'.repeat(201) }, request, [['/name', 'must have at most 200 characters']]],
@@ -143,8 +127,8 @@ describe('POST /campaigns', () => {
     ],
   ]
   for (const [fields, code, details] of invalid) {
-    test(`refuses ${JSON.stringify(fields).slice(0, 100)} with ${code}`, async () => {
-      assertRefused(await refused.create('k', refused.campaign(fields)), 400, code, details)
+    test(`rejects ${JSON.stringify(fields).slice(0, 100)} with ${code}`, async () => {
+      assertError(await rejected.create('k', rejected.campaign(fields)), 400, code, details)
     })
   }
 
@@ -153,7 +137,7 @@ describe('POST /campaigns', () => {
   const sendTime = '/smsFallback/planParams/sendTime'
   const sender = 'must be 1 to 11 letters (A to Z, a to z), digits, spaces, `.`, `-` or `_` with at least one letter; or 3 to 15 digits'
   const fallback = { smsFallback: smsFallback() }
-  const smsInvalid: [fields: Fields, details: Details][] = [
+  const smsInvalid: [fields: Fields, details: ErrorDetails][] = [
     [{ smsFallback: smsFallback({ sender: '' }) }, [['/smsFallback/planParams/sender', sender]]],
     [{ smsFallback: smsFallback({ smsShipmentType: 2 }) }, [['/smsFallback/planParams/smsShipmentType', 'must be 1']]],
     [{ smsFallback: { ...smsFallback(), smsMessagesPlan: [] } }, [['/smsFallback/smsMessagesPlan', 'must have at least 1 item']]],
@@ -176,8 +160,8 @@ describe('POST /campaigns', () => {
     [{ ...fallback, expiresAt: afterStart(0), smsFallbackAfterExpiry: {} }, [[after, 'must have at least 1 of sendTime, delay']]],
   ]
   for (const [fields, details] of smsInvalid) {
-    test(`refuses ${JSON.stringify(fields).slice(0, 140)} with ${sms}`, async () => {
-      assertRefused(await refused.create('k', refused.campaign(fields)), 400, sms, details)
+    test(`rejects ${JSON.stringify(fields).slice(0, 140)} with ${sms}`, async () => {
+      assertError(await rejected.create('k', rejected.campaign(fields)), 400, sms, details)
     })
   }
 
@@ -205,57 +189,57 @@ describe('POST /campaigns', () => {
     ],
   ]
   for (const [what, fields] of valid) {
-    test(`takes ${what}`, async () => {
-      const { status, body } = await taken.create(newKey(), taken.campaign(fields()))
+    test(`accepts ${what}`, async () => {
+      const { status, body } = await accepted.create(newKey(), accepted.campaign(fields()))
       assert.equal(status, 202, JSON.stringify(body))
     })
   }
 
-  test('groups that are not there, or of another account, are named in a 404, by their place', async () => {
+  test('responds 404 with the path of each group that is missing or of another account', async () => {
     const { accountId } = await newCaller()
     await fillGroup(pool, accountId, 4_000, [])
-    const details: Details = [
+    const details: ErrorDetails = [
       ['/segmentIds/0', NO_GROUP],
       ['/segmentIds/2', NO_GROUP],
     ]
-    assertRefused(await refused.create('k', refused.campaign({ segmentIds: [4_000, 1, 999] })), 404, 'RCS_SEGMENT_NOT_FOUND', details)
+    assertError(await rejected.create('k', rejected.campaign({ segmentIds: [4_000, 1, 999] })), 404, 'RCS_SEGMENT_NOT_FOUND', details)
   })
 
-  test('an agent that is unknown, inactive, not assigned or of another account is the same 404', async () => {
+  test('responds with the same 404 to an agent that is unknown, inactive, not assigned or of another account', async () => {
     const { agentId: own, campaign, create, ask } = await newCaller()
     await createAgent(pool, { agentId: 'unassigned', name: 'unassigned', billingType: 'single', carrier: 'simulator' })
     await ask('PATCH', `/agents/${own}`, { active: false })
-    for (const agentId of [own, taken.agentId, 'unassigned', 'nobody']) {
+    for (const agentId of [own, accepted.agentId, 'unassigned', 'nobody']) {
       const answer = await create('k', campaign({ agentId }))
-      assertRefused(answer, 404, 'RCS_AGENT_NOT_FOUND', [['/agentId', 'names no active agent of this account']])
+      assertError(answer, 404, 'RCS_AGENT_NOT_FOUND', [['/agentId', 'names no active agent of this account']])
     }
   })
 
-  test('a template must be there, of the account, approved, and as basic as the request', async () => {
-    const { create, campaign, template } = refused
-    const missing: Details = [['/message/templateId', 'names no template of this account']]
-    for (const templateId of [await taken.template(), Number.MAX_SAFE_INTEGER]) {
-      assertRefused(await create('k', campaign({ message: { templateId } })), 404, 'RCS_TEMPLATE_NOT_FOUND', missing)
+  test('rejects a template that is missing, of another account, a draft, or of another basic', async () => {
+    const { create, campaign, template } = rejected
+    const missing: ErrorDetails = [['/message/templateId', 'names no template of this account']]
+    for (const templateId of [await accepted.template(), Number.MAX_SAFE_INTEGER]) {
+      assertError(await create('k', campaign({ message: { templateId } })), 404, 'RCS_TEMPLATE_NOT_FOUND', missing)
     }
     const draft = { message: { templateId: await template(TEXT, { status: 'DRAFT' }) } }
-    const notApproved: Details = [['/message/templateId', 'names a template that is not APPROVED']]
-    assertRefused(await create('k', campaign(draft)), 400, 'RCS_TEMPLATE_NOT_APPROVED', notApproved)
+    const notApproved: ErrorDetails = [['/message/templateId', 'names a template that is not APPROVED']]
+    assertError(await create('k', campaign(draft)), 400, 'RCS_TEMPLATE_NOT_APPROVED', notApproved)
     const plain = { message: { templateId: await template() } }
     const basic = { message: { templateId: await template(TEXT, { basic: true }) } }
-    const mustNot: Details = [['/basic', 'must be false or absent, as in the template']]
-    assertRefused(await create('k', campaign({ ...plain, basic: true })), 400, 'RCS_INVALID_MESSAGE', mustNot)
-    const must: Details = [['/basic', 'must be true, as in the template']]
-    assertRefused(await create('k', campaign(basic)), 400, 'RCS_INVALID_MESSAGE', must)
+    const mustNot: ErrorDetails = [['/basic', 'must be false or absent, as in the template']]
+    assertError(await create('k', campaign({ ...plain, basic: true })), 400, 'RCS_INVALID_MESSAGE', mustNot)
+    const must: ErrorDetails = [['/basic', 'must be true, as in the template']]
+    assertError(await create('k', campaign(basic)), 400, 'RCS_INVALID_MESSAGE', must)
   })
 
-  test('buttons that send templates which are not there are named in a 404', async () => {
-    const inline = sending(await refused.template(), await taken.template())
-    const details: Details = [['/message/inline/buttons/1/templateId', 'names no template of this account']]
-    assertRefused(await refused.create('k', refused.campaign({ message: { inline } })), 404, 'RCS_TEMPLATE_NOT_FOUND', details)
+  test('responds 404 with the path of a button that sends a missing template', async () => {
+    const inline = sending(await rejected.template(), await accepted.template())
+    const details: ErrorDetails = [['/message/inline/buttons/1/templateId', 'names no template of this account']]
+    assertError(await rejected.create('k', rejected.campaign({ message: { inline } })), 404, 'RCS_TEMPLATE_NOT_FOUND', details)
   })
 
-  test('of several faults, every 400 comes before the first 404', async () => {
-    const { create, campaign, template } = refused
+  test('checks in order: 400 before 404', async () => {
+    const { create, campaign, template } = rejected
     const draft = { message: { templateId: await template(TEXT, { status: 'DRAFT' }) } }
     const missing = { agentId: 'nobody', segmentIds: [999] }
     assert.equal((await create('k', campaign({ ...missing, ...draft }))).body.code, 'RCS_TEMPLATE_NOT_APPROVED')
@@ -265,29 +249,29 @@ describe('POST /campaigns', () => {
     assert.equal((await create('k', campaign(missing))).body.code, 'RCS_AGENT_NOT_FOUND')
   })
 
-  test('an SMS fallback needs the module sms', async () => {
+  test('responds 403 to an SMS fallback without the module sms', async () => {
     const { accountId, create, campaign } = await newCaller()
     await setModules(pool, accountId, ['rcs'])
-    const details: Details = [['/smsFallback', 'requires the module sms, which the account does not have']]
-    assertRefused(await create('k', campaign(fallback)), 403, 'RCS_MODULE_NOT_AVAILABLE', details)
+    const details: ErrorDetails = [['/smsFallback', 'requires the module sms, which the account does not have']]
+    assertError(await create('k', campaign(fallback)), 403, 'RCS_MODULE_NOT_AVAILABLE', details)
     assert.equal((await create('k', campaign())).status, 202)
   })
 
-  test('refuses a query parameter, a body that is no object and one that is no JSON', async () => {
-    const { campaign, ask, create } = refused
+  test('rejects a query parameter, a body that is not an object and one that is not JSON', async () => {
+    const { campaign, ask, create } = rejected
     const withQuery = await ask('POST', '/campaigns?dryRun=true', campaign(), { 'Idempotency-Key': 'k' })
-    assertRefused(withQuery, 400, request, [['/dryRun', unknown]])
-    assertRefused(await create('k', []), 400, request, [['', 'must be an object']])
+    assertError(withQuery, 400, request, [['/dryRun', unknown]])
+    assertError(await create('k', []), 400, request, [['', 'must be an object']])
     assert.equal((await create('k', '{"cut off')).body.code, request)
   })
 
-  test('none of the refusals has left anything behind', async () => {
-    const { rows } = await pool.query('select count(*) from templates where account_id = $1', [refused.accountId])
-    assert.deepEqual(await countStored(pool, refused.accountId), { ...NOTHING, contents: rows[0].count })
+  test('stores nothing for any rejected request', async () => {
+    const { rows } = await pool.query('select count(*) from templates where account_id = $1', [rejected.accountId])
+    assert.deepEqual(await countStored(pool, rejected.accountId), { ...NOTHING, contents: rows[0].count })
   })
 
-  test('neither names nor texts nor keys of campaigns reach the log', async () => {
-    await taken.create('a-key-that-is-nobodys-business', taken.campaign({ name: 'Secret sale' }))
+  test('logs no name, text or key', async () => {
+    await accepted.create('a-key-that-is-nobodys-business', accepted.campaign({ name: 'Secret sale' }))
     assert.match(log(), /POST/)
     assert.doesNotMatch(log(), /Secret sale|Hello|nobodys-business/)
   })

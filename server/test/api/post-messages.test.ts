@@ -2,55 +2,26 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createAgent } from '../../src/agents/agents.ts'
 import { countRows, NOTHING, newKey, ONE_MESSAGE, RECIPIENT, UUID_V7 } from '../support/messages.ts'
-import { type Answer, call, createCaller } from '../support/service.ts'
+import { assertError, type ErrorDetails } from '../support/service.ts'
 import { sending, TEXT } from '../support/templates.ts'
-import { log, newCaller, pool, url } from './messages-service.ts'
+import { log, newCaller, pool } from './messages-service.ts'
 
-// One whose requests are all refused.
-const refused = await newCaller()
+// All its requests are rejected.
+const rejected = await newCaller()
 
 const HOUR_MS = 3_600_000
 const inHours = (hours: number) => new Date(Date.now() + hours * HOUR_MS).toISOString()
 
-/** The whole body of an error. */
-function assertRefused(
-  { status, body }: Answer,
-  expected: { status: number; code: string; details?: [path: string, reason: string][] },
-): void {
-  assert.deepEqual(body, {
-    statusCode: expected.status,
-    code: expected.code,
-    message: expected.code,
-    requestId: body.requestId,
-    ...(expected.details && { details: expected.details.map(([path, reason]) => ({ path, reason })) }),
-  })
-  assert.equal(status, expected.status)
-}
+type Refusal = [status: number, code: string, details: ErrorDetails]
+const NO_AGENT: Refusal = [404, 'RCS_AGENT_NOT_FOUND', [['/agentId', 'names no active agent of this account']]]
+const NO_TEMPLATE: Refusal = [404, 'RCS_TEMPLATE_NOT_FOUND', [['/message/templateId', 'names no template of this account']]]
+const NOT_APPROVED: Refusal = [400, 'RCS_TEMPLATE_NOT_APPROVED', [['/message/templateId', 'names a template that is not APPROVED']]]
+const EXPIRES_PAST: Refusal = [400, 'RCS_INVALID_REQUEST', [['/expiresAt', 'must be in the future']]]
+const EXPIRES_LATE: Refusal = [400, 'RCS_INVALID_REQUEST', [['/expiresAt', 'must be at most 15 days ahead']]]
+const MUST_BE_BASIC: Refusal = [400, 'RCS_INVALID_MESSAGE', [['/basic', 'must be true, as in the template']]]
+const MUST_NOT_BE_BASIC: Refusal = [400, 'RCS_INVALID_MESSAGE', [['/basic', 'must be false or absent, as in the template']]]
 
-const NO_AGENT = { status: 404, code: 'RCS_AGENT_NOT_FOUND', details: [['/agentId', 'names no active agent of this account']] } as const
-const NO_TEMPLATE = {
-  status: 404,
-  code: 'RCS_TEMPLATE_NOT_FOUND',
-  details: [['/message/templateId', 'names no template of this account']],
-} as const
-const NOT_APPROVED = {
-  status: 400,
-  code: 'RCS_TEMPLATE_NOT_APPROVED',
-  details: [['/message/templateId', 'names a template that is not APPROVED']],
-} as const
-const EXPIRES_PAST = { status: 400, code: 'RCS_INVALID_REQUEST', details: [['/expiresAt', 'must be in the future']] } as const
-const EXPIRES_LATE = { status: 400, code: 'RCS_INVALID_REQUEST', details: [['/expiresAt', 'must be at most 15 days ahead']] } as const
-const MUST_BE_BASIC = { status: 400, code: 'RCS_INVALID_MESSAGE', details: [['/basic', 'must be true, as in the template']] } as const
-const MUST_NOT_BE_BASIC = {
-  status: 400,
-  code: 'RCS_INVALID_MESSAGE',
-  details: [['/basic', 'must be false or absent, as in the template']],
-} as const
-
-type Refusal = Parameters<typeof assertRefused>[1]
-const refusal = (expected: unknown) => expected as Refusal
-
-/** What the message says, wherever it is kept. */
+/** The content of a message, wherever it is stored. */
 async function contentOf(messageId: string): Promise<unknown> {
   const { rows } = await pool.query(
     `select coalesce(m.content, c.message) as content from messages m left join contents c on c.id = m.content_id where m.id = $1`,
@@ -60,16 +31,7 @@ async function contentOf(messageId: string): Promise<unknown> {
 }
 
 describe('POST /messages', () => {
-  test('is protected', async () => {
-    const headers = { 'Idempotency-Key': 'k' }
-    assert.equal((await call(`${url}/v1/messages`, { method: 'POST', headers, body: '{"cut off' })).status, 401)
-    const { authorization, accountId } = await createCaller(pool, ['sms'])
-    const answer = await call(`${url}/v1/messages`, { method: 'POST', authorization, headers, body: '{"cut off' })
-    assertRefused(answer, { status: 403, code: 'RCS_MODULE_NOT_AVAILABLE' })
-    assert.deepEqual(await countRows(pool, accountId), NOTHING)
-  })
-
-  test('answers 202 with the id and where to follow it, once message, queue entry and key are stored', async () => {
+  test('responds 202 with the id and Location once message, queue entry and key are stored', async () => {
     const { accountId, agentId, send, request } = await newCaller()
     const { status, headers, body } = await send('first', request())
     assert.equal(status, 202)
@@ -100,7 +62,7 @@ describe('POST /messages', () => {
     ])
   })
 
-  test('keeps every field as it was sent', async () => {
+  test('keeps every field', async () => {
     const { agentId, accepted, read } = await newCaller()
     const inline = { buttons: [{ text: 'Open', url: 'https://example.com', id: 'a', type: 'url' }], content: 'Zażółć 😀', type: 'MESSAGE' }
     const expiresAt = inHours(1)
@@ -113,7 +75,7 @@ describe('POST /messages', () => {
     assert.deepEqual(rows, [{ expires_at: new Date(expiresAt) }], 'it expires at its own time')
   })
 
-  test('takes a null for absent, at any depth', async () => {
+  test('treats null as absent, at any depth', async () => {
     const { request, send, read } = await newCaller()
     const message = { templateId: null, inline: { ...TEXT, buttons: null, data: null } }
     const { status, body } = await send(newKey(), request({ clientReferenceId: null, expiresAt: null, basic: null, message }))
@@ -122,7 +84,7 @@ describe('POST /messages', () => {
     assert.equal('clientReferenceId' in (await read(body.messageId)).body, false)
   })
 
-  test('takes a recipient with + or as bare digits, however it is set apart, and keeps + and digits', async () => {
+  test('accepts a recipient with or without +, spaces and punctuation, and keeps + and digits', async () => {
     const { accepted, read } = await newCaller()
     for (const recipient of ['+48500100200', '48500100200', '+48 500 100 200', '48 (500) 100-200', '+48.500.100.200']) {
       assert.equal((await read(await accepted({ recipient }))).body.recipient, RECIPIENT, recipient)
@@ -148,8 +110,8 @@ describe('POST /messages', () => {
     '+48500100200\n',
     '+48500100200\0',
   ]) {
-    test(`refuses the recipient ${JSON.stringify(recipient.slice(0, 40))}, and stores nothing`, async () => {
-      const { accountId, request, send } = refused
+    test(`rejects the recipient ${JSON.stringify(recipient.slice(0, 40))}, and stores nothing`, async () => {
+      const { accountId, request, send } = rejected
       const { status, body } = await send('k', request({ recipient }))
       assert.deepEqual([status, body.code, body.details?.[0]?.path], [400, 'RCS_INVALID_RECIPIENT', '/recipient'])
       assert.deepEqual(await countRows(pool, accountId), NOTHING)
@@ -159,7 +121,7 @@ describe('POST /messages', () => {
   const unknown = 'is not known here; is it misspelt?'
   const notOne = 'must have exactly one of templateId and inline'
   const zoned = 'must be a time with its zone, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00'
-  const invalid: [fields: Record<string, unknown>, code: string, details: [string, string][]][] = [
+  const invalid: [fields: Record<string, unknown>, code: string, details: ErrorDetails][] = [
     [{ agentId: undefined }, 'RCS_INVALID_REQUEST', [['/agentId', 'is required']]],
     [{ agentId: '' }, 'RCS_INVALID_REQUEST', [['/agentId', 'must not be empty']]],
     [{ agentId: 'x'.repeat(201) }, 'RCS_INVALID_REQUEST', [['/agentId', 'must have at most 200 characters']]],
@@ -205,34 +167,34 @@ describe('POST /messages', () => {
     ],
   ]
   for (const [fields, code, details] of invalid) {
-    test(`refuses ${JSON.stringify(fields).slice(0, 100)} with ${code}, and stores nothing`, async () => {
-      const { accountId, request, send } = refused
-      assertRefused(await send('k', request(fields)), { status: 400, code, details })
+    test(`rejects ${JSON.stringify(fields).slice(0, 100)} with ${code}, and stores nothing`, async () => {
+      const { accountId, request, send } = rejected
+      assertError(await send('k', request(fields)), 400, code, details)
       assert.deepEqual(await countRows(pool, accountId), NOTHING)
     })
   }
 
-  test('refuses a query parameter, a body that is no object and one that is no JSON', async () => {
+  test('rejects a query parameter, a body that is not an object and one that is not JSON', async () => {
     const { request, ask, send } = await newCaller()
     const withQuery = await ask('POST', '/messages?dryRun=true', request(), { 'Idempotency-Key': 'k' })
-    assertRefused(withQuery, { status: 400, code: 'RCS_INVALID_REQUEST', details: [['/dryRun', unknown]] })
-    assertRefused(await send('k', []), { status: 400, code: 'RCS_INVALID_REQUEST', details: [['', 'must be an object']] })
+    assertError(withQuery, 400, 'RCS_INVALID_REQUEST', [['/dryRun', unknown]])
+    assertError(await send('k', []), 400, 'RCS_INVALID_REQUEST', [['', 'must be an object']])
     assert.equal((await send('k', '{"cut off')).body.code, 'RCS_INVALID_REQUEST')
   })
 
-  test('takes a clientReferenceId of 255 code points, and an empty one', async () => {
+  test('accepts a clientReferenceId of 255 code points, and an empty one', async () => {
     const { accepted, read } = await newCaller()
     for (const clientReferenceId of ['x'.repeat(255), '😀'.repeat(255), '']) {
       assert.equal((await read(await accepted({ clientReferenceId }))).body.clientReferenceId, clientReferenceId)
     }
   })
 
-  test('takes an expiresAt up to 15 days ahead, in any zone, and keeps it to the millisecond', async () => {
+  test('accepts an expiresAt up to 15 days ahead, in any zone, and keeps it to the millisecond', async () => {
     const { request, send, accepted, read } = await newCaller()
     const almost = inHours(15 * 24 - 0.01)
     assert.equal((await read(await accepted({ expiresAt: almost }))).body.expiresAt, almost)
-    assertRefused(await send(newKey(), request({ expiresAt: inHours(15 * 24 + 0.01) })), refusal(EXPIRES_LATE))
-    assertRefused(await send(newKey(), request({ expiresAt: new Date(Date.now() - 1).toISOString() })), refusal(EXPIRES_PAST))
+    assertError(await send(newKey(), request({ expiresAt: inHours(15 * 24 + 0.01) })), ...EXPIRES_LATE)
+    assertError(await send(newKey(), request({ expiresAt: new Date(Date.now() - 1).toISOString() })), ...EXPIRES_PAST)
     const time = inHours(24)
     for (const [offset, hours] of [
       ['+01:00', 1],
@@ -248,13 +210,13 @@ describe('POST /messages', () => {
     }
   })
 
-  test('takes a Basic text of 160 bytes', async () => {
+  test('accepts a Basic text of 160 bytes', async () => {
     const { accepted, read } = await newCaller()
     const messageId = await accepted({ basic: true, message: { inline: { type: 'MESSAGE', content: 'ą'.repeat(80) } } })
     assert.equal((await read(messageId)).body.basic, true)
   })
 
-  test('takes a body of 256 KiB and keeps all that it says; one byte more is 413', async () => {
+  test('accepts a body of 256 KiB and keeps it; one byte more is 413', async () => {
     const { accountId, request, send } = await newCaller()
     const buttons = (card: number) =>
       ['a', 'b', 'c', 'd'].map((name) => ({ id: `${name}${card}`, type: 'quick_reply', text: 'Yes', payload: '€'.repeat(2048) }))
@@ -269,18 +231,18 @@ describe('POST /messages', () => {
     assert.deepEqual(await contentOf(body.messageId), inline)
   })
 
-  test('an agent that is unknown, inactive, not assigned or of another account is the same 404', async () => {
+  test('responds with the same 404 to an agent that is unknown, inactive, not assigned or of another account', async () => {
     const { accountId, agentId, request, send, ask } = await newCaller()
     const { agentId: foreign } = await newCaller()
     await createAgent(pool, { agentId: 'unassigned', name: 'unassigned', billingType: 'single', carrier: 'simulator' })
     await ask('PATCH', `/agents/${agentId}`, { active: false })
     for (const id of [agentId, foreign, 'unassigned', 'nobody', 'ą😀', "' or 1=1", agentId.toUpperCase(), `${agentId} `]) {
-      assertRefused(await send('k', request({ agentId: id })), refusal(NO_AGENT))
+      assertError(await send('k', request({ agentId: id })), ...NO_AGENT)
     }
     assert.deepEqual(await countRows(pool, accountId), NOTHING)
   })
 
-  test('a template that is missing or of another account is the same 404; one that is not approved is a 400', async () => {
+  test('responds with the same 404 to a template that is missing or of another account, and 400 to a draft', async () => {
     const { accountId, request, send, template } = await newCaller()
     const stranger = await newCaller()
     const theirs = [
@@ -289,26 +251,26 @@ describe('POST /messages', () => {
       await stranger.template(TEXT, { basic: true }),
     ]
     for (const templateId of [...theirs, 2 ** 31, Number.MAX_SAFE_INTEGER]) {
-      assertRefused(await send('k', request({ message: { templateId } })), refusal(NO_TEMPLATE))
+      assertError(await send('k', request({ message: { templateId } })), ...NO_TEMPLATE)
     }
     const templateId = await template(TEXT, { status: 'DRAFT' })
-    assertRefused(await send('k', request({ message: { templateId } })), refusal(NOT_APPROVED))
+    assertError(await send('k', request({ message: { templateId } })), ...NOT_APPROVED)
     assert.deepEqual(await countRows(pool, accountId), NOTHING)
   })
 
-  test('basic must be equal in template and request, both ways', async () => {
+  test('rejects a basic that differs from the template', async () => {
     const { request, send, template } = await newCaller()
     const plain = { templateId: await template() }
     const basic = { templateId: await template(TEXT, { basic: true }) }
     for (const fields of [{}, { basic: false }]) {
       assert.equal((await send(newKey(), request({ ...fields, message: plain }))).status, 202)
-      assertRefused(await send(newKey(), request({ ...fields, message: basic })), refusal(MUST_BE_BASIC))
+      assertError(await send(newKey(), request({ ...fields, message: basic })), ...MUST_BE_BASIC)
     }
     assert.equal((await send(newKey(), request({ basic: true, message: basic }))).status, 202)
-    assertRefused(await send(newKey(), request({ basic: true, message: plain })), refusal(MUST_NOT_BE_BASIC))
+    assertError(await send(newKey(), request({ basic: true, message: plain })), ...MUST_NOT_BE_BASIC)
   })
 
-  test('a message keeps the content that its template had when it was accepted', async () => {
+  test('keeps the content that the template had when the message was accepted', async () => {
     const { accepted, ask, template } = await newCaller()
     const templateId = await template({ type: 'MESSAGE', content: 'one' })
     const first = await accepted({ message: { templateId } })
@@ -320,21 +282,21 @@ describe('POST /messages', () => {
     assert.deepEqual(await contentOf(second), { type: 'MESSAGE', content: 'two' })
   })
 
-  test('a change of a template or an agent counts for the very next request', async () => {
+  test('applies a change of a template or an agent to the next request', async () => {
     const { agentId, request, send, ask, template } = await newCaller()
     const templateId = await template()
     const change = (status: string) => ask('PUT', `/templates/${templateId}`, { name: 'X', basic: false, status, message: TEXT })
     for (let round = 0; round < 5; round += 1) {
       await change('DRAFT')
-      assertRefused(await send(newKey(), request({ message: { templateId } })), refusal(NOT_APPROVED))
+      assertError(await send(newKey(), request({ message: { templateId } })), ...NOT_APPROVED)
       await change('APPROVED')
       assert.equal((await send(newKey(), request({ message: { templateId } }))).status, 202)
     }
     await ask('PATCH', `/agents/${agentId}`, { active: false })
-    assertRefused(await send(newKey(), request()), refusal(NO_AGENT))
+    assertError(await send(newKey(), request()), ...NO_AGENT)
   })
 
-  test('buttons that send templates which are not there are named in a 404, wherever they stand', async () => {
+  test('responds 404 with the path of each button that sends a missing template', async () => {
     const { accountId, request, send, template } = await newCaller()
     const own = await template(TEXT, { status: 'DRAFT' })
     const foreign = await (await newCaller()).template()
@@ -342,23 +304,23 @@ describe('POST /messages', () => {
     const code = 'RCS_TEMPLATE_NOT_FOUND'
     const inline = sending(foreign, own, 2 ** 53 - 1, foreign)
     const details: [string, string][] = [0, 2, 3].map((place) => [`/message/inline/buttons/${place}/templateId`, reason])
-    assertRefused(await send('k', request({ message: { inline } })), { status: 404, code, details })
+    assertError(await send('k', request({ message: { inline } })), 404, code, details)
     const cards = [{ title: 'A' }, { title: 'B', buttons: sending(foreign).buttons }]
     const carousel = { type: 'CAROUSEL', data: { cards } }
     const path = '/message/inline/data/cards/1/buttons/0/templateId'
-    assertRefused(await send('k', request({ message: { inline: carousel } })), { status: 404, code, details: [[path, reason]] })
+    assertError(await send('k', request({ message: { inline: carousel } })), 404, code, [[path, reason]])
     assert.deepEqual(await countRows(pool, accountId), NOTHING)
     assert.equal((await send('k', request({ message: { inline: sending(own, own) } }))).status, 202)
   })
 
-  test('of several faults, every 400 comes before the first 404, and every 404 before a 409', async () => {
+  test('checks in order: 400 before 404, and 404 before 409', async () => {
     const { request, send, template } = await newCaller()
     const missing = { agentId: 'nobody' }
     const draft = { message: { templateId: await template(TEXT, { status: 'DRAFT' }) } }
     const basic = { message: { templateId: await template(TEXT, { basic: true }) } }
     const past = { expiresAt: '2020-01-01T00:00:00Z' }
     assert.equal((await send('used', request())).status, 202)
-    const inOrder: [Record<string, unknown>, unknown][] = [
+    const inOrder: [Record<string, unknown>, Refusal][] = [
       [{ ...missing, ...past, ...draft }, EXPIRES_PAST],
       [{ ...missing, ...draft, basic: true }, NOT_APPROVED],
       [{ ...missing, ...basic }, MUST_BE_BASIC],
@@ -368,11 +330,11 @@ describe('POST /messages', () => {
       [missing, NO_AGENT],
     ]
     for (const key of ['used', 'new']) {
-      for (const [fields, expected] of inOrder) assertRefused(await send(key, request(fields)), refusal(expected))
+      for (const [fields, expected] of inOrder) assertError(await send(key, request(fields)), ...expected)
     }
   })
 
-  test('neither texts nor numbers nor keys of messages reach the log', async () => {
+  test('logs no text, number or key', async () => {
     const { request, send } = await newCaller()
     await send('a-key-that-is-nobodys-business', request({ clientReferenceId: 'order-1001' }))
     assert.match(log(), /POST/)

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { call } from '../support/service.ts'
+import { assertError, type ErrorDetails } from '../support/service.ts'
 import { sending, TEXT } from '../support/templates.ts'
-import { log, newCaller, url } from './templates-service.ts'
+import { log, newCaller } from './templates-service.ts'
 
 describe('POST /templates', () => {
-  test('is protected', async () => {
-    assert.equal((await call(`${url}/v1/templates`, { method: 'POST', body: { name: 'X', message: TEXT } })).status, 401)
-  })
-
-  test('answers 201 with the template and where it is; status and basic have defaults, a description may be absent', async () => {
+  test('responds 201 with the template and Location, with defaults for status and basic', async () => {
     const { create, read } = await newCaller()
     const { status, headers, body } = await create({ name: 'Welcome', message: TEXT })
     assert.equal(status, 201)
@@ -21,7 +17,7 @@ describe('POST /templates', () => {
     assert.deepEqual((await read(id)).body, body)
   })
 
-  test('keeps every field as it was sent', async () => {
+  test('keeps every field', async () => {
     const { create, read } = await newCaller()
     const sent = {
       name: 'Ż'.repeat(200),
@@ -52,7 +48,7 @@ describe('POST /templates', () => {
     assert.equal(JSON.stringify(kept.message), JSON.stringify(sent.message), 'in the same order too')
   })
 
-  test('takes a null for absent, at any depth', async () => {
+  test('treats null as absent, at any depth', async () => {
     const { create } = await newCaller()
     const { status, body } = await create({
       name: 'X',
@@ -65,7 +61,7 @@ describe('POST /templates', () => {
     assert.deepEqual([body.message, body.status, body.basic, 'description' in body], [TEXT, 'DRAFT', false, false])
   })
 
-  test('takes a Basic text of 160 bytes and refuses one of 161', async () => {
+  test('accepts a Basic text of 160 bytes and rejects one of 161', async () => {
     const { create } = await newCaller()
     assert.equal((await create({ name: 'X', basic: true, message: { type: 'MESSAGE', content: 'ą'.repeat(80) } })).status, 201)
     const { status, body } = await create({ name: 'X', basic: true, message: { type: 'MESSAGE', content: `${'ą'.repeat(80)}a` } })
@@ -73,7 +69,7 @@ describe('POST /templates', () => {
     assert.deepEqual(body.details, [{ path: '/message/content', reason: 'has 161 bytes in UTF-8; Basic mode allows 160' }])
   })
 
-  const invalid: [body: unknown, code: string, details: [string, string][]][] = [
+  const invalid: [body: unknown, code: string, details: ErrorDetails][] = [
     [{ message: TEXT }, 'RCS_INVALID_REQUEST', [['/name', 'is required']]],
     [{ name: '', message: TEXT }, 'RCS_INVALID_REQUEST', [['/name', 'must not be empty']]],
     [{ name: 'x'.repeat(201), message: TEXT }, 'RCS_INVALID_REQUEST', [['/name', 'must have at most 200 characters']]],
@@ -116,19 +112,14 @@ describe('POST /templates', () => {
     [[], 'RCS_INVALID_REQUEST', [['', 'must be an object']]],
   ]
   for (const [body, code, details] of invalid) {
-    test(`refuses ${JSON.stringify(body).slice(0, 100)} and stores nothing`, async () => {
+    test(`rejects ${JSON.stringify(body).slice(0, 100)} and stores nothing`, async () => {
       const { create, list } = await newCaller()
-      const answer = await create(body)
-      assert.deepEqual([answer.status, answer.body.code], [400, code])
-      assert.deepEqual(
-        answer.body.details,
-        details.map(([path, reason]) => ({ path, reason })),
-      )
+      assertError(await create(body), 400, code, details)
       assert.deepEqual((await list()).body.items, [])
     })
   }
 
-  test('a button that sends a template which is not there, or of another account, is a 404 that says which; nothing is stored', async () => {
+  test('responds 404 with the path of a button that sends a missing template or one of another account', async () => {
     const { create, created, list } = await newCaller()
     const foreign = await (await newCaller()).created()
     const own = await created()
@@ -144,7 +135,7 @@ describe('POST /templates', () => {
     assert.equal((await create({ name: 'X', message: sending(own, own) })).status, 201, 'two buttons may send the same one')
   })
 
-  test('neither texts nor names of templates reach the log', () => {
+  test('logs no text or name', () => {
     assert.doesNotMatch(log(), /Hello|Welcome|example\.com/)
   })
 })

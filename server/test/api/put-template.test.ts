@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { call } from '../support/service.ts'
 import { assertNoSuchTemplate, noTemplates, sending, TEXT } from '../support/templates.ts'
-import { newCaller, pool, url } from './templates-service.ts'
+import { newCaller, pool } from './templates-service.ts'
 
 const REPLACEMENT = { name: 'New', basic: false, status: 'APPROVED', message: { type: 'MESSAGE', content: 'New' } }
 
@@ -15,11 +14,7 @@ async function contentOf(id: number): Promise<{ contentId: number; message: unkn
 }
 
 describe('PUT /templates/{id}', () => {
-  test('is protected', async () => {
-    assert.equal((await call(`${url}/v1/templates/1`, { method: 'PUT', body: REPLACEMENT })).status, 401)
-  })
-
-  test('replaces all of it; a description that is not sent is gone, id and createdAt stay', async () => {
+  test('replaces the template, removes an absent description, and keeps id and createdAt', async () => {
     const { create, replace, read } = await newCaller()
     const { body: before } = await create({ name: 'Old', description: 'Gone', message: TEXT })
     const { status, body } = await replace(before.id, REPLACEMENT)
@@ -29,7 +24,7 @@ describe('PUT /templates/{id}', () => {
     assert.equal((await replace(before.id, { ...REPLACEMENT, description: 'Back', status: 'DRAFT' })).body.description, 'Back')
   })
 
-  test('sets updatedAt to the time of the change, which never runs backwards', async () => {
+  test('sets updatedAt to the time of the change, and never to an earlier time', async () => {
     const { created, replace } = await newCaller()
     const id = await created()
     await pool.query(`update templates set updated_at = '2020-01-01' where id = $1`, [id])
@@ -40,7 +35,7 @@ describe('PUT /templates/{id}', () => {
     assert.equal((await replace(id, REPLACEMENT)).body.updatedAt, '2100-01-01T00:00:00.000Z')
   })
 
-  test('keeps the order of the fields as it was sent the last time', async () => {
+  test('keeps the order of the fields', async () => {
     const { created, replace, read } = await newCaller()
     const id = await created({ type: 'MESSAGE', content: 'Hello' })
     await replace(id, { ...REPLACEMENT, message: { content: 'Hello', type: 'MESSAGE' } })
@@ -58,7 +53,7 @@ describe('PUT /templates/{id}', () => {
     })
   }
 
-  test('one of another account, an unknown one and an absurd one are all the same 404', async () => {
+  test('responds with the same 404 to a template of another account, an unknown and an invalid one', async () => {
     const { replace, created } = await newCaller()
     const stranger = await newCaller()
     const foreign = await stranger.created()
@@ -66,12 +61,12 @@ describe('PUT /templates/{id}', () => {
     assert.equal((await stranger.read(foreign)).body.name, 'Template')
   })
 
-  test('what is wrong is told before what is missing: 400 comes before 404', async () => {
+  test('checks the body before the id: 400 before 404', async () => {
     const { replace } = await newCaller()
     assert.equal((await replace(999_999, { ...REPLACEMENT, name: '' })).status, 400)
   })
 
-  test('a button may send the template it belongs to, and one that sends none changes nothing', async () => {
+  test('accepts a button that sends its own template, and rejects one that sends none', async () => {
     const { created, replace, read } = await newCaller()
     const id = await created()
     assert.equal((await replace(id, { ...REPLACEMENT, message: sending(id) })).status, 200)
@@ -81,7 +76,7 @@ describe('PUT /templates/{id}', () => {
     assert.deepEqual((await read(id)).body.message, sending(id))
   })
 
-  test('the content of before stays as it was, for the messages that were accepted with it; the same content keeps its row', async () => {
+  test('keeps the old content for accepted messages, and the row of an unchanged content', async () => {
     const { created, replace, remove } = await newCaller()
     const id = await created()
     const before = await contentOf(id)
@@ -100,7 +95,7 @@ describe('PUT /templates/{id}', () => {
     )
   })
 
-  test('of many at once the last one stands as a whole, and its buttons are those that count', async () => {
+  test('applies concurrent replacements one after the other', async () => {
     const { created, replace, read } = await newCaller()
     const targets = await Promise.all([created(), created(), created()])
     const id = await created()

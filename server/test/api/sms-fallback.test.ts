@@ -12,19 +12,19 @@ import {
   smsFallback,
   startMessageService,
 } from '../support/messages.ts'
-import type { Answer } from '../support/service.ts'
+import { assertError } from '../support/service.ts'
 import { database, pool } from './messages-service.ts'
 
-// What POST /messages takes as a fallback and what it refuses: each rule of the specification and the contract, at both sides of its bound.
+// What POST /messages accepts and rejects as a fallback: each rule of the specification and the contract, on both sides of its limit.
 
 const PUBLIC_URL = 'https://s.example'
 // The address, "/l/", and a code of 11 characters.
 const SHORT_LINK_LENGTH = 31
 const { newCaller } = await startMessageService(database, { HERALD_PUBLIC_URL: PUBLIC_URL })
 
-// One whose requests are all refused, and one whose requests are all accepted.
-const refused = await newCaller()
-const taken = await newCaller()
+// One caller whose requests are all rejected, and one whose requests are all accepted.
+const rejected = await newCaller()
+const accepting = await newCaller()
 
 const EXPIRES_AT = new Date(Date.now() + 3_600_000).toISOString()
 const oneMillisecondAfter = (time: string) => new Date(Date.parse(time) + 1).toISOString()
@@ -48,13 +48,7 @@ async function assertNothingStored({ accountId }: MessageCaller): Promise<void> 
   assert.deepEqual({ ...(await countRows(pool, accountId)), fallbacks: await countFallbacks(accountId) }, { ...NOTHING, fallbacks: 0 })
 }
 
-function assertRefused({ status, body }: Answer, code: string, details: [path: string, reason: string][], expectedStatus = 400): void {
-  const named = details.map(([path, reason]) => ({ path, reason }))
-  assert.deepEqual(body, { statusCode: expectedStatus, code, message: code, requestId: body.requestId, details: named })
-  assert.equal(status, expectedStatus)
-}
-
-/** Short enough for the name of a test; where a long one ends is what matters. */
+/** The fields in short, for the name of a test: a long run of a character is counted. */
 function named(fields: Fields): string {
   return JSON.stringify(fields).replaceAll(/(.)\1{9,}/gu, (run, character) => `${character}×${[...run].length}`)
 }
@@ -175,25 +169,25 @@ const AFTER_EXPIRY: [fields: Fields, path: string, reason: string][] = [
 
 describe('POST /messages with a fallback', () => {
   for (const [fields, path, reason] of [...SHAPES, ...SENDERS, ...FLAGS, ...PARAMETERS, ...TEXTS, ...AFTER_EXPIRY]) {
-    test(`refuses ${named(fields)}, and stores nothing`, async () => {
-      assertRefused(await refused.send('k', refused.request(fields)), 'RCS_INVALID_SMS_FALLBACK', [[path, reason]])
-      await assertNothingStored(refused)
+    test(`rejects ${named(fields)}, and stores nothing`, async () => {
+      assertError(await rejected.send('k', rejected.request(fields)), 400, 'RCS_INVALID_SMS_FALLBACK', [[path, reason]])
+      await assertNothingStored(rejected)
     })
   }
 
-  test('refuses a misspelt smsFalback by its name, rather than sending without it', async () => {
-    const answer = await refused.send('k', refused.request({ smsFalback: smsFallback() }))
-    assertRefused(answer, 'RCS_INVALID_REQUEST', [['/smsFalback', unknown]])
-    await assertNothingStored(refused)
+  test('rejects a misspelt smsFalback', async () => {
+    const answer = await rejected.send('k', rejected.request({ smsFalback: smsFallback() }))
+    assertError(answer, 400, 'RCS_INVALID_REQUEST', [['/smsFalback', unknown]])
+    await assertNothingStored(rejected)
   })
 
-  test('names all that is wrong at once', async () => {
+  test('reports all errors at once', async () => {
     const fields = { ...afterExpiry({ delay: -1 }), smsFallback: smsFallback({ sender: '', delay: 1.5 }, { abTestDivision: 0 }) }
-    const { status, body } = await refused.send('k', refused.request(fields))
+    const { status, body } = await rejected.send('k', rejected.request(fields))
     assert.deepEqual([status, body.code], [400, 'RCS_INVALID_SMS_FALLBACK'])
     const paths = [`${PARAMS}/delay`, `${PARAMS}/sender`, `${VARIANT}/abTestDivision`, `${AFTER}/delay`]
     assert.deepEqual(body.details.map(({ path }: { path: string }) => path).toSorted(), paths.toSorted())
-    await assertNothingStored(refused)
+    await assertNothingStored(rejected)
   })
 
   const right: [fields: Fields, segments?: number][] = [
@@ -232,15 +226,15 @@ describe('POST /messages with a fallback', () => {
     [afterExpiry(null)],
   ]
   for (const [fields, segments = 1] of right) {
-    test(`takes ${named(fields)}, which is ${segments} SMS`, async () => {
-      const { status, body } = await taken.send(newKey(), taken.request(fields))
+    test(`accepts ${named(fields)}, which is ${segments} SMS`, async () => {
+      const { status, body } = await accepting.send(newKey(), accepting.request(fields))
       assert.equal(status, 202, JSON.stringify(body))
-      assert.equal((await taken.read(body.messageId)).body.smsFallback.segments, segments)
+      assert.equal((await accepting.read(body.messageId)).body.smsFallback.segments, segments)
     })
   }
 
-  test('shows it WAITING for what becomes of the RCS message, with its label and the number of SMS', async () => {
-    const { agentId, accepted, read } = taken
+  test('shows the fallback as WAITING, with its label and the number of SMS', async () => {
+    const { agentId, accepted, read } = accepting
     const fields = {
       smsFallback: smsFallback({ campaign: 'Autumn' }, { content: 'a'.repeat(161), multipart: true }),
       expiresAt: EXPIRES_AT,
@@ -259,29 +253,29 @@ describe('urlShortening counts with the length of a short link', () => {
   const room = 160 - SHORT_LINK_LENGTH - 1
   const shortened = (content: string, fields: Fields = {}) => text({ content, urlShortening: true, ...fields })
 
-  test('where that makes the text fit', async () => {
+  test('if that makes the text fit', async () => {
     const content = `${'a'.repeat(room)} ${LONG}`
-    const { status, body } = await taken.send(newKey(), taken.request(shortened(content)))
+    const { status, body } = await accepting.send(newKey(), accepting.request(shortened(content)))
     assert.equal(status, 202)
-    assert.equal((await taken.read(body.messageId)).body.smsFallback.segments, 1)
-    const longer = await refused.send('k', refused.request(shortened(`a${content}`)))
-    assertRefused(longer, 'RCS_INVALID_SMS_FALLBACK', [[`${VARIANT}/content`, single(2, 'GSM-7')]])
-    const asItIs = await refused.send('k', refused.request(text({ content })))
-    assertRefused(asItIs, 'RCS_INVALID_SMS_FALLBACK', [[`${VARIANT}/content`, single(2, 'GSM-7')]])
-    await assertNothingStored(refused)
+    assert.equal((await accepting.read(body.messageId)).body.smsFallback.segments, 1)
+    const longer = await rejected.send('k', rejected.request(shortened(`a${content}`)))
+    assertError(longer, 400, 'RCS_INVALID_SMS_FALLBACK', [[`${VARIANT}/content`, single(2, 'GSM-7')]])
+    const asItIs = await rejected.send('k', rejected.request(text({ content })))
+    assertError(asItIs, 400, 'RCS_INVALID_SMS_FALLBACK', [[`${VARIANT}/content`, single(2, 'GSM-7')]])
+    await assertNothingStored(rejected)
   })
 
-  test('where that makes it not fit', async () => {
+  test('if that makes the text too long', async () => {
     const content = `${'a'.repeat(160 - 'http://a.pl'.length - 1)} http://a.pl`
-    assert.equal((await taken.send(newKey(), taken.request(text({ content })))).status, 202)
-    const answer = await refused.send('k', refused.request(shortened(content)))
-    assertRefused(answer, 'RCS_INVALID_SMS_FALLBACK', [[`${VARIANT}/content`, single(2, 'GSM-7')]])
-    await assertNothingStored(refused)
-    const messageId = await taken.accepted(shortened(content, { multipart: true }))
-    assert.equal((await taken.read(messageId)).body.smsFallback.segments, 2)
+    assert.equal((await accepting.send(newKey(), accepting.request(text({ content })))).status, 202)
+    const answer = await rejected.send('k', rejected.request(shortened(content)))
+    assertError(answer, 400, 'RCS_INVALID_SMS_FALLBACK', [[`${VARIANT}/content`, single(2, 'GSM-7')]])
+    await assertNothingStored(rejected)
+    const messageId = await accepting.accepted(shortened(content, { multipart: true }))
+    assert.equal((await accepting.read(messageId)).body.smsFallback.segments, 2)
   })
 
-  test('and one that was accepted is answered as it was then, though links have got longer', async () => {
+  test('and replays an accepted request unchanged, even if links have become longer', async () => {
     const caller = await newCaller()
     const { url } = await startMessageService(database, { HERALD_PUBLIC_URL: 'https://links.shop.example' })
     const moved = callerAt(url, caller)
@@ -290,7 +284,7 @@ describe('urlShortening counts with the length of a short link', () => {
     const again = await moved.send('k', request)
     assert.deepEqual([again.status, again.body], [202, first.body])
     const anew = await moved.send('another', request)
-    assertRefused(anew, 'RCS_INVALID_SMS_FALLBACK', [[`${VARIANT}/content`, single(2, 'GSM-7')]])
+    assertError(anew, 400, 'RCS_INVALID_SMS_FALLBACK', [[`${VARIANT}/content`, single(2, 'GSM-7')]])
     assert.deepEqual(await countRows(pool, caller.accountId), ONE_MESSAGE)
   })
 })
@@ -303,7 +297,7 @@ describe('an account without the module sms', () => {
     return caller
   }
 
-  test('is refused a fallback, whatever else is wrong with the request', async () => {
+  test('gets 403 for a fallback, whatever else is wrong with the request', async () => {
     const caller = await withoutSms()
     const requests = [
       { smsFallback: smsFallback() },
@@ -312,29 +306,29 @@ describe('an account without the module sms', () => {
       { smsFallback: smsFallback(), recipient: 'me', message: {}, agentId: 'nobody', smsFalback: 1 },
     ]
     for (const fields of requests) {
-      assertRefused(await caller.send('k', caller.request(fields)), 'RCS_MODULE_NOT_AVAILABLE', NEEDS, 403)
+      assertError(await caller.send('k', caller.request(fields)), 403, 'RCS_MODULE_NOT_AVAILABLE', NEEDS)
     }
     const withoutKey = await caller.ask('POST', '/messages', caller.request(requests[0]))
-    assertRefused(withoutKey, 'RCS_MODULE_NOT_AVAILABLE', NEEDS, 403)
+    assertError(withoutKey, 403, 'RCS_MODULE_NOT_AVAILABLE', NEEDS)
     await assertNothingStored(caller)
   })
 
-  test('is told of the module before a query parameter that nobody knows', async () => {
+  test('gets 403 before an error about an unknown query parameter', async () => {
     const caller = await withoutSms()
     const request = caller.request({ smsFallback: smsFallback() })
     const answer = await caller.ask('POST', '/messages?now=1', request, { 'Idempotency-Key': 'k' })
-    assertRefused(answer, 'RCS_MODULE_NOT_AVAILABLE', NEEDS, 403)
+    assertError(answer, 403, 'RCS_MODULE_NOT_AVAILABLE', NEEDS)
     await assertNothingStored(caller)
   })
 
-  test('sends messages that have none', async () => {
+  test('sends messages without a fallback', async () => {
     const caller = await withoutSms()
     for (const fields of [{}, { smsFallback: null }, { smsFallback: null, smsFallbackAfterExpiry: null }]) {
       assert.equal((await caller.send(newKey(), caller.request(fields))).status, 202)
     }
   })
 
-  test('still gets its answer to what it sent while it had it, and only to that', async () => {
+  test('still gets the replay of a request from when it had the module', async () => {
     const caller = await newCaller()
     const request = caller.request({ smsFallback: smsFallback() })
     const first = await caller.send('k', request)
@@ -343,14 +337,14 @@ describe('an account without the module sms', () => {
     const again = await caller.send('k', request)
     assert.deepEqual([again.status, again.body, again.headers.get('idempotent-replayed')], [202, first.body, 'true'])
     const another = caller.request({ smsFallback: smsFallback({}, { content: 'Another' }) })
-    assertRefused(await caller.send('k', another), 'RCS_MODULE_NOT_AVAILABLE', NEEDS, 403)
-    assertRefused(await caller.send('l', request), 'RCS_MODULE_NOT_AVAILABLE', NEEDS, 403)
+    assertError(await caller.send('k', another), 403, 'RCS_MODULE_NOT_AVAILABLE', NEEDS)
+    assertError(await caller.send('l', request), 403, 'RCS_MODULE_NOT_AVAILABLE', NEEDS)
     assert.deepEqual(await countRows(pool, caller.accountId), ONE_MESSAGE)
   })
 })
 
 describe('the Idempotency-Key', () => {
-  test('covers the fallback: the same again is replayed, anything else in it is a conflict, and there is one SMS to send', async () => {
+  test('covers the fallback: an equal one is replayed, and another one is a conflict', async () => {
     const caller = await newCaller()
     const fields = { smsFallback: smsFallback({ delay: 5 }), expiresAt: EXPIRES_AT, smsFallbackAfterExpiry: { delay: 1 } }
     const first = await caller.send('k', caller.request(fields))
@@ -378,7 +372,7 @@ describe('the Idempotency-Key', () => {
     )
   })
 
-  test('is not used up by a fallback that is refused', async () => {
+  test('is not used by a rejected fallback', async () => {
     const caller = await newCaller()
     assert.equal((await caller.send('k', caller.request(plan({ delay: -1 })))).status, 400)
     assert.equal((await caller.send('k', caller.request(text({ content: 'a'.repeat(161) })))).status, 400)
@@ -387,13 +381,13 @@ describe('the Idempotency-Key', () => {
   })
 })
 
-test('POST /messages/test knows neither field', async () => {
-  const { recipient, ...request } = refused.request(afterExpiry({ delay: 0 }))
-  const { status, body } = await refused.sendTest({ ...request, recipients: [recipient] })
+test('POST /messages/test rejects both fields', async () => {
+  const { recipient, ...request } = rejected.request(afterExpiry({ delay: 0 }))
+  const { status, body } = await rejected.sendTest({ ...request, recipients: [recipient] })
   assert.deepEqual([status, body.code], [400, 'RCS_INVALID_REQUEST'])
   assert.deepEqual(
     new Set(body.details.map(({ path, reason }: { path: string; reason: string }) => `${path} ${reason}`)),
     new Set([`/smsFallback ${unknown}`, `/smsFallbackAfterExpiry ${unknown}`]),
   )
-  await assertNothingStored(refused)
+  await assertNothingStored(rejected)
 })

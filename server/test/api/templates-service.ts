@@ -1,7 +1,7 @@
 import { createTestDatabase } from '../support/database.ts'
 import { startTemplateService } from '../support/templates.ts'
 
-// One database and one service for all parts that are about templates and agents; each test has an account of its own.
+// One database and one service for all files about templates and agents. Each test has its own account.
 
 const database = await createTestDatabase()
 export const { pool } = database

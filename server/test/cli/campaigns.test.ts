@@ -6,15 +6,15 @@ import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { acceptedCampaign, fillGroup, makeAll, phones } from '../campaigns/support.ts'
 import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { heraldJson, runHerald, spawnHerald } from '../support/process.ts'
+import { heraldJson, runHerald, spawnHerald, testFailures } from '../support/process.ts'
 import { until } from '../support/until.ts'
 
-// Which moves are possible is told in campaigns/moves.test.ts; here is what an operator sees of them.
+// campaigns/moves.test.ts has which moves are possible; these tests have what an operator sees.
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase({ uncounted: 'messages are failed by hand' })
 const env = { HERALD_DATABASE_URL }
 
-/** A campaign of three people that runs, with all its messages made. */
+/** A running campaign with its three messages. */
 async function runningCampaign() {
   const sender = await createSender(pool)
   await fillGroup(pool, sender.accountId, 1, phones(0, 3))
@@ -23,15 +23,15 @@ async function runningCampaign() {
   return { ...sender, campaignId }
 }
 
-/** Tests that run beside this one make messages too, and each passes by what another has in hand. */
+/** Repeats the fan-out, since concurrent tests skip what another one has locked. */
 async function made(campaignId: string, recipients: number): Promise<void> {
-  await until('its messages are made', async () => {
+  await until('its messages are created', async () => {
     await makeAll(pool)
     return (await findCampaign(pool, campaignId)).recipients === recipients
   })
 }
 
-/** All is over, by data: one was sent, two failed. */
+/** Completes a campaign in the database: one message was sent, two failed. */
 async function end(campaignId: string): Promise<void> {
   await pool.query(
     `with failed as (
@@ -64,7 +64,7 @@ describe('herald campaign', { concurrency: 3 }, () => {
     assert.equal(cancelled.status, 'CANCELLED')
   })
 
-  test('list shows those of the account, in a table and as JSON', async () => {
+  test('list shows the campaigns of the account, as a table and as JSON', async () => {
     const { accountId, campaignId } = await runningCampaign()
     const campaign = await findCampaign(pool, campaignId)
     assert.deepEqual(await heraldJson(['campaign', 'list', `${accountId}`], env), [json(campaign)])
@@ -75,7 +75,7 @@ describe('herald campaign', { concurrency: 3 }, () => {
     assert.deepEqual(others, [])
   })
 
-  test('retry starts a new campaign to those whose message failed', async () => {
+  test('retry starts a new campaign to the recipients whose message failed', async () => {
     const { campaignId } = await runningCampaign()
     await end(campaignId)
     const { retryOf, status, campaignId: repeated } = await heraldJson(['campaign', 'retry', campaignId, '--yes'], env)
@@ -83,7 +83,7 @@ describe('herald campaign', { concurrency: 3 }, () => {
     await made(repeated, 2)
   })
 
-  test('retry after cancel sends to nobody who was withdrawn, unless --include-cancelled is given', async () => {
+  test('retry after cancel skips withdrawn messages unless --include-cancelled is given', async () => {
     const { campaignId } = await runningCampaign()
     await heraldJson(['campaign', 'cancel', campaignId, '--yes'], env)
     await until('all is withdrawn', async () => {
@@ -92,42 +92,35 @@ describe('herald campaign', { concurrency: 3 }, () => {
       return rows[0].withdrawn_at !== null
     })
     const refused = await runHerald(['campaign', 'retry', campaignId, '--yes'], env)
-    const sentence = `The campaign ${campaignId} has no failures except 3 messages withdrawn when it was cancelled; --include-cancelled sends them.\n`
-    assert.deepEqual(refused, { code: 1, stdout: '', stderr: sentence })
+    const error = `The campaign ${campaignId} has no failures except 3 messages withdrawn when it was cancelled; --include-cancelled sends them.\n`
+    assert.deepEqual(refused, { code: 1, stdout: '', stderr: error })
     assert.deepEqual((await pool.query('select from campaigns where retry_of = $1', [campaignId])).rows, [])
     const { campaignId: repeated } = await heraldJson(['campaign', 'retry', campaignId, '--include-cancelled', '--yes'], env)
     await made(repeated, 3)
   })
 
-  test('--watch on a pipe writes a line each time, and the campaign once it is over', async () => {
+  test('--watch on a pipe writes a line per poll, and the campaign at its end', async () => {
     const { campaignId } = await runningCampaign()
     const { output, ended } = spawnHerald(['campaign', 'show', campaignId, '--watch', '--json'], env)
-    await until('it shows how far it is', () => output.stderr.split('\n').length > 2)
+    await until('it shows its progress', () => output.stderr.split('\n').length > 2)
     assert.equal(output.stdout, '')
     await end(campaignId)
     assert.equal(await ended, 0)
     const lines = output.stderr.trimEnd().split('\n')
     assert.equal(lines[0], `RUNNING [${'-'.repeat(30)}] 0 %, 0 of 3, 0 a second`)
     assert.match(lines.at(-1) as string, /^COMPLETED \[#{30}\] 100 %, 3 of 3, \d+ a second$/)
-    assert.equal(output.stderr.includes('\u001b'), false, 'nothing that only a terminal understands')
+    assert.equal(output.stderr.includes('\u001b'), false, 'no terminal codes')
     assert.deepEqual(JSON.parse(output.stdout), json(await findCampaign(pool, campaignId)))
   })
 
   const NOBODY = '00000000-0000-7000-8000-000000000000'
-  const mistakes: [args: string[], sentence: RegExp][] = [
+  const FAILURES: [args: string[], error: RegExp][] = [
     [['show', NOBODY], /^There is no campaign 00000000-0000-7000-8000-000000000000; see "herald campaign list ACCOUNT_ID"\.\n$/],
     [['list', '999999'], /^There is no account 999999; see "herald account list"\.\n$/],
   ]
-  for (const [args, sentence] of mistakes) {
-    test(`${args.join(' ')}: a clear sentence, and not zero`, async () => {
-      const { code, stdout, stderr } = await runHerald(['campaign', ...args], env)
-      assert.deepEqual([code, stdout], [1, ''])
-      assert.match(stderr, sentence)
-      assert.doesNotMatch(stderr, /\n\s+at /, 'no stack')
-    })
-  }
+  testFailures(['campaign'], FAILURES, env)
 
-  test('a wrong move is one sentence that says what would be right', async () => {
+  test('a move that is not possible fails with an error that says what is', async () => {
     const { campaignId } = await runningCampaign()
     const retried = await runHerald(['campaign', 'retry', campaignId], env)
     const tooEarly = `The campaign ${campaignId} is RUNNING; retry it once it is COMPLETED or CANCELLED.\n`
@@ -138,7 +131,7 @@ describe('herald campaign', { concurrency: 3 }, () => {
     assert.deepEqual(paused, { code: 1, stdout: '', stderr: tooLate })
   })
 
-  test('the bar, the rate and what is left', async () => {
+  test('the progress line has the bar, the rate and the time left', async () => {
     const { campaignId } = await runningCampaign()
     const campaign = await findCampaign(pool, campaignId)
     const counts = { ...campaign.counts, ACCEPTED: 9_000, SENT: 600, FAILED: 400 }

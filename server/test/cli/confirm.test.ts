@@ -23,14 +23,14 @@ import { answerHerald, NO_TERMINAL } from '../support/terminal.ts'
 import { until } from '../support/until.ts'
 import { routeAll } from '../webhooks/support.ts'
 
-// Commands that send, cancel, erase, revoke or replace say how many they affect, and do nothing before the operator agrees.
+// Commands that send, cancel, delete, revoke or replace state their effect, and run only after the operator has agreed.
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase({ uncounted: 'messages are failed by hand' })
 const env = { HERALD_DATABASE_URL }
 const directory = mkdtempSync(join(tmpdir(), 'herald-confirm-'))
 after(() => rmSync(directory, { recursive: true }))
 
-/** A campaign to three recipients; `made`: it runs, and its messages wait. */
+/** A campaign to three recipients. `made`: it runs, and its messages are queued. */
 async function newCampaign({ made }: { made: boolean }) {
   const sender = await createSender(pool)
   await fillGroup(pool, sender.accountId, 1, phones(0, 3))
@@ -191,12 +191,12 @@ async function everything(): Promise<unknown> {
 
 describe('without a terminal', () => {
   for (const { command, prepare } of CASES) {
-    test(`${command} changes nothing without --yes, and goes on with it`, async () => {
+    test(`${command} changes nothing without --yes`, async () => {
       const { args, effect } = await prepare()
       const before = await everything()
       const refused = await runHerald(args, env)
-      const sentence = `This would ${effect}. Nothing has changed; repeat the command with --yes to do it.\n`
-      assert.deepEqual(refused, { code: 1, stdout: '', stderr: sentence })
+      const error = `This would ${effect}. Nothing has changed; repeat the command with --yes to do it.\n`
+      assert.deepEqual(refused, { code: 1, stdout: '', stderr: error })
       assert.deepEqual(await everything(), before)
       const done = await runHerald([...args, '--yes', '--json'], env)
       assert.deepEqual([done.code, done.stderr], [0, `This will ${effect}.\n`])
@@ -205,7 +205,7 @@ describe('without a terminal', () => {
     })
   }
 
-  test('webhook replay counts what each selection posts', async () => {
+  test('webhook replay counts the events of each selection', async () => {
     const { endpointId } = await newEndpoint()
     const { rows } = await pool.query<{ id: string }>(
       `select event_id as id from ${LOGGED_EVENTS} as e join webhook_deliveries d using (account_id, position) where d.endpoint_id = $1 and d.attempts = 1`,
@@ -220,7 +220,7 @@ describe('without a terminal', () => {
     }
   })
 
-  test('commands that affect nothing go on without --yes', async () => {
+  test('commands that affect nothing need no --yes', async () => {
     const { accountId, integrationKey } = await createSender(pool)
     const account = `${accountId}`
     await heraldJson(['account', 'modules', account, 'sms,rcs'], env)
@@ -232,7 +232,7 @@ describe('without a terminal', () => {
     await heraldJson(['campaign', 'cancel', campaignId], env)
   })
 
-  test('group import from standard input needs --yes where the group has members, and reads nothing before', async () => {
+  test('group import from standard input needs --yes if the group has members', async () => {
     const { accountId } = await newCampaign({ made: false })
     const args = [HERALD, 'group', 'import', `${accountId}`, '1', '-']
     const options = {
@@ -258,7 +258,7 @@ describe('on a terminal', { skip: NO_TERMINAL }, () => {
   }
 
   for (const answer of ['y', 'YES']) {
-    test(`a command goes on when the answer is ${answer}`, async () => {
+    test(`a command runs after ${answer}`, async () => {
       const { code, shown, isRevoked } = await asked(answer)
       assert.deepEqual([code, isRevoked], [0, true])
       assert.match(shown, /^This will revoke 1 key for good, hk_.*\.\nContinue\? \[y\/N\] .*\n\{\n/)
@@ -266,21 +266,21 @@ describe('on a terminal', { skip: NO_TERMINAL }, () => {
   }
 
   for (const answer of ['', 'n', 'yess', '\u0004']) {
-    test(`a command changes nothing when the answer is ${JSON.stringify(answer)}`, async () => {
+    test(`a command changes nothing after ${JSON.stringify(answer)}`, async () => {
       const { code, shown, isRevoked } = await asked(answer)
       assert.deepEqual([code, isRevoked], [1, false])
       assert.match(shown, /Nothing has changed\.\n$/)
     })
   }
 
-  test('a command changes nothing when Ctrl-C is pressed', async () => {
+  test('a command changes nothing after Ctrl-C', async () => {
     const { code, isRevoked } = await asked(undefined)
     assert.deepEqual([code, isRevoked], [130, false])
   })
 })
 
 describe('the question', () => {
-  /** What is written before an answer, and what comes of it. */
+  /** The outcome of a question, and what was written. */
   async function dialogue(answer: string, terminals: { input: boolean; output: boolean }, yes?: true) {
     const [input, output] = [new PassThrough(), new PassThrough()]
     input.end(answer)
@@ -294,7 +294,7 @@ describe('the question', () => {
   const BOTH = { input: true, output: true }
   const SHOWN = 'This will do it \\u001b[2J.\n'
 
-  test('is asked where both streams are terminals, with what it quotes escaped', async () => {
+  test('is asked if both streams are terminals, with escaped text', async () => {
     assert.deepEqual(await dialogue('y\n', BOTH), { outcome: 'agreed', written: `${SHOWN}Continue? [y/N] ` })
     assert.deepEqual(await dialogue('n\n', BOTH), { outcome: 'Nothing has changed.', written: `${SHOWN}Continue? [y/N] ` })
     assert.deepEqual(await dialogue('', BOTH), { outcome: 'Nothing has changed.', written: `${SHOWN}Continue? [y/N] ` })
@@ -308,7 +308,7 @@ describe('the question', () => {
     { input: false, output: true },
     { input: true, output: false },
   ]) {
-    test(`is not asked where only the ${terminals.input ? 'input' : 'error stream'} is a terminal, and a "y" there does not count`, async () => {
+    test(`is not asked if only the ${terminals.input ? 'input' : 'error stream'} is a terminal`, async () => {
       const { outcome, written } = await dialogue('y\n', terminals)
       assert.match(outcome, /^This would do it .* with --yes to do it\.$/)
       assert.equal(written, '')

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { startMessageService } from '../support/messages.ts'
-import { heraldJson, runHerald } from '../support/process.ts'
+import { heraldJson, runHerald, testFailures } from '../support/process.ts'
 
 const database = await createTestDatabase()
 const env = { HERALD_DATABASE_URL: database.url }
 const { newCaller } = await startMessageService(database)
 
 describe('herald account quota', () => {
-  test('shows each quota with what is used, sets those that are named, and goes back to the default', async () => {
+  test('shows each quota and its use, sets quotas, and resets them to the default', async () => {
     const caller = await newCaller()
     const { accountId } = caller
     await caller.accepted()
@@ -43,7 +43,7 @@ describe('herald account quota', () => {
     assert.match(stdout, /^QUOTA +VALUE +FROM +USED\nmessagesPerDay +5000000 +default +2\ntemplates +0 +set +1\n/)
   })
 
-  const mistakes: [string[], RegExp][] = [
+  const FAILURES: [args: string[], error: RegExp][] = [
     [['999999'], /^There is no account 999999/],
     [['999999', '--templates', '5'], /^There is no account 999999/],
     [['1', '--templates', '-1'], /It must be a whole number of at most 15 digits, or "default"/],
@@ -52,11 +52,5 @@ describe('herald account quota', () => {
     [['1', '--stored-bytes', '999999999999999TiB'], /It must be a number of bytes/],
     [['1', '--messages', '5'], /unknown option/],
   ]
-  for (const [args, sentence] of mistakes) {
-    test(`rejects ${args.join(' ')} with a sentence`, async () => {
-      const { code, stdout, stderr } = await runHerald(['account', 'quota', ...args], env)
-      assert.deepEqual([code, stdout], [1, ''])
-      assert.match(stderr, sentence)
-    })
-  }
+  testFailures(['account', 'quota'], FAILURES, env)
 })

@@ -12,7 +12,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { heraldJson, runHerald } from '../support/process.ts'
 import { createCaller, startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { newAccount, startSink, startWorker, tellRouted } from '../webhooks/support.ts'
+import { emitRouted, newAccount, startSink, startWorker } from '../webhooks/support.ts'
 import { keyLine, newDirectory, newKeyFile } from './support.ts'
 
 /** Endpoints with a secret each; returns the secrets by endpoint, the newest first. */
@@ -106,11 +106,11 @@ describe('a rotation of encryption keys', () => {
     const accountId = await newAccount(pool)
     await addEndpoint(pool, { accountId, url: sink.url }, file.load())
     startWorker(t, url, undefined, file.load())
-    await tellRouted(pool, accountId, 1)
+    await emitRouted(pool, accountId, 1)
     await until('the first has arrived', () => sink.arrived.length === 1)
     file.write(next, old)
     await rotateKeys(pool, file.load())
-    await tellRouted(pool, accountId, 1)
+    await emitRouted(pool, accountId, 1)
     await until('the second has arrived', () => sink.arrived.length === 2)
   })
 })
@@ -125,8 +125,8 @@ describe('a worker', () => {
     await addEndpoint(pool, { accountId: one, url: good.url }, mine.load())
     await addEndpoint(pool, { accountId: two, url: waiting.url }, theirs.load())
     startWorker(t, url, undefined, mine.load())
-    await tellRouted(pool, two, 1)
-    await tellRouted(pool, one, 1)
+    await emitRouted(pool, two, 1)
+    await emitRouted(pool, one, 1)
     await until('the other endpoint is served', () => good.arrived.length === 1)
     assert.equal(waiting.arrived.length, 0)
     mine.write(known, unknown)
@@ -145,8 +145,8 @@ describe('an endpoint', () => {
     await pool.query(`delete from webhook_secrets where key_id = 'lost'`)
     await addEndpoint(pool, { accountId: another, url: other.url }, file.load())
     startWorker(t, url, undefined, file.load())
-    await tellRouted(pool, accountId, 1)
-    await tellRouted(pool, another, 1)
+    await emitRouted(pool, accountId, 1)
+    await emitRouted(pool, another, 1)
     await until('the other endpoint is served', () => other.arrived.length === 1)
     assert.equal(sink.arrived.length, 0)
     assert.equal((await rotateSecret(pool, endpointId, file.load())).earlierSecretsEndAt, null)

@@ -13,7 +13,7 @@ const agentId = await createAssignedAgent(pool, caller.accountId)
 const patch = (body: string | Uint8Array) =>
   call(`${url}/v1/agents/${agentId}`, { method: 'PATCH', authorization: caller.authorization, body })
 
-/** A clear 400 whose detail says `reason`, and a service that goes on as if nothing had been. */
+/** Asserts a 400 whose detail matches `reason`, and that nothing has changed. */
 async function assertRefused(body: string | Uint8Array, reason: RegExp): Promise<void> {
   const answer = await patch(body)
   assert.equal(answer.status, 400)
@@ -23,7 +23,7 @@ async function assertRefused(body: string | Uint8Array, reason: RegExp): Promise
   assert.equal(after.body.items[0].displayName, undefined)
 }
 
-describe('a bad body gets a clear 400 and changes nothing:', () => {
+describe('an invalid body gets a 400 and changes nothing:', () => {
   const bodies: [string, string | Uint8Array, RegExp][] = [
     ['cut off', '{"displayName":"X"', /^The body is not valid JSON/],
     ['not JSON', 'displayName=X', /^The body is not valid JSON/],
@@ -49,7 +49,7 @@ describe('a bad body gets a clear 400 and changes nothing:', () => {
   for (const [name, body, reason] of bodies) test(name, () => assertRefused(body, reason))
 
   // JSON.parse of Node 26.10 corrupts memory when it gets the first of these and then the second, which ends the process.
-  test('nested lists, then thousands of names, leave the process as it was', async () => {
+  test('nested lists, then thousands of names, do not crash the process', async () => {
     const nested = `${'[1,'.repeat(30_000)}[{}`
     const names = `{${Array.from({ length: 5_000 }, (_, index) => `"name${index}":${index}`).join(',')}}`
     const signature = Buffer.alloc(64).toString('base64')
@@ -64,12 +64,12 @@ describe('a bad body gets a clear 400 and changes nothing:', () => {
     }
   })
 
-  test('however much is wrong, at most 50 details are given', async () => {
+  test('at most 50 details are returned', async () => {
     const { body } = await patch(`{${Array.from({ length: 900 }, (_, index) => `"f${index}":1`).join(',')}}`)
     assert.equal(body.details.length, 50)
   })
 
-  test('a query parameter that nobody knows is named, also where the body is wrong too', async () => {
+  test('an unknown query parameter is named, also if the body is invalid', async () => {
     const { status, body } = await call(`${url}/v1/agents/x?verbose=1`, {
       method: 'PATCH',
       authorization: caller.authorization,
@@ -79,17 +79,17 @@ describe('a bad body gets a clear 400 and changes nothing:', () => {
     assert.deepEqual(body.details, [{ path: '/verbose', reason: 'is not known here; is it misspelt?' }])
   })
 
-  test('a field name that is itself hostile is named without harm', async () => {
+  test('a hostile field name is escaped', async () => {
     const { body } = await patch('{"a/b~c\\u0000\\ud800\\n":1}')
     assert.equal(body.details[0].path, '/a~1b~0c\uFFFD\uFFFD\n')
   })
 
-  test('a byte order mark before good JSON does no harm', async () => {
+  test('a byte order mark before valid JSON is accepted', async () => {
     assert.equal((await patch('\uFEFF{"displayName":""}')).status, 200)
   })
 })
 
-describe('what is not proper HTTP is answered in the documented form, and the service goes on:', () => {
+describe('invalid HTTP gets an error in the documented form:', () => {
   async function sendRaw(text: string) {
     const connection = rawConnection(url)
     connection.send(text)
@@ -106,7 +106,7 @@ describe('what is not proper HTTP is answered in the documented form, and the se
     assert.match(head, new RegExp(`X-Request-Id: ${body.requestId}`))
   })
 
-  test('does nothing of a request that is followed by garbage in the same packet, and responds 400 once', async () => {
+  test('a request that is followed by garbage in the same packet: 400 once, and no effect', async () => {
     const path = `/v1/agents/${agentId}`
     const body = '{"displayName":"Changed"}'
     const head = `PATCH ${path} HTTP/1.1\r\nHost: x\r\n${bearer}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
@@ -144,14 +144,14 @@ describe('what is not proper HTTP is answered in the documented form, and the se
     assert.deepEqual(body.details, [{ path: '', reason: 'The header Host is missing.' }])
   })
 
-  test('an address in the form that is meant for proxies is read like any other', async () => {
+  test('an absolute URL in the request line is read like a path', async () => {
     const { status } = await sendRaw(
       `GET http://elsewhere.example/v1/agents?x=1#y HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${bearer}\r\n\r\n`,
     )
-    assert.equal(status, 400, 'it knows the route, and not the parameter')
+    assert.equal(status, 400, 'the route exists, the parameter does not')
   })
 
-  test('an unknown expectation is ignored, CONNECT is refused', async () => {
+  test('an unknown expectation is ignored, and CONNECT is rejected', async () => {
     const { status } = await sendRaw(`GET /v1/agents HTTP/1.1\r\nHost: x\r\nExpect: a-miracle\r\nConnection: close\r\n${bearer}\r\n\r\n`)
     assert.equal(status, 200)
     const { status: refused, body } = await sendRaw('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n')
@@ -159,7 +159,7 @@ describe('what is not proper HTTP is answered in the documented form, and the se
     assert.equal(body.code, 'RCS_INVALID_REQUEST')
   })
 
-  test('a client that resets its connection after CONNECT, or after nonsense, harms nobody', async () => {
+  test('a client that resets its connection after CONNECT or an invalid request does not affect others', async () => {
     for (const text of [
       'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
       'nonsense\r\n\r\n',
@@ -175,7 +175,7 @@ describe('what is not proper HTTP is answered in the documented form, and the se
     assert.equal((await call(`${url}/v1/agents`, { authorization: caller.authorization })).status, 200)
   })
 
-  test('a client that goes away in the middle of its body leaves no trace', async () => {
+  test('a client that disconnects during its body changes nothing', async () => {
     const connection = rawConnection(url)
     connection.send(
       `PATCH /v1/agents/${agentId} HTTP/1.1\r\nHost: x\r\n${bearer}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"displayName":`,

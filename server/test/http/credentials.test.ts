@@ -12,7 +12,7 @@ const [one, two] = [await startTestService(env, { roles: ['api'] }), await start
 const get = (url: string, authorization?: string) => call(`${url}/v1/agents`, authorization === undefined ? {} : { authorization })
 
 describe('credentials', () => {
-  test('wrong, missing and malformed ones are indistinguishable: same status, headers and body', async () => {
+  test('that are wrong, missing or malformed get the same status, headers and body', async () => {
     const { integrationKey, secret, authorization } = await createCaller(pool)
     const revoked = await createCaller(pool)
     await revokeKey(pool, revoked.integrationKey)
@@ -47,12 +47,12 @@ describe('credentials', () => {
     assert.equal((await get(one.url, authorization)).status, 200)
   })
 
-  test('the scheme may be written in any case', async () => {
+  test('may have the scheme in any case', async () => {
     const { integrationKey, secret } = await createCaller(pool)
     assert.equal((await get(one.url, `bEARER ${integrationKey}:${secret}`)).status, 200)
   })
 
-  test('a rotated secret is refused by every node for any request that begins after the rotation was answered', async () => {
+  test('with a rotated secret are rejected by every node from the response to the rotation on', async () => {
     const { integrationKey, authorization } = await createCaller(pool)
     let current = authorization
     for (let round = 0; round < 25; round += 1) {
@@ -76,7 +76,7 @@ describe('credentials', () => {
     }
   })
 
-  test('a revoked key and a module taken away count at once, on every node', async () => {
+  test('with a revoked key or module are rejected at once by every node', async () => {
     const { accountId, authorization, integrationKey } = await createCaller(pool)
     assert.equal((await get(two.url, authorization)).status, 200)
     await setModules(pool, accountId, ['sms'])
@@ -87,14 +87,14 @@ describe('credentials', () => {
     assert.notEqual((await get(two.url, authorization)).status, 200)
   })
 
-  test('several keys of an account work side by side, so that a caller can change over without a gap', async () => {
+  test('of several keys of an account are all valid', async () => {
     const { accountId, authorization } = await createCaller(pool)
     const second = await createKey(pool, accountId)
     assert.equal((await get(one.url, `Bearer ${second.integrationKey}:${second.secret}`)).status, 200)
     assert.equal((await get(one.url, authorization)).status, 200)
   })
 
-  test('a secret has at least 256 random bits, and the database holds nothing that opens anything', async () => {
+  test('have a secret of at least 256 random bits, which the database does not store', async () => {
     const { integrationKey, secret } = await createCaller(pool)
     assert.match(integrationKey, /^hk_[0-9A-Za-z]{22}$/)
     assert.match(secret, /^hs_[0-9A-Za-z]{43}$/)

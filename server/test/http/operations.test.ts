@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const { url, metricsUrl } = await startTestService({ HERALD_DATABASE_URL })
 
-describe('what operators look at', () => {
+describe('operations', () => {
   test('/healthz, /readyz, /metrics and /v1/openapi.json need no credentials', async () => {
     assert.deepEqual((await call(`${url}/healthz`)).body, { status: 'ok' })
     assert.deepEqual((await call(`${url}/readyz`)).body, { status: 'ready' })
@@ -19,7 +19,7 @@ describe('what operators look at', () => {
     assert.equal((await call(`${url}/v1/openapi.json`)).body.openapi, '3.1.0')
   })
 
-  test('/readyz is 503 where migrations are missing or altered, and 200 where a newer version has added some', async () => {
+  test('/readyz is 503 if migrations are missing or altered, and 200 if a newer version has added some', async () => {
     const own = await createTestDatabase()
     const service = await startTestService({ HERALD_DATABASE_URL: own.url })
     await own.pool.query(`insert into schema_migrations (name, checksum) values ('9999_future', 'x')`)
@@ -30,7 +30,7 @@ describe('what operators look at', () => {
     assert.deepEqual((await call(`${service.url}/readyz`)).body, { status: 'not ready', reason: 'the database lacks migrations' })
   })
 
-  test('/readyz is 503 while the database takes no writes', async () => {
+  test('/readyz is 503 while the database is read-only', async () => {
     const own = await createTestDatabase()
     const service = await startTestService({ HERALD_DATABASE_URL: own.url })
     const name = new URL(own.url).pathname.slice(1)
@@ -38,7 +38,7 @@ describe('what operators look at', () => {
     await pool.query(`alter database ${name} set default_transaction_read_only = on`)
     await endConnections()
     let answer = await call(`${service.url}/readyz`)
-    await until('it says why', async () => {
+    await until('the database is back', async () => {
       answer = await call(`${service.url}/readyz`)
       return answer.body.reason !== 'the database is out of reach'
     })
@@ -48,7 +48,7 @@ describe('what operators look at', () => {
     await until('it is ready again', async () => (await call(`${service.url}/readyz`)).status === 200)
   })
 
-  test('/metrics counts requests by the pattern of their route, so that no caller can make the number of series grow', async () => {
+  test('/metrics counts requests by route pattern, so that callers cannot create series', async () => {
     const { authorization } = await createCaller(pool)
     for (const id of ['a', 'b', 'c']) await call(`${url}/v1/agents/${id}`, { method: 'PATCH', authorization, body: { displayName: 'X' } })
     for (const path of ['/x', '/y', '/v1/z']) await call(`${url}${path}`, { authorization })
@@ -58,7 +58,7 @@ describe('what operators look at', () => {
     assert.match(body, /herald_database_connections\{state="idle"\} \d/)
   })
 
-  test('/metrics has a port of its own on loopback, and is 404 beside the API', async () => {
+  test('/metrics has its own port on loopback, and is 404 on the port of the API', async () => {
     assert.match(metricsUrl, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/)
     assert.notEqual(new URL(metricsUrl).port, new URL(url).port)
     const beside = await call(`${url}/metrics`)
@@ -66,25 +66,25 @@ describe('what operators look at', () => {
     assert.equal((await call(new URL('/healthz', metricsUrl).href)).body.code, 'RCS_ROUTE_NOT_FOUND')
   })
 
-  test('/metrics moves to HERALD_METRICS_HOST and HERALD_METRICS_PORT, and half a request there does not delay the stop', async () => {
+  test('/metrics moves to HERALD_METRICS_HOST and HERALD_METRICS_PORT, and half a request there does not delay a stop', async () => {
     const port = await freePort()
-    const service = await startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_HOST: '127.0.0.2', HERALD_METRICS_PORT: `${port}` })
+    const settings = { HERALD_METRICS_HOST: '127.0.0.2', HERALD_METRICS_PORT: `${port}` }
+    const service = await startTestService({ HERALD_DATABASE_URL, ...settings })
     assert.equal(service.metricsUrl, `http://127.0.0.2:${port}/metrics`)
     assert.equal((await call(service.metricsUrl)).status, 200)
     assert.ok(service.log().includes(`"metricsUrl":"${service.metricsUrl}","msg":"metrics are served"`))
     const half = rawConnection(service.metricsUrl)
     half.send('GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ')
     await call(service.metricsUrl)
-    const startedAt = performance.now()
     await service.stop()
-    assert.ok(performance.now() - startedAt < 5_000, 'half a request does not hold up the stop')
-    half.close()
+    // A stop that waited for it would have ended it with 408.
+    assert.equal(await half.ended, '')
   })
 
-  test('/metrics takes a free port where its default is taken', async () => {
+  test('/metrics uses a free port if its default is in use', async () => {
     const taken = createServer().unref()
     taken.listen(9464, '127.0.0.1')
-    // Where another program has it already, it is taken as well.
+    // If another program has the port, it is in use as well.
     await Promise.race([once(taken, 'listening'), new Promise((resolve) => taken.once('error', resolve))])
     const service = await startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_PORT: undefined })
     assert.notEqual(new URL(service.metricsUrl).port, '9464')
@@ -92,7 +92,7 @@ describe('what operators look at', () => {
     taken.close()
   })
 
-  test('a start fails where the port that HERALD_METRICS_PORT names is taken', async () => {
+  test('a start fails if the port in HERALD_METRICS_PORT is in use', async () => {
     const { port } = new URL(metricsUrl)
     await assert.rejects(startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_PORT: port }), {
       message: `Can't listen on 127.0.0.1 port ${port}: the port is in use by another program (HERALD_METRICS_HOST and HERALD_METRICS_PORT).`,

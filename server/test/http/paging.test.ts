@@ -46,16 +46,16 @@ async function walk(query: PageQuery, between: () => Promise<void> = async () =>
   return found
 }
 
-describe('lists are paged by key', () => {
+describe('paging by key', () => {
   before(async () => {
     await pool.query(`create table things (
       id integer generated always as identity primary key, name text not null, kind text not null, created_at timestamptz(3) not null)`)
-    // Few names and few times, so that most items are equal but for their id.
+    // Few names and times, so that most items differ only by their id.
     await pool.query(`insert into things (name, kind, created_at)
       select 'n' || i % 3, 'k' || i % 2, timestamptz '2026-01-01' + (i % 7) * interval '1 millisecond' from generate_series(1, 101) i`)
   })
 
-  test('a walk in any order and by any size of page finds every item once, in order', async () => {
+  test('returns every item once, in any order and with any page size', async () => {
     for (const [sort, order] of [
       ['id', 'id'],
       ['-id', 'id desc'],
@@ -76,7 +76,7 @@ describe('lists are paged by key', () => {
     }
   })
 
-  test('while items are added and removed, a walk neither repeats nor skips one that stood throughout', async () => {
+  test('neither repeats nor skips an item while others are added and removed', async () => {
     const { rows: standing } = await pool.query<Row>('select id from things')
     const come: number[] = []
     const found = await walk({ sort: 'name', limit: 5 }, async () => {
@@ -92,7 +92,7 @@ describe('lists are paged by key', () => {
     assert.ok(standing.every(({ id }) => ids.includes(id)))
   })
 
-  test('a cursor goes with its sort and filters; with others it is refused, and so is any that was made up', async () => {
+  test('rejects a cursor with another sort or filter', async () => {
     const { nextCursor } = await fetchPage({ sort: 'name', limit: 2, kind: 'k1' })
     assert.ok(nextCursor)
     const again = await fetchPage({ sort: 'name', limit: 3, kind: 'k1', cursor: nextCursor })
@@ -106,7 +106,7 @@ describe('lists are paged by key', () => {
     }
   })
 
-  test('a cursor that was altered or made up is a 400 or an honest page, never a fault', async () => {
+  test('responds 400 or with a valid page to a forged cursor', async () => {
     const { nextCursor } = await fetchPage({ limit: 2 })
     const [owner] = JSON.parse(Buffer.from(nextCursor as string, 'base64url').toString('utf8'))
     const madeUp = fc.oneof(
@@ -137,7 +137,7 @@ describe('lists are paged by key', () => {
     )
   })
 
-  test('over HTTP, limit, sort, cursor and filters are read strictly, and a mistake is named', async () => {
+  test('reads limit, sort, cursor and filters strictly over HTTP', async () => {
     const app = fastify({
       schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
     }) as unknown as FastifyInstance

@@ -71,13 +71,13 @@ describe('the TLS listener', () => {
     ['ECDHE-ECDSA-AES128-SHA256', ecService.url],
   ]
   for (const [ciphers, url] of refused) {
-    test(`refuses ${ciphers}`, async () => {
+    test(`rejects ${ciphers}`, async () => {
       await assert.rejects(connectTls(url, { ciphers, maxVersion: 'TLSv1.2' }), { code: 'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE' })
     })
   }
 
   for (const version of ['TLSv1', 'TLSv1.1'] as const) {
-    test(`refuses ${version}`, async () => {
+    test(`rejects ${version}`, async () => {
       const options = { minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' }
       await assert.rejects(connectTls(rsaService.url, options), { code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION' })
     })
@@ -143,7 +143,7 @@ describe('Strict-Transport-Security', () => {
 })
 
 describe('a reload of the certificate', () => {
-  test('gives new connections the new certificate while open connections go on', async () => {
+  test('gives new connections the new certificate, and keeps open connections', async () => {
     const installed = installCertificate('ec')
     const service = await start(installed.settings)
     const open = await connectTls(service.url)
@@ -182,7 +182,7 @@ describe('a reload of the certificate', () => {
     ['are readable by others', ({ HERALD_TLS_KEY }) => chmodSync(HERALD_TLS_KEY, 0o644), /HERALD_TLS_KEY .* mode is 0644/],
   ]
   for (const [name, breakFiles, reason] of broken) {
-    test(`keeps the previous certificate where the files ${name}`, async () => {
+    test(`keeps the previous certificate if the files ${name}`, async () => {
       const installed = installCertificate('ec')
       const service = await start(installed.settings)
       breakFiles(installed)
@@ -203,7 +203,7 @@ describe('a reload of the certificate', () => {
     })
   }
 
-  test('reaches every address that the name localhost leads to', async () => {
+  test('reaches every address of localhost', async () => {
     const installed = installCertificate('ec')
     const service = await start({ ...installed.settings, HERALD_HOST: 'localhost' })
     installed.replace('rsa')

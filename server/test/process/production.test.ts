@@ -27,7 +27,7 @@ async function carriersFile(mode: number): Promise<string> {
 }
 
 describe('herald serve with HERALD_ENV=production', () => {
-  test('exits with every reason at once, before anything is made', async () => {
+  test('exits with all reasons at once, and creates nothing', async () => {
     const dataDir = join(await createDataDir(), 'untouched')
     const { code, stdout, stderr } = await runHerald(['serve'], {
       HERALD_ENV: 'production',
@@ -55,7 +55,7 @@ describe('herald serve with HERALD_ENV=production', () => {
     assert.equal(code, 0)
   })
 
-  test('serves with sound settings, and makes no demo account', {
+  test('serves with safe settings, and creates no demo account', {
     skip: isRoot && !existsSync(SETPRIV) && 'needs setpriv to run as another user than root',
   }, async () => {
     const uid = ordinaryUser()

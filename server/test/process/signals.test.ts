@@ -3,11 +3,11 @@ import { describe, test } from 'node:test'
 import pg from 'pg'
 import { connectTls, installCertificate, presentedBy } from '../support/certificates.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { START_TIMEOUT_MS, spawnHerald, startHerald, untilReady } from '../support/process.ts'
+import { spawnHerald, startHerald, untilReady } from '../support/process.ts'
 import { until } from '../support/until.ts'
 
 describe('SIGHUP', { concurrency: 2 }, () => {
-  test('reloads the certificate of a service with TLS; open connections and the process go on', async () => {
+  test('reloads the certificate of a service with TLS, and keeps open connections', async () => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
     const installed = installCertificate('ec')
     const herald = await startHerald({ HERALD_DATABASE_URL, ...installed.settings })
@@ -24,7 +24,7 @@ describe('SIGHUP', { concurrency: 2 }, () => {
     assert.equal(await herald.ended, 0)
   })
 
-  test('during the start of a service with TLS reloads the certificate when the start is through', async () => {
+  test('during the start of a service with TLS reloads the certificate after the start', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     const holder = new pg.Client(HERALD_DATABASE_URL)
     await holder.connect()
@@ -32,7 +32,7 @@ describe('SIGHUP', { concurrency: 2 }, () => {
     const installed = installCertificate('ec')
     const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: '0', ...installed.settings })
     const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-    await until('the start waits', async () => (await pool.query(waiting)).rowCount !== 0, START_TIMEOUT_MS)
+    await until('the start waits', async () => (await pool.query(waiting)).rowCount !== 0)
     installed.replace('rsa')
     started.child.kill('SIGHUP')
     await holder.end()
@@ -42,7 +42,7 @@ describe('SIGHUP', { concurrency: 2 }, () => {
     assert.equal(await herald.ended, 0)
   })
 
-  test('stops a service without TLS, since its terminal was closed', async () => {
+  test('stops a service without TLS', async () => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
     const herald = await startHerald({ HERALD_DATABASE_URL })
     herald.child.kill('SIGHUP')

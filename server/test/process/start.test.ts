@@ -6,12 +6,12 @@ import { describe, test } from 'node:test'
 import pg from 'pg'
 import { createTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/ports.ts'
-import { createDataDir, heraldJson, runHerald, START_TIMEOUT_MS, spawnHerald, startHerald, untilReady } from '../support/process.ts'
+import { createDataDir, heraldJson, runHerald, spawnHerald, startHerald, untilReady } from '../support/process.ts'
 import { call } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 describe('herald serve', { concurrency: 2 }, () => {
-  test('a wrong setting stops the start with a sentence that names the variable, before anything is made', async () => {
+  test('fails with an error that names a wrong setting, and creates nothing', async () => {
     const dataDir = join(await createDataDir(), 'untouched')
     const { code, stdout, stderr } = await runHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: 'eighty', HERALD_LIMITS: 'none' })
     assert.equal(code, 1)
@@ -20,7 +20,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     assert.throws(() => statSync(dataDir))
   })
 
-  test('a port that is taken is told in a sentence, and no database is left running', async () => {
+  test('fails with a readable error if its port is in use, and leaves no database running', async () => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
@@ -31,7 +31,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     assert.equal(stderr, `Can't listen on 127.0.0.1 port ${port}: the port is in use by another program (HERALD_HOST and HERALD_PORT).\n`)
   })
 
-  test('a database that goes away in the middle of a start is waited for, as one that is away before', async () => {
+  test('waits for a database that disconnects during the start', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     async function waiting(): Promise<number[]> {
       const text = `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
@@ -42,7 +42,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     await holder.connect()
     await holder.query('begin; lock table secrets in access exclusive mode')
     const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: '0' })
-    const [pid] = await until('it has begun', async () => ((await waiting()).length > 0 ? await waiting() : undefined), START_TIMEOUT_MS)
+    const [pid] = await until('it has begun', async () => ((await waiting()).length > 0 ? await waiting() : undefined))
     await pool.query('select pg_terminate_backend($1, 5000)', [pid])
     await until('it has begun anew', async () => (await waiting()).length > 0)
     await holder.end()
@@ -53,7 +53,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     assert.equal(await herald.ended, 0)
   })
 
-  test('a database that is out of reach, or refuses, is told in a sentence without the password', async () => {
+  test('fails with an error without the password if the database is out of reach or rejects it', async () => {
     const refused = await runHerald(['account', 'list'], { HERALD_DATABASE_URL: 'postgres://me:CANARY@127.0.0.1:1/x' })
     assert.equal(refused.code, 1)
     assert.match(refused.stderr, /^PostgreSQL can't be reached at the address in HERALD_DATABASE_URL: .*ECONNREFUSED.*\n$/)
@@ -65,11 +65,11 @@ describe('herald serve', { concurrency: 2 }, () => {
     assert.doesNotMatch(refused.stderr + missing.stderr, /CANARY|\n\s+at /)
   })
 
-  test('the first start makes a demo account that works; its credentials are in files of the owner alone and are not printed', async () => {
+  test('creates a demo account at the first start, with its credentials in files that only the owner can read', async () => {
     const dataDir = await createDataDir()
     const port = await freePort()
     const started = spawnHerald(['serve', '--only', 'api'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: `${port}` })
-    await until('it says that it can serve', () => isReady(port), START_TIMEOUT_MS)
+    await until('it says that it can serve', () => isReady(port))
     // As soon as that: a script that waits for it goes on with these.
     assert.ok(existsSync(join(dataDir, 'demo.json')), `${readdirSync(dataDir)} at ${port}: ${JSON.stringify(started.output)}`)
     const demo = JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8'))
@@ -103,7 +103,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     assert.equal(await second.ended, 0)
   })
 
-  test('a data directory that can not be one is told in a sentence that names the variable', async () => {
+  test('fails with an error that names the variable of an invalid data directory', async () => {
     const file = join(await createDataDir(), 'file')
     writeFileSync(file, '')
     for (const HERALD_DATA_DIR of [file, join(file, 'below'), `/${'x'.repeat(300)}`]) {
@@ -113,7 +113,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     }
   })
 
-  test('settings come from .env in the working directory too; the environment wins', async () => {
+  test('reads settings from .env in the working directory; the environment takes precedence', async () => {
     const dir = await createDataDir()
     writeFileSync(join(dir, '.env'), 'HERALD_PORT=from-file\nHERALD_LIMITS=from-file\n')
     const { stderr } = await runHerald(['serve'], { HERALD_PORT: '0' }, dir)

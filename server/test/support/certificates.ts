@@ -17,7 +17,7 @@ export function certificateOf(kind: Kind): Buffer {
   return readFileSync(sourceOf(kind, 'cert'))
 }
 
-/** A certificate and its key where an operator has them: in a directory, the key for its owner only. `replace` renews both in place. */
+/** A certificate and its key in a directory, the key readable for its owner only. `replace` replaces both. */
 export function installCertificate(kind: Kind) {
   const dir = mkdtempSync(join(tmpdir(), 'herald-tls-'))
   after(() => rmSync(dir, { recursive: true, force: true }))
@@ -31,7 +31,7 @@ export function installCertificate(kind: Kind) {
   return { ...settings, settings, replace }
 }
 
-/** A TLS connection that trusts both certificates of the tests; fails where the handshake does. */
+/** A TLS connection that trusts both test certificates. Fails if the handshake fails. */
 export async function connectTls(url: string, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const { hostname, port } = new URL(url)
   const ca = [certificateOf('ec'), certificateOf('rsa')]
@@ -50,7 +50,7 @@ export async function presentedBy(url: string): Promise<Kind> {
   return asn1Curve === undefined ? 'rsa' : 'ec'
 }
 
-/** Sends these bytes and returns all that comes back until the server closes. */
+/** Sends these bytes and returns everything that arrives until the server closes. */
 export async function exchange(url: string, request: string): Promise<string> {
   const socket = await connectTls(url)
   let received = ''

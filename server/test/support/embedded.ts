@@ -6,13 +6,13 @@ import { type HeraldProcess, postmasterPid, startLastingHerald } from './process
 import { call } from './service.ts'
 import { until } from './until.ts'
 
-// A service on its embedded database, and what may befall the two.
+// A service on its embedded database, and ways in which both can fail.
 
 function demoAuthorization(dataDir: string): string {
   return JSON.parse(readFileSync(join(dataDir, 'demo.json'), 'utf8')).authorization
 }
 
-/** Leaves a mark that was answered with 200, and so must never be lost. */
+/** Makes a change that gets a 200 response, so it must never be lost. */
 export async function leaveMark({ url }: HeraldProcess, dataDir: string, mark: string): Promise<void> {
   const authorization = demoAuthorization(dataDir)
   const { status } = await call(`${url}/v1/agents/demo-single`, { method: 'PATCH', authorization, body: { displayName: mark } })
@@ -29,7 +29,7 @@ export async function stopInOrder({ child, ended }: HeraldProcess): Promise<void
   assert.equal(await ended, 0)
 }
 
-/** Kills service and database; returns the lock file that they leave. */
+/** Kills service and database. Returns the lock file that they leave. */
 export async function killBoth({ child, ended }: HeraldProcess, dataDir: string): Promise<string> {
   const lock = readFileSync(lockFileOf(dataDir), 'utf8')
   child.kill('SIGKILL')
@@ -42,7 +42,7 @@ export function lockFileOf(dataDir: string): string {
   return join(dataDir, 'postgres', 'postmaster.pid')
 }
 
-/** The service as the test before has left it, or a new one where that has ended. */
+/** The service of the previous test, or a new one if that has ended. */
 export function serviceOn(dataDir: string) {
   let herald: HeraldProcess | undefined
   async function startAgain(): Promise<HeraldProcess> {
@@ -56,7 +56,7 @@ export function serviceOn(dataDir: string) {
   return { startAgain, current: async () => herald ?? (await startAgain()) }
 }
 
-/** The lock file that is there when they come: none, a crashed server's, or what a crash of the machine can leave of one just made. */
+/** The lock file at the start: none, that of a crashed server, or an empty one, which a crash of the machine can leave. */
 export type LeftBehind = 'nothing' | 'a stale lock' | 'an empty lock'
 
 export async function eightComeAndLeave(dataDir: string, leftBehind: LeftBehind): Promise<void> {
@@ -68,6 +68,6 @@ export async function eightComeAndLeave(dataDir: string, leftBehind: LeftBehind)
   await until('it is stopped', () => postmasterPid(dataDir) === undefined)
 }
 
-/** As in a container: root, but without the right to look into other processes. */
+/** As in a container: root, but without the right to inspect other processes. */
 export const SETPRIV = '/usr/bin/setpriv'
 export const CONTAINED = [SETPRIV, '--bounding-set=-sys_ptrace', '--inh-caps=-sys_ptrace']

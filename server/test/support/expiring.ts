@@ -1,9 +1,6 @@
 import type { Executor } from '../../src/db/pool.ts'
 
-/**
- * Moves the expiry of messages, as if they had been accepted with it: `at` is SQL. Messages with an expiry of their own have a row in
- * `expiries`; those without get one.
- */
+/** Sets the expiry of messages to the SQL expression `at`, as if they had been accepted with it. Such messages have a row in `expiries`. */
 export async function moveExpiry(db: Executor, messageIds: string[], at = `now() - interval '1 second'`): Promise<void> {
   await db.query(`update messages set expires_at = ${at} where id = any ($1)`, [messageIds])
   await db.query(`update queue set expires_at = ${at} where message_id = any ($1)`, [messageIds])

@@ -14,8 +14,8 @@ let stopServer: (() => Promise<void>) | undefined
 let keyDir: string | undefined
 
 /**
- * One PostgreSQL for the whole run, with a template database that has the schema; each test file clones it. HERALD_TEST_DATABASE_URL
- * names a server to use instead, as a user who may create databases.
+ * Starts one PostgreSQL for the whole run, with a template database that test files copy. HERALD_TEST_DATABASE_URL names a server to use
+ * instead, with a user who may create databases.
  */
 export async function globalSetup(): Promise<void> {
   keyDir = mkdtempSync(join(tmpdir(), 'herald-keys-'))

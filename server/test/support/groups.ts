@@ -2,7 +2,7 @@ import type { Pool } from '../../src/db/pool.ts'
 
 export type Known = { group?: number; consents?: number[]; controlGroup?: boolean; active?: boolean }
 
-/** Puts somebody into a group of the account, with what is known of them there. */
+/** Adds a recipient to a group of the account. */
 export async function joinGroup(pool: Pool, accountId: number, phone: string, known: Known = {}): Promise<void> {
   const { group = 1, consents = [], controlGroup = false, active = true } = known
   await pool.query('insert into groups (account_id, number) values ($1, $2) on conflict do nothing', [accountId, group])

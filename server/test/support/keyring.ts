@@ -2,7 +2,7 @@ import type { Pool } from '../../src/db/pool.ts'
 import { webhookSecretPlace } from '../../src/db/secrets.ts'
 import { loadKeyring } from '../../src/encryption/keyring.ts'
 
-/** The key file of the whole run, which global-setup.ts makes: services, commands and tests on one database need the same. */
+/** The key file of the test run, created by global-setup.ts: services, commands and tests on one database share it. */
 export const KEY_FILE = process.env.HERALD_TEST_KEY_FILE as string
 
 export const keyring = loadKeyring({ databaseUrl: undefined, dataDir: '', encryptionKeyFile: KEY_FILE })

@@ -2,9 +2,9 @@ import type { Executor, Pool } from '../../src/db/pool.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { until } from './until.ts'
 
-// The log as tests look at it: a row for each event, worked out in SQL and not by the code under test.
+// The event log as tests read it: a row for each event, computed in SQL and not by the code under test.
 
-/** The digits of an id that count the events of a page, from those of the page on (src/events/pages.ts). */
+/** The digits of an event id that count the events of a page (src/events/pages.ts). */
 const EVENT_ID = `overlay(p.page_id::text placing lpad(to_hex(
       (('x' || substr(p.page_id::text, 16, 3))::bit(12)::int + e.place::int - 1) % 4096), 3, '0') from 16 for 3)::uuid`
 
@@ -12,10 +12,7 @@ const DATA = `case when e.event ->> 4 is null then e.event -> 8
       else (json_strip_nulls(json_build_object('messageId', e.event ->> 2, 'clientReferenceId', e.event ->> 3, 'agentId', e.event ->> 4,
         'recipient', e.event ->> 5, 'campaignId', e.event ->> 6, 'test', (e.event ->> 7)::bool))::jsonb || coalesce((e.event ->> 8)::jsonb, '{}'))::json end`
 
-/**
- * In SQL, to select from: all events, those that have no place in the log yet (`position` is null) too. `page` and `place` give the order in
- * which they were written.
- */
+/** A subquery in SQL: all events, also those that are not routed yet (`position` is null). `page` and `place` give the order of writing. */
 export const LOGGED_EVENTS = `(
     select p.account_id, p.last_position - p.event_count + e.place as position, p.id as page, e.place, p.page_id, ${EVENT_ID} as event_id,
       e.event ->> 0 as kind, (e.event ->> 1)::timestamptz(3) as occurred_at, e.event ->> 2 as subject_id, ${DATA} as data
@@ -24,7 +21,7 @@ export const LOGGED_EVENTS = `(
 
 export type WrittenEvent = { accountId: number; kind?: string; subjectId?: string | null; occurredAt?: Date; data?: object }
 
-/** Writes events as a change would, each as a page of its own: the router gives them their places. */
+/** Writes events as a change does, each as its own page. The router gives them their positions. */
 export async function writeEvents(db: Executor, events: WrittenEvent[]): Promise<void> {
   await db.query(
     `insert into log_pages (account_id, event_count, events)

@@ -8,9 +8,9 @@ export const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-
 
 export type MessageCaller = TestCaller & {
   agentId: string
-  /** A request that is right, with what a test wants to be different. */
+  /** A valid request, with other fields. */
   request: (fields?: Record<string, unknown>) => Record<string, unknown>
-  /** Under the key given; a test that has no use for keys takes `newKey()`. */
+  /** Sends with this key; use `newKey()` if the key does not matter. */
   send: (key: string, body: unknown) => Promise<Answer>
   sendTest: (body: unknown) => Promise<Answer>
   read: (messageId: string) => Promise<Answer>
@@ -24,7 +24,7 @@ export type MessageCaller = TestCaller & {
 
 const NO_LIMITS = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
 
-/** The service with limits out of the way and nobody who sends what is accepted, and callers of it, each of an account of its own. */
+/** The service without limits and without workers, and callers of it, each with its own account. */
 export async function startMessageService({ url, pool }: { url: string; pool: Pool }, env: Record<string, string> = {}) {
   const service = await startTestService({ HERALD_DATABASE_URL: url, ...NO_LIMITS, ...env }, { roles: ['api'] })
   const newCaller = async () => callerOf(service, await createCaller(pool), pool)
@@ -59,7 +59,7 @@ export function newKey(): string {
   return randomUUID()
 }
 
-/** What an account's requests have left behind, in every table that accepting writes to. */
+/** The rows of an account in every table that accepting a message writes to. */
 export async function countRows(pool: Pool, accountId: number) {
   const { rows } = await pool.query(
     `select
@@ -75,7 +75,7 @@ export async function countRows(pool: Pool, accountId: number) {
 export const NOTHING = { messages: 0, queue: 0, expiries: 0, keys: 0 }
 export const ONE_MESSAGE = { messages: 1, queue: 1, expiries: 0, keys: 1 }
 
-/** An SMS fallback that is right, with what a test wants to be different in its parameters and in its one text. */
+/** A valid SMS fallback, with other parameters or another text. */
 export function smsFallback(planParams: Record<string, unknown> = {}, variant: Record<string, unknown> = {}) {
   return { planParams: { sender: 'MyShop', ...planParams }, smsMessagesPlan: [{ content: 'By SMS', ...variant }] }
 }

@@ -5,11 +5,11 @@ import { text } from 'node:stream/consumers'
 import { after } from 'node:test'
 import type { GoogleRbmSettings } from '../../src/carriers/google-rbm/settings.ts'
 
-// A network that answers whatever a test wants, for what the simulator is too well behaved for.
+// A network that responds as a test wants, for responses that the simulator never sends.
 
 export type Asked = { method: string; path: string; headers: IncomingHttpHeaders; body: string }
 export type Answered = { status?: number; headers?: Record<string, string>; body?: unknown }
-/** Undefined: it did what it wanted with the response itself, or answers nothing at all. */
+/** Undefined: the handler writes the response itself or never responds. */
 type Handler = (asked: Asked, response: ServerResponse) => Promise<Answered | undefined> | Answered | undefined
 
 export type TestNetwork = {

@@ -3,14 +3,10 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-// Below those that systems give out by themselves (32768 and up on Linux, 49152 on others): another test that asks for any port must not get
-// this one between the moment it is found and the moment it is used.
+// Below the ephemeral ports (from 32768 on Linux, 49152 elsewhere): a test that listens on port 0 must not get this port before it is used.
 const [FIRST, LAST] = [12_000, 32_000]
 
-/**
- * A port of this machine that nobody listens on, and that no other test is given while this process lives. A service that takes seconds to
- * start was taken for ready when another test's server had got its port meanwhile.
- */
+/** Returns a free port that no other test gets while this process runs. Otherwise a slow start could find another test's server on its port. */
 export async function freePort(): Promise<number> {
   const port = randomInt(FIRST, LAST)
   // UDP has ports of its own, which nobody else here uses: holding this one is what keeps other tests off.

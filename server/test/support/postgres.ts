@@ -9,10 +9,10 @@ import { locateBinaries } from '../../src/db/embedded/binaries.ts'
 import { unprivilegedIdentity } from '../../src/db/embedded/identity.ts'
 import { until } from './until.ts'
 
-// Its data need not outlive the run, so it never waits for the disk: on a busy one that is a third of the time that the tests take.
+// The data need not outlive the run, so PostgreSQL does not wait for the disk. On a busy disk that saves a third of the time.
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', listen_addresses: '', timezone: 'UTC', jit: 'off', max_connections: '300' }
 
-// A database is 600 files, made and removed a hundred times: in memory that takes 25 s less of a core. They were 160 MB at most, at once.
+// A database is 600 files, created and removed a hundred times. In memory that takes 25 s less CPU, and at most 160 MB.
 const MEMORY = '/dev/shm'
 const ROOM_BYTES = 2 * 2 ** 30
 
@@ -22,7 +22,7 @@ function hasRoom(path: string): boolean {
   return bavail * bsize >= ROOM_BYTES
 }
 
-/** A PostgreSQL for this run alone; the one that comes with Herald, but not started as Herald does, which the tests of processes are about. */
+/** Starts the PostgreSQL that comes with Herald, for this run alone. Tests of processes start it as Herald does. */
 export async function startPostgres(): Promise<{ url: string; stop: () => Promise<void> }> {
   const dir = mkdtempSync(join(hasRoom(MEMORY) ? MEMORY : tmpdir(), 'herald-test-'))
   const dataDir = join(dir, 'postgres')

@@ -1,9 +1,10 @@
+import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
+import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { until } from './until.ts'
 
@@ -11,7 +12,7 @@ export const HERALD = fileURLToPath(new URL('../../bin/herald.js', import.meta.u
 
 type Env = Record<string, string>
 
-// A test that fails leaves its services behind, each on its directory; they go before their databases, which they would only revive.
+// A failing test leaves its services running. They end before their databases, which they would start again.
 const running = new Map<ChildProcess, string>()
 function killServicesBelow(dataDir: string): void {
   for (const [child, dir] of running) if (dir.startsWith(dataDir)) child.kill('SIGKILL')
@@ -21,7 +22,7 @@ after(() => killServicesBelow(''))
 export function spawnHerald(args: string[], env: Env, cwd = tmpdir(), wrapper: string[] = []) {
   const [program = '', ...rest] = [...wrapper, process.execPath, HERALD, ...args]
   const child = spawn(program, rest, {
-    // Of the tests' own: a quarter of what a process needs to start is compiling.
+    // The compile cache of the tests saves a quarter of the start.
     env: {
       PATH: process.env.PATH,
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
@@ -51,18 +52,31 @@ function sharedKeys({ HERALD_DATABASE_URL }: Env): Env {
   return HERALD_DATABASE_URL === undefined || file === undefined ? {} : { HERALD_ENCRYPTION_KEY_FILE: file }
 }
 
-/** A `herald` command from beginning to end, as a process of its own. */
+/** Runs a `herald` command in its own process. */
 export async function runHerald(args: string[], env: Env, cwd?: string): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const { output, ended } = spawnHerald(args, env, cwd)
   const code = await ended
   return { code, ...output }
 }
 
-/** The JSON that a command prints with --json; fails where the command does. */
+/** Returns the JSON that a command prints with --json. Fails if the command fails. */
 export async function heraldJson(args: string[], env: Env): Promise<any> {
   const { code, stdout, stderr } = await runHerald([...args, '--json'], env)
   if (code !== 0) throw new Error(`herald ${args.join(' ')} exited with ${code}: ${stderr}`)
   return JSON.parse(stdout)
+}
+
+/** Tests that each of these commands fails with status 1 and an error that matches, without output or a stack. */
+export function testFailures(command: string[], failures: [args: string[], error: RegExp][], env: Env): void {
+  for (const [args, error] of failures) {
+    const name = [...command, ...args].join(' ').replace(tmpdir(), '').slice(0, 80)
+    test(`"${name}" fails with a readable error`, async () => {
+      const { code, stdout, stderr } = await runHerald([...command, ...args], env)
+      assert.deepEqual([code, stdout], [1, ''])
+      assert.match(stderr, error)
+      assert.doesNotMatch(stderr, /\n\s+at /)
+    })
+  }
 }
 
 export type HeraldProcess = {
@@ -72,26 +86,22 @@ export type HeraldProcess = {
   ended: Promise<number | null>
 }
 
-// Without the simulated network, which takes as long to start as all the rest: tests that are about it ask for it.
+// Without the simulated network, which takes as long to start as everything else.
 const SERVE = ['serve', '--only', 'api']
 
-/**
- * `herald serve` as a process of its own, on a free port; killed when the test ends, should it still run. `wrapper`: a program that
- * runs it in its own way.
- */
+/** Runs `herald serve` in its own process on a free port, and kills it when the test ends. `wrapper`: a program that runs it. */
 export async function startHerald(env: Env, wrapper?: string[], args = SERVE): Promise<HeraldProcess> {
   const started = spawnHerald(args, { HERALD_PORT: '0', ...env }, undefined, wrapper)
   after(() => started.child.kill('SIGKILL'))
   return await untilReady(started)
 }
 
-/** One that outlives the test which starts it, for the next; killed when the test file ends. */
+/** A process that outlives its test. It is killed when the test file ends. */
 export async function startLastingHerald(env: Env, args = SERVE): Promise<HeraldProcess> {
   return await untilReady(spawnHerald(args, { HERALD_PORT: '0', ...env }))
 }
 
-// A start takes 2 s; on a machine that others use too it may take a long while, and how long is not what any test is about.
-export const START_TIMEOUT_MS = 60_000
+export const START_TIMEOUT_MS = 120_000
 
 export async function untilReady(started: ReturnType<typeof spawnHerald>): Promise<HeraldProcess> {
   let exited = false
@@ -99,17 +109,13 @@ export async function untilReady(started: ReturnType<typeof spawnHerald>): Promi
     exited = true
   })
   try {
-    const url = await until(
-      'herald says where it listens',
-      () => {
-        if (exited) throw new Error(`herald exited: ${started.output.stderr}`)
-        return /ready at (\S+);/.exec(started.output.stderr)?.[1]
-      },
-      START_TIMEOUT_MS,
-    )
+    const url = await until('herald is ready', () => {
+      if (exited) throw new Error(`herald exited: ${started.output.stderr}`)
+      return /ready at (\S+);/.exec(started.output.stderr)?.[1]
+    })
     return { ...started, url }
   } catch (error) {
-    // Otherwise it would be in the way of the next test on its directory.
+    // Otherwise it would block the next test on its directory.
     started.child.kill('SIGKILL')
     await started.ended
     throw error
@@ -117,8 +123,8 @@ export async function untilReady(started: ReturnType<typeof spawnHerald>): Promi
 }
 
 /**
- * A directory of one's own; its embedded server, should one still run, is stopped and the directory removed when the test file ends.
- * `like`: begins as a copy of this one, whose server is stopped. Making a database anew takes ten times as long.
+ * A data directory. When the test file ends, its embedded server is stopped and the directory removed. `like`: a directory to copy, whose
+ * server is stopped; creating a database takes ten times as long.
  */
 export async function createDataDir(like?: string): Promise<string> {
   const dataDir = await mkdtemp(join(tmpdir(), 'herald-data-'))
@@ -143,7 +149,7 @@ export function postmasterPid(dataDir: string): number | undefined {
   }
 }
 
-/** False for a zombie too: it is dead, whoever has not yet noticed. */
+/** False for a zombie, too: it has ended. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { after } from 'node:test'
 
-/** A way to the test database that can be cut: a service that goes through it loses its database while other tests keep theirs. */
+/** A proxy to the test database that can be cut, so that one service loses its database and other tests do not. */
 export async function cuttableDatabase(databaseUrl: string) {
   const target = new URL(databaseUrl)
   const socketDir = target.searchParams.get('host')
@@ -40,7 +40,7 @@ export async function cuttableDatabase(databaseUrl: string) {
   url.port = String(port)
   url.searchParams.delete('host')
 
-  /** From now on nothing comes through, and nobody is told: as when a cable is pulled. */
+  /** Passes no more bytes, without closing a connection, as when a cable is pulled. */
   function freeze(): void {
     frozen = true
     for (const socket of open) socket.pause()

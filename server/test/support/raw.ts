@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** A connection on which a test says exactly what it wants, valid HTTP or not. `ended` is all that came back until the other side closed. */
+/** A connection on which a test sends any bytes, valid HTTP or not. `ended`: everything that arrived until the server closed. */
 export function rawConnection(url: string) {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -22,7 +22,7 @@ export function rawConnection(url: string) {
   }
 }
 
-/** The status and JSON body of a single answer read from a raw connection. */
+/** The status and JSON body of a single response from a raw connection. */
 export function parseAnswer(received: string) {
   const [head = '', body = ''] = received.split('\r\n\r\n', 2)
   return { status: Number(head.split(' ')[1]), head, body: body === '' ? undefined : JSON.parse(body) }

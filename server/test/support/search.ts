@@ -1,22 +1,22 @@
 import type { Pool } from '../../src/db/pool.ts'
 
-// Searches what a service has stored or said for secrets, in every form that one may have there.
+// Searches stored rows and output for secrets, in every encoding.
 
 export type Secret = { what: string; value: string | Buffer }
 
-/** A text as it is, and its bytes as PostgreSQL, JSON and headers write them. Without padding: it may be left out. */
+/** The text, and its bytes as PostgreSQL, JSON and headers encode them, without padding, which may be absent. */
 function formsOf(value: string | Buffer): string[] {
   const bytes = Buffer.from(value as string)
   const encoded = (['hex', 'base64', 'base64url', 'latin1'] as const).map((encoding) => bytes.toString(encoding).replace(/=+$/, ''))
   return typeof value === 'string' ? [value, ...encoded] : encoded
 }
 
-/** Which secrets a text has. */
+/** The secrets that a text contains. */
 export function findSecrets(secrets: readonly Secret[], text: string): string[] {
   return secrets.filter(({ value }) => formsOf(value).some((form) => text.includes(form))).map(({ what }) => what)
 }
 
-/** Every row of every table, partitions included, and what ANALYZE has kept of them. By name. */
+/** Every row of every table, including partitions and the statistics of ANALYZE, by table name. */
 export async function dumpTables(pool: Pool): Promise<Map<string, string>> {
   await pool.query('analyze')
   const { rows: tables } = await pool.query<{ name: string }>(

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { createAccount, MODULES, type Module } from '../../src/accounts/accounts.ts'
 import { createKey } from '../../src/accounts/keys.ts'
@@ -7,9 +8,9 @@ import type { Service, ServiceOptions } from '../../src/service.ts'
 
 export type TestService = Service & { log: () => string }
 
-/** The service in this process, on free ports, stopped when the test file ends. `env` are settings, as an operator would give them. */
+/** Starts the service in this process, on free ports, until the test file ends. `env`: its settings. */
 export async function startTestService(env: Record<string, string | undefined>, options?: ServiceOptions): Promise<TestService> {
-  // Only where one is started: loading it takes 0.6 s of a core, and half of the files want nothing but a caller or `call`.
+  // Loading the service takes 0.6 s of CPU, and half of the files need only a caller or `call`.
   const [{ loadConfig }, { createLogger }, { startService }] = await Promise.all([
     import('../../src/config.ts'),
     import('../../src/http/log.ts'),
@@ -45,7 +46,7 @@ export async function createCaller(pool: Pool, modules: readonly Module[] = MODU
 
 let agents = 0
 
-/** An agent of its own name, assigned to the account. */
+/** A new agent, assigned to the account. */
 export async function createAssignedAgent(pool: Pool, accountId: number, billingType: BillingType = 'single'): Promise<string> {
   agents += 1
   const agentId = `agent-${agents}`
@@ -56,7 +57,7 @@ export async function createAssignedAgent(pool: Pool, accountId: number, billing
 
 export type Answer = { status: number; headers: Headers; body: any }
 
-/** One request over the network. A `body` that is not a text or bytes is sent as JSON. */
+/** Sends one HTTP request. A `body` that is not text or bytes is sent as JSON. */
 export async function call(
   url: string,
   options: { method?: string; authorization?: string; headers?: Record<string, string>; body?: unknown } = {},
@@ -71,4 +72,13 @@ export async function call(
   const text = await response.text()
   const isJson = response.headers.get('content-type')?.startsWith('application/json')
   return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text } as Answer
+}
+
+export type ErrorDetails = readonly (readonly [path: string, reason: string])[]
+
+/** Asserts the status and the whole body of an error response. */
+export function assertError({ status, body }: Answer, expected: number, code: string, details?: ErrorDetails, message = code): void {
+  const named = details?.map(([path, reason]) => ({ path, reason }))
+  const error = { statusCode: expected, code, message: code, requestId: body.requestId, ...(named && { details: named }) }
+  assert.deepEqual([status, body], [expected, error], message)
 }

@@ -21,7 +21,7 @@ export type TestSimulator = {
   ask: (path: string, body?: unknown, method?: string) => Promise<any>
 }
 
-/** The simulator as a process of its own, as quick as it goes, gone when the test file ends. */
+/** Starts the simulator in its own process, by default without delays, until the test file ends. */
 export async function startSimulator(delayMs = 0): Promise<TestSimulator> {
   const dataDir = mkdtempSync(join(tmpdir(), 'herald-simulator-'))
   const options = ['--data-dir', dataDir, '--delay-ms', `${delayMs}`, '--stop-with-stdin']

@@ -2,10 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pool } from '../../src/db/pool.ts'
 
-/**
- * Watches how long this process and the database stood still at most, for tests of what happens when: on a busy machine a message can be that
- * late, and no later.
- */
+/** Measures the longest stall of this process and of the database: on a busy machine, a message can be late by that. */
 export function watchStalls(pool: Pool): { end: () => Promise<number> } {
   const loop = monitorEventLoopDelay({ resolution: 5 })
   loop.enable()

@@ -1,18 +1,15 @@
-import assert from 'node:assert/strict'
 import type { Pool } from '../../src/db/pool.ts'
-import { type Answer, call, createCaller, startTestService, type TestCaller } from './service.ts'
+import { type Answer, assertError, call, createCaller, startTestService, type TestCaller } from './service.ts'
 
 export const TEXT = { type: 'MESSAGE', content: 'Hello' }
-/** Paths that name no template, though a careless reader could take some for the one that is there. */
+/** Paths that name no template; a careless parser could read some as this id. */
 export function noTemplates(id: number): string[] {
   const almost = [`0${id}`, `+${id}`, `-${id}`, `${id}.0`, `${id}e0`, ` ${id}`, `${id}%20`, `0x${id.toString(16)}`, `${id},`]
   return [...almost, '0', '2147483648', '9007199254740993', '99999999999999999999', 'abc', 'check', '%00', 'ą', "1' or 1=1"]
 }
 
-/** Whoever owns it, and whatever it is: what is not there looks the same. */
-export function assertNoSuchTemplate({ status, body }: Answer, id: number | string): void {
-  assert.equal(status, 404, String(id))
-  assert.deepEqual(body, { statusCode: 404, code: 'RCS_TEMPLATE_NOT_FOUND', message: 'RCS_TEMPLATE_NOT_FOUND', requestId: body.requestId })
+export function assertNoSuchTemplate(answer: Answer, id: number | string): void {
+  assertError(answer, 404, 'RCS_TEMPLATE_NOT_FOUND', undefined, String(id))
 }
 
 /** A content with a button that sends a template. */
@@ -34,7 +31,7 @@ export type TemplateCaller = TestCaller & {
   check: (body: unknown, query?: string) => Promise<Answer>
 }
 
-/** The service with limits out of the way, and callers of it, each of an account of its own. */
+/** The service without limits, and callers of it, each with its own account. */
 export async function startTemplateService({ url: HERALD_DATABASE_URL, pool }: { url: string; pool: Pool }) {
   const { url, log } = await startTestService({ HERALD_DATABASE_URL, HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' })
   async function newCaller(): Promise<TemplateCaller> {

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { HERALD } from './process.ts'
 import { until } from './until.ts'
 
-// A `herald` command on a pseudo-terminal, by the program `script` of util-linux. The one of macOS takes other options.
+// Runs a `herald` command on a pseudo-terminal with `script` of util-linux. That of macOS has other options.
 export const NO_TERMINAL = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes('util-linux')
   ? false
   : 'needs the program "script" of util-linux'
 
-/** Answers the question of a command, and returns what the terminal showed. `answer` undefined: Ctrl-C. */
+/** Answers the question of a command, or presses Ctrl-C if `answer` is undefined. Returns what the terminal showed. */
 export async function answerHerald(args: string[], env: Record<string, string>, answer: string | undefined) {
   const command = [process.execPath, HERALD, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
   const child = spawn('script', ['--quiet', '--return', '--flush', '--command', command, '/dev/null'], {

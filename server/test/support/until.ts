@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Waits for a condition, not for a time: returns the first truthy value, and fails loudly where none comes. */
-export async function until<T>(what: string, condition: () => Promise<T> | T, timeoutMs = 20_000): Promise<NonNullable<T>> {
+/** Ten times what the slowest condition needs on a busy machine: only a condition that never holds reaches it. */
+const TIMEOUT_MS = 120_000
+
+/** Checks the condition every 10 ms and returns its first truthy value. Fails if none comes before the timeout. */
+export async function until<T>(what: string, condition: () => Promise<T> | T, timeoutMs = TIMEOUT_MS): Promise<NonNullable<T>> {
   const deadline = performance.now() + timeoutMs
   for (;;) {
     const value = await condition()
     if (value) return value
-    if (performance.now() > deadline) throw new Error(`waited ${timeoutMs} ms in vain until ${what}`)
+    if (performance.now() > deadline) throw new Error(`timed out after ${timeoutMs} ms waiting until ${what}`)
     await sleep(10)
   }
 }

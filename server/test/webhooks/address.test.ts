@@ -12,7 +12,7 @@ import { checkEndpointUrl } from '../../src/webhooks/url.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
-// Hosts that are addresses, in every notation that a URL takes.
+// Hosts that are addresses, in every notation that a URL allows.
 const PRIVATE_LITERALS = {
   loopback: `127.0.0.1 127.1 127.0.1 2130706433 0x7f000001 0x7f.1 0177.0.0.1 017700000001 127.0.0.1. 127.0.0.2 127.255.255.254 127.0.0.0x1
     １２７.0.0.1 127。0。0。1 ①②⑦.0.0.1 %31%32%37.0.0.1 1%32%37.1 [::1] [0:0:0:0:0:0:0:1] [0000::0001]`,
@@ -22,7 +22,7 @@ const PRIVATE_LITERALS = {
     [2002:a00:1::1] [2001:0:4136:e378:8000:63bf:80ff:fffe] [fe80::5efe:127.0.0.1]`,
   'private networks': `10.0.0.1 10.255.255.255 167772161 0xa000001 012.0.0.1 172.16.0.1 172.31.255.255 192.168.0.1 0xc0a80001 192.168.257
     100.64.0.1 100.127.255.255 169.254.0.1 [fc00::1] [fd12:3456:789a::1] [fe80::1] [fec0::1]`,
-  'what clouds tell their machines': `169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376 169.254.170.2 100.100.100.200 192.0.0.192
+  'metadata services of clouds': `169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376 169.254.170.2 100.100.100.200 192.0.0.192
     [fd00:ec2::254] [fe80::a9fe:a9fe]`,
   'no unicast of the internet': `192.0.0.1 192.0.2.1 192.88.99.1 198.18.0.1 198.19.255.255 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255
     240.0.0.1 255.255.255.255 4294967295 [ff02::1] [ff0e::1] [2001:db8::1] [3fff::1] [100::1] [5f00::1] [4000::1]`,
@@ -31,7 +31,7 @@ const PRIVATE_NAMES = `localhost LOCALHOST localhost. hooks.localhost printer.lo
   -a.example.com example.com.. ${'a.'.repeat(127)}com ${'a'.repeat(64)}.example.com`
 const words = (text: string) => text.split(/\s+/)
 
-/** Listens on all addresses of this machine, or on one, and remembers at which there were connections and how many bytes came. */
+/** Listens on all addresses of this machine, or on one. Keeps the local address and the number of bytes of each connection. */
 async function listen(host?: string) {
   const connections: { at: string; bytes: () => number }[] = []
   const sockets = new Set<Socket>()
@@ -42,7 +42,7 @@ async function listen(host?: string) {
     connections.push({ at: (socket.localAddress ?? '').replace('::ffff:', ''), bytes: () => bytes })
     socket.on('data', (chunk) => {
       bytes += chunk.length
-      // It speaks no TLS, and says so at once.
+      // It does not speak TLS.
       socket.end('HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n')
     })
   })
@@ -56,7 +56,7 @@ async function listen(host?: string) {
 }
 
 type Answers = string[][]
-/** A name that has other addresses each time it is asked for, and the last ones from then on. */
+/** A name that resolves to the next of these addresses at each look-up, and to the last ones from then on. */
 function name(answers: Answers) {
   const asked: string[] = []
   return {
@@ -68,13 +68,13 @@ function name(answers: Answers) {
   }
 }
 
-/** Two addresses of this machine that count as public here; the others of it do not. */
+/** Two addresses of this machine count as public here. */
 const isAllowed = (address: string) => ['127.0.0.2', '127.0.0.3'].includes(address) || isPublicAddress(address)
 
 /** A call over a connection of its own. */
 async function call(url: string, options: Partial<ConnectorOptions>): Promise<number | Error> {
   const { origin } = new URL(url)
-  const pool = new Pool(origin, { connect: createConnector({ allowPrivate: false, ...options }), connections: 1, headersTimeout: 5_000 })
+  const pool = new Pool(origin, { connect: createConnector({ allowPrivate: false, ...options }), connections: 1, headersTimeout: 60_000 })
   try {
     const { statusCode } = await pool.request({ method: 'POST', path: '/', body: '{}' })
     return statusCode
@@ -99,7 +99,7 @@ function refused(url: string, allowPrivate: boolean): string {
 }
 
 describe('the URL of an endpoint', () => {
-  test('is refused where its host can be no host of the public internet, in whatever way it is written', () => {
+  test('is rejected if its host is not on the public internet, in any notation', () => {
     const hosts = words(`${Object.values(PRIVATE_LITERALS).join(' ')} ${PRIVATE_NAMES}`)
     assert.ok(hosts.length > 90)
     for (const host of hosts) {
@@ -108,7 +108,7 @@ describe('the URL of an endpoint', () => {
     }
   })
 
-  test('is refused where it is no URL, not https, has credentials or a fragment, or is too long', () => {
+  test('is rejected if it is not a URL, not https, has credentials or a fragment, or is too long', () => {
     for (const url of [
       '',
       'hooks',
@@ -135,16 +135,16 @@ describe('the URL of an endpoint', () => {
       assert.match(message, /no user name and no password/, url)
       assert.doesNotMatch(message, /secret/)
     }
-    // Not the host that it looks like to a person.
+    // The host is not the one that a person sees.
     assert.match(refused('https://a.example.com@127.0.0.1/', false), /no user name/)
     assert.match(refused('https://127.0.0.1\\@a.example.com/', false), /not a host of the public internet/)
     for (const url of ['https://a.example.com/#', 'https://a.example.com/hook#part']) assert.match(refused(url, false), /no fragment/, url)
     assert.match(refused(`https://a.example.com/${'x'.repeat(2027)}`, false), /at most 2048 characters/)
-    // Short as it is written, and too long as it is sent.
+    // Too long only after percent-encoding.
     assert.match(refused(`https://a.example.com/${'ż'.repeat(400)}`, false), /at most 2048 characters/)
   })
 
-  test('is kept in its one notation', () => {
+  test('is stored in normalized form', () => {
     for (const [url, kept] of [
       ['https://Hooks.Example.com', 'https://hooks.example.com/'],
       [' https://hooks.example.com:443/a/../b?c=%7B ', 'https://hooks.example.com/b?c=%7B'],
@@ -160,7 +160,7 @@ describe('the URL of an endpoint', () => {
     }
   })
 
-  test('may be private and http where that is allowed, and nothing else', () => {
+  test('may be private and http if that is allowed', () => {
     for (const url of ['http://127.0.0.1:3000/', 'http://localhost/', 'https://10.0.0.1/', 'http://[::1]/', 'http://herald:8080/hook']) {
       assert.equal(checkEndpointUrl(url, true), url)
     }
@@ -172,7 +172,7 @@ describe('the URL of an endpoint', () => {
 })
 
 describe('connecting', () => {
-  test('is refused to an address that is not public, before there is a socket', async () => {
+  test('to a private address fails before a socket is created', async () => {
     const { port, connections } = await listen()
     let sockets = 0
     const count = () => {
@@ -186,14 +186,14 @@ describe('connecting', () => {
       }
     }
     assert.equal(sockets, 0)
-    // That is how one would be seen.
+    // The count works.
     assert.equal(await call(`http://127.1:${port}`, { allowPrivate: true }), 204)
     unsubscribe('net.client.socket', count)
     assert.equal(sockets, 1)
     assert.equal(connections.length, 1)
   })
 
-  test('is refused to a name of which any address is not public, and nobody learns which', async () => {
+  test('fails if any address of the name is private, and does not reveal which', async () => {
     const { port, connections } = await listen()
     const literals = words(Object.values(PRIVATE_LITERALS).join(' ')).map((host) =>
       new URL(`https://${host}`).hostname.replace(/^\[|\]$/g, ''),
@@ -220,7 +220,7 @@ describe('connecting', () => {
     assert.equal(connections.length, 0)
   })
 
-  test('is refused to a name that was public first and is private now', async () => {
+  test('fails if the name has become private since the last connection', async () => {
     const { port, connections } = await listen()
     const hooks = name([['127.0.0.2'], ['127.0.0.1'], ['127.0.0.3'], ['::1']])
     const url = `http://hooks.example.com:${port}`
@@ -234,21 +234,21 @@ describe('connecting', () => {
     )
   })
 
-  test('takes one look-up, and goes to what that said: a name that changes after it changes nothing', async () => {
+  test('uses the addresses of a single look-up, also if the name changes after it', async () => {
     const { port, connections } = await listen()
     for (const scheme of ['http', 'https']) {
       connections.length = 0
       const hooks = name([['127.0.0.2'], ['127.0.0.1'], ['127.0.0.1'], ['127.0.0.1']])
-      // Over TLS it fails, since what listens speaks none; that it got a greeting, and at which address, is what counts.
+      // Over TLS the call fails, but the handshake shows the address.
       await call(`${scheme}://hooks.example.com:${port}`, { ...hooks, isAllowed })
       assert.deepEqual(hooks.asked, ['hooks.example.com'])
       const [connection] = connections
       assert.deepEqual([connections.length, connection?.at], [1, '127.0.0.2'])
-      await until('something came', () => connection?.bytes())
+      await until('bytes arrive', () => connection?.bytes())
     }
   })
 
-  test('tries all the addresses that the one look-up gave, and no others', async () => {
+  test('tries all addresses of the look-up, and no others', async () => {
     const { port, connections } = await listen('127.0.0.2')
     const hooks = name([['127.0.0.3', '127.0.0.2'], ['127.0.0.1']])
     assert.equal(await call(`http://hooks.example.com:${port}`, { ...hooks, isAllowed }), 204)
@@ -260,7 +260,7 @@ describe('connecting', () => {
     assert.deepEqual(nowhere.asked, ['hooks.example.com'])
   })
 
-  test('is given up before the first byte where the address turns out to be another than was checked', async () => {
+  test('is aborted before the first byte if the connected address is not allowed', async () => {
     const { port, connections } = await listen()
     for (const scheme of ['http', 'https']) {
       let checks = 0
@@ -269,14 +269,14 @@ describe('connecting', () => {
       assert.ok(result instanceof NotPublic, `${result}`)
       assert.equal(checks, 2)
     }
-    await until('both were accepted', () => connections.length === 2)
+    await until('both are accepted', () => connections.length === 2)
     assert.deepEqual(
       connections.map(({ bytes }) => bytes()),
       [0, 0],
     )
   })
 
-  test('shares a look-up among connections that are made at the same time, and keeps nothing of it for later ones', async () => {
+  test('shares a look-up among concurrent connections, and not with later ones', async () => {
     const { port, connections } = await listen()
     const asked: PromiseWithResolvers<LookupAddress[]>[] = []
     const connect = createConnector({
@@ -313,20 +313,20 @@ describe('connecting', () => {
     assert.ok(connections.every(({ at }) => isAllowed(at)))
   })
 
-  test('knows the names of this machine only where private addresses are allowed', async () => {
+  test('resolves localhost only if private addresses are allowed', async () => {
     const { port, connections } = await listen()
     assert.ok((await call(`http://localhost:${port}`, {})) instanceof Error)
     assert.equal(connections.length, 0)
     assert.equal(await call(`http://localhost:${port}`, { allowPrivate: true }), 204)
   })
 
-  test('fails where a look-up fails or finds nothing', async () => {
+  test('fails if the look-up fails or finds nothing', async () => {
     const failing = { lookup: () => Promise.reject(Object.assign(new Error('no'), { code: 'EAI_AGAIN' })) }
     assert.equal(((await call('https://hooks.example.com', failing)) as NodeJS.ErrnoException).code, 'EAI_AGAIN')
     assert.equal(((await call('https://hooks.example.com', name([[]]))) as NodeJS.ErrnoException).code, 'ENOTFOUND')
   })
 
-  test('uses no proxy, whatever the environment says', async (t) => {
+  test('uses no proxy from the environment', async (t) => {
     const { port, connections } = await listen()
     const before = { ...process.env }
     t.after(() => {

@@ -9,7 +9,7 @@ import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
 import { newSecret } from '../../src/webhooks/sign.ts'
 import { startSink } from './support.ts'
 
-// What the answer to one try means for its event and its endpoint.
+// What the response to one attempt means for its event and its endpoint.
 
 function startAttempts(url: string, window: EndpointWindow = createEndpointWindow(true)) {
   const stopping = new AbortController()
@@ -40,7 +40,7 @@ function startAttempts(url: string, window: EndpointWindow = createEndpointWindo
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
 
-describe('an answer', () => {
+describe('a response', () => {
   const answers: [status: number, retryAfter: string, leastAfterMs: number, pauseMs: number][] = [
     [429, '120', 2 * MINUTE, 2 * MINUTE],
     [503, '120', 2 * MINUTE, 2 * MINUTE],
@@ -51,24 +51,24 @@ describe('an answer', () => {
     [404, '3600', 5_000, 0],
   ]
   for (const [status, retryAfter, leastAfterMs, pauseMs] of answers) {
-    test(`of ${status} that asks for ${retryAfter} s puts its event off for ${leastAfterMs / 1000} s and its endpoint for ${pauseMs / 1000} s`, async () => {
+    test(`${status} with Retry-After ${retryAfter} postpones its event by ${leastAfterMs / 1000} s and pauses its endpoint for ${pauseMs / 1000} s`, async () => {
       const sink = await startSink((_, response) => void response.writeHead(status, { 'retry-after': retryAfter }).end())
       const result = await startAttempts(sink.url).tried()
       const { afterMs, ...rest } = result ?? assert.fail('there is a result')
       assert.deepEqual([rest.status, rest.isTaken, rest.pauseMs], [status, false, pauseMs])
-      // Longer by a fifth at the most, by chance.
+      // Plus up to a fifth, at random.
       assert.ok(afterMs !== null && afterMs >= leastAfterMs && afterMs <= leastAfterMs * 1.2, `${afterMs} ms`)
     })
   }
 
-  test('of 200 that asks for time is a success like any other', async () => {
+  test('200 is a success, also with Retry-After', async () => {
     const sink = await startSink((_, response) => void response.writeHead(200, { 'retry-after': '3600' }).end())
     const result = await startAttempts(sink.url).tried()
     assert.deepEqual([result?.isTaken, result?.afterMs, result?.pauseMs], [true, null, 0])
   })
 })
 
-describe('a connection that this machine has no room for', () => {
+describe('a connection for which this machine lacks resources', () => {
   const url = 'http://127.0.0.1:9/hook'
   const failingWith = (error: Error) => {
     const destination = createDestination(url, {
@@ -83,7 +83,7 @@ describe('a connection that this machine has no room for', () => {
   const post = { headers: {}, body: '{}' }
 
   for (const code of ['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']) {
-    test(`(${code}) says nothing about the endpoint, whether it has one address or several`, async () => {
+    test(`(${code}) does not count as a failure of the endpoint, with one address or several`, async () => {
       for (const error of [withCode(code), new AggregateError([withCode(code), withCode('ECONNREFUSED')])]) {
         const { isStopped, status } = await failingWith(error).post(post)
         assert.deepEqual([isStopped, status], [true, undefined])
@@ -91,17 +91,17 @@ describe('a connection that this machine has no room for', () => {
     })
   }
 
-  test('differs from one that the endpoint refuses', async () => {
+  test('differs from one that the endpoint rejects', async () => {
     for (const code of ['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ETIMEDOUT']) {
       assert.equal((await failingWith(withCode(code)).post(post)).isStopped, false, code)
     }
   })
 
-  test('leaves the event as if it had never been tried, and the endpoint its calls at once', async () => {
+  test('leaves the event untried and the window of the endpoint as it was', async () => {
     const window = { ...createEndpointWindow(true), destination: () => failingWith(withCode('EMFILE')) }
     const { stopping, registry, tried } = startAttempts(url, window)
     const trying = tried()
-    // It waits a second before it comes again, and not at the end of the process.
+    // The attempt waits a second before it returns, unless the process stops.
     setImmediate(() => stopping.abort())
     assert.equal(await trying, undefined)
     assert.equal(window.room(), 4)

@@ -13,7 +13,20 @@ import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
 import { until } from '../support/until.ts'
-import { deliveriesOf, endpointAt, missedBy, newAccount, routeAll, startSink, startWorker, tellAgo, tellRouted } from './support.ts'
+import {
+  countBlocked,
+  deliveriesOf,
+  emitRouted,
+  endpointAt,
+  missedBy,
+  NO_INSERTS,
+  newAccount,
+  routeAll,
+  startBlocked,
+  startSink,
+  startWorker,
+  writeAgo,
+} from './support.ts'
 
 const { url, hotPool: pool } = await createTestDatabase()
 
@@ -25,72 +38,71 @@ async function kindsWaiting(endpointId: number): Promise<string[]> {
   return rows.map(({ kind }) => kind)
 }
 
-describe('an endpoint that wants other kinds of events', () => {
-  test('gets those from the next one that is routed on, and still what waits for it', async () => {
+describe('updating the event kinds of an endpoint', () => {
+  test('counts for events that are routed later, and keeps pending ones', async () => {
     const { endpointId, accountId, url: address } = await endpointAt(pool, await startSink())
-    await tellRouted(pool, accountId, 1, { kind: 'message.sent' })
+    await emitRouted(pool, accountId, 1, { kind: 'message.sent' })
     const updated = await updateEndpoint(pool, endpointId, ['message.read', 'sms.sent'])
     const { createdAt, ...known } = updated
     const well = { status: 'ACTIVE', failingSince: null, disabledAt: null, disabledBecause: null }
     assert.deepEqual(known, { endpointId, accountId, url: address, events: ['message.read', 'sms.sent'], ...well })
-    for (const kind of ['message.sent', 'message.read', 'message.failed', 'sms.sent']) await tellRouted(pool, accountId, 1, { kind })
+    for (const kind of ['message.sent', 'message.read', 'message.failed', 'sms.sent']) await emitRouted(pool, accountId, 1, { kind })
     assert.deepEqual(await kindsWaiting(endpointId), ['message.sent', 'message.read', 'sms.sent'])
     assert.equal((await updateEndpoint(pool, endpointId, null)).events, null)
-    await tellRouted(pool, accountId, 1, { kind: 'message.failed' })
+    await emitRouted(pool, accountId, 1, { kind: 'message.failed' })
     assert.equal((await kindsWaiting(endpointId)).at(-1), 'message.failed')
   })
 
-  test('changes nothing of another one, nor whether it is disabled; one that does not exist is one sentence', async () => {
+  test('changes no other endpoint, keeps it disabled, and fails if it does not exist', async () => {
     const sink = await startSink()
     const [one, other] = [await endpointAt(pool, sink), await endpointAt(pool, sink)]
     await disableEndpoint(pool, one.endpointId)
     const { status, disabledBecause } = await updateEndpoint(pool, one.endpointId, ['sms.sent'])
     assert.deepEqual([status, disabledBecause], ['DISABLED', 'OPERATOR'])
-    await tellRouted(pool, other.accountId, 1, { kind: 'message.read' })
+    await emitRouted(pool, other.accountId, 1, { kind: 'message.read' })
     assert.deepEqual(await kindsWaiting(other.endpointId), ['message.read'])
     await assert.rejects(updateEndpoint(pool, 2_000_000_000, null), OperatorError)
   })
 })
 
-describe('a change counts for the very next post:', () => {
-  /** An endpoint that has the first of three events of one message, and answers it when told to. */
+describe('a change takes effect at the next post:', () => {
+  /** An endpoint that has received the first of three events of one message. `respond` responds to it and waits for three polls. */
   async function atTheFirst(t: TestContext) {
     const answer = Promise.withResolvers<number>()
     const sink = await startSink(() => answer.promise)
     const good = await startSink()
     const { endpointId, accountId } = await endpointAt(pool, sink)
     const { accountId: another } = await endpointAt(pool, good)
-    await tellRouted(pool, accountId, 3, { subjects: 1 })
+    await emitRouted(pool, accountId, 3, { subjects: 1 })
     const worker = startWorker(t, url)
     await until('the first has come', () => sink.arrived.length === 1)
-    /** Rounds of the worker that begin after this was called. */
-    const rounds = async (count: number) => {
-      for (let round = 0; round < count; round += 1) {
+    const waitForPolls = async (count: number) => {
+      for (let poll = 0; poll < count; poll += 1) {
         const before = good.arrived.length
-        await tellRouted(pool, another, 1)
+        await emitRouted(pool, another, 1)
         worker.wake()
-        await until('the worker has been through', () => good.arrived.length > before)
+        await until('the worker has polled', () => good.arrived.length > before)
       }
     }
-    const isAnswered = async () => {
+    const respond = async () => {
       answer.resolve(204)
-      await until('the first is written down, or forgotten', async () => (await deliveriesOf(pool, endpointId)).every(({ n }) => n !== 1))
-      await rounds(3)
+      await until('the first is recorded or deleted', async () => (await deliveriesOf(pool, endpointId)).every(({ n }) => n !== 1))
+      await waitForPolls(3)
     }
-    return { endpointId, sink, isAnswered, wake: worker.wake }
+    return { endpointId, sink, respond, wake: worker.wake }
   }
 
-  test('once an endpoint is removed, nothing is posted any more but what was on its way', async (t) => {
-    const { endpointId, sink, isAnswered } = await atTheFirst(t)
+  test('a removed endpoint gets no more events', async (t) => {
+    const { endpointId, sink, respond } = await atTheFirst(t)
     await removeEndpoint(pool, endpointId)
-    await isAnswered()
+    await respond()
     assert.deepEqual(sink.subjects(), [1])
   })
 
-  test('once it is disabled, neither; and all of the rest comes when it is enabled', async (t) => {
-    const { endpointId, sink, isAnswered, wake } = await atTheFirst(t)
+  test('a disabled endpoint gets no more events, and the rest once it is enabled', async (t) => {
+    const { endpointId, sink, respond, wake } = await atTheFirst(t)
     await disableEndpoint(pool, endpointId)
-    await isAnswered()
+    await respond()
     assert.deepEqual(sink.subjects(), [1])
     await enableEndpoint(pool, endpointId)
     await until('the rest has come', () => {
@@ -100,10 +112,10 @@ describe('a change counts for the very next post:', () => {
     assert.deepEqual(sink.subjects(), [1, 2, 3])
   })
 
-  test('once its secret is rotated, the next post is signed with the new one', async (t) => {
-    const { endpointId, sink, isAnswered, wake } = await atTheFirst(t)
+  test('a rotated secret signs the next event', async (t) => {
+    const { endpointId, sink, respond, wake } = await atTheFirst(t)
     const { secret } = await rotateSecret(pool, endpointId, keyring)
-    await isAnswered()
+    await respond()
     const next = await until('the next has come', () => {
       wake()
       return sink.arrived[1]
@@ -113,9 +125,9 @@ describe('a change counts for the very next post:', () => {
   })
 })
 
-describe('a change between the look for what is due and the call', () => {
-  /** A worker that does so each time it has found something, before it asks where that goes. */
-  function startHeldUp(t: TestContext, change: () => Promise<unknown>): void {
+describe('a change between the claim and the call takes effect:', () => {
+  /** A worker during which `change` runs each time it has claimed events, before it reads their endpoints. */
+  function startInterrupted(t: TestContext, change: () => Promise<unknown>): void {
     const own = createHotPool({ connectionString: url }, () => {})
     const query = own.query.bind(own) as (...args: unknown[]) => Promise<unknown>
     own.query = (async (...args: [{ name?: string }]) => {
@@ -130,22 +142,22 @@ describe('a change between the look for what is due and the call', () => {
     })
   }
 
-  test('counts: one that is disabled then gets nothing', async (t) => {
+  test('a disabled endpoint gets nothing', async (t) => {
     const [sink, good] = [await startSink(), await startSink()]
     const [{ endpointId, accountId }, another] = [await endpointAt(pool, sink), await endpointAt(pool, good)]
-    await tellRouted(pool, accountId, 2)
-    await tellRouted(pool, another.accountId, 2)
-    startHeldUp(t, () => disableEndpoint(pool, endpointId))
+    await emitRouted(pool, accountId, 2)
+    await emitRouted(pool, another.accountId, 2)
+    startInterrupted(t, () => disableEndpoint(pool, endpointId))
     await until('the other one has its own', () => good.arrived.length === 2)
     assert.equal(sink.arrived.length, 0)
   })
 
-  test('counts: one whose secret is replaced then gets it signed with the new one', async (t) => {
+  test('a rotated secret signs the event', async (t) => {
     const sink = await startSink()
     const { endpointId, accountId } = await endpointAt(pool, sink)
-    await tellRouted(pool, accountId, 1)
+    await emitRouted(pool, accountId, 1)
     let secret = ''
-    startHeldUp(t, async () => {
+    startInterrupted(t, async () => {
       if (secret === '') ({ secret } = await rotateSecret(pool, endpointId, keyring))
     })
     const { body, headers } = await until('it has come', () => sink.arrived[0])
@@ -153,60 +165,60 @@ describe('a change between the look for what is due and the call', () => {
   })
 })
 
-describe('the replay that enabling names', () => {
+describe('the replay that enabling returns', () => {
   const SENT = ['message.sent']
 
-  test('posts an event that was written before the endpoint was disabled, and placed after', async () => {
+  test('includes an event that was written before the endpoint was disabled and routed after', async () => {
     const { endpointId, accountId } = await endpointAt(pool, await startSink())
-    await tellRouted(pool, accountId, 2)
-    await tellAgo(pool, accountId, '1 second')
+    await emitRouted(pool, accountId, 2)
+    await writeAgo(pool, accountId, '1 second')
     await disableEndpoint(pool, endpointId)
     await routeAll(pool)
     assert.deepEqual(await missedBy(pool, endpointId), { kinds: SENT, alreadyDue: 2, hoursAgo: 0 })
   })
 
-  test('posts the events of a router that was down for long before the endpoint was disabled', async () => {
+  test('includes the events of a router that was down long before the endpoint was disabled', async () => {
     const { endpointId, accountId } = await endpointAt(pool, await startSink())
-    for (const ago of ['9 hours', '5 hours', '1 hour']) await tellAgo(pool, accountId, ago)
+    for (const ago of ['9 hours', '5 hours', '1 hour']) await writeAgo(pool, accountId, ago)
     await disableEndpoint(pool, endpointId)
     await routeAll(pool)
     assert.deepEqual(await missedBy(pool, endpointId), { kinds: [...SENT, ...SENT, ...SENT], alreadyDue: 0, hoursAgo: 9 })
   })
 
-  test('posts an event that was placed behind a later one, since its transaction took longer', async () => {
+  test('includes an event that was routed after a later one', async () => {
     const { endpointId, accountId } = await endpointAt(pool, await startSink())
     await disableEndpoint(pool, endpointId)
     for (const ago of ['60 seconds', '100 seconds']) {
-      await tellAgo(pool, accountId, ago)
+      await writeAgo(pool, accountId, ago)
       await routeAll(pool)
     }
     assert.deepEqual((await missedBy(pool, endpointId)).kinds, [...SENT, ...SENT])
   })
 
-  test('begins when the endpoint was disabled, where nothing was placed since; what the router places later goes out by itself', async () => {
+  test('starts when the endpoint was disabled if nothing was routed since', async () => {
     const { endpointId, accountId } = await endpointAt(pool, await startSink())
-    await tellRouted(pool, accountId, 1)
-    await tellAgo(pool, accountId, '5 hours')
+    await emitRouted(pool, accountId, 1)
+    await writeAgo(pool, accountId, '5 hours')
     const { disabledAt } = await disableEndpoint(pool, endpointId)
     assert.deepEqual((await enableEndpoint(pool, endpointId)).missedSince, disabledAt)
     await routeAll(pool)
     assert.deepEqual(await kindsWaiting(endpointId), [...SENT, ...SENT])
   })
 
-  test('counts from the last time that the endpoint was disabled', async () => {
+  test('starts when the endpoint was last disabled', async () => {
     const { endpointId, accountId } = await endpointAt(pool, await startSink())
     for (const [ago, hoursAgo] of [
       ['5 hours', 5],
       ['2 hours', 2],
     ] as const) {
       await disableEndpoint(pool, endpointId)
-      await tellAgo(pool, accountId, ago)
+      await writeAgo(pool, accountId, ago)
       await routeAll(pool)
       assert.deepEqual((await missedBy(pool, endpointId)).hoursAgo, hoursAgo)
     }
   })
 
-  /** A router that stops in its transaction, before or after it reads which endpoints are active. `goOn` ends that. */
+  /** A router that is held in its transaction, before or after it reads which endpoints are active, until `goOn`. */
   async function startHeldRouter(t: TestContext, place: 'before' | 'after') {
     const own = createHotPool({ connectionString: url }, () => {})
     t.after(() => own.end())
@@ -225,7 +237,7 @@ describe('the replay that enabling names', () => {
       return result
     }) as typeof client.query
     const connect = own.connect.bind(own) as (...args: unknown[]) => unknown
-    // With a callback, the pool asks for a connection for a statement of its own.
+    // The pool itself passes a callback.
     own.connect = ((...args: unknown[]) => (args.length > 0 ? connect(...args) : Promise.resolve(client))) as typeof own.connect
     const routing = routeEvents(own)
     await Promise.race([isHeld.promise, routing])
@@ -238,15 +250,15 @@ describe('the replay that enabling names', () => {
   }
 
   for (const hasHead of [true, false]) {
-    const which = hasHead ? 'of an account with events' : 'of an account without any'
+    const which = hasHead ? 'with events before it' : 'without events before it'
     const disabledAfter = async () => {
       const { endpointId, accountId } = await endpointAt(pool, await startSink(), ['message.sent'])
-      if (hasHead) await tellRouted(pool, accountId, 1, { kind: 'message.read' })
-      await tellAgo(pool, accountId, '4 hours')
+      if (hasHead) await emitRouted(pool, accountId, 1, { kind: 'message.read' })
+      await writeAgo(pool, accountId, '4 hours')
       return endpointId
     }
 
-    test(`posts a page that the router placed before the endpoint was disabled and addressed after, ${which}`, async (t) => {
+    test(`includes a page for which the router read the endpoints after this one was disabled, ${which}`, async (t) => {
       const endpointId = await disabledAfter()
       const { goOn } = await startHeldRouter(t, 'before')
       await disableEndpoint(pool, endpointId)
@@ -255,7 +267,7 @@ describe('the replay that enabling names', () => {
       assert.deepEqual(await missedBy(pool, endpointId), { kinds: SENT, alreadyDue: 0, hoursAgo: 4 })
     })
 
-    test(`leaves a page alone that the router addressed while the endpoint was disabled, ${which}`, async (t) => {
+    test(`skips a page for which the router read the endpoints before this one was disabled, ${which}`, async (t) => {
       const endpointId = await disabledAfter()
       const { goOn } = await startHeldRouter(t, 'after')
       await disableEndpoint(pool, endpointId)
@@ -264,18 +276,13 @@ describe('the replay that enabling names', () => {
     })
 
     for (const place of ['before', 'after'] as const) {
-      test(`includes a page of a router that is at work when the endpoint is enabled, ${place} it reads the endpoints, ${which}`, async (t) => {
+      test(`includes a page that is being routed when the endpoint is enabled, ${place} the router reads the endpoints, ${which}`, async (t) => {
         const endpointId = await disabledAfter()
         await disableEndpoint(pool, endpointId)
         const { goOn } = await startHeldRouter(t, place)
         let isEnabled = false
         const missed = missedBy(pool, endpointId).finally(() => (isEnabled = true))
-        await until('enabling waits for the router, or for nothing', async () => {
-          const { rowCount } = await pool.query(
-            `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-          )
-          return rowCount === 1 || isEnabled
-        })
+        await until('enabling waits for the router, or for nothing', async () => (await countBlocked(pool)) === 1 || isEnabled)
         await goOn()
         assert.deepEqual(await missed, { kinds: SENT, alreadyDue: 0, hoursAgo: 4 })
       })
@@ -283,33 +290,17 @@ describe('the replay that enabling names', () => {
   }
 })
 
-test('an account has 20 endpoints at the most, also where two are added at once; another account is not concerned', async () => {
+test('an account has at most 20 endpoints, also if two are added at the same time', async () => {
   const accountId = await newAccount(pool)
   await pool.query(
     `insert into webhook_endpoints (account_id, url) select $1, 'https://example.com/' || n from generate_series(1, 19) as n`,
     [accountId],
   )
-  const holder = await pool.connect()
-  await holder.query('begin')
-  await holder.query('select from accounts where id = $1 for no key update', [accountId])
-  let ended = 0
-  const adding = ['a', 'b'].map((path) =>
-    addEndpoint(pool, { accountId, url: `https://example.com/${path}` }, keyring).finally(() => {
-      ended += 1
-    }),
-  )
-  const settled = Promise.allSettled(adding)
-  await until('both wait, or wait for nothing', async () => {
-    const { rows } = await pool.query<{ waiting: number }>(
-      `select count(*) as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    )
-    return rows[0]?.waiting === 2 || ended === 2
-  })
-  await holder.query('commit')
-  holder.release()
-  const refused = (await settled).flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
-  assert.equal(refused.length, 1)
-  assert.ok(refused[0] instanceof OperatorError && /already has 20 endpoints/.test(refused[0].message), `${refused[0]}`)
-  await assert.rejects(addEndpoint(pool, { accountId, url: 'https://example.com/c' }, keyring), /already has 20 endpoints/)
+  const add = (path: string) => addEndpoint(pool, { accountId, url: `https://example.com/${path}` }, keyring)
+  const added = await startBlocked(pool, NO_INSERTS, [() => add('a'), () => add('b')])
+  const [error, ...others] = added.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
+  assert.ok(error instanceof OperatorError && /already has 20 endpoints/.test(error.message), `${error}`)
+  assert.deepEqual(others, [])
+  await assert.rejects(add('c'), /already has 20 endpoints/)
   assert.equal((await endpointAt(pool, await startSink())).status, 'ACTIVE')
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { createPool, type Executor, transaction } from '../../src/db/pool.ts'
+import { type Executor, transaction } from '../../src/db/pool.ts'
 import { recordEvent } from '../../src/events/changes.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { awaitTest, listAttempts } from '../../src/webhooks/attempts.ts'
@@ -22,7 +22,7 @@ import { keyring, readWebhookSecrets } from '../support/keyring.ts'
 import { LOGGED_EVENTS, writeEvents } from '../support/log.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { routeAll, sentence } from './support.ts'
+import { countBlocked, killMidway, NO_INSERTS, operatorError, routeAll, startBlocked } from './support.ts'
 
 const { pool, url: databaseUrl } = await createTestDatabase()
 const URL = 'https://hooks.example.com/herald'
@@ -52,8 +52,8 @@ async function addDeliveries(db: Executor, { endpointId, accountId }: Ids, from:
 type Ids = { endpointId: number; accountId: number }
 type Tried = { status?: number; error?: string; answer?: string; at?: string; attempts?: number }
 
-/** What a worker writes down after a try. */
-async function tried({ endpointId, accountId }: Ids, position: number, { status, error, answer = '', at, attempts = 0 }: Tried) {
+/** Records an attempt as a worker does. */
+async function record({ endpointId, accountId }: Ids, position: number, { status, error, answer = '', at, attempts = 0 }: Tried) {
   const isTaken = status !== undefined && status < 300
   const attemptedAt = at === undefined ? (await pool.query('select clock_timestamp() as now')).rows[0].now : new Date(at)
   const outcome = { attemptedAt, durationMs: 12, isTaken, afterMs: isTaken ? null : 5_000, pauseMs: 0, status, error, answer }
@@ -76,7 +76,7 @@ async function routed(
 }
 
 describe('an endpoint', () => {
-  test('is added with a secret of its own that has no end, for all kinds of events or for some', async () => {
+  test('is added with its own secret, for all event kinds or some', async () => {
     const { accountId } = await createCaller(pool)
     const { endpointId, createdAt, secret, ...added } = await addEndpoint(pool, { accountId, url: URL, kinds: undefined }, keyring)
     assert.deepEqual(added, { accountId, url: URL, events: null, status: 'ACTIVE' })
@@ -86,16 +86,13 @@ describe('an endpoint', () => {
     assert.deepEqual(some.events, ['message.read', 'sms.sent'])
     assert.notEqual(some.secret, secret)
     const missing = `There is no account ${NOBODY}; see "herald account list".`
-    assert.equal(await sentence(addEndpoint(pool, { accountId: NOBODY, url: URL }, keyring)), missing)
+    assert.equal(await operatorError(addEndpoint(pool, { accountId: NOBODY, url: URL }, keyring)), missing)
   })
 
-  test('is the only one of its URL and account, however many add it at once', async () => {
+  test('cannot be added twice to an account, also concurrently', async () => {
     const [one, two] = [await createCaller(pool), await createCaller(pool)]
-    // All connections are open, so that they begin together.
-    await Promise.all(Array.from({ length: 8 }, () => pool.query('select pg_sleep(0.05)')))
-    const tries = await Promise.allSettled(
-      Array.from({ length: 8 }, () => addEndpoint(pool, { accountId: one.accountId, url: URL }, keyring)),
-    )
+    const add = () => addEndpoint(pool, { accountId: one.accountId, url: URL }, keyring)
+    const tries = await startBlocked(pool, NO_INSERTS, [add, add, add, add])
     assert.equal(tries.filter(({ status }) => status === 'fulfilled').length, 1)
     const [{ endpointId } = { endpointId: 0 }] = await listEndpoints(pool, one.accountId)
     for (const tried of tries) {
@@ -106,7 +103,7 @@ describe('an endpoint', () => {
     await addEndpoint(pool, { accountId: two.accountId, url: URL }, keyring)
   })
 
-  test('is listed with what waits, what failed and when its secrets end, and never with a secret', async () => {
+  test('is listed with its pending and failed events and the ends of its secrets, without a secret', async () => {
     const endpoint = await newEndpoint(['message.sent'])
     const { endpointId, accountId, secret, ...known } = endpoint
     await addDeliveries(pool, endpoint, 1, 3, 'null')
@@ -124,10 +121,10 @@ describe('an endpoint', () => {
     const everything = JSON.stringify(await listEndpoints(pool))
     assert.ok(everything.includes(`"endpointId":${endpointId},`))
     for (const hidden of [secret, second, 'whsec_']) assert.equal(everything.includes(hidden), false)
-    assert.match(await sentence(listEndpoints(pool, NOBODY)), /^There is no account 2000000000/)
+    assert.match(await operatorError(listEndpoints(pool, NOBODY)), /^There is no account 2000000000/)
   })
 
-  test('that has a backlog of any length is counted up to ten thousand', async () => {
+  test('with a long backlog is listed with at most 10,000 pending events', async () => {
     const endpoint = await newEndpoint()
     await addDeliveries(pool, endpoint, 1, 7, 'null')
     await addDeliveries(pool, endpoint, 8, COUNTED_UP_TO + 8, 'now()')
@@ -136,7 +133,7 @@ describe('an endpoint', () => {
     assert.deepEqual({ waiting, moreWaiting, failed, moreFailed }, { waiting: 10_000, moreWaiting: true, failed: 7, moreFailed: false })
   })
 
-  test('keeps a replaced secret for 24 hours, and no longer', async () => {
+  test('keeps a rotated secret for 24 hours', async () => {
     const { endpointId, accountId, secret: first } = await newEndpoint()
     const { secret: second, ...rotated } = await rotateSecret(pool, endpointId, keyring)
     assert.deepEqual([rotated.endpointId, rotated.accountId, rotated.url], [endpointId, accountId, URL])
@@ -144,7 +141,6 @@ describe('an endpoint', () => {
     assert.deepEqual([replaced?.secret, current?.secret, current?.hours], [first, second, null])
     const hours = replaced?.hours ?? 0
     assert.ok(hours > 23.98 && hours <= 24, `${hours} hours`)
-    // A day goes by.
     await pool.query(`update webhook_secrets set ends_at = ends_at - interval '24 hours' where endpoint_id = $1`, [endpointId])
     const { secret: third } = await rotateSecret(pool, endpointId, keyring)
     const left = await readWebhookSecrets(pool, endpointId)
@@ -154,7 +150,7 @@ describe('an endpoint', () => {
     )
   })
 
-  test('rotated by several at once has all their secrets, of which one is to stay; by more than ten within a day, the rest are refused', async () => {
+  test('keeps the secrets of concurrent rotations, one of them without an end, and rejects an eleventh', async () => {
     const { endpointId, secret } = await newEndpoint()
     const rotations = await Promise.allSettled(Array.from({ length: 12 }, () => rotateSecret(pool, endpointId, keyring)))
     const made = rotations.flatMap((rotation) => (rotation.status === 'fulfilled' ? [rotation.value.secret] : []))
@@ -164,17 +160,17 @@ describe('an endpoint', () => {
     assert.equal(rows.filter(({ endsAt }) => endsAt === null).length, 1)
     const first = rows.flatMap(({ endsAt }) => endsAt ?? []).sort((a, b) => Number(a) - Number(b))[0]
     const refused = `Endpoint ${endpointId} already has 10 active secrets, the maximum; the first one ends at ${first?.toISOString()}.`
-    assert.equal(await sentence(rotateSecret(pool, endpointId, keyring)), refused)
+    assert.equal(await operatorError(rotateSecret(pool, endpointId, keyring)), refused)
   })
 
-  test('that is disabled gets nothing that happens then, keeps what it had due, and goes on with that once it is enabled', async () => {
+  test('that is disabled keeps its pending events and gets no new ones until it is enabled', async () => {
     const { endpointId, accountId } = await newEndpoint()
     await routed(accountId)
     const { status, disabledBecause, disabledAt } = await disableEndpoint(pool, endpointId)
     assert.deepEqual([status, disabledBecause], ['DISABLED', 'OPERATOR'])
     await routed(accountId)
     assert.equal(await count('webhook_deliveries', endpointId), 1)
-    assert.deepEqual((await disableEndpoint(pool, endpointId)).disabledAt, disabledAt, 'a second time changes nothing')
+    assert.deepEqual((await disableEndpoint(pool, endpointId)).disabledAt, disabledAt)
     const enabled = await enableEndpoint(pool, endpointId)
     assert.deepEqual([enabled.status, enabled.disabledAt], ['ACTIVE', null])
     assert.equal((await enableEndpoint(pool, endpointId)).missedSince, null)
@@ -182,7 +178,7 @@ describe('an endpoint', () => {
     assert.equal(await count('webhook_deliveries', endpointId), 2)
   })
 
-  test('that was disabled for failing begins anew when it is enabled, and keeps its reason when an operator disables it too', async () => {
+  test('that was disabled for failing keeps that reason if disabled again, and starts afresh when enabled', async () => {
     const { endpointId } = await newEndpoint()
     await pool.query(
       `update webhook_endpoints set status = 'DISABLED', disabled_because = 'FAILING', disabled_at = now(), failing_since = now() - interval '5 days'
@@ -194,21 +190,21 @@ describe('an endpoint', () => {
     assert.deepEqual([status, disabledBecause, failingSince], ['ACTIVE', null, null])
   })
 
-  test('that does not exist is one sentence', async () => {
+  test('that does not exist is a readable error in every command', async () => {
     const missing = `There is no webhook endpoint ${NOBODY}; see "herald webhook list".`
     const works = [findEndpoint, enableEndpoint, disableEndpoint, removeEndpoint, testEndpoint]
-    for (const work of works) assert.equal(await sentence(work(pool, NOBODY)), missing, work.name)
-    assert.equal(await sentence(rotateSecret(pool, NOBODY, keyring)), missing)
-    assert.equal(await sentence(listAttempts(pool, NOBODY, { limit: 1 })), missing)
+    for (const work of works) assert.equal(await operatorError(work(pool, NOBODY)), missing, work.name)
+    assert.equal(await operatorError(rotateSecret(pool, NOBODY, keyring)), missing)
+    assert.equal(await operatorError(listAttempts(pool, NOBODY, { limit: 1 })), missing)
   })
 })
 
 describe('removing an endpoint', () => {
-  test('takes its deliveries, attempts and secrets with it, and nothing of another', async () => {
+  test('deletes its deliveries, attempts and secrets, and nothing of another endpoint', async () => {
     const [one, two] = [await newEndpoint(), await newEndpoint()]
     for (const endpoint of [one, two]) {
       const { position } = await routed(endpoint.accountId)
-      await tried(endpoint, position, { status: 500 })
+      await record(endpoint, position, { status: 500 })
       await addDeliveries(pool, endpoint, 2_000_001, 2_000_012, 'now()')
     }
     await removeEndpoint(pool, one.endpointId, 5)
@@ -217,10 +213,10 @@ describe('removing an endpoint', () => {
     const others = [await count('webhook_deliveries', two.endpointId), await count('webhook_attempts', two.endpointId)]
     assert.deepEqual([...others, await exists(two.endpointId)], [13, 1, true])
     const { rows } = await pool.query(`select count(*) from ${LOGGED_EVENTS} as e where account_id = $1`, [one.accountId])
-    assert.equal(rows[0].count, 1, 'its events stay in the log')
+    assert.equal(rows[0].count, 1, 'its event stays in the log')
   })
 
-  test('leaves nothing behind while events are routed to it; of two at once, one may be told that it is gone', async () => {
+  test('leaves nothing behind while events are routed to it, also when two remove it', async () => {
     const { endpointId, accountId } = await newEndpoint()
     let isOver = false
     const busy = (async () => {
@@ -240,21 +236,21 @@ describe('removing an endpoint', () => {
     assert.deepEqual([await exists(endpointId), await count('webhook_deliveries', endpointId)], [false, 0])
   })
 
-  test('waits for who is about to write a delivery for it', async () => {
+  test('waits for a router that is writing a delivery to it', async () => {
     const endpoint = await newEndpoint()
     let removing: Promise<unknown> = Promise.resolve()
     await transaction(pool, async (tx) => {
-      // As the router does.
+      // The router takes the same lock.
       await tx.query('select from webhook_endpoints where id = $1 for key share', [endpoint.endpointId])
       removing = removeEndpoint(pool, endpoint.endpointId)
-      await until('it waits', async () => (await blocked()) > 0)
+      await until('it waits', async () => (await countBlocked(pool)) > 0)
       await addDeliveries(tx, endpoint, 1, 2, 'now()')
     })
     await removing
     assert.deepEqual([await exists(endpoint.endpointId), await count('webhook_deliveries', endpoint.endpointId)], [false, 0])
   })
 
-  test('passes by a delivery whose result is being written, waits for no lock, and ends once that is done', async () => {
+  test('skips a locked delivery without waiting, and ends once the lock is released', async () => {
     const endpoint = await newEndpoint()
     await addDeliveries(pool, endpoint, 1, 3, 'now()')
     let removing: Promise<unknown> = Promise.resolve()
@@ -262,47 +258,26 @@ describe('removing an endpoint', () => {
       await tx.query('select from webhook_deliveries where endpoint_id = $1 and position = 2 for update', [endpoint.endpointId])
       removing = removeEndpoint(pool, endpoint.endpointId)
       await until('the others are gone', async () => (await count('webhook_deliveries', endpoint.endpointId)) === 1)
-      assert.deepEqual([await exists(endpoint.endpointId), await blocked()], [true, 0])
+      assert.deepEqual([await exists(endpoint.endpointId), await countBlocked(pool)], [true, 0])
     })
     await removing
     assert.deepEqual([await exists(endpoint.endpointId), await count('webhook_deliveries', endpoint.endpointId)], [false, 0])
   })
 
-  test('that is killed leaves a disabled endpoint, and a second one does the rest', async () => {
+  test('that is killed leaves a disabled endpoint, and a second removal completes it', async () => {
     const endpoint = await newEndpoint()
     await addDeliveries(pool, endpoint, 1, 2_000, 'now()')
-    const other = createPool({ connectionString: databaseUrl }, () => {})
-    let isKilled = false
-    const removing = removeEndpoint(other, endpoint.endpointId, 1).then(
-      () => assert.fail('it was over too soon'),
-      () => {
-        isKilled = true
-      },
-    )
-    await until('it has begun', async () => (await count('webhook_deliveries', endpoint.endpointId)) < 2_000)
-    await until('it is killed', async () => {
-      await pool.query(
-        `select pg_terminate_backend(pid) from pg_stat_activity
-         where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`,
-      )
-      return isKilled
-    })
-    await removing
-    await other.end()
+    const hasBegun = async () => (await count('webhook_deliveries', endpoint.endpointId)) < 2_000
+    await killMidway(databaseUrl, pool, (own) => removeEndpoint(own, endpoint.endpointId, 1), hasBegun)
     assert.equal((await findEndpoint(pool, endpoint.endpointId)).status, 'DISABLED')
-    assert.ok((await count('webhook_deliveries', endpoint.endpointId)) > 0, 'it was in the middle')
+    assert.ok((await count('webhook_deliveries', endpoint.endpointId)) > 0, 'some are left')
     await removeEndpoint(pool, endpoint.endpointId)
     assert.deepEqual([await exists(endpoint.endpointId), await count('webhook_deliveries', endpoint.endpointId)], [false, 0])
   })
 })
 
-async function blocked(): Promise<number> {
-  const { rows } = await pool.query(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
-  return rows[0].count
-}
-
 describe('a test of an endpoint', () => {
-  test('goes to that endpoint alone, whatever kinds it wants, and what came of it is found', async () => {
+  test('is sent to that endpoint alone, whatever its event kinds, and its result is found', async () => {
     const endpoint = await newEndpoint(['sms.sent'])
     const { endpointId, accountId } = endpoint
     const sibling = await addEndpoint(pool, { accountId, url: `${URL}/all` }, keyring)
@@ -312,7 +287,7 @@ describe('a test of an endpoint', () => {
     const { rows } = await pool.query(`select position, event_id, data from ${LOGGED_EVENTS} as e where account_id = $1`, [accountId])
     assert.deepEqual([rows.length, rows[0].data], [1, { endpointId }])
     assert.deepEqual([await count('webhook_deliveries', endpointId), await count('webhook_deliveries', sibling.endpointId)], [1, 0])
-    await tried(endpoint, rows[0].position, { status: 503, answer: 'Later' })
+    await record(endpoint, rows[0].position, { status: 503, answer: 'Later' })
     const { attemptedAt, ...found } = await outcome
     const attempt = {
       eventId: rows[0].event_id,
@@ -326,7 +301,7 @@ describe('a test of an endpoint', () => {
     assert.deepEqual(found, { endpointId, ...attempt })
   })
 
-  test('is found behind thousands of other events, and apart from another test of the same endpoint', async () => {
+  test('is found behind thousands of events, and distinguished from another test', async () => {
     const endpoint = await newEndpoint()
     const { accountId, endpointId } = endpoint
     const first = await testEndpoint(pool, endpointId)
@@ -342,33 +317,33 @@ describe('a test of an endpoint', () => {
       `select position from ${LOGGED_EVENTS} as e where account_id = $1 and kind = 'webhook.test' order by position`,
       [accountId],
     )
-    await tried(endpoint, rows[1].position, { status: 204 })
-    await tried(endpoint, rows[0].position, { error: 'it did not answer within 15 s' })
+    await record(endpoint, rows[1].position, { status: 204 })
+    await record(endpoint, rows[0].position, { error: 'it did not answer within 15 s' })
     assert.equal((await awaitTest(pool, { ...second, after: 0 })).status, 204)
     const { status, error } = await awaitTest(pool, first)
     assert.deepEqual([status, error], [null, 'it did not answer within 15 s'])
   })
 
-  test('that nothing comes of says how far it got', async () => {
+  test('that gets no result reports how far it got', async () => {
     const { endpointId } = await newEndpoint()
     const asked = await testEndpoint(pool, endpointId)
     assert.equal(
-      await sentence(awaitTest(pool, asked, 1)),
+      await operatorError(awaitTest(pool, asked, 1)),
       'No process claimed the test within 0.001 s: is "herald serve" running? The test is posted once it runs.',
     )
     await routeEvents(pool)
     assert.match(
-      await sentence(awaitTest(pool, asked, 1)),
+      await operatorError(awaitTest(pool, asked, 1)),
       /^The test was not posted within 0\.001 s\. Is "herald serve" running with the role webhooks\? Earlier events go first/,
     )
     await disableEndpoint(pool, endpointId)
     const disabled = `Endpoint ${endpointId} is disabled; run "herald webhook enable ${endpointId}" first.`
-    assert.equal(await sentence(testEndpoint(pool, endpointId)), disabled)
+    assert.equal(await operatorError(testEndpoint(pool, endpointId)), disabled)
   })
 })
 
 describe('attempts', () => {
-  test('are shown newest first, those of an event or those that failed, in however many portions they are read', async () => {
+  test('are listed newest first, of one event or only failed ones, with any batch size', async () => {
     const endpoint = await newEndpoint()
     const { endpointId, accountId } = endpoint
     const events = [await routed(accountId), await routed(accountId, 'message.read')]
@@ -379,29 +354,29 @@ describe('attempts', () => {
       const result = n % 4 === 0 ? { error: 'it was out of reach' } : { status: n % 4 === 1 ? 200 : 301 }
       made.push({ event: n % 2, ...result })
       const position = events[n % 2]?.position as number
-      await tried(endpoint, position, { ...result, answer: `${n}`, at: new Date(begin + Math.floor(n / 3) * 1_000).toISOString() })
+      await record(endpoint, position, { ...result, answer: `${n}`, at: new Date(begin + Math.floor(n / 3) * 1_000).toISOString() })
     }
     const other = await newEndpoint()
-    await tried(other, (await routed(other.accountId)).position, { status: 500 })
-    const read = async (filter: { eventId?: string; failedOnly?: boolean; limit: number }, portionRows: number) =>
-      (await listAttempts(pool, endpointId, filter, portionRows)).map(({ attemptedAt, answer }) => [attemptedAt.getTime(), Number(answer)])
-    for (const portionRows of [1, 2, 5, 24, 100]) {
-      const all = await read({ limit: 100 }, portionRows)
-      assert.deepEqual(new Set(all.map(([, n]) => n)).size, 24, `in portions of ${portionRows}`)
+    await record(other, (await routed(other.accountId)).position, { status: 500 })
+    const read = async (filter: { eventId?: string; failedOnly?: boolean; limit: number }, batchRows: number) =>
+      (await listAttempts(pool, endpointId, filter, batchRows)).map(({ attemptedAt, answer }) => [attemptedAt.getTime(), Number(answer)])
+    for (const batchRows of [1, 2, 5, 24, 100]) {
+      const all = await read({ limit: 100 }, batchRows)
+      assert.deepEqual(new Set(all.map(([, n]) => n)).size, 24, `in batches of ${batchRows}`)
       assert.deepEqual(
         all.map(([at]) => at),
         all.map(([at]) => at as number).sort((a, b) => b - a),
       )
       assert.deepEqual(
-        (await read({ limit: 4 }, portionRows)).map(([at]) => at),
+        (await read({ limit: 4 }, batchRows)).map(([at]) => at),
         all.slice(0, 4).map(([at]) => at),
       )
-      const failed = (await read({ failedOnly: true, limit: 100 }, portionRows)).map(([, n]) => n as number)
+      const failed = (await read({ failedOnly: true, limit: 100 }, batchRows)).map(([, n]) => n as number)
       assert.deepEqual(
         failed.sort((a, b) => a - b),
         made.flatMap(({ status }, n) => (status === 200 ? [] : [n])),
       )
-      const ofOne = (await read({ eventId: events[1]?.id as string, limit: 100 }, portionRows)).map(([, n]) => n as number)
+      const ofOne = (await read({ eventId: events[1]?.id as string, limit: 100 }, batchRows)).map(([, n]) => n as number)
       assert.deepEqual(
         ofOne.sort((a, b) => a - b),
         made.flatMap(({ event }, n) => (event === 1 ? [n] : [])),
@@ -411,13 +386,13 @@ describe('attempts', () => {
     assert.deepEqual([newest?.eventId, newest?.type, newest?.attempt], [events[1]?.id, 'message.read', 1])
   })
 
-  test('of an event that is not the account’s are refused; those of one that has left the log are still shown', async () => {
+  test('of an event of another account are not listed; those of a deleted event are', async () => {
     const [one, two] = [await newEndpoint(), await newEndpoint()]
     const { id, position } = await routed(one.accountId)
-    await tried(one, position, { status: 200 })
+    await record(one, position, { status: 200 })
     const missing = (eventId: string) => `Account ${two.accountId} has no event ${eventId}; its log keeps events for 30 days.`
     for (const eventId of [id, randomUUID(), 'x'])
-      assert.equal(await sentence(listAttempts(pool, two.endpointId, { eventId, limit: 1 })), missing(eventId))
+      assert.equal(await operatorError(listAttempts(pool, two.endpointId, { eventId, limit: 1 })), missing(eventId))
     await pool.query('delete from log_pages where page_id = $1', [id])
     const [attempt] = await listAttempts(pool, one.endpointId, { limit: 1 })
     assert.deepEqual([attempt?.eventId, attempt?.status, attempt?.answer], [null, 200, null])

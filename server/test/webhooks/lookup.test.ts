@@ -16,7 +16,7 @@ function questionOf(query: Buffer): { name: string; type: number; end: number } 
   return { name: labels.join('.').toLowerCase(), type: query.readUInt16BE(at + 1), end: at + 5 }
 }
 
-/** A name server: what it says of each name and type; of `silent.example` it says nothing at all. */
+/** A name server with these records. It never responds to a query for `silent.example`. */
 async function startNameServer(records: Record<string, { v4?: number[]; v6?: number[] }>) {
   const socket = createSocket('udp4')
   const asked: string[] = []
@@ -27,7 +27,7 @@ async function startNameServer(records: Record<string, { v4?: number[]; v6?: num
     const record = records[name]
     const data = type === A ? record?.v4 : record?.v6
     const header = Buffer.from(query.subarray(0, 12))
-    // An answer, no fault or no such name; one question; as many answers as there are, and no more.
+    // Flags: a response, without error or with NXDOMAIN. Then the number of answers.
     header.writeUInt16BE(record === undefined ? 0x8183 : 0x8180, 2)
     header.writeUInt16BE(data === undefined ? 0 : 1, 6)
     header.fill(0, 8)
@@ -47,7 +47,7 @@ const { lookup, asked } = await startNameServer({
   'neither.example': {},
 })
 
-test('a name is looked up with all its addresses, of both families, each asked for once', async () => {
+test('a look-up returns the addresses of both families and sends one query for each', async () => {
   assert.deepEqual(await lookup('both.example'), [
     { address: '2606:4700::11', family: 6 },
     { address: '192.0.2.1', family: 4 },
@@ -59,14 +59,19 @@ test('a name is looked up with all its addresses, of both families, each asked f
   )
 })
 
-test('a name that is not there, or has no address, is not found', async () => {
+test('a look-up fails for a name that does not exist or has no address', async () => {
   for (const name of ['missing.example', 'neither.example']) await assert.rejects(lookup(name), { code: 'ENOTFOUND' })
 })
 
-test('names whose servers are silent hold up no other look-up', async () => {
-  const silent = Array.from({ length: 16 }, () => lookup('silent.example').catch((error: NodeJS.ErrnoException) => error.code))
-  const from = performance.now()
+test('a name whose servers are silent delays no other look-up', async () => {
+  let failed = 0
+  const silent = Array.from({ length: 16 }, () =>
+    lookup('silent.example').catch((error: NodeJS.ErrnoException) => {
+      failed += 1
+      return error.code
+    }),
+  )
   await lookup('four.example')
-  assert.ok(performance.now() - from < 1_000, `${performance.now() - from} ms`)
+  assert.equal(failed, 0)
   assert.deepEqual(new Set(await Promise.all(silent)), new Set(['EAI_AGAIN']))
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { createPool, transaction } from '../../src/db/pool.ts'
+import { transaction } from '../../src/db/pool.ts'
 import { claimDue } from '../../src/webhooks/claim.ts'
 import { addEndpoint, disableEndpoint, removeEndpoint } from '../../src/webhooks/endpoints.ts'
 import { type ReplayProgress, replayAll, replayEvent, replayFailed } from '../../src/webhooks/replay.ts'
@@ -11,7 +11,7 @@ import { keyring } from '../support/keyring.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
 import { createCaller } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { sentence } from './support.ts'
+import { countBlocked, killMidway, operatorError } from './support.ts'
 
 const { pool, url: databaseUrl } = await createTestDatabase()
 const HOUR_MS = 3_600_000
@@ -31,7 +31,7 @@ const idOf = (time: string) => `overlay(gen_random_uuid()::text placing left(uui
 
 type Logged = { kind?: string; hoursAgo?: number; eventsAPage?: number; subject?: string }
 
-/** Events in the log, in pages a second apart, the last of them this many hours ago. Returns their positions. */
+/** Writes events to the log, in pages a second apart, the last of them this many hours ago. Returns their positions. */
 async function logged(
   accountId: number,
   count: number,
@@ -66,7 +66,7 @@ async function deliver({ endpointId, accountId }: Ids, positions: number[], atte
   )
 }
 
-/** What is due now, by position, with the tries before. */
+/** The deliveries that are due, with their attempts. */
 async function due(endpointId: number): Promise<[position: number, attempts: number][]> {
   const { rows } = await pool.query(
     'select position, generation, attempts from webhook_deliveries where endpoint_id = $1 and due_at <= now() order by position',
@@ -78,7 +78,7 @@ async function due(endpointId: number): Promise<[position: number, attempts: num
 const untried = (positions: number[]) => positions.map((position) => [position, 0])
 
 describe('a replay of one event', () => {
-  test('makes it due as if it had never been tried, whether it was taken, failed, or waits; one on its way is left alone', async () => {
+  test('makes a delivered, failed or waiting event due without attempts, and skips one that is due', async () => {
     const endpoint = await newEndpoint(undefined, ['sms.sent'])
     const [taken, failed, waiting, onItsWay] = (await logged(endpoint.accountId, 4)) as [number, number, number, number]
     await deliver(endpoint, [failed], 10, 'null')
@@ -96,7 +96,7 @@ describe('a replay of one event', () => {
     assert.deepEqual(await due(endpointId), [...untried([taken, failed, waiting]), [onItsWay, 3]])
   })
 
-  test('neither waits for a result that is being written nor undoes it', async () => {
+  test('skips an event whose result is being written', async () => {
     const endpoint = await newEndpoint()
     const [position] = (await logged(endpoint.accountId, 1)) as [number]
     await deliver(endpoint, [position], 10, 'null')
@@ -109,19 +109,19 @@ describe('a replay of one event', () => {
     assert.deepEqual(await due(endpoint.endpointId), untried([position]))
   })
 
-  test('of another account, or that does not exist, is one sentence', async () => {
+  test('fails for an event of another account or one that does not exist', async () => {
     const [endpoint, other] = [await newEndpoint(), await newEndpoint()]
     const [position] = (await logged(other.accountId, 1)) as [number]
     for (const eventId of [await eventIdAt(other, position), randomUUID(), 'x']) {
       const missing = `Account ${endpoint.accountId} has no event ${eventId}; its log keeps events for 30 days.`
-      assert.equal(await sentence(replayEvent(pool, endpoint.endpointId, eventId)), missing)
+      assert.equal(await operatorError(replayEvent(pool, endpoint.endpointId, eventId)), missing)
     }
     assert.deepEqual(await due(endpoint.endpointId), [])
   })
 })
 
-describe('a replay of those that failed', () => {
-  test('takes those given up and those that wait for another try, of events since the time, and no others', async () => {
+describe('a replay of failed events', () => {
+  test('includes events since the time that failed permanently or wait for another attempt', async () => {
     const endpoint = await newEndpoint()
     const sibling = await newEndpoint(endpoint.accountId)
     const old = await logged(endpoint.accountId, 2, { hoursAgo: 3 })
@@ -131,7 +131,7 @@ describe('a replay of those that failed', () => {
     await deliver(endpoint, [waiting], 1, `now() + interval '5 minutes'`)
     await deliver(endpoint, [untouched], 0, `now() + interval '5 minutes'`)
     await deliver(endpoint, [onItsWay], 2, 'now()')
-    // Past its 30 days, and so without anything that could be posted.
+    // Older than the 30 days of the log.
     await pool.query('delete from log_pages where account_id = $1 and last_position = $2', [endpoint.accountId, gone])
     const { endpointId } = endpoint
     const result = await replayFailed(pool, endpointId, new Date(NOW - 2 * HOUR_MS), { chunkRows: 2 })
@@ -148,8 +148,8 @@ describe('a replay of those that failed', () => {
   })
 })
 
-describe('a replay of everything', () => {
-  test('takes the account’s events since the time, of the kinds that the endpoint wants, and no tests', async () => {
+describe('a replay of all events', () => {
+  test('includes the account’s events since the time, of the kinds of the endpoint, and no tests', async () => {
     const { accountId } = await createCaller(pool)
     const stranger = await newEndpoint()
     const [all, some] = [await newEndpoint(accountId), await newEndpoint(accountId, ['message.read', 'webhook.test'])]
@@ -162,7 +162,7 @@ describe('a replay of everything', () => {
     for (const chunkRows of [1, 3, 1_000]) {
       await pool.query('delete from webhook_deliveries where account_id = $1', [accountId])
       const options = { chunkRows }
-      assert.equal((await replayAll(pool, all.endpointId, since, options)).replayed, 9, `in portions of ${chunkRows}`)
+      assert.equal((await replayAll(pool, all.endpointId, since, options)).replayed, 9, `in chunks of ${chunkRows}`)
       assert.deepEqual(await due(all.endpointId), untried([...sent, ...read]))
       assert.equal((await replayAll(pool, some.endpointId, since, options)).replayed, 4)
       assert.deepEqual(await due(some.endpointId), untried(read))
@@ -171,11 +171,11 @@ describe('a replay of everything', () => {
     assert.deepEqual(await due(stranger.endpointId), [])
   })
 
-  test('begins with the first since the time, also where times are not quite in the order of positions', async () => {
+  test('starts with the first event since the time, also if times and positions differ in order', async () => {
     const { accountId, endpointId } = await newEndpoint()
     await logged(accountId, 2, { hoursAgo: 0.02 })
     const positions = await logged(accountId, 3, { hoursAgo: 0.01 })
-    // The first was written last, and committed first.
+    // The first position has the latest time.
     await pool.query(
       `update log_pages set page_id = ${idOf(`to_timestamp($3) + interval '5 seconds'`)} where account_id = $1 and last_position = $2`,
       [accountId, positions[0], (NOW - 0.01 * HOUR_MS) / 1_000],
@@ -184,7 +184,7 @@ describe('a replay of everything', () => {
     assert.equal(replayed, 3)
   })
 
-  test('tells how far it is, and ends with what was there when it began', async () => {
+  test('reports its progress, and ends with the events that existed when it began', async () => {
     const { accountId, endpointId } = await newEndpoint()
     const positions = await logged(accountId, 40)
     const progress: ReplayProgress[] = []
@@ -207,39 +207,34 @@ describe('a replay of everything', () => {
     assert.deepEqual(await due(endpointId), untried(positions))
   })
 
-  test('from a time that is still to come is refused; of an empty log it is nothing', async () => {
+  test('is rejected from a future time, and replays nothing from an empty log', async () => {
     const { endpointId } = await newEndpoint()
     const tomorrow = new Date(Date.now() + 24 * HOUR_MS)
     const refused = `The time ${tomorrow.toISOString()} is in the future; a replay must start in the past.`
     for (const replay of [replayAll, replayFailed]) {
-      assert.equal(await sentence(replay(pool, endpointId, tomorrow)), refused)
+      assert.equal(await operatorError(replay(pool, endpointId, tomorrow)), refused)
       assert.deepEqual(await replay(pool, endpointId, LONG_AGO), { endpointId, replayed: 0, alreadyDue: 0 })
     }
   })
 })
 
-async function blocked(): Promise<number> {
-  const { rows } = await pool.query(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
-  return rows[0].count
-}
-
 describe('a replay', () => {
   for (const [what, replay] of [
     [
-      'of one event after the other',
+      'event by event',
       async ({ endpointId }: Ids, ids: string[]) => {
         for (const id of ids) await replayEvent(pool, endpointId, id)
       },
     ],
-    ['of those that failed', ({ endpointId }: Ids) => replayFailed(pool, endpointId, LONG_AGO)],
-    ['of everything', ({ endpointId }: Ids) => replayAll(pool, endpointId, LONG_AGO)],
+    ['of failed events', ({ endpointId }: Ids) => replayFailed(pool, endpointId, LONG_AGO)],
+    ['of all events', ({ endpointId }: Ids) => replayAll(pool, endpointId, LONG_AGO)],
   ] as const) {
-    test(`${what} keeps the order: of the events of one message, one at a time is taken`, async () => {
+    test(`${what} keeps the order of the events of one message`, async () => {
       const endpoint = await newEndpoint()
       const { accountId, endpointId } = endpoint
       const first = await logged(accountId, 3, { subject: 'a', eventsAPage: 2 })
       const positions = [...first, ...(await logged(accountId, 2, { subject: 'b' })), ...(await logged(accountId, 1))]
-      if (what === 'of those that failed') {
+      if (what === 'of failed events') {
         await deliver(endpoint, positions, 10, 'null')
         await pool.query(
           `update webhook_deliveries set subject_id = e.subject_id from ${LOGGED_EVENTS} as e
@@ -263,7 +258,7 @@ describe('a replay', () => {
     })
   }
 
-  test('to an endpoint that is disabled or removed, before it or in the middle of it, is refused', async () => {
+  test('is rejected if the endpoint is disabled or removed, before it or midway', async () => {
     const { accountId, endpointId } = await newEndpoint()
     const positions = await logged(accountId, 300)
     const disabled = `Endpoint ${endpointId} is disabled; run "herald webhook enable ${endpointId}" first.`
@@ -271,35 +266,35 @@ describe('a replay', () => {
     const onProgress = () => {
       disabling ??= disableEndpoint(pool, endpointId)
     }
-    assert.equal(await sentence(replayAll(pool, endpointId, LONG_AGO, { chunkRows: 1, onProgress })), disabled)
+    assert.equal(await operatorError(replayAll(pool, endpointId, LONG_AGO, { chunkRows: 1, onProgress })), disabled)
     await disabling
     const done = await due(endpointId)
     assert.ok(done.length > 0 && done.length < positions.length, `${done.length} of ${positions.length}`)
-    assert.equal(await sentence(replayEvent(pool, endpointId, await eventIdAt({ accountId }, positions[299] as number))), disabled)
-    for (const replay of [replayAll, replayFailed]) assert.equal(await sentence(replay(pool, endpointId, LONG_AGO)), disabled)
+    assert.equal(await operatorError(replayEvent(pool, endpointId, await eventIdAt({ accountId }, positions[299] as number))), disabled)
+    for (const replay of [replayAll, replayFailed]) assert.equal(await operatorError(replay(pool, endpointId, LONG_AGO)), disabled)
     assert.equal((await due(endpointId)).length, done.length)
     await removeEndpoint(pool, endpointId)
     const missing = `There is no webhook endpoint ${endpointId}; see "herald webhook list".`
-    for (const replay of [replayAll, replayFailed]) assert.equal(await sentence(replay(pool, endpointId, LONG_AGO)), missing)
+    for (const replay of [replayAll, replayFailed]) assert.equal(await operatorError(replay(pool, endpointId, LONG_AGO)), missing)
   })
 
-  test('that has begun when its endpoint is removed leaves no delivery behind', async () => {
+  test('leaves no delivery behind if its endpoint is removed meanwhile', async () => {
     const endpoint = await newEndpoint()
     const { accountId, endpointId } = endpoint
     const [position] = (await logged(accountId, 1)) as [number]
     let both: Promise<unknown> = Promise.resolve()
     const stopped = await transaction(pool, async (tx) => {
-      // In the way of the replay, between its look at the endpoint and its end.
+      // Blocks the replay after it has read the endpoint.
       await tx.query('insert into webhook_deliveries (endpoint_id, account_id, position) values ($1, $2, $3)', [
         endpointId,
         accountId,
         position,
       ])
       const replaying = replayAll(pool, endpointId, LONG_AGO)
-      await until('the replay waits', async () => (await blocked()) === 1)
+      await until('the replay waits', async () => (await countBlocked(pool)) === 1)
       both = Promise.all([replaying, removeEndpoint(pool, endpointId)])
       both.catch(() => {})
-      await until('the removal waits for the replay', async () => (await blocked()) === 2, 2_000)
+      await until('the removal waits for the replay', async () => (await countBlocked(pool)) === 2)
       throw new Error('rolled back')
     }).catch((error) => error.message)
     assert.equal(stopped, 'rolled back')
@@ -308,34 +303,18 @@ describe('a replay', () => {
     assert.equal(rowCount, 0)
   })
 
-  test('that is killed keeps what it has done, and a second one does the rest', async () => {
+  test('that is killed keeps what it has done, and a second replay completes it', async () => {
     const { accountId, endpointId } = await newEndpoint()
     const positions = await logged(accountId, 1_000)
-    const other = createPool({ connectionString: databaseUrl }, () => {})
-    let isKilled = false
-    const replaying = replayAll(other, endpointId, LONG_AGO, { chunkRows: 1 }).then(
-      () => assert.fail('it was over too soon'),
-      () => {
-        isKilled = true
-      },
-    )
-    await until('it has begun', async () => (await due(endpointId)).length > 0)
-    await until('it is killed', async () => {
-      await pool.query(
-        `select pg_terminate_backend(pid) from pg_stat_activity
-         where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`,
-      )
-      return isKilled
-    })
-    await replaying
-    await other.end()
+    const hasBegun = async () => (await due(endpointId)).length > 0
+    await killMidway(databaseUrl, pool, (own) => replayAll(own, endpointId, LONG_AGO, { chunkRows: 1 }), hasBegun)
     const before = (await due(endpointId)).length
     assert.ok(before > 0 && before < 1_000, `${before}`)
     assert.deepEqual(await replayAll(pool, endpointId, LONG_AGO), { endpointId, replayed: 1_000 - before, alreadyDue: before })
     assert.deepEqual(await due(endpointId), untried(positions))
   })
 
-  test('beside others of every kind and beside workers that write results: none fails, and every event is posted or due', async () => {
+  test('runs beside other replays and workers without failing, and every event is posted or due', async () => {
     const seed = Number(process.env.HERALD_TEST_SEED ?? randomInt(2 ** 31))
     console.error(`seed ${seed}`)
     const random = mulberry32(seed)
@@ -351,7 +330,7 @@ describe('a replay', () => {
           'select position, generation, attempts from webhook_deliveries where endpoint_id = $1 and due_at <= now() order by due_at, position limit 60',
           [endpointId],
         )
-        // Written in any order, as they come in.
+        // In random order, as results arrive.
         const some = rows.map((row) => ({ row, order: random() })).sort((a, b) => a.order - b.order)
         const outcome = { attemptedAt: new Date(), durationMs: 1, pauseMs: 0, error: undefined, answer: '' }
         const results = some.map(({ row }) => {

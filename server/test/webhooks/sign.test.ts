@@ -12,7 +12,7 @@ const BODY = JSON.stringify({
   data: { text: 'Zażółć gęślą jaźń 👍 \u2028 "\\' },
 })
 
-/** What the Standard Webhooks library says to it, which is not ours. */
+/** Whether the Standard Webhooks library verifies it. */
 function isVerified(
   secret: string,
   signature: string,
@@ -27,7 +27,7 @@ function isVerified(
   }
 }
 
-test('a signature verifies with the Standard Webhooks library, whatever is in the body', () => {
+test('the Standard Webhooks library verifies a signature of any body', () => {
   for (const body of [BODY, '', '{}', 'a.b.c', `"${'x'.repeat(100_000)}"`, '\u0000\r\n', '\u{10ffff}']) {
     const secret = newSecret()
     const eventId = randomUUID()
@@ -38,12 +38,12 @@ test('a signature verifies with the Standard Webhooks library, whatever is in th
   }
 })
 
-test('an example that is known from elsewhere has its signature', () => {
+test('a published example has its published signature', () => {
   const event = { eventId: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestamp: 1614265330, body: '{"test": 2432232314}' }
   assert.equal(sign(['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'], event), 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
 })
 
-test('a signature verifies no more once any byte of the id, the time or the body is another', () => {
+test('a signature fails if any byte of the id, the time or the body changes', () => {
   const secret = newSecret()
   const eventId = randomUUID()
   const timestamp = String(NOW)
@@ -53,7 +53,7 @@ test('a signature verifies no more once any byte of the id, the time or the body
     const other = eventId.slice(0, index) + (eventId[index] === 'f' ? 'e' : 'f') + eventId.slice(index + 1)
     assert.ok(!isVerified(secret, signature, { eventId: other, timestamp, body: BODY }), `byte ${index} of the id`)
   }
-  // The last two digits only: any other would be further off than the library tolerates, whatever the signature is.
+  // At most 99 s: the library rejects times that are further off, whatever the signature.
   for (const other of [NOW - 1, NOW + 1, NOW - 10, NOW + 10, NOW - 99]) {
     assert.ok(!isVerified(secret, signature, { eventId, timestamp: String(other), body: BODY }), `${other} for ${NOW}`)
   }
@@ -69,7 +69,7 @@ test('a signature verifies no more once any byte of the id, the time or the body
   assert.ok(!isVerified(secret, signature, { eventId: `${eventId}.`, timestamp, body: BODY }))
 })
 
-test('after a rotation both secrets verify, the newest one comes first, and no other verifies', () => {
+test('both secrets verify after a rotation, and the newest signs first', () => {
   const [newest, older, another] = [newSecret(), newSecret(), newSecret()]
   const event = { eventId: randomUUID(), timestamp: NOW, body: BODY }
   const signature = sign([newest, older], event)
@@ -81,7 +81,7 @@ test('after a rotation both secrets verify, the newest one comes first, and no o
   assert.ok(!isVerified(older, sign([newest], event), sent))
 })
 
-test('a secret is whsec_ and 32 random bytes in base64, each time others', () => {
+test('a secret is whsec_ and 32 random bytes in base64', () => {
   const secrets = Array.from({ length: 1000 }, newSecret)
   assert.equal(new Set(secrets).size, 1000)
   for (const secret of secrets) {
@@ -90,7 +90,7 @@ test('a secret is whsec_ and 32 random bytes in base64, each time others', () =>
   }
 })
 
-test('nothing is signed with what is not a secret of ours, such as an empty one', () => {
+test('a malformed secret signs nothing', () => {
   for (const secret of ['', 'whsec_', 'whsec_AAAA', randomBytes(32).toString('base64'), `whsk_${randomBytes(64).toString('base64')}`]) {
     assert.throws(() => sign([secret], { eventId: 'a', timestamp: NOW, body: '{}' }), /is malformed/)
   }

@@ -16,11 +16,12 @@ import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
 import { replayAll } from '../../src/webhooks/replay.ts'
 import { keyring } from '../support/keyring.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
+import { until } from '../support/until.ts'
 
-// What tests of webhooks share: an endpoint of a caller's that answers whatever a test wants, events, and workers.
+// What the tests of webhooks share: endpoints that respond as a test wants, events, and workers.
 
 export type Arrived = { path: string; headers: IncomingHttpHeaders; body: string; event: any; at: number }
-/** A status; or undefined: it did what it wanted with the response itself, or answers nothing at all. */
+/** Returns a status, or undefined if it writes the response itself or never responds. */
 type Handler = (arrived: Arrived, response: ServerResponse) => Promise<number | undefined> | number | undefined
 
 export type Sink = { url: string; arrived: Arrived[]; answer: (handler: Handler) => void; subjects: () => string[] }
@@ -62,11 +63,8 @@ export async function endpointAt(pool: Pool, sink: Sink, kinds?: EventKind[]) {
 
 const EVENTS_A_PAGE = 100
 
-/**
- * Events of one account, with `n` from 1 on in their data, and `subjects` messages that they are about in turn. As one statement writes them:
- * in pages. Not routed yet.
- */
-export async function tellMany(
+/** Writes events of one account, in pages, without routing them. Their data has `n` from 1; they are about `subjects` messages in turn. */
+export async function writeMany(
   pool: Pool,
   accountId: number,
   count: number,
@@ -81,18 +79,18 @@ export async function tellMany(
   )
 }
 
-export async function tellRouted(
+export async function emitRouted(
   pool: Pool,
   accountId: number,
   count: number,
   options: { kind?: string; subjects?: number } = {},
 ): Promise<void> {
-  await tellMany(pool, accountId, count, options)
+  await writeMany(pool, accountId, count, options)
   await routeAll(pool)
 }
 
-/** An event whose transaction began this long ago, in SQL. Not routed yet. */
-export async function tellAgo(pool: Pool, accountId: number, ago: string): Promise<void> {
+/** Writes an event whose transaction began this long ago (an SQL interval), without routing it. */
+export async function writeAgo(pool: Pool, accountId: number, ago: string): Promise<void> {
   await pool.query(
     `insert into log_pages (account_id, page_id, event_count, events)
      select $1, overlay(gen_random_uuid()::text placing left(uuid_v7_from(now() - $2::interval)::text, 15) from 1 for 15)::uuid, 1,
@@ -121,7 +119,7 @@ export async function routeAll(pool: Pool): Promise<void> {
   for (let mayBeMore = true; mayBeMore; ) ({ mayBeMore } = await routeEvents(pool))
 }
 
-/** A worker with a pool of its own, as in another process. Stopped at the end of the test at the latest. */
+/** A worker with a pool of its own, as in another process, stopped at the end of the test. */
 export function startWorker(t: TestContext, url: string, log = createLogger('silent'), keys = keyring) {
   const pool = createHotPool({ connectionString: url }, () => {})
   const dispatcher = createDispatcher({
@@ -144,7 +142,12 @@ export function startWorker(t: TestContext, url: string, log = createLogger('sil
   return { ...dispatcher, stop }
 }
 
-/** What is still to be posted, in the order it is due; `inS`: seconds until then, null where all tries have failed. */
+export async function isDone(pool: Pool, endpointId: number): Promise<boolean> {
+  const { rowCount } = await pool.query('select from webhook_deliveries where endpoint_id = $1', [endpointId])
+  return rowCount === 0
+}
+
+/** What is still to be posted, in the order it is due. `inS`: seconds until then, null if all attempts failed. */
 export async function deliveriesOf(pool: Pool, endpointId: number): Promise<{ n: number; attempts: number; inS: number | null }[]> {
   const { rows } = await pool.query(
     `select (e.data ->> 'n')::int as n, d.attempts, extract(epoch from d.due_at - now())::float8 as "inS"
@@ -154,17 +157,78 @@ export async function deliveriesOf(pool: Pool, endpointId: number): Promise<{ n:
   return rows
 }
 
-/** Time moves by data: all that waits for its next try is due now. */
-export async function passTime(pool: Pool, endpointId: number): Promise<void> {
+/** Makes everything due that waits for its next attempt. */
+export async function makeDue(pool: Pool, endpointId: number): Promise<void> {
   await pool.query('update webhook_deliveries set due_at = now() where endpoint_id = $1 and due_at > now()', [endpointId])
 }
 
-/** What an operator is told of a mistake. */
-export async function sentence(work: Promise<unknown>): Promise<string> {
+/** The message of the operator error with which the work fails. */
+export async function operatorError(work: Promise<unknown>): Promise<string> {
   const error = await work.then(
-    () => assert.fail('it was not refused'),
+    () => assert.fail('it did not fail'),
     (error) => error,
   )
   assert.ok(error instanceof OperatorError, `${error.stack}`)
   return error.message
+}
+
+/**
+ * Asserts that `work` takes less than `limit` times as long as `yardstick`. Other processes only add time, so the quickest of several alternating
+ * measurements counts. Stops as soon as the ratio is below the limit.
+ */
+export async function assertRatio(work: () => Promise<number>, yardstick: () => Promise<number>, limit: number): Promise<void> {
+  let [workMs, yardstickMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+  for (let pair = 0; pair < 40 && !(pair >= 5 && workMs < limit * yardstickMs); pair += 1) {
+    yardstickMs = Math.min(yardstickMs, await yardstick())
+    workMs = Math.min(workMs, await work())
+  }
+  assert.ok(workMs < limit * yardstickMs, `${workMs} ms, more than ${limit} times ${yardstickMs} ms`)
+}
+
+/** How many sessions of the database wait for a lock. */
+export async function countBlocked(pool: Pool): Promise<number> {
+  const { rowCount } = await pool.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+  return rowCount ?? 0
+}
+
+/** A lock for `startBlocked`: works can read the endpoints, but not add one. */
+export const NO_INSERTS = 'lock table webhook_endpoints in share row exclusive mode'
+
+/** Starts the works while a transaction holds a lock. Releases it once all of them wait for a lock, or have ended without. */
+export async function startBlocked<T>(pool: Pool, lock: string, works: (() => Promise<T>)[]): Promise<PromiseSettledResult<T>[]> {
+  const holder = await pool.connect()
+  await holder.query('begin')
+  await holder.query(lock)
+  let ended = 0
+  const settled = Promise.allSettled(works.map((work) => work().finally(() => (ended += 1))))
+  await until('all wait for the lock, or for none', async () => (await countBlocked(pool)) === works.length || ended === works.length)
+  await holder.query('commit')
+  holder.release()
+  return await settled
+}
+
+/** Kills the connections of the work, which uses a pool of its own, after it has begun. Fails if the work ends before that. */
+export async function killMidway(
+  url: string,
+  pool: Pool,
+  work: (own: Pool) => Promise<unknown>,
+  hasBegun: () => Promise<boolean>,
+): Promise<void> {
+  const own = createHotPool({ connectionString: url }, () => {})
+  let isKilled = false
+  const working = work(own).then(
+    () => assert.fail('the work ended too soon'),
+    () => {
+      isKilled = true
+    },
+  )
+  await until('the work has begun', hasBegun)
+  await until('the work is killed', async () => {
+    await pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`,
+    )
+    return isKilled
+  })
+  await working
+  await own.end()
 }
