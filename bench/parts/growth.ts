@@ -1,5 +1,5 @@
 import { claim } from '../../server/src/delivery/claim.ts'
-import { ensurePace } from '../../server/src/delivery/rate.ts'
+import { ensureRate } from '../../server/src/delivery/rate.ts'
 import { readClaimed } from '../../server/src/delivery/read-claimed.ts'
 import { recordResults } from '../../server/src/delivery/results.ts'
 import { enqueue, type Filled, fillHistory, fillQueue, vacuum } from '../data/messages.ts'
@@ -98,7 +98,7 @@ async function alternate(bench: Bench, pair: Pair, free: number, before: () => P
 async function compareHistories(bench: Bench, pair: Pair, history: number): Promise<void> {
   const { rounds, claims } = planOf(bench)
   for (const side of [pair.small, pair.large]) {
-    await ensurePace(side.pool, CARRIER.name)
+    await ensureRate(side.pool, CARRIER.name)
     await fillQueue(side, (rounds + 1) * claims * claimSize(BATCH) + BATCH * 2)
   }
   const { small, large } = await alternate(bench, pair, BATCH)
@@ -116,7 +116,7 @@ async function compareHistories(bench: Bench, pair: Pair, history: number): Prom
 async function compareBacklogs(bench: Bench, pair: Pair, backlog: number): Promise<void> {
   const sides = [pair.small, pair.large]
   for (const { pool, client } of sides) {
-    await ensurePace(pool, CARRIER.name)
+    await ensureRate(pool, CARRIER.name)
     await vacuum(client)
   }
   for (const free of [1, BATCH]) {

@@ -63,7 +63,7 @@ returning q.message_id as "messageId", q.account_id as "accountId", q.agent_id a
   q.campaign_id as "campaignId", round(extract(epoch from q.expires_at - now()) * 1000)::float8 as "expiresInMs";
 
 -- Takes slots of the rates of a carrier and its agents. (server/src/delivery/rate.ts)
-prepare "take-turns" as
+prepare "take-slots" as
 with of_carrier as (
   update carrier_rates set next_slot_at = case when next_slot_at > clock_timestamp() + $7 * interval '1 second' then clock_timestamp()
     else greatest(next_slot_at, clock_timestamp()) end + $2 * interval '1 second' / $3

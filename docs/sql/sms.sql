@@ -29,7 +29,7 @@ select message_id as "messageId", copy, (select count(*)::int from due) as "dueI
 from due where person_turn = 1 order by priority, account_turn, due_at limit $1;
 
 -- Locks due SMS, and checks whether to submit them. (server/src/delivery/sms/claim.ts)
-prepare "judge-sms" as
+prepare "check-sms" as
 with held as materialized (
   select q.*, due.place from unnest((select $1::uuid[]), (select $2::smallint[])) with ordinality as due (message_id, copy, place), lateral (
     select * from sms_queue q where q.message_id = due.message_id and q.copy = due.copy and q.due_at <= now() for update skip locked
@@ -52,7 +52,7 @@ select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent
   when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'CONSENT'
   when (f.plan ->> 'quarantine')::bool and (select max(sent_at) from sms_contacts s where s.account_id = q.account_id and s.recipient = q.recipient and not s.is_copy) > now() - a.quarantine_hours * interval '1 hour' then 'QUARANTINE'
   else 'go'
-  end as judgement
+  end as decision
 from held q
 join accounts a on a.id = q.account_id
 left join sms_fallbacks f on f.message_id = q.message_id
@@ -73,8 +73,8 @@ order by q.place;
 prepare "lease-sms" as
 update sms_queue q set lease = $5, attempts = q.attempts + 1, due_at = now() + c.lease_ms * interval '1 millisecond',
 -- A lost SMS stays lost, even if the worker that finds it dies too.
-  submitted_under = case c.judgement when 'go' then $5 else q.submitted_under end
-from unnest((select $1::uuid[]), (select $2::smallint[]), (select $3::text[]), (select $4::float8[])) as c (message_id, copy, judgement, lease_ms)
+  submitted_under = case c.decision when 'go' then $5 else q.submitted_under end
+from unnest((select $1::uuid[]), (select $2::smallint[]), (select $3::text[]), (select $4::float8[])) as c (message_id, copy, decision, lease_ms)
 where q.message_id = any ((select $1::uuid[])::uuid[]) and q.message_id = c.message_id and q.copy = c.copy;
 
 -- Stores the short links of an SMS. (server/src/links/links.ts)

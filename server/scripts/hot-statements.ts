@@ -83,7 +83,7 @@ const forDelivery = (messagesTable: string) =>
     ['lock-rate', 'delivery/rate.ts', "Locks a carrier's rate for a claim.", rate.LOCK_RATE],
     ['read-lanes', 'delivery/lanes.ts', 'Reads the lanes of a carrier that have entries to send now.', lanes.READ_LANES],
     ['lease-entries', 'delivery/claim.ts', 'Leases the next entries of each lane.', claim.LEASE_ENTRIES],
-    ['take-turns', 'delivery/rate.ts', 'Takes slots of the rates of a carrier and its agents.', rate.TAKE_SLOTS],
+    ['take-slots', 'delivery/rate.ts', 'Takes slots of the rates of a carrier and its agents.', rate.TAKE_SLOTS],
     ['read-claimed', 'delivery/read-claimed.ts', 'Reads the messages of claimed entries.', readClaimed.readMonth(messagesTable)],
     ['record-sent', 'delivery/results.ts', 'Records that messages were sent.', results.STATEMENTS.sent.text(messagesTable)],
     ['record-failed', 'delivery/results.ts', 'Fails messages permanently.', results.STATEMENTS.failed.text(messagesTable)],
@@ -123,7 +123,7 @@ const forExpiry = (messagesTable: string) =>
 const forSms = (messagesTable: string) =>
   statements(
     ['find-due-sms', 'delivery/sms/claim.ts', 'Finds due SMS.', smsClaim.FIND_DUE],
-    ['judge-sms', 'delivery/sms/claim.ts', 'Locks due SMS, and checks whether to submit them.', smsClaim.CHECK],
+    ['check-sms', 'delivery/sms/claim.ts', 'Locks due SMS, and checks whether to submit them.', smsClaim.CHECK],
     ['lease-sms', 'delivery/sms/claim.ts', 'Leases SMS.', smsClaim.LEASE],
     ['create-short-links', 'links/links.ts', 'Stores the short links of an SMS.', links.CREATE_LINKS],
     ['settle-sms-queue', 'delivery/sms/results.ts', 'Records the results of SMS in the queue.', smsResults.SETTLE_QUEUE],

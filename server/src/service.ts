@@ -9,7 +9,7 @@ import type { Pool } from './db/pool.ts'
 import { installationSecret, openKeyring } from './db/secrets.ts'
 import { type Delivery, startDelivery } from './delivery/delivery.ts'
 import { createDeliveryMetrics } from './delivery/metrics.ts'
-import { createEventTaker } from './delivery/receipts.ts'
+import { createEventReceiver } from './delivery/receipts.ts'
 import { watchKeyFile } from './encryption/key-file.ts'
 import type { Keyring } from './encryption/keyring.ts'
 import { createEventMetrics } from './events/metrics.ts'
@@ -72,7 +72,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
     const settings = await findCarriers()
     const postbackKey = await installationSecret(pool, 'postback', keyring)
     const announce = createAnnouncer(hotPool)
-    const onEvents = createEventTaker(hotPool, announce)
+    const onEvents = createEventReceiver(hotPool, announce)
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
     const cursorKey = await installationSecret(pool, 'cursors', keyring)
     let delivery: Delivery | undefined

@@ -20,7 +20,7 @@ export function isoTime(ms: number): string {
   return lastText
 }
 
-export type Alarm = {
+type Alarm = {
   /** Rings at this time, or earlier if it was set to an earlier time. */
   at: (time: number) => void
   stop: () => void

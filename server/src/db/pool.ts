@@ -67,7 +67,7 @@ const MAX_CONNECTIONS = 4
 
 /**
  * Connections with PostgreSQL's own planner settings, for everything that does not run for each message: management, reports, lists, commands,
- * housekeeping.
+ * retention.
  */
 export function createPool(options: ConnectionOptions, onIdleError: (error: Error) => void): Pool {
   return openPool(options, onIdleError, MAX_CONNECTIONS, SESSION)

@@ -15,7 +15,7 @@ export type Entry = {
   attempts: number
   lease: string
   /** The time of its slot, by performance.now(): the worker makes the call then. 0 if neither the carrier nor the agent has a rate. */
-  turnAt: number
+  slotAt: number
   /** How long until the message expires, by the database's clock, since this machine's clock may be off. Only the task `send` uses it. */
   expiresInMs: number
 }
@@ -38,7 +38,7 @@ export type Claim<Claimed = Entry> = {
   /** Another worker is claiming now. */
   isBusy: boolean
   /** Some due entries were not claimed: they wait for a slot or a free call, or their account already has its share of the calls. */
-  isHeldBack: boolean
+  mayBeMore: boolean
 }
 
 /**
@@ -49,7 +49,7 @@ export async function claim(pool: Pool, request: ClaimRequest): Promise<Claim> {
   if (!isRated(request.carrier)) return await claimEntries(pool, request, 0)
   return await transaction(pool, async (tx) => {
     const carrierWaitMs = await lockRate(tx, request.carrier.name)
-    if (carrierWaitMs === undefined) return { entries: [], isBusy: true, isHeldBack: false }
+    if (carrierWaitMs === undefined) return { entries: [], isBusy: true, mayBeMore: false }
     return await claimEntries(tx, request, carrierWaitMs)
   })
 }
@@ -65,13 +65,13 @@ async function claimEntries(db: Executor, request: ClaimRequest, carrierWaitMs: 
     carrierSlots: slotsWithin(SLOTS_AHEAD_MS, carrierWaitMs, carrier.messagesPerSecond),
     agentSlots: ({ agentWaitMs }) => slotsWithin(SLOTS_AHEAD_MS, agentWaitMs, carrier.messagesPerSecondPerAgent),
   })
-  if (shared.length === 0) return { entries: [], isBusy: false, isHeldBack: due > 0 }
+  if (shared.length === 0) return { entries: [], isBusy: false, mayBeMore: due > 0 }
   const leased = await leaseEntries(db, shared, leaseMs, due > shared.length)
   const entries = await takeSlots(db, carrier, inOrderOf(shared, leased))
-  return { entries, isBusy: false, isHeldBack: due > leased.length }
+  return { entries, isBusy: false, mayBeMore: due > leased.length }
 }
 
-type Leased = Omit<Entry, 'turnAt'> & LaneKey
+type Leased = Omit<Entry, 'slotAt'> & LaneKey
 
 /**
  * Leases as many entries of each lane as the lane got calls, and skips entries that another worker has locked. The update touches no index,

@@ -11,9 +11,9 @@ import { foldReports } from '../reports/counters.ts'
 import { startCampaignLoops } from './campaigns/loops.ts'
 import { expireDue } from './expiry.ts'
 import { failInactive } from './fail.ts'
-import { keepHouse } from './housekeeping.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { processReplies } from './replies.ts'
+import { applyRetention } from './retention.ts'
 import { createDispatcher, type RcsDispatcher } from './send.ts'
 import { createSmsDispatcher } from './sms/dispatcher.ts'
 import type { Links } from './sms/submit.ts'
@@ -31,7 +31,7 @@ type DeliveryOptions = Pools & {
 }
 
 const STATISTICS_EVERY_MS = 5_000
-const HOUSEKEEPING_EVERY_MS = 3_600_000
+const RETENTION_EVERY_MS = 3_600_000
 
 /** Starts every loop that moves messages. Any number of processes can run it side by side. */
 export function startDelivery({ pool, hotPool, carriers, logger, metrics, links, announce }: DeliveryOptions): Delivery {
@@ -89,7 +89,7 @@ export function startDelivery({ pool, hotPool, carriers, logger, metrics, links,
     ...startCampaignLoops(hotPool, logger, () => wake('messages')),
     every(1_000, 'fold reports and usage', fold),
     repeat('refresh statistics', logger, () => refreshStatistics(pool).then(() => STATISTICS_EVERY_MS)),
-    repeat('housekeeping', logger, () => keepHouse(pool).then(() => HOUSEKEEPING_EVERY_MS)),
+    repeat('apply retention', logger, () => applyRetention(pool).then(() => RETENTION_EVERY_MS)),
   ]
   return {
     reserve,

@@ -14,7 +14,7 @@ export const SLOTS_AHEAD_MS = 100
 export const MAX_AHEAD_SECONDS = 2
 
 /** Adds the row that holds the next slot of a carrier. */
-export async function ensurePace(db: Executor, carrier: string): Promise<void> {
+export async function ensureRate(db: Executor, carrier: string): Promise<void> {
   await db.query('insert into carrier_rates (carrier) values ($1) on conflict do nothing', [carrier])
 }
 
@@ -50,12 +50,12 @@ export async function takeSlots<E extends { agentId: string; parts?: number }>(
   carrier: Rates,
   entries: E[],
   maxAheadSeconds = MAX_AHEAD_SECONDS,
-): Promise<(E & { turnAt: number })[]> {
+): Promise<(E & { slotAt: number })[]> {
   const { name, messagesPerSecond, messagesPerSecondPerAgent } = carrier
   const byAgent = Map.groupBy(entries, ({ agentId }) => agentId)
-  if (entries.length === 0 || !isRated(carrier)) return entries.map((entry) => ({ ...entry, turnAt: 0 }))
+  if (entries.length === 0 || !isRated(carrier)) return entries.map((entry) => ({ ...entry, slotAt: 0 }))
   const { rows } = await db.query<{ agentId: string | null; waitMs: number }>({
-    name: 'take-turns',
+    name: 'take-slots',
     text: TAKE_SLOTS,
     values: [
       name,
@@ -78,7 +78,7 @@ export async function takeSlots<E extends { agentId: string; parts?: number }>(
   }
   return entries.map((entry) => ({
     ...entry,
-    turnAt: Math.max(slotOf(null, messagesPerSecond, entry.parts), slotOf(entry.agentId, messagesPerSecondPerAgent)),
+    slotAt: Math.max(slotOf(null, messagesPerSecond, entry.parts), slotOf(entry.agentId, messagesPerSecondPerAgent)),
   }))
 }
 

@@ -16,7 +16,7 @@ const BATCH_SIZE = 500
 const GATHER_MS = 20
 
 /** Stores the events of carriers. It returns after the commit, so a carrier gets its response only once its event is stored. */
-export function createEventTaker(pool: Pool, announce: Announce): OnEvents {
+export function createEventReceiver(pool: Pool, announce: Announce): OnEvents {
   const take = createBatcher(
     async (events: CarrierEvent[]) => {
       await takeEvents(pool, events, announce)

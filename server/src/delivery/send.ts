@@ -44,12 +44,12 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
     isMoreDue = false
     isClaiming = true
     try {
-      const { entries, isBusy, isHeldBack } = await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
-      isMoreDue ||= isHeldBack
+      const { entries, isBusy, mayBeMore } = await claim(pool, { carrier, free, leaseMs, pausedAgents, calls: calls.byAccount })
+      isMoreDue ||= mayBeMore
       for (const entry of entries) begin(entry, claimedAt)
       if (isBusy) return CLAIM_AGAIN_MS
       // Without a rate, only the end of a call makes room.
-      return isHeldBack && isRated(carrier) ? SLOTS_AHEAD_MS / 2 : POLL_MS
+      return mayBeMore && isRated(carrier) ? SLOTS_AHEAD_MS / 2 : POLL_MS
     } catch (error) {
       isMoreDue = true
       throw error
@@ -126,7 +126,7 @@ export function createSend({ carrier, metrics, logger, stopping }: SendOptions):
   }
 
   return async (entry, message, claimedAt) => {
-    const waitMs = entry.turnAt - performance.now()
+    const waitMs = entry.slotAt - performance.now()
     if (waitMs > 0) await sleep(waitMs, undefined, { signal: stopping }).catch(() => {})
     if (stopping.aborted) return { is: 'not-tried', afterMs: 0 }
     // The partition of its month has been dropped.

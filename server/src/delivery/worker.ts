@@ -5,7 +5,7 @@ import type { Pool } from '../db/pool.ts'
 import { backOffMs } from '../outbound/back-off.ts'
 import { createCallCount } from './call-count.ts'
 import type { DeliveryMetrics } from './metrics.ts'
-import { ensurePace } from './rate.ts'
+import { ensureRate } from './rate.ts'
 
 // What the sending of RCS messages and of SMS have in common.
 
@@ -48,7 +48,7 @@ export function createCarrierWorker<Result extends object>(work: Work<Result>) {
     return await claim(free, performance.now())
   }
 
-  const before = () => ensurePace(pool, name)
+  const before = () => ensureRate(pool, name)
   const child = logger.child({ carrier: name })
   const worker = createWorker({ name: `dispatch to ${name}`, logger: child, claim: claimFree, record, before })
 

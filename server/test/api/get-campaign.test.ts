@@ -5,7 +5,7 @@ import { moveCampaign } from '../../src/campaigns/campaigns.ts'
 import { retryCampaign } from '../../src/campaigns/retry.ts'
 import { completeDone, startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
-import { ensurePace } from '../../src/delivery/rate.ts'
+import { ensureRate } from '../../src/delivery/rate.ts'
 import { recordResults } from '../../src/delivery/results.ts'
 import { foldReports } from '../../src/reports/counters.ts'
 import { makeAll, phone, startCampaignService } from '../campaigns/support.ts'
@@ -18,7 +18,7 @@ import { assertError } from '../support/service.ts'
 const database = await createTestDatabase()
 const { pool } = database
 const { newCaller } = await startCampaignService(database)
-await ensurePace(pool, CARRIER)
+await ensureRate(pool, CARRIER)
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const NONE = { ACCEPTED: 0, SENT: 0, DELIVERED: 0, READ: 0, FAILED: 0, EXPIRED: 0 }

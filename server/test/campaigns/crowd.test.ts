@@ -5,14 +5,14 @@ import pg from 'pg'
 import { moveCampaign } from '../../src/campaigns/campaigns.ts'
 import { startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { claim } from '../../src/delivery/claim.ts'
-import { ensurePace } from '../../src/delivery/rate.ts'
+import { ensureRate } from '../../src/delivery/rate.ts'
 import { CARRIER, createSender, queueMessage } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { assertAllEmitted } from '../support/emitted.ts'
 import { acceptedCampaign, fillGroup, phone } from './support.ts'
 
 const { url, hotPool: pool } = await createTestDatabase({ unmetered: 'messages are queued by hand' })
-await ensurePace(pool, CARRIER)
+await ensureRate(pool, CARRIER)
 const [sender, other] = [await createSender(pool), await createSender(pool)]
 await fillGroup(pool, sender.accountId, 1, [phone(0)])
 

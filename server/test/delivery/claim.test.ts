@@ -5,7 +5,7 @@ import { createAgent } from '../../src/agents/agents.ts'
 import { createHotPool, type Executor, type Pool, transaction } from '../../src/db/pool.ts'
 import type { ClaimRequest, Entry } from '../../src/delivery/claim.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
-import { ensurePace } from '../../src/delivery/rate.ts'
+import { ensureRate } from '../../src/delivery/rate.ts'
 import { NO_CAMPAIGN, UUID } from '../../src/ids.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { callerAt } from '../support/messages.ts'
@@ -16,7 +16,7 @@ import { createSender, NO_LIMITS, queueMessage, queueMessages, type Sender, send
 import { CARRIER, claimNow as claimUpTo, createHold, makeDue, NO_RATE } from './worker.ts'
 
 const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'messages are removed between the tests' })
-await ensurePace(pool, CARRIER)
+await ensureRate(pool, CARRIER)
 const [one, two, three] = [await createSender(pool), await createSender(pool), await createSender(pool)]
 const BACKLOG = 5_000
 
@@ -53,9 +53,9 @@ describe('a claim', () => {
   test('leases an entry, and reports whether more are due', async () => {
     await queueMessages(pool, one, { count: 2 })
     for (const expected of [true, false]) {
-      const { entries, isHeldBack } = await claimNow({ free: 1 })
+      const { entries, mayBeMore } = await claimNow({ free: 1 })
       const { rows } = await pool.query('select attempts, claimed from queue where message_id = $1', [entries[0]?.messageId])
-      assert.deepEqual([entries.length, isHeldBack, rows], [1, expected, [{ attempts: 1, claimed: true }]])
+      assert.deepEqual([entries.length, mayBeMore, rows], [1, expected, [{ attempts: 1, claimed: true }]])
     }
   })
 
@@ -104,8 +104,8 @@ describe('a claim', () => {
     await queueMessages(pool, one, { count: 100 })
     assert.deepEqual(await sharesOf([one]), [5])
     assert.deepEqual(await sharesOf([one], { calls: new Map([[one.accountId, 4]]) }), [3])
-    const { entries, isHeldBack } = await claimNow({ calls: new Map([[one.accountId, 10]]) })
-    assert.deepEqual([entries.length, isHeldBack], [0, true])
+    const { entries, mayBeMore } = await claimNow({ calls: new Map([[one.accountId, 10]]) })
+    assert.deepEqual([entries.length, mayBeMore], [0, true])
     await queueMessages(pool, two, { count: 100 })
     assert.deepEqual(await sharesOf([one, two], { calls: new Map([[one.accountId, 10]]) }), [0, 5])
   })
@@ -127,10 +127,10 @@ describe('a claim', () => {
     const due = await queueMessage(pool, one)
     await queueMessage(pool, one, { dueInMs: 60_000 })
     const { entries } = await claimNow()
-    const { expiresInMs, turnAt, lease, ...entry } = entries[0] as Entry
+    const { expiresInMs, slotAt, lease, ...entry } = entries[0] as Entry
     const lane = { priority: 0, campaignId: NO_CAMPAIGN }
     const expected = { messageId: due, accountId: one.accountId, agentId: one.agentId, task: 'send', attempts: 1, ...lane }
-    assert.deepEqual([entries.length, entry, turnAt], [1, expected, 0])
+    assert.deepEqual([entries.length, entry, slotAt], [1, expected, 0])
     assert.match(lease, UUID)
     assert.ok(expiresInMs > 3_000_000 && expiresInMs <= 3_600_000, `${expiresInMs}`)
     assert.deepEqual((await claimNow()).entries, [])
@@ -145,10 +145,10 @@ describe('a claim', () => {
     const taken: string[] = []
     async function work(db: Pool): Promise<void> {
       for (let isOver = false; !isOver; ) {
-        const { entries, isHeldBack } = await claimNow({ free: 20 }, db)
+        const { entries, mayBeMore } = await claimNow({ free: 20 }, db)
         taken.push(...idsOf(entries))
         // A claim that read the lanes before another claim leased them gets nothing, and is held back.
-        isOver = (entries.length === 0 && !isHeldBack) || taken.length > 1_200
+        isOver = (entries.length === 0 && !mayBeMore) || taken.length > 1_200
       }
     }
     await Promise.all([work(pool), work(other), work(pool)])

@@ -128,7 +128,7 @@ describe('a call is not made', () => {
   const content = { type: 'MESSAGE', content: 'Hi' } as const
   const facts = { expiresAt: new Date(), isOptedOut: false, heldBackForMs: 0, traffic: 'TRANSACTION' } as const
   const message = { messageId: 'm', recipient: '+48500100200', content, ...facts }
-  const common = { messageId: 'm', accountId: 1, agentId: 'agent', attempts: 1, lease: 'l', turnAt: 0, expiresInMs: 60_000 } as const
+  const common = { messageId: 'm', accountId: 1, agentId: 'agent', attempts: 1, lease: 'l', slotAt: 0, expiresInMs: 60_000 } as const
 
   /** The kind of the result, and the calls that were made. */
   async function sendHeldFor(heldMs: number, fields: Partial<Entry> & Pick<Entry, 'task'>) {
@@ -153,11 +153,11 @@ describe('a call is not made', () => {
   })
 
   test('before its slot', async () => {
-    const turnAt = performance.now() + 50
-    assert.deepEqual(await sendHeldFor(0, { task: 'send', turnAt }), ['sent', ['send']])
+    const slotAt = performance.now() + 50
+    assert.deepEqual(await sendHeldFor(0, { task: 'send', slotAt }), ['sent', ['send']])
     const at = carrier.seen[0]?.at as number
     // Node truncates a delay to whole milliseconds.
-    assert.ok(at > turnAt - 2, `${at} is before ${turnAt}`)
+    assert.ok(at > slotAt - 2, `${at} is before ${slotAt}`)
   })
 
   test('for a message whose month has been dropped; its entry is deleted', async (t) => {

@@ -4,7 +4,7 @@ import type { OnEvents } from '../../src/carriers/carrier.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import type { Entry } from '../../src/delivery/claim.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
+import { createEventReceiver } from '../../src/delivery/receipts.ts'
 import { createSend, type Send } from '../../src/delivery/send.ts'
 import { createAcceptor } from '../../src/messages/accept.ts'
 import type { Message } from '../../src/messages/messages.ts'
@@ -77,7 +77,7 @@ export async function newWorld(pool: Pool, carrierName: string, agents: Pick<Cal
       stopping: new AbortController().signal,
     }),
     accept: [createAcceptor(pool, () => {}), createAcceptor(pool, () => {})],
-    takeEvents: Array.from({ length: 4 }, () => createEventTaker(pool, () => {})),
+    takeEvents: Array.from({ length: 4 }, () => createEventReceiver(pool, () => {})),
     workers: [{ held: [] }, { held: [] }],
     callers: agents.map((agent) => ({ ...agent, isActive: true })),
     keys: [],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, type TestContext, test } from 'node:test'
 import { transaction } from '../../src/db/pool.ts'
 import type { ClaimRequest, Entry } from '../../src/delivery/claim.ts'
-import { ensurePace } from '../../src/delivery/rate.ts'
+import { ensureRate } from '../../src/delivery/rate.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { watchStalls } from '../support/stalls.ts'
 import { until } from '../support/until.ts'
@@ -11,7 +11,7 @@ import { createSender, queueMessage, queueMessages, type Sender } from './suppor
 import { CARRIER, type CarrierOptions, claimNow, createCarrier, createHold, NO_RATE, sent, startWorker } from './worker.ts'
 
 const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'messages are removed between the tests' })
-await ensurePace(pool, CARRIER)
+await ensureRate(pool, CARRIER)
 const [one, two, three] = [await createSender(pool), await createSender(pool), await createSender(pool)]
 
 beforeEach(async () => {
@@ -59,7 +59,7 @@ describe('a rate', () => {
     test(`of ${name} gives each message its own slot, without gaps`, async () => {
       await queueMessages(pool, one, { count: 12 })
       const first = await claimSlots()
-      const gaps = first.slice(1).map(({ turnAt }, index) => turnAt - (first[index] as Entry).turnAt)
+      const gaps = first.slice(1).map(({ slotAt }, index) => slotAt - (first[index] as Entry).slotAt)
       assert.deepEqual(gaps.map(Math.round), [SLOT_MS, SLOT_MS], 'slots are taken for 100 ms ahead')
       let claimed = first.length
       await until('all are claimed', async () => {
@@ -88,7 +88,7 @@ describe('a rate', () => {
       await tx.query('select from carrier_rates where carrier = $1 for update', [CARRIER])
       return await claimRated(carrier)
     })
-    assert.deepEqual(claimed, { entries: [], isBusy: true, isHeldBack: false })
+    assert.deepEqual(claimed, { entries: [], isBusy: true, mayBeMore: false })
   })
 
   test('does not stop the carrier after the clock was set back by an hour', async () => {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { CarrierEvent, OnEvents } from '../../src/carriers/carrier.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import type { Entry } from '../../src/delivery/claim.ts'
-import { createEventTaker } from '../../src/delivery/receipts.ts'
+import { createEventReceiver } from '../../src/delivery/receipts.ts'
 import { MESSAGE_FACTS, recordChanges } from '../../src/events/changes.ts'
 import { UUID } from '../../src/ids.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
@@ -132,7 +132,7 @@ const AGENT_OF_MESSAGE = 'the agent of the message'
 
 /** Stores events as the service does. A network knows which agent sent a message, so receipts get the agent's id here. */
 export function createReceiver(pool: Pool): OnEvents {
-  const take = createEventTaker(pool, () => {})
+  const take = createEventReceiver(pool, () => {})
   return async (events) => {
     const ids = events.flatMap((event) => ('messageId' in event && UUID.test(event.messageId) ? [event.messageId] : []))
     const { rows } = await pool.query<{ id: string; agentId: string }>(

@@ -4,7 +4,7 @@ import type { CarrierEvent } from '../../src/carriers/carrier.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
-import { ensurePace } from '../../src/delivery/rate.ts'
+import { ensureRate } from '../../src/delivery/rate.ts'
 import { processReplies } from '../../src/delivery/replies.ts'
 import { type EntryResult, recordResults } from '../../src/delivery/results.ts'
 import type { SmsEntry } from '../../src/delivery/sms/claim.ts'
@@ -53,8 +53,8 @@ const nextName = () => {
 const key = randomBytes(32)
 
 export async function createSteps(pool: Pool) {
-  await ensurePace(pool, CARRIER)
-  await ensurePace(pool, SMS_CARRIER)
+  await ensureRate(pool, CARRIER)
+  await ensureRate(pool, SMS_CARRIER)
   const accept = createAcceptor(pool, () => {})
   const take = createReceiver(pool)
   const leases = new Map<string, string>()

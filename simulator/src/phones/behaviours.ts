@@ -1,5 +1,5 @@
 /** What a phone does by itself, chosen by its last two digits. */
-export type Behaviour = {
+type Behaviour = {
   /** How the network responds to an RCS message to it. */
   rcs: 'taken' | 'not-found' | 'refused' | 'busy-twice'
   delivers: boolean

@@ -6,7 +6,7 @@ import { between, type Check, choice, flag, isThere, list, record, text, timesta
 const DAY_MS = 86_400_000
 const MAX_AHEAD_MS = 15 * DAY_MS
 /** The whole message as JSON. Google says 250 KB, which is 250,000 bytes or more; the smaller number is safe. */
-export const MAX_MESSAGE_BYTES = 250_000
+const MAX_MESSAGE_BYTES = 250_000
 
 const label = text(25)
 const postbackData = text(2048)

@@ -9,7 +9,7 @@ function violate(violations: FieldViolation[], field: string, description: strin
 }
 
 /** Lengths count code points: an emoji has one or a few, however many UTF-16 units it has. */
-export function codePoints(text: string): number {
+function codePoints(text: string): number {
   let count = text.length
   for (let index = 0; index < text.length; index++) if ((text.charCodeAt(index) & 0xfc00) === 0xd800) count--
   return count

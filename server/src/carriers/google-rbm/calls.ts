@@ -6,7 +6,7 @@ import { type Circuit, createCircuit, type Pass } from './circuit.ts'
 import { createHttp, type Http, NotSent, RESPONSE_TIMEOUT_MS, type Request, type Response } from './http.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
-// Requests to the network: with an access token, within a timeout, and not while the circuit is closed.
+// Requests to the network: with an access token, within a timeout, and not while the circuit is paused.
 
 type Unsent = Extract<SendResult, { is: 'retry' | 'unknown' | 'not-tried' }>
 
@@ -45,7 +45,7 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
   return {
     attempt: async (request, agentId, resultOf) => {
       const entry = circuitOf('messages', agentId).enter()
-      if (entry.is === 'closed') return { is: 'not-tried', afterMs: entry.waitMs }
+      if (entry.is === 'paused') return { is: 'not-tried', afterMs: entry.waitMs }
       const { pass } = entry
       try {
         const response = await authorised(http, tokens, request)
@@ -61,7 +61,7 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
     },
     ask: async (agentId, request) => {
       const entry = circuitOf('look-ups', agentId).enter()
-      if (entry.is === 'closed') return undefined
+      if (entry.is === 'paused') return undefined
       try {
         const response = await authorised(http, tokens, request)
         if (response.status === 403) logDenial(agentId)
@@ -73,7 +73,7 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
         return undefined
       }
     },
-    pausedForMs: (agentId) => circuitOf('messages', agentId).closedForMs(),
+    pausedForMs: (agentId) => circuitOf('messages', agentId).pausedForMs(),
     authorise: () => tokens.renew(),
     close: async () => {
       isClosing = true

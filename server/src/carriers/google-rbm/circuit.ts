@@ -1,14 +1,13 @@
 import { backOffMs } from '../../outbound/back-off.ts'
 
-// A network in trouble gets worse with more requests. After some failures in a row, or when the network asks for it, the circuit closes for
+// A network in trouble gets worse with more requests. After some failures in a row, or when the network asks for it, the circuit pauses for
 // a growing time: messages are postponed without a request. Then one request probes the network, and the rest follow if it succeeds.
-// "Closed" here means that no request may pass.
 
 export type Circuit = {
   /** A caller that gets a pass makes one request and reports its result to the pass. */
-  enter: () => { is: 'open'; pass: Pass } | { is: 'closed'; waitMs: number }
-  /** How long it stays closed, at least; 0 if it is open. */
-  closedForMs: () => number
+  enter: () => { is: 'free'; pass: Pass } | { is: 'paused'; waitMs: number }
+  /** How long the pause still takes, at least; 0 if there is none. */
+  pausedForMs: () => number
 }
 
 export type Pass = {
@@ -17,7 +16,7 @@ export type Pass = {
   failed: (retryAfterMs?: number, reason?: string) => number
 }
 
-const FAILURES_TO_CLOSE = 5
+const FAILURES_TO_PAUSE = 5
 const FIRST_PAUSE_MS = 500
 // The delay for other requests during a probe, most of which have a response by then.
 const PROBE_MS = 250
@@ -30,30 +29,30 @@ const pauseMs = (failures: number) => backOffMs(failures, FIRST_PAUSE_MS, LONGES
 /** Calls `onChange` with the length and reason of every pause, and with 0 at its end: for the log. */
 export function createCircuit(onChange: (pauseMs: number, reason?: string) => void, now = () => performance.now()): Circuit {
   let failures = 0
-  let closings = 0
-  let closedUntil = 0
+  let pauses = 0
+  let pausedUntil = 0
   let isProbing = false
-  /** Counts openings and closings. The result of a pass from an earlier epoch says nothing about the network now. */
+  /** Counts the beginnings and ends of pauses. The result of a pass from an earlier epoch says nothing about the network now. */
   let epoch = 0
 
-  function close(pauseMs: number, reason?: string): void {
-    closings += 1
+  function pause(pauseMs: number, reason?: string): void {
+    pauses += 1
     epoch += 1
-    closedUntil = now() + pauseMs
+    pausedUntil = now() + pauseMs
     isProbing = false
     onChange(pauseMs, reason)
   }
 
-  function open(): void {
-    closings = 0
+  function resume(): void {
+    pauses = 0
     epoch += 1
-    closedUntil = 0
+    pausedUntil = 0
     isProbing = false
     onChange(0)
   }
 
   function pauseLeftMs(): number {
-    return Math.max(0, closedUntil - now())
+    return Math.max(0, pausedUntil - now())
   }
 
   function createPass(): Pass {
@@ -62,13 +61,13 @@ export function createCircuit(onChange: (pauseMs: number, reason?: string) => vo
       succeeded: () => {
         if (passEpoch !== epoch) return
         failures = 0
-        if (closedUntil > 0) open()
+        if (pausedUntil > 0) resume()
       },
       failed: (askedMs = 0, reason) => {
         const retryAfterMs = Math.min(askedMs, LONGEST_RETRY_AFTER_MS)
         if (passEpoch === epoch) {
           failures += 1
-          if (retryAfterMs > 0 || isProbing || failures >= FAILURES_TO_CLOSE) close(Math.max(retryAfterMs, pauseMs(closings + 1)), reason)
+          if (retryAfterMs > 0 || isProbing || failures >= FAILURES_TO_PAUSE) pause(Math.max(retryAfterMs, pauseMs(pauses + 1)), reason)
         }
         return Math.max(retryAfterMs, pauseLeftMs(), pauseMs(1))
       },
@@ -76,14 +75,14 @@ export function createCircuit(onChange: (pauseMs: number, reason?: string) => vo
   }
 
   return {
-    closedForMs: () => (isProbing ? PROBE_MS : pauseLeftMs()),
+    pausedForMs: () => (isProbing ? PROBE_MS : pauseLeftMs()),
     enter: () => {
-      if (closedUntil === 0) return { is: 'open', pass: createPass() }
+      if (pausedUntil === 0) return { is: 'free', pass: createPass() }
       // With jitter, so that requests do not all return at the moment of the probe.
-      if (pauseLeftMs() > 0) return { is: 'closed', waitMs: pauseLeftMs() + pauseMs(1) }
-      if (isProbing) return { is: 'closed', waitMs: pauseMs(1) }
+      if (pauseLeftMs() > 0) return { is: 'paused', waitMs: pauseLeftMs() + pauseMs(1) }
+      if (isProbing) return { is: 'paused', waitMs: pauseMs(1) }
       isProbing = true
-      return { is: 'open', pass: createPass() }
+      return { is: 'free', pass: createPass() }
     },
   }
 }

@@ -121,7 +121,7 @@ create table expiry_walk (
 insert into expiry_walk select uuid_v7_from(now() - interval '48 hours');
 
 -- The requests that were accepted under an Idempotency-Key. A row is committed with the message or campaign that the request made. Old keys
--- are found by a walk through the table (delivery/housekeeping.ts), so no index on a time slows down the insert.
+-- are found by a walk through the table (delivery/retention.ts), so no index on a time slows down the insert.
 create table idempotency_keys (
   account_id integer not null,
   -- messages or campaigns.

@@ -26,15 +26,15 @@ export type SmsEntry = {
   leaseMs: number
   expiresAt: Date
   /** The time of the slot of its first part, by performance.now(); 0 if the carrier has no rate. */
-  turnAt: number
-  judgement: Judgement
+  slotAt: number
+  decision: Decision
 }
 
 /**
  * The result of the check at the claim. Only `go` is submitted. `lost`: an earlier worker claimed the SMS to submit it, and recorded no result.
  * `late`: the SMS has expired. `gone`: its message was dropped.
  */
-export type Judgement = 'go' | 'lost' | 'late' | 'gone' | 'not-needed' | SkipReason
+export type Decision = 'go' | 'lost' | 'late' | 'gone' | 'not-needed' | SkipReason
 
 type SmsClaimRequest = {
   carrier: Pick<SmsCarrier, 'name' | 'messagesPerSecond'>
@@ -61,32 +61,32 @@ export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Cl
   const { carrier, free, isPaused, abandoned } = request
   return await transaction(pool, async (tx) => {
     const waitMs = await lockRate(tx, carrier.name, LONGEST_SMS_SECONDS)
-    if (waitMs === undefined) return { entries: [], isBusy: true, isHeldBack: false }
+    if (waitMs === undefined) return { entries: [], isBusy: true, mayBeMore: false }
     if (abandoned.length > 0) await tx.query({ name: 'return-abandoned-sms', text: RETURN_ABANDONED, values: [abandoned] })
     const { rows: due } = await tx.query<Due>({ name: 'find-due-sms', text: FIND_DUE, values: [free] })
-    if (due.length === 0) return { entries: [], isBusy: false, isHeldBack: false }
-    const { rows: checked } = await tx.query<Checked>({ name: 'judge-sms', text: CHECK, values: columns(due, 'messageId', 'copy') })
+    if (due.length === 0) return { entries: [], isBusy: false, mayBeMore: false }
+    const { rows: checked } = await tx.query<Checked>({ name: 'check-sms', text: CHECK, values: columns(due, 'messageId', 'copy') })
     const slots = isPaused ? 0 : slotsWithin(SLOTS_AHEAD_MS, waitMs, carrier.messagesPerSecond)
     const leased = await leaseWithin(tx, checked, slots, request)
     const entries = await takeSlots(tx, carrier, leased, LONGEST_SMS_SECONDS)
-    return { entries, isBusy: false, isHeldBack: (due[0]?.dueInAll ?? 0) > entries.length }
+    return { entries, isBusy: false, mayBeMore: (due[0]?.dueInAll ?? 0) > entries.length }
   })
 }
 
 type Due = { messageId: string; copy: number; dueInAll: number }
-type Checked = Omit<SmsEntry, 'parts' | 'lease' | 'leaseMs' | 'turnAt'>
+type Checked = Omit<SmsEntry, 'parts' | 'lease' | 'leaseMs' | 'slotAt'>
 
 /** Leases the SMS whose first part gets one of these slots, and every SMS that needs none. */
 async function leaseWithin(tx: Executor, checked: Checked[], slots: number, { lease, partMs, marginMs }: SmsClaimRequest) {
-  const leased: Omit<SmsEntry, 'turnAt'>[] = []
+  const leased: Omit<SmsEntry, 'slotAt'>[] = []
   let left = slots
   for (const entry of checked) {
-    if (entry.judgement === 'go' && left <= 0) continue
-    const parts = entry.judgement === 'go' ? entry.segments - entry.segmentsSent : 0
+    if (entry.decision === 'go' && left <= 0) continue
+    const parts = entry.decision === 'go' ? entry.segments - entry.segmentsSent : 0
     left -= parts
     leased.push({ ...entry, parts, lease, leaseMs: partMs * Math.max(parts, 1) + marginMs })
   }
-  await tx.query({ name: 'lease-sms', text: LEASE, values: [...columns(leased, 'messageId', 'copy', 'judgement', 'leaseMs'), lease] })
+  await tx.query({ name: 'lease-sms', text: LEASE, values: [...columns(leased, 'messageId', 'copy', 'decision', 'leaseMs'), lease] })
   return leased
 }
 
@@ -120,7 +120,7 @@ const LAST_SMS =
   '(select max(sent_at) from sms_contacts s where s.account_id = q.account_id and s.recipient = q.recipient and not s.is_copy)'
 
 /** In SQL: checks a queue entry `q`. Of several reasons, it returns the one that a caller most wants to know. */
-const JUDGEMENT = `
+const DECISION = `
     case
       when q.submitted_under is not null then 'lost'
       when f.message_id is null or m.id is null then 'gone'
@@ -146,7 +146,7 @@ export const CHECK = `
     ) as q
   )
   select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent_id as "agentId", q.recipient, f.plan, q.segments,
-    q.segments_sent as "segmentsSent", q.attempts + 1 as attempts, q.expires_at as "expiresAt", ${JUDGEMENT} as judgement
+    q.segments_sent as "segmentsSent", q.attempts + 1 as attempts, q.expires_at as "expiresAt", ${DECISION} as decision
   from held q
   join accounts a on a.id = q.account_id
   left join sms_fallbacks f on f.message_id = q.message_id
@@ -166,6 +166,6 @@ export const CHECK = `
 export const LEASE = `
   update sms_queue q set lease = $5, attempts = q.attempts + 1, due_at = now() + c.lease_ms * interval '1 millisecond',
     -- A lost SMS stays lost, even if the worker that finds it dies too.
-    submitted_under = case c.judgement when 'go' then $5 else q.submitted_under end
-  from unnest(${lists('uuid', 'smallint', 'text', 'float8')}) as c (message_id, copy, judgement, lease_ms)
+    submitted_under = case c.decision when 'go' then $5 else q.submitted_under end
+  from unnest(${lists('uuid', 'smallint', 'text', 'float8')}) as c (message_id, copy, decision, lease_ms)
   where q.message_id = any (${listed('$1::uuid[]')}::uuid[]) and q.message_id = c.message_id and q.copy = c.copy`

@@ -23,13 +23,13 @@ export function createSmsDispatcher(options: SmsOptions): Dispatcher {
     const returning = [...abandoned]
     const times = { partMs: sms.longestCallMs, marginMs: MARGIN_MS, isPaused: pauseMs > 0 }
     abandoned.add(lease)
-    const { entries, isBusy, isHeldBack } = await claimSms(pool, { carrier: sms, free, lease, ...times, abandoned: returning })
+    const { entries, isBusy, mayBeMore } = await claimSms(pool, { carrier: sms, free, lease, ...times, abandoned: returning })
     abandoned.delete(lease)
     if (isBusy) return CLAIM_AGAIN_MS
     for (const returned of returning) abandoned.delete(returned)
     for (const entry of entries) worker.add(handle(entry, claimedAt))
     if (pauseMs > 0) return Math.min(pauseMs, POLL_MS)
-    return entries.length > 0 || isHeldBack ? SLOTS_AHEAD_MS / 2 : POLL_MS
+    return entries.length > 0 || mayBeMore ? SLOTS_AHEAD_MS / 2 : POLL_MS
   }
 
   async function handle(entry: SmsEntry, claimedAt: number): Promise<void> {

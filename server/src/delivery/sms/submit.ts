@@ -8,7 +8,7 @@ import { composeText, encodingFor, linksIn } from '../../sms/compose.ts'
 import { splitText, type TextPart } from '../../sms/parts.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
 import { LATEST_BEGIN_MS, retryMs, withRetry } from '../worker.ts'
-import type { Judgement, SmsEntry } from './claim.ts'
+import type { Decision, SmsEntry } from './claim.ts'
 import type { SmsEntryResult, SubmittedPart } from './results.ts'
 
 /** The settings of short links. */
@@ -52,8 +52,8 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
   }
 
   /** Waits for the slot of the next part. Returns false if the worker is stopping, or was suspended for too long (by a monotonic clock). */
-  async function waitForTurn(sms: SmsCarrier, { turnAt }: SmsEntry, { claimedAt, endBy }: Times, done: number): Promise<boolean> {
-    const left = sms.messagesPerSecond === undefined ? 0 : turnAt + (done * 1_000) / sms.messagesPerSecond - performance.now()
+  async function waitForTurn(sms: SmsCarrier, { slotAt }: SmsEntry, { claimedAt, endBy }: Times, done: number): Promise<boolean> {
+    const left = sms.messagesPerSecond === undefined ? 0 : slotAt + (done * 1_000) / sms.messagesPerSecond - performance.now()
     if (left > 0) await sleep(left, undefined, { signal: stopping }).catch(() => {})
     if (stopping.aborted) return false
     const now = performance.now()
@@ -61,8 +61,8 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
   }
 
   return async (entry: SmsEntry, claimedAt: number, endBy: number): Promise<Submitted> => {
-    if (entry.judgement === 'lost') metrics.count(carrier?.name ?? 'none', 'sms', 'lost')
-    if (entry.judgement !== 'go') return { ...unsubmittedResult(entry.judgement), parts: [] }
+    if (entry.decision === 'lost') metrics.count(carrier?.name ?? 'none', 'sms', 'lost')
+    if (entry.decision !== 'go') return { ...unsubmittedResult(entry.decision), parts: [] }
     if (carrier === undefined) return { is: 'failed', reason: 'NO_SMS_NETWORK', detail: '', parts: [] }
     try {
       return await submitParts(carrier, entry, await composeParts(pool, links, entry), { claimedAt, endBy })
@@ -76,11 +76,11 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
 /** By performance.now(). */
 type Times = { claimedAt: number; endBy: number }
 
-function unsubmittedResult(judgement: Exclude<Judgement, 'go'>): SmsEntryResult {
-  if (judgement === 'lost') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: '' }
-  if (judgement === 'late') return { is: 'failed', reason: 'TIMED_OUT', detail: '' }
-  if (judgement === 'gone' || judgement === 'not-needed') return { is: judgement }
-  return { is: 'skipped', reason: judgement }
+function unsubmittedResult(decision: Exclude<Decision, 'go'>): SmsEntryResult {
+  if (decision === 'lost') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: '' }
+  if (decision === 'late') return { is: 'failed', reason: 'TIMED_OUT', detail: '' }
+  if (decision === 'gone' || decision === 'not-needed') return { is: decision }
+  return { is: 'skipped', reason: decision }
 }
 
 /** If the response was lost, the part is not submitted again: the network may have it. */

@@ -17,12 +17,12 @@ function startCircuit() {
 
   function pass(): Pass {
     const entry = circuit.enter()
-    return entry.is === 'open' ? entry.pass : assert.fail(`closed for another ${entry.waitMs} ms`)
+    return entry.is === 'free' ? entry.pass : assert.fail(`paused for another ${entry.waitMs} ms`)
   }
 
-  function closedWaitMs(): number {
+  function pausedWaitMs(): number {
     const entry = circuit.enter()
-    return entry.is === 'closed' ? entry.waitMs : assert.fail('it is open')
+    return entry.is === 'paused' ? entry.waitMs : assert.fail('it is not paused')
   }
 
   function fail(count: number): void {
@@ -31,24 +31,24 @@ function startCircuit() {
 
   /** Moves the clock to the end of the pause. */
   function waitOut(): void {
-    clock.ms = Math.ceil(clock.ms + circuit.closedForMs())
+    clock.ms = Math.ceil(clock.ms + circuit.pausedForMs())
   }
 
-  return { clock, changes, circuit, pass, closedWaitMs, fail, waitOut }
+  return { clock, changes, circuit, pass, pausedWaitMs, fail, waitOut }
 }
 
-describe('an open circuit', () => {
-  test('closes after five failures without a success between them, for 250 to 500 ms', () => {
+describe('a circuit', () => {
+  test('pauses after five failures without a success between them, for 250 to 500 ms', () => {
     const { changes, circuit, pass, fail } = startCircuit()
     fail(4)
     pass().succeeded()
     fail(4)
-    assert.deepEqual([circuit.closedForMs(), changes.length], [0, 0])
+    assert.deepEqual([circuit.pausedForMs(), changes.length], [0, 0])
     const retryAfter = pass().failed()
     assert.equal(changes.length, 1)
     assertWithin(changes[0], 250, 500)
-    assert.equal(Math.round(circuit.closedForMs()), Math.round(changes[0] as number))
-    assertWithin(retryAfter, circuit.closedForMs(), 500)
+    assert.equal(Math.round(circuit.pausedForMs()), Math.round(changes[0] as number))
+    assertWithin(retryAfter, circuit.pausedForMs(), 500)
   })
 
   for (const [askedMs, least, most] of [
@@ -57,11 +57,11 @@ describe('an open circuit', () => {
     [HOUR_MS + 1, HOUR_MS, HOUR_MS],
     [Number.POSITIVE_INFINITY, HOUR_MS, HOUR_MS],
   ] as const) {
-    test(`closes at once for ${least} to ${most} ms if the network asks for ${askedMs} ms`, () => {
+    test(`pauses at once for ${least} to ${most} ms if the network asks for ${askedMs} ms`, () => {
       const { changes, circuit, pass } = startCircuit()
       assertWithin(pass().failed(askedMs), least, most)
       assertWithin(changes[0], least, most)
-      assert.equal(Math.round(circuit.closedForMs()), Math.round(changes[0] as number))
+      assert.equal(Math.round(circuit.pausedForMs()), Math.round(changes[0] as number))
     })
   }
 
@@ -72,33 +72,33 @@ describe('an open circuit', () => {
   })
 })
 
-describe('a closed circuit', () => {
+describe('a paused circuit', () => {
   test('lets no request pass, and delays each until 250 to 500 ms after the pause', () => {
-    const { clock, circuit, pass, closedWaitMs } = startCircuit()
+    const { clock, circuit, pass, pausedWaitMs } = startCircuit()
     pass().failed(30_000)
     for (const elapsedMs of [0, 10_000, 29_999]) {
       clock.ms = 1_000 + elapsedMs
-      assert.equal(circuit.closedForMs(), 30_000 - elapsedMs)
-      assertWithin(closedWaitMs(), 30_000 - elapsedMs + 250, 30_000 - elapsedMs + 500)
+      assert.equal(circuit.pausedForMs(), 30_000 - elapsedMs)
+      assertWithin(pausedWaitMs(), 30_000 - elapsedMs + 250, 30_000 - elapsedMs + 500)
     }
     clock.ms = 32_000
-    assert.equal(circuit.closedForMs(), 0)
+    assert.equal(circuit.pausedForMs(), 0)
   })
 
   test('ignores the results of requests from before the pause: in it, during the probe and after it', () => {
-    const { changes, circuit, pass, closedWaitMs, waitOut } = startCircuit()
+    const { changes, circuit, pass, pausedWaitMs, waitOut } = startCircuit()
     const before = times(10, pass)
     const [first, second] = before as [Pass, Pass]
     pass().failed(30_000)
     first.succeeded()
     for (const earlier of before) assert.equal(earlier.failed(), 30_000)
     assert.equal(first.failed(90_000), 90_000)
-    assert.equal(circuit.closedForMs(), 30_000)
-    closedWaitMs()
+    assert.equal(circuit.pausedForMs(), 30_000)
+    pausedWaitMs()
     waitOut()
     const probe = pass()
     first.succeeded()
-    closedWaitMs()
+    pausedWaitMs()
     second.failed(90_000)
     assert.deepEqual(changes, [30_000])
     probe.succeeded()
@@ -109,19 +109,19 @@ describe('a closed circuit', () => {
 
 describe('after its pause, a circuit', () => {
   test('lets one request probe the network, and the others pass once it succeeds', () => {
-    const { circuit, pass, closedWaitMs, fail, waitOut } = startCircuit()
+    const { circuit, pass, pausedWaitMs, fail, waitOut } = startCircuit()
     fail(5)
     waitOut()
     const probe = pass()
     // The probe is usually back by then, however long the pauses have become.
-    for (let index = 0; index < 3; index += 1) assertWithin(closedWaitMs(), 250, 500)
-    assert.equal(circuit.closedForMs(), 250)
+    for (let index = 0; index < 3; index += 1) assertWithin(pausedWaitMs(), 250, 500)
+    assert.equal(circuit.pausedForMs(), 250)
     probe.succeeded()
     times(3, pass)
   })
 
   test('doubles the pause up to a minute each time the probe fails, and starts anew after a success', () => {
-    const { changes, circuit, pass, closedWaitMs, fail, waitOut } = startCircuit()
+    const { changes, circuit, pass, pausedWaitMs, fail, waitOut } = startCircuit()
     fail(5)
     for (let failed = 1; failed <= 20; failed += 1) {
       waitOut()
@@ -129,8 +129,8 @@ describe('after its pause, a circuit', () => {
       const longestMs = Math.min(60_000, 500 * 2 ** failed)
       assert.equal(changes.length, failed + 1)
       assertWithin(changes.at(-1), longestMs / 2, longestMs)
-      assertWithin(retryAfter, circuit.closedForMs(), 60_000)
-      closedWaitMs()
+      assertWithin(retryAfter, circuit.pausedForMs(), 60_000)
+      pausedWaitMs()
     }
     waitOut()
     pass().succeeded()
@@ -141,7 +141,7 @@ describe('after its pause, a circuit', () => {
     assertWithin(changes.at(-1), 250, 500)
   })
 
-  test('closes again after one failed probe, for as long as the network asks', () => {
+  test('pauses again after one failed probe, for as long as the network asks', () => {
     const { changes, circuit, pass, waitOut } = startCircuit()
     pass().failed(30_000)
     waitOut()
@@ -149,7 +149,7 @@ describe('after its pause, a circuit', () => {
     assertWithin(changes[1], 500, 1_000)
     waitOut()
     assert.equal(pass().failed(120_000), 120_000)
-    assert.equal(circuit.closedForMs(), 120_000)
+    assert.equal(circuit.pausedForMs(), 120_000)
   })
 })
 

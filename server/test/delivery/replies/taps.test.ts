@@ -5,7 +5,7 @@ import { changeAgent } from '../../../src/agents/agents.ts'
 import { writePostback } from '../../../src/carriers/google-rbm/postback.ts'
 import { transaction } from '../../../src/db/pool.ts'
 import { installationSecret } from '../../../src/db/secrets.ts'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
+import { createEventReceiver } from '../../../src/delivery/receipts.ts'
 import { processReplies } from '../../../src/delivery/replies.ts'
 import { deleteTemplate } from '../../../src/templates/templates.ts'
 import { keyring } from '../../support/keyring.ts'
@@ -23,7 +23,7 @@ import { actionsOf, everything, MINUTE_MS, messagesOf, sentMessage, TEXT, templa
 
 /** How many actions and triggered messages there are. */
 const countsOf = async (sender: Sender) => [(await actionsOf(sender)).length, (await messagesOf(sender)).length]
-const store = createEventTaker(pool, () => {})
+const store = createEventReceiver(pool, () => {})
 
 /** A sender, and its message with a button that sends a template. */
 async function withTrigger(made: object = {}): Promise<Sender & { messageId: string; templateId: number }> {

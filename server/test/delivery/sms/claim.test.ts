@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 
 const idsOf = (entries: SmsEntry[]) => entries.map(({ messageId }) => messageId)
-const judgementsOf = (entries: SmsEntry[]) => entries.map(({ judgement }) => judgement)
+const judgementsOf = (entries: SmsEntry[]) => entries.map(({ decision }) => decision)
 
 /** An opt-out of the recipient from the sender's agent, or the end of one. */
 const optOut = ({ accountId, agentId }: Sender, phone: string, optedOut = true) =>
@@ -61,7 +61,7 @@ describe('a claim of SMS', () => {
     await refusedMessages(pool, sender, { recipients: [person, person], planParams: { quarantine: true } })
     const [first] = (await takeSms(pool)) as [SmsEntry]
     await recordSent(pool, first, ['2'])
-    assert.deepEqual([first.judgement, ...judgementsOf(await takeSms(pool))], ['go', 'QUARANTINE'])
+    assert.deepEqual([first.decision, ...judgementsOf(await takeSms(pool))], ['go', 'QUARANTINE'])
   })
 
   test('takes no SMS that another worker has leased, at the same moment or before', async () => {
@@ -94,14 +94,14 @@ describe('the network’s rate', () => {
     await refusedMessages(pool, sender, { count: 4, content: LONG_TEXT })
     const claimed = await takeSms(pool, { messagesPerSecond: 50 })
     // Slots are taken for 100 ms ahead: the third SMS would begin after 120.
-    const [first = 0, second = 0, ...others] = claimed.map(({ turnAt }) => turnAt).toSorted((a, b) => a - b)
+    const [first = 0, second = 0, ...others] = claimed.map(({ slotAt }) => slotAt).toSorted((a, b) => a - b)
     assert.deepEqual([Math.round(second - first), others], [60, []])
   })
 
   test('makes the next SMS wait for all parts of a long one', async () => {
     await refusedMessages(pool, sender, { content: 'x'.repeat(1_530) })
-    const [{ judgement, segments }] = (await takeSms(pool, { messagesPerSecond: 2 })) as [SmsEntry]
-    assert.deepEqual([judgement, segments], ['go', 10])
+    const [{ decision, segments }] = (await takeSms(pool, { messagesPerSecond: 2 })) as [SmsEntry]
+    assert.deepEqual([decision, segments], ['go', 10])
     await refusedMessages(pool, await createSender(pool))
     assert.deepEqual(await takeSms(pool, { messagesPerSecond: 2 }), [])
     await pool.query(`update carrier_rates set next_slot_at = next_slot_at - interval '5 seconds'`)
@@ -128,7 +128,7 @@ describe('a due SMS', () => {
   async function check(messageId: string): Promise<string> {
     const entry = await takeOne(pool, messageId)
     await recordSms(pool, entry, { is: 'not-tried', afterMs: 0 })
-    return entry.judgement
+    return entry.decision
   }
 
   const setQueued = (messageId: string, assignments: string) =>
@@ -145,7 +145,7 @@ describe('a due SMS', () => {
     await setQueued(messageId, SUBMITTED_AND_LATE)
     const setMember = (assignment: string) => pool.query(`update group_members set ${assignment} where account_id = $1`, [accountId])
     // Each rule applies until the step behind it.
-    const steps: [judgement: string, step: () => Promise<unknown>][] = [
+    const steps: [decision: string, step: () => Promise<unknown>][] = [
       ['lost', async () => {}],
       ['not-needed', () => pool.query(`delete from message_events where message_id = $1 and kind = 'delivered-late'`, [messageId])],
       ['late', () => setQueued(messageId, `expires_at = now() + interval '1 hour'`)],
@@ -156,8 +156,8 @@ describe('a due SMS', () => {
       ['QUARANTINE', () => pool.query(`update sms_contacts set sent_at = now() - interval '25 hours' where account_id = $1`, [accountId])],
       ['go', async () => {}],
     ]
-    for (const [judgement, step] of steps) {
-      assert.equal(await check(messageId), judgement)
+    for (const [decision, step] of steps) {
+      assert.equal(await check(messageId), decision)
       await step()
     }
   })
@@ -165,11 +165,11 @@ describe('a due SMS', () => {
   test('is checked by all groups of the account: consents of any group count, and so does a control group or inactivity', async () => {
     const planParams = { consentIDS: [7, 9], controlGroup: true }
     const known = { go: {}, CONTROL_GROUP: { controlGroup: true }, INACTIVE: { active: false } }
-    for (const [judgement, fields] of Object.entries(known)) {
+    for (const [decision, fields] of Object.entries(known)) {
       const phone = nextPhone()
       await joinGroup(pool, sender.accountId, phone, { group: 1, consents: [7] })
       await joinGroup(pool, sender.accountId, phone, { group: 2, consents: [9], ...fields })
-      assert.equal(await check(await refusedMessage(pool, sender, { recipients: [phone], planParams })), judgement)
+      assert.equal(await check(await refusedMessage(pool, sender, { recipients: [phone], planParams })), decision)
     }
   })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
-import { createEventTaker } from '../../../src/delivery/receipts.ts'
+import { createEventReceiver } from '../../../src/delivery/receipts.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { readOnce, startSimulated } from '../simulated.ts'
 import { createSender, kinds, sendUntilAccepted } from '../support.ts'
@@ -10,7 +10,7 @@ import { recordSent, recordSms, takeOne, takeSms } from './worker.ts'
 
 const { hotPool: pool } = await createTestDatabase()
 const sender = await createSender(pool)
-const take = createEventTaker(pool, () => {})
+const take = createEventReceiver(pool, () => {})
 
 const SENT = ['SENT', 'RCS_FAILED']
 const DELIVERED = ['DELIVERED', 'RCS_FAILED']
@@ -201,7 +201,7 @@ test(`a receipt and the response to its submit find each other if they come at o
     const works = entries.flatMap((entry) => {
       const id = idOf.get(entry.messageId) as string
       // A taker for each receipt: one taker would write them together.
-      const receive = () => createEventTaker(pool, () => {})([smsReceipt({ phone: entry.recipient, ids: [id] })])
+      const receive = () => createEventReceiver(pool, () => {})([smsReceipt({ phone: entry.recipient, ids: [id] })])
       return [() => recordSent(pool, entry, [id]), receive]
     })
     const shuffled = works.map((work) => ({ work, at: random() })).toSorted((a, b) => a.at - b.at)

@@ -169,19 +169,19 @@ describe('after a worker crashed, its SMS', () => {
 
   test('stays lost if the workers that find it crash too', async () => {
     const messageId = await refusedMessage(pool, sender)
-    assert.equal((await takeOne(pool, messageId)).judgement, 'go')
+    assert.equal((await takeOne(pool, messageId)).decision, 'go')
     for (let crash = 1; crash <= 3; crash++) {
       await passTime(pool)
-      assert.equal((await takeOne(pool, messageId)).judgement, 'lost', `after crash ${crash}`)
+      assert.equal((await takeOne(pool, messageId)).decision, 'lost', `after crash ${crash}`)
     }
   })
 
   test('is not completed by another worker if one of its parts is known', async () => {
     const messageId = await refusedMessage(pool, sender, { content: LONG_TEXT })
     await recordSms(pool, await takeOne(pool, messageId), { is: 'retry', afterMs: 0, detail: '' }, ['known-1'])
-    assert.equal((await takeOne(pool, messageId)).judgement, 'go')
+    assert.equal((await takeOne(pool, messageId)).decision, 'go')
     await passTime(pool)
-    assert.equal((await takeOne(pool, messageId)).judgement, 'lost')
+    assert.equal((await takeOne(pool, messageId)).decision, 'lost')
   })
 
   test('can still be recorded by the worker after its lease, until another worker claims it', async () => {

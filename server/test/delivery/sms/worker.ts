@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import type { SmsCarrier, SmsPart } from '../../../src/carriers/carrier.ts'
 import type { Pool } from '../../../src/db/pool.ts'
-import { ensurePace } from '../../../src/delivery/rate.ts'
+import { ensureRate } from '../../../src/delivery/rate.ts'
 import { claimSms, type SmsEntry } from '../../../src/delivery/sms/claim.ts'
 import { createSmsDispatcher } from '../../../src/delivery/sms/dispatcher.ts'
 import { recordSmsResults } from '../../../src/delivery/sms/results.ts'
@@ -18,7 +18,7 @@ type SmsClaim = { free?: number; messagesPerSecond?: number | undefined; abandon
 
 /** Claims due SMS as a worker does. */
 export async function takeSms(pool: Pool, { free = 1_000, messagesPerSecond, abandoned = [] }: SmsClaim = {}): Promise<SmsEntry[]> {
-  await ensurePace(pool, SMS_CARRIER)
+  await ensureRate(pool, SMS_CARRIER)
   const carrier = { name: SMS_CARRIER, messagesPerSecond }
   return (await claimSms(pool, { carrier, free, lease: randomUUID(), partMs: 1_000, marginMs: 60_000, isPaused: false, abandoned })).entries
 }

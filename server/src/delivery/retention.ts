@@ -19,7 +19,7 @@ const RETENTION = [
 ] as const
 
 /** Deletes rows whose retention has ended, and creates the partitions of the coming months. */
-export async function keepHouse(pool: Pool): Promise<void> {
+export async function applyRetention(pool: Pool): Promise<void> {
   await ensurePartitions(pool)
   await freeDroppedMonths(pool)
   await forgetKeys(pool)

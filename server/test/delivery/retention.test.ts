@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { forgetKeys, keepHouse } from '../../src/delivery/housekeeping.ts'
+import { applyRetention, forgetKeys } from '../../src/delivery/retention.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
 
@@ -41,7 +41,7 @@ const KEYS = `insert into idempotency_keys (account_id, endpoint, key, request_h
   select 1, 'messages', key, sha256('x'), uuid_v7(), now() - age::interval from`
 const OLD_KEYS = (count: number) => `(select 'old-' || n as key, '8 days' as age from generate_series(1, ${count}) as n) as old`
 
-describe('housekeeping', () => {
+describe('retention', () => {
   const message = '0198c0de-0000-7000-8000-000000000001'
   for (const [table, column, retention, values] of [
     ['carrier_events', 'event_id', '30 days', `'simulator', name, 'delivered', '', now() - interval '90 days', at, '{}'`],
@@ -58,7 +58,7 @@ describe('housekeeping', () => {
            select name, now() - interval '${retention}' + off::interval as at from (values ('young', '1 minute'), ('old', '-1 minute')) as v (name, off)
          ) as aged`,
       )
-      await keepHouse(pool)
+      await applyRetention(pool)
       assert.deepEqual(await left(table, column), ['young'])
     })
   }
@@ -76,7 +76,7 @@ describe('housekeeping', () => {
     const countBlocks = async () =>
       (await left('(select distinct (ctid::text::point)[0] as block from idempotency_keys) as b', 'block')).length
     const blocks = await countBlocks()
-    await keepHouse(pool)
+    await applyRetention(pool)
     const deleted = blocks - (await countBlocks())
     assert.ok(deleted >= 1 && deleted <= Math.ceil(blocks / 24) + 1, `${deleted} of ${blocks} blocks`)
   })
@@ -89,7 +89,7 @@ describe('housekeeping', () => {
        from (values (1, '31 days'), (2, '30 days 00:01'), (3, '29 days 23:59'), (4, '0')) as a (n, age)
        union all select 1, 1, 0, 1, now() - interval '90 days', ms, 200 from generate_series(1, 5001) as ms`,
     )
-    await keepHouse(pool)
+    await applyRetention(pool)
     assert.deepEqual(await left('log_pages', 'last_position'), [10_006, 10_008])
     assert.deepEqual(await left('webhook_attempts', 'position'), [3, 4])
   })
@@ -103,7 +103,7 @@ describe('housekeeping', () => {
        union all select $2, $3, n, 0, now() - interval '31 days' from generate_series(10000, 10008) as n`,
       [active, disabled, accountId],
     )
-    await keepHouse(pool)
+    await applyRetention(pool)
     const kept = [active, disabled].flatMap((endpoint) => [10_005, 10_006, 10_007, 10_008].map((position) => `${endpoint} ${position}`))
     assert.deepEqual(await left('webhook_deliveries', `endpoint_id || ' ' || position`), kept)
   })
@@ -116,7 +116,7 @@ describe('housekeeping', () => {
         'insert into webhook_deliveries (endpoint_id, account_id, position) select $1, $2, n from generate_series(1, 4) as n',
         [active, accountId],
       )
-      await keepHouse(pool)
+      await applyRetention(pool)
       assert.deepEqual([await left('log_pages', 'last_position'), await left('webhook_deliveries', 'position')], [[], []])
     }
   })
@@ -124,7 +124,7 @@ describe('housekeeping', () => {
   test('keeps log pages without a position, however old they are', async () => {
     await logAged(['31 days'])
     await pool.query('update log_pages set last_position = null')
-    await keepHouse(pool)
+    await applyRetention(pool)
     assert.deepEqual(await left('log_pages', 'event_count'), [2])
   })
 
@@ -133,7 +133,7 @@ describe('housekeeping', () => {
     const before = await left(partitions, 'name')
     assert.equal(before.length, 8)
     for (const name of before.slice(-2)) await pool.query(`drop table ${name}`)
-    await Promise.all([keepHouse(pool), keepHouse(pool)])
+    await Promise.all([applyRetention(pool), applyRetention(pool)])
     assert.deepEqual(await left(partitions, 'name'), before)
   })
 })
