@@ -1,4 +1,4 @@
-import { oneOf, type Random, streamOf } from '../proofs/random.ts'
+import { oneOf, type Random, streamOf } from '../chaos/support/random.ts'
 import type { ApiDocument, Operation } from './document.ts'
 import { mutate, ODD_TEXTS } from './mutations.ts'
 import { bodyFor, eventFor, type Owner, type Parts, validParts, withBody, withEvent } from './parts.ts'

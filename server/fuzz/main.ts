@@ -2,10 +2,10 @@ import { randomInt } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { collectAndLook, type Memory } from '../../bench/measure/inspector.ts'
-import { breakOffInOrder, type Cleanup, inDirectory } from '../proofs/cleanup.ts'
-import { wholeNumber } from '../proofs/options.ts'
-import { say, seconds } from '../proofs/progress.ts'
-import { readLogFaults } from '../proofs/storm/processes.ts'
+import { readLogErrors } from '../chaos/history/processes.ts'
+import { breakOffInOrder, type Cleanup, inDirectory } from '../chaos/support/cleanup.ts'
+import { wholeNumber } from '../chaos/support/options.ts'
+import { say, seconds } from '../chaos/support/progress.ts'
 import { createCheck } from './check.ts'
 import { type ApiDocument, documentedOperations, type Operation, OUTSIDE } from './document.ts'
 import { createGenerator } from './generate.ts'
@@ -122,7 +122,7 @@ async function heldProblems({ inspector }: FuzzedService, warm: Memory | undefin
 }
 
 function serviceProblems({ program }: FuzzedService): string[] {
-  const faults = readLogFaults('herald', readFileSync(program.outFile, 'utf8').split('\n'))
+  const faults = readLogErrors('herald', readFileSync(program.outFile, 'utf8').split('\n'))
   const kinds = Object.entries(Object.groupBy(faults, ({ text, detail = '' }) => `${text}: ${detail}`))
   return [...program.endedByItself, ...kinds.map(([text, list = []]) => `logged as an error ${list.length} times: ${text}`)]
 }

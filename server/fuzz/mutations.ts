@@ -1,4 +1,4 @@
-import { oneOf, type Random } from '../proofs/random.ts'
+import { oneOf, type Random } from '../chaos/support/random.ts'
 import { wholeBetween } from './values.ts'
 
 // Values that a schema does not allow, or barely allows: each mutation changes one place of a JSON value.

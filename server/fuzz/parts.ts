@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { oneOf } from '../proofs/random.ts'
+import { oneOf } from '../chaos/support/random.ts'
 import type { Operation, Parameter } from './document.ts'
 import { type Context, isChance, phoneFor, valueFor, wholeBetween, wordsFor } from './values.ts'
 

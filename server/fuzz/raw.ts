@@ -1,4 +1,4 @@
-import { oneOf, type Random } from '../proofs/random.ts'
+import { oneOf, type Random } from '../chaos/support/random.ts'
 import { isChance, wholeBetween } from './values.ts'
 
 // Bytes that are not HTTP, or not quite: what no HTTP client sends.

@@ -1,4 +1,4 @@
-import { inParallel } from '../proofs/in-parallel.ts'
+import { inParallel } from '../chaos/support/in-parallel.ts'
 import type { Check } from './check.ts'
 import type { FuzzRequest, Generator } from './generate.ts'
 import type { Response, Sender } from './wire.ts'

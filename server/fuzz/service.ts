@@ -1,22 +1,20 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Cleanup } from '../proofs/cleanup.ts'
-import { createDatabaseServer } from '../proofs/storm/database.ts'
-import { createNetwork } from '../proofs/storm/network.ts'
-import { createProgram, type Program } from '../proofs/storm/process.ts'
+import type { Cleanup } from '../chaos/support/cleanup.ts'
+import { createDatabaseServer } from '../chaos/topology/database.ts'
+import { createNetwork } from '../chaos/topology/network.ts'
+import { createProgram, type Program } from '../chaos/topology/program.ts'
 import { createPool } from '../src/db/pool.ts'
 import { joinGroup } from '../test/support/groups.ts'
 import { freePort } from '../test/support/ports.ts'
 import { createAssignedAgent, createCaller } from '../test/support/service.ts'
-import { until } from '../test/support/until.ts'
 import type { Ids, World } from './world.ts'
 
 // The service under test: all roles in one process, as `herald serve` runs them, on a PostgreSQL and a simulated network of its own. The
 // limits are so high that only wrong credentials reach one.
 
 const HERALD = fileURLToPath(new URL('../bin/herald.js', import.meta.url))
-const START_TIMEOUT_MS = 60_000
 const SETTINGS = {
   HERALD_LIMITS: 'memory',
   HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000',
@@ -67,16 +65,7 @@ function createServiceProgram(dir: string, env: Record<string, string>): Program
     args: ['--v8-pool-size=1', '--inspect=127.0.0.1:0', HERALD, 'serve'],
     env,
     dir,
-    untilReady: async ({ errFile, assertRunning }) => {
-      await until(
-        'herald is ready',
-        () => {
-          assertRunning()
-          return readFileSync(errFile, 'utf8').includes('Herald is ready at')
-        },
-        START_TIMEOUT_MS,
-      )
-    },
+    readyText: 'Herald is ready at',
   })
 }
 

@@ -1,5 +1,5 @@
 import { deflateSync, gzipSync } from 'node:zlib'
-import { oneOf, type Random } from '../proofs/random.ts'
+import { oneOf, type Random } from '../chaos/support/random.ts'
 import { mutate, ODD_NUMBERS, ODD_TEXTS } from './mutations.ts'
 import type { Parts } from './parts.ts'
 import { wholeBetween } from './values.ts'

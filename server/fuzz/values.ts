@@ -1,4 +1,4 @@
-import { between, oneOf, type Random } from '../proofs/random.ts'
+import { between, oneOf, type Random } from '../chaos/support/random.ts'
 import { type ApiDocument, resolve, type Schema } from './document.ts'
 import type { World } from './world.ts'
 

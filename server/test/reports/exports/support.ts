@@ -56,7 +56,7 @@ export function cellsBy(separator: string, file: string): string[] {
 const END = 0x06054b50
 const ENTRY = 0x02014b50
 
-/** The files of an archive by its directory, each compared with its checksum. For small archives. */
+/** The files of an archive, by its directory, each held against its checksum. For small archives: `npm run chaos -- exports` reads large ones. */
 export function readZip(archive: Buffer): Map<string, string> {
   const end = archive.lastIndexOf(Buffer.from(Uint32Array.of(END).buffer))
   assert.ok(end >= 0, 'a complete archive has an end record')
