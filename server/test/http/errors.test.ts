@@ -205,8 +205,10 @@ describe('an error response is', () => {
       await own.pool.end()
       const service = await startTestService({ HERALD_DATABASE_URL: own.url, HERALD_LIMITS: 'memory' }, { roles: ['api'] })
       assert.equal((await call(`${service.url}/v1/agents`, { authorization })).status, 200)
-      await pool.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [name])
-      await pool.query(shut(name))
+      const disconnect = () => pool.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [name])
+      // The service connects again at any moment: a database with connections cannot be renamed.
+      await until('the database is shut', async () => (await disconnect()) && pool.query(shut(name)).catch(() => undefined))
+      await disconnect()
       const answer = await call(`${service.url}/v1/agents`, { authorization })
       assert.deepEqual([answer.status, answer.body.code, answer.headers.get('retry-after')], [503, 'RCS_UNAVAILABLE', '1'])
       assert.equal((await call(`${service.url}/readyz`)).status, 503)

@@ -40,7 +40,7 @@ random run.
 ${CASES.map(({ name, does }) => `  ${name.padEnd(14)}${does}`).join('\n')}
 
   --only NAME,NAME  only these cases
-  --full            as many faults as the promises need; leases expire by themselves (half an hour)
+  --full            as many faults as the promises need; leases expire by themselves (about an hour)
   --rate N          messages a second beside the cases, 20
   --seed N          repeats the load and the draws of a run; by default a new seed, which is printed
   --help            prints this
