@@ -179,9 +179,12 @@ async function countingDatabase(databaseUrl: string) {
     }
     const read = frameReader()
     let bound = ''
+    // The settings of a new connection are the first simple query. The pool opens one whenever the router uses those that are open.
+    let isSetUp = false
     client.on('data', (chunk: Buffer) => {
       for (const { type, statement } of read(chunk)) {
-        if (type === 'Q' || (type === 'S' && !NOT_COUNTED.includes(bound))) roundTrips += 1
+        if ((type === 'Q' && isSetUp) || (type === 'S' && !NOT_COUNTED.includes(bound))) roundTrips += 1
+        isSetUp ||= type === 'Q'
         if (type === 'B') bound = statement
       }
     })
@@ -257,8 +260,9 @@ describe('accepting a message', () => {
       const caller = await service.newCaller()
       const { send, sendTest, request } = caller
       const contents = await contentsOf(caller)
-      // Opening a connection is also a round trip.
-      for (let n = 0; n < 5; n++) await Promise.all([1, 2, 3, 4].map(() => send(newKey(), request())))
+      // The node then knows the caller, and all connections of its pool are open: each of these reads takes one.
+      const { body } = await send(newKey(), request())
+      await Promise.all(Array.from({ length: 30 }, () => caller.ask('GET', `/messages/${body.messageId}`)))
 
       const network = watchNetwork()
       const { recipient, ...unaddressed } = request()
