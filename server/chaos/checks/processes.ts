@@ -43,7 +43,7 @@ function wrongChange(change: LeaseChange, holders: Map<string, string>): string[
   const { queue, entry, by, lease, leaseBefore, wasRunning, isTurned } = change
   const holder = leaseBefore === null ? 'no node' : holders.get(leaseBefore)
   if (lease !== null) return leaseBefore !== null && wasRunning ? [`${queue} ${entry}: ${by} claimed it, and ${holder} held it`] : []
-  // An expired message is to be revoked, whoever holds it; and a receipt, which API nodes get, ends the sending.
+  // A message that expires is revoked whatever worker has leased it, and a receipt at an API node ends its sending.
   const isReceipt = queue === 'queue' && by.startsWith('api')
   return holder === by || isTurned || isReceipt ? [] : [`${queue} ${entry}: ${by} stored a result, and ${holder} held it`]
 }

@@ -5,7 +5,7 @@ import type { Ask } from './ledger.ts'
 
 // The work that remains. When there is none, every message has its final status, and the history can be read.
 
-/** Connections without a time limit: the service's own give up after 3.5 s. */
+/** Connections without a statement timeout; that of the service is 3.5 s. */
 export function openForChecks(databaseUrl: string): pg.Pool {
   const types = new pg.TypeOverrides()
   types.setTypeParser(pg.types.builtins.INT8, Number)

@@ -60,27 +60,27 @@ describe('a statement that takes longer than it may', () => {
     assert.deepEqual((await pool.query('select mark from marks')).rows, [])
   })
 
-  test('is given up after the time of its connection, where it has none of its own', async () => {
+  test('is ended after the connection’s timeout if it has none of its own', async () => {
     const client = await connected(50)
     await assert.rejects(client.query('select pg_sleep(0.3)'), isTimeOut)
     assert.equal((await client.query({ text: 'select pg_sleep(0.3), 1 as n', ...LONG })).rows[0].n, 1)
   })
 
-  test('answers once, and nobody when its answer comes after all', async () => {
+  test('rejects once, and the rows that arrive later reach no other statement', async () => {
     const client = await connected()
-    const told: unknown[] = []
-    const isTold = new Promise<void>((resolve) => {
+    const errors: unknown[] = []
+    const rejected = new Promise<void>((resolve) => {
       client.query(SLOW, (error: Error | undefined) => {
-        told.push(error)
+        errors.push(error)
         resolve()
       })
     })
-    await isTold
+    await rejected
     assert.deepEqual((await client.query('select 2 as n')).rows, [{ n: 2 }])
-    assert.ok(told.length === 1 && isTimeOut(told[0]))
+    assert.ok(errors.length === 1 && isTimeOut(errors[0]))
   })
 
-  test('before it was asked is not asked any more', async () => {
+  test('before it is sent is never sent', async () => {
     await pool.query('create table written (mark text)')
     const client = await connected()
     const before = client.query('select pg_sleep(0.3)')
@@ -89,7 +89,7 @@ describe('a statement that takes longer than it may', () => {
     assert.deepEqual((await client.query('select * from written')).rows, [])
   })
 
-  test('is given up after the time that the address has, too, unless it has its own', async () => {
+  test('is ended after the timeout in the address unless it has its own', async () => {
     const named = createPool(
       { connectionString: `${url}${url.includes('?') ? '&' : '?'}query_timeout=50&application_name=named` },
       () => {},

@@ -31,7 +31,7 @@ async function connect(t: TestContext): Promise<pg.Client> {
   return client
 }
 
-/** A transaction that has told something and stays open. */
+/** A transaction that has emitted an event and stays open. */
 async function openTransaction(t: TestContext, pages: number): Promise<{ commit: () => Promise<unknown> }> {
   const client = await connect(t)
   await client.query('begin')

@@ -182,7 +182,7 @@ describe('an error response is', () => {
     assert.equal((await call(`${service.url}/healthz`)).status, 200)
     assert.equal((await call(`${service.url}/readyz`)).status, 503)
 
-    await cuttable.mend()
+    await cuttable.restore()
     await until('the service serves again', async () => (await call(`${service.url}/readyz`)).status === 200)
     assert.equal((await call(`${service.url}/v1/agents`, { authorization })).status, 200)
   })

@@ -51,7 +51,7 @@ export async function cuttableDatabase(databaseUrl: string) {
     for (const socket of open) socket.destroy()
     await closed
   }
-  async function mend(): Promise<void> {
+  async function restore(): Promise<void> {
     server = createServer(forward)
     server.listen(port, '127.0.0.1')
     await once(server, 'listening')
@@ -59,5 +59,5 @@ export async function cuttableDatabase(databaseUrl: string) {
   after(async () => {
     if (server.listening) await cut()
   })
-  return { url: url.href, cut, mend, freeze }
+  return { url: url.href, cut, restore, freeze }
 }

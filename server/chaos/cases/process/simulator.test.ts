@@ -111,7 +111,7 @@ describe('the simulated network of herald serve without a configured carrier', {
       assert.equal(second.code, 1)
       assert.match(
         second.stderr,
-        /^The simulated network did not start: Another simulator runs in .*\nGive it a HERALD_DATA_DIR of its own, /,
+        /^The simulated network did not start: Another simulator is running in .*\nGive it a HERALD_DATA_DIR of its own, /,
       )
       assert.ok(await isUp(simulatorUrl(delivery.output)))
       delivery.child.kill('SIGINT')

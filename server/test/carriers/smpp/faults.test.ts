@@ -225,7 +225,7 @@ describe('with a silent peer, the SMPP carrier', () => {
     await bound(carrier, 2)
   })
 
-  test('gives up a bind without a response, and a connection that only opens, and tries again', async () => {
+  test('connects again after a bind without a response, and after a connection that only opens', async () => {
     let isSilent = true
     const { port, connections } = await startPeer((_, request) => isSilent && isBind(request))
     const carrier = startCarrier(port, { timings: { bindMs: 30 } })

@@ -21,7 +21,7 @@ beforeEach(async () => {
 })
 
 const idsOf = (entries: SmsEntry[]) => entries.map(({ messageId }) => messageId)
-const judgementsOf = (entries: SmsEntry[]) => entries.map(({ decision }) => decision)
+const decisionsOf = (entries: SmsEntry[]) => entries.map(({ decision }) => decision)
 
 /** An opt-out of the recipient from the sender's agent, or the end of one. */
 const optOut = ({ accountId, agentId }: Sender, phone: string, optedOut = true) =>
@@ -53,7 +53,7 @@ describe('a claim of SMS', () => {
     assert.deepEqual(await takeSms(pool), [])
     await recordSent(pool, ofPerson, ['1'])
     const second = await takeSms(pool)
-    assert.deepEqual([idsOf(second), judgementsOf(second)], [[ofPerson.messageId === one ? two : one], ['go']])
+    assert.deepEqual([idsOf(second), decisionsOf(second)], [[ofPerson.messageId === one ? two : one], ['go']])
   })
 
   test('counts the SMS before for the quarantine of the next one to the same person', async () => {
@@ -61,7 +61,7 @@ describe('a claim of SMS', () => {
     await refusedMessages(pool, sender, { recipients: [person, person], planParams: { quarantine: true } })
     const [first] = (await takeSms(pool)) as [SmsEntry]
     await recordSent(pool, first, ['2'])
-    assert.deepEqual([first.decision, ...judgementsOf(await takeSms(pool))], ['go', 'QUARANTINE'])
+    assert.deepEqual([first.decision, ...decisionsOf(await takeSms(pool))], ['go', 'QUARANTINE'])
   })
 
   test('takes no SMS that another worker has leased, at the same moment or before', async () => {
@@ -110,7 +110,7 @@ describe('the network’s rate', () => {
 
   test('does not delay SMS that are skipped', async () => {
     await refusedMessages(pool, sender, { count: 20, planParams: { consentIDS: [7] } })
-    assert.deepEqual(judgementsOf(await takeSms(pool, { messagesPerSecond: 1 })), Array(20).fill('CONSENT'))
+    assert.deepEqual(decisionsOf(await takeSms(pool, { messagesPerSecond: 1 })), Array(20).fill('CONSENT'))
   })
 })
 

@@ -98,7 +98,7 @@ describe('an SMS', () => {
     const { wake } = startSmsWorker(t, database.url, carrier)
     await until('the database is away', () => isCut)
     assert.deepEqual(await fateOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
-    await database.mend()
+    await database.restore()
     await untilEnded(wake)
     const { fallback, parts } = await readSms(pool, messageId)
     assert.deepEqual([fallback.status, parts.length, carrier.seen.length], ['SENT', 3, 3])
