@@ -9,7 +9,7 @@ import { isKannelInstalled, startKannel } from '../setup/kannel.ts'
 import { postmasterIn } from '../setup/postgres.ts'
 import { startHerald } from '../setup/processes.ts'
 
-// Kannel does far less for each message: docs/performance.md has the differences. Both respond with 202 to the same client.
+// Kannel does far less for each message: bench/standard-parts.md has the differences. Both respond with 202 to the same client.
 
 const TARGET = ratioAtLeast(0.9)
 
