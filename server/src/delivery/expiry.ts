@@ -7,7 +7,7 @@ import { toRevoke } from './fail.ts'
 import { settleExpired } from './sms/schedule.ts'
 
 const BATCH_SIZE = 1_000
-// Messages that the walk reads at once. Nearly all of them were delivered, and reading one takes about 2 µs.
+// Messages that `walk` reads in one statement. Nearly all of them were delivered, and reading one takes about 2 µs.
 const WALK_BATCH_SIZE = 10_000
 // The key of an advisory lock, unique in this database: "hrle" in ASCII.
 const EXPIRY_LOCK = 0x68726c65
@@ -60,7 +60,10 @@ const idsUntil = (seconds: number) => `uuid_v7_from(now() - interval '${DEFAULT_
 // One second of slack, since a message may be accepted a little after the time in its id.
 const WALKED_UNTIL = idsUntil(1)
 
-/** Work is due if an expiry has passed, or the walk has messages to read, has not moved for 30 s, or is ahead of a clock that was set back. */
+/**
+ * Work is due if a row of `expiries` has expired, or if the walk has messages to read, has not moved for 30 s, or is ahead of a clock that was
+ * set back.
+ */
 export const FIND_EXPIRED = `
   select exists (select from expiries where expires_at <= now()) or reached not between ${idsUntil(30)} and ${WALKED_UNTIL}
     or exists (select from messages where id >= reached and id < ${WALKED_UNTIL}) as "isDue" from expiry_walk`

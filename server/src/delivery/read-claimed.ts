@@ -14,7 +14,7 @@ export type Claimed = {
   expiresAt: Date
   /** The recipient has opted out, and messages of this kind respect opt-outs. */
   isOptedOut: boolean
-  /** How long ago a worker first held the message back, after the last attempt that may have sent it; 0 if no worker has. */
+  /** Milliseconds since the message was first held back after its last call; 0 if it is not held back. */
   heldBackForMs: number
 }
 
@@ -33,7 +33,10 @@ export async function readClaimed(db: Executor, entries: Entry[]): Promise<(Clai
   return entries.map(({ messageId }) => found.get(messageId))
 }
 
-/** Makes a function that reads one message. Concurrent reads share a statement; if it fails, each runs alone. It logs errors in a row once. */
+/**
+ * Makes a function that reads one message. Concurrent reads share a statement; if it fails, each runs alone. Of several errors in a row, it logs
+ * the first.
+ */
 export function createReader(db: Executor, { name, concurrency }: Pick<RcsCarrier, 'name' | 'concurrency'>, logger: Logger) {
   let hasFailed = false
   async function readAll(entries: Entry[]): Promise<(Claimed | undefined)[]> {

@@ -21,9 +21,9 @@ export type EntryResult =
 export type Result = { messageId: string; lease: string } & EntryResult
 
 /**
- * Records results, and returns for each whether it was recorded: only the holder of a lease may record. If a worker was suspended past its
- * lease, its results change nothing, since another worker has claimed the entries or they have left the queue. One statement records the
- * results of one month and one kind. Nearly always all results are of one month, and `sent`.
+ * Records results, and returns for each whether it was recorded. A result counts only if its queue entry still has the lease token of the worker.
+ * If the worker was frozen past its lease, another worker may have claimed the entry under a new token, or a receipt may have deleted the entry.
+ * One statement records the results of one month and one kind. Nearly always all results are of one month, and `sent`.
  */
 export async function recordResults(db: Executor, results: Result[]): Promise<boolean[]> {
   const rows: Recorded[] = []
@@ -92,8 +92,8 @@ const recordFailed = (messagesTable: string) => `
 const MAX_NOTED_ATTEMPTS = 10
 
 /**
- * Releases entries, and postpones them. An entry whose call was not made gets its attempt back. An entry that is held back keeps the time of the
- * first hold, unless a call was made since: then Herald waits for the receipt of that call, too.
+ * Releases entries, and postpones them. If no call was made, the attempt does not count. An entry that is held back again keeps the time at which
+ * it was first held back, unless a call was made since: then the wait for the receipt starts again.
  */
 const recordReleased = (messagesTable: string) => `
   with held as (

@@ -12,7 +12,7 @@ import { type EntryResult, type Result, recordResults } from './results.ts'
 import { shareOf } from './share-out.ts'
 import { CLAIM_AGAIN_MS, createCarrierWorker, type Dispatcher, LATEST_BEGIN_MS, POLL_MS, retryMs, withRetry } from './worker.ts'
 
-// The send step, from top to bottom: claim due entries, read their messages, send each to its network, record what came of it.
+// The send step, from top to bottom: claim due entries, read their messages, send each to its network, record the results.
 
 export type RcsDispatcher = Dispatcher & { reserve: Reserve }
 
@@ -34,7 +34,7 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
   const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
   // Agents whose entries this dispatcher has claimed, so they belong to this carrier.
   const agents = new Set<string>()
-  // Whether more entries may be due than the last claim took. If not, the end of a call triggers no claim: new entries wake the dispatcher.
+  // Whether entries may be due that the last claim left in the queue. If not, the end of a call triggers no claim: new entries wake the dispatcher.
   let isMoreDue = true
   // A running claim has already counted the free calls, so a reservation must not use them.
   let isClaiming = false
@@ -131,7 +131,7 @@ export function createSend({ carrier, metrics, logger, stopping }: SendOptions):
     if (stopping.aborted) return { is: 'not-tried', afterMs: 0 }
     // The partition of its month has been dropped.
     if (message === undefined) return { is: 'revoke-refused', detail: 'the message has been dropped' }
-    // By a monotonic clock, which goes on while this process is suspended. The release has no effect if another worker has claimed the entry.
+    // performance.now() continues while this process is frozen. If another worker has claimed the entry meanwhile, `not-tried` changes nothing.
     const heldForMs = performance.now() - claimedAt
     if (heldForMs > LATEST_BEGIN_MS || (entry.task === 'send' && heldForMs > entry.expiresInMs)) return { is: 'not-tried', afterMs: 0 }
     return await (entry.task === 'send' ? sendMessage : revokeMessage)(entry, message).catch((error: unknown): EntryResult => {
@@ -146,8 +146,8 @@ function faultResult(attempts: number): EntryResult {
   return { is: 'retry', afterMs: retryMs(attempts), detail: 'a fault of the service' }
 }
 
-// How long to wait for a receipt after the recipient opts out, if an earlier attempt may have sent the message. If Herald does
-// not accept a receipt, the network repeats it after some seconds, and then at growing intervals.
+// How long to wait for a receipt after the recipient opts out, if an earlier attempt may have sent the message. A receipt that Herald could not
+// store comes again after some seconds, and then at growing intervals.
 const RECEIPT_TIMEOUT_MS = 120_000
 
 /**
@@ -160,7 +160,7 @@ function optedOutResult(attempts: number, heldBackForMs: number): EntryResult {
   return { is: 'held-back', afterMs: RECEIPT_TIMEOUT_MS - heldBackForMs }
 }
 
-// After this many attempts, which take about two minutes, an expired message is left to the network, which knows its expiry too.
+// These attempts take about two minutes. After them the revocation ends: the network also knows when the message expires.
 const MAX_REVOKE_ATTEMPTS = 10
 
 function revokeResult(result: RevokeResult, attempts: number): EntryResult {

@@ -32,7 +32,7 @@ type Work<Result> = {
 export const POLL_MS = 1_000
 /** How soon to claim again if another worker holds the lock on the carrier's rate. */
 export const CLAIM_AGAIN_MS = 5
-/** An entry that waits longer than this after its claim is released without a call, since the call might outlast the lease. */
+/** If a call has not begun this long after the claim, the worker releases the entry without a call: the call might outlast the lease. */
 export const LATEST_BEGIN_MS = 2_000
 
 /** A worker for one carrier: it claims as many entries as the carrier has free calls, and counts the running calls. */

@@ -134,7 +134,7 @@ export const Message = Type.Object(
     agentId: Type.String(),
     recipient: Type.String({ description: '`+` and digits.' }),
     status: Type.Enum([...STATUSES], {
-      description: 'SENDING: being sent, waiting for a retry, or waiting for a receipt. READ, FAILED and EXPIRED are final.',
+      description: 'SENDING: being sent, waiting for a retry, or held back until its receipt comes. READ, FAILED and EXPIRED are final.',
     }),
     basic: Type.Boolean(),
     test: Type.Boolean({ description: 'Whether it is a test message, which no report counts.' }),

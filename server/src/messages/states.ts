@@ -1,4 +1,4 @@
-/** The statuses of a message. `SENDING` is not stored: it is an accepted message that a worker has claimed. */
+/** The statuses of a message. `SENDING` is not stored: it is an ACCEPTED message whose queue entry a worker has claimed. */
 export const STATUSES = ['ACCEPTED', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'EXPIRED'] as const
 export type Status = (typeof STATUSES)[number]
 
@@ -22,8 +22,8 @@ const guardOf =
 export const mayBecome = guardOf(MOVES)
 
 /**
- * A lower number comes first. A recipient may wait for a single message, but not for a campaign. A late revocation is useless, but new
- * single messages still come first.
+ * A lower number goes out first. Recipients may be waiting for a single message, such as a code, but not for a campaign. Revocations go before
+ * campaigns, since a late one is useless.
  */
 export const PRIORITIES = { transactional: 0, revoke: 1, campaign: 2 } as const
 

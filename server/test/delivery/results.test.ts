@@ -82,7 +82,7 @@ describe('the result', () => {
     })
   }
 
-  test('again releases and postpones the entry, and keeps its attempts', async () => {
+  test('retry releases and postpones the entry, and keeps its attempts', async () => {
     const since = Date.now()
     const { message, queue, events } = await recorded({ is: 'retry', afterMs: 30_000, detail: '503' })
     assert.deepEqual([message.status, queue.lease, queue.attempts], ['ACCEPTED', null, 1])
@@ -90,7 +90,7 @@ describe('the result', () => {
     assert.deepEqual([kinds(events), events[0].detail], [['attempt-failed'], '503'])
   })
 
-  test('again notes ten attempts in the timeline, and no more', async () => {
+  test('retry notes ten attempts in the timeline, and no more', async () => {
     const entry = await claimMessage(pool, sender)
     for (let attempt = 1; attempt <= 13; attempt += 1) {
       await pool.query('update queue set attempts = $2, lease = $3 where message_id = $1', [entry.messageId, attempt, entry.lease])
