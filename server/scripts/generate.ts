@@ -28,7 +28,11 @@ function errorsPage(): string {
   )
   return `# Errors
 
-Every failed request gets this response body. \`npm run generate\` writes this page from \`server/src/errors.ts\`.
+\`\`\`sh
+curl -X PATCH -H @data/demo.header -H 'Content-Type: application/json' http://127.0.0.1:8080/v1/agents/demo-single -d '{
+  "displayName": "A name of more than 31 characters"
+}'
+\`\`\`
 
 \`\`\`json
 {
@@ -40,8 +44,9 @@ Every failed request gets this response body. \`npm run generate\` writes this p
 }
 \`\`\`
 
-\`message\` repeats the code. \`requestId\` is also in the header \`X-Request-Id\`. \`details\`, if present, says what is wrong and where: \`path\` is
-a JSON pointer into the body, or \`/name\` for a query parameter, or empty for the request as a whole.
+Every failed request gets a body like this. \`message\` repeats the code. \`requestId\` is also in the header \`X-Request-Id\`. \`details\`, if
+present, says what is wrong and where: \`path\` is a JSON pointer into the body, or \`/name\` for a query parameter, or empty for the request as
+a whole.
 
 | status | code | when |
 |---|---|---|
@@ -53,7 +58,7 @@ fix the request.
 
 ## Failures
 
-The \`failure\` of a message that was accepted and then failed has one of these reasons. Its description adds what the network said.
+The \`failure\` of a \`FAILED\` message has one of these reasons. Its \`description\` adds the network's own text.
 
 | reason | description |
 |---|---|
@@ -69,8 +74,8 @@ ${fallbacks.join('\n')}
 
 ## Errors of the networks
 
-What an error of a network means for a message: the reason for which it fails, or RETRY. Herald retries with growing delays until the message
-expires.
+The last column is the reason with which the message fails, or RETRY: Herald retries with growing delays until the message expires.
+\`npm run generate\` writes this page from the code.
 
 | network | code | name | meaning |
 |---|---|---|---|
