@@ -5,7 +5,7 @@ import type { Refusal } from './errors.ts'
 // network it talks to; code inside does not know where a message came from.
 
 /**
- * The result of a send. `detail` holds the network's own words, for the sender of the message. It may quote the message, so it is never
+ * What came of a send. `detail` holds the network's own words, for the sender of the message. It may quote the message, so it is never
  * logged.
  */
 export type SendResult =
@@ -28,7 +28,7 @@ export type SendResult =
    */
   | { is: 'expired' }
 
-/** The result of a request to revoke a message. */
+/** What came of a request to revoke a message. */
 export type RevokeResult =
   /** The network accepted the request. Only later events show whether the message is gone. */
   | { is: 'accepted' }

@@ -7,7 +7,7 @@ import { toRevoke } from './fail.ts'
 import { settleExpired } from './sms/schedule.ts'
 
 const BATCH_SIZE = 1_000
-// Messages that `walk` reads in one statement. Nearly all of them were delivered, and reading one takes about 2 µs.
+// How many messages the walk reads in one statement. Nearly all of them were delivered, and reading one takes about 2 µs.
 const WALK_BATCH_SIZE = 10_000
 // The key of an advisory lock, unique in this database: "hrle" in ASCII.
 const EXPIRY_LOCK = 0x68726c65

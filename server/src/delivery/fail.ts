@@ -6,7 +6,7 @@ import { FAILURES, type Failure } from './failures.ts'
 import { LANES } from './lanes.ts'
 import { scheduleFailed } from './sms/schedule.ts'
 
-/** In SQL: no worker has leased the entry, and it has not expired. A leased entry waits for its result; the expiry loop handles an expired one. */
+/** In SQL: no worker has leased the entry, and it has not expired. A leased entry is left to its result, an expired one to the expiry loop. */
 export const IS_WAITING = 'q.leased_until <= now() and q.expires_at > now()'
 
 /** Makes the SQL steps that decide about the SMS of failed messages. */
@@ -17,10 +17,10 @@ export const toRevoke = (dueAt: string) =>
   `task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = ${dueAt}, attempts = 0, lease = null, leased_until = '-infinity'`
 
 /**
- * Steps that fail messages permanently. `failing`: the name of a step that has locked the queue entries, with the columns `message_id`, `reason`,
- * `description` and `awaits_revocation` (an earlier attempt may have sent the message, so its entry becomes a revocation). `fallBack` makes the
- * steps that decide about the SMS. `dropped` selects the ids of the entries to delete. The step `failed` has the messages that failed; the expiry
- * loop handles those that have expired.
+ * Steps that fail messages permanently. `failing` names a step with `message_id`, `reason`, `description` and `awaits_revocation`: an earlier
+ * attempt may have sent the message, so the network is asked to revoke it. That step has locked the queue entries. `fallBack` makes the steps
+ * that decide about the SMS. A message that has expired by now is left to the expiry loop. The step `failed` has the messages that failed.
+ * `dropped` selects the ids of the entries that leave the queue.
  */
 export const failMessages = (
   messagesTable: string,

@@ -12,7 +12,7 @@ import { type EntryResult, type Result, recordResults } from './results.ts'
 import { shareOf } from './share-out.ts'
 import { CLAIM_AGAIN_MS, createCarrierWorker, type Dispatcher, LATEST_BEGIN_MS, POLL_MS, retryMs, withRetry } from './worker.ts'
 
-// The send step, from top to bottom: claim due entries, read their messages, send each to its network, record the results.
+// The send step, from top to bottom: claim due entries, read their messages, send each to its network, record the result.
 
 export type RcsDispatcher = Dispatcher & { reserve: Reserve }
 

@@ -29,8 +29,8 @@ export function shareOut(lanes: readonly Lane[], share: Share): Lane[] {
 }
 
 /**
- * How many more calls an account may start. Its running calls may take at most half, rounded up, of the calls that are free or its own, so other
- * accounts have room while the calls of one account hang. Negative if the account has more calls than are free.
+ * How many more calls an account may make: half of the free calls and its own together, rounded up, less its own. So other accounts have room
+ * while the calls of one account hang. Negative if its own calls outnumber the free ones.
  */
 export function shareOf(accountId: number, free: number, calls: ReadonlyMap<number, number>): number {
   return Math.floor((free - (calls.get(accountId) ?? 0) + 1) / 2)
