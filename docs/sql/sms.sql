@@ -106,8 +106,8 @@ with held as materialized (
   where q.message_id = any (array(select message_id from held)) and q.message_id = h.message_id and q.copy = h.copy and h.after_ms is null
 ), submitted as (
   insert into sms_segments (message_id, copy, segment, carrier, carrier_message_id, recipient)
-  select h.message_id, h.copy, p.segment, $10, p.carrier_message_id, h.recipient
-  from unnest($7::int[], $8::smallint[], $9::text[]) as p (place, segment, carrier_message_id) join held h on h.place = p.place
+  select h.message_id, h.copy, s.segment, $10, s.carrier_message_id, h.recipient
+  from unnest($7::int[], $8::smallint[], $9::text[]) as s (place, segment, carrier_message_id) join held h on h.place = s.place
 )
 select place::int from held;
 
@@ -173,12 +173,12 @@ from copy where campaign_id is null or (campaign_id, number) in (select campaign
 -- Notes which recipients have an SMS. (server/src/delivery/sms/results.ts)
 prepare "note-contacts" as
 insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, is_copy, sent_at)
-select distinct on (1, 2, 3, 4, 6) m.account_id, coalesce(p.recipient, m.recipient), f.plan ->> 'sender', m.agent_id, m.id, r.copy > 0, now()
+select distinct on (1, 2, 3, 4, 6) m.account_id, coalesce(s.recipient, m.recipient), f.plan ->> 'sender', m.agent_id, m.id, r.copy > 0, now()
 from unnest((select $1::uuid[]), (select $2::smallint[])) as r (message_id, copy)
 join sms_fallbacks f on f.message_id = r.message_id
 join messages m on m.id = r.message_id
-left join lateral (select recipient from sms_segments p where p.message_id = r.message_id and p.copy = r.copy limit 1) as p on true
-where p.recipient is not null or r.copy = 0 and (f.status = 'SENT' or f.reason = 'OUTCOME_UNKNOWN')
+left join lateral (select recipient from sms_segments s where s.message_id = r.message_id and s.copy = r.copy limit 1) as s on true
+where s.recipient is not null or r.copy = 0 and (f.status = 'SENT' or f.reason = 'OUTCOME_UNKNOWN')
 order by 1, 2, 3, 4, 6, m.id desc
 on conflict (account_id, recipient, sender, agent_id, is_copy) do update
 set message_id = excluded.message_id, sent_at = greatest(c.sent_at, excluded.sent_at);
@@ -195,21 +195,21 @@ select pg_logical_emit_message(true, 'herald', '');
 -- Applies receipts to the segments of SMS. (server/src/delivery/sms/receipts.ts)
 prepare "apply-sms-receipts" as
 with candidate as materialized (
-  select r.*, p.message_id, p.copy, p.segment, p.submitted_at
+  select r.*, s.message_id, s.copy, s.segment, s.submitted_at
   from unnest((select $1::text[])) as ids (event_id), lateral (
     select * from sms_receipts r where r.event_id = ids.event_id offset 0
   ) as r, lateral (
-    select * from sms_segments p where p.carrier_message_id = r.carrier_message_id and p.state = 'sent' offset 0
-  ) as p
-  where p.carrier = r.carrier and p.recipient = r.recipient
+    select * from sms_segments s where s.carrier_message_id = r.carrier_message_id and s.state = 'sent' offset 0
+  ) as s
+  where s.carrier = r.carrier and s.recipient = r.recipient
   union all
-  select r.*, p.message_id, p.copy, p.segment, p.submitted_at
+  select r.*, s.message_id, s.copy, s.segment, s.submitted_at
   from unnest((select $2::uuid[])) as ids (message_id), lateral (
-    select * from sms_segments p where p.message_id = ids.message_id offset 0
-  ) as p, lateral (
-    select * from sms_receipts r where r.carrier_message_id = p.carrier_message_id offset 0
+    select * from sms_segments s where s.message_id = ids.message_id offset 0
+  ) as s, lateral (
+    select * from sms_receipts r where r.carrier_message_id = s.carrier_message_id offset 0
   ) as r
-  where r.carrier = p.carrier and r.recipient = p.recipient and p.state = 'sent'
+  where r.carrier = s.carrier and r.recipient = s.recipient and s.state = 'sent'
     and r.received_at > now() - interval '120 seconds'
 ), reading as materialized (
   select distinct on (carrier, event_id) * from candidate order by carrier, event_id, reading, submitted_at desc
@@ -217,32 +217,32 @@ with candidate as materialized (
   -- Of several receipts for a segment, the first counts.
   select distinct on (message_id, copy, segment) * from reading order by message_id, copy, segment, received_at, event_id
 ), applied as (
-  update sms_segments p set state = r.state, detail = r.detail, occurred_at = least(r.occurred_at, now())
-  from receipt r where p.message_id = r.message_id and p.copy = r.copy and p.segment = r.segment
-  returning p.message_id
+  update sms_segments s set state = r.state, detail = r.detail, occurred_at = least(r.occurred_at, now())
+  from receipt r where s.message_id = r.message_id and s.copy = r.copy and s.segment = r.segment
+  returning s.message_id
 ), matched as (
-  delete from sms_receipts s using reading r where s.carrier = r.carrier and s.event_id = r.event_id
+  delete from sms_receipts d using reading r where d.carrier = r.carrier and d.event_id = r.event_id
 )
 select distinct message_id as "messageId" from applied;
 
 -- Moves SMS by the states of their segments. (server/src/delivery/sms/receipts.ts)
 prepare "settle-sms" as
-with part as materialized (
-  select p.message_id, count(*) filter (where p.state = 'delivered') as delivered, count(*) filter (where p.state = 'failed') as failed,
-    max(p.occurred_at) as at, min(p.detail) filter (where p.state = 'failed') as detail
+with total as materialized (
+  select s.message_id, count(*) filter (where s.state = 'delivered') as delivered, count(*) filter (where s.state = 'failed') as failed,
+    max(s.occurred_at) as at, min(s.detail) filter (where s.state = 'failed') as detail
   from unnest((select $1::uuid[])) as ids (message_id), lateral (
-    select * from sms_segments p where p.message_id = ids.message_id and p.copy = 0 offset 0
-  ) as p
-  group by p.message_id
+    select * from sms_segments s where s.message_id = ids.message_id and s.copy = 0 offset 0
+  ) as s
+  group by s.message_id
 ), moved as (
   update sms_fallbacks_2026_07 f set
-    status = case when p.failed > 0 then 'FAILED' else 'DELIVERED' end,
-    reason = case when p.failed > 0 then 'UNDELIVERABLE' else f.reason end,
-    delivered_at = case when p.failed = 0 then greatest(p.at, f.sent_at) end,
-    failed_at = case when p.failed > 0 then greatest(p.at, f.sent_at) end,
-    detail = p.detail
-  from part p join messages_2026_07 m on m.id = p.message_id
-  where f.message_id = p.message_id and f.status in ('SENT') and (p.failed > 0 or p.delivered = f.segments)
+    status = case when t.failed > 0 then 'FAILED' else 'DELIVERED' end,
+    reason = case when t.failed > 0 then 'UNDELIVERABLE' else f.reason end,
+    delivered_at = case when t.failed = 0 then greatest(t.at, f.sent_at) end,
+    failed_at = case when t.failed > 0 then greatest(t.at, f.sent_at) end,
+    detail = t.detail
+  from total t join messages_2026_07 m on m.id = t.message_id
+  where f.message_id = t.message_id and f.status in ('SENT') and (t.failed > 0 or t.delivered = f.segments)
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, f.reason, f.delivered_at, f.failed_at, f.detail, f.segments
 ), moved_change as materialized (
   select 0 as place, 'sms.delivered' as kind, delivered_at as at, json_build_object('segments', segments) as more, reason as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
@@ -269,9 +269,9 @@ with part as materialized (
     case when campaign_id is not null then recipient end
   from moved_change where kind in ('sms.delivered', 'sms.failed') and (campaign_id is not null or kind like 'sms.%')
 ), deleted as (
-  delete from sms_segments p using moved m where p.message_id = m.id and p.copy = 0
+  delete from sms_segments s using moved m where s.message_id = m.id and s.copy = 0
 ), deleted_copies as (
-  delete from sms_segments p using unnest($1::uuid[]) as ids (message_id)
-  where p.message_id = ids.message_id and p.copy > 0 and p.state <> 'sent'
+  delete from sms_segments s using unnest($1::uuid[]) as ids (message_id)
+  where s.message_id = ids.message_id and s.copy > 0 and s.state <> 'sent'
 )
 select;

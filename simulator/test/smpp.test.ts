@@ -70,18 +70,18 @@ describe('a submit', () => {
     )
   })
 
-  test('of several parts is joined on the phone, in any order', async () => {
+  test('of several segments is joined on the phone, in any order', async () => {
     const phone = '48500400112'
     const udh = (reference: number, total: number, number: number) => Buffer.from([5, 0, 3, reference, total, number])
-    const part = (header: Buffer, message: string) => esme.submit({ destination_addr: phone, short_message: { udh: header, message } })
+    const segment = (header: Buffer, message: string) => esme.submit({ destination_addr: phone, short_message: { udh: header, message } })
     const ids = [
-      (await part(udh(7, 3, 2), 'two ')).message_id,
-      (await part(udh(7, 3, 1), 'one ')).message_id,
-      (await part(udh(8, 2, 1), 'another ')).message_id,
-      (await part(udh(7, 3, 3), 'three')).message_id,
+      (await segment(udh(7, 3, 2), 'two ')).message_id,
+      (await segment(udh(7, 3, 1), 'one ')).message_id,
+      (await segment(udh(8, 2, 1), 'another ')).message_id,
+      (await segment(udh(7, 3, 3), 'three')).message_id,
     ]
     // The reference 256 + 7 has the same lower octet as the first.
-    await part(Buffer.from([6, 8, 4, 1, 7, 3, 1]), 'of two octets')
+    await segment(Buffer.from([6, 8, 4, 1, 7, 3, 1]), 'of two octets')
     await esme.submit({
       destination_addr: phone,
       sar_msg_ref_num: 9,
@@ -151,7 +151,7 @@ describe('a submit', () => {
     ['255 octets', { short_message: Buffer.alloc(255, 0x41) }, 0x01],
     ['a header and 154 septets', { esm_class: 0x40, short_message: withHeader(154) }, 0x01],
     ['a header and 68 UCS-2 letters', { esm_class: 0x40, data_coding: 8, short_message: withHeader(136) }, 0x01],
-    ['a part number over the total', { esm_class: 0x40, short_message: Buffer.from([5, 0, 3, 1, 2, 3, 0x41]) }, 0x43],
+    ['a segment number over the total', { esm_class: 0x40, short_message: Buffer.from([5, 0, 3, 1, 2, 3, 0x41]) }, 0x43],
     ['an unknown coding', { data_coding: 5, short_message: Buffer.from('Hello') }, 0x45],
     ['a validity in the past', { validity_period: '200101000000000+' }, 0x62],
     ['a validity on 30 February', { validity_period: '990230000000000+' }, 0x62],
@@ -164,9 +164,9 @@ describe('a submit', () => {
     ['half a UCS-2 letter', { data_coding: 8, short_message: Buffer.from([0, 0x41, 0]) }, 0x01],
     ['the type of a receipt', { esm_class: 0x04 }, 0x43],
     ['short_message and message_payload', { message_payload: 'Hello' }, 0x01],
-    ['a part by TLV that is too long', { ...sar, short_message: '', message_payload: Buffer.alloc(161, 0x41) }, 0x01],
+    ['a segment by TLV that is too long', { ...sar, short_message: '', message_payload: Buffer.alloc(161, 0x41) }, 0x01],
     [
-      'a part by its header in message_payload that is too long',
+      'a segment by its header in message_payload that is too long',
       { esm_class: 0x40, data_coding: 4, short_message: '', message_payload: withHeader(135) },
       0x01,
     ],
@@ -182,7 +182,7 @@ describe('a submit', () => {
     ['a header and 153 septets', { esm_class: 0x40, short_message: withHeader(153) }],
     ['a header and 67 UCS-2 letters', { esm_class: 0x40, data_coding: 8, short_message: withHeader(134) }],
     ['a validity to come', { validity_period: '000000010000000R' }],
-    ['a part by TLV that just fits', { ...sar, short_message: '', message_payload: Buffer.alloc(160, 0x41) }],
+    ['a segment by TLV that just fits', { ...sar, short_message: '', message_payload: Buffer.alloc(160, 0x41) }],
   ]
   for (const [name, fields] of accepted) {
     test(`with ${name} is accepted`, async () =>

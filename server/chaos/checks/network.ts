@@ -90,7 +90,7 @@ export const checkSms: Check = (history) => {
   return {
     compared: [...sms.values()].flat().filter(({ kind }) => kind === 'sms-part').length,
     wrong: [
-      ...[...sms].flatMap(([phone, entries]) => wrongParts(phone, entries, byPhone.get(phone))),
+      ...[...sms].flatMap(([phone, entries]) => wrongSegments(phone, entries, byPhone.get(phone))),
       ...messages
         .filter((message) => smsEndOf(message).startsWith('DELIVERED') && !sms.has(message.recipient))
         .map(({ id }) => `the SMS of ${id} was never submitted`),
@@ -110,9 +110,9 @@ function wrongUnknown({ faults, leaseChanges, stalls }: History, unknown: Stored
   )
   return [
     ...unknown.flatMap(({ id, recipient }) => {
-      const part = sms.get(recipient)?.findLast(({ kind }) => kind === 'sms-part')
+      const segment = sms.get(recipient)?.findLast(({ kind }) => kind === 'sms-part')
       // If the network has nothing of it, the times of its claims count.
-      const times = part === undefined ? (claims.get(`${id} 0`) ?? []).map(({ at }) => at) : [Date.parse(part.at)]
+      const times = segment === undefined ? (claims.get(`${id} 0`) ?? []).map(({ at }) => at) : [Date.parse(segment.at)]
       if (times.some((at) => faults.some((fault) => explainsUnknown(fault, at, stalls)))) return []
       const when = times.map((at) => new Date(at).toISOString()).join(' or ')
       return [`the outcome of the SMS of ${id} is unknown; it was submitted at ${when}, when there was no fault`]
@@ -121,13 +121,13 @@ function wrongUnknown({ faults, leaseChanges, stalls }: History, unknown: Stored
   ]
 }
 
-function wrongParts(phone: string, entries: LedgerEntry[], message: StoredMessage | undefined): string[] {
+function wrongSegments(phone: string, entries: LedgerEntry[], message: StoredMessage | undefined): string[] {
   const numbers = entries.filter(({ kind }) => kind === 'sms-part').map(({ detail }) => Number(detail?.number ?? 1))
   const delivered = entries.filter(({ kind }) => kind === 'sms-delivered').length
   const failed = entries.filter(({ kind }) => kind === 'sms-failed').length
   const segments = message?.shown.smsFallback?.segments ?? 0
   const end = message === undefined ? 'none' : smsEndOf(message)
-  const text = `${phone} got the parts ${numbers.join(', ')} of ${segments} (${delivered} delivered, ${failed} failed), and the SMS is ${end}`
+  const text = `${phone} got the segments ${numbers.join(', ')} of ${segments} (${delivered} delivered, ${failed} failed), and the SMS is ${end}`
   if (new Set(numbers).size < numbers.length) return [text]
   if (end.startsWith('DELIVERED')) return numbers.length === segments && delivered === segments ? [] : [text]
   if (end === 'FAILED UNDELIVERABLE') return numbers.length === segments && failed > 0 ? [] : [text]

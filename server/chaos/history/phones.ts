@@ -13,7 +13,7 @@ export type PhoneMessage = {
   buttons: string[]
   /** By RCS: until when the network was to try. */
   expiresAt: string | null
-  /** By SMS: all its parts have arrived. */
+  /** By SMS: all its segments have arrived. */
   isWhole: boolean
 }
 

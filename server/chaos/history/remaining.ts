@@ -39,7 +39,7 @@ export async function readRemaining(pool: Pick<pg.ClientBase, 'query'>, ask: Ask
 
 const SAY_EVERY_MS = 10_000
 const LOOK_EVERY_MS = 250
-// The longest wait: the outcome of an SMS counts as unknown 73 s after the claim of a worker that died; of three parts, after 93 s.
+// The longest wait: the outcome of an SMS counts as unknown 73 s after the claim of a worker that died; of three segments, after 93 s.
 const TIMEOUT_MS = 240_000
 
 /** Returns if nothing got less for four minutes, too, so that a check can report what remains. */

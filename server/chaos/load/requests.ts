@@ -47,7 +47,7 @@ const FALLS_BACK = new Set<string>(['02', '03', '04', '08'])
 // This share of the other messages expires so soon that a fault makes them expire.
 const HURRIED = 0.05
 const SENDER = 'MyShop'
-// Three parts in GSM-7, with the name before it.
+// Three segments in GSM-7, with the name before it.
 const LONG_SMS = 'Your parcel waits for you at the counter. '.repeat(10)
 
 /** `digit`: part of the phone numbers that only this account writes to. */

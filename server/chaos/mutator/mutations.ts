@@ -47,8 +47,8 @@ export const forget = (count: number) =>
 const forgotten = ({ messages }: History) => messages.filter((message) => smsEndOf(message) === 'FAILED OUTCOME_UNKNOWN')
 /** When the network took them. */
 export function takenAt(history: History): number[] {
-  const partOf = (recipient: string) => history.ledger.find(({ kind, phone }) => kind === 'sms-part' && phone === recipient)
-  return forgotten(history).map(({ recipient }) => Date.parse(partOf(recipient)?.at ?? ''))
+  const segmentOf = (recipient: string) => history.ledger.find(({ kind, phone }) => kind === 'sms-part' && phone === recipient)
+  return forgotten(history).map(({ recipient }) => Date.parse(segmentOf(recipient)?.at ?? ''))
 }
 /** Events that the endpoint had accepted come again. */
 export const comeAgain = (count: number) =>

@@ -74,15 +74,15 @@ export type RcsCarrier = {
   close: () => Promise<void>
 }
 
-/** One SMS as sent over the air. A longer text is sent as several parts, which the phone joins. */
-export type SmsPart = {
+/** One SMS as sent over the air. A longer text is sent as several segments, which the phone joins. */
+export type SmsSegment = {
   /** A name of up to 11 characters with at least one letter, or digits. */
   sender: string
   /** `+` and digits. */
   recipient: string
   encoding: 'GSM7' | 'UCS2'
   text: string
-  /** Set if the text has several parts: all have the same reference (0 to 255), and are numbered from 1. */
+  /** Set if the text has several segments: all have the same reference (0 to 255), and are numbered from 1. */
   concatenation?: { reference: number; total: number; number: number }
   expiresAt: Date
 }
@@ -93,7 +93,7 @@ export type SmsCarrier = {
   concurrency: number
   messagesPerSecond: number | undefined
   pausedForMs: () => number
-  submit: (part: SmsPart) => Promise<SendResult>
+  submit: (segment: SmsSegment) => Promise<SendResult>
   close: () => Promise<void>
 }
 

@@ -44,8 +44,8 @@ export function isRated({ messagesPerSecond, messagesPerSecondPerAgent }: Rates)
   return (messagesPerSecond ?? messagesPerSecondPerAgent) !== undefined
 }
 
-/** Takes slots for entries, in order: one each, or one for each of its `parts`. The transaction of the claim has locked the carrier's rate. */
-export async function takeSlots<E extends { agentId: string; parts?: number }>(
+/** Takes slots for entries, in order: one each, or `segmentsLeft` for an SMS. The transaction of the claim has locked the carrier's rate. */
+export async function takeSlots<E extends { agentId: string; segmentsLeft?: number }>(
   db: Executor,
   carrier: Rates,
   entries: E[],
@@ -59,7 +59,7 @@ export async function takeSlots<E extends { agentId: string; parts?: number }>(
     text: TAKE_SLOTS,
     values: [
       name,
-      entries.reduce((sum, { parts = 1 }) => sum + parts, 0),
+      entries.reduce((sum, { segmentsLeft = 1 }) => sum + segmentsLeft, 0),
       messagesPerSecond ?? null,
       messagesPerSecondPerAgent ?? null,
       [...byAgent.keys()],
@@ -70,15 +70,15 @@ export async function takeSlots<E extends { agentId: string; parts?: number }>(
   const now = performance.now()
   const waits = new Map(rows.map(({ agentId, waitMs }) => [agentId, waitMs]))
   const taken = new Map<string | null, number>()
-  const slotOf = (agentId: string | null, perSecond: number | undefined, parts = 1) => {
+  const slotOf = (agentId: string | null, perSecond: number | undefined, slots = 1) => {
     if (perSecond === undefined) return 0
     const before = taken.get(agentId) ?? 0
-    taken.set(agentId, before + parts)
+    taken.set(agentId, before + slots)
     return now + (waits.get(agentId) ?? 0) + (before * 1_000) / perSecond
   }
   return entries.map((entry) => ({
     ...entry,
-    slotAt: Math.max(slotOf(null, messagesPerSecond, entry.parts), slotOf(entry.agentId, messagesPerSecondPerAgent)),
+    slotAt: Math.max(slotOf(null, messagesPerSecond, entry.segmentsLeft), slotOf(entry.agentId, messagesPerSecondPerAgent)),
   }))
 }
 

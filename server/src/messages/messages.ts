@@ -22,7 +22,7 @@ export const SHOWN_STATUS = `case
     end`
 
 /**
- * In SQL: whether the RCS message `m` was delivered, perhaps late, before any part of its SMS `f` was sent. An SMS is in the queue only once
+ * In SQL: whether the RCS message `m` was delivered, perhaps late, before any segment of its SMS `f` was sent. An SMS is in the queue only once
  * it is SCHEDULED, so a WAITING SMS needs no look-up there. With "exists", PostgreSQL may read all events into memory.
  */
 export const SMS_IS_NEEDLESS = `(

@@ -5,7 +5,7 @@ import type { Violation } from '../errors.ts'
 import { CODE_LENGTH, shortLink } from '../links/codes.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { composeText, encodingFor, strangersIn } from '../sms/compose.ts'
-import { measureText } from '../sms/parts.ts'
+import { measureText } from '../sms/segments.ts'
 import { parseTimestamp } from '../time.ts'
 
 // The SMS that is sent if RCS does not reach a recipient: the fields of a request, and the stored form.
@@ -182,11 +182,11 @@ function measured(mode: SmsPlan['mode'], variant: Static<typeof Variant>, public
     const strangers = strangersIn(text).map((character) => `"${character}"`)
     return unfit(0, `has ${strangers.join(', ')}, which GSM-7 lacks; use mode AUTO or UNICODE`)
   }
-  const { parts } = measureText(text, encoding)
+  const { segments } = measureText(text, encoding)
   const { multipart = false } = variant
-  if (parts <= (multipart ? MAX_SEGMENTS : 1)) return { segments: parts, violations: [] }
-  const takes = `takes ${parts} SMS in ${encoding === 'GSM7' ? 'GSM-7' : 'UCS-2'}`
-  return unfit(parts, multipart ? `${takes}; the limit is ${MAX_SEGMENTS}` : `${takes}; set multipart to allow up to ${MAX_SEGMENTS}`)
+  if (segments <= (multipart ? MAX_SEGMENTS : 1)) return { segments, violations: [] }
+  const takes = `takes ${segments} SMS in ${encoding === 'GSM7' ? 'GSM-7' : 'UCS-2'}`
+  return unfit(segments, multipart ? `${takes}; the limit is ${MAX_SEGMENTS}` : `${takes}; set multipart to allow up to ${MAX_SEGMENTS}`)
 }
 
 function unfit(segments: number, reason: string, field: keyof Static<typeof Variant> = 'content') {

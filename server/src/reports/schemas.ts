@@ -37,7 +37,7 @@ const COUNTS = {
   smsFallback: Type.Object(
     {
       sent: count('Accepted by the network.'),
-      delivered: count('Delivered to the phone, with all their parts.'),
+      delivered: count('Delivered to the phone, with all their segments.'),
       failed: count('Not accepted, or not delivered.'),
       skipped: count('Held back by a rule.'),
     },

@@ -1,6 +1,6 @@
 import { withoutDiacritics } from './diacritics.ts'
 import { countSeptets } from './gsm7.ts'
-import type { SmsEncoding } from './parts.ts'
+import type { SmsEncoding } from './segments.ts'
 
 // A link ends before white space, angle brackets, a double quote, an emoji (written right behind a link, it would become part of the host
 // name), an invisible character, or a comma or semicolon followed by another link. It does not start inside a word, where the scheme would

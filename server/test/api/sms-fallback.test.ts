@@ -62,8 +62,8 @@ const wrongSender = 'must be 1 to 11 letters (A to Z, a to z), digits, spaces, `
 const wrongNumber = 'must be an international phone number, such as +48500100200'
 const wrongFlag = 'must be true or false'
 const lacking = (characters: string) => `has ${characters}, which GSM-7 lacks; use mode AUTO or UNICODE`
-const single = (parts: number, encoding: string) => `takes ${parts} SMS in ${encoding}; set multipart to allow up to 10`
-const several = (parts: number, encoding: string) => `takes ${parts} SMS in ${encoding}; the limit is 10`
+const single = (segments: number, encoding: string) => `takes ${segments} SMS in ${encoding}; set multipart to allow up to 10`
+const several = (segments: number, encoding: string) => `takes ${segments} SMS in ${encoding}; the limit is 10`
 const NUMBERS = ['+48500100201', '48500100202', '+48 500 100 203', '+48500100204', '+48500100205']
 
 const SHAPES: [fields: Fields, path: string, reason: string][] = [

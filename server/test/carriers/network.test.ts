@@ -7,7 +7,7 @@ import { createGoogleRbm } from '../../src/carriers/google-rbm/carrier.ts'
 import { createSmppCarrier } from '../../src/carriers/smpp/carrier.ts'
 import { installationSecret } from '../../src/db/secrets.ts'
 import { createLogger } from '../../src/http/log.ts'
-import { splitText } from '../../src/sms/parts.ts'
+import { splitText } from '../../src/sms/segments.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
 import { startTestService } from '../support/service.ts'
@@ -96,8 +96,8 @@ test('revokes an RCS message before its delivery, and is too late after it', asy
 
 describe('by SMS', () => {
   async function submit(recipient: string, text: string): Promise<string[]> {
-    const parts = splitText(text, 7).map((part) => ({ ...part, sender: 'Shop', recipient, expiresAt: inAnHour() }))
-    const outcomes = await Promise.all(parts.map((part) => sms.submit(part)))
+    const segments = splitText(text, 7).map((segment) => ({ ...segment, sender: 'Shop', recipient, expiresAt: inAnHour() }))
+    const outcomes = await Promise.all(segments.map((segment) => sms.submit(segment)))
     return outcomes.map((outcome) => (outcome.is === 'sent' ? outcome.carrierMessageId : assert.fail(JSON.stringify(outcome))))
   }
   /** Asserts one receipt of this kind for each id. */
@@ -140,8 +140,8 @@ describe('by SMS', () => {
   test('a submit without a response when the connection breaks is unknown, and no phone gets it twice', async () => {
     await simulator.ask('faults', { smpp: { dropUnanswered: { count: 1, submits: 5 } } }, 'PUT')
     const phones = Array.from({ length: 30 }, (_, index) => `+4850050${String(index).padStart(2, '0')}10`)
-    const part = { sender: 'Shop', encoding: 'GSM7', text: 'Hi', expiresAt: inAnHour() } as const
-    const outcomes = await Promise.all(phones.map((recipient) => sms.submit({ ...part, recipient })))
+    const segment = { sender: 'Shop', encoding: 'GSM7', text: 'Hi', expiresAt: inAnHour() } as const
+    const outcomes = await Promise.all(phones.map((recipient) => sms.submit({ ...segment, recipient })))
     const count = { sent: 0, unknown: 0, 'not-tried': 0, retry: 0, failed: 0, expired: 0 }
     const arrivals = { sent: [1], unknown: [0, 1], 'not-tried': [], retry: [0], failed: [], expired: [] }
     for (const [index, phone] of phones.entries()) {

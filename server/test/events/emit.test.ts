@@ -73,7 +73,7 @@ async function failedMessage(): Promise<Made> {
 async function smsResult(result: SmsEntryResult, more: object): Promise<Cause> {
   const made = await failedMessage()
   const { messageId, copy, lease } = await claimSmsOf(made)
-  return ofSms(made, () => recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, parts: [], ...result }]), more)
+  return ofSms(made, () => recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, submittedSegments: [], ...result }]), more)
 }
 
 async function smsReceived(kind: 'sms-delivered' | 'sms-failed', more: object, detail = ''): Promise<Cause> {

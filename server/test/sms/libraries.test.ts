@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { SegmentedMessage } from 'sms-segments-calculator'
 import splitSms from 'split-sms'
 import { countSeptets, encodeGsm7 } from '../../src/sms/gsm7.ts'
-import { measureText, type SmsEncoding, splitText, type TextPart } from '../../src/sms/parts.ts'
+import { measureText, type SmsEncoding, splitText, type TextSegment } from '../../src/sms/segments.ts'
 
 const seed = Date.now() % 2 ** 31
 const runs = { numRuns: 100, seed }
@@ -18,7 +18,7 @@ function countsOf(text: string, wanted?: SmsEncoding) {
   const calculator = new SegmentedMessage(text, wanted === undefined ? 'auto' : CALCULATOR_NAMES[wanted])
   const splitter = splitSms.split(text, wanted === undefined ? {} : { characterset: SPLITTER_NAMES[wanted] })
   return {
-    ours: [CALCULATOR_NAMES[ours.encoding], SPLITTER_NAMES[ours.encoding], ours.parts, ours.units, ours.parts],
+    ours: [CALCULATOR_NAMES[ours.encoding], SPLITTER_NAMES[ours.encoding], ours.segments, ours.units, ours.segments],
     theirs: [
       calculator.encodingName,
       splitter.characterSet,
@@ -29,8 +29,8 @@ function countsOf(text: string, wanted?: SmsEncoding) {
   }
 }
 
-const partsOf = (text: string, wanted?: SmsEncoding) => splitText(text, 0, wanted).map((part) => part.text)
-const splitterParts = (text: string, wanted?: SmsEncoding) =>
+const segmentsOf = (text: string, wanted?: SmsEncoding) => splitText(text, 0, wanted).map((segment) => segment.text)
+const splitterSegments = (text: string, wanted?: SmsEncoding) =>
   splitSms.split(text, wanted === undefined ? {} : { characterset: SPLITTER_NAMES[wanted] }).parts.map(({ content }) => content)
 
 // Runs of one character with lengths near the limits, so that most texts have a limit within them.
@@ -60,16 +60,16 @@ describe(`splitting agrees with two other packages (fast-check, seed ${seed})`, 
         const text = character.repeat(length)
         const { ours, theirs } = countsOf(text)
         assert.deepEqual(ours, theirs, `${length} of ${character}`)
-        assert.deepEqual(partsOf(text), splitterParts(text), `${length} of ${character}`)
+        assert.deepEqual(segmentsOf(text), splitterSegments(text), `${length} of ${character}`)
       }
   })
 
-  test('on the encoding, the count and the parts of any text', () => {
+  test('on the encoding, the count and the segments of any text', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const { ours, theirs } = countsOf(text)
         assert.deepEqual(ours, theirs)
-        assert.deepEqual(partsOf(text), splitterParts(text))
+        assert.deepEqual(segmentsOf(text), splitterSegments(text))
       }),
       runs,
     )
@@ -84,20 +84,20 @@ describe(`splitting agrees with two other packages (fast-check, seed ${seed})`, 
       fc.property(wanted, ([text, encoding]) => {
         const { ours, theirs } = countsOf(text, encoding)
         assert.deepEqual(ours, theirs)
-        assert.deepEqual(partsOf(text, encoding), splitterParts(text, encoding))
+        assert.deepEqual(segmentsOf(text, encoding), splitterSegments(text, encoding))
       }),
       runs,
     )
   })
 
-  // The calculator keeps a sign of several characters (a letter with a combining mark, a family of emoji) in one part. Phones put the parts
-  // together before they show them, so we fill each part, as split-sms does: never more parts than the calculator's.
-  test('except that it cuts signs of several characters, and so needs no more parts than the calculator', () => {
+  // The calculator keeps a sign of several characters (a letter with a combining mark, a family of emoji) in one segment. Phones put the segments
+  // together before they show them, so we fill each segment, as split-sms does: never more segments than the calculator's.
+  test('except that it cuts signs of several characters, and so needs no more segments than the calculator', () => {
     for (const [sign, times] of [
       ['🇵🇱', 33],
       ['e\u0301', 67],
     ] as const) {
-      assert.equal(measureText(sign.repeat(times)).parts, 2)
+      assert.equal(measureText(sign.repeat(times)).segments, 2)
       assert.equal(new SegmentedMessage(sign.repeat(times)).segmentsCount, 3)
     }
     const sign = fc.oneof(fc.constantFrom('👩‍👩‍👧‍👦', 'e\u0301', '🇵🇱', '👍🏽', 'a', '\r\n'), anyCharacter)
@@ -105,32 +105,32 @@ describe(`splitting agrees with two other packages (fast-check, seed ${seed})`, 
     fc.assert(
       fc.property(joined, (text) => {
         const calculator = new SegmentedMessage(text)
-        const { encoding, parts } = measureText(text)
+        const { encoding, segments } = measureText(text)
         assert.equal(CALCULATOR_NAMES[encoding], calculator.encodingName)
-        assert.ok(parts <= calculator.segmentsCount, `${parts} parts, ${calculator.segmentsCount} by the calculator`)
-        assert.deepEqual(partsOf(text), splitterParts(text))
+        assert.ok(segments <= calculator.segmentsCount, `${segments} segments, ${calculator.segmentsCount} by the calculator`)
+        assert.deepEqual(segmentsOf(text), splitterSegments(text))
       }),
       runs,
     )
   })
 
-  test('and the parts join to the text, fit, and end within no escape or surrogate pair', () => {
+  test('and the segments join to the text, fit, and end within no escape or surrogate pair', () => {
     const text = fc.oneof(
       anyText,
       fc.array(anyCharacter, { maxLength: 400 }).map((characters) => characters.join('')),
     )
     fc.assert(
       fc.property(text, fc.constantFrom(undefined, 'UCS2' as const), (content, wanted) => {
-        const parts = splitText(content, 0, wanted)
-        assert.equal(parts.map((part) => part.text).join(''), content)
-        for (const part of parts) assertFits(part, parts.length === 1)
+        const segments = splitText(content, 0, wanted)
+        assert.equal(segments.map((segment) => segment.text).join(''), content)
+        for (const segment of segments) assertFits(segment, segments.length === 1)
       }),
       runs,
     )
   })
 })
 
-function assertFits({ encoding, text }: TextPart, isSingle: boolean): void {
+function assertFits({ encoding, text }: TextSegment, isSingle: boolean): void {
   assert.ok(text.isWellFormed())
   if (encoding === 'UCS2') assert.ok(text.length <= (isSingle ? 70 : 67))
   else {

@@ -143,7 +143,7 @@ export async function createSteps(pool: Pool) {
 
   async function endSms(made: Made, result: SmsEntryResult): Promise<void> {
     const { messageId, copy, lease } = await claimSmsOf(made)
-    await recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, parts: [], ...result }])
+    await recordSmsResults(pool, SMS_CARRIER, [{ messageId, copy, lease, submittedSegments: [], ...result }])
   }
 
   /** Returns the network's id of the SMS. */

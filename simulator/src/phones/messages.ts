@@ -3,13 +3,13 @@ import { bucketOf, offsetsOf } from '../state/state.ts'
 import type { Store } from '../state/store.ts'
 import type { EntryRecord, Ledger, LedgerEntry } from './ledger.ts'
 
-/** Of an SMS in several parts: which of them it is. */
-export type Part = { reference: number; total: number; number: number }
+/** Of an SMS in several segments: which of them it is. */
+export type SmsSegment = { reference: number; total: number; number: number }
 
 /** What a phone received. `body`: the agentMessage as received, or the text of the SMS. `smpp`: the fields for the receipt of an SMS. */
-export type Content = { body: string; expiresAt: number | null; part?: Part | undefined; smpp?: ReceiptNotes | undefined }
+export type Content = { body: string; expiresAt: number | null; segment?: SmsSegment | undefined; smpp?: ReceiptNotes | undefined }
 
-/** A message to a phone, an agent's event or a part of an SMS. Times are milliseconds since 1970. */
+/** A message to a phone, an agent's event or a segment of an SMS. Times are milliseconds since 1970. */
 export type Message = Omit<Content, 'body'> & {
   /** The number of its entry in the ledger. */
   id: number
@@ -120,7 +120,7 @@ export function createMessages(store: Store, ledger: Ledger): Messages {
 }
 
 function messageOf({ seq, at, kind, phone, messageId, origin, content }: EntryRecord, offset: number): Message {
-  const { expiresAt, part, smpp } = content as Content
+  const { expiresAt, segment, smpp } = content as Content
   return {
     id: seq,
     offset,
@@ -129,7 +129,7 @@ function messageOf({ seq, at, kind, phone, messageId, origin, content }: EntryRe
     messageId,
     origin,
     expiresAt,
-    part,
+    segment,
     smpp,
     attempts: 1,
     acceptedAt: at,

@@ -5,7 +5,7 @@ import type { Message, Messages, Received } from './messages.ts'
 
 const time = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
-type Sms = { key: string; parts: (Received | undefined)[] }
+type Sms = { key: string; segments: (Received | undefined)[] }
 
 /** The numbers that have received anything, in order, after the given one. */
 export function listPhones({ state }: Store, after: string, limit: number): string[] {
@@ -17,7 +17,7 @@ export function listPhones({ state }: Store, after: string, limit: number): stri
   return phones.sort((one, other) => (one < other ? -1 : 1)).slice(0, limit)
 }
 
-/** What a phone received, in order, with the parts of an SMS joined as the phone shows them. */
+/** What a phone received, in order, with the segments of an SMS joined as the phone shows them. */
 export function viewPhone(messages: Messages, phone: string, after: number, limit: number) {
   const page = messages
     .toPhone(phone)
@@ -26,9 +26,9 @@ export function viewPhone(messages: Messages, phone: string, after: number, limi
   const shown: (ReturnType<typeof viewRcs> | Sms)[] = []
   for (const received of page) {
     if (received.message.channel !== 'sms') shown.push(viewRcs(received))
-    else addPart(shown, received)
+    else addSegment(shown, received)
   }
-  const views = shown.map((entry) => ('parts' in entry ? viewSms(entry) : entry))
+  const views = shown.map((entry) => ('segments' in entry ? viewSms(entry) : entry))
   return { phone, messages: views, next: page.length === limit ? (page.at(-1)?.message.id ?? null) : null }
 }
 
@@ -57,26 +57,26 @@ function timesOf(message: Message) {
   }
 }
 
-/** References repeat after 256 messages: a part belongs to the newest SMS with its reference that lacks it. */
-function addPart(shown: (object | Sms)[], received: Received): void {
-  const { part, origin } = received.message
-  const { reference, total, number } = part ?? { reference: 0, total: 1, number: 1 }
-  const key = part === undefined ? '' : `${origin}\n${reference}\n${total}`
-  const open = shown.findLast((entry): entry is Sms => 'parts' in entry && key !== '' && entry.key === key)
-  if (open !== undefined && open.parts[number - 1] === undefined) {
-    open.parts[number - 1] = received
+/** References repeat after 256 messages: a segment belongs to the newest SMS with its reference that lacks it. */
+function addSegment(shown: (object | Sms)[], received: Received): void {
+  const { segment, origin } = received.message
+  const { reference, total, number } = segment ?? { reference: 0, total: 1, number: 1 }
+  const key = segment === undefined ? '' : `${origin}\n${reference}\n${total}`
+  const open = shown.findLast((entry): entry is Sms => 'segments' in entry && key !== '' && entry.key === key)
+  if (open !== undefined && open.segments[number - 1] === undefined) {
+    open.segments[number - 1] = received
     return
   }
-  const parts: (Received | undefined)[] = new Array(total).fill(undefined)
-  parts[number - 1] = received
-  shown.push({ key, parts })
+  const segments: (Received | undefined)[] = new Array(total).fill(undefined)
+  segments[number - 1] = received
+  shown.push({ key, segments })
 }
 
-function viewSms({ parts }: Sms) {
-  const there = parts.filter((part) => part !== undefined)
+function viewSms({ segments }: Sms) {
+  const there = segments.filter((segment) => segment !== undefined)
   const messages = there.map(({ message }) => message)
   const first = messages[0] as Message
-  const isWhole = there.length === parts.length && messages.every(({ deliveredAt }) => deliveredAt !== null)
+  const isWhole = there.length === segments.length && messages.every(({ deliveredAt }) => deliveredAt !== null)
   return {
     seq: Math.min(...messages.map(({ id }) => id)),
     channel: 'sms',
@@ -84,9 +84,9 @@ function viewSms({ parts }: Sms) {
     sender: first.origin,
     text: there.map(({ body }) => body).join(''),
     parts: there.length,
-    totalParts: parts.length,
+    totalParts: segments.length,
     ...timesOf(first),
-    // An SMS is delivered when its last part is.
+    // An SMS is delivered when its last segment is.
     deliveredAt: isWhole ? time(Math.max(...messages.map(({ deliveredAt }) => deliveredAt ?? 0))) : null,
     attempts: 1,
   }

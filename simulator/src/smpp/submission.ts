@@ -1,5 +1,5 @@
 import type { Message, Pdu } from 'smpp'
-import type { Part } from '../phones/messages.ts'
+import type { SmsSegment } from '../phones/messages.ts'
 import { STATUS } from './status.ts'
 import { timeOf } from './times.ts'
 
@@ -8,7 +8,7 @@ export type Submission = {
   phone: string
   sender: string
   text: string
-  part: Part | undefined
+  segment: SmsSegment | undefined
   expiresAt: number | null
   /** The requested time of delivery, if it is not at once. */
   scheduledAt: number | null
@@ -25,7 +25,7 @@ const UDH_PRESENT = 0x40
 // Receipts and acknowledgements, which only the SMSC sends.
 const MESSAGE_TYPE_BITS = 0x3c
 const UCS2 = 8
-// The elements of a header that number the parts of a message.
+// The elements of a header that number the segments of a message.
 const ONE_OCTET_REFERENCE = 0x00
 const TWO_OCTET_REFERENCE = 0x08
 // The size of one SMS.
@@ -48,8 +48,8 @@ export function readSubmission(pdu: Pdu): Submission | number {
   const wrong = sourceProblem(source) ?? destinationProblem(destination) ?? headerProblem(esmClass, body) ?? lengthProblem(pdu, body)
   if (wrong !== undefined) return wrong
   if (!KNOWN_CODINGS.has(dataCoding)) return STATUS.SUBMITFAIL
-  const part = partOf(pdu, body)
-  if (part === 'wrong') return STATUS.INVESMCLASS
+  const segment = segmentOf(pdu, body)
+  if (segment === 'wrong') return STATUS.INVESMCLASS
   const scheduledAt = futureTime(pdu.schedule_delivery_time)
   if (scheduledAt === undefined) return STATUS.INVSCHED
   const expiresAt = futureTime(pdu.validity_period)
@@ -58,7 +58,7 @@ export function readSubmission(pdu: Pdu): Submission | number {
     phone: `+${destination.addr}`,
     sender: source.addr,
     text: typeof body.message === 'string' ? body.message : body.message.toString('hex'),
-    part,
+    segment,
     expiresAt,
     scheduledAt,
     registered: pdu.registered_delivery ?? 0,
@@ -88,7 +88,7 @@ function headerProblem(esmClass: number, body: Message): number | undefined {
   return (esmClass & MESSAGE_TYPE_BITS) !== 0 || lacksHeader || body.udh?.some(isWrongElement) ? STATUS.INVESMCLASS : undefined
 }
 
-/** An element that numbers parts and has a wrong length. An element has its type, its length and that many octets. */
+/** An element that numbers segments and has a wrong length. An element has its type, its length and that many octets. */
 const isWrongElement = (element: Buffer): boolean =>
   (element[0] === ONE_OCTET_REFERENCE && element.length !== 5) || (element[0] === TWO_OCTET_REFERENCE && element.length !== 6)
 
@@ -99,7 +99,7 @@ function lengthProblem(pdu: Pdu, body: Message): number | undefined {
   const header = headerOctets(body)
   if (dataCoding === UCS2 && (octets - header) % 2 !== 0) return STATUS.INVMSGLEN
   if (header === 0 && pdu.sar_msg_ref_num === undefined) return undefined
-  // A part is sent as it is, so it must fit. Each GSM character takes an octet here and seven bits over the air.
+  // A segment is sent as it is, so it must fit. Each GSM character takes an octet here and seven bits over the air.
   const packed = dataCoding === 0 || dataCoding === 1
   const fits = packed ? Math.ceil((header * 8) / 7) + (octets - header) <= AIR_SEPTETS : octets <= AIR_OCTETS
   return fits ? undefined : STATUS.INVMSGLEN
@@ -108,21 +108,21 @@ function lengthProblem(pdu: Pdu, body: Message): number | undefined {
 const headerOctets = ({ udh }: Message): number => (udh === undefined ? 0 : 1 + udh.reduce((sum, element) => sum + element.length, 0))
 
 /** From the header of the message, with a reference of one octet or two, or from the three TLVs. */
-function partOf(pdu: Pdu, body: Message): Part | undefined | 'wrong' {
-  let part: Part | undefined
+function segmentOf(pdu: Pdu, body: Message): SmsSegment | undefined | 'wrong' {
+  let segment: SmsSegment | undefined
   for (const element of body.udh ?? []) {
     if (element[0] === ONE_OCTET_REFERENCE) {
-      part = { reference: element.readUInt8(2), total: element.readUInt8(3), number: element.readUInt8(4) }
+      segment = { reference: element.readUInt8(2), total: element.readUInt8(3), number: element.readUInt8(4) }
     }
     if (element[0] === TWO_OCTET_REFERENCE) {
-      part = { reference: element.readUInt16BE(2), total: element.readUInt8(4), number: element.readUInt8(5) }
+      segment = { reference: element.readUInt16BE(2), total: element.readUInt8(4), number: element.readUInt8(5) }
     }
   }
   if (pdu.sar_msg_ref_num !== undefined) {
-    part = { reference: pdu.sar_msg_ref_num, total: pdu.sar_total_segments ?? 0, number: pdu.sar_segment_seqnum ?? 0 }
+    segment = { reference: pdu.sar_msg_ref_num, total: pdu.sar_total_segments ?? 0, number: pdu.sar_segment_seqnum ?? 0 }
   }
-  if (part !== undefined && (part.number < 1 || part.number > part.total)) return 'wrong'
-  return part
+  if (segment !== undefined && (segment.number < 1 || segment.number > segment.total)) return 'wrong'
+  return segment
 }
 
 /** Null if there is none; undefined if it is invalid or in the past. */

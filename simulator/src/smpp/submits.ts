@@ -82,10 +82,10 @@ function take(counter: Counter, submission: Submission): { messageId: string; ov
   const { store, messages, faults, steps } = counter
   const number = counter.firstNumber + store.state.lastSeq
   const messageId = faults.strikes('smpp.hexInAnswer') ? number.toString(16).toUpperCase() : String(number)
-  const { phone, sender, text, part, expiresAt, scheduledAt, registered, addresses } = submission
+  const { phone, sender, text, segment, expiresAt, scheduledAt, registered, addresses } = submission
   const smpp: ReceiptNotes = { number, registered, beginning: text.slice(0, 20), addresses }
-  const entry = { kind: 'sms-part', channel: 'sms', phone, messageId, origin: sender, detail: part } as const
-  const message = messages.add(entry, { body: text, expiresAt, part, smpp })
+  const entry = { kind: 'sms-part', channel: 'sms', phone, messageId, origin: sender, detail: segment } as const
+  const message = messages.add(entry, { body: text, expiresAt, segment, smpp })
   tellOnTheWay(counter, message, registered)
   const overtaken = faults.strikes('smpp.receiptBeforeAnswer') !== undefined
   if (overtaken) steps.deliver(message)

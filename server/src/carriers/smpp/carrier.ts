@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { isUnavailable } from '../../db/pool.ts'
-import type { OnEvents, SendResult, SmsCarrier, SmsPart } from '../carrier.ts'
+import type { OnEvents, SendResult, SmsCarrier, SmsSegment } from '../carrier.ts'
 import { meaningOf } from '../errors.ts'
 import { type BackOff, createBackOff, remainingMs, resetBackOff, startBackOff } from './back-off.ts'
 import { eventOf } from './deliver-sm.ts'
@@ -41,7 +41,7 @@ type Carrier = SmppDependencies & {
 }
 
 /**
- * Connects at once as a transceiver, and reconnects whenever the connection is lost. A part is submitted at most once: a submit that was
+ * Connects at once as a transceiver, and reconnects whenever the connection is lost. A segment is submitted at most once: a submit that was
  * written but got no response is `unknown`, and is never written again.
  */
 export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDependencies): SmsCarrier {
@@ -73,25 +73,25 @@ export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDepe
     concurrency: carrier.window,
     messagesPerSecond: settings.messagesPerSecond,
     pausedForMs: () => pausedForMs(carrier),
-    submit: (part) => submit(carrier, part),
+    submit: (segment) => submit(carrier, segment),
     close: () => close(carrier),
   }
 }
 
-/** Without a connection a part would wait here in memory, and be lost with this process. */
+/** Without a connection a segment would wait here in memory, and be lost with this process. */
 function pausedForMs({ throttled, boundAtMs, timings }: Carrier): number {
   return Math.max(remainingMs(throttled, performance.now()), boundAtMs === undefined ? timings.tickMs : 0)
 }
 
-function submit(carrier: Carrier, part: SmsPart): Promise<SendResult> {
-  const pdu = submitSm(part)
+function submit(carrier: Carrier, segment: SmsSegment): Promise<SendResult> {
+  const pdu = submitSm(segment)
   if ('is' in pdu) return Promise.resolve(pdu)
   if (carrier.closing) return Promise.resolve(retry(0, 'The connection is being closed.'))
   const sinceMs = performance.now()
   const backOffMs = remainingMs(carrier.throttled, sinceMs)
   if (backOffMs > 0) return Promise.resolve(retry(backOffMs, 'The network is busy.'))
   return new Promise((resolve) => {
-    carrier.waiting.add({ pdu, expiresAt: part.expiresAt, sinceMs, resolve })
+    carrier.waiting.add({ pdu, expiresAt: segment.expiresAt, sinceMs, resolve })
     schedulePump(carrier)
   })
 }

@@ -1,5 +1,5 @@
 import { encodeGsm7 } from '../../sms/gsm7.ts'
-import type { SendResult, SmsPart } from '../carrier.ts'
+import type { SendResult, SmsSegment } from '../carrier.ts'
 import { NO_TLVS, type PduOf } from './pdu.ts'
 
 type Failed = Extract<SendResult, { is: 'failed' }>
@@ -14,24 +14,24 @@ const DATA_CODING = { GSM7: 0, UCS2: 8 } as const
 const HAS_HEADER = 0x40
 const FINAL_RECEIPT = 1
 
-// GSM-7 counts unpacked septets, one per octet; UCS-2 counts octets. The header of a part has six octets, the room of seven septets.
+// GSM-7 counts unpacked septets, one per octet; UCS-2 counts octets. The header of a segment has six octets, the room of seven septets.
 const MAX_OCTETS = { GSM7: 160, UCS2: 140 } as const
-const MAX_OCTETS_OF_A_PART = { GSM7: 153, UCS2: 134 } as const
+const MAX_OCTETS_OF_A_SEGMENT = { GSM7: 153, UCS2: 134 } as const
 // A C-octet string of 21 octets including the NUL.
 const SENDER = /^[\u0020-\u007e]{1,20}$/
 const RECIPIENT = /^\+[0-9]{3,20}$/
 
-/** Returns the submit_sm for a part, with its sequence number still unset, or why no network would accept it. */
-export function submitSm(part: SmsPart): PduOf<'submit_sm'> | Failed {
-  if (!SENDER.test(part.sender)) return failed('INVALID_SENDER', 'The sender is not valid for an SMS.')
-  if (!RECIPIENT.test(part.recipient)) return failed('INVALID_RECIPIENT', 'The recipient is not a phone number.')
-  const text = part.encoding === 'GSM7' ? encodeGsm7(part.text) : Buffer.from(part.text, 'utf16le').swap16()
+/** Returns the submit_sm for a segment, with its sequence number still unset, or why no network would accept it. */
+export function submitSm(segment: SmsSegment): PduOf<'submit_sm'> | Failed {
+  if (!SENDER.test(segment.sender)) return failed('INVALID_SENDER', 'The sender is not valid for an SMS.')
+  if (!RECIPIENT.test(segment.recipient)) return failed('INVALID_RECIPIENT', 'The recipient is not a phone number.')
+  const text = segment.encoding === 'GSM7' ? encodeGsm7(segment.text) : Buffer.from(segment.text, 'utf16le').swap16()
   if (text === undefined) return failed('REJECTED', 'The text has characters that its encoding cannot represent.')
-  const { concatenation } = part
-  const maxOctets = concatenation === undefined ? MAX_OCTETS : MAX_OCTETS_OF_A_PART
-  if (text.length > maxOctets[part.encoding]) return failed('REJECTED', 'The text is longer than an SMS.')
-  const shortMessage = concatenation === undefined ? text : Buffer.concat([partHeader(concatenation), text])
-  const [sourceTon, sourceNpi] = addressType(part.sender)
+  const { concatenation } = segment
+  const maxOctets = concatenation === undefined ? MAX_OCTETS : MAX_OCTETS_OF_A_SEGMENT
+  if (text.length > maxOctets[segment.encoding]) return failed('REJECTED', 'The text is longer than an SMS.')
+  const shortMessage = concatenation === undefined ? text : Buffer.concat([segmentHeader(concatenation), text])
+  const [sourceTon, sourceNpi] = addressType(segment.sender)
   const [destinationTon, destinationNpi] = INTERNATIONAL
   return {
     command: 'submit_sm',
@@ -41,18 +41,18 @@ export function submitSm(part: SmsPart): PduOf<'submit_sm'> | Failed {
     serviceType: '',
     sourceTon,
     sourceNpi,
-    source: part.sender.replace(/^\+(?=[0-9]+$)/, ''),
+    source: segment.sender.replace(/^\+(?=[0-9]+$)/, ''),
     destinationTon,
     destinationNpi,
-    destination: part.recipient.slice(1),
+    destination: segment.recipient.slice(1),
     esmClass: concatenation === undefined ? 0 : HAS_HEADER,
     protocolId: 0,
     priority: 0,
     scheduleTime: '',
-    validityPeriod: absoluteTime(part.expiresAt),
+    validityPeriod: absoluteTime(segment.expiresAt),
     registeredDelivery: FINAL_RECEIPT,
     replaceIfPresent: 0,
-    dataCoding: DATA_CODING[part.encoding],
+    dataCoding: DATA_CODING[segment.encoding],
     defaultMessageId: 0,
     shortMessage,
   }
@@ -68,7 +68,7 @@ function addressType(sender: string): readonly [ton: number, npi: number] {
 }
 
 /** Information element 00 (concatenated short message, 8-bit reference), 3 octets long. */
-function partHeader({ reference, total, number }: NonNullable<SmsPart['concatenation']>): Buffer {
+function segmentHeader({ reference, total, number }: NonNullable<SmsSegment['concatenation']>): Buffer {
   return Buffer.from([5, 0, 3, reference, total, number])
 }
 

@@ -16,16 +16,16 @@ export type SmsEntry = {
   recipient: string
   plan: SmsPlan
   segments: number
-  /** Parts that an earlier attempt submitted. */
+  /** Segments that an earlier attempt submitted. */
   segmentsSent: number
-  /** Parts to submit now; 0 if the SMS is not to be submitted. */
-  parts: number
+  /** Segments to submit now; 0 if the SMS is not to be submitted. */
+  segmentsLeft: number
   attempts: number
   lease: string
-  /** The longest time to submit its parts, and a margin to record the result. */
+  /** The longest time to submit its segments, and a margin to record the result. */
   leaseMs: number
   expiresAt: Date
-  /** The time of the slot of its first part, by performance.now(); 0 if the carrier has no rate. */
+  /** The time of the slot of its first segment, by performance.now(); 0 if the carrier has no rate. */
   slotAt: number
   decision: Decision
 }
@@ -40,8 +40,8 @@ type SmsClaimRequest = {
   carrier: Pick<SmsCarrier, 'name' | 'messagesPerSecond'>
   free: number
   lease: string
-  /** The longest time to submit one part, and the margin of each SMS. */
-  partMs: number
+  /** The longest time to submit one segment, and the margin of each SMS. */
+  segmentMs: number
   marginMs: number
   /** The network accepts nothing now, so the claim takes only SMS that are not to be submitted. */
   isPaused: boolean
@@ -49,7 +49,7 @@ type SmsClaimRequest = {
   abandoned: string[]
 }
 
-// An SMS takes one slot for each of its parts: ten at most, at one a second, and some slack.
+// An SMS takes one slot for each of its segments: ten at most, at one a second, and some slack.
 const LONGEST_SMS_SECONDS = 15
 
 /**
@@ -74,17 +74,17 @@ export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Cl
 }
 
 type Due = { messageId: string; copy: number; dueInAll: number }
-type Checked = Omit<SmsEntry, 'parts' | 'lease' | 'leaseMs' | 'slotAt'>
+type Checked = Omit<SmsEntry, 'segmentsLeft' | 'lease' | 'leaseMs' | 'slotAt'>
 
-/** Leases the SMS whose first part gets one of these slots, and every SMS that needs none. */
-async function leaseWithin(tx: Executor, checked: Checked[], slots: number, { lease, partMs, marginMs }: SmsClaimRequest) {
+/** Leases the SMS whose first segment gets one of these slots, and every SMS that needs none. */
+async function leaseWithin(tx: Executor, checked: Checked[], slots: number, { lease, segmentMs, marginMs }: SmsClaimRequest) {
   const leased: Omit<SmsEntry, 'slotAt'>[] = []
-  let left = slots
+  let freeSlots = slots
   for (const entry of checked) {
-    if (entry.decision === 'go' && left <= 0) continue
-    const parts = entry.decision === 'go' ? entry.segments - entry.segmentsSent : 0
-    left -= parts
-    leased.push({ ...entry, parts, lease, leaseMs: partMs * Math.max(parts, 1) + marginMs })
+    if (entry.decision === 'go' && freeSlots <= 0) continue
+    const segmentsLeft = entry.decision === 'go' ? entry.segments - entry.segmentsSent : 0
+    freeSlots -= segmentsLeft
+    leased.push({ ...entry, segmentsLeft, lease, leaseMs: segmentMs * Math.max(segmentsLeft, 1) + marginMs })
   }
   await tx.query({ name: 'lease-sms', text: LEASE, values: [...columns(leased, 'messageId', 'copy', 'decision', 'leaseMs'), lease] })
   return leased

@@ -21,7 +21,7 @@ export function createSmsDispatcher(options: SmsOptions): Dispatcher {
     const pauseMs = sms.pausedForMs()
     const lease = randomUUID()
     const returning = [...abandoned]
-    const times = { partMs: sms.longestCallMs, marginMs: MARGIN_MS, isPaused: pauseMs > 0 }
+    const times = { segmentMs: sms.longestCallMs, marginMs: MARGIN_MS, isPaused: pauseMs > 0 }
     abandoned.add(lease)
     const { entries, isBusy, mayBeMore } = await claimSms(pool, { carrier: sms, free, lease, ...times, abandoned: returning })
     abandoned.delete(lease)

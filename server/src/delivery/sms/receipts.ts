@@ -71,21 +71,21 @@ const EARLY_SECONDS = 120
 /** "offset 0" fixes the join order, and the index of each step. In a new database, PostgreSQL would read all segments for each receipt. */
 export const APPLY = `
   with candidate as materialized (
-    select r.*, p.message_id, p.copy, p.segment, p.submitted_at
+    select r.*, s.message_id, s.copy, s.segment, s.submitted_at
     from unnest(${listed('$1::text[]')}) as ids (event_id), lateral (
       select * from sms_receipts r where r.event_id = ids.event_id offset 0
     ) as r, lateral (
-      select * from sms_segments p where p.carrier_message_id = r.carrier_message_id and p.state = 'sent' offset 0
-    ) as p
-    where p.carrier = r.carrier and p.recipient = r.recipient
+      select * from sms_segments s where s.carrier_message_id = r.carrier_message_id and s.state = 'sent' offset 0
+    ) as s
+    where s.carrier = r.carrier and s.recipient = r.recipient
     union all
-    select r.*, p.message_id, p.copy, p.segment, p.submitted_at
+    select r.*, s.message_id, s.copy, s.segment, s.submitted_at
     from unnest(${listed('$2::uuid[]')}) as ids (message_id), lateral (
-      select * from sms_segments p where p.message_id = ids.message_id offset 0
-    ) as p, lateral (
-      select * from sms_receipts r where r.carrier_message_id = p.carrier_message_id offset 0
+      select * from sms_segments s where s.message_id = ids.message_id offset 0
+    ) as s, lateral (
+      select * from sms_receipts r where r.carrier_message_id = s.carrier_message_id offset 0
     ) as r
-    where r.carrier = p.carrier and r.recipient = p.recipient and p.state = 'sent'
+    where r.carrier = s.carrier and r.recipient = s.recipient and s.state = 'sent'
       and r.received_at > now() - interval '${EARLY_SECONDS} seconds'
   ), reading as materialized (
     select distinct on (carrier, event_id) * from candidate order by carrier, event_id, reading, submitted_at desc
@@ -93,11 +93,11 @@ export const APPLY = `
     -- Of several receipts for a segment, the first counts.
     select distinct on (message_id, copy, segment) * from reading order by message_id, copy, segment, received_at, event_id
   ), applied as (
-    update sms_segments p set state = r.state, detail = r.detail, occurred_at = least(r.occurred_at, now())
-    from receipt r where p.message_id = r.message_id and p.copy = r.copy and p.segment = r.segment
-    returning p.message_id
+    update sms_segments s set state = r.state, detail = r.detail, occurred_at = least(r.occurred_at, now())
+    from receipt r where s.message_id = r.message_id and s.copy = r.copy and s.segment = r.segment
+    returning s.message_id
   ), matched as (
-    delete from sms_receipts s using reading r where s.carrier = r.carrier and s.event_id = r.event_id
+    delete from sms_receipts d using reading r where d.carrier = r.carrier and d.event_id = r.event_id
   )
   select distinct message_id as "messageId" from applied`
 
@@ -109,27 +109,27 @@ const ENDS: Change[] = [
 
 /** An SMS is delivered when all its segments are, and has failed when one has. Segments of an SMS that has ended, and of copies, are deleted. */
 export const settleSms = (messagesTable: string) => `
-  with part as materialized (
-    select p.message_id, count(*) filter (where p.state = 'delivered') as delivered, count(*) filter (where p.state = 'failed') as failed,
-      max(p.occurred_at) as at, min(p.detail) filter (where p.state = 'failed') as detail
+  with total as materialized (
+    select s.message_id, count(*) filter (where s.state = 'delivered') as delivered, count(*) filter (where s.state = 'failed') as failed,
+      max(s.occurred_at) as at, min(s.detail) filter (where s.state = 'failed') as detail
     from unnest(${listed('$1::uuid[]')}) as ids (message_id), lateral (
-      select * from sms_segments p where p.message_id = ids.message_id and p.copy = 0 offset 0
-    ) as p
-    group by p.message_id
+      select * from sms_segments s where s.message_id = ids.message_id and s.copy = 0 offset 0
+    ) as s
+    group by s.message_id
   ), moved as (
     update ${fallbacksTable(messagesTable)} f set
-      status = case when p.failed > 0 then 'FAILED' else 'DELIVERED' end,
-      reason = case when p.failed > 0 then 'UNDELIVERABLE' else f.reason end,
-      delivered_at = case when p.failed = 0 then greatest(p.at, f.sent_at) end,
-      failed_at = case when p.failed > 0 then greatest(p.at, f.sent_at) end,
-      detail = p.detail
-    from part p join ${messagesTable} m on m.id = p.message_id
-    where f.message_id = p.message_id and ${fallbackMayBecome('DELIVERED', 'f.status')} and (p.failed > 0 or p.delivered = f.segments)
+      status = case when t.failed > 0 then 'FAILED' else 'DELIVERED' end,
+      reason = case when t.failed > 0 then 'UNDELIVERABLE' else f.reason end,
+      delivered_at = case when t.failed = 0 then greatest(t.at, f.sent_at) end,
+      failed_at = case when t.failed > 0 then greatest(t.at, f.sent_at) end,
+      detail = t.detail
+    from total t join ${messagesTable} m on m.id = t.message_id
+    where f.message_id = t.message_id and ${fallbackMayBecome('DELIVERED', 'f.status')} and (t.failed > 0 or t.delivered = f.segments)
     returning ${MESSAGE_FACTS}, f.reason, f.delivered_at, f.failed_at, f.detail, f.segments
   ), ${recordChanges('moved', ENDS)}, deleted as (
-    delete from sms_segments p using moved m where p.message_id = m.id and p.copy = 0
+    delete from sms_segments s using moved m where s.message_id = m.id and s.copy = 0
   ), deleted_copies as (
-    delete from sms_segments p using unnest($1::uuid[]) as ids (message_id)
-    where p.message_id = ids.message_id and p.copy > 0 and p.state <> 'sent'
+    delete from sms_segments s using unnest($1::uuid[]) as ids (message_id)
+    where s.message_id = ids.message_id and s.copy > 0 and s.state <> 'sent'
   )
   select`

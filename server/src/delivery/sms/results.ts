@@ -19,10 +19,10 @@ export type SmsEntryResult =
   | { is: 'gone' }
   | Extract<SendResult, { is: 'retry' | 'not-tried' }>
 
-/** A part that the network accepted, numbered from 1. */
-export type SubmittedPart = { part: number; carrierMessageId: string }
+/** A segment that the network accepted, numbered from 1. */
+export type SubmittedSegment = { segment: number; carrierMessageId: string }
 
-export type SmsResult = { messageId: string; copy: number; lease: string; parts: SubmittedPart[] } & SmsEntryResult
+export type SmsResult = { messageId: string; copy: number; lease: string; submittedSegments: SubmittedSegment[] } & SmsEntryResult
 
 /**
  * Records results, and returns for each whether it was recorded: only the holder of a lease may record. One transaction writes the whole
@@ -31,9 +31,9 @@ export type SmsResult = { messageId: string; copy: number; lease: string; parts:
  */
 export async function recordSmsResults(pool: Pool, carrier: string, results: SmsResult[]): Promise<boolean[]> {
   return await transaction(pool, async (tx) => {
-    const hasParts = ({ parts }: SmsResult) => parts.length > 0
-    // Only an SMS with parts can have receipts.
-    if (results.some(hasParts)) await lockReceipts(tx)
+    const hasSegments = ({ submittedSegments }: SmsResult) => submittedSegments.length > 0
+    // Only an SMS with segments can have receipts.
+    if (results.some(hasSegments)) await lockReceipts(tx)
     const held = await settleQueue(tx, carrier, results)
     const recorded = results.filter((_, index) => held.has(index + 1))
     const ended = recorded.filter((result) => result.copy === 0 && result.is !== 'gone' && !('afterMs' in result))
@@ -43,9 +43,9 @@ export async function recordSmsResults(pool: Pool, carrier: string, results: Sms
       (messagesTable, ofMonth) => endMonth(tx, messagesTable, ofMonth),
       () => [],
     )
-    const contacts = [...ended, ...recorded.filter((result) => result.copy > 0 && hasParts(result))]
+    const contacts = [...ended, ...recorded.filter((result) => result.copy > 0 && hasSegments(result))]
     if (contacts.length > 0) await tx.query({ name: 'note-contacts', text: NOTE_CONTACTS, values: columns(contacts, 'messageId', 'copy') })
-    const messageIds = recorded.filter(hasParts).map(({ messageId }) => messageId)
+    const messageIds = recorded.filter(hasSegments).map(({ messageId }) => messageId)
     if (messageIds.length > 0) await applyReceipts(tx, [], messageIds)
     return results.map((_, index) => held.has(index + 1))
   })
@@ -56,12 +56,12 @@ async function settleQueue(tx: Executor, carrier: string, results: SmsResult[]):
   const entries = results.map((result) => ({
     ...result,
     afterMs: 'afterMs' in result ? Math.round(result.afterMs) : null,
-    submitted: result.parts.length,
+    submitted: result.submittedSegments.length,
   }))
-  const parts = results.flatMap((result, index) => result.parts.map((part) => ({ ...part, place: index + 1 })))
+  const segments = results.flatMap((result, index) => result.submittedSegments.map((segment) => ({ ...segment, place: index + 1 })))
   const values = [
     ...columns(entries, 'messageId', 'copy', 'lease', 'is', 'afterMs', 'submitted'),
-    ...columns(parts, 'place', 'part', 'carrierMessageId'),
+    ...columns(segments, 'place', 'segment', 'carrierMessageId'),
     carrier,
   ]
   const { rows } = await tx.query<{ place: number }>({ name: 'settle-sms-queue', text: SETTLE_QUEUE, values })
@@ -88,8 +88,8 @@ export const SETTLE_QUEUE = `
     where q.message_id = any (array(select message_id from held)) and q.message_id = h.message_id and q.copy = h.copy and h.after_ms is null
   ), submitted as (
     insert into sms_segments (message_id, copy, segment, carrier, carrier_message_id, recipient)
-    select h.message_id, h.copy, p.segment, $10, p.carrier_message_id, h.recipient
-    from unnest($7::int[], $8::smallint[], $9::text[]) as p (place, segment, carrier_message_id) join held h on h.place = p.place
+    select h.message_id, h.copy, s.segment, $10, s.carrier_message_id, h.recipient
+    from unnest($7::int[], $8::smallint[], $9::text[]) as s (place, segment, carrier_message_id) join held h on h.place = s.place
   )
   select place::int from held`
 
@@ -149,12 +149,12 @@ export const endSms = (messagesTable: string) => `
  */
 export const NOTE_CONTACTS = `
   insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, is_copy, sent_at)
-  select distinct on (1, 2, 3, 4, 6) m.account_id, coalesce(p.recipient, m.recipient), f.plan ->> 'sender', m.agent_id, m.id, r.copy > 0, now()
+  select distinct on (1, 2, 3, 4, 6) m.account_id, coalesce(s.recipient, m.recipient), f.plan ->> 'sender', m.agent_id, m.id, r.copy > 0, now()
   from unnest(${lists('uuid', 'smallint')}) as r (message_id, copy)
   join sms_fallbacks f on f.message_id = r.message_id
   join messages m on m.id = r.message_id
-  left join lateral (select recipient from sms_segments p where p.message_id = r.message_id and p.copy = r.copy limit 1) as p on true
-  where p.recipient is not null or r.copy = 0 and (f.status = 'SENT' or f.reason = 'OUTCOME_UNKNOWN')
+  left join lateral (select recipient from sms_segments s where s.message_id = r.message_id and s.copy = r.copy limit 1) as s on true
+  where s.recipient is not null or r.copy = 0 and (f.status = 'SENT' or f.reason = 'OUTCOME_UNKNOWN')
   order by 1, 2, 3, 4, 6, m.id desc
   on conflict (account_id, recipient, sender, agent_id, is_copy) do update
   set message_id = excluded.message_id, sent_at = greatest(c.sent_at, excluded.sent_at)`

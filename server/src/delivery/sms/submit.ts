@@ -1,20 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { SendResult, SmsCarrier, SmsPart } from '../../carriers/carrier.ts'
+import type { SendResult, SmsCarrier, SmsSegment } from '../../carriers/carrier.ts'
 import { type Executor, isUnavailable, type Pool } from '../../db/pool.ts'
 import { shortCode, shortLink } from '../../links/codes.ts'
 import { createLinks } from '../../links/links.ts'
 import { composeText, encodingFor, linksIn } from '../../sms/compose.ts'
-import { splitText, type TextPart } from '../../sms/parts.ts'
+import { splitText, type TextSegment } from '../../sms/segments.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
 import { LATEST_BEGIN_MS, retryMs, withRetry } from '../worker.ts'
 import type { Decision, SmsEntry } from './claim.ts'
-import type { SmsEntryResult, SubmittedPart } from './results.ts'
+import type { SmsEntryResult, SubmittedSegment } from './results.ts'
 
 /** The settings of short links. */
 export type Links = { key: Buffer; publicUrl: string }
 
-type Submitted = SmsEntryResult & { parts: SubmittedPart[] }
+type Submitted = SmsEntryResult & { submittedSegments: SubmittedSegment[] }
 
 export type SmsOptions = {
   pool: Pool
@@ -25,33 +25,38 @@ export type SmsOptions = {
   logger: Logger
 }
 
-/** Makes a function that submits an SMS and returns the result. `endBy`: it starts no part that might end later. It never throws. */
+/** Makes a function that submits an SMS and returns the result. `endBy`: it submits no segment that might end later. It never throws. */
 export function createSubmitter({ pool, carrier, links, metrics, logger, stopping }: SmsOptions & { stopping: AbortSignal }) {
-  /** Submits part after part, and stops at the first part that the network does not accept. The result has the accepted parts in any case. */
-  async function submitParts(sms: SmsCarrier, entry: SmsEntry, texts: TextPart[], times: Times): Promise<Submitted> {
-    const parts: SubmittedPart[] = []
+  /** Submits one segment after the other, until the network does not accept one. The result always has the accepted segments. */
+  async function submitSegments(sms: SmsCarrier, entry: SmsEntry, texts: TextSegment[], times: Times): Promise<Submitted> {
+    const submittedSegments: SubmittedSegment[] = []
     for (const [index, text] of texts.entries()) {
       if (index < entry.segmentsSent) continue
-      if (!(await waitForTurn(sms, entry, times, parts.length))) return { is: 'not-tried', afterMs: 0, parts }
-      const result = await submitPart(sms, { ...text, sender: entry.plan.sender, recipient: entry.recipient, expiresAt: entry.expiresAt })
+      if (!(await waitForTurn(sms, entry, times, submittedSegments.length))) return { is: 'not-tried', afterMs: 0, submittedSegments }
+      const result = await submitSegment(sms, {
+        ...text,
+        sender: entry.plan.sender,
+        recipient: entry.recipient,
+        expiresAt: entry.expiresAt,
+      })
       metrics.count(sms.name, 'sms', result.is)
-      if (result.is !== 'sent') return { ...submitResult(result, entry.attempts), parts }
-      parts.push({ part: index + 1, carrierMessageId: result.carrierMessageId })
+      if (result.is !== 'sent') return { ...submitResult(result, entry.attempts), submittedSegments }
+      submittedSegments.push({ segment: index + 1, carrierMessageId: result.carrierMessageId })
     }
-    return { is: 'sent', segments: texts.length, parts }
+    return { is: 'sent', segments: texts.length, submittedSegments }
   }
 
-  async function submitPart(sms: SmsCarrier, part: SmsPart): Promise<SendResult> {
+  async function submitSegment(sms: SmsCarrier, segment: SmsSegment): Promise<SendResult> {
     try {
-      return await sms.submit(part)
+      return await sms.submit(segment)
     } catch (error) {
-      // A fault in Herald. The network may have the part, so it is not submitted again.
+      // A fault in Herald. The network may have the segment, so it is not submitted again.
       logger.error({ carrier: sms.name, err: error }, 'failed to submit an SMS; will not retry')
       return { is: 'unknown', afterMs: 0, detail: 'a fault of the service' }
     }
   }
 
-  /** Waits for the slot of the next part. Returns false if the worker is stopping, or was suspended for too long (by a monotonic clock). */
+  /** Waits for the slot of the next segment. Returns false if the worker is stopping, or was suspended for too long (by a monotonic clock). */
   async function waitForTurn(sms: SmsCarrier, { slotAt }: SmsEntry, { claimedAt, endBy }: Times, done: number): Promise<boolean> {
     const left = sms.messagesPerSecond === undefined ? 0 : slotAt + (done * 1_000) / sms.messagesPerSecond - performance.now()
     if (left > 0) await sleep(left, undefined, { signal: stopping }).catch(() => {})
@@ -62,13 +67,13 @@ export function createSubmitter({ pool, carrier, links, metrics, logger, stoppin
 
   return async (entry: SmsEntry, claimedAt: number, endBy: number): Promise<Submitted> => {
     if (entry.decision === 'lost') metrics.count(carrier?.name ?? 'none', 'sms', 'lost')
-    if (entry.decision !== 'go') return { ...unsubmittedResult(entry.decision), parts: [] }
-    if (carrier === undefined) return { is: 'failed', reason: 'NO_SMS_NETWORK', detail: '', parts: [] }
+    if (entry.decision !== 'go') return { ...unsubmittedResult(entry.decision), submittedSegments: [] }
+    if (carrier === undefined) return { is: 'failed', reason: 'NO_SMS_NETWORK', detail: '', submittedSegments: [] }
     try {
-      return await submitParts(carrier, entry, await composeParts(pool, links, entry), { claimedAt, endBy })
+      return await submitSegments(carrier, entry, await composeSegments(pool, links, entry), { claimedAt, endBy })
     } catch (error) {
       if (!isUnavailable(error)) logger.error({ carrier: carrier.name, err: error }, 'failed to compose an SMS; will retry')
-      return { is: 'retry', afterMs: retryMs(entry.attempts), detail: 'a fault of the service', parts: [] }
+      return { is: 'retry', afterMs: retryMs(entry.attempts), detail: 'a fault of the service', submittedSegments: [] }
     }
   }
 }
@@ -83,14 +88,14 @@ function unsubmittedResult(decision: Exclude<Decision, 'go'>): SmsEntryResult {
   return { is: 'skipped', reason: decision }
 }
 
-/** If the response was lost, the part is not submitted again: the network may have it. */
+/** If the response was lost, the segment is not submitted again: the network may have it. */
 function submitResult(result: Exclude<SendResult, { is: 'sent' }>, attempts: number): SmsEntryResult {
   if (result.is === 'unknown') return { is: 'failed', reason: 'OUTCOME_UNKNOWN', detail: result.detail }
   return withRetry(result, attempts)
 }
 
-/** Composes the same parts at every attempt: the links, and the reference that ties the parts together, are derived from the message's id. */
-async function composeParts(db: Executor, { key, publicUrl }: Links, entry: SmsEntry): Promise<TextPart[]> {
+/** Composes the same segments at every attempt: the links, and the reference that ties the segments together, are derived from the message's id. */
+async function composeSegments(db: Executor, { key, publicUrl }: Links, entry: SmsEntry): Promise<TextSegment[]> {
   const { messageId, copy, accountId, agentId, recipient, plan } = entry
   const urls = plan.urlShortening ? linksIn(plan.content) : []
   const common = { accountId, messageId, copy, agentId, recipient }

@@ -3,17 +3,17 @@ import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import tls from 'node:tls'
 import { createSmppCarrier } from '../../../src/carriers/smpp/carrier.ts'
-import { splitText } from '../../../src/sms/parts.ts'
+import { splitText } from '../../../src/sms/segments.ts'
 import { until } from '../../support/until.ts'
 import { acceptSubmits, commandsOf, onSubmit, type PeerConnection, roundTrip, startPeer } from './peer.ts'
-import { assertOutcomes, bound, PASSWORD, part, startCarrier } from './support.ts'
+import { assertOutcomes, bound, PASSWORD, smsSegment, startCarrier } from './support.ts'
 
 describe('the SMPP carrier', () => {
   test('binds as a transceiver, submits, and returns the network’s message id', async () => {
     const { port, connections } = await startPeer(acceptSubmits())
     const carrier = startCarrier(port, { systemType: 'VMA' })
-    assert.deepEqual(await carrier.submit(part({ text: 'Hi €' })), { is: 'sent', carrierMessageId: 'm1' })
-    const unicode = part({ encoding: 'UCS2', text: 'żółć', sender: '48600' })
+    assert.deepEqual(await carrier.submit(smsSegment({ text: 'Hi €' })), { is: 'sent', carrierMessageId: 'm1' })
+    const unicode = smsSegment({ encoding: 'UCS2', text: 'żółć', sender: '48600' })
     assert.deepEqual(await carrier.submit(unicode), { is: 'sent', carrierMessageId: 'm2' })
     const [bind, first, second] = connections.flatMap(({ received }) => received)
     assert.deepEqual(
@@ -39,7 +39,7 @@ describe('the SMPP carrier', () => {
     assert.deepEqual([carrier.name, carrier.concurrency], ['net', 10])
   })
 
-  test('submits the parts of a long text with headers by which a phone joins them', async () => {
+  test('submits the segments of a long text with headers by which a phone joins them', async () => {
     const seen: any[] = []
     const { port } = await startPeer(
       onSubmit((request, { respond }) => {
@@ -49,7 +49,7 @@ describe('the SMPP carrier', () => {
     )
     const carrier = startCarrier(port)
     const text = 'Ünïcödé 😀 '.repeat(20)
-    await Promise.all(splitText(text, 42).map((piece) => carrier.submit(part(piece))))
+    await Promise.all(splitText(text, 42).map((piece) => carrier.submit(smsSegment(piece))))
     assert.equal(seen.map((pdu) => pdu.short_message.message).join(''), text)
     assert.deepEqual(
       seen.map((pdu) => pdu.short_message.udh[0].toString('hex')),
@@ -69,7 +69,7 @@ describe('the SMPP carrier', () => {
     const { port } = await startPeer(onSubmit((request, { respond }) => respond(request, { command_status: cases[index]?.[0] })))
     const carrier = startCarrier(port)
     for (const [, reason, detail] of cases) {
-      assert.deepEqual(await carrier.submit(part()), { is: 'failed', reason, detail })
+      assert.deepEqual(await carrier.submit(smsSegment()), { is: 'failed', reason, detail })
       index += 1
     }
   })
@@ -83,27 +83,27 @@ describe('the SMPP carrier', () => {
       return request.command === 'bind_transceiver'
     })
     const carrier = startCarrier(port, { timings: { waitMs: 50 } })
-    const released = await carrier.submit(part())
+    const released = await carrier.submit(smsSegment())
     assert.ok(released.is === 'retry' && released.afterMs >= 1_000)
     await until('it has tried several times', () => connections.length >= 4)
     assert.equal(carrier.log().match(/ESME_RINVPASWD/g)?.length, 1)
     assert.equal(JSON.parse(carrier.log().split('\n')[0] as string).level, 50)
     command_status = 0
     await bound(carrier)
-    assert.equal((await carrier.submit(part())).is, 'sent')
+    assert.equal((await carrier.submit(smsSegment())).is, 'sent')
   })
 
   test('submits a message once the network is there: for the first time, and again', async () => {
     const { port, close } = await startPeer()
     close()
     const carrier = startCarrier(port)
-    const early = carrier.submit(part())
+    const early = carrier.submit(smsSegment())
     await until('it has tried', () => carrier.log().includes('ECONNREFUSED'))
     const second = await startPeer(acceptSubmits(), { port })
     await assertOutcomes([early], ['sent'])
     second.close()
     await until('the loss is noticed', () => carrier.log().match(/no connection/g)?.length === 2)
-    const between = carrier.submit(part())
+    const between = carrier.submit(smsSegment())
     await startPeer(acceptSubmits(), { port })
     await assertOutcomes([between], ['sent'])
   })
@@ -178,7 +178,7 @@ describe('the SMPP carrier', () => {
     deliver(connections[0] as PeerConnection, 9, { short_message: 'CANARY' })
     const outcomes = new Set<string>()
     await until('there were a refusal, a pause and a loss', async () => {
-      outcomes.add((await carrier.submit(part({ text: 'CANARY' }))).is)
+      outcomes.add((await carrier.submit(smsSegment({ text: 'CANARY' }))).is)
       return outcomes.size === 3
     })
     await carrier.close()
@@ -193,19 +193,19 @@ describe('the SMPP carrier', () => {
     const cert = readFileSync(new URL('../../support/tls/cert.pem', import.meta.url))
     const { port, connections } = await startPeer(acceptSubmits(), { key, cert })
     const wary = startCarrier(port, { tls: true, host: 'localhost', timings: { waitMs: 100 } })
-    assert.equal((await wary.submit(part())).is, 'retry')
+    assert.equal((await wary.submit(smsSegment())).is, 'retry')
     await until('the certificate is refused', () => /DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_VERIFY|SELF_SIGNED/.test(wary.log()))
     await wary.close()
     assert.deepEqual(commandsOf(connections).flat(), [])
     tls.setDefaultCACertificates([cert.toString()])
     const trusting = startCarrier(port, { tls: true, host: 'localhost' })
-    assert.equal((await trusting.submit(part())).is, 'sent')
+    assert.equal((await trusting.submit(smsSegment())).is, 'sent')
   })
 
   test('does not submit an expired message', async () => {
     const { port, connections } = await startPeer()
     const carrier = startCarrier(port)
-    assert.deepEqual(await carrier.submit(part({ expiresAt: new Date(Date.now() - 1) })), { is: 'expired' })
+    assert.deepEqual(await carrier.submit(smsSegment({ expiresAt: new Date(Date.now() - 1) })), { is: 'expired' })
     await carrier.close()
     assert.deepEqual(commandsOf(connections), [['bind_transceiver', 'unbind']])
   })

@@ -6,7 +6,7 @@ import { normaliseMessageId, readingsOf } from '../../../src/carriers/smpp/messa
 import { NO_TLVS, type PduOf } from '../../../src/carriers/smpp/pdu.ts'
 import { submitSm } from '../../../src/carriers/smpp/submit-sm.ts'
 import { cpuMs } from '../../support/cpu.ts'
-import { part } from './support.ts'
+import { smsSegment } from './support.ts'
 
 const seed = Date.now() % 2 ** 31
 const MESSAGE_ID = 0x001e
@@ -21,7 +21,12 @@ function read({ text = '', tlvs, ...changes }: Changes): any {
   const addresses = { sourceTon: 1, sourceNpi: 1, source: '48500100200', destination: '48600' }
   const fields = { command: 'deliver_sm', sequence: 1, esmClass: 0, dataCoding: 0, ...addresses, ...changes } as const
   const shortMessage = typeof text === 'string' ? Buffer.from(text, 'latin1') : text
-  const pdu = { ...(submitSm(part()) as PduOf<'submit_sm'>), ...fields, shortMessage, tlvs: tlvs === undefined ? NO_TLVS : new Map(tlvs) }
+  const pdu = {
+    ...(submitSm(smsSegment()) as PduOf<'submit_sm'>),
+    ...fields,
+    shortMessage,
+    tlvs: tlvs === undefined ? NO_TLVS : new Map(tlvs),
+  }
   return eventOf(pdu, 'net')
 }
 const receipt = (text: string, changes: Changes = {}) => read({ esmClass: 0x04, text, ...changes })

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { SendResult } from '../../../src/carriers/carrier.ts'
 import { type PeerConnection, pdu, startPeer } from './peer.ts'
-import { part, startCarrier } from './support.ts'
+import { smsSegment, startCarrier } from './support.ts'
 
 const seed = Date.now() % 2 ** 31
 const MESSAGES = 2_000
@@ -63,7 +63,7 @@ describe(`a connection that drops in the middle of a window (fast-check, seed ${
       while (next < MESSAGES) {
         const text = `message ${next++}`
         let outcome: SendResult
-        do outcome = await carrier.submit(part({ text }))
+        do outcome = await carrier.submit(smsSegment({ text }))
         while (outcome.is === 'retry')
         outcomes.set(text, outcome)
       }
@@ -91,7 +91,7 @@ describe(`a connection that drops in the middle of a window (fast-check, seed ${
     const timings = { waitMs: 60, reconnectFirstMs: 600_000, reconnectLongestMs: 600_000 }
     const carrier = startCarrier(peer.port, { window: 5, timings })
     const texts = Array.from({ length: 12 }, (_, index) => `message ${index}`)
-    const outcomes = await Promise.all(texts.map((text) => carrier.submit(part({ text }))))
+    const outcomes = await Promise.all(texts.map((text) => carrier.submit(smsSegment({ text }))))
     const released = texts.filter((_, index) => outcomes[index]?.is === 'retry')
     assert.ok(released.length >= 6, `${released.length} were released`)
     for (const text of released) assert.equal(peer.accepted.get(text), undefined)

@@ -14,7 +14,7 @@ import {
   withoutNul,
   withStatus,
 } from './peer.ts'
-import { assertOutcomes, bound, part, startCarrier, submitMany, type TestCarrier } from './support.ts'
+import { assertOutcomes, bound, smsSegment, startCarrier, submitMany, type TestCarrier } from './support.ts'
 
 const lost = (carrier: TestCarrier, why: RegExp) => until(`the connection is lost: ${why}`, () => why.test(carrier.log()))
 const submitResponse = (request: any, message_id: string) => pdu('submit_sm_resp', { sequence_number: request.sequence_number, message_id })
@@ -35,7 +35,7 @@ describe('with malformed PDUs, the SMPP carrier', () => {
       return true
     })
     const carrier = startCarrier(port)
-    assert.deepEqual(await carrier.submit(part()), { is: 'sent', carrierMessageId: 'zz' })
+    assert.deepEqual(await carrier.submit(smsSegment()), { is: 'sent', carrierMessageId: 'zz' })
     assert.deepEqual(
       carrier.events.map((event) => [event.kind, event.phone]),
       [['sms-delivered', '+48500']],
@@ -84,8 +84,8 @@ describe('with malformed PDUs, the SMPP carrier', () => {
         ),
       )
       const carrier = startCarrier(port)
-      assert.equal((await carrier.submit(part())).is, 'unknown')
-      assert.equal((await carrier.submit(part())).is, 'sent')
+      assert.equal((await carrier.submit(smsSegment())).is, 'unknown')
+      assert.equal((await carrier.submit(smsSegment())).is, 'sent')
       assert.match(carrier.log(), /an invalid length/)
     })
   }
@@ -111,7 +111,7 @@ describe('with malformed PDUs, the SMPP carrier', () => {
       const { port } = await startPeer(
         onSubmit((request, { socket }) => socket.write(respond(submitResponse(request, 'abc'), request.sequence_number))),
       )
-      assert.deepEqual(await startCarrier(port).submit(part()), expected)
+      assert.deepEqual(await startCarrier(port).submit(smsSegment()), expected)
     })
   }
 
@@ -127,7 +127,7 @@ describe('with malformed PDUs, the SMPP carrier', () => {
         const response = pdu('bind_transceiver_resp', { sequence_number: request.sequence_number, system_id: 'peer' })
         return isBind(request) && socket.write(change(response))
       })
-      assert.equal((await startCarrier(port).submit(part())).is, 'sent')
+      assert.equal((await startCarrier(port).submit(smsSegment())).is, 'sent')
     })
   }
 
@@ -173,7 +173,7 @@ describe('with a silent peer, the SMPP carrier', () => {
     await bound(carrier)
     // Only silence after a submit makes the carrier ask whether the peer is there.
     clock.move(1)
-    const silent = [carrier.submit(part({ text: 'silence' })), carrier.submit(part({ text: 'silence' }))]
+    const silent = [carrier.submit(smsSegment({ text: 'silence' })), carrier.submit(smsSegment({ text: 'silence' }))]
     const next = submitMany(carrier, 1)
     await until('a window is submitted', () => connections[0]?.received.filter(isSubmit).length === 2)
     clock.move(60)
@@ -276,9 +276,9 @@ describe('on a lost connection, the SMPP carrier', () => {
       }),
     )
     const carrier = startCarrier(port, { timings: { leaveMs: 600_000 } })
-    const first = carrier.submit(part())
+    const first = carrier.submit(smsSegment())
     await until('it has responded to the unbind', () => commandsOf(connections)[0]?.includes('unbind_resp'))
-    const second = carrier.submit(part())
+    const second = carrier.submit(smsSegment())
     connections[0]?.respond(held, { message_id: 'late' })
     assert.deepEqual(await first, { is: 'sent', carrierMessageId: 'late' })
     assert.deepEqual(await second, { is: 'sent', carrierMessageId: 'new' })
@@ -289,10 +289,10 @@ describe('on a lost connection, the SMPP carrier', () => {
       onSubmit((request, { respond }) => respond(request, connections.length > 1 ? { message_id: 'new' } : { command_status: 4 })),
     )
     const carrier = startCarrier(port, { timings: { throttleFirstMs: 10 } })
-    assert.equal((await carrier.submit(part())).is, 'retry')
+    assert.equal((await carrier.submit(smsSegment())).is, 'retry')
     await bound(carrier, 2)
     const outcome = await until('it is not refused temporarily', async () => {
-      const { is } = await carrier.submit(part())
+      const { is } = await carrier.submit(smsSegment())
       return is !== 'retry' && is
     })
     assert.equal(outcome, 'sent')

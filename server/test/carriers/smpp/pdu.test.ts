@@ -6,7 +6,7 @@ import { decodePdu, encodePdu, NO_TLVS, type Pdu, type PduOf } from '../../../sr
 import { submitSm } from '../../../src/carriers/smpp/submit-sm.ts'
 import { cpuMs } from '../../support/cpu.ts'
 import { foreign } from './foreign.ts'
-import { part } from './support.ts'
+import { smsSegment } from './support.ts'
 
 const seed = Date.now() % 2 ** 31
 const octet = fc.nat(255)
@@ -119,7 +119,7 @@ describe(`the SMPP codec (fast-check, seed ${seed})`, () => {
   })
 
   test('reports a truncated request as broken, and an unknown command as unfamiliar', () => {
-    const whole = encodePdu({ ...(submitSm(part()) as PduOf<'submit_sm'>), sequence: 9 })
+    const whole = encodePdu({ ...(submitSm(smsSegment()) as PduOf<'submit_sm'>), sequence: 9 })
     for (let length = 16; length < whole.length; length += 1) {
       const decoded = decodePdu(cutTo(whole, length))
       assert.ok(decoded.is === 'broken' && decoded.sequence === 9 && decoded.commandId === 0x00000004, `cut to ${length}`)
@@ -139,7 +139,7 @@ describe(`the SMPP codec (fast-check, seed ${seed})`, () => {
   })
 
   test('decodes TLVs up to the first broken one', () => {
-    const pdu = { ...(submitSm(part()) as PduOf<'submit_sm'>), command: 'deliver_sm' as const, sequence: 9 }
+    const pdu = { ...(submitSm(smsSegment()) as PduOf<'submit_sm'>), command: 'deliver_sm' as const, sequence: 9 }
     const good = [0x001e, Buffer.from('zz\0')] as const
     const whole = encodePdu({ ...pdu, tlvs: new Map([good, [0x0427, Buffer.from([2])]]) })
     const tooLong = Buffer.from(whole)

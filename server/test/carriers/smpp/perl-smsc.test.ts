@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { splitText } from '../../../src/sms/parts.ts'
+import { splitText } from '../../../src/sms/segments.ts'
 import { freePort } from '../../support/ports.ts'
 import { until } from '../../support/until.ts'
-import { part, startCarrier } from './support.ts'
+import { smsSegment, startCarrier } from './support.ts'
 
 // A peer that shares no line and no author with us or with the npm package: the sample SMSC of Debian's libnet-smpp-perl. It prints which
 // commands arrived, but not their fields.
@@ -47,20 +47,20 @@ async function startSample() {
   return { port, output }
 }
 
-test('the SMPP carrier binds to the sample SMSC, submits names, numbers, parts and UCS-2, keeps the link alive, and unbinds', {
+test('the SMPP carrier binds to the sample SMSC, submits names, numbers, segments and UCS-2, keeps the link alive, and unbinds', {
   skip: noSample,
 }, async () => {
   const { port, output } = await startSample()
   const carrier = startCarrier(port, { host: 'localhost', enquireLinkSeconds: 0.05 })
   const pieces = ['Hi €', 'a'.repeat(400), 'Zażółć gęślą jaźń 😀 '.repeat(10)].flatMap((text, reference) => splitText(text, reference))
   for (const sender of ['Herald', '48600100200', '7055']) {
-    const outcomes = await Promise.all(pieces.map((piece) => carrier.submit(part({ ...piece, sender }))))
+    const outcomes = await Promise.all(pieces.map((piece) => carrier.submit(smsSegment({ ...piece, sender }))))
     // It gives every message the same id.
     for (const outcome of outcomes) assert.deepEqual(outcome, { is: 'sent', carrierMessageId: '123456789' })
   }
   const idleSince = performance.now()
   await until('the link was idle for some enquiries', () => performance.now() - idleSince > 500)
-  assert.equal((await carrier.submit(part())).is, 'sent')
+  assert.equal((await carrier.submit(smsSegment())).is, 'sent')
   await carrier.close()
 
   // The sample prints what it received when the connection ends.

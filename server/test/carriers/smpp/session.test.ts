@@ -9,7 +9,7 @@ import { STATUS } from '../../../src/carriers/smpp/statuses.ts'
 import { submitSm } from '../../../src/carriers/smpp/submit-sm.ts'
 import { until } from '../../support/until.ts'
 import { commandsOf, onSubmit, type PeerConnection, pdu, startPeer } from './peer.ts'
-import { assertOutcomes, bound, part, startCarrier, submitMany } from './support.ts'
+import { assertOutcomes, bound, smsSegment, startCarrier, submitMany } from './support.ts'
 
 async function openBoundSession(port: number) {
   const settings = { name: 'net', host: '127.0.0.1', port, tls: false, systemId: 'herald', password: 'x' }
@@ -56,7 +56,7 @@ describe('a session', () => {
     session.sequence = 0x7ffffffd
     const answers: Answer[] = []
     for (let count = 0; count < 4; count += 1) {
-      writeSubmit(session, submitSm(part()) as PduOf<'submit_sm'>, performance.now(), (answer) => answers.push(answer))
+      writeSubmit(session, submitSm(smsSegment()) as PduOf<'submit_sm'>, performance.now(), (answer) => answers.push(answer))
     }
     await until('all have a response', () => answers.length === 4)
     assert.deepEqual(
@@ -96,11 +96,11 @@ describe('closing the SMPP carrier', () => {
     const closing = carrier.close().then(() => {
       closed = true
     })
-    await assertOutcomes([outcomes[2] as Promise<SendResult>, carrier.submit(part())], ['retry', 'retry'])
+    await assertOutcomes([outcomes[2] as Promise<SendResult>, carrier.submit(smsSegment())], ['retry', 'retry'])
     assert.equal(closed, false)
     for (const request of requests) connections[0]?.respond(request, { message_id: 'x' })
     await closing
-    await assertOutcomes([...outcomes, carrier.submit(part())], ['sent', 'sent', 'retry', 'retry', 'retry'])
+    await assertOutcomes([...outcomes, carrier.submit(smsSegment())], ['sent', 'sent', 'retry', 'retry', 'retry'])
     await carrier.close()
     assert.deepEqual(commandsOf(connections), [['bind_transceiver', 'submit_sm', 'submit_sm', 'unbind']])
   })
@@ -109,7 +109,7 @@ describe('closing the SMPP carrier', () => {
     assert.equal(DEFAULT_TIMINGS.leaveMs + DEFAULT_TIMINGS.unbindMs, 3_500)
     const { port, connections } = await startPeer((_, { command }) => command === 'unbind')
     const carrier = startCarrier(port, { timings: { leaveMs: 60, unbindMs: 40 } })
-    const outcome = carrier.submit(part())
+    const outcome = carrier.submit(smsSegment())
     await until('it is submitted', () => commandsOf(connections)[0]?.includes('submit_sm'))
     const startedAt = performance.now()
     await carrier.close()

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { encodePdu, type PduOf } from '../../../src/carriers/smpp/pdu.ts'
 import { submitSm } from '../../../src/carriers/smpp/submit-sm.ts'
-import { splitText } from '../../../src/sms/parts.ts'
-import { part } from './support.ts'
+import { splitText } from '../../../src/sms/segments.ts'
+import { smsSegment } from './support.ts'
 
-type Changes = Parameters<typeof part>[0]
+type Changes = Parameters<typeof smsSegment>[0]
 
 function pduOf(changes: Changes): PduOf<'submit_sm'> {
-  const pdu = submitSm(part(changes))
+  const pdu = submitSm(smsSegment(changes))
   return 'is' in pdu ? assert.fail(JSON.stringify(pdu)) : pdu
 }
 
 describe('submit_sm', () => {
-  test('has these octets for a part in GSM-7 from a name', () => {
+  test('has these octets for a segment in GSM-7 from a name', () => {
     const pdu = pduOf({
       sender: 'Herald',
       recipient: '+48500100200',
@@ -57,13 +57,13 @@ describe('submit_sm', () => {
     }
   })
 
-  test('has room for every part of a split text', () => {
+  test('has room for every segment of a split text', () => {
     for (const text of ['a'.repeat(160), '€'.repeat(80), 'a€'.repeat(300), 'ł'.repeat(70), '😀'.repeat(200)]) {
       for (const piece of splitText(text, 255)) assert.ok(pduOf(piece).shortMessage.length <= (piece.encoding === 'GSM7' ? 160 : 140))
     }
   })
 
-  test('has room for 160 septets or 70 units alone, for 153 or 67 as a part, and for no more', () => {
+  test('has room for 160 septets or 70 units alone, for 153 or 67 as a segment, and for no more', () => {
     const header = { concatenation: { reference: 1, total: 2, number: 1 } }
     const unicode = { encoding: 'UCS2' } as const
     for (const [longest, more, changes] of [
@@ -75,7 +75,7 @@ describe('submit_sm', () => {
       ['ł'.repeat(67), 'ł', { ...unicode, ...header }],
     ] as [string, string, Changes][]) {
       pduOf({ text: longest, ...changes })
-      const refused = submitSm(part({ text: longest + more, ...changes }))
+      const refused = submitSm(smsSegment({ text: longest + more, ...changes }))
       assert.ok('is' in refused && refused.reason === 'REJECTED', longest + more)
     }
   })
@@ -91,7 +91,7 @@ describe('submit_sm', () => {
       [{ recipient: '+48500\x080' }, 'INVALID_RECIPIENT'],
       [{ text: 'ż' }, 'REJECTED'],
     ] as const) {
-      const refused = submitSm(part(changes))
+      const refused = submitSm(smsSegment(changes))
       assert.ok('is' in refused && refused.reason === reason, JSON.stringify(changes))
     }
   })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { pino } from 'pino'
-import type { CarrierEvent, OnEvents, SendResult, SmsCarrier, SmsPart } from '../../../src/carriers/carrier.ts'
+import type { CarrierEvent, OnEvents, SendResult, SmsCarrier, SmsSegment } from '../../../src/carriers/carrier.ts'
 import { createSmppCarrier, type SmppSettings } from '../../../src/carriers/smpp/carrier.ts'
 import type { SmppTimings } from '../../../src/carriers/smpp/settings.ts'
 import { until } from '../../support/until.ts'
@@ -41,7 +41,7 @@ export async function bound(carrier: TestCarrier, times = 1): Promise<void> {
   await until(`it is bound ${times} times`, () => (carrier.log().match(/bound to/g)?.length ?? 0) >= times)
 }
 
-export function part(changes: Partial<SmsPart> = {}): SmsPart {
+export function smsSegment(changes: Partial<SmsSegment> = {}): SmsSegment {
   return {
     sender: 'Herald',
     recipient: '+48500100200',
@@ -52,9 +52,9 @@ export function part(changes: Partial<SmsPart> = {}): SmsPart {
   }
 }
 
-/** Submits so many parts at once. */
+/** Submits so many segments at once. */
 export function submitMany(carrier: TestCarrier, count: number): Promise<SendResult>[] {
-  return Array.from({ length: count }, () => carrier.submit(part()))
+  return Array.from({ length: count }, () => carrier.submit(smsSegment()))
 }
 
 export async function assertOutcomes(outcomes: Promise<SendResult>[], expected: SendResult['is'][]): Promise<void> {

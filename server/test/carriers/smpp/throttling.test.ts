@@ -4,7 +4,7 @@ import type { SendResult } from '../../../src/carriers/carrier.ts'
 import { until } from '../../support/until.ts'
 import { stopClock } from '../clock.ts'
 import { onSubmit, type PeerConnection, roundTrip, startPeer } from './peer.ts'
-import { assertOutcomes, bound, part, startCarrier, submitMany } from './support.ts'
+import { assertOutcomes, bound, smsSegment, startCarrier, submitMany } from './support.ts'
 
 const THROTTLED = 0x58
 const FULL_MAILBOX = 0x14
@@ -48,7 +48,7 @@ describe('an SMS network that refuses messages temporarily', () => {
     const assertPause = async (longestMs: number) => {
       const before = submits()
       for (const submit of ['failed', 'not written']) {
-        const outcome = await carrier.submit(part())
+        const outcome = await carrier.submit(smsSegment())
         assert.ok(outcome.is === 'retry' && outcome.afterMs >= longestMs / 2 && outcome.afterMs <= longestMs, JSON.stringify(outcome))
         assert.equal(submits() - before, 1, submit)
       }
@@ -58,7 +58,7 @@ describe('an SMS network that refuses messages temporarily', () => {
     }
     for (const longestMs of [1_000, 2_000, 3_000, 3_000]) await assertPause(longestMs)
     status = 0
-    assert.equal((await carrier.submit(part())).is, 'sent')
+    assert.equal((await carrier.submit(smsSegment())).is, 'sent')
     status = THROTTLED
     await assertPause(1_000)
   })
@@ -82,7 +82,7 @@ describe('an SMS network that refuses messages temporarily', () => {
     async function call(): Promise<void> {
       while (next < 300) {
         const toFull = next++ % 3 === 0
-        const outcome = await carrier.submit(part(toFull ? { recipient: full } : {}))
+        const outcome = await carrier.submit(smsSegment(toFull ? { recipient: full } : {}))
         const expected = toFull
           ? { is: 'retry', afterMs: 777, detail: 'ESME_RMSGQFUL (0x00000014)' }
           : { is: 'sent', carrierMessageId: 'x' }
@@ -105,10 +105,10 @@ describe('an SMS network that refuses messages temporarily', () => {
       await bound(carrier)
       for (const [index, expected] of statuses.entries()) {
         assert.equal(carrier.pausedForMs(), 0, `not after ${index}`)
-        assert.equal((await carrier.submit(part())).is, expected === 0 ? 'sent' : 'retry')
+        assert.equal((await carrier.submit(smsSegment())).is, expected === 0 ? 'sent' : 'retry')
       }
       assert.ok(carrier.pausedForMs() >= 5_000)
-      const paused = await carrier.submit(part())
+      const paused = await carrier.submit(smsSegment())
       assert.ok(paused.is === 'retry' && paused.afterMs >= 5_000)
       assert.equal(submits(), statuses.length)
       assert.equal(carrier.log().match(/is busy/g)?.length, 1)

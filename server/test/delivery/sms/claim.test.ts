@@ -73,7 +73,7 @@ describe('a claim of SMS', () => {
 })
 
 describe('the network’s rate', () => {
-  test('holds for two workers, and counts parts', async (t) => {
+  test('holds for two workers, and counts segments', async (t) => {
     const messagesPerSecond = 25
     await refusedMessages(pool, sender, { count: 4 })
     await refusedMessages(pool, sender, { count: 6, content: LONG_TEXT })
@@ -87,10 +87,10 @@ describe('the network’s rate', () => {
     const times = carriers.flatMap(({ seen }) => seen.map(({ at }) => at - startedAt)).toSorted((a, b) => a - b)
     assert.equal(times.length, 4 + 6 * 3)
     // Node truncates a delay to whole milliseconds.
-    for (const [index, at] of times.entries()) assert.ok(at > (index * 1_000) / messagesPerSecond - 2, `part ${index} after ${at} ms`)
+    for (const [index, at] of times.entries()) assert.ok(at > (index * 1_000) / messagesPerSecond - 2, `segment ${index} after ${at} ms`)
   })
 
-  test('gives each SMS of a claim its slot after all parts of the SMS before it', async () => {
+  test('gives each SMS of a claim its slot after all segments of the SMS before it', async () => {
     await refusedMessages(pool, sender, { count: 4, content: LONG_TEXT })
     const claimed = await takeSms(pool, { messagesPerSecond: 50 })
     // Slots are taken for 100 ms ahead: the third SMS would begin after 120.
@@ -98,7 +98,7 @@ describe('the network’s rate', () => {
     assert.deepEqual([Math.round(second - first), others], [60, []])
   })
 
-  test('makes the next SMS wait for all parts of a long one', async () => {
+  test('makes the next SMS wait for all segments of a long one', async () => {
     await refusedMessages(pool, sender, { content: 'x'.repeat(1_530) })
     const [{ decision, segments }] = (await takeSms(pool, { messagesPerSecond: 2 })) as [SmsEntry]
     assert.deepEqual([decision, segments], ['go', 10])
@@ -195,7 +195,7 @@ describe('a due SMS', () => {
     assert.deepEqual([await check(messageId), await check(messageId)], ['lost', 'gone'])
   })
 
-  test('is continued if the recipient has its first part, unless it has expired', async () => {
+  test('is continued if the recipient has its first segment, unless it has expired', async () => {
     const phone = nextPhone()
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT, planParams: ALL_RULES })
     await optOut(sender, phone)

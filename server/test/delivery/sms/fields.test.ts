@@ -53,11 +53,11 @@ async function fallBack(sending: Sending = {}): Promise<Ended> {
   return { ...sent, body: (await (sending.by ?? caller).read(sent.messageId)).body }
 }
 
-/** By number: how many parts the network must have at the end. */
-const expectedParts = new Map<string, number>()
+/** By number: how many segments the network must have at the end. */
+const expectedSegments = new Map<string, number>()
 
-function expectParts(number: string, parts: number): void {
-  expectedParts.set(number, (expectedParts.get(number) ?? 0) + parts)
+function expectSegments(number: string, segments: number): void {
+  expectedSegments.set(number, (expectedSegments.get(number) ?? 0) + segments)
 }
 
 /** Fails unless the caller reads exactly this of the SMS. Returns what the phone shows. */
@@ -65,7 +65,7 @@ async function assertDelivered({ recipient, body }: Ended, expected: Record<stri
   const { sentAt, deliveredAt, ...rest } = body.smsFallback
   assert.deepEqual(rest, { status: 'DELIVERED', reason: 'RCS_FAILED', dueAt: body.failedAt, segments: 1, ...expected })
   assert.deepEqual([body.status, body.failure.reason], ['FAILED', 'NOT_REACHABLE'])
-  expectParts(recipient, rest.segments)
+  expectSegments(recipient, rest.segments)
   const sms = (await smsOf(recipient)).at(-1)
   assert.deepEqual([sms.parts, sms.totalParts], [rest.segments, rest.segments])
   const times = [rest.dueAt, sms.acceptedAt, sentAt, deliveredAt]
@@ -95,7 +95,7 @@ async function assertNumberOfSms(messageId: string, expected: Record<string, num
   assert.deepEqual(Object.fromEntries(await Promise.all(counts)), expected)
 }
 
-async function partsInLedger(): Promise<any[]> {
+async function segmentsInLedger(): Promise<any[]> {
   const { entries } = await simulator.ask('ledger?limit=10000')
   return entries.filter(({ kind }: { kind: string }) => kind === 'sms-part')
 }
@@ -104,7 +104,7 @@ const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
 const later = (time: string, ms: number) => new Date(Date.parse(time) + ms).toISOString()
 const laterOf = (a: string, b: string) => (a > b ? a : b)
 
-// Numbers, so that parts in another order make another text.
+// Numbers, so that segments in another order make another text.
 const counting = Array.from({ length: 1_530 }, (_, index) => String(index)).join(' ')
 const signs = 'Zażółć gęślą jaźń, čeština, Straße, é'
 const letters = 'Line 1\nLine "2" \\ {a}[b]~^| €1 £2 @_ ©😀'
@@ -162,22 +162,22 @@ const RULES: Record<string, [known: Known & { by?: MessageCaller }, planParams: 
 describe('a fallback', CONCURRENT, () => {
   for (const [planParams, variant, segments = 1, shown = variant.content] of TEXTS) {
     const request = JSON.stringify({ ...planParams, ...variant }).slice(0, 60)
-    test(`shows its sender and text on the phone, in ${segments} parts: ${request} (${variant.content.length})`, async () => {
+    test(`shows its sender and text on the phone, in ${segments} segments: ${request} (${variant.content.length})`, async () => {
       const ended = await fallBack({ planParams, variant })
       const { sender = 'MyShop', campaign } = planParams as { sender?: string; campaign?: string }
       const sms = await assertDelivered(ended, { segments, ...(campaign && { campaign }) })
       assert.deepEqual([sms.sender, sms.text], [sender, shown])
-      const parts = (await partsInLedger())
+      const inLedger = (await segmentsInLedger())
         .filter(({ phone }) => phone === ended.recipient)
         .map(({ detail }) => detail ?? { total: 1, number: 1 })
-      const { reference } = parts[0]
+      const { reference } = inLedger[0]
       const expected = Array.from({ length: segments }, (_, index) => ({
         ...(reference !== undefined && { reference }),
         total: segments,
         number: index + 1,
       }))
       assert.deepEqual(
-        parts.toSorted((a, b) => a.number - b.number),
+        inLedger.toSorted((a, b) => a.number - b.number),
         expected,
       )
     })
@@ -216,7 +216,7 @@ describe('a fallback', CONCURRENT, () => {
     const { sentAt, ...rest } = body.smsFallback
     assert.deepEqual(rest, { status: 'FAILED', reason: 'UNDELIVERABLE', dueAt: body.failedAt, segments: 1 })
     assert.ok(sentAt >= body.failedAt)
-    expectParts(recipient, 1)
+    expectSegments(recipient, 1)
   })
 
   for (const [name, { delay, inMs: ms }] of Object.entries<{ delay?: number; inMs?: number }>({
@@ -252,7 +252,7 @@ describe('a fallback', CONCURRENT, () => {
     for (const number of [first, second]) {
       const [copy] = await smsOf(number)
       assert.deepEqual([copy.sender, copy.text], [sms.sender, sms.text])
-      expectParts(number, 1)
+      expectSegments(number, 1)
     }
     assert.deepEqual((await caller.read(ended.messageId)).body, ended.body, 'copies do not show')
   })
@@ -350,7 +350,7 @@ describe('urlShortening', CONCURRENT, () => {
     const ended = await fallBack({ planParams, variant: { content: `See ${ADDRESS}`, urlShortening: true } })
     const { text } = await assertDelivered(ended)
     const copy = await until('the copy has arrived', async () => (await smsOf(copied))[0]?.text)
-    expectParts(copied, 1)
+    expectSegments(copied, 1)
     assert.notEqual(copy, text)
     assert.deepEqual(await visit(copy.slice('See '.length)), [302, ADDRESS])
     assert.deepEqual(await clicksOf(ended.messageId), [])
@@ -360,7 +360,7 @@ describe('urlShortening', CONCURRENT, () => {
 test('the network has these SMS and no other', async () => {
   const due = `select from sms_queue where due_at < now() + interval '1 day'`
   await until('no SMS is due', async () => (await pool.query(due)).rowCount === 0)
-  const parts = Map.groupBy(await partsInLedger(), ({ phone }) => phone as string)
-  assert.deepEqual(new Map([...parts].map(([phone, entries]) => [phone, entries.length])), expectedParts)
+  const segments = Map.groupBy(await segmentsInLedger(), ({ phone }) => phone as string)
+  assert.deepEqual(new Map([...segments].map(([phone, entries]) => [phone, entries.length])), expectedSegments)
   assert.doesNotMatch(service.log(), /"level":"error"/)
 })

@@ -30,15 +30,18 @@ describe('a worker that was suspended', () => {
   test('after it claimed an SMS releases it without a submit', async () => {
     const entry = await takeOne(pool, await refusedMessage(pool, sender))
     const now = performance.now()
-    assert.deepEqual(await submit(entry, now - LATEST_BEGIN_MS - 1, now + 60_000), { is: 'not-tried', afterMs: 0, parts: [] })
+    assert.deepEqual(await submit(entry, now - LATEST_BEGIN_MS - 1, now + 60_000), { is: 'not-tried', afterMs: 0, submittedSegments: [] })
     assert.equal(carrier.seen.length, 0)
   })
 
-  test('between two parts submits no part that could outlast its lease, and reports the parts that the network has', async () => {
+  test('between two segments submits no segment that could outlast its lease, and reports the segments that the network has', async () => {
     const entry = await takeOne(pool, await refusedMessage(pool, sender, { content: LONG_TEXT }))
     const now = performance.now()
-    const { parts, ...result } = await submit(entry, now, now + carrier.longestCallMs - 1)
-    assert.deepEqual([result, parts.map(({ part }) => part), carrier.seen.length], [{ is: 'not-tried', afterMs: 0 }, [1], 1])
+    const { submittedSegments, ...result } = await submit(entry, now, now + carrier.longestCallMs - 1)
+    assert.deepEqual(
+      [result, submittedSegments.map(({ segment }) => segment), carrier.seen.length],
+      [{ is: 'not-tried', afterMs: 0 }, [1], 1],
+    )
   })
 })
 
@@ -58,7 +61,7 @@ for (const [delay, isDue] of [
   })
 }
 
-test('a part of an SMS counts for the quarantine, and can be replied to', async () => {
+test('a segment of an SMS counts for the quarantine, and can be replied to', async () => {
   const phone = nextPhone()
   const messageId = await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT })
   await recordSms(pool, await takeOne(pool, messageId), { is: 'failed', reason: 'REJECTED', detail: '' }, [randomUUID()])

@@ -235,8 +235,8 @@ function startWorkers(t: TestContext): Workers {
   const sms = createSmsCarrier({
     concurrency: 20,
     longestCallMs: 1_000,
-    onSubmit: async (part, id) => {
-      const round = byPhone.get(part.recipient) as Round
+    onSubmit: async (segment, id) => {
+      const round = byPhone.get(segment.recipient) as Round
       round.submits += 1
       // The lease began at the claim: it lasts for the longest call and a minute.
       const { rows } = await pool.query<{ at: number }>(
@@ -245,7 +245,7 @@ function startWorkers(t: TestContext): Workers {
       )
       round.claimedAt = rows[0]?.at ?? Number.NaN
       await Promise.all([sleep(random() * LONGEST_SUBMIT_MS), ...round.duringSubmit.map((kind) => receive(round, kind))])
-      return taken(part, id)
+      return taken(segment, id)
     },
   })
   return [...Array.from({ length: 2 }, () => startWorker(t, url, rcs)), ...Array.from({ length: NODES }, () => startSmsWorker(t, url, sms))]

@@ -27,11 +27,11 @@ function nextId(): string {
   return `${1_000_000 + ids}`
 }
 
-/** An SMS that the network has, in so many parts. */
-async function submitted({ parts = 1, phone = nextPhone(), partIds = Array.from({ length: parts }, nextId) } = {}) {
-  const messageId = await refusedMessage(pool, sender, { recipients: [phone], ...(partIds.length === 3 && { content: LONG_TEXT }) })
-  await recordSent(pool, await takeOne(pool, messageId), partIds)
-  return { messageId, phone, ids: partIds }
+/** An SMS that the network has, in so many segments. */
+async function submitted({ segments = 1, phone = nextPhone(), ids = Array.from({ length: segments }, nextId) } = {}) {
+  const messageId = await refusedMessage(pool, sender, { recipients: [phone], ...(ids.length === 3 && { content: LONG_TEXT }) })
+  await recordSent(pool, await takeOne(pool, messageId), ids)
+  return { messageId, phone, ids }
 }
 
 async function countReceipts(): Promise<number> {
@@ -39,21 +39,21 @@ async function countReceipts(): Promise<number> {
 }
 
 describe('an SMS', () => {
-  test('is DELIVERED when all its parts are, in any order, and no row is left', async () => {
-    const { messageId, phone, ids: partIds } = await submitted({ parts: 3 })
-    for (const id of partIds.toReversed()) {
+  test('is DELIVERED when all its segments are, in any order, and no row is left', async () => {
+    const { messageId, phone, ids } = await submitted({ segments: 3 })
+    for (const id of ids.toReversed()) {
       assert.deepEqual(await fateOf(pool, messageId), SENT)
       await take([smsReceipt({ phone, ids: [id] })])
     }
-    const { fallback, parts, events } = await readSms(pool, messageId)
-    assert.deepEqual([fallback.status, fallback.reason, parts.length, await countReceipts()], [...DELIVERED, 0, 0])
+    const { fallback, segments, events } = await readSms(pool, messageId)
+    assert.deepEqual([fallback.status, fallback.reason, segments.length, await countReceipts()], [...DELIVERED, 0, 0])
     assert.ok(fallback.sent_at <= fallback.delivered_at)
     assert.deepEqual(kinds(events), ['sms-scheduled', 'sms-sent', 'sms-delivered'])
   })
 
-  test('is FAILED with UNDELIVERABLE and the network’s text when one of its parts fails', async () => {
-    const { messageId, phone, ids: partIds } = await submitted({ parts: 3 })
-    const [first, second, third] = partIds as [string, string, string]
+  test('is FAILED with UNDELIVERABLE and the network’s text when one of its segments fails', async () => {
+    const { messageId, phone, ids } = await submitted({ segments: 3 })
+    const [first, second, third] = ids as [string, string, string]
     await take([smsReceipt({ phone, ids: [first] }), smsReceipt({ phone, ids: [second], kind: 'sms-failed', detail: 'UNDELIV 011' })])
     const { fallback, events } = await readSms(pool, messageId)
     assert.deepEqual([fallback.status, fallback.reason, fallback.detail], [...UNDELIVERABLE, 'UNDELIV 011'])
@@ -62,7 +62,7 @@ describe('an SMS', () => {
     assert.deepEqual((await readSms(pool, messageId)).fallback, fallback)
   })
 
-  test('of which a part failed before all were submitted is FAILED once they are', async () => {
+  test('of which a segment failed before all were submitted is FAILED once they are', async () => {
     const [phone, id] = [nextPhone(), nextId()]
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT })
     await recordSms(pool, await takeOne(pool, messageId), { is: 'retry', afterMs: 0, detail: '' }, [id])
@@ -73,9 +73,9 @@ describe('an SMS', () => {
   })
 
   test('is not moved by a receipt of progress, nor by one without a number', async () => {
-    const { messageId, phone, ids: partIds } = await submitted()
+    const { messageId, phone, ids } = await submitted()
     const before = await readSms(pool, messageId)
-    await take([smsReceipt({ phone, ids: partIds, kind: 'sms-underway' }), smsReceipt({ phone: '', ids: partIds })])
+    await take([smsReceipt({ phone, ids, kind: 'sms-underway' }), smsReceipt({ phone: '', ids })])
     assert.deepEqual([await readSms(pool, messageId), await countReceipts()], [before, 0])
   })
 })
@@ -96,22 +96,22 @@ describe('a receipt', () => {
     })
 
     test(`${kind} changes nothing if it comes again, in the same batch or later, or after the opposite`, async () => {
-      const { messageId, phone, ids: partIds } = await submitted()
-      const first = smsReceipt({ phone, ids: partIds, kind })
-      await take([first, first, smsReceipt({ phone, ids: partIds, kind })])
+      const { messageId, phone, ids } = await submitted()
+      const first = smsReceipt({ phone, ids, kind })
+      await take([first, first, smsReceipt({ phone, ids, kind })])
       const before = await readSms(pool, messageId)
       assert.deepEqual([before.fallback.status, before.fallback.reason], end)
       const opposite = kind === 'sms-failed' ? 'sms-delivered' : 'sms-failed'
-      for (const again of [first, smsReceipt({ phone, ids: partIds, kind }), smsReceipt({ phone, ids: partIds, kind: opposite })]) {
+      for (const again of [first, smsReceipt({ phone, ids, kind }), smsReceipt({ phone, ids, kind: opposite })]) {
         await take([again])
         assert.deepEqual(await readSms(pool, messageId), before)
       }
     })
   }
 
-  test('of one part that comes again does not count for the others', async () => {
-    const { messageId, phone, ids: partIds } = await submitted({ parts: 3 })
-    const first = () => smsReceipt({ phone, ids: partIds.slice(0, 1) })
+  test('of one segment that comes again does not count for the others', async () => {
+    const { messageId, phone, ids } = await submitted({ segments: 3 })
+    const first = () => smsReceipt({ phone, ids: ids.slice(0, 1) })
     await take([first(), first(), first()])
     await take([first()])
     assert.deepEqual(await fateOf(pool, messageId), SENT)
@@ -138,13 +138,13 @@ describe('a receipt', () => {
   })
 
   test('of another phone or another carrier moves nothing', async () => {
-    const { messageId, phone, ids: partIds } = await submitted()
+    const { messageId, phone, ids } = await submitted()
     const before = await readSms(pool, messageId)
-    await take([smsReceipt({ phone: nextPhone(), ids: partIds }), smsReceipt({ phone, ids: partIds, carrier: 'another' })])
+    await take([smsReceipt({ phone: nextPhone(), ids }), smsReceipt({ phone, ids, carrier: 'another' })])
     assert.deepEqual(await readSms(pool, messageId), before)
     const early = nextId()
     await take([smsReceipt({ phone, ids: [early], carrier: 'another' }), smsReceipt({ phone: nextPhone(), ids: [early] })])
-    assert.deepEqual(await fateOf(pool, (await submitted({ phone, partIds: [early] })).messageId), SENT)
+    assert.deepEqual(await fateOf(pool, (await submitted({ phone, ids: [early] })).messageId), SENT)
   })
 
   test('of a copy to a test number does not change the message', async () => {
@@ -154,9 +154,9 @@ describe('a receipt', () => {
     await recordSent(pool, await takeOne(pool, messageId), [own])
     await recordSent(pool, await takeOne(pool, messageId, 1), [ofCopy])
     const before = await readSms(pool, messageId)
-    assert.equal(before.parts.map(({ copy, recipient }) => `${copy} ${recipient}`).join(), `0 ${phone},1 ${tester}`)
+    assert.equal(before.segments.map(({ copy, recipient }) => `${copy} ${recipient}`).join(), `0 ${phone},1 ${tester}`)
     await take([smsReceipt({ phone: tester, ids: [ofCopy], kind: 'sms-failed' })])
-    assert.deepEqual(await readSms(pool, messageId), { ...before, parts: before.parts.slice(0, 1) })
+    assert.deepEqual(await readSms(pool, messageId), { ...before, segments: before.segments.slice(0, 1) })
     await take([smsReceipt({ phone, ids: [own] })])
     assert.deepEqual(await fateOf(pool, messageId), DELIVERED)
   })
@@ -166,9 +166,9 @@ describe('an id that the network reuses', () => {
   test('belongs to the later SMS, whatever became of the receipt of the earlier one', async () => {
     for (let round = 0; round < 5; round++) {
       const [phone, id] = [nextPhone(), nextId()]
-      const earlier = await submitted({ phone, partIds: [id] })
+      const earlier = await submitted({ phone, ids: [id] })
       await pool.query(`update sms_segments set submitted_at = now() - interval '3 days' where message_id = $1`, [earlier.messageId])
-      const later = await submitted({ phone, partIds: [id] })
+      const later = await submitted({ phone, ids: [id] })
       await take([smsReceipt({ phone, ids: [id] })])
       assert.deepEqual([await fateOf(pool, earlier.messageId), await fateOf(pool, later.messageId)], [SENT, DELIVERED])
     }
@@ -178,7 +178,7 @@ describe('an id that the network reuses', () => {
     const [phone, id] = [nextPhone(), nextId()]
     await take([smsReceipt({ phone, ids: [id] })])
     await pool.query(`update sms_receipts set received_at = now() - interval '3 minutes'`)
-    assert.deepEqual(await fateOf(pool, (await submitted({ phone, partIds: [id] })).messageId), SENT)
+    assert.deepEqual(await fateOf(pool, (await submitted({ phone, ids: [id] })).messageId), SENT)
   })
 })
 

@@ -44,35 +44,35 @@ describe('an SMS', () => {
       { is: 'not-tried', afterMs: 1 },
       { is: 'retry', afterMs: 0, detail: '0x58' },
     ]
-    const carrier = createSmsCarrier({ onSubmit: (part, id) => responses.shift() ?? taken(part, id) })
+    const carrier = createSmsCarrier({ onSubmit: (segment, id) => responses.shift() ?? taken(segment, id) })
     await untilEnded(startSmsWorker(t, url, carrier).wake)
     assert.deepEqual([await fateOf(pool, messageId), carrier.seen.length], [['SENT', 'RCS_FAILED'], 4])
   })
 
-  test('of which the network has part 1 of 3 is completed later, even if the recipient has opted out since', async (t) => {
+  test('of which the network has segment 1 of 3 is completed later, even if the recipient has opted out since', async (t) => {
     const phone = nextPhone()
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT })
     const carrier = createSmsCarrier({
-      onSubmit: (part, id) => (carrier.seen.length === 2 ? { is: 'retry', afterMs: 600_000, detail: '' } : taken(part, id)),
+      onSubmit: (segment, id) => (carrier.seen.length === 2 ? { is: 'retry', afterMs: 600_000, detail: '' } : taken(segment, id)),
     })
     const { wake } = startSmsWorker(t, url, carrier)
-    await until('part 1 is recorded', async () => (await readSms(pool, messageId)).queue?.segments_sent === 1)
+    await until('segment 1 is recorded', async () => (await readSms(pool, messageId)).queue?.segments_sent === 1)
     assert.deepEqual(await fateOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
     await recordOptOut(pool, { accountId: sender.accountId, agentId: sender.agentId, phone, optedOut: true, source: 'word' })
     await untilEnded(wake)
     const [first, , second, third] = carrier.seen
     assert.equal(carrier.seen.map(({ concatenation }) => concatenation?.number).join(), '1,2,2,3')
-    assert.equal([first, second, third].map((part) => part?.text).join(''), LONG_TEXT)
+    assert.equal([first, second, third].map((segment) => segment?.text).join(''), LONG_TEXT)
     assert.equal(new Set(carrier.seen.map(({ concatenation }) => concatenation?.reference)).size, 1)
-    const { fallback, parts } = await readSms(pool, messageId)
-    assert.deepEqual([fallback.status, fallback.segments, parts.map(({ segment }) => segment)], ['SENT', 3, [1, 2, 3]])
+    const { fallback, segments } = await readSms(pool, messageId)
+    assert.deepEqual([fallback.status, fallback.segments, segments.map(({ segment }) => segment)], ['SENT', 3, [1, 2, 3]])
   })
 
-  test('without a response to any part is FAILED with OUTCOME_UNKNOWN, and never submitted again', async (t) => {
+  test('without a response to any segment is FAILED with OUTCOME_UNKNOWN, and never submitted again', async (t) => {
     const lost = new Map([1, 2, 3].map((number) => [nextPhone(), number]))
     const carrier = createSmsCarrier({
-      onSubmit: (part, id) =>
-        lost.get(part.recipient) === part.concatenation?.number ? { is: 'unknown', afterMs: 0, detail: 'cut' } : taken(part, id),
+      onSubmit: (segment, id) =>
+        lost.get(segment.recipient) === segment.concatenation?.number ? { is: 'unknown', afterMs: 0, detail: 'cut' } : taken(segment, id),
     })
     const ids: string[] = []
     for (const phone of lost.keys()) ids.push(await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT }))
@@ -87,12 +87,12 @@ describe('an SMS', () => {
     const messageId = await refusedMessage(pool, sender, { content: LONG_TEXT })
     let isCut = false
     const carrier = createSmsCarrier({
-      onSubmit: async (part, id) => {
-        if (part.concatenation?.number === 3) {
+      onSubmit: async (segment, id) => {
+        if (segment.concatenation?.number === 3) {
           await database.cut()
           isCut = true
         }
-        return taken(part, id)
+        return taken(segment, id)
       },
     })
     const { wake } = startSmsWorker(t, database.url, carrier)
@@ -100,17 +100,17 @@ describe('an SMS', () => {
     assert.deepEqual(await fateOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
     await database.restore()
     await untilEnded(wake)
-    const { fallback, parts } = await readSms(pool, messageId)
-    assert.deepEqual([fallback.status, parts.length, carrier.seen.length], ['SENT', 3, 3])
+    const { fallback, segments } = await readSms(pool, messageId)
+    assert.deepEqual([fallback.status, segments.length, carrier.seen.length], ['SENT', 3, 3])
   })
 
-  test('whose worker stops between two parts is completed by another worker', async (t) => {
+  test('whose worker stops between two segments is completed by another worker', async (t) => {
     const messageId = await refusedMessage(pool, sender, { content: LONG_TEXT })
     let stopping: Promise<void> | undefined
     const first = createSmsCarrier({
-      onSubmit: (part, id) => {
+      onSubmit: (segment, id) => {
         stopping ??= worker.stop()
-        return taken(part, id)
+        return taken(segment, id)
       },
     })
     const worker = startSmsWorker(t, url, first)
@@ -176,7 +176,7 @@ describe('after a worker crashed, its SMS', () => {
     }
   })
 
-  test('is not completed by another worker if one of its parts is known', async () => {
+  test('is not completed by another worker if one of its segments is known', async () => {
     const messageId = await refusedMessage(pool, sender, { content: LONG_TEXT })
     await recordSms(pool, await takeOne(pool, messageId), { is: 'retry', afterMs: 0, detail: '' }, ['known-1'])
     assert.equal((await takeOne(pool, messageId)).decision, 'go')
@@ -215,16 +215,16 @@ for (const result of [
   })
 }
 
-test('a result that is recorded twice at once counts once, with one row for each part, copy and step', async () => {
+test('a result that is recorded twice at once counts once, with one row for each segment, copy and step', async () => {
   const planParams = { testNumbers: ['+48600999001', '+48600999002'], useTestNumbers: true }
   for (let round = 0; round < 10; round++) {
     const messageId = await refusedMessage(pool, sender, { planParams })
     const held = await takeOne(pool, messageId)
     const recorded = await Promise.all([recordSent(pool, held, [`twice-${round}`]), recordSent(pool, held, [`twice-${round}`])])
     assert.deepEqual(recorded.filter(Boolean).length, 1)
-    const { parts, events } = await readSms(pool, messageId)
+    const { segments, events } = await readSms(pool, messageId)
     const copies = await pool.query('select from sms_queue where message_id = $1 and copy > 0', [messageId])
-    assert.deepEqual([parts.length, copies.rowCount, kinds(events)], [1, 2, ['sms-scheduled', 'sms-sent']])
+    assert.deepEqual([segments.length, copies.rowCount, kinds(events)], [1, 2, ['sms-scheduled', 'sms-sent']])
   }
 })
 

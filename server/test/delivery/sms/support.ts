@@ -15,7 +15,7 @@ import { PUBLIC_URL, SMS_CARRIER } from './worker.ts'
 export { createSmsCarrier, recordSent, SMS_CARRIER, startSmsWorker, takeOne, takeSms } from './worker.ts'
 
 export const TEXT = 'Your parcel is on its way.'
-/** Three parts in GSM-7, of 153 characters at most. */
+/** Three segments in GSM-7, of 153 characters at most. */
 export const LONG_TEXT = Array.from({ length: 60 }, (_, n) => `word ${n}`)
   .join(' ')
   .slice(0, 400)
@@ -108,13 +108,13 @@ export async function expiredMessage(pool: Pool, sender: Sender, accepted: WithF
 export async function readSms(pool: Pool, messageId: string) {
   const { rows } = await pool.query(
     `select to_jsonb(f) as fallback, (select to_jsonb(q) from sms_queue q where q.message_id = f.message_id and q.copy = 0) as queue,
-       (select coalesce(jsonb_agg(to_jsonb(p) order by copy, segment), '[]') from sms_segments p where p.message_id = f.message_id) as parts,
+       (select coalesce(jsonb_agg(to_jsonb(s) order by copy, segment), '[]') from sms_segments s where s.message_id = f.message_id) as segments,
        (select coalesce(jsonb_agg(to_jsonb(e) order by recorded_at, kind), '[]')
         from message_events e where e.message_id = f.message_id and kind like 'sms-%') as events
      from sms_fallbacks f where f.message_id = $1`,
     [messageId],
   )
-  return rows[0] as { fallback: any; queue: any; parts: any[]; events: any[] }
+  return rows[0] as { fallback: any; queue: any; segments: any[]; events: any[] }
 }
 
 /** The status and reason of its SMS. */

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
-import type { SmsCarrier, SmsPart } from '../../../src/carriers/carrier.ts'
+import type { SmsCarrier, SmsSegment } from '../../../src/carriers/carrier.ts'
 import type { Pool } from '../../../src/db/pool.ts'
 import { ensureRate } from '../../../src/delivery/rate.ts'
 import { claimSms, type SmsEntry } from '../../../src/delivery/sms/claim.ts'
@@ -20,7 +20,8 @@ type SmsClaim = { free?: number; messagesPerSecond?: number | undefined; abandon
 export async function takeSms(pool: Pool, { free = 1_000, messagesPerSecond, abandoned = [] }: SmsClaim = {}): Promise<SmsEntry[]> {
   await ensureRate(pool, SMS_CARRIER)
   const carrier = { name: SMS_CARRIER, messagesPerSecond }
-  return (await claimSms(pool, { carrier, free, lease: randomUUID(), partMs: 1_000, marginMs: 60_000, isPaused: false, abandoned })).entries
+  return (await claimSms(pool, { carrier, free, lease: randomUUID(), segmentMs: 1_000, marginMs: 60_000, isPaused: false, abandoned }))
+    .entries
 }
 
 /** Claims the SMS of one message, together with everything else that is due. */
@@ -31,33 +32,33 @@ export async function takeOne(pool: Pool, messageId: string, copy = 0): Promise<
 }
 
 type SmsResult = Parameters<typeof recordSmsResults>[2][number]
-/** The result of an SMS, without its key, lease and parts. */
+/** The result of an SMS, without its key, lease and segments. */
 export type SubmitResult = SmsResult extends infer Each
   ? Each extends SmsResult
-    ? Omit<Each, 'messageId' | 'copy' | 'lease' | 'parts'>
+    ? Omit<Each, 'messageId' | 'copy' | 'lease' | 'submittedSegments'>
     : never
   : never
 
-/** Records a result. `ids`: the ids that the network gave the parts that this worker submitted. Returns false if it does not count. */
+/** Records a result. `ids`: the ids that the network gave the segments that this worker submitted. Returns false if it does not count. */
 export async function recordSms(pool: Pool, entry: SmsEntry, result: SubmitResult, ids: string[] = [], carrier = SMS_CARRIER) {
   const { messageId, copy, lease, segmentsSent } = entry
-  const parts = ids.map((carrierMessageId, index) => ({ part: segmentsSent + index + 1, carrierMessageId }))
-  const [isRecorded] = await recordSmsResults(pool, carrier, [{ messageId, copy, lease, parts, ...result } as SmsResult])
+  const submittedSegments = ids.map((carrierMessageId, index) => ({ segment: segmentsSent + index + 1, carrierMessageId }))
+  const [isRecorded] = await recordSmsResults(pool, carrier, [{ messageId, copy, lease, submittedSegments, ...result } as SmsResult])
   return isRecorded
 }
 
-/** Records that the network accepted all parts of an SMS. */
+/** Records that the network accepted all segments of an SMS. */
 export async function recordSent(pool: Pool, entry: SmsEntry, carrierMessageIds: string[], carrier = SMS_CARRIER) {
   const segments = entry.segmentsSent + carrierMessageIds.length
   return await recordSms(pool, entry, { is: 'sent', segments }, carrierMessageIds, carrier)
 }
 
-/** `seen`: the submitted parts, in order, with their times by performance.now(). */
-export type TestSmsCarrier = SmsCarrier & { seen: (SmsPart & { at: number })[]; to: (recipient: string) => SmsPart[] }
+/** `seen`: the submitted segments, in order, with their times by performance.now(). */
+export type TestSmsCarrier = SmsCarrier & { seen: (SmsSegment & { at: number })[]; to: (recipient: string) => SmsSegment[] }
 
 type SmsOutcome = Awaited<ReturnType<SmsCarrier['submit']>>
 type SmsCarrierOptions = Partial<Omit<SmsCarrier, 'submit'>> & {
-  onSubmit?: (part: SmsPart, id: string) => Promise<SmsOutcome> | SmsOutcome
+  onSubmit?: (segment: SmsSegment, id: string) => Promise<SmsOutcome> | SmsOutcome
 }
 
 let carrierMessageIds = 0
@@ -74,16 +75,16 @@ export function createSmsCarrier({ onSubmit = taken, ...options }: SmsCarrierOpt
     close: async () => {},
     ...options,
     seen,
-    to: (recipient) => seen.filter((part) => part.recipient === recipient),
-    submit: async (part) => {
-      seen.push({ ...part, at: performance.now() })
+    to: (recipient) => seen.filter((segment) => segment.recipient === recipient),
+    submit: async (segment) => {
+      seen.push({ ...segment, at: performance.now() })
       carrierMessageIds += 1
-      return await onSubmit(part, `${carrierMessageIds}`)
+      return await onSubmit(segment, `${carrierMessageIds}`)
     },
   }
 }
 
-export function taken(_part: SmsPart, carrierMessageId: string): SmsOutcome {
+export function taken(_segment: SmsSegment, carrierMessageId: string): SmsOutcome {
   return { is: 'sent', carrierMessageId }
 }
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { MAX_PARTS, measureText, splitText } from '../../src/sms/parts.ts'
+import { MAX_SEGMENT_NUMBER, measureText, splitText } from '../../src/sms/segments.ts'
 
-const lengths = (text: string) => splitText(text, 7).map((part) => part.text.length)
+const lengths = (text: string) => splitText(text, 7).map((segment) => segment.text.length)
 
-describe('the parts of an SMS', () => {
+describe('the segments of an SMS', () => {
   test('are counted by the standard', () => {
-    for (const [text, encoding, units, parts] of [
+    for (const [text, encoding, units, segments] of [
       ['', 'GSM7', 0, 1],
       ['a'.repeat(160), 'GSM7', 160, 1],
       ['a'.repeat(161), 'GSM7', 161, 2],
@@ -24,14 +24,14 @@ describe('the parts of an SMS', () => {
       ['😀'.repeat(36), 'UCS2', 72, 2],
       [`${'a'.repeat(70)}ł`, 'UCS2', 71, 2],
     ] as const) {
-      assert.deepEqual(measureText(text), { encoding, units, parts }, `${text.slice(0, 4)}… of ${text.length}`)
-      assert.equal(splitText(text, 0).length, parts)
+      assert.deepEqual(measureText(text), { encoding, units, segments }, `${text.slice(0, 4)}… of ${text.length}`)
+      assert.equal(splitText(text, 0).length, segments)
     }
   })
 
   test('are split and counted in the wanted encoding', () => {
-    assert.deepEqual(measureText('€'.repeat(70), 'UCS2'), { encoding: 'UCS2', units: 70, parts: 1 })
-    assert.deepEqual(measureText('a'.repeat(135), 'UCS2'), { encoding: 'UCS2', units: 135, parts: 3 })
+    assert.deepEqual(measureText('€'.repeat(70), 'UCS2'), { encoding: 'UCS2', units: 70, segments: 1 })
+    assert.deepEqual(measureText('a'.repeat(135), 'UCS2'), { encoding: 'UCS2', units: 135, segments: 3 })
     assert.deepEqual(
       splitText('a'.repeat(135), 9, 'UCS2').map(({ encoding, text, concatenation }) => [encoding, text.length, concatenation?.total]),
       [67, 67, 1].map((length) => ['UCS2', length, 3]),
@@ -66,8 +66,8 @@ describe('the parts of an SMS', () => {
   })
 
   test('are at most 255', () => {
-    assert.equal(splitText('a'.repeat(153 * MAX_PARTS), 0).length, 255)
-    assert.equal(measureText('a'.repeat(153 * MAX_PARTS + 1)).parts, 256)
-    assert.throws(() => splitText('a'.repeat(153 * MAX_PARTS + 1), 0), RangeError)
+    assert.equal(splitText('a'.repeat(153 * MAX_SEGMENT_NUMBER), 0).length, 255)
+    assert.equal(measureText('a'.repeat(153 * MAX_SEGMENT_NUMBER + 1)).segments, 256)
+    assert.throws(() => splitText('a'.repeat(153 * MAX_SEGMENT_NUMBER + 1), 0), RangeError)
   })
 })
