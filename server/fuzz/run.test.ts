@@ -24,7 +24,7 @@ const WORLD = { credentials: { own: 'Bearer a:hs_secret', other: 'Bearer b:c', w
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
-function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = { 'x-request-id': 'r' }): void {
+function respond(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = { 'x-request-id': 'r' }): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 }
 
@@ -32,16 +32,16 @@ const error = (statusCode: number, more = {}) => ({ statusCode, code: 'X', messa
 
 /** By path: what the server does there. `problem`: what the fuzzer must report, undefined if nothing is wrong. */
 const CASES: Record<string, { what: string; handler: Handler; problem?: RegExp }> = {
-  healthy: { what: 'passes a documented response', handler: (_request, response) => answer(response, 200, {}) },
-  refused: { what: 'passes a documented error', handler: (_request, response) => answer(response, 404, error(404)) },
+  healthy: { what: 'passes a documented response', handler: (_request, response) => respond(response, 200, {}) },
+  refused: { what: 'passes a documented error', handler: (_request, response) => respond(response, 404, error(404)) },
   failing: {
     what: 'reports a status of 500',
-    handler: (_request, response) => answer(response, 500, error(500)),
+    handler: (_request, response) => respond(response, 500, error(500)),
     problem: /^status 500$/m,
   },
   undocumented: {
     what: 'reports a status that is not documented',
-    handler: (_request, response) => answer(response, 418, error(418)),
+    handler: (_request, response) => respond(response, 418, error(418)),
     problem: /status 418 is not documented for undocumented/,
   },
   silent: { what: 'reports a request without a response', handler: () => {}, problem: /hang: no response after/ },
@@ -57,32 +57,32 @@ const CASES: Record<string, { what: string; handler: Handler; problem?: RegExp }
   },
   stack: {
     what: 'reports a stack trace in a body',
-    handler: (_request, response) => answer(response, 404, error(404, { details: 'x\n    at f (/server/src/a.ts:1:2)' })),
+    handler: (_request, response) => respond(response, 404, error(404, { details: 'x\n    at f (/server/src/a.ts:1:2)' })),
     problem: /the body shows internals/,
   },
   statement: {
     what: 'reports the words of PostgreSQL in an error',
-    handler: (_request, response) => answer(response, 404, error(404, { details: 'syntax error at or near "x"' })),
+    handler: (_request, response) => respond(response, 404, error(404, { details: 'syntax error at or near "x"' })),
     problem: /the body shows internals: syntax error at or near/,
   },
   secret: {
     what: 'reports a secret in a body',
-    handler: (_request, response) => answer(response, 200, { authorization: 'hs_secret' }),
+    handler: (_request, response) => respond(response, 200, { authorization: 'hs_secret' }),
     problem: /the body holds a secret/,
   },
   nameless: {
     what: 'reports a response without X-Request-Id',
-    handler: (_request, response) => answer(response, 200, {}, {}),
+    handler: (_request, response) => respond(response, 200, {}, {}),
     problem: /X-Request-Id is missing/,
   },
   formless: {
     what: 'reports an error whose body has another form',
-    handler: (_request, response) => answer(response, 404, { error: 'not found' }),
+    handler: (_request, response) => respond(response, 404, { error: 'not found' }),
     problem: /does not match its schema/,
   },
   otherId: {
     what: 'reports an error whose requestId is not that of the header',
-    handler: (_request, response) => answer(response, 404, error(404, { requestId: 'other' })),
+    handler: (_request, response) => respond(response, 404, error(404, { requestId: 'other' })),
     problem: /requestId is not X-Request-Id/,
   },
 }

@@ -39,14 +39,14 @@ test('dropUnanswered drops the connection after so many submits without a respon
   const other = await connectEsme(simulator.carriers)
   await other.bind('transmitter')
   await faults({ dropUnanswered: { count: 1, submits: 3 } })
-  let answered = 0
+  let responses = 0
   for (let submit = 0; submit < 3; submit++) {
     void other.submit({ destination_addr: '48500500111' }).then(() => {
-      answered++
+      responses++
     })
   }
   await until('the connection drops', () => other.state.closed)
-  assert.equal(answered, 0)
+  assert.equal(responses, 0)
   assert.equal((await simulator.phone('+48500500111')).length, 3)
   await until('the receipts come', () => esme.received.filter((pdu) => pdu.source_addr === '48500500111').length === 3)
 })
@@ -57,12 +57,12 @@ test('dropUnanswered counts for each session, and ends with the fault', async ()
   await first.bind('transmitter')
   await second.bind('transmitter')
   await faults({ dropUnanswered: { count: 1, submits: 2 } })
-  const taken = async () => (await simulator.phone('+48500500119')).length
+  const submitted = async () => (await simulator.phone('+48500500119')).length
   const submit = (from: typeof first) => from.submit({ destination_addr: '48500500119', registered_delivery: 0 })
   void submit(first)
-  await until('one is taken', async () => (await taken()) === 1)
+  await until('one is submitted', async () => (await submitted()) === 1)
   void submit(second)
-  await until('two are taken', async () => (await taken()) === 2)
+  await until('two are submitted', async () => (await submitted()) === 2)
   assert.deepEqual([first.state.closed, second.state.closed], [false, false])
   const { body } = await simulator.call('GET', '/simulator/faults')
   assert.equal(body.smpp.dropUnanswered.count, 1)
@@ -72,7 +72,7 @@ test('dropUnanswered counts for each session, and ends with the fault', async ()
 
   await faults({ dropUnanswered: { count: 1, submits: 2 } })
   void submit(second)
-  await until('another is taken', async () => (await taken()) === 5)
+  await until('another is submitted', async () => (await submitted()) === 5)
   await simulator.call('DELETE', '/simulator/faults')
   assert.equal((await submit(second)).command_status, 0)
   second.session.destroy()

@@ -197,8 +197,8 @@ describe('a submit', () => {
 })
 
 test('responds to an unsupported command with INVCMDID', async () => {
-  const answer = await new Promise<any>((resolve) => (esme.session as any).query_sm({ message_id: '1', source_addr: '1' }, resolve))
-  assert.equal(answer.command_status, 0x03)
+  const response = await new Promise<any>((resolve) => (esme.session as any).query_sm({ message_id: '1', source_addr: '1' }, resolve))
+  assert.equal(response.command_status, 0x03)
 })
 
 describe('receipts', () => {
@@ -284,9 +284,9 @@ test('stops reading from a peer that does not read its responses, until it does'
   const path = `${createDataDir()}/smpp`
   await new Promise<void>((resolve) => server.listen(path, resolve))
   const client = connect(path)
-  const asked = 60_000
-  const enquiries = Buffer.alloc(asked * 16)
-  for (let index = 0; index < asked; index++) {
+  const count = 60_000
+  const enquiries = Buffer.alloc(count * 16)
+  for (let index = 0; index < count; index++) {
     enquiries.writeUInt32BE(16, index * 16)
     enquiries.writeUInt32BE(0x15, index * 16 + 4)
     enquiries.writeUInt32BE(index + 1, index * 16 + 12)
@@ -297,12 +297,12 @@ test('stops reading from a peer that does not read its responses, until it does'
     progress.push(sockets[0]?.bytesRead ?? 0)
     return (progress.at(-1) ?? 0) > 0 && progress.at(-1) === progress.at(-20)
   })
-  assert.ok((progress.at(-1) ?? 0) < (asked * 16) / 2, `${progress.at(-1)} bytes were read`)
+  assert.ok((progress.at(-1) ?? 0) < (count * 16) / 2, `${progress.at(-1)} bytes were read`)
   let received = 0
   client.on('data', (chunk) => {
     received += chunk.length
   })
-  await until('all are answered', () => received === asked * 16)
+  await until('all have a response', () => received === count * 16)
   client.destroy()
   await stop()
 })
@@ -312,13 +312,13 @@ test('sends enquire_link, and ends a session without a response', async () => {
   const { server, stop } = createSmppServer({ identity: idle, faults: idle, outbox: idle, onSubmit: () => {}, enquireEveryMs: 20 })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }
-  const answering = await connectEsme({ ...carriers, 'simulator-sms': { ...carriers['simulator-sms'], port } })
-  let asked = 0
-  answering.session.on('enquire_link', () => asked++)
+  const live = await connectEsme({ ...carriers, 'simulator-sms': { ...carriers['simulator-sms'], port } })
+  let enquiries = 0
+  live.session.on('enquire_link', () => enquiries++)
   const silent = connect(port, '127.0.0.1').resume()
   await new Promise((resolve) => silent.once('close', resolve))
-  await until('the other is asked on', () => asked >= 4)
-  assert.equal(answering.state.closed, false)
+  await until('the other gets enquiries', () => enquiries >= 4)
+  assert.equal(live.state.closed, false)
   await stop()
 })
 

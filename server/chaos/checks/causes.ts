@@ -59,15 +59,15 @@ export function explainsNoToken(fault: Fault, at: number): boolean {
 const SMS_UNDER_WAY_MS = 3_000
 
 /**
- * The outcome of an SMS that the network took at this time is unknown: its worker died, or was frozen and lost its connection; or the
+ * The outcome of an SMS that was submitted at this time is unknown: its worker died, or was frozen and lost its connection; or the
  * network did; or the database was away, so that the outcome could not be stored before the worker died. A worker without a processor
  * stores the outcome later.
  */
-export function explainsUnknown(fault: Fault, takenAt: number, stalls: readonly Span[]): boolean {
-  const taken = around(takenAt, SMS_UNDER_WAY_MS, SMS_UNDER_WAY_MS)
-  if (isDatabase(fault) || isNetwork(fault)) return meet(wholeOf(fault), taken)
+export function explainsUnknown(fault: Fault, submittedAt: number, stalls: readonly Span[]): boolean {
+  const submitting = around(submittedAt, SMS_UNDER_WAY_MS, SMS_UNDER_WAY_MS)
+  if (isDatabase(fault) || isNetwork(fault)) return meet(wholeOf(fault), submitting)
   if (!isDelivery(fault)) return false
   const { from, frozenMs } = fault
-  const isLate = from > takenAt && isStarved({ from: takenAt, to: from }, stalls)
-  return isLate || [from, from + frozenMs].some((at) => meet(around(at, 0, 0), taken))
+  const isLate = from > submittedAt && isStarved({ from: submittedAt, to: from }, stalls)
+  return isLate || [from, from + frozenMs].some((at) => meet(around(at, 0, 0), submitting))
 }

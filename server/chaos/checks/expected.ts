@@ -89,7 +89,7 @@ export function allowedSmsEnds(intent: Intent, end: string): string[] {
   if (end === 'EXPIRED' && !fallsBackAfterExpiry) return ['SKIPPED EXPIRED']
   const trigger = end === 'EXPIRED' ? 'RCS_EXPIRED' : 'RCS_FAILED'
   const sent = phone.endsWith('08') ? 'FAILED UNDELIVERABLE' : `DELIVERED ${trigger}`
-  // A message that the phone got too late makes the SMS needless, and the recipient can answer it with STOP.
+  // A message that the phone got too late makes the SMS needless, and the recipient can reply to it with STOP.
   const late = end === 'EXPIRED' ? ['NOT_NEEDED RCS_DELIVERED', ...(phone.endsWith('09') ? ['SKIPPED OPTED_OUT'] : [])] : []
   return [sent, 'FAILED OUTCOME_UNKNOWN', ...late, ...(isCancelled ? ['SKIPPED CANCELLED'] : [])]
 }

@@ -34,12 +34,12 @@ function smsEntries({ ledger }: History): Map<string, LedgerEntry[]> {
 export const checkNetwork: Check = ({ ledger, messages }) => {
   const entries = new Map([...Map.groupBy(ledger, ({ messageId }) => messageId)].map(([id, all]) => [id, countBy(all, ({ kind }) => kind)]))
   const known = new Set(messages.map(({ id }) => id))
-  const taken = [...entries].filter(([, kinds]) => kinds.has('accepted')).map(([id]) => id)
+  const acceptedIds = [...entries].filter(([, kinds]) => kinds.has('accepted')).map(([id]) => id)
   return {
-    compared: least([messages.length, taken.length]),
+    compared: least([messages.length, acceptedIds.length]),
     wrong: [
       ...messages.flatMap((message) => contradictions(message, entries.get(message.id) ?? new Map())),
-      ...taken.filter((id) => !known.has(id)).map((id) => `the network has ${id}, which is not stored here`),
+      ...acceptedIds.filter((id) => !known.has(id)).map((id) => `the network has ${id}, which is not stored here`),
     ],
   }
 }

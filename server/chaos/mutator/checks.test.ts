@@ -14,7 +14,7 @@ import { MESSAGE, type Requested, type RequestedMessage, recordResponse } from '
 import { type Finished, runScript } from '../run.ts'
 import type { Cleanup } from '../support/cleanup.ts'
 import { createDatabaseServer } from '../topology/database.ts'
-import { CALL, comeAgain, fault, forget, MUTATIONS, takenAt } from './mutations.ts'
+import { CALL, comeAgain, fault, forget, MUTATIONS, submittedAt } from './mutations.ts'
 import { ROW_MUTATIONS } from './row-mutations.ts'
 import { SAMPLE, SCRIPTED_MUTATIONS } from './scripted-mutations.ts'
 
@@ -147,7 +147,7 @@ test('what a fault explains is not wrong', () => {
   comeAgain(1).apply(mutated)
   forget(2).apply(mutated)
   const repeatedAt = mutated.received[0]?.endpoints[0]?.arrivals.at(-1)?.at ?? 0
-  const [one = 0, other = 0] = takenAt(mutated)
+  const [one = 0, other = 0] = submittedAt(mutated)
   const call = { ...CALL, nodeUrl: mutated.addresses['api-1'] as string }
   mutated.calls.push(
     call,

@@ -45,8 +45,8 @@ export const forget = (count: number) =>
     return messages
   })
 const forgotten = ({ messages }: History) => messages.filter((message) => smsEndOf(message) === 'FAILED OUTCOME_UNKNOWN')
-/** When the network took them. */
-export function takenAt(history: History): number[] {
+/** When they were submitted to the network. */
+export function submittedAt(history: History): number[] {
   const segmentOf = (recipient: string) => history.ledger.find(({ kind, phone }) => kind === 'sms-part' && phone === recipient)
   return forgotten(history).map(({ recipient }) => Date.parse(segmentOf(recipient)?.at ?? ''))
 }
@@ -204,12 +204,12 @@ export const MUTATIONS: Record<Exclude<keyof typeof CHECKS, ProvedByRows>, Mutat
         `an SMS is unknown that was under way at another time, with stalls of ${stalledMs} ms`,
         forget(1),
         set('faults', (_: unknown, __: unknown, history: History) => {
-          const [at = 0] = takenAt(history)
+          const [at = 0] = submittedAt(history)
           return [fault('delivery-1', at + 4_000, at + 9_000), fault('network', at - 60_000, at - 50_000), fault('api-1', at, at)]
         }),
         set(
           'stalls',
-          from((history) => stalledMs.map((ms) => ({ from: takenAt(history)[0] ?? 0, to: (takenAt(history)[0] ?? 0) + ms }))),
+          from((history) => stalledMs.map((ms) => ({ from: submittedAt(history)[0] ?? 0, to: (submittedAt(history)[0] ?? 0) + ms }))),
         ),
       ),
     ),

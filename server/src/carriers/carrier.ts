@@ -118,8 +118,8 @@ export type CarrierEventKind =
   /** `expired`: the network revoked the message at its expiry. `expiry-failed`: it could not, so the message may still be delivered. */
   | { kind: 'delivered' | 'read' | 'expired' | 'expiry-failed'; agentId: string; messageId: string }
   | { kind: 'tapped'; agentId: string; messageId: string; buttonId: string; text: string | undefined }
-  /** An RCS reply has the agent that it was sent to; an SMS reply has the number. */
-  | { kind: 'wrote'; agentId?: string; number?: string; text: string }
+  /** An RCS reply has the agent that it was sent to; an SMS reply has the number that our SMS was sent from. */
+  | { kind: 'wrote'; agentId?: string; senderNumber?: string; text: string }
   | { kind: 'shared-location'; agentId: string; latitude: number; longitude: number }
   | { kind: 'sent-file'; agentId: string; url: string; mimeType: string; name: string | undefined }
   | { kind: 'subscribed' | 'unsubscribed'; agentId: string }

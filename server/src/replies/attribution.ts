@@ -8,7 +8,7 @@ export type Addressee = { accountId: number; agentId: string; messageId: string 
 const REPLIED_WITHIN_DAYS = 30
 
 /** Where an event came from: the network, the phone, and the agent or number it was sent to. */
-type Origin = { carrier: string; phone: string; agentId?: string; number?: string; occurredAt: Date }
+type Origin = { carrier: string; phone: string; agentId?: string; senderNumber?: string; occurredAt: Date }
 
 /**
  * Finds the account whose message a recipient replies to. By RCS it is the account whose message this agent sent last; by SMS, the account
@@ -16,8 +16,8 @@ type Origin = { carrier: string; phone: string; agentId?: string; number?: strin
  * only one.
  */
 export async function findAddressee(db: Executor, origin: Origin): Promise<Addressee | undefined> {
-  const { carrier, phone, agentId, number, occurredAt } = origin
-  if (agentId === undefined) return number === undefined ? undefined : await findBySms(db, phone, number)
+  const { carrier, phone, agentId, senderNumber, occurredAt } = origin
+  if (agentId === undefined) return senderNumber === undefined ? undefined : await findBySms(db, phone, senderNumber)
   const { rows } = await db.query<Addressee>({ name: 'find-answered', text: LAST_MESSAGE, values: [phone, agentId, carrier, occurredAt] })
   if (rows[0] !== undefined) return rows[0]
   const [only, ...others] = await accountsOf(db, carrier, agentId)
@@ -48,11 +48,11 @@ export const LAST_MESSAGE = `
 // A reply to the copy that a test number got replies to no message of the recipient's.
 const ADDRESSEE = `account_id as "accountId", agent_id as "agentId", case when not is_copy then message_id end as "messageId", false as test`
 
-async function findBySms(db: Executor, phone: string, number: string): Promise<Addressee | undefined> {
+async function findBySms(db: Executor, phone: string, senderNumber: string): Promise<Addressee | undefined> {
   const { rows } = await db.query<Addressee>({
     name: 'find-answered-sms',
     text: FIND_ANSWERED_SMS,
-    values: [phone, number],
+    values: [phone, senderNumber],
   })
   return rows[0]
 }
@@ -65,14 +65,14 @@ export const FIND_ANSWERED_SMS = `select ${ADDRESSEE} from sms_contacts where re
  * it applies to all agents through which the account has written to them from it.
  */
 export async function findConcerned(db: Executor, origin: Origin): Promise<Addressee[]> {
-  const { carrier, phone, agentId, number } = origin
+  const { carrier, phone, agentId, senderNumber } = origin
   const addressee = await findAddressee(db, origin)
   if (addressee !== undefined && agentId === undefined) {
     const { rows } = await db.query<Addressee>({
       name: 'agents-of-number',
       text: `select distinct on (agent_id) ${ADDRESSEE} from sms_contacts
              where account_id = $1 and recipient = $2 and sender = $3 order by agent_id, sent_at desc`,
-      values: [addressee.accountId, phone, number],
+      values: [addressee.accountId, phone, senderNumber],
     })
     return rows
   }

@@ -16,7 +16,7 @@ import {
   smsFallback,
   startMessageService,
 } from '../support/messages.ts'
-import { type Answer, createAssignedAgent } from '../support/service.ts'
+import { type ApiResponse, createAssignedAgent } from '../support/service.ts'
 import { TEXT } from '../support/templates.ts'
 
 const database = await createTestDatabase()
@@ -32,7 +32,7 @@ async function callerWith(quotas: Partial<Record<Quota, number>>): Promise<Messa
   return caller
 }
 
-function assertExceeded({ status, headers, body }: Answer, quota: Quota, limit: number, used: number, advice: string): void {
+function assertExceeded({ status, headers, body }: ApiResponse, quota: Quota, limit: number, used: number, advice: string): void {
   const code = 'RCS_QUOTA_EXCEEDED'
   const reason = `The quota ${quota} of the account is ${limit}, and ${used} are used: ${advice}.`
   assert.deepEqual(body, { statusCode: 429, code, message: code, requestId: body.requestId, details: [{ path: '', reason }] })
@@ -44,7 +44,7 @@ const MIDNIGHT = 'the count starts again at 00:00 UTC'
 const ASK = 'ask the operator for a higher quota, or to drop old months'
 const DELETE = 'delete templates that you no longer need, or ask the operator for a higher quota'
 
-const codes = (responses: Answer[]) => Object.groupBy(responses, ({ status, body }) => (status < 300 ? 'accepted' : body.code))
+const codes = (responses: ApiResponse[]) => Object.groupBy(responses, ({ status, body }) => (status < 300 ? 'accepted' : body.code))
 const used = async ({ accountId }: MessageCaller) => (await readQuotas(pool, accountId)).messagesPerDay.used
 
 describe('the quota of messages a day', () => {
@@ -279,7 +279,7 @@ test('the quota of templates accepts exactly five of twenty on two nodes, and on
   const responses = await Promise.all(Array.from({ length: 20 }, (_, n) => create(n)))
   const { accepted = [], RCS_QUOTA_EXCEEDED = [] } = codes(responses)
   assert.deepEqual([accepted.length, RCS_QUOTA_EXCEEDED.length], [5, 15])
-  assertExceeded(RCS_QUOTA_EXCEEDED[0] as Answer, 'templates', 5, 5, DELETE)
+  assertExceeded(RCS_QUOTA_EXCEEDED[0] as ApiResponse, 'templates', 5, 5, DELETE)
   await caller.ask('DELETE', `/templates/${accepted[0]?.body.id}`)
   assert.equal((await create(0)).status, 201)
   assert.equal((await create(0)).status, 429)

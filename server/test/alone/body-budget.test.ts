@@ -4,8 +4,8 @@ import { loadConfig } from '../../src/config.ts'
 import { createBodyBudget, limitBodies } from '../../src/http/body-budget.ts'
 import { answerErrors } from '../../src/http/error-answers.ts'
 import { createServer, listeningUrl } from '../../src/http/server.ts'
-import { logger } from '../delivery/support.ts'
-import { parseAnswer, rawConnection } from '../support/raw.ts'
+import { logger } from '../delivery/worker.ts'
+import { parseResponse, rawConnection } from '../support/raw.ts'
 import { call } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -32,7 +32,7 @@ test('a large body is rejected while others fill the budget, and accepted once t
   assert.equal((await send('"small"')).status, 200)
 
   slow.send(BODY)
-  assert.equal(parseAnswer(await slow.ended).status, 200)
+  assert.equal(parseResponse(await slow.ended).status, 200)
   await until('its share is free again', async () => (await send(BODY)).status === 200)
 })
 

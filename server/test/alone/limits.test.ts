@@ -52,11 +52,13 @@ async function burst(url: string | (() => string), count: number) {
   return await until(`${count} requests fit into a second`, async () => {
     const { authorization } = await createCaller(pool)
     const startedAt = performance.now()
-    const answers = await times(count, () =>
+    const responses = await times(count, () =>
       call(`${typeof url === 'string' ? url : url()}/v1/messages`, { method: 'POST', authorization }),
     )
     const endedAt = performance.now()
-    return endedAt - startedAt < 1_000 && answers.every(({ status }) => status !== 503) ? { authorization, answers, endedAt } : undefined
+    return endedAt - startedAt < 1_000 && responses.every(({ status }) => status !== 503)
+      ? { authorization, responses, endedAt }
+      : undefined
   })
 }
 
@@ -68,9 +70,9 @@ for (const store of ['memory', 'database'] as const) {
       'reject the 31st request in a minute, whatever its route',
       whenCalm(async () => {
         const { authorization } = await createCaller(pool)
-        const answers = await times(15, () => statusOf(`${url}/v1/agents`, 'GET', authorization))
-        answers.push(...(await times(15, () => statusOf(`${url}/v1/nowhere`, 'POST', authorization))))
-        assert.deepEqual([...new Set(answers)], [200, 404])
+        const responses = await times(15, () => statusOf(`${url}/v1/agents`, 'GET', authorization))
+        responses.push(...(await times(15, () => statusOf(`${url}/v1/nowhere`, 'POST', authorization))))
+        assert.deepEqual([...new Set(responses)], [200, 404])
         assert.equal(await statusOf(`${url}/v1/agents`, 'GET', authorization), 429)
         assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 400, 'POST /messages has a limit of its own')
       }),
@@ -80,9 +82,9 @@ for (const store of ['memory', 'database'] as const) {
       'accept 35 POST /messages in a second, and more a second later',
       whenCalm(async () => {
         for (const sent of [36, 80]) {
-          const { authorization, answers, endedAt } = await burst(url, sent)
-          assert.equal(answers.filter(({ status }) => status !== 429).length, 35)
-          const retryAfter = answers.flatMap(({ headers }) => headers.get('retry-after') ?? [])
+          const { authorization, responses, endedAt } = await burst(url, sent)
+          assert.equal(responses.filter(({ status }) => status !== 429).length, 35)
+          const retryAfter = responses.flatMap(({ headers }) => headers.get('retry-after') ?? [])
           assert.deepEqual([...new Set(retryAfter)], ['1'])
           await until('the window has passed', () => performance.now() > endedAt + 1_000)
           assert.equal(await statusOf(`${url}/v1/messages`, 'POST', authorization), 400)
@@ -107,14 +109,14 @@ for (const store of ['memory', 'database'] as const) {
       whenCalm(async () => {
         const { authorization } = await createCaller(pool)
         let sent = 0
-        const answers = await times(31, () => {
+        const responses = await times(31, () => {
           sent += 1
           return statusOf(`${url}/v1/agents`, 'GET', authorization, {
             'x-forwarded-for': `10.0.0.${sent}`,
             forwarded: `for=10.0.0.${sent}`,
           })
         })
-        assert.equal(answers.filter((status) => status === 429).length, 1)
+        assert.equal(responses.filter((status) => status === 429).length, 1)
       }),
     )
 
@@ -163,8 +165,8 @@ test(
       next += 1
       return both[next % 2]?.url as string
     }
-    const { answers } = await burst(eitherNode, 36)
-    assert.equal(answers.filter(({ status }) => status === 429).length, 1)
+    const { responses } = await burst(eitherNode, 36)
+    assert.equal(responses.filter(({ status }) => status === 429).length, 1)
     const { authorization } = await createCaller(pool)
     const others = await times(31, () => statusOf(`${eitherNode()}/v1/agents`, 'GET', authorization))
     assert.equal(others.filter((status) => status === 429).length, 1)

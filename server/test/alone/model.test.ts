@@ -241,7 +241,7 @@ describe(`messages (fast-check, seed ${seed}, ${runs} runs)`, () => {
     const holder = await pool.connect()
     await holder.query('begin')
     await holder.query('select from messages where id = $1 for update', [first.id])
-    const receiving = world.takeEvents[0]?.([first, second].map((message) => revoked(message)))
+    const receiving = world.receivers[0]?.([first, second].map((message) => revoked(message)))
     await untilBlocked(database.pool, 1)
     const failed = failOfInactive()(world)
     await untilBlocked(database.pool, 2)
@@ -253,11 +253,11 @@ describe(`messages (fast-check, seed ${seed}, ${runs} runs)`, () => {
 
   test('get the same replies at two nodes in another order, without a deadlock, and each reply is stored once', async () => {
     failures.length = 0
-    const { takeEvents } = await newWorld(pool, CARRIER, agents)
+    const { receivers } = await newWorld(pool, CARRIER, agents)
     // With batches of this size, every second one met another in the wrong order.
     for (let round = 0; round < 5; round += 1) {
       const replies = Array.from({ length: 400 }, (_, number) => reply(`${round} ${number}`))
-      await Promise.all([takeEvents[0]?.(replies), takeEvents[1]?.(replies.toReversed())])
+      await Promise.all([receivers[0]?.(replies), receivers[1]?.(replies.toReversed())])
     }
     assert.deepEqual(failures, [])
     const { rows } = await pool.query(`select count(*) as kept from carrier_events where kind = 'wrote'`)

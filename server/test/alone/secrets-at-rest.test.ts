@@ -17,7 +17,7 @@ import { startSimulator } from '../support/simulator.ts'
 import { until } from '../support/until.ts'
 import { startSink } from '../webhooks/support.ts'
 
-// One run that uses every kind of secret; then everything that it has stored, logged, printed or answered is searched for them.
+// One run that uses every kind of secret; then everything that it has stored, logged, printed or sent in a response is searched for them.
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const env = { HERALD_DATABASE_URL, HERALD_WEBHOOK_ALLOW_PRIVATE: 'true' }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
-import { parseAnswer, rawConnection } from '../support/raw.ts'
+import { parseResponse, rawConnection } from '../support/raw.ts'
 import { call, createCaller, startTestService } from '../support/service.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
@@ -14,14 +14,14 @@ const start = (timeouts: { headersMs: number; requestMs: number; keepAliveMs: nu
 const SLOW = 'GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-Slow: '
 
 /** Sends `head`, then a letter every 50 ms until the service closes the connection. Returns the response and the age of the connection. */
-async function trickle(head: string): Promise<{ answer: ReturnType<typeof parseAnswer>; livedMs: number }> {
+async function trickle(head: string): Promise<{ response: ReturnType<typeof parseResponse>; livedMs: number }> {
   const startedAt = performance.now()
   const connection = rawConnection(url)
   connection.send(head)
   const timer = setInterval(() => connection.send('x'), 50)
   const received = await connection.ended
   clearInterval(timer)
-  return { answer: parseAnswer(received), livedMs: performance.now() - startedAt }
+  return { response: parseResponse(received), livedMs: performance.now() - startedAt }
 }
 
 describe('a slow client', () => {
@@ -31,8 +31,8 @@ describe('a slow client', () => {
     ['body', `PATCH /v1/agents/x HTTP/1.1\r\n${headers}\r\n\r\n`, 800],
   ] as const) {
     test(`that trickles its ${what} gets 408 and is disconnected, but not before the timeout`, async () => {
-      const { answer, livedMs } = await trickle(head)
-      assert.deepEqual([answer.status, answer.body.code], [408, 'RCS_REQUEST_TIMEOUT'])
+      const { response, livedMs } = await trickle(head)
+      assert.deepEqual([response.status, response.body.code], [408, 'RCS_REQUEST_TIMEOUT'])
       assert.ok(livedMs >= timeoutMs, `${livedMs} ms`)
     })
   }
@@ -50,9 +50,9 @@ describe('a slow client', () => {
     const service = await start({ headersMs: 400, requestMs: 800, keepAliveMs: 600_000 })
     const [unused, slow] = [rawConnection(service.url), rawConnection(service.url)]
     slow.send(SLOW)
-    assert.equal(parseAnswer(await slow.ended).status, 408)
+    assert.equal(parseResponse(await slow.ended).status, 408)
     unused.send('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
-    assert.equal(parseAnswer(await unused.ended).status, 200)
+    assert.equal(parseResponse(await unused.ended).status, 200)
   })
 
   test('that starts late has no more time for its headers, however long its request may take', async () => {
@@ -61,7 +61,7 @@ describe('a slow client', () => {
     slow.send(SLOW)
     await slow.ended
     unused.send(SLOW)
-    assert.equal(parseAnswer(await unused.ended).status, 408)
+    assert.equal(parseResponse(await unused.ended).status, 408)
   })
 })
 
@@ -74,6 +74,6 @@ describe('an idle connection', () => {
   test('is closed after the keep-alive time', async () => {
     const connection = rawConnection(url)
     connection.send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
-    assert.equal(parseAnswer(await connection.ended).status, 200)
+    assert.equal(parseResponse(await connection.ended).status, 200)
   })
 })

@@ -15,7 +15,7 @@ import { until } from '../support/until.ts'
 const { url, hotPool: pool } = await createTestDatabase()
 const network = await startNetwork()
 const arrivals = new Map<string, number>()
-network.answer(({ path }) => {
+network.respondWith(({ path }) => {
   arrivals.set(new URL(path, 'http://network').searchParams.get('messageId') ?? '', performance.now())
   return { body: { name: path } }
 })

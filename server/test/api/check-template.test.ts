@@ -35,11 +35,11 @@ describe('POST /templates/check', () => {
       status: 'NEW',
       message: { type: 'CARD', data: { height: 'HUGE' }, buttons: [{ id: 'a', type: 'url', text: 'x' }] },
     }
-    const answer = await check(body)
-    assert.equal(answer.status, 200)
-    assert.equal(answer.body.valid, false)
-    assert.deepEqual(answer.body.violations, (await create(body)).body.details)
-    assert.equal(answer.body.violations.length, 5)
+    const response = await check(body)
+    assert.equal(response.status, 200)
+    assert.equal(response.body.valid, false)
+    assert.deepEqual(response.body.violations, (await create(body)).body.details)
+    assert.equal(response.body.violations.length, 5)
   })
 
   test('returns the facts of an invalid content, too', async () => {
@@ -86,9 +86,9 @@ describe('POST /templates/check', () => {
     assert.equal((await check('{')).body.code, 'RCS_INVALID_REQUEST')
     assert.equal((await check({ message: { type: 'MESSAGE', content: 'x'.repeat(300_000) } })).body.code, 'RCS_PAYLOAD_TOO_LARGE')
     for (const body of [{ message: TEXT }, { message: 5 }]) {
-      const { status, body: answer } = await check(body, '?x=1')
-      assert.deepEqual([status, answer.code], [400, 'RCS_INVALID_REQUEST'])
-      assert.deepEqual(answer.details, [{ path: '/x', reason: 'is not known here; is it misspelt?' }])
+      const { status, body: response } = await check(body, '?x=1')
+      assert.deepEqual([status, response.code], [400, 'RCS_INVALID_REQUEST'])
+      assert.deepEqual(response.details, [{ path: '/x', reason: 'is not known here; is it misspelt?' }])
     }
     const headers = { 'content-type': 'text/plain' }
     assert.equal((await call(`${url}/v1/templates/check`, { method: 'POST', authorization, headers, body: 'x' })).status, 415)

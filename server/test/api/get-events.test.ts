@@ -86,7 +86,7 @@ function stored({ kind, data, occurredAt = '2026-11-15T09:30:00.125Z' }: Emitted
   ]
 }
 
-/** Tells events as one statement does, in pages, and has them routed. */
+/** Emits events as one statement does, in pages, and has them routed. */
 async function emit(accountId: number, emitted: Emitted[]): Promise<void> {
   await pool.query(
     `insert into log_pages (account_id, event_count, events)
@@ -111,9 +111,9 @@ const numbersOf = (body: any) => body.items.map(({ data }: any) => data.endpoint
 describe('GET /events', () => {
   test('counts towards the default limit', async () => {
     const { read, authorization } = await newReader()
-    const answers = await Promise.all(Array.from({ length: 30 }, () => read()))
-    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
-    assert.match(answers[0]?.headers.get('ratelimit-policy') ?? '', /"default";q=30;w=60/)
+    const responses = await Promise.all(Array.from({ length: 30 }, () => read()))
+    assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
+    assert.match(responses[0]?.headers.get('ratelimit-policy') ?? '', /"default";q=30;w=60/)
     assert.equal((await read()).status, 429)
     assert.equal((await call(`${url}/v1/agents`, { authorization })).status, 429)
   })
@@ -135,7 +135,7 @@ describe('GET /events', () => {
     assert.deepEqual(body, { items: expected, nextCursor, hasMore: false })
     assert.equal(new Set(ids).size, emitted.length)
 
-    const described = describedAnswer()
+    const described = describedResponse()
     assert.ok(described(body), JSON.stringify(described.errors))
     for (const [index, wrong] of items.entries()) {
       const others = [
@@ -354,7 +354,7 @@ test('the function in docs/webhooks-and-events.md accepts only a recent signatur
 })
 
 /** Checks a response against the OpenAPI document alone, as a caller's tools would. */
-function describedAnswer() {
+function describedResponse() {
   const document = JSON.parse(readFileSync(new URL('../../../openapi.json', import.meta.url), 'utf8'))
   const ajv = new Ajv2020({ strict: false, discriminator: false, validateFormats: false })
   ajv.addSchema(document, 'document')

@@ -93,12 +93,12 @@ describe('GET /messages/{messageId}', () => {
     }
     const expired = await until('it shows as expired', async () => {
       const before = await age()
-      const answer = await read(messageId)
-      const isExpired = answer.body.status === 'EXPIRED'
+      const response = await read(messageId)
+      const isExpired = response.body.status === 'EXPIRED'
       // The response was made between these two.
-      if ((await age()) < 1_000) assert.equal(answer.body.status, 'ACCEPTED')
+      if ((await age()) < 1_000) assert.equal(response.body.status, 'ACCEPTED')
       if (before > 1_000) assert.ok(isExpired)
-      return isExpired && answer.body
+      return isExpired && response.body
     })
     assert.deepEqual(expired, { ...body, status: 'EXPIRED', expiresAt: expired.expiresAt, expiredAt: expired.expiresAt })
     const { rows } = await pool.query('select status from messages where id = $1', [messageId])
@@ -153,8 +153,8 @@ describe('GET /messages/{messageId}', () => {
     assert.deepEqual([status, body.code], [400, 'RCS_INVALID_REQUEST'])
     assert.deepEqual(body.details, [{ path: '/verbose', reason: 'is not known here; is it misspelt?' }])
     for (const method of ['PUT', 'PATCH', 'DELETE', 'POST']) {
-      const answer = await ask(method, `/messages/${messageId}`)
-      assert.deepEqual([answer.status, answer.headers.get('allow')], [405, 'GET, HEAD'], method)
+      const response = await ask(method, `/messages/${messageId}`)
+      assert.deepEqual([response.status, response.headers.get('allow')], [405, 'GET, HEAD'], method)
     }
     assert.equal((await ask('GET', '/messages')).headers.get('allow'), 'POST')
   })

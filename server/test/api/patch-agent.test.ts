@@ -66,10 +66,10 @@ describe('PATCH /agents/{agentId}', () => {
   for (const [body, details] of invalid) {
     test(`rejects ${typeof body === 'string' ? body : JSON.stringify(body)} and changes nothing`, async () => {
       const { patch, caller, agent } = await setUp()
-      const { status, body: answer } = await patch(body)
+      const { status, body: response } = await patch(body)
       assert.equal(status, 400)
-      assert.equal(answer.code, 'RCS_INVALID_REQUEST')
-      assert.deepEqual(answer.details, details)
+      assert.equal(response.code, 'RCS_INVALID_REQUEST')
+      assert.deepEqual(response.details, details)
       assert.deepEqual((await call(`${url}/v1/agents`, { authorization: caller.authorization })).body.items, [agent])
     })
   }

@@ -210,8 +210,8 @@ describe('POST /campaigns', () => {
     await createAgent(pool, { agentId: 'unassigned', name: 'unassigned', billingType: 'single', carrier: 'simulator' })
     await ask('PATCH', `/agents/${own}`, { active: false })
     for (const agentId of [own, accepted.agentId, 'unassigned', 'nobody']) {
-      const answer = await create('k', campaign({ agentId }))
-      assertError(answer, 404, 'RCS_AGENT_NOT_FOUND', [['/agentId', 'names no active agent of this account']])
+      const response = await create('k', campaign({ agentId }))
+      assertError(response, 404, 'RCS_AGENT_NOT_FOUND', [['/agentId', 'names no active agent of this account']])
     }
   })
 

@@ -40,10 +40,10 @@ describe('POST /messages/test', () => {
 
   test('creates messages for each of several equal concurrent requests', async () => {
     const caller = await newCaller()
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 20 }, () => caller.sendTest(requestOf(caller, { recipients: NUMBERS.slice(0, 2) }))),
     )
-    assert.ok(answers.every(({ status }) => status === 202))
+    assert.ok(responses.every(({ status }) => status === 202))
     const { rows } = await pool.query('select recipient, count(*) from messages where account_id = $1 and test group by 1 order by 1', [
       caller.accountId,
     ])
@@ -101,8 +101,8 @@ describe('POST /messages/test', () => {
       [{ message: { inline: sending(draft, 2 ** 40) } }, 404, 'RCS_TEMPLATE_NOT_FOUND', '/message/inline/buttons/1/templateId'],
     ]
     for (const [fields, status, code, path] of faults) {
-      const answer = await caller.sendTest(requestOf(caller, fields))
-      assert.deepEqual([answer.status, answer.body.code, answer.body.details.map((each: any) => each.path)], [status, code, [path]])
+      const response = await caller.sendTest(requestOf(caller, fields))
+      assert.deepEqual([response.status, response.body.code, response.body.details.map((each: any) => each.path)], [status, code, [path]])
     }
     assert.deepEqual(await countRows(pool, caller.accountId), NOTHING)
     assert.equal((await caller.sendTest(requestOf(caller, { basic: true, message: { templateId: basic } }))).status, 202)

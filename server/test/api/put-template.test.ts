@@ -100,13 +100,13 @@ describe('PUT /templates/{id}', () => {
     const targets = await Promise.all([created(), created(), created()])
     const id = await created()
     for (let round = 0; round < 20; round += 1) {
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         targets.flatMap((target, index) => [
           replace(id, { ...REPLACEMENT, name: `Name ${index}`, message: sending(target) }),
           replace(id, { ...REPLACEMENT, name: `Name ${index}`, message: sending(target) }),
         ]),
       )
-      assert.ok(answers.every(({ status }) => status === 200))
+      assert.ok(responses.every(({ status }) => status === 200))
       const { name, message } = (await read(id)).body
       const target = targets[Number(name.split(' ')[1])] as number
       assert.deepEqual(message, sending(target))

@@ -176,8 +176,8 @@ describe('POST /messages with a fallback', () => {
   }
 
   test('rejects a misspelt smsFalback', async () => {
-    const answer = await rejected.send('k', rejected.request({ smsFalback: smsFallback() }))
-    assertError(answer, 400, 'RCS_INVALID_REQUEST', [['/smsFalback', unknown]])
+    const response = await rejected.send('k', rejected.request({ smsFalback: smsFallback() }))
+    assertError(response, 400, 'RCS_INVALID_REQUEST', [['/smsFalback', unknown]])
     await assertNothingStored(rejected)
   })
 
@@ -268,8 +268,8 @@ describe('urlShortening counts with the length of a short link', () => {
   test('if that makes the text too long', async () => {
     const content = `${'a'.repeat(160 - 'http://a.pl'.length - 1)} http://a.pl`
     assert.equal((await accepting.send(newKey(), accepting.request(text({ content })))).status, 202)
-    const answer = await rejected.send('k', rejected.request(shortened(content)))
-    assertError(answer, 400, 'RCS_INVALID_SMS_FALLBACK', [[`${VARIANT}/content`, single(2, 'GSM-7')]])
+    const response = await rejected.send('k', rejected.request(shortened(content)))
+    assertError(response, 400, 'RCS_INVALID_SMS_FALLBACK', [[`${VARIANT}/content`, single(2, 'GSM-7')]])
     await assertNothingStored(rejected)
     const messageId = await accepting.accepted(shortened(content, { multipart: true }))
     assert.equal((await accepting.read(messageId)).body.smsFallback.segments, 2)
@@ -316,8 +316,8 @@ describe('an account without the module sms', () => {
   test('gets 403 before an error about an unknown query parameter', async () => {
     const caller = await withoutSms()
     const request = caller.request({ smsFallback: smsFallback() })
-    const answer = await caller.ask('POST', '/messages?now=1', request, { 'Idempotency-Key': 'k' })
-    assertError(answer, 403, 'RCS_MODULE_NOT_AVAILABLE', NEEDS)
+    const response = await caller.ask('POST', '/messages?now=1', request, { 'Idempotency-Key': 'k' })
+    assertError(response, 403, 'RCS_MODULE_NOT_AVAILABLE', NEEDS)
     await assertNothingStored(caller)
   })
 

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { setModules } from '../../src/accounts/accounts.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { smsFallback } from '../support/messages.ts'
-import type { Answer } from '../support/service.ts'
+import type { ApiResponse } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { type CampaignCaller, countStored, ONE_CAMPAIGN, startCampaignService } from './support.ts'
 
@@ -14,13 +14,13 @@ const { newCaller } = await startCampaignService(database)
 const HOUR_MS = 3_600_000
 const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
 
-function assertReplayed(first: Answer, again: Answer): void {
+function assertReplayed(first: ApiResponse, again: ApiResponse): void {
   assert.deepEqual([again.status, again.body], [202, first.body])
   assert.equal(again.headers.get('location'), first.headers.get('location'))
   assert.equal(again.headers.get('idempotent-replayed'), 'true')
 }
 
-function assertConflict({ status, body }: Answer): void {
+function assertConflict({ status, body }: ApiResponse): void {
   const code = 'RCS_IDEMPOTENCY_CONFLICT'
   const details = [{ path: '', reason: 'The Idempotency-Key was used before, with another body.' }]
   assert.deepEqual([status, body], [409, { statusCode: 409, code, message: code, requestId: body.requestId, details }])

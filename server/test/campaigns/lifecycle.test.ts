@@ -10,24 +10,14 @@ import { startDelivery } from '../../src/delivery/delivery.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { QUEUE_CHANNEL } from '../../src/messages/announce.ts'
 import { changeOptOut } from '../../src/replies/opt-outs.ts'
-import { createSmsCarrier } from '../delivery/sms/support.ts'
-import {
-  CARRIER,
-  createCarrier,
-  createReceiver,
-  createSender,
-  logger,
-  queueMessage,
-  receipt,
-  type Sender,
-  sent,
-  statusOf,
-} from '../delivery/support.ts'
+import { createSmsCarrier } from '../delivery/sms/worker.ts'
+import { createReceiver, createSender, queueMessage, receipt, type Sender, statusOf } from '../delivery/support.ts'
+import { CARRIER, createCarrier, logger, sent } from '../delivery/worker.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { moveExpiry } from '../support/expiring.ts'
 import { watchStalls } from '../support/stalls.ts'
 import { until } from '../support/until.ts'
-import { acceptedCampaign, assertCountersEqualRows, fatesOf, fillGroup, phones, smsFatesOf } from './support.ts'
+import { acceptedCampaign, assertCountersEqualRows, fillGroup, phones, smsStatusCountsOf, statusCountsOf } from './support.ts'
 
 // Campaigns from acceptance to end, with the whole delivery running. Each test has its own agent, whose carrier responds as the test wants.
 
@@ -105,15 +95,15 @@ async function atThe(n: number, { agentId }: Sender, act: () => Promise<unknown>
   })
 }
 
-const take = createReceiver(pool)
+const receive = createReceiver(pool)
 
 /** Takes events one by one, eight at a time: each waiting event needs a connection, and a request for one has a time limit. */
-async function takeConcurrently(events: CarrierEvent[]): Promise<void> {
+async function receiveConcurrently(events: CarrierEvent[]): Promise<void> {
   const waiting = events.values()
-  const takeAll = async () => {
-    for (const event of waiting) await take([event])
+  const receiveAll = async () => {
+    for (const event of waiting) await receive([event])
   }
-  await Promise.all(Array.from({ length: 8 }, takeAll))
+  await Promise.all(Array.from({ length: 8 }, receiveAll))
 }
 
 /** A carrier that takes 20 ms for each send. */
@@ -160,7 +150,7 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
     await assertEverybodyOnce(audience, campaignId)
   })
 
-  for (const [what, afterExpiry, fate] of [
+  for (const [what, afterExpiry, expected] of [
     ['and skips their SMS', undefined, { 'SKIPPED EXPIRED': 5 }],
     ['and sends the SMS that were requested after an expiry', { delay: 0 }, { 'SENT RCS_EXPIRED': 5 }],
   ] as const) {
@@ -173,11 +163,11 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
         [campaignId],
       )
       await ended(campaignId)
-      assert.deepEqual(await fatesOf(pool, campaignId), { EXPIRED: 5 })
+      assert.deepEqual(await statusCountsOf(pool, campaignId), { EXPIRED: 5 })
       await until('their SMS have their outcome', async () => {
         return (await pool.query('select from sms_queue where account_id = $1', [audience.accountId])).rowCount === 0
       })
-      assert.deepEqual(await smsFatesOf(pool, campaignId), fate)
+      assert.deepEqual(await smsStatusCountsOf(pool, campaignId), expected)
       assert.equal(sms.seen.filter(({ recipient }) => audience.people.includes(recipient)).length, afterExpiry ? 5 : 0)
       await assertCountersEqualRows(pool, campaignId)
       assert.deepEqual(
@@ -210,15 +200,15 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
       recipient === audience.people[4] ? { is: 'retry', afterMs: HOUR_MS, detail: 'later' } : refused,
     )
     const campaignId = await acceptedCampaign(pool, audience, { sms: { planParams: { delay: 3_600 } } })
-    await until('the others have failed', async () => (await fatesOf(pool, campaignId))['FAILED NOT_REACHABLE'] === 4)
+    await until('the others have failed', async () => (await statusCountsOf(pool, campaignId))['FAILED NOT_REACHABLE'] === 4)
     await moveCampaign(pool, campaignId, 'PAUSED')
     await pool.query('update sms_queue set due_at = now() where account_id = $1', [audience.accountId])
     const other = await createAudience(1, () => refused)
     const probe = await acceptedCampaign(pool, other, { sms: {} })
-    await until('an SMS of another campaign is sent', async () => (await smsFatesOf(pool, probe))['SENT RCS_FAILED'] === 1)
-    assert.deepEqual(await smsFatesOf(pool, campaignId), { 'SCHEDULED RCS_FAILED': 4, WAITING: 1 })
+    await until('an SMS of another campaign is sent', async () => (await smsStatusCountsOf(pool, probe))['SENT RCS_FAILED'] === 1)
+    assert.deepEqual(await smsStatusCountsOf(pool, campaignId), { 'SCHEDULED RCS_FAILED': 4, WAITING: 1 })
     await moveCampaign(pool, campaignId, 'RUNNING')
-    await until('its SMS are sent', async () => (await smsFatesOf(pool, campaignId))['SENT RCS_FAILED'] === 4)
+    await until('its SMS are sent', async () => (await smsStatusCountsOf(pool, campaignId))['SENT RCS_FAILED'] === 4)
   })
 
   test('withdraws all messages and SMS that are not being sent when it is cancelled at a random moment', async () => {
@@ -233,15 +223,15 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
     await claimsPass()
     assert.equal(sentBy(audience).length, length)
 
-    const fates = await fatesOf(pool, campaignId)
-    const { SENT = 0, 'FAILED NOT_REACHABLE': failed = 0, 'FAILED CAMPAIGN_CANCELLED': withdrawn = 0 } = fates
-    assert.deepEqual([SENT + failed, withdrawn], [length, 300 - length], JSON.stringify(fates))
+    const counts = await statusCountsOf(pool, campaignId)
+    const { SENT = 0, 'FAILED NOT_REACHABLE': failed = 0, 'FAILED CAMPAIGN_CANCELLED': withdrawn = 0 } = counts
+    assert.deepEqual([SENT + failed, withdrawn], [length, 300 - length], JSON.stringify(counts))
     assert.ok(failed > 0, 'some SMS were scheduled already')
     await pool.query('update sms_queue set due_at = now() where account_id = $1', [audience.accountId])
     await until('those SMS have their outcome', async () => {
       return (await pool.query('select from sms_queue where account_id = $1', [audience.accountId])).rowCount === 0
     })
-    assert.deepEqual(await smsFatesOf(pool, campaignId), { WAITING: SENT, 'SKIPPED CANCELLED': failed + withdrawn })
+    assert.deepEqual(await smsStatusCountsOf(pool, campaignId), { WAITING: SENT, 'SKIPPED CANCELLED': failed + withdrawn })
     assert.deepEqual(
       sms.seen.filter(({ recipient }) => audience.people.includes(recipient)),
       [],
@@ -255,7 +245,7 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
     await moveCampaign(pool, campaignId, 'CANCELLED')
     await pool.query(`update campaigns set scheduled_at = now() where id = $1`, [campaignId])
     await ended(await acceptedCampaign(pool, await createAudience(1)))
-    assert.deepEqual(await fatesOf(pool, campaignId), {})
+    assert.deepEqual(await statusCountsOf(pool, campaignId), {})
   })
 
   test('is not completed while a message is being sent or waits for a retry', async () => {
@@ -298,14 +288,14 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
       ...receipts('delivered', [3, 1]),
       ...receipts('read', [3]),
     ]
-    await takeConcurrently([...events, ...events.toReversed()])
-    assert.deepEqual(await fatesOf(pool, campaignId), { DELIVERED: 10, 'FAILED NOT_REACHABLE': 10, READ: 20, SENT: 20 })
+    await receiveConcurrently([...events, ...events.toReversed()])
+    assert.deepEqual(await statusCountsOf(pool, campaignId), { DELIVERED: 10, 'FAILED NOT_REACHABLE': 10, READ: 20, SENT: 20 })
     await assertCountersEqualRows(pool, campaignId)
     const left = rows.filter(({ recipient }) => [4, 5].includes(Number(recipient) % 6)).map(({ id }) => id)
     await moveExpiry(pool, left, 'now()')
-    await until('the rest has expired', async () => (await fatesOf(pool, campaignId)).EXPIRED === 20)
-    await takeConcurrently(receipts('read', [0, 1, 2, 3, 4, 5]))
-    assert.deepEqual(await fatesOf(pool, campaignId), { EXPIRED: 20, 'FAILED NOT_REACHABLE': 10, READ: 30 })
+    await until('the rest has expired', async () => (await statusCountsOf(pool, campaignId)).EXPIRED === 20)
+    await receiveConcurrently(receipts('read', [0, 1, 2, 3, 4, 5]))
+    assert.deepEqual(await statusCountsOf(pool, campaignId), { EXPIRED: 20, 'FAILED NOT_REACHABLE': 10, READ: 30 })
     await assertCountersEqualRows(pool, campaignId)
     await until('all deltas are folded', async () => {
       return (await pool.query('select from report_deltas where campaign_id = $1', [campaignId])).rowCount === 0
@@ -318,7 +308,7 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
     const campaignId = await acceptedCampaign(pool, audience)
     await atThe(30, audience, () => changeAgent(pool, audience.accountId, audience.agentId, { active: false }))
     await ended(campaignId)
-    const { SENT = 0, 'FAILED AGENT_INACTIVE': inactive = 0, ...others } = await fatesOf(pool, campaignId)
+    const { SENT = 0, 'FAILED AGENT_INACTIVE': inactive = 0, ...others } = await statusCountsOf(pool, campaignId)
     assert.deepEqual([SENT + inactive, others], [300, {}])
     assert.ok(inactive > 0)
     assert.equal(sentBy(audience).length, SENT)
@@ -333,8 +323,8 @@ describe(`a campaign (seed ${seed})`, { concurrency: true }, () => {
     await changeOptOut(pool, { accountId: other.accountId, agentId: other.agentId, phone: people[5] as string }, true)
     const campaignId = await acceptedCampaign(pool, audience, { sms: {} })
     await ended(campaignId)
-    assert.deepEqual(await fatesOf(pool, campaignId), { 'FAILED OPTED_OUT': 2, SENT: 4 })
-    await until('their SMS have their outcome', async () => (await smsFatesOf(pool, campaignId))['SKIPPED OPTED_OUT'] === 2)
+    assert.deepEqual(await statusCountsOf(pool, campaignId), { 'FAILED OPTED_OUT': 2, SENT: 4 })
+    await until('their SMS have their outcome', async () => (await smsStatusCountsOf(pool, campaignId))['SKIPPED OPTED_OUT'] === 2)
     assert.equal(sentBy(audience).length, 4)
     assert.equal(sms.seen.filter(({ recipient }) => people.includes(recipient)).length, 0)
     await assertCountersEqualRows(pool, campaignId)

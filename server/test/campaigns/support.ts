@@ -7,7 +7,7 @@ import { fanOut } from '../../src/delivery/campaigns/fan-out.ts'
 import { startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { fallbackOf } from '../../src/messages/sms-fallback.ts'
 import { type MessageCaller, newKey, smsFallback, startMessageService } from '../support/messages.ts'
-import type { Answer } from '../support/service.ts'
+import type { ApiResponse } from '../support/service.ts'
 import { TEXT } from '../support/templates.ts'
 
 // Groups as an import leaves them, campaigns as accepting leaves them, and the outcome of their messages.
@@ -80,12 +80,12 @@ export async function recipientsOf(db: Executor, campaignId: string): Promise<st
 }
 
 /** The number of messages by status and reason, such as `FAILED OPTED_OUT`. */
-export async function fatesOf(db: Executor, campaignId: string): Promise<Record<string, number>> {
+export async function statusCountsOf(db: Executor, campaignId: string): Promise<Record<string, number>> {
   return await countsBy(db, campaignId, `concat_ws(' ', m.status, m.failure_reason)`)
 }
 
 /** The number of SMS by status and reason. */
-export async function smsFatesOf(db: Executor, campaignId: string): Promise<Record<string, number>> {
+export async function smsStatusCountsOf(db: Executor, campaignId: string): Promise<Record<string, number>> {
   return await countsBy(db, campaignId, `concat_ws(' ', f.status, f.reason)`, 'join sms_fallbacks f on f.message_id = m.id')
 }
 
@@ -113,10 +113,10 @@ export async function assertCountersEqualRows(db: Executor, campaignId: string):
 export type CampaignCaller = MessageCaller & {
   /** A valid request for a campaign to group 1, with the fields of the test. */
   campaign: (fields?: Record<string, unknown>) => Record<string, unknown>
-  create: (key: string, body: unknown) => Promise<Answer>
+  create: (key: string, body: unknown) => Promise<ApiResponse>
   /** Creates one and returns its id. */
   created: (fields?: Record<string, unknown>) => Promise<string>
-  readCampaign: (campaignId: string) => Promise<Answer>
+  readCampaign: (campaignId: string) => Promise<ApiResponse>
 }
 
 /** The service, and callers that have group 1 with two members. */

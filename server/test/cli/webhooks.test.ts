@@ -96,12 +96,12 @@ describe('herald webhook', { concurrency: 3 }, () => {
 
   test('test posts an event and shows its result; attempts lists it with control characters escaped', async () => {
     const [good, bad] = [await endpointAt('/good'), await endpointAt('/bad')]
-    const taken = await runHerald(['webhook', 'test', `${good.endpointId}`], env)
+    const accepted = await runHerald(['webhook', 'test', `${good.endpointId}`], env)
     assert.match(
-      taken.stdout,
+      accepted.stdout,
       new RegExp(`^The endpoint ${good.endpointId} accepted the test event: status 200, after \\d+ ms\\.\nResponse: Thank you\n$`),
     )
-    assert.deepEqual([taken.code, taken.stderr], [0, ''])
+    assert.deepEqual([accepted.code, accepted.stderr], [0, ''])
     const refused = await runHerald(['webhook', 'test', `${bad.endpointId}`, '--json'], env)
     const { attemptedAt, durationMs, eventId, ...outcome } = JSON.parse(refused.stdout)
     const answer = '\u001b[2J\u009b31mNot \u202enow'

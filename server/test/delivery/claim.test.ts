@@ -142,18 +142,18 @@ describe('a claim', () => {
   test('never takes an entry that a concurrent claim takes', async () => {
     for (const sender of [one, two, three]) await queueMessages(pool, sender, { count: 400 })
     const other = createHotPool({ connectionString: url }, () => {})
-    const taken: string[] = []
+    const claimed: string[] = []
     async function work(db: Pool): Promise<void> {
       for (let isOver = false; !isOver; ) {
         const { entries, mayBeMore } = await claimNow({ free: 20 }, db)
-        taken.push(...idsOf(entries))
+        claimed.push(...idsOf(entries))
         // A claim that read the lanes before another claim leased them gets nothing, and is held back.
-        isOver = (entries.length === 0 && !mayBeMore) || taken.length > 1_200
+        isOver = (entries.length === 0 && !mayBeMore) || claimed.length > 1_200
       }
     }
     await Promise.all([work(pool), work(other), work(pool)])
     await other.end()
-    assert.deepEqual([taken.length, new Set(taken).size], [1_200, 1_200])
+    assert.deepEqual([claimed.length, new Set(claimed).size], [1_200, 1_200])
   })
 
   test(`reads a handful of rows if ${BACKLOG} entries are not due yet`, async () => {
@@ -178,20 +178,20 @@ describe('in a service, a message of another account', async () => {
 
   /** How many messages of the crowd reach the network between the request of another account and its message. */
   async function overtaken(): Promise<number> {
-    const before = network.asked.length
+    const before = network.requests.length
     const { messageId } = await sendUntilAccepted(callerAt(service.url, single), {})
-    const place = () => network.asked.findIndex(({ path }) => path.includes(messageId))
+    const place = () => network.requests.findIndex(({ path }) => path.includes(messageId))
     await until('it is at the network', () => place() >= 0)
     return place() - before
   }
 
   test(`overtakes nearly all of a backlog of ${BACKLOG} messages`, async (t) => {
-    network.answer(async (asked) => {
+    network.respondWith(async (request) => {
       await sleep(10)
-      return { body: { name: asked.path } }
+      return { body: { name: request.path } }
     })
     await queueMessages(busy.hotPool, crowd, { count: BACKLOG })
-    await until('the backlog is being sent', () => network.asked.length > 50)
+    await until('the backlog is being sent', () => network.requests.length > 50)
     const counts: number[] = []
     while (counts.length < 5) counts.push(await overtaken())
     t.diagnostic(`behind ${counts.join(', ')} of ${BACKLOG}`)
@@ -205,7 +205,7 @@ describe('in a service, a message of another account', async () => {
     await until('no call is running', async () => (await busy.pool.query('select from queue where lease is not null')).rowCount === 0)
     const { released, release } = createHold(t)
     let hanging = 0
-    network.answer(async ({ path }) => {
+    network.respondWith(async ({ path }) => {
       if (isOf(crowd, path)) {
         hanging += 1
         await released

@@ -228,9 +228,9 @@ describe('results', () => {
 
   test('after the receipt are refused and counted', async (t) => {
     const messageId = await queueMessage(pool, one)
-    const take = createReceiver(pool)
+    const receive = createReceiver(pool)
     const onSend = async (message: { messageId: string }) => {
-      await take([receipt(message)])
+      await receive([receipt(message)])
       return sent(message)
     }
     const { registry } = startWorker(t, url, createCarrier({ onSend }))

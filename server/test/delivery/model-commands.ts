@@ -156,7 +156,7 @@ export function passTime(): Step {
 export type ReceiptPick = Receipt & { n: number }
 
 export function receive(picks: ReceiptPick[], node: number): Step {
-  return async ({ pool, network, takeEvents, known }) => {
+  return async ({ pool, network, receivers, known }) => {
     const kept = [...network.ledger.values()]
     if (kept.length === 0) return () => {}
     const events = picks.map(({ n, ...receipt }) => ({
@@ -164,7 +164,7 @@ export function receive(picks: ReceiptPick[], node: number): Step {
       receipt,
       event: network.receipt(pick(kept, n), receipt),
     }))
-    await pick(takeEvents, node)(events.map(({ event }) => event))
+    await pick(receivers, node)(events.map(({ event }) => event))
     return async () => {
       const own = events.filter(({ receipt }) => receipt.stray === 'no')
       for (const kind of ['read', 'delivered'] as const) {

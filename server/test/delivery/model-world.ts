@@ -46,7 +46,7 @@ export type World = {
   send: Send
   /** Two nodes accept requests, four store receipts, and two workers send. */
   accept: ReturnType<typeof createAcceptor>[]
-  takeEvents: OnEvents[]
+  receivers: OnEvents[]
   workers: { held: Held[] }[]
   callers: Caller[]
   keys: Key[]
@@ -77,7 +77,7 @@ export async function newWorld(pool: Pool, carrierName: string, agents: Pick<Cal
       stopping: new AbortController().signal,
     }),
     accept: [createAcceptor(pool, () => {}), createAcceptor(pool, () => {})],
-    takeEvents: Array.from({ length: 4 }, () => createEventReceiver(pool, () => {})),
+    receivers: Array.from({ length: 4 }, () => createEventReceiver(pool, () => {})),
     workers: [{ held: [] }, { held: [] }],
     callers: agents.map((agent) => ({ ...agent, isActive: true })),
     keys: [],

@@ -14,7 +14,7 @@ import { claimNow, record } from './worker.ts'
 
 const { url, hotPool: pool } = await createTestDatabase()
 const sender = await createSender(pool)
-const take = createReceiver(pool)
+const receive = createReceiver(pool)
 
 async function failedMessage(): Promise<string> {
   const entry = await claimMessage(pool, sender)
@@ -37,8 +37,8 @@ async function storedEvents(events: CarrierEvent[]): Promise<number> {
 /** Takes the receipts twice. Fails unless each is noted once in the timeline, as one of these kinds, and nothing else changes. */
 async function assertNoted(messageId: string, receipts: CarrierEvent[], notedAs: string[]): Promise<void> {
   const { events: before, ...rest } = await readAll(pool, messageId)
-  await take(receipts)
-  await take(receipts)
+  await receive(receipts)
+  await receive(receipts)
   const { events, ...after } = await readAll(pool, messageId)
   assert.deepEqual(after, rest)
   assert.equal(await storedEvents(receipts), 0)
@@ -49,11 +49,11 @@ describe('a receipt', () => {
   test('moves a sent message to DELIVERED and then to READ, and is not stored', async () => {
     const messageId = await sentMessage(pool, sender)
     const delivered = receipt({ messageId })
-    await take([delivered])
+    await receive([delivered])
     const first = await readAll(pool, messageId)
     assert.deepEqual([first.message.status, first.queue], ['DELIVERED', null])
     const read = receipt({ messageId, kind: 'read' })
-    await take([read])
+    await receive([read])
     const { message, events } = await readAll(pool, messageId)
     assert.deepEqual([message.status, kinds(events)], ['READ', ['sent', 'delivered', 'read']])
     assert.equal(await storedEvents([delivered, read]), 0)
@@ -62,14 +62,14 @@ describe('a receipt', () => {
   test('changes nothing if it comes again, later or in the same batch, even with another time', async () => {
     const messageId = await sentMessage(pool, sender)
     const delivered = receipt({ messageId })
-    await take([delivered, delivered])
+    await receive([delivered, delivered])
     const before = await readAll(pool, messageId)
-    await take([delivered])
-    await take([receipt({ messageId, agoMs: -500 })])
+    await receive([delivered])
+    await receive([receipt({ messageId, agoMs: -500 })])
     assert.deepEqual(await readAll(pool, messageId), before)
-    await take([receipt({ messageId, kind: 'read' })])
+    await receive([receipt({ messageId, kind: 'read' })])
     const read = await readAll(pool, messageId)
-    await take([receipt({ messageId, kind: 'read', agoMs: -500 }), delivered])
+    await receive([receipt({ messageId, kind: 'read', agoMs: -500 }), delivered])
     assert.deepEqual(await readAll(pool, messageId), read)
   })
 
@@ -81,7 +81,7 @@ describe('a receipt', () => {
   })) {
     test(`leads to READ with all times if ${order}`, async () => {
       const messageId = await sentMessage(pool, sender)
-      for (const batch of batches) await take(batch.map((kind) => receipt({ messageId, kind })))
+      for (const batch of batches) await receive(batch.map((kind) => receipt({ messageId, kind })))
       const { message, events } = await readAll(pool, messageId)
       assert.equal(message.status, 'READ')
       assert.ok(message.sent_at <= message.delivered_at && message.delivered_at <= message.read_at)
@@ -94,7 +94,7 @@ describe('a receipt', () => {
   test('ends the send if it comes before the response: the result no longer counts', async () => {
     for (const result of [{ is: 'sent' }, { is: 'retry', afterMs: 0, detail: 'lost' }] as const) {
       const entry = await claimMessage(pool, sender)
-      await take([receipt(entry)])
+      await receive([receipt(entry)])
       const before = await readAll(pool, entry.messageId)
       assert.deepEqual([before.message.status, before.queue, kinds(before.events)], ['DELIVERED', null, ['delivered', 'sent']])
       assert.equal(await record(pool, entry, result), false)
@@ -117,9 +117,9 @@ describe('a receipt', () => {
 
   test('after the expiry is late even if the message is not marked yet; READ of a message delivered in time is not', async () => {
     const [late, inTime] = [await sentMessage(pool, sender), await sentMessage(pool, sender)]
-    await take([receipt({ messageId: inTime })])
+    await receive([receipt({ messageId: inTime })])
     await moveExpiry(pool, [late, inTime])
-    await take([receipt({ messageId: late }), receipt({ messageId: inTime, kind: 'read' })])
+    await receive([receipt({ messageId: late }), receipt({ messageId: inTime, kind: 'read' })])
     const { message, events } = await readAll(pool, late)
     assert.deepEqual([message.status, kinds(events)], ['SENT', ['sent', 'delivered-late']])
     assert.equal(await statusOf(pool, inTime), 'READ')
@@ -138,20 +138,20 @@ describe('a receipt', () => {
       receipt({ messageId: 'MsgNotAUuid', kind: 'read' }),
       receipt({ messageId: '' }),
     ]
-    await take([...strays, ...strays])
-    await take(strays)
+    await receive([...strays, ...strays])
+    await receive(strays)
     assert.deepEqual(await readAll(pool, messageId), before)
     assert.equal(await storedEvents(strays), strays.length)
     // In one batch with a receipt that matches.
     const [own, stray] = [receipt({ messageId }), receipt({ messageId, kind: 'read', phone: '+48500100201' })]
-    await take([stray, own])
+    await receive([stray, own])
     assert.deepEqual([await statusOf(pool, messageId), await storedEvents([own]), await storedEvents([stray])], ['DELIVERED', 0, 1])
   })
 
   test('gets a time between the last known one and now, if the carrier’s clock is an hour ahead, or an hour or two days behind', async () => {
     for (const agoMs of [48 * 3_600_000, 3_600_000, -3_600_000]) {
       for (const messageId of [await sentMessage(pool, sender), (await claimMessage(pool, sender)).messageId]) {
-        await take([receipt({ messageId, agoMs }), receipt({ messageId, kind: 'read', agoMs: agoMs * 2 })])
+        await receive([receipt({ messageId, agoMs }), receipt({ messageId, kind: 'read', agoMs: agoMs * 2 })])
         const { message } = await readAll(pool, messageId)
         assert.equal(message.status, 'READ')
         const times = [message.accepted_at, message.sent_at, message.delivered_at, message.read_at, new Date().toISOString()].map(
@@ -174,7 +174,7 @@ describe('a receipt that waits', () => {
     await whileOthersCommit(
       pool,
       (tx) => record(tx, entry, { is: 'sent' }),
-      () => take([delivered]),
+      () => receive([delivered]),
     )
     assert.deepEqual([await statusOf(pool, entry.messageId), await storedEvents([delivered])], ['DELIVERED', 0])
   })
@@ -187,7 +187,7 @@ describe('a receipt that waits', () => {
     await whileOthersCommit(
       pool,
       (tx) => tx.query(deliver, [messageId]),
-      () => take([read]),
+      () => receive([read]),
     )
     assert.deepEqual([await statusOf(pool, messageId), await storedEvents([read])], ['READ', 0])
   })
@@ -198,7 +198,7 @@ describe('a receipt that waits', () => {
     await whileOthersCommit(
       pool,
       (tx) => tx.query(claimed, [ids]),
-      () => take(ids.map((messageId) => receipt({ messageId }))),
+      () => receive(ids.map((messageId) => receipt({ messageId }))),
     )
     const { rowCount } = await pool.query(`select from messages where id = any ($1) and status = 'DELIVERED'`, [ids])
     assert.equal(rowCount, ids.length)
@@ -227,14 +227,14 @@ describe(`no deadlock occurs (seed ${seed})`, () => {
     return rows[0]?.deadlocks ?? Number.NaN
   }
 
-  test('when two nodes take overlapping batches in opposite orders', async () => {
-    const takeElsewhere = createReceiver(other)
+  test('when two nodes receive overlapping batches in opposite orders', async () => {
+    const receiveElsewhere = createReceiver(other)
     for (let round = 0; round < ROUNDS; round += 1) {
       const ids = await queueMessages(pool, sender, { count: 30 })
       if (round % 2 === 0) await claimNow(pool)
       const both = ['delivered', 'read'] as const
       const events = shuffle(ids.flatMap((messageId) => both.map((kind) => receipt({ messageId, kind }))))
-      await Promise.all([take(events), takeElsewhere(events.toReversed())])
+      await Promise.all([receive(events), receiveElsewhere(events.toReversed())])
       const { rowCount } = await pool.query(`select from messages where id = any ($1) and status = 'READ'`, [ids])
       assert.equal(rowCount, ids.length)
     }
@@ -254,7 +254,7 @@ describe(`no deadlock occurs (seed ${seed})`, () => {
       )
       await pool.query(`update expiries set expires_at = now() where message_id = any ($1)`, [order.slice(0, 20)])
       await Promise.all([
-        take(shuffle(ids.map((messageId) => receipt({ messageId })))),
+        receive(shuffle(ids.map((messageId) => receipt({ messageId })))),
         claimNow(other),
         recordResults(other, shuffle(held.map(({ messageId, lease }) => ({ messageId, lease, is: 'sent' })))),
         expireDue(other),

@@ -14,10 +14,6 @@ import { CARRIER, claimNow, record } from './worker.ts'
 
 // What the tests of delivery share: messages as the API leaves them, what is stored about them, and receipts.
 
-// Tests of other folders import these from here.
-export { whileOthersCommit } from './locks.ts'
-export { CARRIER, createCarrier, logger, sent, startWorker } from './worker.ts'
-
 /** Settings of a service without rate limits. */
 export const NO_LIMITS = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '100000', HERALD_LIMIT_OTHERS_PER_MINUTE: '100000' }
 
@@ -132,7 +128,7 @@ const AGENT_OF_MESSAGE = 'the agent of the message'
 
 /** Stores events as the service does. A network knows which agent sent a message, so receipts get the agent's id here. */
 export function createReceiver(pool: Pool): OnEvents {
-  const take = createEventReceiver(pool, () => {})
+  const receive = createEventReceiver(pool, () => {})
   return async (events) => {
     const ids = events.flatMap((event) => ('messageId' in event && UUID.test(event.messageId) ? [event.messageId] : []))
     const { rows } = await pool.query<{ id: string; agentId: string }>(
@@ -140,7 +136,7 @@ export function createReceiver(pool: Pool): OnEvents {
       [ids],
     )
     const agents = new Map(rows.map(({ id, agentId }) => [id, agentId]))
-    await take(
+    await receive(
       events.map((event) =>
         'messageId' in event && event.agentId === AGENT_OF_MESSAGE
           ? { ...event, agentId: agents.get(event.messageId.toLowerCase()) ?? 'agent' }

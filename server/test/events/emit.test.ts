@@ -15,8 +15,10 @@ import { EVENT_KINDS } from '../../src/events/schemas.ts'
 import { createLinks, visitLink } from '../../src/links/links.ts'
 import { changeOptOut } from '../../src/replies/opt-outs.ts'
 import { acceptedCampaign, fillGroup, makeAll, phones } from '../campaigns/support.ts'
-import { SMS_CARRIER, smsReceipt } from '../delivery/sms/support.ts'
-import { createSender, logger, receipt, type Sender } from '../delivery/support.ts'
+import { smsReceipt } from '../delivery/sms/support.ts'
+import { SMS_CARRIER } from '../delivery/sms/worker.ts'
+import { createSender, receipt, type Sender } from '../delivery/support.ts'
+import { logger } from '../delivery/worker.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { readEmitted } from '../support/emitted.ts'
 import { createSteps, type Made, type Sort } from '../support/steps.ts'
@@ -26,7 +28,7 @@ import { assertAsDocumented } from './documented.ts'
 // events; each of their databases is compared with its log when it is dropped.
 
 const { hotPool: pool } = await createTestDatabase()
-const { make, leaseOf, handOver, refuse, passExpiry, claimSmsOf, sendSms, take, actionEvent, link } = await createSteps(pool)
+const { make, leaseOf, handOver, refuse, passExpiry, claimSmsOf, sendSms, receive, actionEvent, link } = await createSteps(pool)
 
 const clientReferenceId = 'order "7" \\ zażółć 🎈'
 const PHONE = '+48500100299'
@@ -60,7 +62,7 @@ async function sendResult(result: EntryResult, more: object = {}, sort: Sort = '
 async function sendReceipt(kind: 'delivered' | 'read'): Promise<Cause> {
   const made = await make('single', { clientReferenceId })
   await handOver(made)
-  return ofMessage(made, 'single', () => take([receipt({ ...made, kind })]))
+  return ofMessage(made, 'single', () => receive([receipt({ ...made, kind })]))
 }
 
 /** A message whose SMS is due. */
@@ -79,7 +81,7 @@ async function smsResult(result: SmsEntryResult, more: object): Promise<Cause> {
 async function smsReceived(kind: 'sms-delivered' | 'sms-failed', more: object, detail = ''): Promise<Cause> {
   const made = await failedMessage()
   const id = await sendSms(made)
-  return ofSms(made, () => take([smsReceipt({ kind, phone: made.phone, ids: [id], detail })]), more)
+  return ofSms(made, () => receive([smsReceipt({ kind, phone: made.phone, ids: [id], detail })]), more)
 }
 
 /** Processes the replies that wait. The worker postpones a failed reply by a minute, which passes at once here. */
@@ -95,7 +97,7 @@ async function reply({ action, more, sort = 'single', table = 'recipient_actions
   const made = await make(sort, { clientReferenceId, buttons: BUTTONS })
   await handOver(made)
   const tapped = action.kind === 'tapped' ? { messageId: made.messageId, text: undefined } : {}
-  await take([actionEvent(made, { ...action, ...tapped })])
+  await receive([actionEvent(made, { ...action, ...tapped })])
   const cause = ofMessage(made, sort, processWaiting, { channel: 'rcs', ...more })
   return { ...cause, table, column: 'agent_id', id: made.sender.agentId }
 }
@@ -103,17 +105,23 @@ async function reply({ action, more, sort = 'single', table = 'recipient_actions
 /** A person writes to an agent that has not sent them anything. */
 async function writeFirst(text: string, more: object): Promise<Cause> {
   const sender = await createSender(pool)
-  await take([actionEvent({ sender, phone: PHONE, campaignId: '', messageId: '' }, { kind: 'wrote', text })])
+  await receive([actionEvent({ sender, phone: PHONE, campaignId: '', messageId: '' }, { kind: 'wrote', text })])
   const data = { agentId: sender.agentId, recipient: PHONE, channel: 'rcs', ...more }
   return { act: processWaiting, table: 'recipient_actions', column: 'agent_id', id: sender.agentId, subjectId: null, data }
 }
 
-/** A person answers the SMS of a message that has been dropped. */
-async function answerSms(): Promise<Cause> {
+/** A person replies to the SMS of a message that has been dropped. */
+async function replyToSms(): Promise<Cause> {
   const { accountId, agentId } = await createSender(pool)
-  const [messageId, number] = [randomUUID(), '48732000001']
-  await pool.query('insert into sms_contacts values ($1, $2, $3, $4, $5, false, now())', [accountId, PHONE, number, agentId, messageId])
-  await take([{ ...actionEvent({ sender: {}, phone: PHONE } as Made, { ...TEXT, number }), carrier: SMS_CARRIER }])
+  const [messageId, senderNumber] = [randomUUID(), '48732000001']
+  await pool.query('insert into sms_contacts values ($1, $2, $3, $4, $5, false, now())', [
+    accountId,
+    PHONE,
+    senderNumber,
+    agentId,
+    messageId,
+  ])
+  await receive([{ ...actionEvent({ sender: {}, phone: PHONE } as Made, { ...TEXT, senderNumber }), carrier: SMS_CARRIER }])
   const data = { messageId, agentId, recipient: PHONE, channel: 'sms', action: 'wrote', text: TEXT.text }
   return { act: processWaiting, table: 'recipient_actions', column: 'agent_id', id: agentId, subjectId: messageId, data }
 }
@@ -246,7 +254,7 @@ const CAUSES: [kind: string, by: string, cause: () => Promise<Cause>][] = [
     () => reply({ action: FILE, more: { action: 'sent-file', text: 'f.png', payload: 'image/png', url: FILE.url } }),
   ],
   ['message.replied', 'a text to no message', () => writeFirst('Hello', { action: 'wrote', text: 'Hello' })],
-  ['message.replied', 'an SMS', answerSms],
+  ['message.replied', 'an SMS', replyToSms],
   [
     'recipient.opted_out',
     'a word',

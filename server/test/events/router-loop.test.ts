@@ -20,7 +20,7 @@ function holdClock(t: TestContext): { move: (seconds: number) => void } {
 }
 
 /** Pages of one event each. */
-const TELL = `insert into log_pages (account_id, event_count, events)
+const EMIT = `insert into log_pages (account_id, event_count, events)
   select 1, 1, json_build_array(json_build_array('message.sent', now(), null, null, null, null, null, null, '{}'::json)) from generate_series(1, $1::int)`
 
 /** A connection that ends with the test, whatever it holds then. */
@@ -35,7 +35,7 @@ async function connect(t: TestContext): Promise<pg.Client> {
 async function openTransaction(t: TestContext, pages: number): Promise<{ commit: () => Promise<unknown> }> {
   const client = await connect(t)
   await client.query('begin')
-  await client.query(TELL, [pages])
+  await client.query(EMIT, [pages])
   return { commit: () => client.query('commit') }
 }
 
@@ -44,10 +44,10 @@ describe('what commits late', () => {
     const clock = holdClock(t)
     const round = createRouterPoll(pool)
     const open = await openTransaction(t, 1)
-    await pool.query(TELL, [1])
+    await pool.query(EMIT, [1])
     assert.equal((await round()).routed, 1)
     clock.move(9)
-    await pool.query(TELL, [1])
+    await pool.query(EMIT, [1])
     assert.equal((await round()).routed, 1)
     clock.move(0.9)
     await open.commit()
@@ -59,13 +59,13 @@ describe('what commits late', () => {
     const round = createRouterPoll(pool)
     const routed = async () => (await round()).routed
     const open = await openTransaction(t, 1)
-    await pool.query(TELL, [1])
+    await pool.query(EMIT, [1])
     assert.equal(await routed(), 1)
     clock.move(9.5)
     assert.equal(await routed(), 0)
     clock.move(1)
     await open.commit()
-    await pool.query(TELL, [2])
+    await pool.query(EMIT, [2])
     assert.deepEqual([await routed(), await routed()], [2, 0], 'what is new is routed at once')
     clock.move(9.1)
     assert.deepEqual([await routed(), await routed()], [1, 0])
@@ -76,7 +76,7 @@ describe('what commits late', () => {
     const round = createRouterPoll(pool)
     const routed = async () => (await round()).routed
     const open = await openTransaction(t, 101)
-    await pool.query(TELL, [1])
+    await pool.query(EMIT, [1])
     assert.equal(await routed(), 1)
     clock.move(9.5)
     assert.equal(await routed(), 0)
@@ -92,7 +92,7 @@ describe('a round', () => {
     t.after(() => one.end())
     const blocker = await connect(t)
     const round = createRouterPoll(one)
-    await pool.query(TELL, [400])
+    await pool.query(EMIT, [400])
     const failing = async (times: number, setting: string, isExpected: (error: unknown) => boolean) => {
       await blocker.query('begin; lock table log_pages in exclusive mode')
       // The pool has this one connection, since nothing is asked of it at once.
@@ -118,19 +118,19 @@ describe('a standby', () => {
 
   test('leaves a page to the process that routes, and routes it if it still waits at the next poll', async () => {
     const [standby, router] = [createRouterPoll(pool, createStandby()), createRouterPoll(pool)]
-    await pool.query(TELL, [1])
+    await pool.query(EMIT, [1])
     assert.equal((await standby()).routed, 0)
     assert.equal((await router()).routed, 1)
-    await pool.query(TELL, [1])
+    await pool.query(EMIT, [1])
     assert.equal((await standby()).routed, 0, 'another page than at the poll before')
-    await pool.query(TELL, [1])
+    await pool.query(EMIT, [1])
     assert.equal((await standby()).routed, 2)
     assert.equal((await standby()).routed, 0)
   })
 
   test('routes all pages once it routes', async () => {
     const standby = createRouterPoll(pool, createStandby())
-    await pool.query(TELL, [250])
+    await pool.query(EMIT, [250])
     const sizes = [await standby(), await standby(), await standby(), await standby()].map(({ routed }) => routed)
     assert.deepEqual(sizes, [0, 100, 100, 50])
   })
@@ -140,7 +140,7 @@ describe('a standby', () => {
     const [standby, router] = [createRouterPoll(pool, createStandby()), createRouterPoll(pool)]
     const open = await openTransaction(t, 1)
     for (let poll = 0; poll < 3; poll += 1) {
-      await pool.query(TELL, [1])
+      await pool.query(EMIT, [1])
       await standby()
       assert.equal((await router()).routed, 1)
       clock.move(9.9)

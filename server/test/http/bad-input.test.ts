@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
-import { parseAnswer, rawConnection } from '../support/raw.ts'
+import { parseResponse, rawConnection } from '../support/raw.ts'
 import { call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
@@ -15,10 +15,10 @@ const patch = (body: string | Uint8Array) =>
 
 /** Asserts a 400 whose detail matches `reason`, and that nothing has changed. */
 async function assertRefused(body: string | Uint8Array, reason: RegExp): Promise<void> {
-  const answer = await patch(body)
-  assert.equal(answer.status, 400)
-  assert.equal(answer.body.code, 'RCS_INVALID_REQUEST')
-  assert.match(answer.body.details[0].reason, reason)
+  const response = await patch(body)
+  assert.equal(response.status, 400)
+  assert.equal(response.body.code, 'RCS_INVALID_REQUEST')
+  assert.match(response.body.details[0].reason, reason)
   const after = await call(`${url}/v1/agents`, { authorization: caller.authorization })
   assert.equal(after.body.items[0].displayName, undefined)
 }
@@ -93,7 +93,7 @@ describe('invalid HTTP gets an error in the documented form:', () => {
   async function sendRaw(text: string) {
     const connection = rawConnection(url)
     connection.send(text)
-    return parseAnswer(await connection.ended)
+    return parseResponse(await connection.ended)
   }
   const bearer = `Authorization: ${caller.authorization}`
 

@@ -36,14 +36,14 @@ describe('credentials', () => {
       'not ASCII': 'Bearer hk_\u00e9:hs_\u00e9',
       SQL: "Bearer hk_' or 1=1 --:hs_x",
     }
-    const answers = new Set<string>()
+    const responses = new Set<string>()
     for (const [name, value] of Object.entries(attempts)) {
       const { status, headers, body } = await get(one.url, value)
       assert.equal(status, 401, name)
       const shape = [...headers].filter(([header]) => !['date', 'x-request-id', 'ratelimit'].includes(header))
-      answers.add(JSON.stringify([shape, { ...body, requestId: '' }]))
+      responses.add(JSON.stringify([shape, { ...body, requestId: '' }]))
     }
-    assert.equal(answers.size, 1, [...answers].join('\n'))
+    assert.equal(responses.size, 1, [...responses].join('\n'))
     assert.equal((await get(one.url, authorization)).status, 200)
   })
 

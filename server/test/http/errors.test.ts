@@ -4,8 +4,8 @@ import { setQuotas } from '../../src/accounts/quotas.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { callerAt, newKey } from '../support/messages.ts'
 import { cuttableDatabase } from '../support/proxy.ts'
-import { parseAnswer, rawConnection } from '../support/raw.ts'
-import { type Answer, call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
+import { parseResponse, rawConnection } from '../support/raw.ts'
+import { type ApiResponse, call, createAssignedAgent, createCaller, startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
@@ -28,7 +28,7 @@ async function quickest(times: number, work: () => Promise<unknown>): Promise<nu
 }
 
 /** Asserts the status, the whole body, and the headers that every response has. */
-function assertError({ status, headers, body }: Answer, expected: { status: number; code: string; details?: unknown }): void {
+function assertError({ status, headers, body }: ApiResponse, expected: { status: number; code: string; details?: unknown }): void {
   const { requestId } = body
   assert.match(requestId, /^req_[0-9a-f]{32}$/)
   assert.equal(headers.get('x-request-id'), requestId)
@@ -54,9 +54,9 @@ describe('an error response is', () => {
   })
 
   test('401 RCS_UNAUTHORIZED with WWW-Authenticate', async () => {
-    const answer = await call(`${url}/v1/agents`)
-    assertError(answer, { status: 401, code: 'RCS_UNAUTHORIZED' })
-    assert.equal(answer.headers.get('www-authenticate'), 'Bearer')
+    const response = await call(`${url}/v1/agents`)
+    assertError(response, { status: 401, code: 'RCS_UNAUTHORIZED' })
+    assert.equal(response.headers.get('www-authenticate'), 'Bearer')
   })
 
   test('403 RCS_MODULE_NOT_AVAILABLE to an account without rcs, before any check of the request', async () => {
@@ -85,9 +85,9 @@ describe('an error response is', () => {
   test('405 RCS_METHOD_NOT_ALLOWED with the allowed methods', async () => {
     const { authorization } = await createCaller(pool)
     for (const method of ['POST', 'DELETE', 'PUT', 'OPTIONS', 'PROPFIND', 'QUERY']) {
-      const answer = await call(`${url}/v1/agents`, { method, authorization })
-      assertError(answer, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
-      assert.equal(answer.headers.get('allow'), 'GET, HEAD')
+      const response = await call(`${url}/v1/agents`, { method, authorization })
+      assertError(response, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+      assert.equal(response.headers.get('allow'), 'GET, HEAD')
     }
     const withBody = await call(`${url}/v1/agents`, { method: 'PUT', authorization, body: '{"cut off' })
     assertError(withBody, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
@@ -143,10 +143,10 @@ describe('an error response is', () => {
   test('429 RCS_RATE_LIMITED with Retry-After in whole seconds', async () => {
     const { authorization } = await createCaller(pool)
     for (let sent = 0; sent < 30; sent += 1) await call(`${url}/v1/agents`, { authorization })
-    const answer = await call(`${url}/v1/agents`, { authorization })
-    const seconds = Number(answer.headers.get('retry-after'))
+    const response = await call(`${url}/v1/agents`, { authorization })
+    const seconds = Number(response.headers.get('retry-after'))
     assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60)
-    assertError(answer, {
+    assertError(response, {
       status: 429,
       code: 'RCS_RATE_LIMITED',
       details: [{ path: '', reason: `At most 30 requests in 60 s; try again in ${seconds} s.` }],
@@ -158,13 +158,13 @@ describe('an error response is', () => {
     const service = await startTestService({ HERALD_DATABASE_URL: broken.url })
     const { authorization } = await createCaller(broken.pool)
     await broken.pool.query('alter table agents rename to agents_gone')
-    const answer = await call(`${service.url}/v1/agents`, { authorization })
-    assertError(answer, { status: 500, code: 'RCS_INTERNAL' })
+    const response = await call(`${service.url}/v1/agents`, { authorization })
+    assertError(response, { status: 500, code: 'RCS_INTERNAL' })
     const fault = service
       .log()
       .split('\n')
       .find((line) => line.includes('"level":"error"')) as string
-    assert.equal(JSON.parse(fault).requestId, answer.body.requestId)
+    assert.equal(JSON.parse(fault).requestId, response.body.requestId)
     assert.equal(JSON.parse(fault).err.code, '42P01')
   })
 
@@ -175,10 +175,10 @@ describe('an error response is', () => {
     assert.equal((await call(`${service.url}/v1/agents`, { authorization })).status, 200)
 
     await cuttable.cut()
-    const answer = await call(`${service.url}/v1/agents`, { authorization })
+    const response = await call(`${service.url}/v1/agents`, { authorization })
     const details = [{ path: '', reason: 'The database is out of reach, or does not respond in time.' }]
-    assertError(answer, { status: 503, code: 'RCS_UNAVAILABLE', details })
-    assert.equal(answer.headers.get('retry-after'), '1')
+    assertError(response, { status: 503, code: 'RCS_UNAVAILABLE', details })
+    assert.equal(response.headers.get('retry-after'), '1')
     assert.equal((await call(`${service.url}/healthz`)).status, 200)
     assert.equal((await call(`${service.url}/readyz`)).status, 503)
 
@@ -209,8 +209,8 @@ describe('an error response is', () => {
       // The service connects again at any moment: a database with connections cannot be renamed.
       await until('the database is shut', async () => (await disconnect()) && pool.query(shut(name)).catch(() => undefined))
       await disconnect()
-      const answer = await call(`${service.url}/v1/agents`, { authorization })
-      assert.deepEqual([answer.status, answer.body.code, answer.headers.get('retry-after')], [503, 'RCS_UNAVAILABLE', '1'])
+      const response = await call(`${service.url}/v1/agents`, { authorization })
+      assert.deepEqual([response.status, response.body.code, response.headers.get('retry-after')], [503, 'RCS_UNAVAILABLE', '1'])
       assert.equal((await call(`${service.url}/readyz`)).status, 503)
       await pool.query(open(name))
       await until('the service serves again', async () => (await call(`${service.url}/v1/agents`, { authorization })).status === 200)
@@ -281,13 +281,13 @@ describe('an error response is', () => {
       ),
     )
     late.send('\r\n')
-    const refused = parseAnswer(await late.ended)
+    const refused = parseResponse(await late.ended)
     assert.equal(refused.status, 503)
     assert.match(refused.head, /retry-after: 1/)
     assert.equal(refused.body.code, 'RCS_UNAVAILABLE')
     await blocker.query('rollback')
     blocker.release()
-    assert.equal(parseAnswer(await underWay.ended).status, 200)
+    assert.equal(parseResponse(await underWay.ended).status, 200)
     await stopped
   })
 })

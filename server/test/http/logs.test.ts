@@ -41,7 +41,7 @@ describe('the log', () => {
     const agentId = await createAssignedAgent(pool, caller.accountId)
     const canaries = ['CANARY-TEXT', '+48600111222', '48600111222', caller.secret, caller.integrationKey, 'hs_CANARYSECRET']
     const { authorization } = caller
-    const answers: unknown[] = []
+    const responses: unknown[] = []
     for (const canary of canaries) {
       const encoded = encodeURIComponent(canary)
       const requests: Parameters<typeof call>[] = [
@@ -56,11 +56,11 @@ describe('the log', () => {
       for (const request of requests) {
         const { status, headers, body } = await call(...request)
         assert.ok(status >= 400)
-        answers.push([[...headers], body])
+        responses.push([[...headers], body])
       }
       const raw = rawConnection(url)
       raw.send(`GET /${canary} HTTP/9\r\n${canary}\r\n\r\n`)
-      answers.push(await raw.ended)
+      responses.push(await raw.ended)
     }
     // An internal error whose database error quotes the value.
     await pool.query(`alter table agent_assignments add constraint no_canary check (display_name not like 'CANARY%')`)
@@ -68,11 +68,11 @@ describe('the log', () => {
       (await call(`${url}/v1/agents/${agentId}`, { method: 'PATCH', authorization, body: { displayName: 'CANARY-TEXT' } })).status,
       500,
     )
-    answers.push((await call(service.metricsUrl)).body)
+    responses.push((await call(service.metricsUrl)).body)
 
     for (const canary of canaries) {
       assert.ok(!service.log().includes(canary), `the log has ${canary}`)
-      assert.ok(!JSON.stringify(answers).includes(canary), `a response has ${canary}`)
+      assert.ok(!JSON.stringify(responses).includes(canary), `a response has ${canary}`)
     }
     assert.match(service.log(), /"constraint":"no_canary"/)
   })

@@ -37,12 +37,12 @@ describe('operations', () => {
     const endConnections = () => pool.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = $1', [name])
     await pool.query(`alter database ${name} set default_transaction_read_only = on`)
     await endConnections()
-    let answer = await call(`${service.url}/readyz`)
+    let response = await call(`${service.url}/readyz`)
     await until('the database is back', async () => {
-      answer = await call(`${service.url}/readyz`)
-      return answer.body.reason !== 'the database is out of reach'
+      response = await call(`${service.url}/readyz`)
+      return response.body.reason !== 'the database is out of reach'
     })
-    assert.deepEqual([answer.status, answer.body], [503, { status: 'not ready', reason: 'the database is read-only' }])
+    assert.deepEqual([response.status, response.body], [503, { status: 'not ready', reason: 'the database is read-only' }])
     await pool.query(`alter database ${name} reset default_transaction_read_only`)
     await endConnections()
     await until('it is ready again', async () => (await call(`${service.url}/readyz`)).status === 200)
@@ -82,14 +82,14 @@ describe('operations', () => {
   })
 
   test('/metrics uses a free port if its default is in use', async () => {
-    const taken = createServer().unref()
-    taken.listen(9464, '127.0.0.1')
+    const other = createServer().unref()
+    other.listen(9464, '127.0.0.1')
     // If another program has the port, it is in use as well.
-    await Promise.race([once(taken, 'listening'), new Promise((resolve) => taken.once('error', resolve))])
+    await Promise.race([once(other, 'listening'), new Promise((resolve) => other.once('error', resolve))])
     const service = await startTestService({ HERALD_DATABASE_URL, HERALD_METRICS_PORT: undefined })
     assert.notEqual(new URL(service.metricsUrl).port, '9464')
     assert.equal((await call(service.metricsUrl)).status, 200)
-    taken.close()
+    other.close()
   })
 
   test('a start fails if the port in HERALD_METRICS_PORT is in use', async () => {

@@ -168,9 +168,9 @@ describe('paging by key', () => {
       ['page=2', '/page', 'is not known here; is it misspelt?'],
     ]
     for (const [query, path, reason] of mistakes) {
-      const answer = await app.inject(`/things?${query}`)
-      assert.equal(answer.statusCode, 400, query)
-      assert.deepEqual(answer.json().details, [{ path, reason }], query)
+      const response = await app.inject(`/things?${query}`)
+      assert.equal(response.statusCode, 400, query)
+      assert.deepEqual(response.json().details, [{ path, reason }], query)
     }
     await app.close()
   })

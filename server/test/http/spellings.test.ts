@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
-import { parseAnswer, rawConnection } from '../support/raw.ts'
+import { parseResponse, rawConnection } from '../support/raw.ts'
 import { createCaller, startTestService } from '../support/service.ts'
 
 // A path can be spelled in many ways. What the router takes for a path below /v1 needs credentials, and what it does not is 404: no spelling
@@ -15,7 +15,7 @@ async function ask(method: string, path: string, authorization?: string) {
   const connection = rawConnection(url)
   const headers = ['Host: x', 'Connection: close', 'Content-Length: 0', ...(authorization ? [`Authorization: ${authorization}`] : [])]
   connection.send(`${method} ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`)
-  return parseAnswer(await connection.ended)
+  return parseResponse(await connection.ended)
 }
 
 const policyOf = (head: string) => /^ratelimit-policy: "(\w+)"/im.exec(head)?.[1]

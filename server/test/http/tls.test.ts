@@ -7,7 +7,7 @@ import type { TLSSocket } from 'node:tls'
 import { createLinks } from '../../src/links/links.ts'
 import { certificateOf, connectTls, exchange, installCertificate, presentedBy } from '../support/certificates.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { parseAnswer, rawConnection } from '../support/raw.ts'
+import { parseResponse, rawConnection } from '../support/raw.ts'
 import { call, createCaller, startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -131,7 +131,7 @@ describe('Strict-Transport-Security', () => {
       { timeouts: { headersMs: 1_000, requestMs: 1_000, keepAliveMs: 1_000 } },
     )
     const received = await exchange(service.url, 'GET /readyz HTTP/1.1\r\nHost: ')
-    assert.equal(parseAnswer(received).status, 408)
+    assert.equal(parseResponse(received).status, 408)
     assert.match(received, HSTS)
   })
 

@@ -22,7 +22,7 @@ const logger = createLogger('trace', {
   },
 })
 const app = createServer(loadConfig({}), logger)
-app.addHook('onResponse', async (asked, reply) => logRequest(asked.log, servedRequest(asked, reply)))
+app.addHook('onResponse', async (request, reply) => logRequest(request.log, servedRequest(request, reply)))
 answerErrors(app)
 answerUnknownRoutes(app)
 let visitor = '192.0.2.1'
@@ -62,13 +62,13 @@ type Visit = { status: number | undefined; headers: IncomingHttpHeaders; body: s
 
 /** Sends these headers and no others, and does not follow the redirect. */
 async function visit(path: string, headers: OutgoingHttpHeaders = PERSON, method = 'GET'): Promise<Visit> {
-  const asked = request(`${base}${path}`, { method, headers })
+  const outgoing = request(`${base}${path}`, { method, headers })
   const visited = Promise.withResolvers<Visit>()
-  asked.on('error', visited.reject)
-  asked.on('response', (response) => {
+  outgoing.on('error', visited.reject)
+  outgoing.on('response', (response) => {
     text(response).then((body) => visited.resolve({ status: response.statusCode, headers: response.headers, body }), visited.reject)
   })
-  asked.end()
+  outgoing.end()
   return await visited.promise
 }
 

@@ -86,7 +86,7 @@ describe('requests that share a statement', () => {
   test('keep their own recipients, contents and agents', async () => {
     const senders = await Promise.all(Array.from({ length: 3 }, newSender))
     const accept = createAcceptor(pool, () => {})
-    const asked = Array.from({ length: 60 }, (_, index) => {
+    const submissions = Array.from({ length: 60 }, (_, index) => {
       const { submission } = senders[index % 3] as (typeof senders)[number]
       const message: Submission['message'] = { inline: { type: 'MESSAGE', content: `text ${index}` } }
       const recipients = Array.from({ length: 1 + (index % 5) }, (__, place) => `+48500${String(index * 10 + place).padStart(6, '0')}`)
@@ -95,13 +95,21 @@ describe('requests that share a statement', () => {
       const { idempotency, ...test } = submission('', { message, recipients, test: true, basic: index % 2 === 0 })
       return test
     })
-    const accepted = await Promise.all(asked.map(accept))
+    const accepted = await Promise.all(submissions.map(accept))
     for (const [index, { messageIds, replayed }] of accepted.entries()) {
-      const { accountId, agentId, recipients, test: isTest, basic = false, clientReferenceId = null, message } = asked[index] as Submission
+      const {
+        accountId,
+        agentId,
+        recipients,
+        test: isTest,
+        basic = false,
+        clientReferenceId = null,
+        message,
+      } = submissions[index] as Submission
       assert.equal(replayed, false)
       const { rows } = await pool.query(
         `select account_id as "accountId", agent_id as "agentId", recipient, test, basic, client_reference_id as "clientReferenceId", content
-         from messages m join unnest($1::uuid[]) with ordinality as asked (id, place) using (id) order by place`,
+         from messages m join unnest($1::uuid[]) with ordinality as submitted (id, place) using (id) order by place`,
         [messageIds],
       )
       const content = message.inline
@@ -124,8 +132,8 @@ describe('requests that share a statement', () => {
       const results: Promise<PromiseSettledResult<Accepted>[]>[] = []
       for (const { node, key, content, isFaulty, waits } of requests) {
         const message: Submission['message'] = { inline: { type: 'MESSAGE', content: `text ${content}` } }
-        const asked = submission(`${round}-${key}`, { message, ...(isFaulty && { agentId: 'nobody' }) })
-        results.push(Promise.allSettled([(nodes[node] as (typeof nodes)[number])(asked)]))
+        const submitted = submission(`${round}-${key}`, { message, ...(isFaulty && { agentId: 'nobody' }) })
+        results.push(Promise.allSettled([(nodes[node] as (typeof nodes)[number])(submitted)]))
         // Later requests may be in another batch.
         if (waits) await new Promise(setImmediate)
       }

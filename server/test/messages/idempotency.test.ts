@@ -4,8 +4,8 @@ import { createKey, rotateKey } from '../../src/accounts/keys.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { callerAt, countRows, type MessageCaller, NOTHING, newKey, ONE_MESSAGE, startMessageService } from '../support/messages.ts'
-import { parseAnswer, rawConnection } from '../support/raw.ts'
-import type { Answer } from '../support/service.ts'
+import { parseResponse, rawConnection } from '../support/raw.ts'
+import type { ApiResponse } from '../support/service.ts'
 import { TEXT } from '../support/templates.ts'
 
 const database = await createTestDatabase()
@@ -15,14 +15,14 @@ const { url: otherUrl } = await startMessageService(database)
 
 const text = (content: string) => ({ message: { inline: { type: 'MESSAGE', content } } })
 
-function assertReplayed(first: Answer, again: Answer): void {
+function assertReplayed(first: ApiResponse, again: ApiResponse): void {
   assert.equal(again.status, 202)
   assert.deepEqual(again.body, first.body)
   assert.equal(again.headers.get('location'), first.headers.get('location'))
   assert.equal(again.headers.get('idempotent-replayed'), 'true')
 }
 
-function assertConflict({ status, body }: Answer): void {
+function assertConflict({ status, body }: ApiResponse): void {
   const code = 'RCS_IDEMPOTENCY_CONFLICT'
   const details = [{ path: '', reason: 'The Idempotency-Key was used before, with another body.' }]
   assert.deepEqual(body, { statusCode: 409, code, message: code, requestId: body.requestId, details })
@@ -30,8 +30,8 @@ function assertConflict({ status, body }: Answer): void {
 }
 
 /** Equal requests have the same response, and at most one of them created the message. */
-function assertOneMade(responses: Answer[]): void {
-  const [first] = responses as [Answer]
+function assertOneMade(responses: ApiResponse[]): void {
+  const [first] = responses as [ApiResponse]
   for (const { status, body, headers } of responses) {
     assert.deepEqual([status, body], [202, first.body])
     assert.equal(headers.get('location'), `/v1/messages/${first.body.messageId}`)
@@ -52,7 +52,7 @@ async function sendWithHeaders({ authorization, request }: MessageCaller, lines:
       Buffer.from(`\r\n${body}`),
     ]),
   )
-  return parseAnswer(await connection.ended)
+  return parseResponse(await connection.ended)
 }
 
 describe('the header Idempotency-Key', () => {
@@ -142,7 +142,7 @@ describe('a key that was used', () => {
     const bodies = [request({ message: { templateId } }), request({ message: { inline: trigger } })]
     const firsts = await Promise.all(bodies.map((body, index) => send(`k${index}`, body)))
     const replay = async () => {
-      for (const [index, body] of bodies.entries()) assertReplayed(firsts[index] as Answer, await send(`k${index}`, body))
+      for (const [index, body] of bodies.entries()) assertReplayed(firsts[index] as ApiResponse, await send(`k${index}`, body))
     }
     await ask('PUT', `/templates/${templateId}`, { name: 'X', basic: true, status: 'DRAFT', message: TEXT })
     await replay()
@@ -204,10 +204,13 @@ for (const [nodes, urls] of Object.entries({ 'one node': [url], 'two nodes': [ur
           'k',
           Array.from({ length: 100 }, (_, index) => (index % 2 ? a : b)),
         )
-        const sides = [responses.filter((_, index) => index % 2), responses.filter((_, index) => index % 2 === 0)] as [Answer[], Answer[]]
+        const sides = [responses.filter((_, index) => index % 2), responses.filter((_, index) => index % 2 === 0)] as [
+          ApiResponse[],
+          ApiResponse[],
+        ]
         const [winners, losers] = sides[0][0]?.status === 202 ? sides : sides.toReversed()
-        assertOneMade(winners as Answer[])
-        for (const response of losers as Answer[]) assertConflict(response)
+        assertOneMade(winners as ApiResponse[])
+        for (const response of losers as ApiResponse[]) assertConflict(response)
         assert.deepEqual(await countRows(pool, caller.accountId), ONE_MESSAGE)
       }
     })

@@ -22,11 +22,11 @@ describe('herald serve', { concurrency: 2 }, () => {
 
   test('fails with a readable error if its port is in use, and leaves no database running', async () => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
-    const taken = createServer()
-    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
-    const { port } = taken.address() as { port: number }
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as { port: number }
     const { code, stderr } = await runHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: `${port}` })
-    taken.close()
+    other.close()
     assert.equal(code, 1)
     assert.equal(stderr, `Can't listen on 127.0.0.1 port ${port}: the port is in use by another program (HERALD_HOST and HERALD_PORT).\n`)
   })

@@ -7,7 +7,9 @@ import { recordResults } from '../../src/delivery/results.ts'
 import { NO_CAMPAIGN } from '../../src/ids.ts'
 import { visitLink } from '../../src/links/links.ts'
 import { changeOptOut } from '../../src/replies/opt-outs.ts'
-import { createSender, logger, receipt, whileOthersCommit } from '../delivery/support.ts'
+import { whileOthersCommit } from '../delivery/locks.ts'
+import { createSender, receipt } from '../delivery/support.ts'
+import { logger } from '../delivery/worker.ts'
 import { assertAllCounted, readCounted } from '../support/counted.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { assertAllEmitted } from '../support/emitted.ts'
@@ -19,7 +21,8 @@ import { createSteps, type Made, type Sort } from '../support/steps.ts'
 const { url, hotPool: pool } = await createTestDatabase({ unmetered: 'a message is moved to another day by hand' })
 const otherNode = createHotPool({ connectionString: url }, () => {})
 after(() => otherNode.end())
-const { make, makeAllOf, leaseOf, handOver, refuse, sendSms, expire, take, actionEvent, act, tap, link, counted } = await createSteps(pool)
+const { make, makeAllOf, leaseOf, handOver, refuse, sendSms, expire, receive, actionEvent, act, tap, link, counted } =
+  await createSteps(pool)
 
 const HOUR_MS = 3_600_000
 const SENT = { accepted: 1, sent: 1 }
@@ -37,7 +40,7 @@ async function sent(sort: Sort, options: Parameters<typeof make>[1] = {}): Promi
 
 /** Several actions arrive together, and two nodes process them concurrently. */
 async function actConcurrently(made: Made, actions: Record<string, unknown>[]): Promise<void> {
-  await take(actions.map((action) => actionEvent(made, action)))
+  await receive(actions.map((action) => actionEvent(made, action)))
   await Promise.all([pool, otherNode, pool, otherNode].map((node: Pool) => processReplies(node, logger)))
 }
 
@@ -47,7 +50,7 @@ test('counts the results and receipts of one batch for the account and campaign 
   const lease = await leaseOf(all[0] as Made)
   const results = all.map(({ messageId }) => ({ messageId, lease, is: 'sent' }) as const)
   await recordResults(pool, results)
-  await take(all.map((made) => receipt({ ...made, kind: made === all[0] ? 'read' : 'delivered' })))
+  await receive(all.map((made) => receipt({ ...made, kind: made === all[0] ? 'read' : 'delivered' })))
   for (const [made, counts] of [
     [campaigns[0][0], { accepted: 3, sent: 3, delivered: 3, read: 1 }],
     [campaigns[1][0], { accepted: 2, sent: 2, delivered: 2 }],
@@ -158,7 +161,7 @@ describe('an action of a recipient', () => {
     const made = await make('campaign', { sms: {} })
     await refuse(made)
     await sendSms(made)
-    for (const text of ['Thank you', 'STOP']) await act(made, { kind: 'wrote', text, number: 'MyShop', agentId: undefined })
+    for (const text of ['Thank you', 'STOP']) await act(made, { kind: 'wrote', text, senderNumber: 'MyShop', agentId: undefined })
     const counts = { accepted: 1, failed: 1, sms_sent: 1, replied: 1, opted_out: 1 }
     assert.deepEqual(await counted(made.sender), { [made.campaignId]: counts })
   })

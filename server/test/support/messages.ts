@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Pool } from '../../src/db/pool.ts'
-import { type Answer, call, createAssignedAgent, createCaller, startTestService, type TestCaller, type TestService } from './service.ts'
+import {
+  type ApiResponse,
+  call,
+  createAssignedAgent,
+  createCaller,
+  startTestService,
+  type TestCaller,
+  type TestService,
+} from './service.ts'
 import { TEXT } from './templates.ts'
 
 export const RECIPIENT = '+48500100200'
@@ -11,13 +19,13 @@ export type MessageCaller = TestCaller & {
   /** A valid request, with other fields. */
   request: (fields?: Record<string, unknown>) => Record<string, unknown>
   /** Sends with this key; use `newKey()` if the key does not matter. */
-  send: (key: string, body: unknown) => Promise<Answer>
-  sendTest: (body: unknown) => Promise<Answer>
-  read: (messageId: string) => Promise<Answer>
+  send: (key: string, body: unknown) => Promise<ApiResponse>
+  sendTest: (body: unknown) => Promise<ApiResponse>
+  read: (messageId: string) => Promise<ApiResponse>
   /** Sends one and returns its id. */
   accepted: (fields?: Record<string, unknown>) => Promise<string>
   /** Any other request of this caller. */
-  ask: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
+  ask: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<ApiResponse>
   /** Makes an approved template and returns its id. */
   template: (message?: unknown, fields?: Record<string, unknown>) => Promise<number>
 }

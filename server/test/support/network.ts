@@ -7,27 +7,27 @@ import type { GoogleRbmSettings } from '../../src/carriers/google-rbm/settings.t
 
 // A network that responds as a test wants, for responses that the simulator never sends.
 
-export type Asked = { method: string; path: string; headers: IncomingHttpHeaders; body: string }
-export type Answered = { status?: number; headers?: Record<string, string>; body?: unknown }
+export type NetworkRequest = { method: string; path: string; headers: IncomingHttpHeaders; body: string }
+export type NetworkResponse = { status?: number; headers?: Record<string, string>; body?: unknown }
 /** Undefined: the handler writes the response itself or never responds. */
-type Handler = (asked: Asked, response: ServerResponse) => Promise<Answered | undefined> | Answered | undefined
+type Handler = (request: NetworkRequest, response: ServerResponse) => Promise<NetworkResponse | undefined> | NetworkResponse | undefined
 
 export type TestNetwork = {
   settings: GoogleRbmSettings
-  /** All that it was asked, in order; requests for a token are `tokens`. */
-  asked: Asked[]
-  tokens: Asked[]
-  /** From now on it answers so. */
-  answer: (handler: Handler) => void
-  answerTokens: (handler: Handler) => void
+  /** The requests, in order; requests for a token are `tokens`. */
+  requests: NetworkRequest[]
+  tokens: NetworkRequest[]
+  /** It responds so from now on. */
+  respondWith: (handler: Handler) => void
+  respondToTokenRequestsWith: (handler: Handler) => void
 }
 
 // Any RSA key will do, and one of 2,048 bits takes a quarter of a second to make.
 export const KEYS = generateKeyPairSync('rsa', { modulusLength: 1024 })
 
 export async function startNetwork(connections = 10): Promise<TestNetwork> {
-  const asked: Asked[] = []
-  const tokens: Asked[] = []
+  const requests: NetworkRequest[] = []
+  const tokens: NetworkRequest[] = []
   let handler: Handler = echo
   let tokenHandler: Handler = () => ({ body: { access_token: 'a-token', expires_in: 3600 } })
   // Google closes idle connections after 240 s. Node's default of 5 s can pass within a test on a busy machine, whose next request then fails.
@@ -35,10 +35,10 @@ export async function startNetwork(connections = 10): Promise<TestNetwork> {
     const { method = '', url: path = '', headers } = request
     const one = { method, path, headers, body: await text(request) }
     const isToken = path === '/token'
-    ;(isToken ? tokens : asked).push(one)
-    const answered = await (isToken ? tokenHandler : handler)(one, response)
-    if (answered === undefined) return
-    const { status = 200, headers: extra = {}, body = {} } = answered
+    ;(isToken ? tokens : requests).push(one)
+    const given = await (isToken ? tokenHandler : handler)(one, response)
+    if (given === undefined) return
+    const { status = 200, headers: extra = {}, body = {} } = given
     response.writeHead(status, { 'content-type': 'application/json', ...extra })
     response.end(typeof body === 'string' ? body : JSON.stringify(body))
   })
@@ -64,23 +64,23 @@ export async function startNetwork(connections = 10): Promise<TestNetwork> {
       messagesPerSecond: undefined,
       messagesPerSecondPerAgent: undefined,
     },
-    asked,
+    requests,
     tokens,
-    answer: (next) => {
+    respondWith: (next) => {
       handler = next
     },
-    answerTokens: (next) => {
+    respondToTokenRequestsWith: (next) => {
       tokenHandler = next
     },
   }
 }
 
-/** What the network answers to a message that it takes. */
-export function echo({ path, body }: Asked): Answered {
+/** The response of the network to a message that it accepts. */
+export function echo({ path, body }: NetworkRequest): NetworkResponse {
   const { pathname, searchParams } = new URL(path, 'http://network')
   return { body: { name: `${pathname.slice('/v1/'.length)}/${searchParams.get('messageId')}`, ...JSON.parse(body || '{}') } }
 }
 
-export function failure(code: number, status: string, headers: Record<string, string> = {}): Answered {
+export function failure(code: number, status: string, headers: Record<string, string> = {}): NetworkResponse {
   return { status: code, headers, body: { error: { code, status, message: `It is ${status}.` } } }
 }

@@ -23,7 +23,7 @@ export function rawConnection(url: string) {
 }
 
 /** The status and JSON body of a single response from a raw connection. */
-export function parseAnswer(received: string) {
+export function parseResponse(received: string) {
   const [head = '', body = ''] = received.split('\r\n\r\n', 2)
   return { status: Number(head.split(' ')[1]), head, body: body === '' ? undefined : JSON.parse(body) }
 }

@@ -55,7 +55,7 @@ export async function createAssignedAgent(pool: Pool, accountId: number, billing
   return agentId
 }
 
-export type Answer = { status: number; headers: Headers; body: any }
+export type ApiResponse = { status: number; headers: Headers; body: any }
 
 /** Sends one HTTP request. A `body` that is not text or bytes is sent as JSON. */
 export async function call(
@@ -71,13 +71,13 @@ export async function call(
   })
   const text = await response.text()
   const isJson = response.headers.get('content-type')?.startsWith('application/json')
-  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text } as Answer
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text } as ApiResponse
 }
 
 export type ErrorDetails = readonly (readonly [path: string, reason: string])[]
 
 /** Asserts the status and the whole body of an error response. */
-export function assertError({ status, body }: Answer, expected: number, code: string, details?: ErrorDetails, message = code): void {
+export function assertError({ status, body }: ApiResponse, expected: number, code: string, details?: ErrorDetails, message = code): void {
   const named = details?.map(([path, reason]) => ({ path, reason }))
   const error = { statusCode: expected, code, message: code, requestId: body.requestId, ...(named && { details: named }) }
   assert.deepEqual([status, body], [expected, error], message)

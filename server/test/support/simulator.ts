@@ -39,9 +39,9 @@ export async function startSimulator(delayMs = 0): Promise<TestSimulator> {
   // Only `PUT webhook` requires it.
   const authorization = `Bearer ${rcs.webhookToken}`
   async function ask(path: string, body?: unknown, method = body === undefined ? 'GET' : 'POST'): Promise<any> {
-    const answer = await call(`${url}/simulator/${path}`, { method, body, authorization })
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
-    return answer.body
+    const response = await call(`${url}/simulator/${path}`, { method, body, authorization })
+    if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(response.body)}`)
+    return response.body
   }
   return { url, settings, rcs, sms: settings.sms, ask }
 }

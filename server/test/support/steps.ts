@@ -16,8 +16,10 @@ import { createAcceptor, type Submission } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { fallbackOf } from '../../src/messages/sms-fallback.ts'
 import { acceptedCampaign, fillGroup, makeAll } from '../campaigns/support.ts'
-import { claimMessages, nextPhone, recordSent, SMS_CARRIER, smsReceipt, takeSms } from '../delivery/sms/support.ts'
-import { CARRIER, createReceiver, createSender, logger, receipt, type Sender } from '../delivery/support.ts'
+import { claimMessages, nextPhone, smsReceipt } from '../delivery/sms/support.ts'
+import { claimDueSms, recordSent, SMS_CARRIER } from '../delivery/sms/worker.ts'
+import { createReceiver, createSender, receipt, type Sender } from '../delivery/support.ts'
+import { CARRIER, logger } from '../delivery/worker.ts'
 import { readCounted } from './counted.ts'
 import { moveExpiry } from './expiring.ts'
 import { smsFallback } from './messages.ts'
@@ -56,7 +58,7 @@ export async function createSteps(pool: Pool) {
   await ensureRate(pool, CARRIER)
   await ensureRate(pool, SMS_CARRIER)
   const accept = createAcceptor(pool, () => {})
-  const take = createReceiver(pool)
+  const receive = createReceiver(pool)
   const leases = new Map<string, string>()
   const entries = new Map<string, SmsEntry>()
 
@@ -120,7 +122,7 @@ export async function createSteps(pool: Pool) {
 
   /** `at`: by the clock of the network. */
   async function report({ messageId, phone }: Made, kind: 'delivered' | 'read', at = new Date()): Promise<void> {
-    await take([{ ...receipt({ messageId, phone, kind }), occurredAt: at } as CarrierEvent])
+    await receive([{ ...receipt({ messageId, phone, kind }), occurredAt: at } as CarrierEvent])
   }
 
   /** Moves its expiry to `ago`; the next run of the expiry marks it. */
@@ -135,7 +137,7 @@ export async function createSteps(pool: Pool) {
 
   /** As `leaseOf`, for an SMS. */
   async function claimSmsOf({ messageId }: Made, copy = 0): Promise<SmsEntry> {
-    for (const entry of await takeSms(pool)) entries.set(`${entry.messageId} ${entry.copy}`, entry)
+    for (const entry of await claimDueSms(pool)) entries.set(`${entry.messageId} ${entry.copy}`, entry)
     const entry = entries.get(`${messageId} ${copy}`)
     if (entry === undefined) throw new Error(`the SMS of ${messageId} was not due`)
     return entry
@@ -158,7 +160,7 @@ export async function createSteps(pool: Pool) {
     id: string,
     kind: 'sms-delivered' | 'sms-failed' = 'sms-delivered',
   ): Promise<void> {
-    await take([smsReceipt({ kind, phone, ids: [id] })])
+    await receive([smsReceipt({ kind, phone, ids: [id] })])
   }
 
   /** An event from the carrier: the recipient acts at `at`. */
@@ -167,7 +169,7 @@ export async function createSteps(pool: Pool) {
   }
 
   async function act(made: Made, action: Record<string, unknown>, at?: Date): Promise<void> {
-    await take([actionEvent(made, action, at)])
+    await receive([actionEvent(made, action, at)])
     await processReplies(pool, logger)
   }
 
@@ -204,5 +206,5 @@ export async function createSteps(pool: Pool) {
 
   const ofMessages = { make, makeAllOf, leaseOf, handOver, refuse, report, passExpiry, expire, withdraw }
   const ofSms = { claimSmsOf, endSms, sendSms, reportSms }
-  return { ...ofMessages, ...ofSms, take, actionEvent, act, tap, link, counted }
+  return { ...ofMessages, ...ofSms, receive, actionEvent, act, tap, link, counted }
 }

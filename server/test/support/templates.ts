@@ -1,5 +1,5 @@
 import type { Pool } from '../../src/db/pool.ts'
-import { type Answer, assertError, call, createCaller, startTestService, type TestCaller } from './service.ts'
+import { type ApiResponse, assertError, call, createCaller, startTestService, type TestCaller } from './service.ts'
 
 export const TEXT = { type: 'MESSAGE', content: 'Hello' }
 /** Paths that name no template; a careless parser could read some as this id. */
@@ -8,8 +8,8 @@ export function noTemplates(id: number): string[] {
   return [...almost, '0', '2147483648', '9007199254740993', '99999999999999999999', 'abc', 'check', '%00', 'ą', "1' or 1=1"]
 }
 
-export function assertNoSuchTemplate(answer: Answer, id: number | string): void {
-  assertError(answer, 404, 'RCS_TEMPLATE_NOT_FOUND', undefined, String(id))
+export function assertNoSuchTemplate(response: ApiResponse, id: number | string): void {
+  assertError(response, 404, 'RCS_TEMPLATE_NOT_FOUND', undefined, String(id))
 }
 
 /** A content with a button that sends a template. */
@@ -21,14 +21,14 @@ export function sending(...templateIds: number[]) {
 }
 
 export type TemplateCaller = TestCaller & {
-  create: (body: unknown) => Promise<Answer>
+  create: (body: unknown) => Promise<ApiResponse>
   /** Creates one and returns its id. */
   created: (message?: unknown, fields?: Record<string, unknown>) => Promise<number>
-  read: (id: number | string) => Promise<Answer>
-  list: (query?: string) => Promise<Answer>
-  replace: (id: number | string, body: unknown) => Promise<Answer>
-  remove: (id: number | string) => Promise<Answer>
-  check: (body: unknown, query?: string) => Promise<Answer>
+  read: (id: number | string) => Promise<ApiResponse>
+  list: (query?: string) => Promise<ApiResponse>
+  replace: (id: number | string, body: unknown) => Promise<ApiResponse>
+  remove: (id: number | string) => Promise<ApiResponse>
+  check: (body: unknown, query?: string) => Promise<ApiResponse>
 }
 
 /** The service without limits, and callers of it, each with its own account. */

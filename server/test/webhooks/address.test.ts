@@ -58,12 +58,12 @@ async function listen(host?: string) {
 type Answers = string[][]
 /** A name that resolves to the next of these addresses at each look-up, and to the last ones from then on. */
 function name(answers: Answers) {
-  const asked: string[] = []
+  const lookups: string[] = []
   return {
-    asked,
+    lookups,
     lookup: async (hostname: string): Promise<LookupAddress[]> => {
-      asked.push(hostname)
-      return (answers[asked.length - 1] ?? answers.at(-1) ?? []).map((address) => ({ address, family: isIP(address) }))
+      lookups.push(hostname)
+      return (answers[lookups.length - 1] ?? answers.at(-1) ?? []).map((address) => ({ address, family: isIP(address) }))
     },
   }
 }
@@ -241,7 +241,7 @@ describe('connecting', () => {
       const hooks = name([['127.0.0.2'], ['127.0.0.1'], ['127.0.0.1'], ['127.0.0.1']])
       // Over TLS the call fails, but the handshake shows the address.
       await call(`${scheme}://hooks.example.com:${port}`, { ...hooks, isAllowed })
-      assert.deepEqual(hooks.asked, ['hooks.example.com'])
+      assert.deepEqual(hooks.lookups, ['hooks.example.com'])
       const [connection] = connections
       assert.deepEqual([connections.length, connection?.at], [1, '127.0.0.2'])
       await until('bytes arrive', () => connection?.bytes())
@@ -252,12 +252,12 @@ describe('connecting', () => {
     const { port, connections } = await listen('127.0.0.2')
     const hooks = name([['127.0.0.3', '127.0.0.2'], ['127.0.0.1']])
     assert.equal(await call(`http://hooks.example.com:${port}`, { ...hooks, isAllowed }), 204)
-    assert.deepEqual(hooks.asked, ['hooks.example.com'])
+    assert.deepEqual(hooks.lookups, ['hooks.example.com'])
     assert.equal(connections.length, 1)
     const nowhere = name([['127.0.0.3'], ['127.0.0.2']])
     const result = await call(`http://hooks.example.com:${port}`, { ...nowhere, isAllowed })
     assert.equal((result as NodeJS.ErrnoException).code, 'ECONNREFUSED')
-    assert.deepEqual(nowhere.asked, ['hooks.example.com'])
+    assert.deepEqual(nowhere.lookups, ['hooks.example.com'])
   })
 
   test('is aborted before the first byte if the connected address is not allowed', async () => {
@@ -278,13 +278,13 @@ describe('connecting', () => {
 
   test('shares a look-up among concurrent connections, and not with later ones', async () => {
     const { port, connections } = await listen()
-    const asked: PromiseWithResolvers<LookupAddress[]>[] = []
+    const lookups: PromiseWithResolvers<LookupAddress[]>[] = []
     const connect = createConnector({
       allowPrivate: false,
       isAllowed,
       lookup: () => {
         const answer = Promise.withResolvers<LookupAddress[]>()
-        asked.push(answer)
+        lookups.push(answer)
         return answer.promise
       },
     })
@@ -302,12 +302,12 @@ describe('connecting', () => {
       ['127.0.0.1', false],
       ['127.0.0.3', true],
     ] as const) {
-      asked.length = 0
+      lookups.length = 0
       const connected = connectMany()
-      await until('it is looked up', () => asked.length > 0)
-      asked[0]?.resolve([{ address, family: 4 }])
+      await until('it is looked up', () => lookups.length > 0)
+      lookups[0]?.resolve([{ address, family: 4 }])
       for (const error of await Promise.all(connected)) assert.equal(error instanceof NotPublic, !isPublic)
-      assert.equal(asked.length, 1)
+      assert.equal(lookups.length, 1)
     }
     await until('those to public addresses were accepted', () => connections.length === 20)
     assert.ok(connections.every(({ at }) => isAllowed(at)))

@@ -41,7 +41,7 @@ const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
 
 describe('a response', () => {
-  const answers: [status: number, retryAfter: string, leastAfterMs: number, pauseMs: number][] = [
+  const responses: [status: number, retryAfter: string, leastAfterMs: number, pauseMs: number][] = [
     [429, '120', 2 * MINUTE, 2 * MINUTE],
     [503, '120', 2 * MINUTE, 2 * MINUTE],
     [429, '3600', 60 * MINUTE, 5 * MINUTE],
@@ -50,7 +50,7 @@ describe('a response', () => {
     [500, '3600', 5_000, 0],
     [404, '3600', 5_000, 0],
   ]
-  for (const [status, retryAfter, leastAfterMs, pauseMs] of answers) {
+  for (const [status, retryAfter, leastAfterMs, pauseMs] of responses) {
     test(`${status} with Retry-After ${retryAfter} postpones its event by ${leastAfterMs / 1000} s and pauses its endpoint for ${pauseMs / 1000} s`, async () => {
       const sink = await startSink((_, response) => void response.writeHead(status, { 'retry-after': retryAfter }).end())
       const result = await startAttempts(sink.url).tried()

@@ -11,17 +11,17 @@ import { createDestination, type DestinationOptions, type Post } from '../../src
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/until.ts'
 
-type Asked = { head: string; body: string; connection: number; nth: number; socket: Socket }
-type Answering = (asked: Asked) => string | Buffer | undefined
+type ReceivedRequest = { head: string; body: string; connection: number; nth: number; socket: Socket }
+type Responder = (request: ReceivedRequest) => string | Buffer | undefined
 
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'
 const CLOSED = 'the connection was closed before a response'
 
 /** An endpoint that sends exactly what a test wants, valid HTTP or not, and keeps the requests. */
-async function serve(answering: Answering, { host = '127.0.0.1', tls }: { host?: string; tls?: Certificate } = {}) {
-  const asked: Asked[] = []
+async function serve(respond: Responder, { host = '127.0.0.1', tls }: { host?: string; tls?: Certificate } = {}) {
+  const requests: ReceivedRequest[] = []
   const sockets: Socket[] = []
-  function take(socket: Socket): void {
+  function accept(socket: Socket): void {
     const connection = sockets.push(socket)
     let received = ''
     let nth = 0
@@ -36,13 +36,13 @@ async function serve(answering: Answering, { host = '127.0.0.1', tls }: { host?:
         received = rest.slice(body.length)
         nth += 1
         const one = { head, body, connection, nth, socket }
-        asked.push(one)
-        const answer = answering(one)
-        if (answer !== undefined) socket.write(answer)
+        requests.push(one)
+        const response = respond(one)
+        if (response !== undefined) socket.write(response)
       }
     })
   }
-  const server: Server = tls === undefined ? createServer(take) : createTlsServer({ key: tls.key, cert: tls.cert }, take)
+  const server: Server = tls === undefined ? createServer(accept) : createTlsServer({ key: tls.key, cert: tls.cert }, accept)
   server.listen(await freePort(), host)
   await once(server, 'listening')
   after(() => {
@@ -50,7 +50,7 @@ async function serve(answering: Answering, { host = '127.0.0.1', tls }: { host?:
     server.close()
   })
   const { port } = server.address() as { port: number }
-  return { port, url: `http://${host}:${port}/hook?a=b`, asked, sockets, server }
+  return { port, url: `http://${host}:${port}/hook?a=b`, requests, sockets, server }
 }
 
 function open(url: string, options: Partial<DestinationOptions> = {}) {
@@ -60,15 +60,15 @@ function open(url: string, options: Partial<DestinationOptions> = {}) {
 }
 
 /** The result of one call that gets this response. */
-async function answered(answer: string | Buffer | Answering, timeoutMs = 60_000) {
-  const { url, asked, sockets } = await serve(typeof answer === 'function' ? answer : () => answer)
+async function postTo(response: string | Buffer | Responder, timeoutMs = 60_000) {
+  const { url, requests, sockets } = await serve(typeof response === 'function' ? response : () => response)
   const attempted = await open(url, { timeoutMs })()
-  return { ...attempted, asked, sockets }
+  return { ...attempted, requests, sockets }
 }
 
 describe('a call', () => {
   test('posts the body and headers unchanged to the path and query of the URL', async () => {
-    const { url, asked, port } = await serve(() => OK)
+    const { url, requests, port } = await serve(() => OK)
     const body = '{"text":"Zażółć 👍"}'
     const attempted = await open(url)({
       headers: { 'webhook-id': 'id', 'content-type': 'application/json', 'user-agent': 'herald/1' },
@@ -77,7 +77,7 @@ describe('a call', () => {
     const { durationMs, ...rest } = attempted
     assert.deepEqual(rest, { status: 200, error: undefined, retryAfterMs: undefined, answer: 'ok', isStopped: false })
     assert.ok(Number.isInteger(durationMs) && durationMs >= 0)
-    const lines = asked[0]?.head.split('\r\n') ?? []
+    const lines = requests[0]?.head.split('\r\n') ?? []
     assert.equal(lines[0], 'POST /hook?a=b HTTP/1.1')
     assert.deepEqual(lines.slice(1).sort(), [
       'connection: keep-alive',
@@ -87,7 +87,7 @@ describe('a call', () => {
       'user-agent: herald/1',
       'webhook-id: id',
     ])
-    assert.equal(asked[0]?.body, body)
+    assert.equal(requests[0]?.body, body)
   })
 
   test('keeps its connection for the next call, and opens at most as many as allowed', async () => {
@@ -105,15 +105,15 @@ describe('a call', () => {
     const inside = await serve(() => OK)
     for (const status of [200, 201, 204, 299, 300, 301, 302, 303, 304, 307, 308, 400, 401, 404, 410, 418, 429, 500, 502, 503, 599]) {
       const body = status === 204 || status === 304 ? '' : 'content-length: 0\r\n'
-      const result = await answered(`HTTP/1.1 ${status} So\r\nlocation: ${inside.url}\r\nrefresh: 0; url=${inside.url}\r\n${body}\r\n`)
-      assert.deepEqual([result.status, result.error, result.answer, result.asked.length], [status, undefined, '', 1])
+      const result = await postTo(`HTTP/1.1 ${status} So\r\nlocation: ${inside.url}\r\nrefresh: 0; url=${inside.url}\r\n${body}\r\n`)
+      assert.deepEqual([result.status, result.error, result.answer, result.requests.length], [status, undefined, '', 1])
     }
     assert.equal(inside.sockets.length, 0)
   })
 
   test('reads Retry-After in seconds or as a date, and ignores any other value', async () => {
     const waiting = async (value: string) =>
-      (await answered(`HTTP/1.1 429 No\r\nretry-after: ${value}\r\ncontent-length: 0\r\n\r\n`)).retryAfterMs
+      (await postTo(`HTTP/1.1 429 No\r\nretry-after: ${value}\r\ncontent-length: 0\r\n\r\n`)).retryAfterMs
     assert.equal(await waiting('120'), 120_000)
     assert.equal(await waiting('0'), 0)
     assert.equal(await waiting('9'.repeat(400)), Number.MAX_SAFE_INTEGER)
@@ -130,7 +130,7 @@ describe('a call', () => {
 describe('a response', () => {
   test('is kept up to 1 KiB, as text that a database can store', async () => {
     const text = async (body: Buffer, headers = '') =>
-      (await answered(Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\n${headers}content-length: ${body.length}\r\n\r\n`), body]))).answer
+      (await postTo(Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\n${headers}content-length: ${body.length}\r\n\r\n`), body]))).answer
     assert.equal(await text(Buffer.from('ż'.repeat(600))), 'ż'.repeat(512))
     assert.equal(await text(Buffer.from(`x${'ż'.repeat(600)}`)), `x${'ż'.repeat(511)}`)
     assert.equal(await text(Buffer.from(`xx${'👍'.repeat(600)}`)), `xx${'👍'.repeat(255)}`)
@@ -153,7 +153,7 @@ describe('a response', () => {
       () => 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nHe\r\n3;a=b\r\nllo\r\n0\r\nx-trailer: 1\r\n\r\n',
     )
     assert.equal((await open(url)()).answer, 'Hello')
-    const untilClosed = await answered(({ socket }) => void socket.end('HTTP/1.0 200 OK\r\n\r\nHello'))
+    const untilClosed = await postTo(({ socket }) => void socket.end('HTTP/1.0 200 OK\r\n\r\nHello'))
     assert.deepEqual([untilClosed.status, untilClosed.answer], [200, 'Hello'])
   })
 
@@ -164,7 +164,7 @@ describe('a response', () => {
     test(`of ${what} is read up to 64 KiB, then the connection is closed and the status counts`, async () => {
       let written = 0
       const chunk = Buffer.from(length.startsWith('content') ? 'y'.repeat(4096) : `1000\r\n${'y'.repeat(4096)}\r\n`)
-      const result = await answered(({ socket }) => {
+      const result = await postTo(({ socket }) => {
         socket.write(`HTTP/1.1 202 Taken\r\n${length}\r\n\r\n`)
         const write = () => {
           while (!socket.destroyed && socket.write(chunk)) written += chunk.length
@@ -177,7 +177,7 @@ describe('a response', () => {
       await until('the connection is closed', () => result.sockets[0]?.destroyed)
       // The kernel buffers the rest.
       assert.ok(written < 9 * 1024 * 1024, `${written} bytes`)
-      assert.equal(result.asked.length, 1)
+      assert.equal(result.requests.length, 1)
     })
   }
 
@@ -189,7 +189,7 @@ describe('a response', () => {
   })
 
   test('whose body trickles is closed at the deadline, and its status counts', async () => {
-    const result = await answered(({ socket }) => {
+    const result = await postTo(({ socket }) => {
       const trickle = setInterval(() => socket.write('.'), 20)
       socket.on('close', () => clearInterval(trickle))
       return 'HTTP/1.1 200 OK\r\ncontent-length: 60000\r\n\r\n'
@@ -202,24 +202,24 @@ describe('a response', () => {
 
   test('that ends early in its body counts by its status', async () => {
     for (const end of ['resetAndDestroy', 'destroy', 'end'] as const) {
-      const result = await answered(({ socket }) => {
+      const result = await postTo(({ socket }) => {
         socket.write('HTTP/1.1 500 No\r\ncontent-length: 100\r\n\r\nhalf', () => setTimeout(() => socket[end](), 50))
         return undefined
       })
-      assert.deepEqual([result.status, result.error, result.answer, result.asked.length], [500, undefined, 'half', 1], end)
+      assert.deepEqual([result.status, result.error, result.answer, result.requests.length], [500, undefined, 'half', 1], end)
     }
   })
 
   test('with an interim status such as 103 is skipped, up to a limit', async () => {
     const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
-    assert.deepEqual((await answered(`${hints}HTTP/1.1 102 Processing\r\n\r\n${OK}`)).status, 200)
-    const flood = await answered(hints.repeat(20) + OK)
+    assert.deepEqual((await postTo(`${hints}HTTP/1.1 102 Processing\r\n\r\n${OK}`)).status, 200)
+    const flood = await postTo(hints.repeat(20) + OK)
     assert.deepEqual([flood.status, flood.error], [undefined, 'too many responses with status 103'])
-    const alone = await answered(({ socket }) => void socket.end(hints))
+    const alone = await postTo(({ socket }) => void socket.end(hints))
     assert.deepEqual([alone.status, alone.error], [undefined, CLOSED])
   })
 
-  for (const [what, answer, error] of [
+  for (const [what, response, error] of [
     ['100', `HTTP/1.1 100 Continue\r\n\r\n${OK}`, 'unexpected status 100 or 101'],
     ['101', 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n', 'unexpected status 100 or 101'],
     ['a header of 20 KiB', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 'the response headers exceed 16 KiB'],
@@ -233,18 +233,18 @@ describe('a response', () => {
     ['random bytes', Buffer.from('fefdfcfb', 'hex'), 'the response is not HTTP'],
   ] as const) {
     test(`of ${what} fails with a readable error`, async () => {
-      const result = await answered(answer)
+      const result = await postTo(response)
       assert.deepEqual([result.status, result.error, result.answer, result.isStopped], [undefined, error, '', false])
-      assert.equal(result.asked.length, 1)
+      assert.equal(result.requests.length, 1)
     })
   }
 })
 
 describe('a call without a response', () => {
   test('times out after silence or trickling headers, and closes the connection', async () => {
-    const silence = await answered(() => undefined, 200)
+    const silence = await postTo(() => undefined, 200)
     assert.deepEqual([silence.status, silence.error, silence.isStopped], [undefined, 'no response within 0.2 s', false])
-    const trickle = await answered(({ socket }) => {
+    const trickle = await postTo(({ socket }) => {
       const timer = setInterval(() => socket.write('x-header: y\r\n'), 20)
       socket.on('close', () => clearInterval(timer))
       return 'HTTP/1.1 200 OK\r\n'
@@ -302,7 +302,7 @@ describe('a call without a response', () => {
 describe('a kept connection', () => {
   for (const end of ['destroy', 'end', 'resetAndDestroy'] as const) {
     test(`that closes as it is used (${end}) is replaced by a new one, and the call repeated at once`, async () => {
-      const { url, asked, sockets } = await serve(({ nth, socket }) => {
+      const { url, requests, sockets } = await serve(({ nth, socket }) => {
         if (nth === 1) return OK
         socket[end]()
         return undefined
@@ -314,7 +314,7 @@ describe('a kept connection', () => {
       const attempted = await post({ body: 'again' })
       assert.deepEqual([attempted.status, attempted.error], [200, undefined])
       assert.deepEqual(
-        asked.slice(4).map(({ body, nth }) => [body, nth]),
+        requests.slice(4).map(({ body, nth }) => [body, nth]),
         [
           ['again', 2],
           ['again', 1],
@@ -325,16 +325,16 @@ describe('a kept connection', () => {
 
   test('is replaced at once if no other is free, and not by one that may be stale too', async () => {
     const waiting = new Map<string, Socket>()
-    const answer = (...bodies: string[]) => {
+    const respondTo = (...bodies: string[]) => {
       for (const body of bodies) waiting.get(body)?.write(OK)
     }
-    const { url, asked } = await serve(({ body, nth, socket }) => {
+    const { url, requests } = await serve(({ body, nth, socket }) => {
       waiting.set(body, socket)
       if (body === '{}') return OK
       if (body === 'first' && nth > 1) socket.destroy()
       // It has the slot of the first one, and keeps it until the first one is repeated.
-      if (body === 'third') answer('second')
-      if (body === 'first') answer('first', 'third')
+      if (body === 'third') respondTo('second')
+      if (body === 'first') respondTo('first', 'third')
       return undefined
     })
     const post = open(url, { connections: 2 })
@@ -345,23 +345,23 @@ describe('a kept connection', () => {
       [200, 200, 200],
     )
     assert.deepEqual(
-      asked.filter(({ body }) => body === 'first').map(({ nth }) => nth),
+      requests.filter(({ body }) => body === 'first').map(({ nth }) => nth),
       [2, 1],
     )
   })
 
   test('is replaced only once per call', async () => {
     let isDown = false
-    const { url, asked } = await serve(({ socket }) => (isDown ? void socket.resetAndDestroy() : OK))
+    const { url, requests } = await serve(({ socket }) => (isDown ? void socket.resetAndDestroy() : OK))
     const post = open(url, { connections: 1 })
     await post()
     isDown = true
     assert.equal((await post()).error, CLOSED)
-    assert.equal(asked.length, 3)
+    assert.equal(requests.length, 3)
   })
 
   test('is not used again after the endpoint closed it', async () => {
-    const { url, asked, sockets } = await serve(() => OK)
+    const { url, requests, sockets } = await serve(() => OK)
     const post = open(url, { connections: 1 })
     await post()
     for (const end of ['end', 'resetAndDestroy'] as const) {
@@ -371,7 +371,7 @@ describe('a kept connection', () => {
       assert.equal((await post()).status, 200)
     }
     assert.deepEqual(
-      asked.map(({ connection, nth }) => [connection, nth]),
+      requests.map(({ connection, nth }) => [connection, nth]),
       [
         [1, 1],
         [2, 1],
@@ -382,23 +382,23 @@ describe('a kept connection', () => {
 
   test('that is new and closes is not stale: the call fails and is not repeated', async () => {
     for (const end of ['destroy', 'end', 'resetAndDestroy'] as const) {
-      const result = await answered(({ socket }) => void socket[end]())
-      assert.deepEqual([result.error, result.asked.length], [CLOSED, 1], end)
+      const result = await postTo(({ socket }) => void socket[end]())
+      assert.deepEqual([result.error, result.requests.length], [CLOSED, 1], end)
     }
   })
 
   test('that closes after a part of the response is not stale', async () => {
-    const { url, asked } = await serve(({ nth, socket }) => (nth === 1 ? OK : void socket.end('HTTP/1.1 2')))
+    const { url, requests } = await serve(({ nth, socket }) => (nth === 1 ? OK : void socket.end('HTTP/1.1 2')))
     const post = open(url, { connections: 1 })
     await post()
     assert.equal((await post()).status, undefined)
-    assert.equal(asked.length, 2)
+    assert.equal(requests.length, 2)
   })
 })
 
 describe('stopping', () => {
   test('aborts calls at once, unless a response has already arrived', async () => {
-    const { url, asked, sockets } = await serve(({ body }) =>
+    const { url, requests, sockets } = await serve(({ body }) =>
       body === 'silence' ? undefined : 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome',
     )
     const post = open(url, { connections: 64, timeoutMs: 600_000 })
@@ -408,9 +408,9 @@ describe('stopping', () => {
     process.on('warning', warn)
     const silent = Array.from({ length: 40 }, () => post({ body: 'silence', signal: stopping.signal }))
     const begun = post({ body: 'begun', signal: stopping.signal })
-    await until('all are there', () => asked.length === 41)
+    await until('all are there', () => requests.length === 41)
     // The response has arrived by then, since a later one has.
-    await until('an answer', async () => (await post({ body: 'begun', signal: AbortSignal.timeout(100) })).status)
+    await until('a response', async () => (await post({ body: 'begun', signal: AbortSignal.timeout(100) })).status)
     stopping.abort()
     for (const { status, error, isStopped } of await Promise.all(silent)) {
       assert.deepEqual([status, error, isStopped], [undefined, 'stopped before a response', true])
@@ -418,36 +418,36 @@ describe('stopping', () => {
     const { status, answer, isStopped } = await begun
     assert.deepEqual([status, answer, isStopped], [200, 'some', false])
     await until('the connections are closed', () => sockets.every(({ destroyed }) => destroyed))
-    const { length } = asked
+    const { length } = requests
     assert.equal((await post({ signal: stopping.signal })).isStopped, true)
-    assert.equal(asked.length, length)
+    assert.equal(requests.length, length)
     process.off('warning', warn)
     assert.deepEqual(warnings, [])
   })
 
   test('keeps a call that waits for a connection from being sent', async () => {
-    const { url, asked, sockets } = await serve(({ body }) => (body === 'first' ? undefined : OK))
+    const { url, requests, sockets } = await serve(({ body }) => (body === 'first' ? undefined : OK))
     const post = open(url, { connections: 1 })
     const first = post({ body: 'first' })
     const stopping = new AbortController()
     const others = Array.from({ length: 5 }, () => post({ body: 'other', signal: stopping.signal }))
-    await until('the first has the connection', () => asked.length === 1)
+    await until('the first has the connection', () => requests.length === 1)
     stopping.abort()
     for (const { isStopped } of await Promise.all(others)) assert.equal(isStopped, true)
     sockets[0]?.write(OK)
     assert.equal((await first).status, 200)
     assert.equal((await post({ body: 'later' })).status, 200)
     assert.deepEqual(
-      asked.map(({ body }) => body),
+      requests.map(({ body }) => body),
       ['first', 'later'],
     )
   })
 
   test('by closing aborts the calls in progress and later ones', async () => {
-    const { url, asked, sockets } = await serve(() => undefined)
+    const { url, requests, sockets } = await serve(() => undefined)
     const destination = createDestination(url, { connections: 1, allowPrivate: true })
     const calls = [1, 2, 3].map(() => destination.post({ headers: {}, body: '{}' }))
-    await until('one is there', () => asked.length === 1)
+    await until('one is there', () => requests.length === 1)
     await destination.close()
     calls.push(destination.post({ headers: {}, body: '{}' }))
     for (const { isStopped, status } of await Promise.all(calls)) assert.deepEqual([isStopped, status], [true, undefined])
@@ -499,9 +499,9 @@ describe('over TLS, to hosts of the public internet only', () => {
   /** All names resolve to 127.0.0.2, which counts as public here. */
   async function secure(
     certificate: Certificate,
-    { ca = certificate.cert, answering = () => OK }: { ca?: string; answering?: Answering } = {},
+    { ca = certificate.cert, respond = () => OK }: { ca?: string; respond?: Responder } = {},
   ) {
-    const endpoint = await serve(answering, { host: '127.0.0.2', tls: certificate })
+    const endpoint = await serve(respond, { host: '127.0.0.2', tls: certificate })
     const connector = createConnector({
       allowPrivate: false,
       isAllowed: (address) => address === '127.0.0.2' || isPublicAddress(address),
@@ -515,12 +515,12 @@ describe('over TLS, to hosts of the public internet only', () => {
   }
 
   test('sends the name in the TLS handshake and keeps the connection', async () => {
-    const { open, sockets, asked, port } = await secure(ours)
+    const { open, sockets, requests, port } = await secure(ours)
     const post = open('hooks.example.com')
     for (let index = 0; index < 5; index += 1) assert.equal((await post()).status, 200)
     assert.equal(sockets.length, 1)
     assert.equal((sockets[0] as TLSSocket & { servername: string }).servername, 'hooks.example.com')
-    assert.match(asked[0]?.head ?? '', new RegExp(`host: hooks.example.com:${port}`))
+    assert.match(requests[0]?.head ?? '', new RegExp(`host: hooks.example.com:${port}`))
   })
 
   test('sends a name that ends with a dot without it', async () => {
@@ -530,14 +530,14 @@ describe('over TLS, to hosts of the public internet only', () => {
   })
 
   test('replaces a kept connection that closes as it is used', async () => {
-    const { open, asked } = await secure(ours, { answering: ({ nth, socket }) => (nth === 1 ? OK : void socket.destroy()) })
+    const { open, requests } = await secure(ours, { respond: ({ nth, socket }) => (nth === 1 ? OK : void socket.destroy()) })
     const post = open('hooks.example.com')
     await post()
     assert.equal((await post()).status, 200)
-    assert.equal(asked.length, 3)
-    const fresh = await secure(ours, { answering: ({ socket }) => void socket.destroy() })
+    assert.equal(requests.length, 3)
+    const fresh = await secure(ours, { respond: ({ socket }) => void socket.destroy() })
     assert.equal((await fresh.open('hooks.example.com')()).error, CLOSED)
-    assert.equal(fresh.asked.length, 1)
+    assert.equal(fresh.requests.length, 1)
   })
 
   for (const [what, certificate, ca, error] of [
@@ -547,13 +547,13 @@ describe('over TLS, to hosts of the public internet only', () => {
     ['of an unknown authority', certify('hooks.example.com'), ours.cert, 'the certificate is not from a trusted authority'],
   ] as const) {
     test(`rejects a certificate ${what} each time, and sends no request`, async () => {
-      const { open, asked } = await secure(certificate, ca === undefined ? {} : { ca })
+      const { open, requests } = await secure(certificate, ca === undefined ? {} : { ca })
       const post = open('hooks.example.com')
       for (let index = 0; index < 3; index += 1) {
         const attempted = await post()
         assert.deepEqual([attempted.status, attempted.error], [undefined, error])
       }
-      assert.deepEqual(asked, [])
+      assert.deepEqual(requests, [])
     })
   }
 

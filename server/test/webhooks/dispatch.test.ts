@@ -114,7 +114,7 @@ describe('an event', () => {
         return all[0]?.attempts === attempts ? all : undefined
       })
       assert.ok((put?.inS ?? 0) > 0 && (put?.inS ?? 0) > seconds - 60 && (put?.inS ?? 0) <= seconds * 1.2, `${put?.inS} s`)
-      if (attempts === 2) sink.answer(() => 200)
+      if (attempts === 2) sink.respondWith(() => 200)
       await makeDue(pool, endpointId)
     }
     await until('it is posted', () => isDone(pool, endpointId))

@@ -68,8 +68,8 @@ describe('updating the event kinds of an endpoint', () => {
 describe('a change takes effect at the next post:', () => {
   /** An endpoint that has received the first of three events of one message. `respond` responds to it and waits for three polls. */
   async function atTheFirst(t: TestContext) {
-    const answer = Promise.withResolvers<number>()
-    const sink = await startSink(() => answer.promise)
+    const response = Promise.withResolvers<number>()
+    const sink = await startSink(() => response.promise)
     const good = await startSink()
     const { endpointId, accountId } = await endpointAt(pool, sink)
     const { accountId: another } = await endpointAt(pool, good)
@@ -85,7 +85,7 @@ describe('a change takes effect at the next post:', () => {
       }
     }
     const respond = async () => {
-      answer.resolve(204)
+      response.resolve(204)
       await until('the first is recorded or deleted', async () => (await deliveriesOf(pool, endpointId)).every(({ n }) => n !== 1))
       await waitForPolls(3)
     }

@@ -281,8 +281,8 @@ describe('a test of an endpoint', () => {
     const endpoint = await newEndpoint(['sms.sent'])
     const { endpointId, accountId } = endpoint
     const sibling = await addEndpoint(pool, { accountId, url: `${URL}/all` }, keyring)
-    const asked = await testEndpoint(pool, endpointId)
-    const outcome = awaitTest(pool, asked)
+    const requested = await testEndpoint(pool, endpointId)
+    const outcome = awaitTest(pool, requested)
     await routeEvents(pool)
     const { rows } = await pool.query(`select position, event_id, data from ${LOGGED_EVENTS} as e where account_id = $1`, [accountId])
     assert.deepEqual([rows.length, rows[0].data], [1, { endpointId }])
@@ -318,22 +318,22 @@ describe('a test of an endpoint', () => {
       [accountId],
     )
     await record(endpoint, rows[1].position, { status: 204 })
-    await record(endpoint, rows[0].position, { error: 'it did not answer within 15 s' })
+    await record(endpoint, rows[0].position, { error: 'it did not respond within 15 s' })
     assert.equal((await awaitTest(pool, { ...second, after: 0 })).status, 204)
     const { status, error } = await awaitTest(pool, first)
-    assert.deepEqual([status, error], [null, 'it did not answer within 15 s'])
+    assert.deepEqual([status, error], [null, 'it did not respond within 15 s'])
   })
 
   test('that gets no result reports how far it got', async () => {
     const { endpointId } = await newEndpoint()
-    const asked = await testEndpoint(pool, endpointId)
+    const requested = await testEndpoint(pool, endpointId)
     assert.equal(
-      await operatorError(awaitTest(pool, asked, 1)),
+      await operatorError(awaitTest(pool, requested, 1)),
       'No process claimed the test within 0.001 s: is "herald serve" running? The test is posted once it runs.',
     )
     await routeEvents(pool)
     assert.match(
-      await operatorError(awaitTest(pool, asked, 1)),
+      await operatorError(awaitTest(pool, requested, 1)),
       /^The test was not posted within 0\.001 s\. Is "herald serve" running with the role webhooks\? Earlier events go first/,
     )
     await disableEndpoint(pool, endpointId)

@@ -19,10 +19,10 @@ function questionOf(query: Buffer): { name: string; type: number; end: number } 
 /** A name server with these records. It never responds to a query for `silent.example`. */
 async function startNameServer(records: Record<string, { v4?: number[]; v6?: number[] }>) {
   const socket = createSocket('udp4')
-  const asked: string[] = []
+  const queries: string[] = []
   socket.on('message', (query, { port, address }) => {
     const { name, type, end } = questionOf(query)
-    asked.push(`${name} ${type}`)
+    queries.push(`${name} ${type}`)
     if (name === 'silent.example') return
     const record = records[name]
     const data = type === A ? record?.v4 : record?.v6
@@ -37,11 +37,11 @@ async function startNameServer(records: Record<string, { v4?: number[]; v6?: num
   socket.bind(0, '127.0.0.1')
   await once(socket, 'listening')
   after(() => socket.close())
-  return { lookup: createLookup([`127.0.0.1:${socket.address().port}`]), asked }
+  return { lookup: createLookup([`127.0.0.1:${socket.address().port}`]), queries }
 }
 
 const V6 = [0x26, 0x06, 0x47, 0, ...Array.from({ length: 11 }, () => 0), 0x11]
-const { lookup, asked } = await startNameServer({
+const { lookup, queries } = await startNameServer({
   'both.example': { v4: [192, 0, 2, 1], v6: V6 },
   'four.example': { v4: [192, 0, 2, 2] },
   'neither.example': {},
@@ -54,7 +54,7 @@ test('a look-up returns the addresses of both families and sends one query for e
   ])
   assert.deepEqual(await lookup('four.example'), [{ address: '192.0.2.2', family: 4 }])
   assert.deepEqual(
-    asked.toSorted((a, b) => a.localeCompare(b)),
+    queries.toSorted((a, b) => a.localeCompare(b)),
     [`both.example ${A}`, `both.example ${AAAA}`, `four.example ${A}`, `four.example ${AAAA}`],
   )
 })

@@ -80,20 +80,20 @@ const untried = (positions: number[]) => positions.map((position) => [position, 
 describe('a replay of one event', () => {
   test('makes a delivered, failed or waiting event due without attempts, and skips one that is due', async () => {
     const endpoint = await newEndpoint(undefined, ['sms.sent'])
-    const [taken, failed, waiting, onItsWay] = (await logged(endpoint.accountId, 4)) as [number, number, number, number]
+    const [accepted, failed, waiting, onItsWay] = (await logged(endpoint.accountId, 4)) as [number, number, number, number]
     await deliver(endpoint, [failed], 10, 'null')
     await deliver(endpoint, [waiting], 4, `now() + interval '2 hours'`)
     await deliver(endpoint, [onItsWay], 3, 'now()')
     const { endpointId } = endpoint
-    for (const position of [taken, failed, waiting]) {
+    for (const position of [accepted, failed, waiting]) {
       const result = await replayEvent(pool, endpointId, await eventIdAt(endpoint, position))
       assert.deepEqual(result, { endpointId, replayed: 1, alreadyDue: 0 })
     }
-    for (const position of [onItsWay, taken]) {
+    for (const position of [onItsWay, accepted]) {
       const result = await replayEvent(pool, endpointId, await eventIdAt(endpoint, position))
       assert.deepEqual(result, { endpointId, replayed: 0, alreadyDue: 1 })
     }
-    assert.deepEqual(await due(endpointId), [...untried([taken, failed, waiting]), [onItsWay, 3]])
+    assert.deepEqual(await due(endpointId), [...untried([accepted, failed, waiting]), [onItsWay, 3]])
   })
 
   test('skips an event whose result is being written', async () => {
@@ -244,8 +244,8 @@ describe('a replay', () => {
       }
       await replay(endpoint, await Promise.all(positions.map((position) => eventIdAt(endpoint, position))))
       assert.deepEqual(await due(endpointId), untried(positions))
-      const taken = await claimDue(pool, { lease: randomUUID(), room: new Map([[endpointId, 10]]), underWay: [] })
-      const mine = taken.filter((one) => one.endpointId === endpointId)
+      const claimed = await claimDue(pool, { lease: randomUUID(), room: new Map([[endpointId, 10]]), underWay: [] })
+      const mine = claimed.filter((one) => one.endpointId === endpointId)
       assert.deepEqual(
         mine.map(({ position, subjectId, hasNext }) => [position, subjectId, hasNext]).sort(([a], [b]) => Number(a) - Number(b)),
         [

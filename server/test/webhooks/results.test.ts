@@ -269,14 +269,14 @@ describe('a pause', () => {
   test('keeps all workers from the endpoint until it ends', async () => {
     const { endpointId } = await newEndpoint(1)
     await pool.query(`update webhook_endpoints set paused_until = now() + interval '1 minute' where id = $1`, [endpointId])
-    const take = async (lease: string) =>
+    const claimedBy = async (lease: string) =>
       (await claimDue(pool, { lease, room: new Map(), underWay: [] })).filter((one) => one.endpointId === endpointId).length
     const another = '00000000-0000-4000-8000-000000000002'
-    assert.equal(await take(LEASE), 0)
+    assert.equal(await claimedBy(LEASE), 0)
     await pool.query(`update webhook_endpoints set leased_until = now() where id = $1`, [endpointId])
-    assert.deepEqual([await take(LEASE), await take(another)], [0, 0])
+    assert.deepEqual([await claimedBy(LEASE), await claimedBy(another)], [0, 0])
     await pool.query('update webhook_endpoints set paused_until = now() where id = $1', [endpointId])
-    assert.equal(await take(another), 1)
+    assert.equal(await claimedBy(another), 1)
   })
 
   test('ends with a test of the endpoint or when it is enabled', async () => {

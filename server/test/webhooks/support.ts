@@ -24,7 +24,7 @@ export type Arrived = { path: string; headers: IncomingHttpHeaders; body: string
 /** Returns a status, or undefined if it writes the response itself or never responds. */
 type Handler = (arrived: Arrived, response: ServerResponse) => Promise<number | undefined> | number | undefined
 
-export type Sink = { url: string; arrived: Arrived[]; answer: (handler: Handler) => void; subjects: () => string[] }
+export type Sink = { url: string; arrived: Arrived[]; respondWith: (handler: Handler) => void; subjects: () => string[] }
 
 export async function startSink(first: Handler = () => 204): Promise<Sink> {
   const arrived: Arrived[] = []
@@ -45,7 +45,7 @@ export async function startSink(first: Handler = () => 204): Promise<Sink> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
     arrived,
-    answer: (next) => {
+    respondWith: (next) => {
       handler = next
     },
     subjects: () => arrived.map(({ event }) => event.data.n),

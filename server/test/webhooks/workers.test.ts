@@ -53,7 +53,7 @@ describe('a worker', () => {
     // A lease that was not released would end after 10 s.
     const { rowCount: leased } = await pool.query('select from webhook_endpoints where id = $1 and leased_until > now()', [endpointId])
     assert.equal(leased, 0)
-    sink.answer(() => 204)
+    sink.respondWith(() => 204)
     startWorker(t, url)
     await until('all are posted', () => isDone(pool, endpointId))
     assert.equal(sink.arrived.length, 6)
@@ -143,13 +143,13 @@ describe('a connection to an endpoint', () => {
   }
 
   /** An endpoint that keeps its connections open, unlike that of `startSink`, which closes them after 5 s. */
-  async function startWatched(answer: () => Promise<void> = async () => {}) {
+  async function startWatched(respond: () => Promise<void> = async () => {}) {
     const connections = new Set<unknown>()
     let arrived = 0
     const server = createServer({ keepAliveTimeout: 600_000 }, async (request, response) => {
       request.resume()
       arrived += 1
-      await answer()
+      await respond()
       response.writeHead(204).end()
     })
     server.on('connection', (socket) => {

@@ -49,7 +49,7 @@ async function assertCounted({ checkPool }: Crash, when: string): Promise<void> 
 type Unlock = () => Promise<void>
 
 /** Each ends the folds that wait, and then unlocks the totals. */
-const FATES: Record<string, (crash: Crash, folds: Fold[], unlock: Unlock) => Promise<void>> = {
+const FAULTS: Record<string, (crash: Crash, folds: Fold[], unlock: Unlock) => Promise<void>> = {
   'kill of their nodes': async (crash, folds, unlock) => {
     const nodes = [...new Set(folds.map(({ node }) => node))]
     for (const { name, kill } of crash.nodes) if (nodes.includes(name)) await during(crash.faults, name, 'killed', kill)
@@ -75,8 +75,8 @@ const FATES: Record<string, (crash: Crash, folds: Fold[], unlock: Unlock) => Pro
 
 export async function endFolds(crash: Crash): Promise<void> {
   for (let round = 0; round < (crash.isFull ? 20 : 1); round++) {
-    for (const [fate, end] of Object.entries(FATES)) {
-      await during(crash.faults, 'database', fate.includes('PostgreSQL') ? BACKEND_KILLED : 'locked', async () => {
+    for (const [fault, end] of Object.entries(FAULTS)) {
+      await during(crash.faults, 'database', fault.includes('PostgreSQL') ? BACKEND_KILLED : 'locked', async () => {
         const unlock = await lockTotals(crash)
         const isWaiting = async () => {
           const folds = await waitingFolds(crash)
@@ -87,7 +87,7 @@ export async function endFolds(crash: Crash): Promise<void> {
         await assertCounted(crash, 'while folds wait')
         await end(crash, folds, unlock)
         await assertCounted(crash, 'after the folds were ended')
-        say(`${fate}: ${folds.length} folds waited, with ${deltas} deltas`)
+        say(`${fault}: ${folds.length} folds waited, with ${deltas} deltas`)
       })
     }
   }

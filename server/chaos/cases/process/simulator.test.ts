@@ -23,8 +23,8 @@ async function isUp(url: string): Promise<boolean> {
 
 async function reply(simulator: string, text: string): Promise<void> {
   const body = { agentId: 'demo-single', text }
-  const { status, body: answer } = await call(`${simulator}/simulator/phones/${PHONE}/reply`, { method: 'POST', body })
-  assert.ok(status < 300, JSON.stringify(answer))
+  const { status, body: response } = await call(`${simulator}/simulator/phones/${PHONE}/reply`, { method: 'POST', body })
+  assert.ok(status < 300, JSON.stringify(response))
 }
 
 describe('the simulated network of herald serve without a configured carrier', { concurrency: 2 }, () => {

@@ -51,8 +51,14 @@ export function eventOf(pdu: DeliverSm, carrier: string): CarrierEvent {
   const fields = parseReceiptText(receiptText(pdu.dataCoding, octets))
   const marked = type === RECEIPT || type === INTERMEDIATE
   if (!marked && !looksLikeReceipt(pdu.tlvs, fields)) {
-    const number = pdu.destination.replace(/^\+/, '')
-    return { ...common, eventId: `reply-${randomUUID()}`, kind: 'wrote', number, text: storableText(decodeText(pdu.dataCoding, octets)) }
+    const senderNumber = pdu.destination.replace(/^\+/, '')
+    return {
+      ...common,
+      eventId: `reply-${randomUUID()}`,
+      kind: 'wrote',
+      senderNumber,
+      text: storableText(decodeText(pdu.dataCoding, octets)),
+    }
   }
   const eventId = `receipt-${fingerprint(pdu, octets)}`
   const carrierMessageIds = receiptedIds(pdu.tlvs, fields)

@@ -10,16 +10,16 @@ import { send, start, times } from './support.ts'
 test('sends every message if tokens expire between messages, or are revoked before their expiry', async () => {
   const { network, carrier } = await start()
   const uses = new Map<string, number>()
-  network.answerTokens(() => {
+  network.respondToTokenRequestsWith(() => {
     const token = randomUUID()
     uses.set(`Bearer ${token}`, 7)
     return { body: { access_token: token, expires_in: 0.02 } }
   })
-  network.answer((asked) => {
-    const { authorization = '' } = asked.headers
+  network.respondWith((request) => {
+    const { authorization = '' } = request.headers
     const left = uses.get(authorization) ?? 0
     uses.set(authorization, left - 1)
-    return left > 0 ? echo(asked) : failure(401, 'UNAUTHENTICATED')
+    return left > 0 ? echo(request) : failure(401, 'UNAUTHENTICATED')
   })
   const outcomes = new Set<string>()
   while (uses.size < 10) outcomes.add((await send(carrier)).is)
@@ -31,15 +31,15 @@ test('concurrent callers share one request for a token', async () => {
   const outcomes = await Promise.all(times(200, () => send(carrier)))
   assert.ok(outcomes.every(({ is }) => is === 'sent'))
   assert.equal(network.tokens.length, 1)
-  assert.ok(network.asked.every(({ headers }) => headers.authorization === 'Bearer a-token'))
+  assert.ok(network.requests.every(({ headers }) => headers.authorization === 'Bearer a-token'))
 })
 
 test('requests a token with a signed assertion of the service account, in a form', async () => {
   const { network, carrier } = await start()
   await send(carrier)
-  const [asked] = network.tokens
-  assert.equal(asked?.headers['content-type'], 'application/x-www-form-urlencoded')
-  const form = new URLSearchParams(asked?.body)
+  const [request] = network.tokens
+  assert.equal(request?.headers['content-type'], 'application/x-www-form-urlencoded')
+  const form = new URLSearchParams(request?.body)
   assert.equal(form.get('grant_type'), 'urn:ietf:params:oauth:grant-type:jwt-bearer')
   const [header = '', claims = '', signature = ''] = form.get('assertion')?.split('.') ?? []
   assert.ok(verify('RSA-SHA256', Buffer.from(`${header}.${claims}`), KEYS.publicKey, Buffer.from(signature, 'base64url')))
@@ -67,7 +67,7 @@ describe('renewal of a token', () => {
       },
       /** Issues token-1, token-2 and so on. */
       issue: (expires_in: unknown) =>
-        network.answerTokens(() => ({ body: { access_token: `token-${network.tokens.length}`, expires_in } })),
+        network.respondToTokenRequestsWith(() => ({ body: { access_token: `token-${network.tokens.length}`, expires_in } })),
       /** There is one connection, so earlier requests are complete after this call. */
       requests: async () => {
         await http.call({ method: 'GET', path: '/v1' })
@@ -79,7 +79,7 @@ describe('renewal of a token', () => {
   test('begins five minutes before the expiry, while the old one stays in use', async () => {
     const { network, get, moveTo } = await startTokens()
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    network.answerTokens(async () => {
+    network.respondToTokenRequestsWith(async () => {
       const number = network.tokens.length
       if (number === 2) await held
       return { body: { access_token: `token-${number}`, expires_in: 3600 } }
@@ -115,7 +115,7 @@ describe('renewal of a token', () => {
     const { network, tokens, get, moveTo, issue, requests } = await startTokens()
     issue(3600)
     assert.equal(await get(), 'token-1')
-    network.answerTokens(() => ({ status: 500, body: 'oops' }))
+    network.respondToTokenRequestsWith(() => ({ status: 500, body: 'oops' }))
     for (const [failures, seconds] of [3400, 3405, 3410].entries()) {
       for (const at of [seconds, seconds + 4.9]) {
         moveTo(at)
@@ -141,7 +141,7 @@ describe('renewal of a token', () => {
       issue(lifetime)
       const token = await get()
       moveTo(expiresAt - 0.001)
-      network.answerTokens(() => ({ status: 500 }))
+      network.respondToTokenRequestsWith(() => ({ status: 500 }))
       assert.equal(tokens.current(), token)
       await assert.rejects(tokens.renew())
       moveTo(expiresAt)
@@ -163,12 +163,12 @@ describe('renewal of a token', () => {
   test('fails without quoting the response if that has no token, or one that no header can hold', async () => {
     const { network, tokens, get } = await startTokens()
     const invalid = ['', 'a\nb', 'a\r\nx-evil: 1', 'a b', 'a\0', 'a\x7f', 'tokén', '📦', 7, null, ['a'], undefined]
-    for (const [answered, message] of [
+    for (const [response, message] of [
       ...invalid.map((access_token) => [{ body: { access_token, expires_in: 3600 } }, 'no access token: 200'] as const),
       [{ status: 201, body: { access_token: 'a-token', expires_in: 3600 } }, 'no access token: 201'],
       [{ status: 401, body: { error: 'invalid_client', error_description: 'CANARY' } }, 'no access token: 401 invalid_client'],
     ] as const) {
-      network.answerTokens(() => answered)
+      network.respondToTokenRequestsWith(() => response)
       await assert.rejects(get(), { message })
       assert.equal(tokens.current(), undefined)
     }
@@ -176,7 +176,7 @@ describe('renewal of a token', () => {
 
   test('uses the network’s clock if this machine’s clock is wrong', async () => {
     const { network, tokens, get } = await startTokens()
-    network.answerTokens(({ body }, response) => {
+    network.respondToTokenRequestsWith(({ body }, response) => {
       const claims = new URLSearchParams(body).get('assertion')?.split('.')[1] ?? ''
       const { iat } = JSON.parse(Buffer.from(claims, 'base64url').toString())
       const theirs = Date.now() - 2 * 3_600_000
@@ -201,7 +201,7 @@ describe('renewal of a token', () => {
   ] as const) {
     test(`takes one request ${what}`, async () => {
       const { network, get } = await startTokens()
-      network.answerTokens((_, response) => {
+      network.respondToTokenRequestsWith((_, response) => {
         response.sendDate = false
         const date = dateOf()
         return { status: 400, headers: { ...(date !== undefined && { date }) }, body: { error } }

@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net'
 import { after, describe, test } from 'node:test'
 import type { RcsCarrier, SendResult } from '../../../src/carriers/carrier.ts'
 import { createHttp, NotSent } from '../../../src/carriers/google-rbm/http.ts'
-import { type Answered, echo, failure, startNetwork } from '../../support/network.ts'
+import { echo, failure, type NetworkResponse, startNetwork } from '../../support/network.ts'
 import { until } from '../../support/until.ts'
 import { stopClock } from '../clock.ts'
 import { assertWithin, connect, newAgent, recordLog, send, sendEach, start, times } from './support.ts'
@@ -22,48 +22,48 @@ function isLookUp({ path }: { path: string }): boolean {
 }
 
 describe('look-ups', () => {
-  for (const [what, answered, requests] of [
+  for (const [what, response, requests] of [
     ['401', failure(401, 'UNAUTHENTICATED'), 10],
     ['429', failure(429, 'RESOURCE_EXHAUSTED'), 5],
     ['500', failure(500, 'INTERNAL'), 5],
     ['no response', undefined, 5],
-  ] as [string, Answered | undefined, number][]) {
+  ] as [string, NetworkResponse | undefined, number][]) {
     test(`pause after five times ${what}; messages, and look-ups of another agent, do not`, async (t) => {
       const { network, carrier } = await start()
       stopClock(t)
-      network.answer((asked, response) => {
-        if (!isLookUp(asked)) return echo(asked)
-        if (answered === undefined) response.destroy()
-        return answered
+      network.respondWith((request, reply) => {
+        if (!isLookUp(request)) return echo(request)
+        if (response === undefined) reply.destroy()
+        return response
       })
       for (let index = 0; index < 6; index += 1) assert.equal(await lookUp(carrier), undefined)
-      assert.equal(network.asked.length, requests)
+      assert.equal(network.requests.length, requests)
       assert.equal(carrier.pausedForMs('agent'), 0)
       assert.equal((await send(carrier, AGENT)).is, 'sent')
       await lookUp(carrier, 'another')
-      assert.ok(network.asked.length > requests + 1)
+      assert.ok(network.requests.length > requests + 1)
     })
   }
 
   test('pause at once for a Retry-After', async () => {
     const { network, carrier } = await start()
-    network.answer(() => TOO_MANY)
+    network.respondWith(() => TOO_MANY)
     for (let index = 0; index < 3; index += 1) assert.equal(await lookUp(carrier), undefined)
-    assert.equal(network.asked.length, 1)
+    assert.equal(network.requests.length, 1)
   })
 
   test('go on after a response between the failures, also "not reachable"', async (t) => {
     const { network, carrier } = await start()
     stopClock(t)
-    for (const answered of [failure(404, 'NOT_FOUND'), failure(403, 'PERMISSION_DENIED'), failure(500, 'INTERNAL')]) {
-      network.answer(() => failure(503, 'UNAVAILABLE'))
+    for (const response of [failure(404, 'NOT_FOUND'), failure(403, 'PERMISSION_DENIED'), failure(500, 'INTERNAL')]) {
+      network.respondWith(() => failure(503, 'UNAVAILABLE'))
       for (let index = 0; index < 4; index += 1) await lookUp(carrier)
-      network.answer(() => answered)
+      network.respondWith(() => response)
       await lookUp(carrier)
     }
-    assert.equal(network.asked.length, 15)
+    assert.equal(network.requests.length, 15)
     await lookUp(carrier)
-    assert.equal(network.asked.length, 15)
+    assert.equal(network.requests.length, 15)
   })
 })
 
@@ -71,7 +71,7 @@ describe('messages of an agent', () => {
   test('pause after five failures; then one probes the network, and the others follow it', async (t) => {
     const { network, carrier } = await start()
     const clock = stopClock(t)
-    network.answer(() => failure(503, 'UNAVAILABLE'))
+    network.respondWith(() => failure(503, 'UNAVAILABLE'))
     await sendEach(
       carrier,
       AGENT,
@@ -82,20 +82,20 @@ describe('messages of an agent', () => {
       // The pause of 250 to 500 ms, and 250 to 500 ms more, so that they do not return all at once.
       assertWithin(paused.is === 'not-tried' ? paused.afterMs : undefined, 500, 1_000)
     }
-    assert.equal(network.asked.length, 5)
+    assert.equal(network.requests.length, 5)
     assert.equal((await send(carrier)).is, 'unknown', 'another agent has its own circuit')
 
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    network.answer(async (asked) => {
+    network.respondWith(async (request) => {
       await held
-      return echo(asked)
+      return echo(request)
     })
     clock.move(500)
     const probe = send(carrier, AGENT)
     await sendEach(carrier, AGENT, ['not-tried', 'not-tried', 'not-tried'])
     release()
     assert.equal((await probe).is, 'sent')
-    assert.equal(network.asked.length, 7)
+    assert.equal(network.requests.length, 7)
     await sendEach(carrier, AGENT, ['sent', 'sent', 'sent'])
   })
 
@@ -103,12 +103,12 @@ describe('messages of an agent', () => {
     const { network, carrier } = await start()
     stopClock(t)
     assert.equal(carrier.pausedForMs('agent'), 0)
-    network.answer((asked) => (isLookUp(asked) ? { body: { features: [] } } : TOO_MANY))
+    network.respondWith((request) => (isLookUp(request) ? { body: { features: [] } } : TOO_MANY))
     const first = await send(carrier, AGENT)
     assert.deepEqual([first.is, 'afterMs' in first && first.afterMs], ['retry', 30_000])
     const paused = await send(carrier, AGENT)
     assertWithin(paused.is === 'not-tried' ? paused.afterMs : undefined, 30_250, 30_500)
-    assert.equal(network.asked.length, 1)
+    assert.equal(network.requests.length, 1)
     assert.deepEqual([carrier.pausedForMs('agent'), carrier.pausedForMs('another')], [30_000, 0])
     assert.equal(await lookUp(carrier), true)
   })
@@ -117,7 +117,7 @@ describe('messages of an agent', () => {
     const { logger, log } = recordLog()
     const network = await startNetwork()
     const agents = [newAgent(), newAgent()] as const
-    network.answer(() => failure(401, 'UNAUTHENTICATED', { 'retry-after': '30' }))
+    network.respondWith(() => failure(401, 'UNAUTHENTICATED', { 'retry-after': '30' }))
     await send(connect(network.settings, logger), { agentId: agents[0] })
     const unreachable = connect({ ...network.settings, address: 'http://127.0.0.1:1' }, logger)
     for (let index = 0; index < 5; index += 1) await send(unreachable, { agentId: agents[1] })
@@ -132,11 +132,11 @@ describe('messages of an agent', () => {
 test('closing the carrier ends its connections and the calls on them', async () => {
   const { network, carrier } = await start()
   const sockets = new Set<Socket | null>()
-  network.answerTokens((_, response) => {
+  network.respondToTokenRequestsWith((_, response) => {
     sockets.add(response.socket)
     return { body: { access_token: 'a-token', expires_in: 3600 } }
   })
-  network.answer((_, response) => {
+  network.respondWith((_, response) => {
     sockets.add(response.socket)
     return undefined
   })
@@ -159,12 +159,12 @@ describe('a call', () => {
     test(`whose token is refused after ${elapsedMs} ms takes ${requests} requests`, async (t) => {
       const { network, carrier } = await start()
       const clock = stopClock(t)
-      network.answer((asked) => {
+      network.respondWith((request) => {
         clock.move(elapsedMs)
-        return network.asked.length === 1 ? failure(401, 'UNAUTHENTICATED') : echo(asked)
+        return network.requests.length === 1 ? failure(401, 'UNAUTHENTICATED') : echo(request)
       })
       assert.equal((await send(carrier)).is, is)
-      assert.equal(network.asked.length, requests)
+      assert.equal(network.requests.length, requests)
       assert.equal((await send(carrier)).is, 'sent')
       assert.equal(network.tokens.length, 2)
     })
@@ -172,11 +172,11 @@ describe('a call', () => {
 
   test('waits ten seconds for a token, its second request included, and is not sent without one', async (t) => {
     const { network, carrier } = await start()
-    const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const called = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    network.answerTokens(async (_, response) => {
+    network.respondToTokenRequestsWith(async (_, response) => {
       const number = network.tokens.length
-      asked[number - 1]?.resolve()
+      called[number - 1]?.resolve()
       if (number === 2) return undefined
       await held
       response.setHeader('date', new Date(Date.now() - 7_200_000).toUTCString())
@@ -184,14 +184,14 @@ describe('a call', () => {
     })
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const sending = send(carrier)
-    await asked[0]?.promise
+    await called[0]?.promise
     t.mock.timers.tick(9_000)
     release()
-    await asked[1]?.promise
+    await called[1]?.promise
     t.mock.timers.tick(1_000)
     const outcome = await sending
     assert.deepEqual([outcome.is, 'detail' in outcome && outcome.detail], ['retry', 'no access token in time'])
-    assert.equal(network.asked.length, 0)
+    assert.equal(network.requests.length, 0)
   })
 
   test('is known not to be sent if nothing listens at the address of the API or of the tokens', async () => {
@@ -212,13 +212,13 @@ describe('a call', () => {
     let open = 0
     let most = 0
     const { promise: full, resolve: release } = Promise.withResolvers<void>()
-    network.answer(async (asked) => {
+    network.respondWith(async (request) => {
       open += 1
       most = Math.max(most, open)
       if (open === 7) release()
       await full
       open -= 1
-      return echo(asked)
+      return echo(request)
     })
     const outcomes: SendResult[] = await Promise.all(times(60, () => send(carrier)))
     assert.ok(outcomes.every(({ is }) => is === 'sent'))
@@ -233,9 +233,9 @@ describe('a response', async () => {
   const call = (path = '/v1') => http.call({ method: 'GET', path })
 
   test('times out if it does not come, or comes byte by byte', async () => {
-    network.answer(() => undefined)
+    network.respondWith(() => undefined)
     await assert.rejects(call(), (error) => !(error instanceof NotSent) && /no response/.test(`${error}`))
-    network.answer((_, response) => {
+    network.respondWith((_, response) => {
       response.writeHead(200)
       const more = setInterval(() => response.write(' '), 20)
       response.once('close', () => clearInterval(more))
@@ -245,7 +245,7 @@ describe('a response', async () => {
   })
 
   test('is not awaited for a request that never got a connection, which is never sent', async () => {
-    network.answer(() => undefined)
+    network.respondWith(() => undefined)
     // If the second request begins some milliseconds later, as on a busy machine, it gets the connection that the first has just left.
     const notSent = await until('the second of two never got the one connection', async () => {
       const paths = [`/v1/${randomUUID()}`, `/v1/${randomUUID()}`] as const
@@ -254,17 +254,17 @@ describe('a response', async () => {
       assert.ok(second?.status === 'rejected')
       return second.reason instanceof NotSent ? paths[1] : undefined
     })
-    network.answer(() => ({}))
+    network.respondWith(() => ({}))
     assert.equal((await call('/v1/third')).status, 200)
-    const asked = network.asked.map(({ path }) => path)
-    assert.equal(asked.at(-1), '/v1/third')
-    assert.ok(!asked.includes(notSent))
+    const paths = network.requests.map(({ path }) => path)
+    assert.equal(paths.at(-1), '/v1/third')
+    assert.ok(!paths.includes(notSent))
   })
 })
 
 describe('revoking a message', async () => {
   const { network, carrier } = await start()
-  for (const [what, answered, is] of [
+  for (const [what, response, is] of [
     ['200 with an object', { body: {} }, 'accepted'],
     ['200 from a proxy', { body: '<html>Welcome</html>' }, 'unknown'],
     ['200 with JSON that is no object', { body: 'null' }, 'unknown'],
@@ -272,15 +272,15 @@ describe('revoking a message', async () => {
     ['404', failure(404, 'NOT_FOUND'), 'too-late'],
     ['404 from a proxy', { status: 404, body: '<html>' }, 'retry'],
     ['500', failure(500, 'INTERNAL'), 'unknown'],
-  ] as [string, Answered, string][]) {
+  ] as [string, NetworkResponse, string][]) {
     test(`is ${is} after ${what}`, async () => {
-      network.answer(() => answered)
+      network.respondWith(() => response)
       const messageId = randomUUID()
       const agentId = `${newAgent()} x`
       const outcome = await carrier.revoke({ messageId, agentId, recipient: '+48500100110' })
       assert.equal(outcome.is, is)
       if (outcome.is === 'failed') assert.equal(outcome.reason, 'NOT_REACHABLE')
-      const { method, path, body } = network.asked.at(-1) ?? assert.fail('no request')
+      const { method, path, body } = network.requests.at(-1) ?? assert.fail('no request')
       const expectedPath = `/v1/phones/+48500100110/agentMessages/${messageId}?agentId=${encodeURIComponent(agentId)}`
       assert.deepEqual([method, path, body], ['DELETE', expectedPath, ''])
     })

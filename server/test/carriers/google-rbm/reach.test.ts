@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { RcsCarrier } from '../../../src/carriers/carrier.ts'
-import { type Answered, failure } from '../../support/network.ts'
+import { failure, type NetworkResponse } from '../../support/network.ts'
 import { startSimulator } from '../../support/simulator.ts'
 import { connect, start, times } from './support.ts'
 
@@ -26,47 +26,47 @@ describe('the result of a look-up', async () => {
   const { network, carrier } = await start()
 
   test('is cached with its time until it is too old, for each agent', async () => {
-    network.answer(() => ({ body: { features: ['RICHCARD_STANDALONE'] } }))
+    network.respondWith(() => ({ body: { features: ['RICHCARD_STANDALONE'] } }))
     const before = Date.now()
     const [first] = await carrier.reach('agent', ['+48500100201'], HOUR_MS)
     const after = Date.now()
     const [second] = await carrier.reach('agent', ['+48500100201'], HOUR_MS)
-    assert.equal(network.asked.length, 1)
+    assert.equal(network.requests.length, 1)
     assert.deepEqual(second, first)
     const checkedAt = first?.checkedAt.getTime() ?? 0
     assert.ok(checkedAt >= before && checkedAt <= after)
-    network.answer(() => failure(404, 'NOT_FOUND'))
+    network.respondWith(() => failure(404, 'NOT_FOUND'))
     assert.deepEqual(await reachable(carrier, ['+48500100201'], -1), [false])
     assert.deepEqual(await reachable(carrier, ['+48500100201']), [false])
-    assert.equal(network.asked.length, 2)
+    assert.equal(network.requests.length, 2)
     await reachable(carrier, ['+48500100201'], HOUR_MS, 'another')
-    assert.equal(network.asked.length, 3)
+    assert.equal(network.requests.length, 3)
   })
 
   test('is shared by concurrent callers', async () => {
-    const before = network.asked.length
-    network.answer(() => ({ body: { features: [] } }))
+    const before = network.requests.length
+    network.respondWith(() => ({ body: { features: [] } }))
     const results = await Promise.all(times(20, () => reachable(carrier, ['+48500100301', '+48500100302'])))
     assert.deepEqual(results, Array(20).fill([true, true]))
-    assert.equal(network.asked.length - before, 2)
+    assert.equal(network.requests.length - before, 2)
   })
 
   test('is not cached if it is unknown', async () => {
     const recipients = ['+48500100401', '+48500100402', '+48500100403', '+48500100404']
-    network.answer(() => failure(500, 'INTERNAL'))
+    network.respondWith(() => failure(500, 'INTERNAL'))
     assert.deepEqual(await reachable(carrier, recipients.slice(0, 1)), [undefined])
-    network.answer(() => ({ status: 200, body: '<html>' }))
+    network.respondWith(() => ({ status: 200, body: '<html>' }))
     assert.deepEqual(await reachable(carrier, recipients), Array(4).fill(undefined))
-    network.answer(() => ({ body: { reachableUsers: ['+48500100402'] } }))
+    network.respondWith(() => ({ body: { reachableUsers: ['+48500100402'] } }))
     assert.deepEqual(await reachable(carrier, recipients), [false, true, false, false])
     // Protocol buffers omit an empty list.
-    network.answer(() => ({ body: {} }))
+    network.respondWith(() => ({ body: {} }))
     assert.deepEqual(await reachable(carrier, recipients, -1), Array(4).fill(false))
   })
 
   const list = ['+48500100501', '+48500100502', '+48500100503', '+48500100504']
   const counts = { totalRandomSampleUserCount: 4, reachableRandomSampleUserCount: 4 }
-  for (const [what, answered, one, each] of [
+  for (const [what, response, one, each] of [
     ['403, since the agent is not launched there', failure(403, 'PERMISSION_DENIED'), false],
     ['404', failure(404, 'NOT_FOUND'), false],
     ['400', failure(400, 'INVALID_ARGUMENT')],
@@ -83,9 +83,9 @@ describe('the result of a look-up', async () => {
     ['reachable users that are no list', { body: { reachableUsers: list[0] } }],
     ['every field of a response for one number', { body: { features: ['RICHCARD_CAROUSEL'], carrier: 'a carrier' } }, true],
     ['every field of a response for a list', { body: { reachableUsers: list, reachableUsersMap: {}, ...counts } }, undefined, true],
-  ] as [string, Answered, boolean?, boolean?][]) {
+  ] as [string, NetworkResponse, boolean?, boolean?][]) {
     test(`is ${one} for one number and ${each} for each of a list after ${what}`, async () => {
-      network.answer(() => answered)
+      network.respondWith(() => response)
       const agentId = `agent: ${what}`
       assert.deepEqual(await reachable(carrier, list.slice(0, 1), HOUR_MS, agentId), [one])
       assert.deepEqual(await reachable(carrier, list, -1, agentId), Array(4).fill(each))
@@ -98,7 +98,7 @@ test('looks up 10,000 numbers in a request, and evicts the oldest of over 100,00
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { network, carrier } = await start()
   const sizes: number[] = []
-  network.answer(({ method, body }) => {
+  network.respondWith(({ method, body }) => {
     if (method === 'GET') return { body: {} }
     const { users } = JSON.parse(body) as { users: string[] }
     sizes.push(users.length)
@@ -114,11 +114,11 @@ test('looks up 10,000 numbers in a request, and evicts the oldest of over 100,00
     [9_999, ...Array(9).fill(10_000)],
   )
   await reachable(carrier, [first, ...others])
-  assert.equal(network.asked.length, 11)
+  assert.equal(network.requests.length, 11)
 
   await reachable(carrier, ['+48500100998'])
   await reachable(carrier, [first])
-  assert.equal(network.asked.length, 13)
+  assert.equal(network.requests.length, 13)
   await reachable(carrier, others)
   assert.ok(sizes.length <= 1)
 })

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { describe, test } from 'node:test'
 import type { SendResult } from '../../../src/carriers/carrier.ts'
 import { REFUSALS } from '../../../src/carriers/errors.ts'
-import { type Answered, echo, failure, startNetwork } from '../../support/network.ts'
+import { echo, failure, type NetworkResponse, startNetwork } from '../../support/network.ts'
 import { assertWithin, connect, newAgent, recordLog, send } from './support.ts'
 
 const network = await startNetwork()
@@ -12,7 +12,7 @@ const { logger, log } = recordLog()
 const carrier = connect(network.settings, logger)
 
 describe('sending a message', () => {
-  const cases: [string, Answered, SendResult['is'], string?][] = [
+  const cases: [string, NetworkResponse, SendResult['is'], string?][] = [
     ['400', failure(400, 'INVALID_ARGUMENT'), 'failed', 'REJECTED'],
     ['403', failure(403, 'PERMISSION_DENIED'), 'failed', 'NOT_REACHABLE'],
     ['404', failure(404, 'NOT_FOUND'), 'failed', 'NOT_REACHABLE'],
@@ -36,9 +36,9 @@ describe('sending a message', () => {
     ['200 for another message', { body: { name: `phones/+48500100110/agentMessages/${randomUUID()}` } }, 'unknown'],
     ['200 with JSON that is no object', { body: 'null' }, 'unknown'],
   ]
-  for (const [what, answered, is, reason] of cases) {
+  for (const [what, response, is, reason] of cases) {
     test(`is ${is} after ${what}`, async () => {
-      network.answer(() => answered)
+      network.respondWith(() => response)
       const messageId = randomUUID()
       const outcome = await send(carrier, { messageId })
       assert.equal(outcome.is, is)
@@ -59,7 +59,7 @@ describe('sending a message', () => {
   ] as [string, { status?: number }, string][]) {
     test(`is ${is} after ${what}`, async () => {
       const { status = 200, ...fields } = change
-      network.answer((asked) => ({ status, body: { ...(echo(asked).body as object), ...fields } }))
+      network.respondWith((request) => ({ status, body: { ...(echo(request).body as object), ...fields } }))
       assert.equal((await send(carrier)).is, is)
     })
   }
@@ -86,7 +86,7 @@ describe('sending a message', () => {
     ],
   ] as [string, (response: ServerResponse) => void, RegExp][]) {
     test(`is unknown if ${what}`, async () => {
-      network.answer((_, response) => void respond(response))
+      network.respondWith((_, response) => void respond(response))
       const outcome = await send(carrier)
       assert.ok(outcome.is === 'unknown')
       assert.match(outcome.detail, detail)
@@ -95,7 +95,7 @@ describe('sending a message', () => {
 
   test('waits as long as Retry-After asks, in seconds or until a date', async () => {
     const delayAfter = async (status: number, retryAfter: string | string[]) => {
-      network.answer((_, response) => {
+      network.respondWith((_, response) => {
         response.setHeader('retry-after', retryAfter)
         return failure(status, 'UNAVAILABLE')
       })
@@ -109,7 +109,7 @@ describe('sending a message', () => {
   })
 
   test('logs the denial of an agent once, and never a text or a number', async () => {
-    network.answer(() => failure(403, 'PERMISSION_DENIED'))
+    network.respondWith(() => failure(403, 'PERMISSION_DENIED'))
     const agentId = newAgent()
     for (let index = 0; index < 3; index += 1) await send(carrier, { agentId })
     assert.equal(

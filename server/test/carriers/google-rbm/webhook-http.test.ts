@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createTestDatabase } from '../../support/database.ts'
 import { startNetwork } from '../../support/network.ts'
-import { parseAnswer, rawConnection } from '../../support/raw.ts'
+import { parseResponse, rawConnection } from '../../support/raw.ts'
 import { call, startTestService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
@@ -85,7 +85,7 @@ describe('a connection', () => {
   test('ends after a body that is not JSON', async () => {
     const connection = rawConnection(service.url)
     connection.send(receipt({ body: '{' }).bytes)
-    const { status, head, body } = parseAnswer(await connection.ended)
+    const { status, head, body } = parseResponse(await connection.ended)
     assert.deepEqual([status, body.code, body.details], [400, 'RCS_INVALID_REQUEST', [{ path: '', reason: 'the body is not JSON' }]])
     assert.match(head, /\r\nconnection: close\r\n/)
     assert.match(head, new RegExp(`\r\nx-request-id: ${body.requestId}\r\n`))
@@ -120,7 +120,7 @@ describe('a body', () => {
     connection.send(receipt({ headers: CHUNKED }).head)
     for (let sent = 0; sent <= 262_144; sent += 16_384) connection.send(chunk('x'.repeat(16_384)))
     await until('a response before the end of the body', () => connection.received().endsWith('}'))
-    assert.equal(parseAnswer(connection.received()).status, 413)
+    assert.equal(parseResponse(connection.received()).status, 413)
     const { eventId, bytes } = receipt()
     connection.send(`${chunk('x'.repeat(16_384))}0\r\n\r\n${bytes}`)
     await until('the next response', () => statusesIn(connection.received()).length === 2)
@@ -149,7 +149,7 @@ describe('a body', () => {
     const connection = rawConnection(url)
     connection.send(receipt({ body: 'x'.repeat(1_000) }).head)
     const timer = setInterval(() => connection.send('x'), 50)
-    const { status, body } = parseAnswer(await connection.ended)
+    const { status, body } = parseResponse(await connection.ended)
     clearInterval(timer)
     assert.deepEqual([status, body.code], [408, 'RCS_REQUEST_TIMEOUT'])
   })
@@ -183,7 +183,7 @@ describe('the path', () => {
     assert.equal(await statusOf({ headers }), 200)
     const connection = rawConnection(service.url)
     connection.send(receipt({ headers }).bytes.replace('Host: x\r\n', 'Connection: close\r\n'))
-    const { status, body } = parseAnswer(await connection.ended)
+    const { status, body } = parseResponse(await connection.ended)
     assert.deepEqual([status, body.details], [400, [{ path: '', reason: 'The header Host is missing.' }]])
   })
 })
@@ -230,7 +230,7 @@ test('a stopping service finishes a request in progress and rejects a later one 
     ),
   )
   late.send(`\r\n${second.envelope}`)
-  const refused = parseAnswer(await late.ended)
+  const refused = parseResponse(await late.ended)
   assert.deepEqual([refused.status, refused.body.code], [503, 'RCS_UNAVAILABLE'])
   assert.match(refused.head, /\r\nretry-after: 1\r\n/)
   await blocker.query('rollback')

@@ -8,7 +8,7 @@ import { createTestDatabase } from '../../support/database.ts'
 import { keyring } from '../../support/keyring.ts'
 import { startNetwork } from '../../support/network.ts'
 import { cuttableDatabase } from '../../support/proxy.ts'
-import { parseAnswer, rawConnection } from '../../support/raw.ts'
+import { parseResponse, rawConnection } from '../../support/raw.ts'
 import { call, startTestService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
@@ -221,7 +221,7 @@ describe('rejects, in the order of cost,', () => {
     connection.send(`${head.join('\r\n')}\r\n\r\n`)
     const response = await until('a response before any byte of the body', () => {
       const received = connection.received()
-      return received.includes('\r\n\r\n') && received.endsWith('}') ? parseAnswer(received) : undefined
+      return received.includes('\r\n\r\n') && received.endsWith('}') ? parseResponse(received) : undefined
     })
     connection.close()
     return response

@@ -139,7 +139,7 @@ describe('the SMPP carrier', () => {
       [2, 0],
     ])
     assert.deepEqual([events[0].kind, events[0].carrierMessageIds, events[0].carrier], ['sms-delivered', ['zz'], 'net'])
-    assert.deepEqual([events[1].kind, events[1].number, events[1].phone], ['wrote', '48600', '+48500100200'])
+    assert.deepEqual([events[1].kind, events[1].senderNumber, events[1].phone], ['wrote', '48600', '+48500100200'])
   })
 
   test('refuses temporarily what could not be stored, so that the network sends it again', async () => {

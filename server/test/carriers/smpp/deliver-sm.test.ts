@@ -211,7 +211,7 @@ describe(`a reply (fast-check, seed ${seed})`, () => {
       [8, 'd83d0041', '\ufffdA'],
     ] as const) {
       const event = read({ dataCoding, text: Buffer.from(octets, 'hex'), destination: '+48600' })
-      assert.deepEqual([event.kind, event.phone, event.number, event.text], ['wrote', '+48500100200', '48600', text])
+      assert.deepEqual([event.kind, event.phone, event.senderNumber, event.text], ['wrote', '+48500100200', '48600', text])
     }
   })
 

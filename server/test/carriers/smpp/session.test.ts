@@ -54,17 +54,17 @@ describe('a session', () => {
     )
     const session = await openBoundSession(port)
     session.sequence = 0x7ffffffd
-    const answers: Answer[] = []
+    const responses: Answer[] = []
     for (let count = 0; count < 4; count += 1) {
-      writeSubmit(session, submitSm(smsSegment()) as PduOf<'submit_sm'>, performance.now(), (answer) => answers.push(answer))
+      writeSubmit(session, submitSm(smsSegment()) as PduOf<'submit_sm'>, performance.now(), (response) => responses.push(response))
     }
-    await until('all have a response', () => answers.length === 4)
+    await until('all have a response', () => responses.length === 4)
     assert.deepEqual(
       connections[0]?.received.map(({ sequence_number }) => sequence_number),
       [1, 0x7ffffffe, 0x7fffffff, 1, 2],
     )
     assert.deepEqual(
-      answers.map((answer) => answer.is === 'answered' && answer.messageId),
+      responses.map((response) => response.is === 'answered' && response.messageId),
       ['m2147483646', 'm2147483647', 'm1', 'm2'],
     )
   })

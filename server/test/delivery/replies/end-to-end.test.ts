@@ -100,18 +100,18 @@ describe('a phone', { concurrency: 12 }, () => {
     await delivered(caller, messageId)
     const location = { latitude: 52.5, longitude: 0 }
     const file = { url: 'https://example.com/f.png', mimeType: 'image/png', fileName: 'f.png' }
-    const deeds = [
+    const replies = [
       ['tap', { messageId, button: 0 }, { kind: 'clicked', buttonId: 'web', text: 'Web', url: 'https://example.com/a' }],
       ['share-location', { agentId, ...location }, { kind: 'shared-location', ...location }],
       ['send-file', { agentId, ...file }, { kind: 'sent-file', text: 'f.png', payload: 'image/png', url: file.url }],
       ['reply', { agentId, text: 'Zażółć 📦' }, { kind: 'wrote', text: 'Zażółć 📦' }],
     ] as const
-    for (const [index, [action, body]] of deeds.entries()) {
+    for (const [index, [action, body]] of replies.entries()) {
       await simulator.ask(`phones/${recipient}/${action}`, body)
       await actions(caller, recipient, index + 1)
     }
-    const expected = deeds.map(([, , deed]) => ({ channel: 'rcs', messageId, ...deed }))
-    assert.deepEqual(await actions(caller, recipient, deeds.length), expected)
+    const expected = replies.map(([, , shown]) => ({ channel: 'rcs', messageId, ...shown }))
+    assert.deepEqual(await actions(caller, recipient, replies.length), expected)
   })
 
   test('that unsubscribes, by event and word, opts out once, and opts in once when it subscribes', async () => {

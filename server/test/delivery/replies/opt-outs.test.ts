@@ -5,7 +5,7 @@ import { until } from '../../support/until.ts'
 import { createSender, kindsOf, queueMessage, readAll, receipt, type Sender, statusOf } from '../support.ts'
 import { assertPostponed, createCarrier, makeDue, startWorker } from '../worker.ts'
 import { pool, url } from './nodes.ts'
-import { did, ELSEWHERE, PHONE, tell, tellBoth, wrote, wroteSms } from './recipients.ts'
+import { did, ELSEWHERE, PHONE, receiveReplies, receiveRepliesOnBothNodes, wrote, wroteSms } from './recipients.ts'
 import { actionsOf, partnerOf, sentMessage, smsContact } from './shared.ts'
 
 // A recipient who opted out gets no more campaigns and no SMS.
@@ -27,20 +27,20 @@ describe('an opt-out', () => {
     await smsContact(one, '48732000077', 8)
     await smsContact(two, '48732000077', 7)
     await smsContact(elsewhere, '48732000078', 1)
-    await tell([wroteSms('48732000077', 'STOP')])
+    await receiveReplies([wroteSms('48732000077', 'STOP')])
     assert.deepEqual(await Promise.all([one, two, elsewhere, stranger].map(isOut)), [true, true, undefined, undefined])
-    await tell([wroteSms('48732000077', 'START')])
+    await receiveReplies([wroteSms('48732000077', 'START')])
     assert.deepEqual(await Promise.all([one, two].map(isOut)), [false, false])
   })
 
   test('by event and word together counts once, and so does the end of it', async () => {
     const sender = await createSender(pool)
     const messageId = await sentMessage(sender)
-    await tellBoth([did(sender, { kind: 'unsubscribed' }), wrote(sender, 'Stop!')])
+    await receiveRepliesOnBothNodes([did(sender, { kind: 'unsubscribed' }), wrote(sender, 'Stop!')])
     assert.equal(await isOut(sender), true)
     const [{ text, ...action }, ...others] = await actionsOf(sender)
     assert.deepEqual([action, others], [{ kind: 'opted-out', channel: 'rcs', agentId: sender.agentId, messageId }, []])
-    await tell([did(sender, { kind: 'subscribed' }), wrote(sender, 'START')])
+    await receiveReplies([did(sender, { kind: 'subscribed' }), wrote(sender, 'START')])
     assert.equal(await isOut(sender), false)
     assert.deepEqual(await actionKindsOf(sender), ['opted-out', 'opted-in'])
   })
@@ -49,7 +49,7 @@ describe('an opt-out', () => {
     for (const word of ['STOP', 'stopall', 'UNSUBSCRIBE', 'End', 'quit.', 'Rezygnuję', 'abmelden', 'Baja', 'PARAR', 'arret']) {
       const sender = await createSender(pool)
       await sentMessage(sender)
-      await tell([wrote(sender, `${word} at the bakery`, { agoMs: 1_000 }), wrote(sender, word)])
+      await receiveReplies([wrote(sender, `${word} at the bakery`, { agoMs: 1_000 }), wrote(sender, word)])
       assert.deepEqual([await isOut(sender), await actionKindsOf(sender)], [true, ['wrote', 'opted-out']], word)
     }
   })
@@ -61,8 +61,8 @@ describe('an opt-out', () => {
     test(`by ${first} is ended or begun by a later ${last}, even if that arrives first`, async () => {
       const sender = await createSender(pool)
       await sentMessage(sender)
-      await tell([wrote(sender, last, { agoMs: 1_000 })])
-      await tell([wrote(sender, first, { agoMs: 2_000 })])
+      await receiveReplies([wrote(sender, last, { agoMs: 1_000 })])
+      await receiveReplies([wrote(sender, first, { agoMs: 2_000 })])
       assert.equal(await isOut(sender), last === 'STOP')
     })
   }
@@ -71,21 +71,21 @@ describe('an opt-out', () => {
     const a = await createSender(pool)
     const b = await partnerOf(a)
     const before = await readOptOuts()
-    await tell([wrote(a, 'STOP', { agoMs: 2_000 })])
+    await receiveReplies([wrote(a, 'STOP', { agoMs: 2_000 })])
     assert.deepEqual([await isOut(a), await isOut(b)], [true, true])
     await sentMessage(a)
-    await tell([wrote(a, 'START')])
+    await receiveReplies([wrote(a, 'START')])
     assert.deepEqual([await isOut(a), await isOut(b)], [false, true])
     assert.equal((await readOptOuts()).size, before.size + 2)
     const c = await createSender(pool)
-    await tell([wrote(c, 'STOP', { carrier: ELSEWHERE })])
+    await receiveReplies([wrote(c, 'STOP', { carrier: ELSEWHERE })])
     assert.equal(await isOut(c), undefined)
   })
 
   test('by SMS fails RCS messages of campaigns before they reach the network, and no other messages', async (t) => {
     const sender = await createSender(pool)
     const messageId = await smsContact(sender, '48732000003', 1)
-    await tell([wroteSms('48732000003', 'stop')])
+    await receiveReplies([wroteSms('48732000003', 'stop')])
     assert.deepEqual(await actionsOf(sender), [{ kind: 'opted-out', channel: 'sms', agentId: sender.agentId, messageId, text: 'stop' }])
 
     const other = await createSender(pool)
@@ -117,7 +117,7 @@ describe('a message whose recipient opts out after an attempt with an unknown re
     const sender = await createSender(pool)
     const messageId = await queueMessage(pool, sender, { recipient: PHONE, dueInMs: 3_600_000, attempts: 1 })
     await pool.query(`update messages set traffic = 'PROMOTION' where id = $1`, [messageId])
-    await tell([wrote(sender, 'STOP')])
+    await receiveReplies([wrote(sender, 'STOP')])
     await makeDue(pool, [messageId])
     const carrier = createCarrier()
     startWorker(t, url, carrier)
@@ -142,7 +142,7 @@ describe('a message whose recipient opts out after an attempt with an unknown re
     const { queue } = await readAll(pool, messageId)
     assertPostponed(queue, 120_000, since)
     assert.deepEqual([queue.lease, queue.attempts], [null, 1], 'no call was made')
-    await tell([receipt({ messageId, phone: PHONE })])
+    await receiveReplies([receipt({ messageId, phone: PHONE })])
     const after = await readAll(pool, messageId)
     assert.deepEqual([after.message.status, after.queue, carrier.seen], ['DELIVERED', null, []])
   })
@@ -170,9 +170,9 @@ describe('a message whose recipient opts out after an attempt with an unknown re
   test('is held back for two minutes again if it was sent again meanwhile', async (t) => {
     const { sender, messageId, carrier } = await heldBack(t)
     await moveHeldBack(messageId, '-2 minutes')
-    await tell([wrote(sender, 'START', { agoMs: 2 })])
+    await receiveReplies([wrote(sender, 'START', { agoMs: 2 })])
     await pool.query('update queue set attempts = 2 where message_id = $1', [messageId])
-    await tell([wrote(sender, 'STOP', { agoMs: 1 })])
+    await receiveReplies([wrote(sender, 'STOP', { agoMs: 1 })])
     await makeDue(pool, [messageId])
     await untilHeldBack(messageId, 2)
     assert.deepEqual([await statusOf(pool, messageId), carrier.seen], ['ACCEPTED', []])
@@ -195,7 +195,7 @@ describe('a message whose recipient opts out after an attempt with an unknown re
 
   test('is sent under the same id once the recipient opts in', async (t) => {
     const { sender, messageId, carrier } = await heldBack(t)
-    await tell([wrote(sender, 'START')])
+    await receiveReplies([wrote(sender, 'START')])
     await makeDue(pool, [messageId])
     await until('it is sent', async () => (await statusOf(pool, messageId)) === 'SENT')
     assert.deepEqual(callsOf(carrier), [`send ${messageId}`])

@@ -27,19 +27,19 @@ export function tapped(sender: { agentId: string }, messageId: string, buttonId:
   return did(sender, { kind: 'tapped', messageId, buttonId, text: undefined }, happened)
 }
 
-export function wroteSms(number: string, text: string): CarrierEvent {
+export function wroteSms(senderNumber: string, text: string): CarrierEvent {
   const { agentId, ...event } = wrote({ agentId: '' }, text) as CarrierEvent & { agentId?: string }
-  return { ...event, number } as CarrierEvent
+  return { ...event, senderNumber } as CarrierEvent
 }
 
 /** A node receives events and processes them. */
-export async function tell(events: CarrierEvent[], node: Pool = pool): Promise<void> {
+export async function receiveReplies(events: CarrierEvent[], node: Pool = pool): Promise<void> {
   await createReceiver(node)(events)
   await processReplies(node, logger)
 }
 
 /** Two nodes receive the same events at the same moment, and process them twice each. */
-export async function tellBoth(events: CarrierEvent[]): Promise<void> {
+export async function receiveRepliesOnBothNodes(events: CarrierEvent[]): Promise<void> {
   await Promise.all([pool, otherNode].map((node) => createReceiver(node)(events)))
   await Promise.all([pool, otherNode, pool, otherNode].map((node) => processReplies(node, logger)))
 }

@@ -8,10 +8,6 @@ import { PHONE } from './recipients.ts'
 
 // A database with two nodes, the messages that a recipient replies to, and the stored effects of a reply.
 
-// Tests of other folders import these from here.
-export { logger, otherNode, pool } from './nodes.ts'
-export { did, PHONE, tapped, tell, tellBoth, wrote, wroteSms } from './recipients.ts'
-
 export const TEXT = { type: 'MESSAGE', content: 'Hello' }
 export const MINUTE_MS = 60_000
 export const DAY_MS = 86_400_000

@@ -16,7 +16,7 @@ import { untilBlocked } from '../locks.ts'
 import { createSender, type Sender } from '../support.ts'
 import { CARRIER, createCarrier, sent, startWorker } from '../worker.ts'
 import { logged, logger, otherNode, pool, url } from './nodes.ts'
-import { did, ELSEWHERE, PHONE, tapped, tell, tellBoth, wrote } from './recipients.ts'
+import { did, ELSEWHERE, PHONE, receiveReplies, receiveRepliesOnBothNodes, tapped, wrote } from './recipients.ts'
 import { actionsOf, everything, MINUTE_MS, messagesOf, sentMessage, TEXT, template, triggering, WAITING } from './shared.ts'
 
 // A tap counts once, for the message that has the button.
@@ -59,7 +59,7 @@ describe('a tap', () => {
       const sender = await createSender(pool)
       const messageId = await sentMessage(sender, { content, agoMs: 2 * MINUTE_MS })
       await sentMessage(sender)
-      await tell([tapped(sender, messageId, buttonId)])
+      await receiveReplies([tapped(sender, messageId, buttonId)])
       assert.deepEqual(await actionsOf(sender), [{ channel: 'rcs', agentId: sender.agentId, messageId, buttonId, ...expected }])
       assert.deepEqual(await messagesOf(sender), [])
     })
@@ -68,10 +68,10 @@ describe('a tap', () => {
   test('counts once if its event comes again, or to two nodes at the same moment', async () => {
     const sender = await withTrigger()
     const event = tapped(sender, sender.messageId, 'more')
-    await tellBoth([event, event])
-    await tellBoth([event])
+    await receiveRepliesOnBothNodes([event, event])
+    await receiveRepliesOnBothNodes([event])
     assert.deepEqual(await countsOf(sender), [1, 1])
-    await tell([tapped(sender, sender.messageId, 'more')])
+    await receiveReplies([tapped(sender, sender.messageId, 'more')])
     assert.equal((await countsOf(sender))[0], 2, 'another tap is another action')
   })
 
@@ -172,11 +172,11 @@ describe('a button that sends a template', () => {
       const sender = await createSender(pool)
       const message = { ...TEXT, content: 'More of it', buttons: [{ id: 'yes', type: 'quick_reply', text: 'Yes', payload: 'p' }] }
       const first = await sentMessage(sender, { content: triggering(await template(sender, message)), test: isTest })
-      await tell([tapped(sender, first, 'more')])
+      await receiveReplies([tapped(sender, first, 'more')])
       const [{ id, ...triggered }, ...others] = await messagesOf(sender)
       const facts = { agentId: sender.agentId, traffic: 'SERVICEREQUEST', triggeredBy: first, test: isTest, content: message, task: 'send' }
       assert.deepEqual([triggered, others], [facts, []])
-      await tell([tapped(sender, id, 'yes')])
+      await receiveReplies([tapped(sender, id, 'yes')])
       const actions = (await actionsOf(sender)).map(({ messageId, buttonId }) => `${messageId} ${buttonId}`)
       assert.deepEqual(actions, [`${first} more`, `${id} yes`])
 
@@ -199,7 +199,7 @@ describe('a button that sends a template', () => {
     test(`sends nothing if the template ${name}, stores the tap, and logs why`, async () => {
       const sender = await withTrigger()
       await change(sender, sender.templateId)
-      const [line, ...more] = await logged(() => tell([tapped(sender, sender.messageId, 'more')]))
+      const [line, ...more] = await logged(() => receiveReplies([tapped(sender, sender.messageId, 'more')]))
       assert.deepEqual([line.level, line.reason, more], ['warn', `the template was not sent: ${why}`, []])
       assert.deepEqual(await countsOf(sender), [1, 0])
     })
@@ -208,25 +208,25 @@ describe('a button that sends a template', () => {
   test('never sends a template of another account', async () => {
     const [sender, other] = [await createSender(pool), await createSender(pool)]
     const messageId = await sentMessage(sender, { content: triggering(await template(other)) })
-    const [line] = await logged(() => tell([tapped(sender, messageId, 'more')]))
+    const [line] = await logged(() => receiveReplies([tapped(sender, messageId, 'more')]))
     assert.equal(line.reason, 'the template was not sent: no-template')
     assert.deepEqual([await messagesOf(sender), await messagesOf(other)], [[], []])
   })
 
   test('sends ten messages a minute, and one more when a minute has passed since the first', async () => {
     const sender = await withTrigger()
-    for (let tap = 0; tap < 11; tap += 1) await tell([tapped(sender, sender.messageId, 'more')])
+    for (let tap = 0; tap < 11; tap += 1) await receiveReplies([tapped(sender, sender.messageId, 'more')])
     assert.deepEqual(await countsOf(sender), [11, 10])
     const [first] = await messagesOf(sender)
     await pool.query(`update messages set id = uuid_v7_from(now() - interval '61 seconds') where id = $1`, [first.id])
-    await tell([tapped(sender, sender.messageId, 'more')])
+    await receiveReplies([tapped(sender, sender.messageId, 'more')])
     assert.equal((await messagesOf(sender)).length, 11)
   })
 
   test('sends no more than the minute has left, if two nodes process many taps at once', async () => {
     const sender = await withTrigger()
     const taps = (count: number) => Array.from({ length: count }, () => tapped(sender, sender.messageId, 'more'))
-    await tell(taps(9))
+    await receiveReplies(taps(9))
     assert.equal((await messagesOf(sender)).length, 9)
     await store(taps(8))
     // The lock holds them where they send: each has counted the messages by then.
@@ -247,7 +247,7 @@ test('an event that can’t be processed delays no other, is logged without its 
   const broken = did(sender, { kind: 'wrote', canary: 'CANARY' })
   const texts = Array.from({ length: 10 }, (_, index) => wrote(sender, `Text ${index}`))
   const since = new Date()
-  const lines = await logged(() => tell([broken, ...texts]))
+  const lines = await logged(() => receiveReplies([broken, ...texts]))
   assert.deepEqual([lines.length, lines[0].level], [1, 'error'])
   assert.equal((await actionsOf(sender)).length, 10)
   const { rowCount } = await pool.query(

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { addAutoReply } from '../../../src/replies/auto-replies.ts'
 import { createSender, queueMessage, type Sender } from '../support.ts'
 import { logged, pool } from './nodes.ts'
-import { did, ELSEWHERE, PHONE, tell, tellBoth, wrote, wroteSms } from './recipients.ts'
+import { did, ELSEWHERE, PHONE, receiveReplies, receiveRepliesOnBothNodes, wrote, wroteSms } from './recipients.ts'
 import { actionsOf, DAY_MS, MINUTE_MS, messagesOf, partnerOf, sentMessage, smsContact, TEXT, template } from './shared.ts'
 
 // A text reaches the account whose message it replies to, and no other.
@@ -20,9 +20,9 @@ describe('a text is attributed', () => {
   test('to the account whose message came last, of several with the same agent', async () => {
     const [a, b] = await partners()
     const ofA = await sentMessage(a, { agoMs: 4 * MINUTE_MS })
-    await tell([wrote(a, 'To A', { agoMs: 3 * MINUTE_MS })])
+    await receiveReplies([wrote(a, 'To A', { agoMs: 3 * MINUTE_MS })])
     const ofB = await sentMessage(b, { agoMs: 2 * MINUTE_MS })
-    await tell([wrote(a, 'To B', { agoMs: MINUTE_MS })])
+    await receiveReplies([wrote(a, 'To B', { agoMs: MINUTE_MS })])
     assert.deepEqual([await textsOf(a), await textsOf(b)], [[['To A', ofA]], [['To B', ofB]]])
   })
 
@@ -46,7 +46,7 @@ describe('a text is attributed', () => {
       const [a, b] = await partners()
       const ofA = await sentMessage(a, mine)
       await other(b)
-      await tell([wrote(a, 'To A', { agoMs }), wrote(a, 'STOP', { agoMs: agoMs - 1 })])
+      await receiveReplies([wrote(a, 'To A', { agoMs }), wrote(a, 'STOP', { agoMs: agoMs - 1 })])
       assert.deepEqual(
         [await textsOf(a), await textsOf(b)],
         [
@@ -63,22 +63,22 @@ describe('a text is attributed', () => {
   test('to a message whose send has not returned yet, since a phone may be faster than the response', async () => {
     const sender = await createSender(pool)
     const messageId = await queueMessage(pool, sender, { recipient: PHONE, attempts: 1 })
-    await tell([wrote(sender, 'Quick')])
+    await receiveReplies([wrote(sender, 'Quick')])
     assert.deepEqual(await textsOf(sender), [['Quick', messageId]])
   })
 
   test('to a message of the last thirty days; without one to the only account of the agent, or to none', async () => {
     const alone = await createSender(pool)
     await sentMessage(alone, { agoMs: 31 * DAY_MS })
-    await tell([wrote(alone, 'Unexpected')])
+    await receiveReplies([wrote(alone, 'Unexpected')])
     assert.deepEqual(await textsOf(alone), [['Unexpected', undefined]])
     const late = await sentMessage(alone, { agoMs: 29 * DAY_MS })
-    await tell([wrote(alone, 'Late')])
+    await receiveReplies([wrote(alone, 'Late')])
     assert.deepEqual((await textsOf(alone)).at(-1), ['Late', late])
 
     const [a, b] = await partners()
     await sentMessage(a, { agoMs: 31 * DAY_MS })
-    const lines = await logged(() => tell([wrote(a, 'CANARY')]))
+    const lines = await logged(() => receiveReplies([wrote(a, 'CANARY')]))
     assert.deepEqual([lines.length, lines[0].level, lines[0].reason], [1, 'warn', 'no account matches'])
     assert.deepEqual([await textsOf(a), await textsOf(b)], [[], []])
   })
@@ -86,7 +86,7 @@ describe('a text is attributed', () => {
   test('only over the carrier of the agent', async () => {
     const sender = await createSender(pool)
     await sentMessage(sender)
-    await tell([wrote(sender, 'Hello', { carrier: ELSEWHERE })])
+    await receiveReplies([wrote(sender, 'Hello', { carrier: ELSEWHERE })])
     assert.deepEqual(await textsOf(sender), [])
   })
 
@@ -94,7 +94,7 @@ describe('a text is attributed', () => {
     const [a, b] = await partners()
     const [, messageId] = [await sentMessage(b, { agoMs: 2 * MINUTE_MS }), await sentMessage(a)]
     const file = { kind: 'sent-file', url: 'https://example.com/f.png', mimeType: 'image/png', name: 'f.png' }
-    await tell([did(a, { kind: 'shared-location', latitude: -33.9, longitude: 0 }, { agoMs: 1_000 }), did(a, file)])
+    await receiveReplies([did(a, { kind: 'shared-location', latitude: -33.9, longitude: 0 }, { agoMs: 1_000 }), did(a, file)])
     const common = { channel: 'rcs', agentId: a.agentId, messageId }
     assert.deepEqual(await actionsOf(a), [
       { kind: 'shared-location', ...common, latitude: -33.9, longitude: 0 },
@@ -108,10 +108,10 @@ describe('a text is attributed', () => {
     const ofA = await smsContact(a, '48732000001', 2)
     await smsContact(a, '48732000002', 1)
     const ofB = await smsContact(b, '48732000001', 3)
-    await tell([wroteSms('48732000001', 'To A'), wroteSms('48732000009', 'To nobody')])
+    await receiveReplies([wroteSms('48732000001', 'To A'), wroteSms('48732000009', 'To nobody')])
     assert.deepEqual(await actionsOf(a), [{ kind: 'wrote', channel: 'sms', agentId: a.agentId, messageId: ofA, text: 'To A' }])
     await pool.query('update sms_contacts set sent_at = now() where message_id = $1', [ofB])
-    await tell([wroteSms('48732000001', 'To B')])
+    await receiveReplies([wroteSms('48732000001', 'To B')])
     assert.deepEqual([(await textsOf(a)).length, await textsOf(b)], [1, [['To B', ofB]]])
   })
 })
@@ -132,7 +132,7 @@ describe('an automatic reply', () => {
   ] as const) {
     test(`for "godziny" is ${isSent ? '' : 'not '}sent after "${text}"`, async () => {
       const sender = await withKeyword('Godziny')
-      await tell([wrote(sender, text)])
+      await receiveReplies([wrote(sender, text)])
       const sent = (await messagesOf(sender)).map(({ triggeredBy, test: isTest, content }) => [triggeredBy, isTest, content.content])
       assert.deepEqual(sent, isSent ? [[sender.first, true, 'Nine to five']] : [])
       assert.equal((await actionsOf(sender)).length, 1)
@@ -141,14 +141,14 @@ describe('an automatic reply', () => {
 
   test('is sent once a minute to a number, for twenty texts on two nodes', async () => {
     const sender = await withKeyword('hours')
-    await tellBoth(Array.from({ length: 20 }, () => wrote(sender, 'hours')))
+    await receiveRepliesOnBothNodes(Array.from({ length: 20 }, () => wrote(sender, 'hours')))
     assert.equal((await actionsOf(sender)).length, 20)
     assert.equal((await messagesOf(sender)).length, 1)
     // With 15 s left, the minute does not end on a slow machine.
     for (const [secondsAgo, count] of Object.entries({ 45: 1, 60: 2 })) {
       const turn = `update auto_reply_turns set replied_at = now() - $2::int * interval '1 second' where account_id = $1`
       await pool.query(turn, [sender.accountId, secondsAgo])
-      await tell([wrote(sender, 'hours')])
+      await receiveReplies([wrote(sender, 'hours')])
       assert.equal((await messagesOf(sender)).length, count)
     }
   })
@@ -157,9 +157,9 @@ describe('an automatic reply', () => {
     const sender = await withKeyword('help')
     const partner = await partnerOf(sender)
     await smsContact(sender, '48732000004', 1)
-    await tell([wrote(sender, 'STOP'), wroteSms('48732000004', 'please help me')])
+    await receiveReplies([wrote(sender, 'STOP'), wroteSms('48732000004', 'please help me')])
     await sentMessage(partner, { agoMs: 0 })
-    await tell([wrote(sender, 'please help me')])
+    await receiveReplies([wrote(sender, 'please help me')])
     assert.deepEqual([await messagesOf(sender), await messagesOf(partner)], [[], []])
     assert.deepEqual(new Set((await actionsOf(sender)).map(({ kind }) => kind)), new Set(['opted-out', 'wrote']))
   })

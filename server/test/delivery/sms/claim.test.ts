@@ -6,11 +6,11 @@ import { createTestDatabase } from '../../support/database.ts'
 import { joinGroup } from '../../support/groups.ts'
 import { until } from '../../support/until.ts'
 import { createReceiver, createSender, kinds, receipt, type Sender } from '../support.ts'
-import { countQueued, fateOf, LONG_TEXT, nextPhone, readSms, refusedMessage, refusedMessages } from './support.ts'
-import { createSmsCarrier, recordSent, recordSms, startSmsWorker, takeOne, takeSms } from './worker.ts'
+import { countQueued, LONG_TEXT, nextPhone, readSms, refusedMessage, refusedMessages, smsStatusOf } from './support.ts'
+import { claimDueSms, claimSmsOf, createSmsCarrier, recordSent, recordSms, startSmsWorker } from './worker.ts'
 
 const { url, hotPool: pool } = await createTestDatabase({ uncounted: 'messages are removed by hand' })
-const take = createReceiver(pool)
+const receive = createReceiver(pool)
 let sender: Sender
 
 // No test checks the SMS of another one.
@@ -31,7 +31,7 @@ describe('a claim of SMS', () => {
   test('gives every account one before any account gets a second one', async () => {
     const senders = [sender, await createSender(pool), await createSender(pool)] as const
     for (const [index, count] of [30, 3, 1].entries()) await refusedMessages(pool, senders[index] as Sender, { count })
-    const entries = await takeSms(pool, { free: 10 })
+    const entries = await claimDueSms(pool, { free: 10 })
     const shares = senders.map(({ accountId }) => entries.filter((entry) => entry.accountId === accountId).length)
     assert.deepEqual(shares, [6, 3, 1])
   })
@@ -40,34 +40,35 @@ describe('a claim of SMS', () => {
     const promotions = await refusedMessages(pool, sender, { count: 5, traffic: 'PROMOTION' })
     await pool.query(`update sms_queue set due_at = now() - interval '1 hour'`)
     const transactions = await refusedMessages(pool, await createSender(pool), { count: 5 })
-    for (const expected of [transactions, promotions]) assert.deepEqual(new Set(idsOf(await takeSms(pool, { free: 5 }))), new Set(expected))
+    for (const expected of [transactions, promotions])
+      assert.deepEqual(new Set(idsOf(await claimDueSms(pool, { free: 5 }))), new Set(expected))
   })
 
   test('takes one SMS of an account at a time to a person; other persons and accounts need not wait', async () => {
     const [person, another] = [nextPhone(), nextPhone()]
     const [one = '', two = '', other] = await refusedMessages(pool, sender, { recipients: [person, person, another] })
     const elsewhere = await refusedMessage(pool, await createSender(pool), { recipients: [person] })
-    const first = await takeSms(pool)
+    const first = await claimDueSms(pool)
     const ofPerson = first.find(({ messageId }) => messageId === one || messageId === two) as SmsEntry
     assert.deepEqual([first.length, new Set(idsOf(first))], [3, new Set([ofPerson.messageId, other, elsewhere])])
-    assert.deepEqual(await takeSms(pool), [])
+    assert.deepEqual(await claimDueSms(pool), [])
     await recordSent(pool, ofPerson, ['1'])
-    const second = await takeSms(pool)
+    const second = await claimDueSms(pool)
     assert.deepEqual([idsOf(second), decisionsOf(second)], [[ofPerson.messageId === one ? two : one], ['go']])
   })
 
   test('counts the SMS before for the quarantine of the next one to the same person', async () => {
     const person = nextPhone()
     await refusedMessages(pool, sender, { recipients: [person, person], planParams: { quarantine: true } })
-    const [first] = (await takeSms(pool)) as [SmsEntry]
+    const [first] = (await claimDueSms(pool)) as [SmsEntry]
     await recordSent(pool, first, ['2'])
-    assert.deepEqual([first.decision, ...decisionsOf(await takeSms(pool))], ['go', 'QUARANTINE'])
+    assert.deepEqual([first.decision, ...decisionsOf(await claimDueSms(pool))], ['go', 'QUARANTINE'])
   })
 
   test('takes no SMS that another worker has leased, at the same moment or before', async () => {
     await refusedMessages(pool, sender, { count: 50 })
-    const claims = await Promise.all(Array.from({ length: 8 }, () => takeSms(pool)))
-    const all = idsOf([...claims.flat(), ...(await takeSms(pool))])
+    const claims = await Promise.all(Array.from({ length: 8 }, () => claimDueSms(pool)))
+    const all = idsOf([...claims.flat(), ...(await claimDueSms(pool))])
     assert.deepEqual([all.length, new Set(all).size], [50, 50])
   })
 })
@@ -92,7 +93,7 @@ describe('the network’s rate', () => {
 
   test('gives each SMS of a claim its slot after all segments of the SMS before it', async () => {
     await refusedMessages(pool, sender, { count: 4, content: LONG_TEXT })
-    const claimed = await takeSms(pool, { messagesPerSecond: 50 })
+    const claimed = await claimDueSms(pool, { messagesPerSecond: 50 })
     // Slots are taken for 100 ms ahead: the third SMS would begin after 120.
     const [first = 0, second = 0, ...others] = claimed.map(({ slotAt }) => slotAt).toSorted((a, b) => a - b)
     assert.deepEqual([Math.round(second - first), others], [60, []])
@@ -100,17 +101,17 @@ describe('the network’s rate', () => {
 
   test('makes the next SMS wait for all segments of a long one', async () => {
     await refusedMessages(pool, sender, { content: 'x'.repeat(1_530) })
-    const [{ decision, segments }] = (await takeSms(pool, { messagesPerSecond: 2 })) as [SmsEntry]
+    const [{ decision, segments }] = (await claimDueSms(pool, { messagesPerSecond: 2 })) as [SmsEntry]
     assert.deepEqual([decision, segments], ['go', 10])
     await refusedMessages(pool, await createSender(pool))
-    assert.deepEqual(await takeSms(pool, { messagesPerSecond: 2 }), [])
+    assert.deepEqual(await claimDueSms(pool, { messagesPerSecond: 2 }), [])
     await pool.query(`update carrier_rates set next_slot_at = next_slot_at - interval '5 seconds'`)
-    assert.equal((await takeSms(pool, { messagesPerSecond: 2 })).length, 1)
+    assert.equal((await claimDueSms(pool, { messagesPerSecond: 2 })).length, 1)
   })
 
   test('does not delay SMS that are skipped', async () => {
     await refusedMessages(pool, sender, { count: 20, planParams: { consentIDS: [7] } })
-    assert.deepEqual(decisionsOf(await takeSms(pool, { messagesPerSecond: 1 })), Array(20).fill('CONSENT'))
+    assert.deepEqual(decisionsOf(await claimDueSms(pool, { messagesPerSecond: 1 })), Array(20).fill('CONSENT'))
   })
 })
 
@@ -126,7 +127,7 @@ describe('a due SMS', () => {
 
   /** Claims and releases it. Returns the result of the check. */
   async function check(messageId: string): Promise<string> {
-    const entry = await takeOne(pool, messageId)
+    const entry = await claimSmsOf(pool, messageId)
     await recordSms(pool, entry, { is: 'not-tried', afterMs: 0 })
     return entry.decision
   }
@@ -141,7 +142,7 @@ describe('a due SMS', () => {
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], planParams: ALL_RULES })
     await optOut(sender, phone)
     await holdAgainst(sender, phone)
-    await take([receipt({ messageId, phone })])
+    await receive([receipt({ messageId, phone })])
     await setQueued(messageId, SUBMITTED_AND_LATE)
     const setMember = (assignment: string) => pool.query(`update group_members set ${assignment} where account_id = $1`, [accountId])
     // Each rule applies until the step behind it.
@@ -199,7 +200,7 @@ describe('a due SMS', () => {
     const phone = nextPhone()
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT, planParams: ALL_RULES })
     await optOut(sender, phone)
-    await take([receipt({ messageId, phone })])
+    await receive([receipt({ messageId, phone })])
     await setQueued(messageId, 'segments_sent = 1')
     assert.equal(await check(messageId), 'go')
     await setQueued(messageId, `expires_at = now() - interval '1 second'`)
@@ -210,7 +211,7 @@ describe('a due SMS', () => {
     const phones = Array.from({ length: 4 }, nextPhone) as [string, string, string, string]
     const ids = await refusedMessages(pool, sender, { planParams: { consentIDS: [7] }, recipients: phones })
     const gone = await refusedMessage(pool, sender)
-    await take([receipt({ messageId: ids[1] as string, phone: phones[1], kind: 'read' })])
+    await receive([receipt({ messageId: ids[1] as string, phone: phones[1], kind: 'read' })])
     await setQueued(ids[2] as string, `expires_at = now() - interval '1 second'`)
     await optOut(sender, phones[3])
     await pool.query('delete from messages where id = $1', [gone])
@@ -218,7 +219,7 @@ describe('a due SMS', () => {
     startSmsWorker(t, url, carrier).wake()
     await until('all have ended', async () => (await countQueued(pool)) === 0)
     assert.deepEqual(carrier.seen, [])
-    const ends = await Promise.all(ids.map(async (id) => [...(await fateOf(pool, id)), ...kinds((await readSms(pool, id)).events)]))
+    const ends = await Promise.all(ids.map(async (id) => [...(await smsStatusOf(pool, id)), ...kinds((await readSms(pool, id)).events)]))
     assert.deepEqual(ends, [
       ['SKIPPED', 'CONSENT', 'sms-scheduled', 'sms-skipped'],
       ['NOT_NEEDED', 'RCS_DELIVERED', 'sms-scheduled', 'sms-not-needed'],
@@ -242,7 +243,7 @@ describe('a due SMS', () => {
     const { queue } = await readSms(pool, messageId)
     assert.deepEqual([queue.attempts, queue.lease, carrier.seen.length], [0, null, 0])
     pauseMs = 0
-    await until('it is sent', async () => (await fateOf(pool, messageId))[0] === 'SENT')
+    await until('it is sent', async () => (await smsStatusOf(pool, messageId))[0] === 'SENT')
     assert.equal(carrier.seen.length, 1)
   })
 
@@ -251,7 +252,7 @@ describe('a due SMS', () => {
     const skipped = await refusedMessage(pool, sender, { planParams: { consentIDS: [1] } })
     startSmsWorker(t, url, undefined)
     await until('both have ended', async () => (await countQueued(pool)) === 0)
-    assert.deepEqual(await fateOf(pool, skipped), ['SKIPPED', 'CONSENT'])
+    assert.deepEqual(await smsStatusOf(pool, skipped), ['SKIPPED', 'CONSENT'])
     const { fallback, events } = await readSms(pool, messageId)
     assert.deepEqual([fallback.status, fallback.reason], ['FAILED', 'NO_SMS_NETWORK'])
     assert.equal(fallback.detail, 'The service has no SMS network.')

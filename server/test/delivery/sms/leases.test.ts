@@ -12,7 +12,7 @@ import { joinGroup } from '../../support/groups.ts'
 import { createReceiver, createSender, receipt } from '../support.ts'
 import { logger } from '../worker.ts'
 import { expiredMessage, LONG_TEXT, nextPhone, passTime, refusedMessage } from './support.ts'
-import { createSmsCarrier, PUBLIC_URL, recordSent, recordSms, takeOne, takeSms } from './worker.ts'
+import { claimDueSms, claimSmsOf, createSmsCarrier, PUBLIC_URL, recordSent, recordSms } from './worker.ts'
 
 const { hotPool: pool } = await createTestDatabase({ uncounted: 'messages get a campaign by hand' })
 const sender = await createSender(pool)
@@ -28,14 +28,14 @@ describe('a worker that was suspended', () => {
   const submit = createSubmitter({ pool, carrier, links, metrics, logger, stopping: new AbortController().signal })
 
   test('after it claimed an SMS releases it without a submit', async () => {
-    const entry = await takeOne(pool, await refusedMessage(pool, sender))
+    const entry = await claimSmsOf(pool, await refusedMessage(pool, sender))
     const now = performance.now()
     assert.deepEqual(await submit(entry, now - LATEST_BEGIN_MS - 1, now + 60_000), { is: 'not-tried', afterMs: 0, submittedSegments: [] })
     assert.equal(carrier.seen.length, 0)
   })
 
   test('between two segments submits no segment that could outlast its lease, and reports the segments that the network has', async () => {
-    const entry = await takeOne(pool, await refusedMessage(pool, sender, { content: LONG_TEXT }))
+    const entry = await claimSmsOf(pool, await refusedMessage(pool, sender, { content: LONG_TEXT }))
     const now = performance.now()
     const { submittedSegments, ...result } = await submit(entry, now, now + carrier.longestCallMs - 1)
     assert.deepEqual(
@@ -52,19 +52,19 @@ for (const [delay, isDue] of [
   test(`a revocation that the network reports makes the SMS due ${isDue ? 'at once' : 'no earlier'} with a delay of ${delay} s`, async () => {
     const phone = nextPhone()
     const messageId = await expiredMessage(pool, sender, { recipients: [phone], afterExpiry: { delay } })
-    assert.deepEqual(await takeSms(pool), [], 'it waits for the revocation')
+    assert.deepEqual(await claimDueSms(pool), [], 'it waits for the revocation')
     await createReceiver(pool)([receipt({ messageId, phone, kind: 'expired' })])
     const { rows } = await pool.query('select due_at <= greatest(planned_at, now()) as "isPlanned" from sms_queue where message_id = $1', [
       messageId,
     ])
-    assert.deepEqual([rows, (await takeSms(pool)).length], [[{ isPlanned: true }], isDue ? 1 : 0])
+    assert.deepEqual([rows, (await claimDueSms(pool)).length], [[{ isPlanned: true }], isDue ? 1 : 0])
   })
 }
 
 test('a segment of an SMS counts for the quarantine, and can be replied to', async () => {
   const phone = nextPhone()
   const messageId = await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT })
-  await recordSms(pool, await takeOne(pool, messageId), { is: 'failed', reason: 'REJECTED', detail: '' }, [randomUUID()])
+  await recordSms(pool, await claimSmsOf(pool, messageId), { is: 'failed', reason: 'REJECTED', detail: '' }, [randomUUID()])
   const { rows } = await pool.query('select message_id, is_copy from sms_contacts where recipient = $1', [phone])
   assert.deepEqual(rows, [{ message_id: messageId, is_copy: false }])
 })
@@ -72,21 +72,21 @@ test('a segment of an SMS counts for the quarantine, and can be replied to', asy
 describe('the next claim after a failed one, which the database may have committed,', () => {
   test('returns its SMS: none of them was submitted', async () => {
     const messageId = await refusedMessage(pool, sender)
-    const { lease, attempts } = await takeOne(pool, messageId)
-    assert.deepEqual(await takeSms(pool), [], 'it is leased')
-    const again = (await takeSms(pool, { abandoned: [lease] })).find((entry) => entry.messageId === messageId)
+    const { lease, attempts } = await claimSmsOf(pool, messageId)
+    assert.deepEqual(await claimDueSms(pool), [], 'it is leased')
+    const again = (await claimDueSms(pool, { abandoned: [lease] })).find((entry) => entry.messageId === messageId)
     assert.deepEqual([again?.decision, again?.attempts], ['go', attempts])
   })
 
   test('does not return an SMS that another worker may have submitted before', async () => {
     const messageId = await refusedMessage(pool, sender)
-    await takeOne(pool, messageId)
+    await claimSmsOf(pool, messageId)
     await passTime(pool)
-    const { lease, decision } = await takeOne(pool, messageId)
+    const { lease, decision } = await claimSmsOf(pool, messageId)
     assert.equal(decision, 'lost')
-    assert.deepEqual(await takeSms(pool, { abandoned: [lease] }), [])
+    assert.deepEqual(await claimDueSms(pool, { abandoned: [lease] }), [])
     await passTime(pool)
-    assert.equal((await takeOne(pool, messageId)).decision, 'lost')
+    assert.equal((await claimSmsOf(pool, messageId)).decision, 'lost')
   })
 })
 
@@ -97,8 +97,8 @@ test('a copy goes to every test number that has not opted out, whatever its grou
   await joinGroup(pool, accountId, other, { controlGroup: true, active: false })
   const planParams = { testNumbers: [out, other], useTestNumbers: true, controlGroup: true }
   const messageId = await refusedMessage(pool, sender, { planParams })
-  await recordSent(pool, await takeOne(pool, messageId), ['1'])
-  const copies = (await takeSms(pool)).filter((entry) => entry.messageId === messageId)
+  await recordSent(pool, await claimSmsOf(pool, messageId), ['1'])
+  const copies = (await claimDueSms(pool)).filter((entry) => entry.messageId === messageId)
   const decisions = Object.fromEntries(copies.map(({ recipient, decision }) => [recipient, decision]))
   assert.deepEqual(decisions, { [out]: 'OPTED_OUT', [other]: 'go' })
   await recordSent(pool, copies.find(({ decision }) => decision === 'go') as SmsEntry, ['2'])
@@ -111,7 +111,7 @@ test('a test number gets one copy of a campaign, and none once the campaign is c
   for (let message = 0; message < 3; message += 1) {
     const messageId = await refusedMessage(pool, sender, { planParams: { testNumbers: [number], useTestNumbers: true } })
     await pool.query('update messages set campaign_id = $2 where id = $1', [messageId, campaignId])
-    await recordSent(pool, await takeOne(pool, messageId), ['1'])
+    await recordSent(pool, await claimSmsOf(pool, messageId), ['1'])
   }
   const { rows } = await pool.query('select recipient, campaign_id from sms_queue where copy > 0')
   assert.deepEqual(rows, [{ recipient: number, campaign_id: campaignId }])
@@ -121,6 +121,6 @@ test('a test number gets one copy of a campaign, and none once the campaign is c
     [campaignId, sender.accountId, sender.agentId],
   )
   await pool.query('update sms_queue set lease = null, submitted_under = null, due_at = now()')
-  const copies = await takeSms(pool)
+  const copies = await claimDueSms(pool)
   assert.deepEqual([copies.length, copies[0]?.decision], [1, 'CANCELLED'])
 })

@@ -11,7 +11,7 @@ import { until } from '../../support/until.ts'
 import { createReceiver, createSender, receipt } from '../support.ts'
 import { createBusyPool, createCarrier, record, type SendResult, sent, startWorker } from '../worker.ts'
 import { acceptMessages } from './support.ts'
-import { createSmsCarrier, startSmsWorker, taken } from './worker.ts'
+import { acceptSegment, createSmsCarrier, startSmsWorker } from './worker.ts'
 
 // Everything that can end a message or cancel its SMS happens at the same moment. Whatever comes first, there is at most one SMS, and the
 // stored state matches what the network saw.
@@ -245,7 +245,7 @@ function startWorkers(t: TestContext): Workers {
       )
       round.claimedAt = rows[0]?.at ?? Number.NaN
       await Promise.all([sleep(random() * LONGEST_SUBMIT_MS), ...round.duringSubmit.map((kind) => receive(round, kind))])
-      return taken(segment, id)
+      return acceptSegment(segment, id)
     },
   })
   return [...Array.from({ length: 2 }, () => startWorker(t, url, rcs)), ...Array.from({ length: NODES }, () => startSmsWorker(t, url, sms))]

@@ -5,12 +5,12 @@ import { createEventReceiver } from '../../../src/delivery/receipts.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { readOnce, startSimulated } from '../simulated.ts'
 import { createSender, kinds, sendUntilAccepted } from '../support.ts'
-import { fateOf, LONG_TEXT, nextPhone, readSms, refusedMessage, refusedMessages, smsReceipt } from './support.ts'
-import { recordSent, recordSms, takeOne, takeSms } from './worker.ts'
+import { LONG_TEXT, nextPhone, readSms, refusedMessage, refusedMessages, smsReceipt, smsStatusOf } from './support.ts'
+import { claimDueSms, claimSmsOf, recordSent, recordSms } from './worker.ts'
 
 const { hotPool: pool } = await createTestDatabase()
 const sender = await createSender(pool)
-const take = createEventReceiver(pool, () => {})
+const receive = createEventReceiver(pool, () => {})
 
 const SENT = ['SENT', 'RCS_FAILED']
 const DELIVERED = ['DELIVERED', 'RCS_FAILED']
@@ -30,7 +30,7 @@ function nextId(): string {
 /** An SMS that the network has, in so many segments. */
 async function submitted({ segments = 1, phone = nextPhone(), ids = Array.from({ length: segments }, nextId) } = {}) {
   const messageId = await refusedMessage(pool, sender, { recipients: [phone], ...(ids.length === 3 && { content: LONG_TEXT }) })
-  await recordSent(pool, await takeOne(pool, messageId), ids)
+  await recordSent(pool, await claimSmsOf(pool, messageId), ids)
   return { messageId, phone, ids }
 }
 
@@ -42,8 +42,8 @@ describe('an SMS', () => {
   test('is DELIVERED when all its segments are, in any order, and no row is left', async () => {
     const { messageId, phone, ids } = await submitted({ segments: 3 })
     for (const id of ids.toReversed()) {
-      assert.deepEqual(await fateOf(pool, messageId), SENT)
-      await take([smsReceipt({ phone, ids: [id] })])
+      assert.deepEqual(await smsStatusOf(pool, messageId), SENT)
+      await receive([smsReceipt({ phone, ids: [id] })])
     }
     const { fallback, segments, events } = await readSms(pool, messageId)
     assert.deepEqual([fallback.status, fallback.reason, segments.length, await countReceipts()], [...DELIVERED, 0, 0])
@@ -54,28 +54,28 @@ describe('an SMS', () => {
   test('is FAILED with UNDELIVERABLE and the network’s text when one of its segments fails', async () => {
     const { messageId, phone, ids } = await submitted({ segments: 3 })
     const [first, second, third] = ids as [string, string, string]
-    await take([smsReceipt({ phone, ids: [first] }), smsReceipt({ phone, ids: [second], kind: 'sms-failed', detail: 'UNDELIV 011' })])
+    await receive([smsReceipt({ phone, ids: [first] }), smsReceipt({ phone, ids: [second], kind: 'sms-failed', detail: 'UNDELIV 011' })])
     const { fallback, events } = await readSms(pool, messageId)
     assert.deepEqual([fallback.status, fallback.reason, fallback.detail], [...UNDELIVERABLE, 'UNDELIV 011'])
     assert.equal(events.at(-1)?.kind, 'sms-failed')
-    await take([smsReceipt({ phone, ids: [third] })])
+    await receive([smsReceipt({ phone, ids: [third] })])
     assert.deepEqual((await readSms(pool, messageId)).fallback, fallback)
   })
 
   test('of which a segment failed before all were submitted is FAILED once they are', async () => {
     const [phone, id] = [nextPhone(), nextId()]
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT })
-    await recordSms(pool, await takeOne(pool, messageId), { is: 'retry', afterMs: 0, detail: '' }, [id])
-    await take([smsReceipt({ phone, ids: [id], kind: 'sms-failed', detail: 'REJECTD' })])
-    assert.deepEqual(await fateOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
-    await recordSent(pool, await takeOne(pool, messageId), [nextId(), nextId()])
-    assert.deepEqual(await fateOf(pool, messageId), UNDELIVERABLE)
+    await recordSms(pool, await claimSmsOf(pool, messageId), { is: 'retry', afterMs: 0, detail: '' }, [id])
+    await receive([smsReceipt({ phone, ids: [id], kind: 'sms-failed', detail: 'REJECTD' })])
+    assert.deepEqual(await smsStatusOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
+    await recordSent(pool, await claimSmsOf(pool, messageId), [nextId(), nextId()])
+    assert.deepEqual(await smsStatusOf(pool, messageId), UNDELIVERABLE)
   })
 
   test('is not moved by a receipt of progress, nor by one without a number', async () => {
     const { messageId, phone, ids } = await submitted()
     const before = await readSms(pool, messageId)
-    await take([smsReceipt({ phone, ids, kind: 'sms-underway' }), smsReceipt({ phone: '', ids })])
+    await receive([smsReceipt({ phone, ids, kind: 'sms-underway' }), smsReceipt({ phone: '', ids })])
     assert.deepEqual([await readSms(pool, messageId), await countReceipts()], [before, 0])
   })
 })
@@ -88,22 +88,22 @@ describe('a receipt', () => {
     test(`${kind} counts if it comes before the response to its submit`, async () => {
       const [phone, id] = [nextPhone(), nextId()]
       const messageId = await refusedMessage(pool, sender, { recipients: [phone] })
-      const entry = await takeOne(pool, messageId)
-      await take([smsReceipt({ phone, ids: [id], kind })])
-      assert.deepEqual(await fateOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
+      const entry = await claimSmsOf(pool, messageId)
+      await receive([smsReceipt({ phone, ids: [id], kind })])
+      assert.deepEqual(await smsStatusOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
       await recordSent(pool, entry, [id])
-      assert.deepEqual([await fateOf(pool, messageId), await countReceipts()], [end, 0])
+      assert.deepEqual([await smsStatusOf(pool, messageId), await countReceipts()], [end, 0])
     })
 
     test(`${kind} changes nothing if it comes again, in the same batch or later, or after the opposite`, async () => {
       const { messageId, phone, ids } = await submitted()
       const first = smsReceipt({ phone, ids, kind })
-      await take([first, first, smsReceipt({ phone, ids, kind })])
+      await receive([first, first, smsReceipt({ phone, ids, kind })])
       const before = await readSms(pool, messageId)
       assert.deepEqual([before.fallback.status, before.fallback.reason], end)
       const opposite = kind === 'sms-failed' ? 'sms-delivered' : 'sms-failed'
       for (const again of [first, smsReceipt({ phone, ids, kind }), smsReceipt({ phone, ids, kind: opposite })]) {
-        await take([again])
+        await receive([again])
         assert.deepEqual(await readSms(pool, messageId), before)
       }
     })
@@ -112,53 +112,53 @@ describe('a receipt', () => {
   test('of one segment that comes again does not count for the others', async () => {
     const { messageId, phone, ids } = await submitted({ segments: 3 })
     const first = () => smsReceipt({ phone, ids: ids.slice(0, 1) })
-    await take([first(), first(), first()])
-    await take([first()])
-    assert.deepEqual(await fateOf(pool, messageId), SENT)
+    await receive([first(), first(), first()])
+    await receive([first()])
+    assert.deepEqual(await smsStatusOf(pool, messageId), SENT)
   })
 
   for (const isEarly of [false, true]) {
     test(`with a hexadecimal id finds its SMS ${isEarly ? 'before' : 'after'} the response with a decimal one`, async () => {
       const [phone, id] = [nextPhone(), nextId()]
       const messageId = await refusedMessage(pool, sender, { recipients: [phone] })
-      const entry = await takeOne(pool, messageId)
+      const entry = await claimSmsOf(pool, messageId)
       const receipt = smsReceipt({ phone, ids: [Number(id).toString(16), id, '12345'] })
-      if (isEarly) await take([receipt])
+      if (isEarly) await receive([receipt])
       await recordSent(pool, entry, [id])
-      if (!isEarly) await take([receipt])
-      assert.deepEqual([await fateOf(pool, messageId), await countReceipts()], [DELIVERED, 0])
+      if (!isEarly) await receive([receipt])
+      assert.deepEqual([await smsStatusOf(pool, messageId), await countReceipts()], [DELIVERED, 0])
     })
   }
 
   test('whose readings match two SMS to one phone moves the first match alone', async () => {
     const phone = nextPhone()
     const [likely, unlikely] = [await submitted({ phone }), await submitted({ phone })]
-    await take([smsReceipt({ phone, ids: ['none', ...likely.ids, ...unlikely.ids] })])
-    assert.deepEqual([await fateOf(pool, likely.messageId), await fateOf(pool, unlikely.messageId)], [DELIVERED, SENT])
+    await receive([smsReceipt({ phone, ids: ['none', ...likely.ids, ...unlikely.ids] })])
+    assert.deepEqual([await smsStatusOf(pool, likely.messageId), await smsStatusOf(pool, unlikely.messageId)], [DELIVERED, SENT])
   })
 
   test('of another phone or another carrier moves nothing', async () => {
     const { messageId, phone, ids } = await submitted()
     const before = await readSms(pool, messageId)
-    await take([smsReceipt({ phone: nextPhone(), ids }), smsReceipt({ phone, ids, carrier: 'another' })])
+    await receive([smsReceipt({ phone: nextPhone(), ids }), smsReceipt({ phone, ids, carrier: 'another' })])
     assert.deepEqual(await readSms(pool, messageId), before)
     const early = nextId()
-    await take([smsReceipt({ phone, ids: [early], carrier: 'another' }), smsReceipt({ phone: nextPhone(), ids: [early] })])
-    assert.deepEqual(await fateOf(pool, (await submitted({ phone, ids: [early] })).messageId), SENT)
+    await receive([smsReceipt({ phone, ids: [early], carrier: 'another' }), smsReceipt({ phone: nextPhone(), ids: [early] })])
+    assert.deepEqual(await smsStatusOf(pool, (await submitted({ phone, ids: [early] })).messageId), SENT)
   })
 
   test('of a copy to a test number does not change the message', async () => {
     const [phone, tester, own, ofCopy] = [nextPhone(), nextPhone(), nextId(), nextId()]
     const planParams = { testNumbers: [tester], useTestNumbers: true }
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], planParams })
-    await recordSent(pool, await takeOne(pool, messageId), [own])
-    await recordSent(pool, await takeOne(pool, messageId, 1), [ofCopy])
+    await recordSent(pool, await claimSmsOf(pool, messageId), [own])
+    await recordSent(pool, await claimSmsOf(pool, messageId, 1), [ofCopy])
     const before = await readSms(pool, messageId)
     assert.equal(before.segments.map(({ copy, recipient }) => `${copy} ${recipient}`).join(), `0 ${phone},1 ${tester}`)
-    await take([smsReceipt({ phone: tester, ids: [ofCopy], kind: 'sms-failed' })])
+    await receive([smsReceipt({ phone: tester, ids: [ofCopy], kind: 'sms-failed' })])
     assert.deepEqual(await readSms(pool, messageId), { ...before, segments: before.segments.slice(0, 1) })
-    await take([smsReceipt({ phone, ids: [own] })])
-    assert.deepEqual(await fateOf(pool, messageId), DELIVERED)
+    await receive([smsReceipt({ phone, ids: [own] })])
+    assert.deepEqual(await smsStatusOf(pool, messageId), DELIVERED)
   })
 })
 
@@ -169,16 +169,16 @@ describe('an id that the network reuses', () => {
       const earlier = await submitted({ phone, ids: [id] })
       await pool.query(`update sms_segments set submitted_at = now() - interval '3 days' where message_id = $1`, [earlier.messageId])
       const later = await submitted({ phone, ids: [id] })
-      await take([smsReceipt({ phone, ids: [id] })])
-      assert.deepEqual([await fateOf(pool, earlier.messageId), await fateOf(pool, later.messageId)], [SENT, DELIVERED])
+      await receive([smsReceipt({ phone, ids: [id] })])
+      assert.deepEqual([await smsStatusOf(pool, earlier.messageId), await smsStatusOf(pool, later.messageId)], [SENT, DELIVERED])
     }
   })
 
   test('is not DELIVERED by a receipt from long before its submit', async () => {
     const [phone, id] = [nextPhone(), nextId()]
-    await take([smsReceipt({ phone, ids: [id] })])
+    await receive([smsReceipt({ phone, ids: [id] })])
     await pool.query(`update sms_receipts set received_at = now() - interval '3 minutes'`)
-    assert.deepEqual(await fateOf(pool, (await submitted({ phone, ids: [id] })).messageId), SENT)
+    assert.deepEqual(await smsStatusOf(pool, (await submitted({ phone, ids: [id] })).messageId), SENT)
   })
 })
 
@@ -196,7 +196,7 @@ test(`a receipt and the response to its submit find each other if they come at o
   }
   for (let from = 0; from < ROUNDS; from += CONCURRENT) {
     const idOf = new Map((await refusedMessages(pool, sender, { count: CONCURRENT })).map((id) => [id, nextId()]))
-    const entries = (await takeSms(pool)).filter(({ messageId }) => idOf.has(messageId))
+    const entries = (await claimDueSms(pool)).filter(({ messageId }) => idOf.has(messageId))
     assert.equal(entries.length, CONCURRENT)
     const works = entries.flatMap((entry) => {
       const id = idOf.get(entry.messageId) as string

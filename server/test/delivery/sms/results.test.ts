@@ -7,12 +7,21 @@ import { cuttableDatabase } from '../../support/proxy.ts'
 import { until } from '../../support/until.ts'
 import { createReceiver, createSender, kinds, receipt } from '../support.ts'
 import { claimNow, record } from '../worker.ts'
-import { countQueued, expiredMessage, fateOf, LONG_TEXT, nextPhone, passPauses, passTime, readSms, refusedMessage } from './support.ts'
-import { createSmsCarrier, recordSent, recordSms, type SubmitResult, startSmsWorker, taken, takeOne, takeSms } from './worker.ts'
+import { countQueued, expiredMessage, LONG_TEXT, nextPhone, passPauses, passTime, readSms, refusedMessage, smsStatusOf } from './support.ts'
+import {
+  acceptSegment,
+  claimDueSms,
+  claimSmsOf,
+  createSmsCarrier,
+  recordSent,
+  recordSms,
+  type SubmitResult,
+  startSmsWorker,
+} from './worker.ts'
 
 const { url, hotPool: pool } = await createTestDatabase()
 const sender = await createSender(pool)
-const take = createReceiver(pool)
+const receive = createReceiver(pool)
 
 beforeEach(async () => {
   await pool.query('delete from sms_queue')
@@ -39,25 +48,25 @@ describe('an SMS', () => {
 
   test('that the network can’t accept now is submitted again until it is accepted', async (t) => {
     const messageId = await refusedMessage(pool, sender)
-    const responses: ReturnType<typeof taken>[] = [
+    const responses: ReturnType<typeof acceptSegment>[] = [
       { is: 'retry', afterMs: 0, detail: '0x14' },
       { is: 'not-tried', afterMs: 1 },
       { is: 'retry', afterMs: 0, detail: '0x58' },
     ]
-    const carrier = createSmsCarrier({ onSubmit: (segment, id) => responses.shift() ?? taken(segment, id) })
+    const carrier = createSmsCarrier({ onSubmit: (segment, id) => responses.shift() ?? acceptSegment(segment, id) })
     await untilEnded(startSmsWorker(t, url, carrier).wake)
-    assert.deepEqual([await fateOf(pool, messageId), carrier.seen.length], [['SENT', 'RCS_FAILED'], 4])
+    assert.deepEqual([await smsStatusOf(pool, messageId), carrier.seen.length], [['SENT', 'RCS_FAILED'], 4])
   })
 
   test('of which the network has segment 1 of 3 is completed later, even if the recipient has opted out since', async (t) => {
     const phone = nextPhone()
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT })
     const carrier = createSmsCarrier({
-      onSubmit: (segment, id) => (carrier.seen.length === 2 ? { is: 'retry', afterMs: 600_000, detail: '' } : taken(segment, id)),
+      onSubmit: (segment, id) => (carrier.seen.length === 2 ? { is: 'retry', afterMs: 600_000, detail: '' } : acceptSegment(segment, id)),
     })
     const { wake } = startSmsWorker(t, url, carrier)
     await until('segment 1 is recorded', async () => (await readSms(pool, messageId)).queue?.segments_sent === 1)
-    assert.deepEqual(await fateOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
+    assert.deepEqual(await smsStatusOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
     await recordOptOut(pool, { accountId: sender.accountId, agentId: sender.agentId, phone, optedOut: true, source: 'word' })
     await untilEnded(wake)
     const [first, , second, third] = carrier.seen
@@ -72,14 +81,16 @@ describe('an SMS', () => {
     const lost = new Map([1, 2, 3].map((number) => [nextPhone(), number]))
     const carrier = createSmsCarrier({
       onSubmit: (segment, id) =>
-        lost.get(segment.recipient) === segment.concatenation?.number ? { is: 'unknown', afterMs: 0, detail: 'cut' } : taken(segment, id),
+        lost.get(segment.recipient) === segment.concatenation?.number
+          ? { is: 'unknown', afterMs: 0, detail: 'cut' }
+          : acceptSegment(segment, id),
     })
     const ids: string[] = []
     for (const phone of lost.keys()) ids.push(await refusedMessage(pool, sender, { recipients: [phone], content: LONG_TEXT }))
     await untilEnded(startSmsWorker(t, url, carrier).wake)
-    for (const id of ids) assert.deepEqual(await fateOf(pool, id), ['FAILED', 'OUTCOME_UNKNOWN'])
+    for (const id of ids) assert.deepEqual(await smsStatusOf(pool, id), ['FAILED', 'OUTCOME_UNKNOWN'])
     for (const [phone, number] of lost) assert.equal(carrier.to(phone).length, number)
-    assert.deepEqual([await takeSms(pool), carrier.seen.length], [[], 6])
+    assert.deepEqual([await claimDueSms(pool), carrier.seen.length], [[], 6])
   })
 
   test('whose network responds while the database is away is submitted once, and recorded when the database is back', async (t) => {
@@ -92,12 +103,12 @@ describe('an SMS', () => {
           await database.cut()
           isCut = true
         }
-        return taken(segment, id)
+        return acceptSegment(segment, id)
       },
     })
     const { wake } = startSmsWorker(t, database.url, carrier)
     await until('the database is away', () => isCut)
-    assert.deepEqual(await fateOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
+    assert.deepEqual(await smsStatusOf(pool, messageId), ['SCHEDULED', 'RCS_FAILED'])
     await database.restore()
     await untilEnded(wake)
     const { fallback, segments } = await readSms(pool, messageId)
@@ -110,7 +121,7 @@ describe('an SMS', () => {
     const first = createSmsCarrier({
       onSubmit: (segment, id) => {
         stopping ??= worker.stop()
-        return taken(segment, id)
+        return acceptSegment(segment, id)
       },
     })
     const worker = startSmsWorker(t, url, first)
@@ -121,7 +132,7 @@ describe('an SMS', () => {
     const second = createSmsCarrier()
     await untilEnded(startSmsWorker(t, url, second).wake)
     assert.equal([...first.seen, ...second.seen].map(({ text }) => text).join(''), LONG_TEXT)
-    assert.deepEqual(await fateOf(pool, messageId), ['SENT', 'RCS_FAILED'])
+    assert.deepEqual(await smsStatusOf(pool, messageId), ['SENT', 'RCS_FAILED'])
   })
 })
 
@@ -156,7 +167,7 @@ test('an SMS is encoded by its mode and its characters', async (t) => {
 describe('after a worker crashed, its SMS', () => {
   test('is FAILED with OUTCOME_UNKNOWN when its lease ends; a later result of the worker changes nothing', async (t) => {
     const messageId = await refusedMessage(pool, sender)
-    const held = await takeOne(pool, messageId)
+    const held = await claimSmsOf(pool, messageId)
     const carrier = createSmsCarrier()
     const { wake } = startSmsWorker(t, url, carrier)
     await passTime(pool)
@@ -169,27 +180,27 @@ describe('after a worker crashed, its SMS', () => {
 
   test('stays lost if the workers that find it crash too', async () => {
     const messageId = await refusedMessage(pool, sender)
-    assert.equal((await takeOne(pool, messageId)).decision, 'go')
+    assert.equal((await claimSmsOf(pool, messageId)).decision, 'go')
     for (let crash = 1; crash <= 3; crash++) {
       await passTime(pool)
-      assert.equal((await takeOne(pool, messageId)).decision, 'lost', `after crash ${crash}`)
+      assert.equal((await claimSmsOf(pool, messageId)).decision, 'lost', `after crash ${crash}`)
     }
   })
 
   test('is not completed by another worker if one of its segments is known', async () => {
     const messageId = await refusedMessage(pool, sender, { content: LONG_TEXT })
-    await recordSms(pool, await takeOne(pool, messageId), { is: 'retry', afterMs: 0, detail: '' }, ['known-1'])
-    assert.equal((await takeOne(pool, messageId)).decision, 'go')
+    await recordSms(pool, await claimSmsOf(pool, messageId), { is: 'retry', afterMs: 0, detail: '' }, ['known-1'])
+    assert.equal((await claimSmsOf(pool, messageId)).decision, 'go')
     await passTime(pool)
-    assert.equal((await takeOne(pool, messageId)).decision, 'lost')
+    assert.equal((await claimSmsOf(pool, messageId)).decision, 'lost')
   })
 
   test('can still be recorded by the worker after its lease, until another worker claims it', async () => {
     const messageId = await refusedMessage(pool, sender)
-    const held = await takeOne(pool, messageId)
+    const held = await claimSmsOf(pool, messageId)
     await passTime(pool)
     assert.equal(await recordSent(pool, held, ['78']), true)
-    assert.deepEqual(await fateOf(pool, messageId), ['SENT', 'RCS_FAILED'])
+    assert.deepEqual(await smsStatusOf(pool, messageId), ['SENT', 'RCS_FAILED'])
   })
 })
 
@@ -204,9 +215,9 @@ for (const result of [
 ] as SubmitResult[]) {
   test(`the result ${result.is} changes nothing after another worker has claimed the SMS`, async () => {
     const messageId = await refusedMessage(pool, sender)
-    const stale = await takeOne(pool, messageId)
+    const stale = await claimSmsOf(pool, messageId)
     await passTime(pool)
-    const newer = await takeOne(pool, messageId)
+    const newer = await claimSmsOf(pool, messageId)
     const before = await readSms(pool, messageId)
     assert.equal(await recordSms(pool, stale, result, ['late']), false)
     assert.deepEqual(await readSms(pool, messageId), before)
@@ -219,7 +230,7 @@ test('a result that is recorded twice at once counts once, with one row for each
   const planParams = { testNumbers: ['+48600999001', '+48600999002'], useTestNumbers: true }
   for (let round = 0; round < 10; round++) {
     const messageId = await refusedMessage(pool, sender, { planParams })
-    const held = await takeOne(pool, messageId)
+    const held = await claimSmsOf(pool, messageId)
     const recorded = await Promise.all([recordSent(pool, held, [`twice-${round}`]), recordSent(pool, held, [`twice-${round}`])])
     assert.deepEqual(recorded.filter(Boolean).length, 1)
     const { segments, events } = await readSms(pool, messageId)
@@ -232,18 +243,18 @@ for (const by of ['a receipt of the network', 'the response to DELETE'] as const
   test(`${by} about the revocation does not end the lease of the SMS after the expiry`, async () => {
     const phone = nextPhone()
     const messageId = await expiredMessage(pool, sender, { recipients: [phone], afterExpiry: { delay: 0 } })
-    assert.deepEqual(await takeSms(pool), [], 'it waits for the result of the revocation')
+    assert.deepEqual(await claimDueSms(pool), [], 'it waits for the result of the revocation')
     await passTime(pool)
-    const held = await takeOne(pool, messageId)
+    const held = await claimSmsOf(pool, messageId)
     const { queue } = await readSms(pool, messageId)
-    if (by === 'a receipt of the network') await take([receipt({ messageId, phone, kind: 'expired' })])
+    if (by === 'a receipt of the network') await receive([receipt({ messageId, phone, kind: 'expired' })])
     else {
       const revoking = (await claimNow(pool)).entries.find((entry) => entry.messageId === messageId) as Entry
       await record(pool, revoking, { is: 'revoke-asked', detail: '' })
     }
     assert.deepEqual((await readSms(pool, messageId)).queue, queue)
-    assert.deepEqual(await takeSms(pool), [])
+    assert.deepEqual(await claimDueSms(pool), [])
     assert.equal(await recordSent(pool, held, ['79']), true)
-    assert.deepEqual(await fateOf(pool, messageId), ['SENT', 'RCS_EXPIRED'])
+    assert.deepEqual(await smsStatusOf(pool, messageId), ['SENT', 'RCS_EXPIRED'])
   })
 }

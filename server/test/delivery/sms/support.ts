@@ -11,9 +11,6 @@ import { PUBLIC_URL, SMS_CARRIER } from './worker.ts'
 
 // What the tests of the SMS fallback share: messages with a fallback, what is stored about their SMS, and receipts.
 
-// Tests of other folders import these from here.
-export { createSmsCarrier, recordSent, SMS_CARRIER, startSmsWorker, takeOne, takeSms } from './worker.ts'
-
 export const TEXT = 'Your parcel is on its way.'
 /** Three segments in GSM-7, of 153 characters at most. */
 export const LONG_TEXT = Array.from({ length: 60 }, (_, n) => `word ${n}`)
@@ -118,7 +115,7 @@ export async function readSms(pool: Pool, messageId: string) {
 }
 
 /** The status and reason of its SMS. */
-export async function fateOf(pool: Pool, messageId: string): Promise<[status: string, reason: string | null]> {
+export async function smsStatusOf(pool: Pool, messageId: string): Promise<[status: string, reason: string | null]> {
   const { fallback } = await readSms(pool, messageId)
   return [fallback.status, fallback.reason]
 }

@@ -17,7 +17,7 @@ export const PUBLIC_URL = 'http://127.0.0.1:8080'
 type SmsClaim = { free?: number; messagesPerSecond?: number | undefined; abandoned?: string[] }
 
 /** Claims due SMS as a worker does. */
-export async function takeSms(pool: Pool, { free = 1_000, messagesPerSecond, abandoned = [] }: SmsClaim = {}): Promise<SmsEntry[]> {
+export async function claimDueSms(pool: Pool, { free = 1_000, messagesPerSecond, abandoned = [] }: SmsClaim = {}): Promise<SmsEntry[]> {
   await ensureRate(pool, SMS_CARRIER)
   const carrier = { name: SMS_CARRIER, messagesPerSecond }
   return (await claimSms(pool, { carrier, free, lease: randomUUID(), segmentMs: 1_000, marginMs: 60_000, isPaused: false, abandoned }))
@@ -25,8 +25,8 @@ export async function takeSms(pool: Pool, { free = 1_000, messagesPerSecond, aba
 }
 
 /** Claims the SMS of one message, together with everything else that is due. */
-export async function takeOne(pool: Pool, messageId: string, copy = 0): Promise<SmsEntry> {
-  const entry = (await takeSms(pool)).find((one) => one.messageId === messageId && one.copy === copy)
+export async function claimSmsOf(pool: Pool, messageId: string, copy = 0): Promise<SmsEntry> {
+  const entry = (await claimDueSms(pool)).find((one) => one.messageId === messageId && one.copy === copy)
   if (entry === undefined) throw new Error(`the SMS of ${messageId} was not due`)
   return entry
 }
@@ -64,7 +64,7 @@ type SmsCarrierOptions = Partial<Omit<SmsCarrier, 'submit'>> & {
 let carrierMessageIds = 0
 
 /** A network that accepts everything, unless a test sets `onSubmit`. */
-export function createSmsCarrier({ onSubmit = taken, ...options }: SmsCarrierOptions = {}): TestSmsCarrier {
+export function createSmsCarrier({ onSubmit = acceptSegment, ...options }: SmsCarrierOptions = {}): TestSmsCarrier {
   const seen: TestSmsCarrier['seen'] = []
   return {
     name: SMS_CARRIER,
@@ -84,7 +84,7 @@ export function createSmsCarrier({ onSubmit = taken, ...options }: SmsCarrierOpt
   }
 }
 
-export function taken(_segment: SmsSegment, carrierMessageId: string): SmsOutcome {
+export function acceptSegment(_segment: SmsSegment, carrierMessageId: string): SmsOutcome {
   return { is: 'sent', carrierMessageId }
 }
 

@@ -32,7 +32,7 @@ const action = fc.record({
   at: time,
 })
 const message = fc.record({
-  fate: fc.constantFrom('accepted', 'sent', 'delivered', 'read', 'read', 'failed', 'sent failed', 'expired', 'sent expired'),
+  outcome: fc.constantFrom('accepted', 'sent', 'delivered', 'read', 'read', 'failed', 'sent failed', 'expired', 'sent expired'),
   sms: fc.constantFrom('none', 'waiting', 'skipped', 'sent', 'delivered', 'failed', 'sent failed'),
   steps: fc.array(time, { minLength: 6, maxLength: 6 }),
   actions: fc.array(action, { maxLength: 3 }),
@@ -54,7 +54,7 @@ type Range = { from?: string; to?: string }
 function toMessage(drawn: Drawn, n: number, first: string): PastMessage {
   const toText = ([day, at]: [number, string]) => `${dayOf(first, day)}T${at}Z`
   const [acceptedAt = '', one = '', two = '', three = '', four = '', five = ''] = drawn.steps.map(toText).sort()
-  const fates: Record<Drawn['fate'], Partial<PastMessage>> = {
+  const outcomes: Record<Drawn['outcome'], Partial<PastMessage>> = {
     accepted: {},
     sent: { sentAt: one },
     delivered: { sentAt: one, deliveredAt: two },
@@ -73,10 +73,17 @@ function toMessage(drawn: Drawn, n: number, first: string): PastMessage {
     failed: { failedAt: four, reason: 'TIMED_OUT' },
     'sent failed': { sentAt: four, failedAt: five, reason: 'UNDELIVERABLE' },
   }
-  const sms = /failed|expired/.test(drawn.fate) ? plans[drawn.sms] : undefined
+  const sms = /failed|expired/.test(drawn.outcome) ? plans[drawn.sms] : undefined
   const actions: PastAction[] = drawn.actions.map(({ kind, at }, k) => ({ kind, at: toText(at), text: `${n} ${k}` }))
   // The order of the numbers is not that of the messages.
-  return { recipient: phone((n * 11) % 97), acceptedAt, ...fates[drawn.fate], ...(sms && { sms }), actions, test: drawn.of === 'test' }
+  return {
+    recipient: phone((n * 11) % 97),
+    acceptedAt,
+    ...outcomes[drawn.outcome],
+    ...(sms && { sms }),
+    actions,
+    test: drawn.of === 'test',
+  }
 }
 
 const isIn = ({ from, to }: Range, at: string) => (from ?? '') <= at.slice(0, 10) && at.slice(0, 10) <= (to ?? '9')
@@ -102,12 +109,12 @@ function summaryOf(reached: Reached[], { from = null, to = null }: { from?: stri
 
 const AGGREGATED = ['sent', 'delivered', 'read', 'failed', 'expired', 'clicked', 'replied']
 
-function aggregationsOf(reached: Reached[], asked: Range, interval: 'hour' | 'day') {
+function aggregationsOf(reached: Reached[], range: Range, interval: 'hour' | 'day') {
   const [length, stepMs] = interval === 'day' ? [10, DAY_MS] : [13, DAY_MS / 24]
-  const inRange = reached.filter(({ at }) => isIn(asked, at))
+  const inRange = reached.filter(({ at }) => isIn(range, at))
   const begins = inRange.map(({ at }) => Date.parse(interval === 'day' ? at.slice(0, 10) : `${at.slice(0, 13)}:00:00Z`))
-  const first = asked.from === undefined ? Math.min(...begins) : Date.parse(asked.from)
-  const last = asked.to === undefined ? Math.max(...begins) : Date.parse(asked.to) + DAY_MS - 1
+  const first = range.from === undefined ? Math.min(...begins) : Date.parse(range.from)
+  const last = range.to === undefined ? Math.max(...begins) : Date.parse(range.to) + DAY_MS - 1
   const items: Record<string, unknown>[] = []
   // Without any event, an open end is at infinity.
   for (let begin = first; begin <= last && Number.isFinite(begin) && Number.isFinite(last); begin += stepMs) {
@@ -125,19 +132,19 @@ function sorted<Item>(items: Item[], sort: string, keyOf: (item: Item) => string
   return sort.startsWith('-') ? ascending.toReversed() : ascending
 }
 
-function recipientsOf(messages: Written[], eventType: string, asked: Range, sort: string) {
+function recipientsOf(messages: Written[], eventType: string, range: Range, sort: string) {
   const items = messages.flatMap((each) =>
     reachedBy(each)
-      .filter(({ kind, at }) => kind === eventType && isIn(asked, at))
+      .filter(({ kind, at }) => kind === eventType && isIn(range, at))
       .map(({ at, reason }) => ({ messageId: each.messageId, recipient: each.recipient, occurredAt: at, reason })),
   )
   return sorted(items, sort, (item) => (sort.endsWith('recipient') ? item.recipient : `${item.occurredAt} ${item.messageId}`))
 }
 
-function actionsOf(messages: Written[], asked: Range, sort: string) {
+function actionsOf(messages: Written[], range: Range, sort: string) {
   const items = messages.flatMap(({ messageId, recipient, actions = [] }) =>
     actions
-      .filter(({ at }) => isIn(asked, at))
+      .filter(({ at }) => isIn(range, at))
       .map(({ kind, at, text }) => ({ messageId, recipient, action: kind as string, text, occurredAt: at })),
   )
   const field = sort.replace('-', '') as 'recipient' | 'action' | 'occurredAt'
@@ -155,28 +162,28 @@ type World = { caller: ReportCaller; campaignId: string; ofCampaign: Written[]; 
 /** Every report of these days equals the model. */
 async function assertReports(
   { caller, campaignId, ofCampaign, ofSingle }: World,
-  asked: Range,
+  range: Range,
   limit: number,
   turn: number,
 ): Promise<void> {
-  const query = Object.entries(asked)
+  const query = Object.entries(range)
     .map(([name, day]) => `&${name}=${day}`)
     .join('')
   const of = (report: string) => `/campaigns/${campaignId}/${report}?${query}`
   const [campaign, single] = [ofCampaign.flatMap(reachedBy), ofSingle.flatMap(reachedBy)]
-  assert.deepEqual(await caller.report(of('summary')), { campaignId, ...summaryOf(campaign, asked) })
-  assert.deepEqual(await caller.report(`/messages/summary?${query}`), summaryOf(single, asked))
+  assert.deepEqual(await caller.report(of('summary')), { campaignId, ...summaryOf(campaign, range) })
+  assert.deepEqual(await caller.report(`/messages/summary?${query}`), summaryOf(single, range))
   for (const interval of ['day', 'hour'] as const) {
-    assert.deepEqual(await caller.report(`${of('aggregations')}&interval=${interval}`), aggregationsOf(campaign, asked, interval))
+    assert.deepEqual(await caller.report(`${of('aggregations')}&interval=${interval}`), aggregationsOf(campaign, range, interval))
   }
-  assert.deepEqual(await caller.report(`/messages/aggregations?${query}`), aggregationsOf(single, asked, 'day'))
+  assert.deepEqual(await caller.report(`/messages/aggregations?${query}`), aggregationsOf(single, range, 'day'))
   for (const [index, eventType] of EVENT_TYPES.entries()) {
     const sort = SORTS.filter((each) => !each.endsWith('action'))[(index + turn) % 4] ?? ''
     const items = await caller.walk(`${of(`recipients/${eventType}`)}&sort=${sort}`, limit)
-    assert.deepEqual(items, recipientsOf(ofCampaign, eventType, asked, sort), `${eventType} by ${sort}`)
+    assert.deepEqual(items, recipientsOf(ofCampaign, eventType, range, sort), `${eventType} by ${sort}`)
   }
   const sort = SORTS[turn % SORTS.length] ?? ''
-  assert.deepEqual(await caller.walk(`${of('action-details')}&sort=${sort}`, limit), actionsOf(ofCampaign, asked, sort), sort)
+  assert.deepEqual(await caller.walk(`${of('action-details')}&sort=${sort}`, limit), actionsOf(ofCampaign, range, sort), sort)
 }
 
 /** Writes a history, and reads all reports of it, of all time and of some days. */

@@ -9,7 +9,7 @@ import { phone } from './support.ts'
 
 // Lists are read page by page while further events happen before, at and after the place of the reader.
 
-const take = createReceiver(pool)
+const receive = createReceiver(pool)
 const seed = Number(process.env.HERALD_PAGING_SEED ?? randomInt(2 ** 31))
 
 /** Numbers from 0 up to `below`, the same for each seed (mulberry32). */
@@ -45,7 +45,7 @@ type Happening = (caller: Caller, message: Written, at: Date) => Promise<void>
 const report =
   (kind: 'delivered' | 'read'): Happening =>
   async (_caller, { messageId, recipient }, at) => {
-    await take([{ ...receipt({ messageId, kind, phone: recipient }), occurredAt: at }])
+    await receive([{ ...receipt({ messageId, kind, phone: recipient }), occurredAt: at }])
   }
 
 const click: Happening = async ({ accountId, agentId }, { messageId, recipient }, occurredAt) => {

@@ -94,26 +94,26 @@ describe('a summary', () => {
       [1, 2, 3].map((n) => ({ recipient: phone(n), acceptedAt, sentAt: acceptedAt, expiresAt })),
     )
     const [first, second, third] = messages.map(({ messageId }) => messageId) as [string, string, string]
-    const take = createReceiver(pool)
+    const receive = createReceiver(pool)
     const counts = async () => {
       const { sent, delivered, read, expired, clicked } = await caller.report(`/campaigns/${campaignId}/summary`)
       return [sent, delivered, read, expired, clicked]
     }
     assert.deepEqual(await counts(), [3, 0, 0, 0, 0])
     for (let round = 0; round < 2; round += 1) {
-      await take([receipt({ messageId: first, phone: phone(1) })])
+      await receive([receipt({ messageId: first, phone: phone(1) })])
       assert.deepEqual(await counts(), [3, 1, round, 0, 0])
-      await take([receipt({ messageId: first, phone: phone(1), kind: 'read' })])
+      await receive([receipt({ messageId: first, phone: phone(1), kind: 'read' })])
       assert.deepEqual(await counts(), [3, 1, 1, 0, 0])
     }
-    await take([receipt({ messageId: second, phone: phone(2), kind: 'read' })])
+    await receive([receipt({ messageId: second, phone: phone(2), kind: 'read' })])
     assert.deepEqual(await counts(), [3, 2, 2, 0, 0], 'a read message was delivered')
     await pool.query(
       `with due as (update messages set expires_at = now() where id = $1 returning id, expires_at) insert into expiries select * from due`,
       [third],
     )
     await expireDue(pool)
-    await take([receipt({ messageId: third, phone: phone(3) })])
+    await receive([receipt({ messageId: third, phone: phone(3) })])
     assert.deepEqual(await counts(), [3, 2, 2, 1, 0], 'an expired message stays sent, and is no longer delivered')
     for (let round = 0; round < 2; round += 1) {
       const click = { accountId, agentId, recipient: phone(1), messageId: first, kind: 'clicked', channel: 'rcs' } as const

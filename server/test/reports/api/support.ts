@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Pool } from '../../../src/db/pool.ts'
 import { type MessageCaller, startMessageService } from '../../support/messages.ts'
-import type { Answer } from '../../support/service.ts'
+import type { ApiResponse } from '../../support/service.ts'
 
 // Reports as callers get them. Each is compared with the OpenAPI document of the service.
 
 export type ReportCaller = MessageCaller & {
   /** Any response. `path`: what follows /v1/reports, with the query. */
-  get: (path: string) => Promise<Answer>
+  get: (path: string) => Promise<ApiResponse>
   /** The body of a successful response, which must be as documented. */
   report: (path: string) => Promise<any>
   /** All items of a list, read in pages of `limit`. `between` runs after each page but the last, with all items so far. */
@@ -55,12 +55,12 @@ export async function descriptionsOf(url: string): Promise<AssertDescribed> {
   ajv.addSchema(document, 'document')
   const paths = Object.keys(document.paths).filter((path) => path.startsWith('/reports/'))
   return (path, body) => {
-    const asked = `/reports${path.replace(/\?.*/s, '')}`
-    const template = paths.find((each) => new RegExp(`^${each.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(asked))
-    assert.ok(template, `${asked} is documented`)
+    const requested = `/reports${path.replace(/\?.*/s, '')}`
+    const template = paths.find((each) => new RegExp(`^${each.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(requested))
+    assert.ok(template, `${requested} is documented`)
     const pointer = `/paths/${template.replaceAll('/', '~1').replaceAll('{', '%7B').replaceAll('}', '%7D')}/get/responses/200/content/application~1json/schema`
     const isDescribed = ajv.getSchema(`document#${pointer}`) ?? ajv.compile({ $ref: `document#${pointer}` })
-    assert.ok(isDescribed(body), `${asked}: ${JSON.stringify(isDescribed.errors)}`)
+    assert.ok(isDescribed(body), `${requested}: ${JSON.stringify(isDescribed.errors)}`)
   }
 }
 
@@ -71,7 +71,7 @@ export function phone(n: number): string {
 
 /** An error as documented, with exactly these details. */
 export function assertRefused(
-  { status, body }: Answer,
+  { status, body }: ApiResponse,
   code: string,
   wanted: number,
   details?: { path: string; reason: string | RegExp }[],

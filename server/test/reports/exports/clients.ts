@@ -9,7 +9,7 @@ import { createUnreadWatch } from '../../../src/http/unread.ts'
 import type { Times } from '../../../src/reports/exports/answer.ts'
 import { openCopy } from '../../../src/reports/exports/copy.ts'
 import { exportRoutes } from '../../../src/reports/exports/routes.ts'
-import { logger } from '../../delivery/support.ts'
+import { logger } from '../../delivery/worker.ts'
 import { until } from '../../support/until.ts'
 
 // Clients that stop reading an export or disconnect, and the state of its database connection.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { createReceiver } from '../../delivery/support.ts'
 import { createTestDatabase } from '../../support/database.ts'
-import { parseAnswer, rawConnection } from '../../support/raw.ts'
+import { parseResponse, rawConnection } from '../../support/raw.ts'
 import { type PastMessage, writeCampaign, writeMessages } from '../api/past.ts'
 import { assertRefused, phone, startReportService } from '../api/support.ts'
 import { readCsv, readZip } from './support.ts'
@@ -157,13 +157,13 @@ describe('the export of a campaign', () => {
         sentAt: new Date(now).toISOString(),
       })),
     )
-    const take = createReceiver(pool)
+    const receive = createReceiver(pool)
     let isOver = false
     const receipts = (async () => {
       for (const { messageId, recipient } of messages) {
         if (isOver) return
         const common = { carrier: 'simulator', phone: recipient, agentId: caller.agentId, messageId, occurredAt: new Date() }
-        await take([{ ...common, eventId: `${messageId} read`, kind: 'read' }])
+        await receive([{ ...common, eventId: `${messageId} read`, kind: 'read' }])
       }
     })()
     const seen: number[] = []
@@ -195,7 +195,7 @@ test('requires GET and HTTP/1.1, so that a truncated file is detectable', async 
   const old = rawConnection(url)
   after(() => old.close())
   old.send(`GET /v1/reports/messages/export HTTP/1.0\r\nHost: x\r\nAuthorization: ${caller.authorization}\r\n\r\n`)
-  const { status, body } = parseAnswer(await old.ended)
+  const { status, body } = parseResponse(await old.ended)
   assert.deepEqual([status, body.code], [400, 'RCS_INVALID_REQUEST'])
   assert.match(body.details[0].reason, /HTTP\/1\.1/)
 })

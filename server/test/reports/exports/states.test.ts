@@ -57,7 +57,7 @@ async function makeOfEveryState(sender: Caller): Promise<Made[]> {
     await reportSms(made, await sendSms(made))
     await visitLink(pool, await link(made), false)
   }
-  const fates: [options: Parameters<typeof steps.make>[1], ...moves: ((made: Made) => Promise<unknown>)[]][] = [
+  const lifecycles: [options: Parameters<typeof steps.make>[1], ...moves: ((made: Made) => Promise<unknown>)[]][] = [
     [{}, handOver],
     [{}, handOver, delivered],
     [{}, handOver, read, (made) => tap(made, 'yes'), (made) => tap(made, 'yes')],
@@ -77,7 +77,7 @@ async function makeOfEveryState(sender: Caller): Promise<Made[]> {
     [{}, leaseOf],
   ]
   const all: Made[] = []
-  for (const [options, ...moves] of fates) {
+  for (const [options, ...moves] of lifecycles) {
     const made = await steps.make('single', { ...options, sender })
     for (const move of moves) await move(made)
     all.push(made)
