@@ -10,7 +10,7 @@ const { call, sendMessage, faults } = simulator
 const text = { contentMessage: { text: 'Hello' } }
 const sendOne = (messageId: string = randomUUID()) => sendMessage('+48500300110', messageId, text)
 
-test('tooManyRequests rejects so many messages with 429 and its Retry-After', async () => {
+test('tooManyRequests rejects the given number of messages with 429 and its Retry-After', async () => {
   await faults({ api: { tooManyRequests: { count: 2, retryAfterSeconds: 7 } } })
   const messageId = randomUUID()
   for (const left of [1, undefined]) {

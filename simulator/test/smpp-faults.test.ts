@@ -13,7 +13,7 @@ const submitted = () => esme.submitted({ destination_addr: '48500500110' })
 
 beforeEach(() => simulator.faults({}))
 
-test('bindRefused refuses so many binds', async () => {
+test('bindRefused refuses the given number of binds', async () => {
   await faults({ bindRefused: { count: 1 } })
   const other = await connectEsme(simulator.carriers)
   assert.equal((await other.bind('transmitter')).command_status, 0x0d)
@@ -35,7 +35,7 @@ test('throttled, queueFull and refused refuse a submit with their status', async
   assert.equal((await esme.submit({})).command_status, 0)
 })
 
-test('dropUnanswered drops the connection after so many submits without a response, and sends their receipts', async () => {
+test('dropUnanswered drops the connection after the given number of submits without a response, and sends their receipts', async () => {
   const other = await connectEsme(simulator.carriers)
   await other.bind('transmitter')
   await faults({ dropUnanswered: { count: 1, submits: 3 } })

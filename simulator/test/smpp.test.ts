@@ -238,7 +238,7 @@ describe('receipts', () => {
   })
 })
 
-test('sends an SMS of a phone as a deliver_sm', async () => {
+test('sends an SMS from a phone as a deliver_sm', async () => {
   const next = await connectEsme(carriers)
   await next.bind()
   await simulator.call('POST', '/simulator/phones/+48500400140/reply', { number: '4850', text: 'Żółw' })
@@ -275,7 +275,7 @@ test('reads times with their offset from UTC in quarters of an hour', () => {
   }
 })
 
-test('stops reading from a peer that does not read its responses, until it does', async () => {
+test('stops reading from a peer that does not read its responses, until the peer does', async () => {
   const idle: any = { leave: () => {} }
   const { server, stop } = createSmppServer({ identity: idle, faults: idle, outbox: idle, onSubmit: () => {} })
   const sockets: Socket[] = []

@@ -99,7 +99,7 @@ test('ignores a message id from before a restart, and shows what the phone recei
   assert.deepEqual(repeated, ['+48500800210', '+48500800310'])
 })
 
-test('delivers a message once that was delivered by hand before its step, also after a restart', async () => {
+test('delivers a message once if it was delivered by hand before its step, also after a restart', async () => {
   const dataDir = createDataDir()
   const first = await startTestSimulator({ dataDir, delayMs: 300 })
   const webhook = await startWebhook()
@@ -181,7 +181,7 @@ test('needs at most 16 bytes of memory for each finished message, and finds each
   store.close()
 })
 
-test('reads debts that memory does not hold from the log, in order', async () => {
+test('reads pending posts that memory does not hold from the log, in order', async () => {
   const { store, webhooks } = await openState(createDataDir())
   const count = 20_500
   for (let index = 0; index < count; index++) webhooks.add(`event-${index}`, index)

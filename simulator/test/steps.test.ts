@@ -45,7 +45,7 @@ describe('a message', { concurrency: true }, async () => {
     assert.deepEqual(new Set(eventsOf(messageId)), new Set(['DELIVERED', 'READ']))
   })
 
-  test('is delivered after the delay, and read after it again', async () => {
+  test('is delivered after the delay, and read after the same delay again', async () => {
     await sendMessage('+48500700510', randomUUID(), TEXT)
     await until('it is read', async () => (await phone('+48500700510'))[0].readAt)
     const [{ acceptedAt, deliveredAt, readAt }] = await phone('+48500700510')

@@ -223,7 +223,7 @@ describe('the webhook fault', () => {
   })
 })
 
-test('posts 64 events at once to a silent webhook, and the others to its successor; a challenge does not wait', async () => {
+test('posts 64 events at once to a silent webhook, and the others to the next webhook; a challenge does not wait', async () => {
   const own = await startTestSimulator()
   const [silent, successor] = [await startWebhook(), await startWebhook()]
   silent.status = 0
@@ -257,7 +257,7 @@ test('stops without waiting for a silent webhook', async () => {
   })
 })
 
-test('numbers each event anew, even if nothing is owed in between', async () => {
+test('gives each event a new number, even if nothing is pending in between', async () => {
   const numbers = () => webhook.received.map(({ body, data }) => [body.message.messageId, data.eventId ?? data.messageId])
   for (let round = 0; round < 3; round++) {
     const messageId = randomUUID()

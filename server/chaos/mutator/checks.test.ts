@@ -118,7 +118,7 @@ for (const { what, checks, statements } of ROW_MUTATIONS) {
   })
 }
 
-test('the rows are as they were before they were mutated', async () => {
+test('every mutated row is restored', async () => {
   assert.deepEqual(failedChecks(await readAgain(run.checkPool)), [])
 })
 
@@ -142,7 +142,7 @@ test('a check with nothing to compare fails', () => {
   )
 })
 
-test('what a fault explains is not wrong', () => {
+test('a deviation that a fault explains passes the checks', () => {
   const mutated = structuredClone(history)
   comeAgain(1).apply(mutated)
   forget(2).apply(mutated)

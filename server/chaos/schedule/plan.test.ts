@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { planFaults, requiredFaults, TARGETS } from './plan.ts'
 
-test('a plan is a function of the seed', () => {
+test('a plan depends on the seed alone', () => {
   assert.deepEqual(planFaults(7, 120), planFaults(7, 120))
   assert.notDeepEqual(planFaults(7, 120), planFaults(8, 120))
   assert.deepEqual(new Set(planFaults(7, 120).map(({ target }) => target)), new Set(TARGETS))
 })
 
-test('a longer run begins as a shorter one', () => {
+test('a longer run begins with the faults of a shorter one', () => {
   const short = planFaults(7, 60)
   assert.deepEqual(planFaults(7, 120).slice(0, short.length), short)
 })
@@ -29,7 +29,7 @@ test('a plan has every required fault, for long enough, whatever the seed', () =
   }
 })
 
-test('a fault of a target ends before its next one begins', () => {
+test('a fault of a target ends before the next fault of that target begins', () => {
   for (let seed = 0; seed < 100; seed++) {
     for (const [target, all] of Map.groupBy(planFaults(seed, 120), (one) => one.target)) {
       for (const [n, { atMs }] of all.entries()) {

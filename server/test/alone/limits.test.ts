@@ -93,7 +93,7 @@ for (const store of ['memory', 'database'] as const) {
     )
 
     test(
-      'count each key for itself, also two of one account',
+      'count each key separately, even two keys of one account',
       whenCalm(async () => {
         const [one, two] = [await createCaller(pool), await createCaller(pool)]
         const { integrationKey, secret } = await createKey(pool, one.accountId)
@@ -174,7 +174,7 @@ test(
 )
 
 test(
-  'the address behind a trusted proxy is the one that the proxy saw',
+  'the address of a caller behind a trusted proxy is the address that the proxy reports',
   whenCalm(async () => {
     const { url } = nodes.memory.proxied
     const { authorization } = await createCaller(pool)
@@ -188,7 +188,7 @@ test(
   }),
 )
 
-test('no window holds more requests than the quota, and none is rejected without need', async () => {
+test('no window holds more requests than the quota, and no request is rejected needlessly', async () => {
   // The model keeps the whole history, the limiter only what it needs.
   const gap = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.double({ min: 0, max: 40, noNaN: true }))
   await fc.assert(

@@ -251,7 +251,7 @@ describe(`messages (fast-check, seed ${seed}, ${runs} runs)`, () => {
     assert.deepEqual(failures, [])
   })
 
-  test('get the same replies at two nodes in another order, without a deadlock, and each reply is stored once', async () => {
+  test('get the same replies on two nodes in opposite orders without a deadlock, and each reply is stored once', async () => {
     failures.length = 0
     const { receivers } = await newWorld(pool, CARRIER, agents)
     // With batches of this size, every second one met another in the wrong order.

@@ -46,7 +46,7 @@ describe('a slow client', () => {
     for (const { ended } of slow) assert.equal(await ended, '')
   })
 
-  test('is not one that has sent nothing yet: its connection is idle', async () => {
+  test('that has sent nothing yet counts as idle', async () => {
     const service = await start({ headersMs: 400, requestMs: 800, keepAliveMs: 600_000 })
     const [unused, slow] = [rawConnection(service.url), rawConnection(service.url)]
     slow.send(SLOW)
@@ -55,7 +55,7 @@ describe('a slow client', () => {
     assert.equal(parseResponse(await unused.ended).status, 200)
   })
 
-  test('that starts late has no more time for its headers, however long its request may take', async () => {
+  test('that sends its first byte late still has only the timeout of the headers', async () => {
     const service = await start({ headersMs: 400, requestMs: 600_000, keepAliveMs: 600_000 })
     const [unused, slow] = [rawConnection(service.url), rawConnection(service.url)]
     slow.send(SLOW)

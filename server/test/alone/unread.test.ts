@@ -84,7 +84,7 @@ describe('a client that does not read', () => {
     for (const { socket } of clients) socket.destroy()
   })
 
-  test('is disconnected when all accounts together hold too many unsent bytes, that of the account with most first', async () => {
+  test('is disconnected when all accounts together hold too many unsent bytes, first for the account with the most', async () => {
     const { url, log } = await startService({ processBytes: 12 * MIB })
     // This client stalls first, but it holds less.
     const other = requestWithoutReading(url, neighbour, 6)

@@ -96,7 +96,7 @@ describe('DELETE /templates/{id}', () => {
     assert.equal((await remove(id)).body.details.length, 20)
   })
 
-  test('always deletes the user of two templates that are deleted concurrently', async () => {
+  test('deletes a template that uses another one, even if both are deleted concurrently', async () => {
     const { created, remove } = await newCaller()
     for (let round = 0; round < 20; round += 1) {
       const id = await created()

@@ -51,7 +51,7 @@ async function fresh(fields: Record<string, unknown> = {}) {
 }
 
 describe('GET /campaigns/{id}', () => {
-  test('shows no field of what has not happened or was not given', async () => {
+  test('omits the fields of steps that have not happened and of values that were not given', async () => {
     const scheduledAt = inHours(1)
     const { body, agentId, campaignId } = await fresh({ scheduledAt })
     const { createdAt } = body
@@ -140,7 +140,7 @@ describe('GET /campaigns/{id}', () => {
     assert.deepEqual(ended, { ...made, status: 'CANCELLED', cancelledAt: ended.cancelledAt, counts: { ...NONE, FAILED: 2 } })
   })
 
-  test('shows of which campaign a retry is one, without groups', async () => {
+  test('shows which campaign a retry repeats, without groups', async () => {
     const { campaignId, body, readCampaign } = await fresh({ clientReferenceId: 'spring', expiresAt: inHours(3) })
     await makeAll(pool)
     await handOver(() => false)
@@ -160,7 +160,7 @@ describe('GET /campaigns/{id}', () => {
     await moveCampaign(pool, repeated, 'CANCELLED')
   })
 
-  test('is named in its messages, which have its reference and expire after 48 hours', async () => {
+  test('returns the id that its messages have, with its reference and an expiry after 48 hours', async () => {
     const { campaignId, accountId, agentId, ask } = await fresh({ clientReferenceId: 'spring-2027' })
     await makeAll(pool)
     const { rows } = await pool.query<{ id: string }>('select id from messages where account_id = $1 order by recipient', [accountId])

@@ -246,7 +246,7 @@ describe('GET /events', () => {
     ['at the end of a page', ''],
     ['within a page', '?limit=3'],
   ] as const) {
-    test(`rejects a cursor ${where} of a log that was longer or had another event there`, async () => {
+    test(`rejects a cursor ${where} of a log that was longer or had another event at that place`, async () => {
       const { accountId, read } = await newReader()
       await emit(accountId, numbered(1, 1))
       await emit(accountId, numbered(2, 3))
@@ -277,7 +277,7 @@ describe('GET /events', () => {
     })
   }
 
-  test('reads as few blocks at any depth, also with a plan from when the log was short', async (t) => {
+  test('reads equally few blocks at any depth, even with a plan from when the log was short', async (t) => {
     const [mine, other] = [await newReader(), await newReader()]
     const client = await hotPool.connect()
     t.after(() => client.release(true))

@@ -29,7 +29,7 @@ async function fresh(fields: Record<string, unknown> = {}) {
 }
 
 describe('GET /messages/{messageId}', () => {
-  test('shows no field of what has not happened yet', async () => {
+  test('omits the fields of steps that have not happened yet', async () => {
     const { body, agentId, messageId } = await fresh()
     const { acceptedAt } = body
     assert.match(acceptedAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)

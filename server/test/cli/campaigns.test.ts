@@ -120,7 +120,7 @@ describe('herald campaign', { concurrency: 3 }, () => {
   ]
   testFailures(['campaign'], FAILURES, env)
 
-  test('a move that is not possible fails with an error that says what is', async () => {
+  test('an impossible change of status fails with an error that names the current and the required status', async () => {
     const { campaignId } = await runningCampaign()
     const retried = await runHerald(['campaign', 'retry', campaignId], env)
     const tooEarly = `The campaign ${campaignId} is RUNNING; retry it once it is COMPLETED or CANCELLED.\n`

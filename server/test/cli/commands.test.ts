@@ -30,7 +30,7 @@ describe('herald', { concurrency: 2 }, () => {
     assert.equal(older.stderr, 'The database has an older schema than this version of Herald: run "npx herald migrate" first.\n')
   })
 
-  test('account, key and agent commands lead to a request that is served, and revoke it', async () => {
+  test('account, key and agent commands give access to the API, and revoke it', async () => {
     const { accountId, ...account } = await heraldJson(['account', 'create', 'Żabka & Söhne'], env)
     assert.deepEqual(account, { name: 'Żabka & Söhne', modules: ['rcs', 'sms'], quarantineHours: 24 })
     const { integrationKey, secret } = await heraldJson(['key', 'create', `${accountId}`], env)

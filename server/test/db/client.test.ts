@@ -28,7 +28,7 @@ async function pidOf(db: Pick<typeof pool, 'query'>): Promise<number> {
   return (await db.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid as number
 }
 
-test('a statement is asked in any form, with an answer by promise or by callback', async () => {
+test('a statement runs in any form, and returns its result by promise or callback', async () => {
   const client = await connected(5_000)
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
   const before = timers()
@@ -43,8 +43,8 @@ test('a statement is asked in any form, with an answer by promise or by callback
   assert.equal(timers(), before, 'nothing is waited for any more')
 })
 
-describe('a statement that takes longer than it may', () => {
-  test('fails as "unavailable"; its connection is closed, and nobody else gets it', async () => {
+describe('a statement that exceeds its timeout', () => {
+  test('fails as "unavailable"; its connection is closed, and no other caller gets it', async () => {
     const before = await pidOf(pool)
     await assert.rejects(pool.query(SLOW), isTimeOut)
     assert.notEqual(await pidOf(pool), before)
@@ -100,7 +100,7 @@ describe('a statement that takes longer than it may', () => {
     assert.equal((await named.query({ text, ...LONG })).rows[0].name, 'named')
   })
 
-  test('breaks a stream off', async () => {
+  test('ends a stream with an error', async () => {
     await pool.query('create table streamed (mark text)')
     const client = await connected(50)
     await assert.rejects(finished(client.query(copyFrom('copy streamed from stdin'))), isTimeOut)

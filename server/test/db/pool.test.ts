@@ -48,7 +48,7 @@ describe('a transaction', () => {
   })
 })
 
-test('a connection that breaks while it passes to the next caller fails only that one', async () => {
+test('a connection that breaks while the next caller gets it fails only that caller', async () => {
   const clients = await Promise.all(Array.from({ length: 10 }, () => pool.connect()))
   const [first, ...others] = clients as [pg.PoolClient, ...pg.PoolClient[]]
   const next = pool.connect()

@@ -74,7 +74,7 @@ describe('a claim', () => {
     assert.deepEqual(await sharesOf([one, two], { carrier: { ...NO_RATE, messagesPerSecond: 1 } }), [0, 1])
   })
 
-  test('serves an agent that has slots, behind the same account’s backlog for an agent that has none left', async () => {
+  test('serves an agent with free slots behind the account’s backlog for an agent without free slots', async () => {
     const otherAgent = await anotherAgent()
     await queueMessages(pool, one, { count: 250, dueInMs: -1_000 })
     const messageId = await queueMessage(pool, otherAgent)

@@ -166,7 +166,7 @@ describe('a message that expires', () => {
   }
 
   for (const [table, id] of Object.entries({ queue: 'message_id', messages: 'id' })) {
-    test(`while its result is recorded is marked and revoked after it waited for ${table}`, async () => {
+    test(`while its result is recorded is marked and revoked after a wait for a lock on ${table}`, async () => {
       const messageId = await queueMessage(pool, sender, { attempts: 1, expiresInMs: -1 })
       const touch = `update ${table} set expires_at = expires_at where ${id} = $1`
       await whileOthersCommit(
@@ -195,7 +195,7 @@ describe('a message that expires', () => {
     assert.equal(await record(pool, { messageId, lease }, { is: 'sent' }), false)
   })
 
-  test('is marked beside one whose month has been dropped, of which nothing is left', async () => {
+  test('is marked even if another message of the batch was dropped with its month', async () => {
     const messageId = await queueMessage(pool, sender, { expiresInMs: -1 })
     const dropped = '00000000-0000-7000-8000-000000000001'
     await pool.query(`insert into expiries values ($1, now() - interval '1 hour')`, [dropped])

@@ -257,7 +257,7 @@ describe('the feed', () => {
     assert.equal(page.items.length + rest.items.length, 101)
   })
 
-  test(`would miss events if it went by the numbers of pages: this load shows it (seed ${seed})`, async () => {
+  test(`would miss events under this load if it followed page numbers (seed ${seed})`, async () => {
     const { committed, readers } = await run(seed, routeByNumber, { changes: 300, before: 100 })
     for (const seen of readers) {
       const missed = new Set(committed).difference(new Set(namesOf(seen)))

@@ -39,8 +39,8 @@ async function openTransaction(t: TestContext, pages: number): Promise<{ commit:
   return { commit: () => client.query('commit') }
 }
 
-describe('what commits late', () => {
-  test('is routed in the next round where its transaction was open for less than 10 s', async (t) => {
+describe('a page that commits late', () => {
+  test('is routed by the next poll if its transaction was open for less than 10 s', async (t) => {
     const clock = holdClock(t)
     const round = createRouterPoll(pool)
     const open = await openTransaction(t, 1)
@@ -54,7 +54,7 @@ describe('what commits late', () => {
     assert.equal((await round()).routed, 1)
   })
 
-  test('after a longer time is routed by a look over all, at most 10 s later; until then only what is new is looked at', async (t) => {
+  test('is routed by a full scan within 10 s if its transaction was open for longer; other polls read only new pages', async (t) => {
     const clock = holdClock(t)
     const round = createRouterPoll(pool)
     const routed = async () => (await round()).routed
@@ -66,12 +66,12 @@ describe('what commits late', () => {
     clock.move(1)
     await open.commit()
     await pool.query(EMIT, [2])
-    assert.deepEqual([await routed(), await routed()], [2, 0], 'what is new is routed at once')
+    assert.deepEqual([await routed(), await routed()], [2, 0], 'new pages are routed at once')
     clock.move(9.1)
     assert.deepEqual([await routed(), await routed()], [1, 0])
   })
 
-  test('is routed to its end, also where that is more than one round takes', async (t) => {
+  test('is routed with all others, even if they need more than one poll', async (t) => {
     const clock = holdClock(t)
     const round = createRouterPoll(pool)
     const routed = async () => (await round()).routed
@@ -86,8 +86,8 @@ describe('what commits late', () => {
   })
 })
 
-describe('a round', () => {
-  test('that takes too long is followed by one of half as many, down to one; each that succeeds by one of twice as many, up to 100', async (t) => {
+describe('a poll', () => {
+  test('halves the batch after a timeout, down to one page, and doubles it after a success, up to 100', async (t) => {
     const one = createHotPool({ connectionString: url }, () => {})
     t.after(() => one.end())
     const blocker = await connect(t)
@@ -128,7 +128,7 @@ describe('a standby', () => {
     assert.equal((await standby()).routed, 0)
   })
 
-  test('routes all pages once it routes', async () => {
+  test('routes all pages once it becomes the router', async () => {
     const standby = createRouterPoll(pool, createStandby())
     await pool.query(EMIT, [250])
     const sizes = [await standby(), await standby(), await standby(), await standby()].map(({ routed }) => routed)
@@ -147,7 +147,7 @@ describe('a standby', () => {
     }
     await open.commit()
     clock.move(0.2)
-    assert.equal((await standby()).routed, 0, 'found by the look over all')
+    assert.equal((await standby()).routed, 0, 'found by the full scan')
     assert.equal((await standby()).routed, 1)
   })
 })

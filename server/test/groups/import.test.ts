@@ -117,7 +117,7 @@ describe('importing a group', () => {
     })
   }
 
-  test('takes 100 columns', async () => {
+  test('accepts 100 columns', async () => {
     const names = Array.from({ length: 99 }, (_, index) => `c${index}`)
     const { number } = await importNew(`phone,${names}\n+48500100200,${names}\n`)
     assert.deepEqual(await members(number), [['+48500100200', [], false, true, Object.fromEntries(names.map((name) => [name, name]))]])

@@ -34,7 +34,7 @@ function outcomeOf(result: PromiseSettledResult<Accepted>): string {
 }
 
 describe('requests that share a statement', () => {
-  test('are accepted when one of them is rejected by a rule or by the database', async () => {
+  test('are accepted even if another one is rejected by a rule or by the database', async () => {
     const { accountId, submission } = await newSender()
     const accept = createAcceptor(pool, () => {})
     const faulty: [fields: Partial<Submission>, code: string][] = [

@@ -17,7 +17,7 @@ describe('an announcement of work', () => {
   // Before the database is dropped, which would end the connection with an error.
   after(() => listener.end())
 
-  test('reaches every listening node once for calls of the same moment', async () => {
+  test('reaches every listening node once for concurrent calls', async () => {
     const announce = createAnnouncer(pool)
     for (let n = 0; n < 100; n += 1) announce('messages')
     announce('replies')

@@ -67,7 +67,7 @@ describe('the partitions of messages', () => {
     assert.deepEqual(rows, [{ sound: true, edges: true }])
   })
 
-  test('get ids of version 7 that are distinct and grow with time', async () => {
+  test('get distinct ids of version 7 that grow with time', async () => {
     const { rows } = await database.pool.query<{ id: string }>('select uuid_v7() as id from generate_series(1, 1000)')
     const ids = rows.map(({ id }) => id)
     assert.equal(new Set(ids).size, 1_000)

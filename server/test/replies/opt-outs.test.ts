@@ -109,7 +109,7 @@ describe('an opt-out or opt-in', () => {
 })
 
 describe('an operator', () => {
-  test('opts a number out any number of times, and in again once', async () => {
+  test('opts a number out repeatedly, and in again once', async () => {
     const key = newKey()
     const { changedAt, ...out } = await changeOptOut(pool, key, true)
     assert.deepEqual(out, { ...key, optedOut: true, source: 'operator' })
@@ -153,7 +153,7 @@ describe('the list of opt-outs', () => {
     return all
   }
 
-  test('has each opted-out number of the account once, for any page size and beside changes', async () => {
+  test('has each opted-out number of the account once, with any page size and during changes', async () => {
     const mine = await createCaller(pool)
     const agents = [await createAssignedAgent(pool, mine.accountId), await createAssignedAgent(pool, mine.accountId)]
     const keys = agents.flatMap((agent) =>

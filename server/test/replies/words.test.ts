@@ -84,7 +84,7 @@ describe('the keyword of a text', () => {
     test(`${JSON.stringify(text)}: ${keyword ?? 'none'}`, () => assert.equal(matchingKeyword(text, replies)?.keyword, keyword))
   }
 
-  test('is the one with the lowest id of equally long ones', () => {
+  test('is the keyword with the lowest id if several are equally long', () => {
     const equal = [
       { id: 9, keyword: 'cat' },
       { id: 2, keyword: 'dog' },

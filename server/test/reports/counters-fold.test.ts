@@ -73,7 +73,7 @@ describe('a fold', () => {
     assert.deepEqual(await readCounted(pool, two), [{ campaignId: CAMPAIGN, hour: HOUR, counts: { failed: 6 } }])
   })
 
-  test('says that there may be more after a full batch', async () => {
+  test('reports that there may be more after a full batch', async () => {
     const account = nextAccount()
     await addMany(account.accountId, 10_001)
     const before = await readCounted(pool, account)
@@ -86,7 +86,7 @@ describe('a fold', () => {
     assert.deepEqual(await readCounted(pool, account), before)
   })
 
-  test('takes each delta once beside concurrent folds of the same keys', async () => {
+  test('adds each delta once during concurrent folds of the same keys', async () => {
     const account = nextAccount()
     await addMany(account.accountId, 25_000)
     const before = await readCounted(pool, account)
@@ -186,7 +186,7 @@ describe('a fold that waits for a lock', () => {
   })
 })
 
-test('equals the rows at every moment while messages are sent and two nodes fold', async () => {
+test('counters equal the rows at every moment while messages are sent and two nodes fold', async () => {
   const own = await createTestDatabase()
   const nodes = [own.hotPool, createHotPool({ connectionString: own.url }, () => {})] as [Pool, Pool]
   const { makeAllOf, handOver } = await createSteps(nodes[0])

@@ -91,7 +91,7 @@ for (const [microseconds, base, where] of [
       })
     }
 
-    test('a template that a tap asks for', async () => {
+    test('a template that a tap requests', async () => {
       await stopClock(microseconds)
       const sender = await createSender(pool)
       const message = { type: 'MESSAGE', content: 'More' } as const

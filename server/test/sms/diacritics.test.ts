@@ -67,7 +67,7 @@ describe(`a text without diacritical signs (fast-check, seed ${seed})`, () => {
     }
   })
 
-  test('does not change again, and does not change GSM-7', () => {
+  test('stays the same when it is converted again, and keeps text in GSM-7', () => {
     const character = fc.oneof(fc.constantFrom(...'aeąłéçйΏ\u0301\u0328\u0308😀'), fc.constantFrom(...letters))
     fc.assert(
       fc.property(fc.array(character, { maxLength: 60 }), (characters) => {

@@ -75,7 +75,7 @@ describe(`splitting agrees with two other packages (fast-check, seed ${seed})`, 
     )
   })
 
-  test('on those of any text in a wanted encoding', () => {
+  test('on the encoding, the count and the segments of any text in a wanted encoding', () => {
     const wanted = fc.oneof(
       fc.tuple(gsm7Text, fc.constantFrom('GSM7' as const, 'UCS2' as const)),
       fc.tuple(anyText, fc.constant('UCS2' as const)),
@@ -92,7 +92,7 @@ describe(`splitting agrees with two other packages (fast-check, seed ${seed})`, 
 
   // The calculator keeps a sign of several characters (a letter with a combining mark, a family of emoji) in one segment. Phones put the segments
   // together before they show them, so we fill each segment, as split-sms does: never more segments than the calculator's.
-  test('except that it cuts signs of several characters, and so needs no more segments than the calculator', () => {
+  test('except that it splits signs of several characters, and so needs no more segments than the calculator', () => {
     for (const [sign, times] of [
       ['🇵🇱', 33],
       ['e\u0301', 67],
@@ -114,7 +114,7 @@ describe(`splitting agrees with two other packages (fast-check, seed ${seed})`, 
     )
   })
 
-  test('and the segments join to the text, fit, and end within no escape or surrogate pair', () => {
+  test('and the segments join to the text, fit, and split no escape or surrogate pair', () => {
     const text = fc.oneof(
       anyText,
       fc.array(anyCharacter, { maxLength: 400 }).map((characters) => characters.join('')),

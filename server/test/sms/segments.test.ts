@@ -5,7 +5,7 @@ import { MAX_SEGMENT_NUMBER, measureText, splitText } from '../../src/sms/segmen
 const lengths = (text: string) => splitText(text, 7).map((segment) => segment.text.length)
 
 describe('the segments of an SMS', () => {
-  test('are counted by the standard', () => {
+  test('are counted as the standard says', () => {
     for (const [text, encoding, units, segments] of [
       ['', 'GSM7', 0, 1],
       ['a'.repeat(160), 'GSM7', 160, 1],

@@ -6,7 +6,7 @@ import { createCaller } from '../support/service.ts'
 
 const input = { name: 'X', basic: false, status: 'DRAFT' as const, message: { type: 'MESSAGE' as const, content: 'Hello' } }
 
-describe('a template whose random id is taken', async () => {
+describe('a template whose random id is already in use', async () => {
   const { pool } = await createTestDatabase()
   const { accountId } = await createCaller(pool)
   await pool.query('create sequence draws')

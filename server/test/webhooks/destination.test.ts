@@ -323,7 +323,7 @@ describe('a kept connection', () => {
     })
   }
 
-  test('is replaced at once if no other is free, and not by one that may be stale too', async () => {
+  test('is replaced at once if no other connection is free, and not by another that may be stale', async () => {
     const waiting = new Map<string, Socket>()
     const respondTo = (...bodies: string[]) => {
       for (const body of bodies) waiting.get(body)?.write(OK)
@@ -380,14 +380,14 @@ describe('a kept connection', () => {
     )
   })
 
-  test('that is new and closes is not stale: the call fails and is not repeated', async () => {
+  test('that closes on its first call is not stale: the call fails and is not repeated', async () => {
     for (const end of ['destroy', 'end', 'resetAndDestroy'] as const) {
       const result = await postTo(({ socket }) => void socket[end]())
       assert.deepEqual([result.error, result.requests.length], [CLOSED, 1], end)
     }
   })
 
-  test('that closes after a part of the response is not stale', async () => {
+  test('that closes within a response is not stale', async () => {
     const { url, requests } = await serve(({ nth, socket }) => (nth === 1 ? OK : void socket.end('HTTP/1.1 2')))
     const post = open(url, { connections: 1 })
     await post()

@@ -39,7 +39,7 @@ async function kindsWaiting(endpointId: number): Promise<string[]> {
 }
 
 describe('updating the event kinds of an endpoint', () => {
-  test('counts for events that are routed later, and keeps pending ones', async () => {
+  test('applies to events that are routed later, and keeps pending events', async () => {
     const { endpointId, accountId, url: address } = await endpointAt(pool, await startSink())
     await emitRouted(pool, accountId, 1, { kind: 'message.sent' })
     const updated = await updateEndpoint(pool, endpointId, ['message.read', 'sms.sent'])

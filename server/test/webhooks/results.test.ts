@@ -130,7 +130,7 @@ test('a result that is written twice is one attempt in the history', async () =>
 })
 
 describe('an endpoint that fails', () => {
-  test('fails since its first failure, and counts each failure of a batch', async () => {
+  test('is failing since its first failure, and counts each failure of a batch', async () => {
     const { endpointId, results } = await newEndpoint(3)
     const times = ['2026-11-01T10:00:02Z', '2026-11-01T10:00:01Z', '2026-11-01T10:00:03Z'].map((time) => new Date(time))
     await recordAttempts(
@@ -245,13 +245,13 @@ describe('a pause', () => {
     assert.deepEqual(pauses, [0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30])
   })
 
-  test('is as long for failures that are written together', async () => {
+  test('has the same length for failures that are written together', async () => {
     const { endpointId, results } = await newEndpoint(7)
     await recordAttempts(pool, results)
     assert.equal((await healthOf(endpointId)).pauseS, 4)
   })
 
-  test('is the longer of what the endpoint asks for and what its failures demand', async () => {
+  test('lasts as long as the endpoint asks or as its failures demand, whichever is longer', async () => {
     const asking = await newEndpoint(2)
     await recordAttempts(
       pool,

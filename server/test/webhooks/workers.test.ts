@@ -59,7 +59,7 @@ describe('a worker', () => {
     assert.equal(sink.arrived.length, 6)
   })
 
-  test('delays no endpoint for one that hangs and one that rejects every event', async (t) => {
+  test('delays no endpoint because another one hangs or rejects every event', async (t) => {
     let [open, maxOpen, closed] = [0, 0, 0]
     const hanging = await startSink((_, response) => {
       open += 1

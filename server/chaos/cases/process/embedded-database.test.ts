@@ -80,7 +80,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
       await neighbour.leave()
     })
 
-    test('is started again when it dies under the running service, with all that was answered', async () => {
+    test('is restarted by the running service after a crash, and keeps all that was acknowledged', async () => {
       const herald = await current()
       await leaveMark(herald, dataDir, 'before the crash')
       const postmaster = postmasterPid(dataDir) as number
@@ -100,7 +100,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
       await leaveMark(first, dataDir, 'still here')
     })
 
-    test('is taken over by the next start after a kill of the service', async () => {
+    test('is taken over by the next service after a service was killed', async () => {
       const first = await current()
       await leaveMark(first, dataDir, 'before the kill')
       first.child.kill('SIGKILL')
@@ -114,7 +114,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
       assert.ok(!isRunning(orphan))
     })
 
-    test('serves commands whether the service runs or not; the last to leave stops it', async () => {
+    test('serves commands whether the service runs or not, and is stopped by the last process that ends', async () => {
       const { accountId } = await heraldJson(['account', 'create', 'Shop'], env)
       assert.equal(postmasterPid(dataDir), undefined)
       const herald = await startAgain()
@@ -142,7 +142,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
   describe('without a service', { concurrency: 1 }, async () => {
     const dataDir = await createDataDir(emptyDatabase)
 
-    test('is one server for eight processes that join at once, also after a crash; the last of eight that leave at once stops it', async () => {
+    test('is one server for eight processes that start at once, also after a crash, and is stopped by the last of eight that end at once', async () => {
       const rounds: LeftBehind[] = ['nothing', 'a stale lock', 'nothing', 'a stale lock', 'an empty lock', 'a stale lock']
       for (const leftBehind of rounds) await eightComeAndLeave(dataDir, leftBehind)
     })
@@ -187,7 +187,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
       assert.doesNotMatch(readFileSync(join(dataDir, 'postgres.log'), 'utf8'), /CANARY|insert into/)
     })
 
-    test('keeps a directory that an operator put aside', async () => {
+    test('keeps a directory that an operator has moved aside', async () => {
       const aside = join(dataDir, 'postgres.backup')
       renameSync(join(dataDir, 'postgres'), aside)
       utimesSync(aside, 0, 0)
@@ -225,7 +225,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
     await leave()
   })
 
-  test('starts, serves, takes over after a kill, and stops as root that may not look into other processes, as in a container', {
+  test('starts, serves, is taken over after a kill, and stops if root may not inspect other processes, as in a container', {
     skip: (!isRoot || !existsSync(SETPRIV)) && 'not root',
   }, async () => {
     const env = { HERALD_DATA_DIR: await createDataDir(emptyDatabase) }
@@ -256,7 +256,7 @@ describe('the embedded database', { concurrency: 2 }, () => {
     await stopInOrder(herald)
   })
 
-  test('does not run after Ctrl-C while the service starts it again', async () => {
+  test('does not run after Ctrl-C during its restart by the service', async () => {
     for (const delayMs of [0, 20, 60, 120]) {
       const dataDir = await createDataDir(emptyDatabase)
       const herald = await startHerald({ HERALD_DATA_DIR: dataDir })

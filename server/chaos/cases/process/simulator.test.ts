@@ -28,7 +28,7 @@ async function reply(simulator: string, text: string): Promise<void> {
 }
 
 describe('the simulated network of herald serve without a configured carrier', { concurrency: 2 }, () => {
-  test('is connected both ways, comes back when it is killed, and ends with the service', async () => {
+  test('accepts messages and sends events, is restarted after a kill, and ends with the service', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     const dataDir = await createDataDir()
     const env = { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_SIMULATOR_DELAY_MS: '0' }
@@ -70,7 +70,7 @@ describe('the simulated network of herald serve without a configured carrier', {
     assert.doesNotMatch(second.output.stdout, /network ended/)
   })
 
-  test('does not start if there is a file of carriers', async () => {
+  test('does not start if a carriers file is configured', async () => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
     const { settings } = await startSimulator()
     const dataDir = await createDataDir()
@@ -92,7 +92,7 @@ describe('the simulated network of herald serve without a configured carrier', {
       return starting
     }
 
-    test('and not with a process that has the API alone', async () => {
+    test('and not with a process that has only the role api', async () => {
       const delivery = await startedDelivery()
       assert.match(delivery.output.stderr, /^Herald is ready at http:\/\/127\.0\.0\.1:\d+; Ctrl-C stops it\.\n/)
       assert.equal((await call(`${delivery.url}/v1/agents`)).status, 404)
@@ -105,7 +105,7 @@ describe('the simulated network of herald serve without a configured carrier', {
       assert.equal(await api.ended, 0)
     })
 
-    test('once in each data directory: a second service there, and a file in its place, are reported in a sentence', async () => {
+    test('once per data directory; a second service there, or a file in its place, is reported with a readable error', async () => {
       const delivery = await startedDelivery()
       const second = await runHerald(['serve'], env)
       assert.equal(second.code, 1)
@@ -125,7 +125,7 @@ describe('the simulated network of herald serve without a configured carrier', {
     })
   })
 
-  test('does not start with a wrong file of carriers, which is reported in a sentence before anything is created', async () => {
+  test('does not start with an invalid carriers file, which is reported before anything is created', async () => {
     const dataDir = await createDataDir()
     const file = join(dataDir, 'carriers.json')
     writeFileSync(file, JSON.stringify({ google: { type: 'gogle-rbm' } }))

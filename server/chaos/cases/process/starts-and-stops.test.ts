@@ -23,7 +23,7 @@ describe('herald serve', { concurrency: 2 }, () => {
   describe('before there is an account', { concurrency: 1 }, async () => {
     const env = { HERALD_DATA_DIR: await createDataDir() }
 
-    test('ends its start without a process or an account if the credentials of the demo account can not be written', async () => {
+    test('fails to start, and leaves no process or account, if the credentials of the demo account cannot be written', async () => {
       const inTheWay = join(env.HERALD_DATA_DIR, 'demo.json.new')
       mkdirSync(inTheWay)
       const { code } = await runHerald(['serve'], { ...env, HERALD_PORT: '0' })

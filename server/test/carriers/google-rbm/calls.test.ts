@@ -28,7 +28,7 @@ describe('look-ups', () => {
     ['500', failure(500, 'INTERNAL'), 5],
     ['no response', undefined, 5],
   ] as [string, NetworkResponse | undefined, number][]) {
-    test(`pause after five times ${what}; messages, and look-ups of another agent, do not`, async (t) => {
+    test(`pause after ${what} five times; messages, and look-ups of another agent, continue`, async (t) => {
       const { network, carrier } = await start()
       stopClock(t)
       network.respondWith((request, reply) => {
@@ -52,7 +52,7 @@ describe('look-ups', () => {
     assert.equal(network.requests.length, 1)
   })
 
-  test('go on after a response between the failures, also "not reachable"', async (t) => {
+  test('continue after a response between the failures, even "not reachable"', async (t) => {
     const { network, carrier } = await start()
     stopClock(t)
     for (const response of [failure(404, 'NOT_FOUND'), failure(403, 'PERMISSION_DENIED'), failure(500, 'INTERNAL')]) {
@@ -99,7 +99,7 @@ describe('messages of an agent', () => {
     await sendEach(carrier, AGENT, ['sent', 'sent', 'sent'])
   })
 
-  test('pause at once for a Retry-After; look-ups, and other agents, do not', async (t) => {
+  test('pause at once for a Retry-After; look-ups and other agents continue', async (t) => {
     const { network, carrier } = await start()
     stopClock(t)
     assert.equal(carrier.pausedForMs('agent'), 0)
@@ -194,7 +194,7 @@ describe('a call', () => {
     assert.equal(network.requests.length, 0)
   })
 
-  test('is known not to be sent if nothing listens at the address of the API or of the tokens', async () => {
+  test('counts as not sent if nothing listens at the address of the API or of the tokens', async () => {
     const closed = createServer()
     await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
     const { port } = closed.address() as { port: number }
@@ -244,7 +244,7 @@ describe('a response', async () => {
     await assert.rejects(call(), /no response within 0.3 s/)
   })
 
-  test('is not awaited for a request that never got a connection, which is never sent', async () => {
+  test('is not awaited for a request that got no connection in time, and the request is never sent', async () => {
     network.respondWith(() => undefined)
     // If the second request begins some milliseconds later, as on a busy machine, it gets the connection that the first has just left.
     const notSent = await until('the second of two never got the one connection', async () => {

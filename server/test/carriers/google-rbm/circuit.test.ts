@@ -65,7 +65,7 @@ describe('a circuit', () => {
     })
   }
 
-  test('spreads the waits of its callers over half of their length', () => {
+  test('waits between half and all of its pause, at random for each caller', () => {
     const waits = times(500, () => startCircuit().pass().failed())
     assertWithin(Math.min(...waits), 250, 290)
     assertWithin(Math.max(...waits), 460, 500)
@@ -85,7 +85,7 @@ describe('a paused circuit', () => {
     assert.equal(circuit.pausedForMs(), 0)
   })
 
-  test('ignores the results of requests from before the pause: in it, during the probe and after it', () => {
+  test('ignores the results of requests from before the pause, whether they come in it, during the probe or after it', () => {
     const { changes, circuit, pass, pausedWaitMs, waitOut } = startCircuit()
     const before = times(10, pass)
     const [first, second] = before as [Pass, Pass]

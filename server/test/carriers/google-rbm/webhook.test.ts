@@ -153,7 +153,7 @@ describe('an event with a valid signature is stored', () => {
     }
   })
 
-  test('even if it is no event at all: Google would send it again for a week', async () => {
+  test('even if it is not an event, since Google would send it again for a week', async () => {
     const before = (await storedEvents()).length
     for (const event of ['', 'null', '[]', '7', 'not json', '{"eventType":{}}']) assert.equal(await statusOf(event), 200)
     assert.equal((await storedEvents()).length, before + 6)

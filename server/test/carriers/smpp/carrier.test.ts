@@ -93,7 +93,7 @@ describe('the SMPP carrier', () => {
     assert.equal((await carrier.submit(smsSegment())).is, 'sent')
   })
 
-  test('submits a message once the network is there: for the first time, and again', async () => {
+  test('submits a message once the network is reachable, at the first connection and after a loss', async () => {
     const { port, close } = await startPeer()
     close()
     const carrier = startCarrier(port)
@@ -210,7 +210,7 @@ describe('the SMPP carrier', () => {
     assert.deepEqual(commandsOf(connections), [['bind_transceiver', 'unbind']])
   })
 
-  test('has a longest call of its waiting time and its response time', () => {
+  test('has a longest call of its wait and its response timeout together', () => {
     const carrier = createSmppCarrier(
       { name: 'n', host: '127.0.0.1', port: 1, tls: false, systemId: 'a', password: 'b' },
       { onEvents: async () => {}, logger: { info() {}, warn() {}, error() {} } },

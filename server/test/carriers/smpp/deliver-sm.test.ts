@@ -120,7 +120,7 @@ describe('a receipt', () => {
       assert.equal(read({ esmClass: 0x20, text }).kind, 'sms-underway')
   })
 
-  test('is recognised by its text alone, and a reply that mentions an id is none', () => {
+  test('is recognised by its text alone, unlike a reply that mentions an id', () => {
     assert.equal(read({ text: 'id:zz sub:001 dlvrd:001 stat:DELIVRD err:000 text:' }).kind, 'sms-delivered')
     for (const text of ['my id:zz stat:DELIVRD', 'id:zz', 'id: stat:DELIVRD', 'id:zz stat:fine', 'stat:DELIVRD id:zz']) {
       assert.deepEqual(read({ text }).kind, 'wrote', text)
@@ -198,7 +198,7 @@ describe(`a message id (fast-check, seed ${seed})`, () => {
 })
 
 describe(`a reply (fast-check, seed ${seed})`, () => {
-  test('has its sender, its number, and the text in its coding', () => {
+  test('has the phone, the sender number, and the text in its coding', () => {
     for (const [dataCoding, octets, text] of [
       [0, '486900021b65', 'Hi@$€'],
       [1, '48695f40', 'Hi_@'],
@@ -227,7 +227,7 @@ describe(`a reply (fast-check, seed ${seed})`, () => {
     assert.equal(read({ esmClass: 0x40, text: Buffer.from([200, 1, 2]) }).text, '', 'a header with a wrong length')
   })
 
-  test('or a receipt is an event for any octets, at a cost that grows with their number', () => {
+  test('or a receipt becomes an event for any octets, at a cost linear in their number', () => {
     const word = fc.constantFrom('id:', 'stat:', 'text:', 'DELIVRD', ' ', '0', 'err:', 'done date:', '\0', 'x')
     const octets = fc.oneof(
       fc.uint8Array({ maxLength: 254 }).map((bytes) => Buffer.from(bytes)),

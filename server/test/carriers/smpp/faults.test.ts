@@ -181,7 +181,7 @@ describe('with a silent peer, the SMPP carrier', () => {
     assert.equal(connections.length, 1)
   })
 
-  test('loses one window, submits no more without a response to enquire_link, and binds anew', async (t) => {
+  test('loses one window, submits no more without a response to enquire_link, and binds again', async (t) => {
     const clock = stopClock(t)
     // The peer accepts the first bind and is silent from then on.
     const { port, connections } = await startPeer(({ received }) => connections.length > 1 || received.length > 1)
@@ -204,7 +204,7 @@ describe('with a silent peer, the SMPP carrier', () => {
     ])
   })
 
-  test('sends enquire_link after a time without traffic, and binds anew if there is no response', async (t) => {
+  test('sends enquire_link after a time without traffic, and binds again if there is no response', async (t) => {
     const clock = stopClock(t)
     let isSilent = false
     const { port, connections } = await startPeer((_, { command }) => isSilent && command === 'enquire_link')
@@ -284,7 +284,7 @@ describe('on a lost connection, the SMPP carrier', () => {
     assert.deepEqual(await second, { is: 'sent', carrierMessageId: 'new' })
   })
 
-  test('binds anew if the network says that it is not bound, and the message can be sent again', async () => {
+  test('binds again if the network responds that it is not bound, and the message can be sent again', async () => {
     const { port, connections } = await startPeer(
       onSubmit((request, { respond }) => respond(request, connections.length > 1 ? { message_id: 'new' } : { command_status: 4 })),
     )

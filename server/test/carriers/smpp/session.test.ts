@@ -20,7 +20,7 @@ async function openBoundSession(port: number) {
 }
 
 describe('a session', () => {
-  test('stops reading from a peer that does not read its responses, and goes on once it does', async () => {
+  test('stops reading from a peer that does not read its responses, and continues once the peer does', async () => {
     const { port, connections } = await startPeer()
     const session = await openBoundSession(port)
     const { socket } = connections[0] as PeerConnection
@@ -105,7 +105,7 @@ describe('closing the SMPP carrier', () => {
     assert.deepEqual(commandsOf(connections), [['bind_transceiver', 'submit_sm', 'submit_sm', 'unbind']])
   })
 
-  test('waits for responses, and then for that to the unbind, no longer than the timeouts', async () => {
+  test('waits for responses, and then for the unbind response, no longer than the timeouts', async () => {
     assert.equal(DEFAULT_TIMINGS.leaveMs + DEFAULT_TIMINGS.unbindMs, 3_500)
     const { port, connections } = await startPeer((_, { command }) => command === 'unbind')
     const carrier = startCarrier(port, { timings: { leaveMs: 60, unbindMs: 40 } })
@@ -161,7 +161,7 @@ describe('closing the SMPP carrier', () => {
     assert.equal(connections[0]?.received.at(-1).command_status, STATUS.TEMPORARY)
   })
 
-  test('releases submits where there never was a connection', async () => {
+  test('releases submits if there never was a connection', async () => {
     const carrier = startCarrier(1)
     const outcomes = submitMany(carrier, 1)
     await carrier.close()

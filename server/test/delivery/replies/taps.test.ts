@@ -223,7 +223,7 @@ describe('a button that sends a template', () => {
     assert.equal((await messagesOf(sender)).length, 11)
   })
 
-  test('sends no more than the minute has left, if two nodes process many taps at once', async () => {
+  test('sends no more than the limit of a minute allows, even if two nodes process many taps at once', async () => {
     const sender = await withTrigger()
     const taps = (count: number) => Array.from({ length: count }, () => tapped(sender, sender.messageId, 'more'))
     await receiveReplies(taps(9))

@@ -90,7 +90,7 @@ describe('a text is attributed', () => {
     assert.deepEqual(await textsOf(sender), [])
   })
 
-  test('like a location and a file', async () => {
+  test('in the same way as a location and a file', async () => {
     const [a, b] = await partners()
     const [, messageId] = [await sentMessage(b, { agoMs: 2 * MINUTE_MS }), await sentMessage(a)]
     const file = { kind: 'sent-file', url: 'https://example.com/f.png', mimeType: 'image/png', name: 'f.png' }

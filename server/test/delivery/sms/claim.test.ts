@@ -28,7 +28,7 @@ const optOut = ({ accountId, agentId }: Sender, phone: string, optedOut = true) 
   recordOptOut(pool, { accountId, agentId, phone, optedOut, source: 'operator' })
 
 describe('a claim of SMS', () => {
-  test('gives every account one before any account gets a second one', async () => {
+  test('gives every account one SMS before any account gets a second one', async () => {
     const senders = [sender, await createSender(pool), await createSender(pool)] as const
     for (const [index, count] of [30, 3, 1].entries()) await refusedMessages(pool, senders[index] as Sender, { count })
     const entries = await claimDueSms(pool, { free: 10 })
@@ -36,7 +36,7 @@ describe('a claim of SMS', () => {
     assert.deepEqual(shares, [6, 3, 1])
   })
 
-  test('takes transactional SMS before promotions, however long those have waited', async () => {
+  test('takes transactional SMS before SMS of campaigns, however long those have waited', async () => {
     const promotions = await refusedMessages(pool, sender, { count: 5, traffic: 'PROMOTION' })
     await pool.query(`update sms_queue set due_at = now() - interval '1 hour'`)
     const transactions = await refusedMessages(pool, await createSender(pool), { count: 5 })
@@ -57,7 +57,7 @@ describe('a claim of SMS', () => {
     assert.deepEqual([idsOf(second), decisionsOf(second)], [[ofPerson.messageId === one ? two : one], ['go']])
   })
 
-  test('counts the SMS before for the quarantine of the next one to the same person', async () => {
+  test('counts an SMS for the quarantine of the next SMS to the same person', async () => {
     const person = nextPhone()
     await refusedMessages(pool, sender, { recipients: [person, person], planParams: { quarantine: true } })
     const [first] = (await claimDueSms(pool)) as [SmsEntry]
@@ -181,7 +181,7 @@ describe('a due SMS', () => {
     assert.equal(await check(messageId), 'go')
   })
 
-  test('is checked by what its own account and agent know of the recipient', async () => {
+  test('is checked by the opt-outs, groups and contacts of its own account and agent', async () => {
     const [phone, other] = [nextPhone(), await createSender(pool)]
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], planParams: { controlGroup: true, quarantine: true } })
     await optOut(other, phone)

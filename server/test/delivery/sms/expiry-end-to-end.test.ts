@@ -129,7 +129,7 @@ describe('the SMS of a message that expires', { concurrency: 20 }, () => {
   })
 })
 
-test('the network has one SMS for each of these, and no other', async () => {
+test('the network has one SMS for each fallback that was sent, and no other', async () => {
   const open = `select from sms_queue union all select from messages where status in ('ACCEPTED', 'SENT')`
   await until('all have ended', async () => (await pool.query(open)).rowCount === 0)
   const { entries } = await simulator.ask('ledger?limit=10000')

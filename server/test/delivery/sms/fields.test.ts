@@ -357,7 +357,7 @@ describe('urlShortening', CONCURRENT, () => {
   })
 })
 
-test('the network has these SMS and no other', async () => {
+test('the network has exactly the expected segments for each number', async () => {
   const due = `select from sms_queue where due_at < now() + interval '1 day'`
   await until('no SMS is due', async () => (await pool.query(due)).rowCount === 0)
   const segments = Map.groupBy(await segmentsInLedger(), ({ phone }) => phone as string)

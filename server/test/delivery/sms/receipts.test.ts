@@ -72,7 +72,7 @@ describe('an SMS', () => {
     assert.deepEqual(await smsStatusOf(pool, messageId), UNDELIVERABLE)
   })
 
-  test('is not moved by a receipt of progress, nor by one without a number', async () => {
+  test('is not changed by a receipt of progress or a receipt without a number', async () => {
     const { messageId, phone, ids } = await submitted()
     const before = await readSms(pool, messageId)
     await receive([smsReceipt({ phone, ids, kind: 'sms-underway' }), smsReceipt({ phone: '', ids })])
@@ -174,7 +174,7 @@ describe('an id that the network reuses', () => {
     }
   })
 
-  test('is not DELIVERED by a receipt from long before its submit', async () => {
+  test('is not matched with a receipt from long before its submit', async () => {
     const [phone, id] = [nextPhone(), nextId()]
     await receive([smsReceipt({ phone, ids: [id] })])
     await pool.query(`update sms_receipts set received_at = now() - interval '3 minutes'`)
@@ -187,7 +187,7 @@ const ROUNDS = 200
 const CONCURRENT = 5
 const seed = randomInt(2 ** 31)
 
-test(`a receipt and the response to its submit find each other if they come at once, ${ROUNDS} rounds (seed ${seed})`, async () => {
+test(`a receipt and the response to its submit are matched if they come at once, ${ROUNDS} rounds (seed ${seed})`, async () => {
   let state = seed
   /** From 0 to 1, the same sequence for the same seed. */
   const random = () => {

@@ -187,7 +187,7 @@ describe('after a worker crashed, its SMS', () => {
     }
   })
 
-  test('is not completed by another worker if one of its segments is known', async () => {
+  test('is not completed by another worker, even if an earlier attempt recorded a segment', async () => {
     const messageId = await refusedMessage(pool, sender, { content: LONG_TEXT })
     await recordSms(pool, await claimSmsOf(pool, messageId), { is: 'retry', afterMs: 0, detail: '' }, ['known-1'])
     assert.equal((await claimSmsOf(pool, messageId)).decision, 'go')

@@ -78,7 +78,7 @@ function inOrder(sort: string, a: Item, b: Item): boolean {
 }
 
 for (const [n, { list, happens, next }] of LISTS.entries()) {
-  describe(`while receipts go on arriving, a walk through recipients/${list} (seed ${seed})`, () => {
+  describe(`while receipts arrive, a walk through recipients/${list} (seed ${seed})`, () => {
     for (const [k, sort] of ['occurredAt', '-occurredAt', 'recipient', '-recipient'].entries()) {
       test(`by ${sort} has each recipient once, in order, and all that were listed before`, async () => {
         const random = randomFrom(seed + n * 1_000 + k)
@@ -124,7 +124,7 @@ for (const [n, { list, happens, next }] of LISTS.entries()) {
   })
 }
 
-describe(`while recipients go on acting, a walk through action-details (seed ${seed})`, () => {
+describe(`while recipients act, a walk through action-details (seed ${seed})`, () => {
   for (const [k, sort] of ['-occurredAt', 'recipient', '-action'].entries()) {
     test(`by ${sort} has each action once, and all that were listed before`, async () => {
       const random = randomFrom(seed + 10_000 + k)

@@ -134,7 +134,7 @@ function openRaw(address: string) {
   }
 }
 
-test('reads all files of an archive at the moment of the first, however slow its client is', async () => {
+test('reads all files of an archive from one snapshot, however slow its client is', async () => {
   const { response } = open(ZIP)
   await untilStalled(pool)
   const { rows } = await pool.query('select id from messages where campaign_id = $1 limit 1', [campaignId])
