@@ -113,15 +113,15 @@ const ACCEPTED = {
 const READ = { ...ACCEPTED, status: `'READ'`, sent_at: after(1), delivered_at: after(3), read_at: after(60) }
 
 // About as many events as one statement of a busy worker writes. A chunk is a multiple of it, so that no two chunks share a page.
-const EVENTS_A_PAGE = 50
+const EVENTS_PER_PAGE = 50
 
 /** Pages with positions in the log: of the same messages first the events `sent`, then those of the next steps. */
 const PAGES = `(
       select account_id, (array_agg(id order by n))[step.place + 1] as page_id, count(*) as event_count,
-        (n / ${EVENTS_A_PAGE} * 3 + step.place) * ${EVENTS_A_PAGE}::bigint + count(*) as last_position,
+        (n / ${EVENTS_PER_PAGE} * 3 + step.place) * ${EVENTS_PER_PAGE}::bigint + count(*) as last_position,
         json_agg(json_build_array('message.' || step.kind, ${after('step.seconds')}, id, null, '${AGENT}', recipient, null, false, null) order by n) as events
       from made, (values ('sent', 1, 0), ('delivered', 3, 1), ('read', 60, 2)) as step (kind, seconds, place)
-      group by account_id, n / ${EVENTS_A_PAGE}, step.kind, step.place
+      group by account_id, n / ${EVENTS_PER_PAGE}, step.kind, step.place
     ) as page`
 const PAGE_COLUMNS = ['account_id', 'page_id', 'event_count', 'last_position', 'events']
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Pool as Connections, type Dispatcher } from 'undici'
-import { EVENTS_A_PAGE } from '../../server/src/events/pages.ts'
+import { EVENTS_PER_PAGE } from '../../server/src/events/pages.ts'
 import { newSecret, sign } from '../../server/src/webhooks/sign.ts'
 import { cpuMs } from '../measure/process-usage.ts'
 import { inParallel, type Rate, reportRates, showRate, sideOf, timed, until } from '../measure/rounds.ts'
@@ -102,7 +102,7 @@ async function fillLog({ client }: Database, accountId: number, events: number):
     `insert into log_pages (account_id, event_count, events)
      select $1, count(*), json_agg(json_build_array(($3::text[])[n / $4 + 1], now()::timestamptz(3), md5((n % $4)::text)::uuid, 'order-' || n % $4, 'bench',
        '+48' || 500000000 + n % $4, null, false, null) order by n)
-     from generate_series(0, $2::int - 1) as n group by n / ${EVENTS_A_PAGE} order by n / ${EVENTS_A_PAGE}`,
+     from generate_series(0, $2::int - 1) as n group by n / ${EVENTS_PER_PAGE} order by n / ${EVENTS_PER_PAGE}`,
     [accountId, events, KINDS, messages],
   )
 }

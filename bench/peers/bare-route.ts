@@ -1,6 +1,6 @@
 import { fastify } from 'fastify'
 import { CONTENT_SCHEMAS } from '../../server/src/content/content.ts'
-import { ErrorBody } from '../../server/src/http/error-answers.ts'
+import { ErrorBody } from '../../server/src/http/error-responses.ts'
 import { buildValidator } from '../../server/src/http/validation.ts'
 import { AcceptedMessage, IdempotencyHeaders, MessageRequest } from '../../server/src/messages/schemas.ts'
 import { NoQuery } from '../../server/src/schemas.ts'

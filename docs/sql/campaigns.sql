@@ -28,17 +28,17 @@ prepare "find-campaign" as
 select from campaigns where status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) limit 1;
 
 -- Locks the next campaign to fan out. (server/src/delivery/campaigns/fan-out.ts)
-prepare "take-campaign" as
+prepare "lock-campaign" as
 select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
   retry_of is not null as "isRetry"
 from campaigns where status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[])
 order by recipients, id limit 1 for update skip locked;
 
--- Makes the next messages of a campaign for two groups. (server/src/delivery/campaigns/fan-out.ts)
+-- Creates the next messages of a campaign for two groups. (server/src/delivery/campaigns/fan-out.ts)
 -- Its transaction runs before it:
 --   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
 --   set local max_parallel_workers_per_gather = 0
-prepare "make-campaign-messages 2" as
+prepare "create-campaign-messages 2" as
 with campaign as materialized (
   select * from campaigns where id = $1
 ), member as materialized (
@@ -54,9 +54,9 @@ with campaign as materialized (
     )
   ) as people
   order by phone limit $2
-), reached as materialized (
-  select max(phone) as position, count(*) < $2 as is_all, count(*)::int as made from member
-), made as materialized (
+), progress as materialized (
+  select max(phone) as position, count(*) < $2 as is_last, count(*)::int as created from member
+), created as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
     null::json as content, greatest(now(), c.started_at) as accepted_at, c.expires_at as own_expiry, 'PROMOTION' as traffic,
@@ -67,7 +67,7 @@ with campaign as materialized (
       expires_at, traffic, triggered_by, campaign_id)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
     coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
-  from made
+  from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
   insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
@@ -75,16 +75,16 @@ with campaign as materialized (
   select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
     null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
-  from made
+  from created
 ), expiring as (
-  insert into expiries (message_id, expires_at) select id, own_expiry from made where own_expiry is not null
+  insert into expiries (message_id, expires_at) select id, own_expiry from created where own_expiry is not null
 ), falling_back as (
   insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
       after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
   select id, account_id, fallback -> 'plan', (fallback ->> 'segments')::smallint, (fallback ->> 'delaySeconds')::int,
     (fallback ->> 'notBefore')::timestamptz, (fallback ->> 'afterExpiry')::bool, (fallback ->> 'afterExpiryDelaySeconds')::int,
     (fallback ->> 'afterExpiryNotBefore')::timestamptz
-  from made where fallback is not null
+  from created where fallback is not null
 ), written_change as materialized (
   select 0 as place, 'message.accepted' as kind, accepted_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
   from written m where accepted_at is not null
@@ -95,22 +95,22 @@ with campaign as materialized (
   from written_change where not test group by 1, 2, 3
 ), used as (
   insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
-  select account_id, 0, sum(made * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_all then campaign.reserved_bytes else least(campaign.reserved_bytes, made * 2048) end) from campaign, reached where made > 0 or reserved_bytes > 0 group by 1
+  select account_id, 0, sum(created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_last then campaign.reserved_bytes else least(campaign.reserved_bytes, created * 2048) end) from campaign, progress where created > 0 or reserved_bytes > 0 group by 1
 ), advanced as (
   update campaigns c set
     fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
-    recipients = c.recipients + r.made,
-    fan_out_completed_at = case when r.is_all then now() end,
-    reserved_bytes = c.reserved_bytes - case when is_all then c.reserved_bytes else least(c.reserved_bytes, made * 2048) end
-  from reached r where c.id = $1
+    recipients = c.recipients + r.created,
+    fan_out_completed_at = case when r.is_last then now() end,
+    reserved_bytes = c.reserved_bytes - case when is_last then c.reserved_bytes else least(c.reserved_bytes, created * 2048) end
+  from progress r where c.id = $1
 )
-select made from reached;
+select created from progress;
 
--- Makes the next messages of a campaign that repeats another one. (server/src/delivery/campaigns/fan-out.ts)
+-- Creates the next messages of a campaign that retries another one. (server/src/delivery/campaigns/fan-out.ts)
 -- Its transaction runs before it:
 --   set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
 --   set local max_parallel_workers_per_gather = 0
-prepare "make-retried-messages" as
+prepare "create-retried-messages" as
 with campaign as materialized (
   select * from campaigns where id = $1
 ), looked_at as materialized (
@@ -128,9 +128,9 @@ with campaign as materialized (
   where l.status = 'FAILED' and arrived.kind is null
 ), member as materialized (
   select u.phone from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
-), reached as materialized (
-  select max(id::text) as position, count(*) < 10 * $2::int as is_all, (select count(*)::int from member) as made from looked_at
-), made as materialized (
+), progress as materialized (
+  select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
+), created as materialized (
   -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
   select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
     null::json as content, greatest(now(), c.started_at) as accepted_at, c.expires_at as own_expiry, 'PROMOTION' as traffic,
@@ -141,7 +141,7 @@ with campaign as materialized (
       expires_at, traffic, triggered_by, campaign_id)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
     coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
-  from made
+  from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
   insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
@@ -149,16 +149,16 @@ with campaign as materialized (
   select id, account_id, agent_id, 'send', 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
     null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
-  from made
+  from created
 ), expiring as (
-  insert into expiries (message_id, expires_at) select id, own_expiry from made where own_expiry is not null
+  insert into expiries (message_id, expires_at) select id, own_expiry from created where own_expiry is not null
 ), falling_back as (
   insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
       after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
   select id, account_id, fallback -> 'plan', (fallback ->> 'segments')::smallint, (fallback ->> 'delaySeconds')::int,
     (fallback ->> 'notBefore')::timestamptz, (fallback ->> 'afterExpiry')::bool, (fallback ->> 'afterExpiryDelaySeconds')::int,
     (fallback ->> 'afterExpiryNotBefore')::timestamptz
-  from made where fallback is not null
+  from created where fallback is not null
 ), written_change as materialized (
   select 0 as place, 'message.accepted' as kind, accepted_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
   from written m where accepted_at is not null
@@ -169,16 +169,16 @@ with campaign as materialized (
   from written_change where not test group by 1, 2, 3
 ), used as (
   insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
-  select account_id, 0, sum(made * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_all then campaign.reserved_bytes else least(campaign.reserved_bytes, made * 2048) end) from campaign, reached where made > 0 or reserved_bytes > 0 group by 1
+  select account_id, 0, sum(created * (2048 + coalesce(octet_length(null), 0) + coalesce(octet_length(null), 0) + coalesce(octet_length((fallback -> 'plan')::text), 0))), -sum(case when is_last then campaign.reserved_bytes else least(campaign.reserved_bytes, created * 2048) end) from campaign, progress where created > 0 or reserved_bytes > 0 group by 1
 ), advanced as (
   update campaigns c set
     fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
-    recipients = c.recipients + r.made,
-    fan_out_completed_at = case when r.is_all then now() end,
-    reserved_bytes = c.reserved_bytes - case when is_all then c.reserved_bytes else least(c.reserved_bytes, made * 2048) end
-  from reached r where c.id = $1
+    recipients = c.recipients + r.created,
+    fan_out_completed_at = case when r.is_last then now() end,
+    reserved_bytes = c.reserved_bytes - case when is_last then c.reserved_bytes else least(c.reserved_bytes, created * 2048) end
+  from progress r where c.id = $1
 )
-select made from reached;
+select created from progress;
 
 -- Completes campaigns with no message left to send. (server/src/delivery/campaigns/lifecycle.ts)
 prepare "complete-campaigns" as
@@ -276,7 +276,7 @@ with failing as materialized (
 select id from failed;
 
 -- Makes waiting SMS of cancelled campaigns due. (server/src/delivery/campaigns/withdraw.ts)
-prepare "hurry-cancelled-sms" as
+prepare "make-cancelled-sms-due" as
 update sms_queue set due_at = now() where ctid = any (array(
     select s.ctid from campaigns c, lateral (
       select ctid from sms_queue s

@@ -44,7 +44,7 @@ from unnest((select $1::int[]), (select $2::bigint[])) as grown (account_id, aft
 ) as wanting;
 
 -- Claims endpoints, and reads their due deliveries. (server/src/webhooks/claim.ts)
-prepare "take-webhooks" as
+prepare "claim-webhooks" as
 with recursive first_due as (
   (select endpoint_id, due_at from webhook_deliveries where due_at is not null order by endpoint_id, due_at, position limit 1)
   union all
@@ -105,7 +105,7 @@ order by e.id, s.created_at desc, s.ends_at desc nulls first;
 -- Records the results of attempts. (server/src/webhooks/results.ts)
 prepare "record-webhook-attempts" as
 with result as materialized (
-  select * from unnest((select $1::int[]), (select $2::int[]), (select $3::bigint[]), (select $4::xid8[]), (select $5::int[]), (select $6::timestamptz[]), (select $7::int[]), (select $8::bool[]), (select $9::bigint[]), (select $10::int[]), (select $11::int[]), (select $12::text[]), (select $13::text[])) as r (endpoint_id, account_id, position, generation, attempts, attempted_at, duration_ms, is_taken, after_ms, pause_ms, status, error, answer) order by endpoint_id, position
+  select * from unnest((select $1::int[]), (select $2::int[]), (select $3::bigint[]), (select $4::xid8[]), (select $5::int[]), (select $6::timestamptz[]), (select $7::int[]), (select $8::bool[]), (select $9::bigint[]), (select $10::int[]), (select $11::int[]), (select $12::text[]), (select $13::text[])) as r (endpoint_id, account_id, position, generation, attempts, attempted_at, duration_ms, is_accepted, after_ms, pause_ms, status, error, answer) order by endpoint_id, position
 ), held as materialized (
   select r.* from result r, lateral (
     select from webhook_deliveries d
@@ -113,12 +113,12 @@ with result as materialized (
     for update
   ) as d
 ), done as (
-  delete from webhook_deliveries d using held h where d.endpoint_id = h.endpoint_id and d.position = h.position and h.is_taken
+  delete from webhook_deliveries d using held h where d.endpoint_id = h.endpoint_id and d.position = h.position and h.is_accepted
 ), postponed as (
   update webhook_deliveries d set attempts = h.attempts + 1, due_at = now() + h.after_ms * interval '1 millisecond'
-  from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_taken
+  from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_accepted
 ), attempted as materialized (
-  select endpoint_id, bool_or(is_taken) as has_success, count(*) filter (where not is_taken) as failed, min(attempted_at) as since,
+  select endpoint_id, bool_or(is_accepted) as has_success, count(*) filter (where not is_accepted) as failed, min(attempted_at) as since,
     max(pause_ms) as pause_ms
   from held group by endpoint_id order by endpoint_id
 ), endpoint as materialized (

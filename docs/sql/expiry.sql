@@ -7,8 +7,8 @@ prepare "find-expired" as
 select exists (select from expiries where expires_at <= now()) or reached not between uuid_v7_from(now() - interval '48 hours 30 seconds') and uuid_v7_from(now() - interval '48 hours 1 seconds')
   or exists (select from messages where id >= reached and id < uuid_v7_from(now() - interval '48 hours 1 seconds')) as "isDue" from expiry_walk;
 
--- Takes messages whose own expiry has passed. (server/src/delivery/expiry.ts)
-prepare "take-expired" as
+-- Deletes expiries that have passed, and reads their messages. (server/src/delivery/expiry.ts)
+prepare "delete-expiries" as
 with due as materialized (
   delete from expiries where message_id = any (array(
       select message_id from expiries where expires_at <= now() order by expires_at limit $1))

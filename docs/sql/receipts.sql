@@ -3,7 +3,7 @@
 --   set plan_cache_mode = force_generic_plan; explain execute "name" (null, …);
 
 -- Moves messages by the receipts of phones. (server/src/delivery/receipts.ts)
-prepare "take-receipts" as
+prepare "apply-receipts" as
 with queued as materialized (
   select q.message_id from queue q where q.message_id = any ((select $1::uuid[])::uuid[]) order by q.message_id for update
 ), receipt as materialized (
@@ -96,8 +96,8 @@ with revoked as materialized (
 select;
 
 -- Stores events of carriers, such as replies. (server/src/delivery/receipts.ts)
-prepare "keep-carrier-events" as
-with kept as (
+prepare "store-carrier-events" as
+with stored as (
   insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event, process_after)
   select carrier, event_id, kind, phone, occurred_at, event::json, case when kind = any ($7::text[]) then now() end
   from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::timestamptz(3)[]), (select $6::text[]))

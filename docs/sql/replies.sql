@@ -6,8 +6,8 @@
 prepare "find-replies" as
 select carrier, event_id as "eventId" from carrier_events where process_after <= now() order by process_after limit $1;
 
--- Takes a reply to process. (server/src/delivery/replies.ts)
-prepare "take-reply" as
+-- Claims a reply to process. (server/src/delivery/replies.ts)
+prepare "claim-reply" as
 update carrier_events e set process_after = null
 from (
   select ctid from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
@@ -16,7 +16,7 @@ where e.ctid = mine.ctid
 returning e.event, e.occurred_at as "occurredAt";
 
 -- Finds the message that a recipient replies to. (server/src/replies/attribution.ts)
-prepare "find-answered" as
+prepare "find-replied-message" as
 select "accountId", "agentId", "messageId", test
 from (
   select m.account_id as "accountId", m.agent_id as "agentId", m.id as "messageId", m.test, m.sent_at
@@ -29,7 +29,7 @@ from (
 order by coalesce(sent_at, now()) desc, "messageId" desc limit 1;
 
 -- Finds the SMS that a recipient replies to. (server/src/replies/attribution.ts)
-prepare "find-answered-sms" as
+prepare "find-replied-sms" as
 select account_id as "accountId", agent_id as "agentId", case when not is_copy then message_id end as "messageId", false as test from sms_contacts where recipient = $1 and sender = $2 order by sent_at desc limit 1;
 
 -- Finds the message whose button was tapped. (server/src/replies/attribution.ts)
@@ -109,7 +109,7 @@ with checked as materialized (
     select count(*) as count from messages m
     where m.recipient = $3 and m.id >= uuid_v7_from(now() - interval '1 minute') and m.account_id = $1 and m.traffic = 'SERVICEREQUEST'
   ) as lately
-), made as materialized (
+), created as materialized (
   select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id,
     content_id, null::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
     $5::uuid as triggered_by, null::uuid as campaign_id, null::json as fallback
@@ -119,7 +119,7 @@ with checked as materialized (
       expires_at, traffic, triggered_by, campaign_id)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
     coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
-  from made
+  from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
   insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
@@ -127,16 +127,16 @@ with checked as materialized (
   select id, account_id, agent_id, 'send', 0, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
     null::uuid, case when null::uuid is null then '-infinity' else now() + 0 * interval '1 millisecond' end, (null::uuid is not null)::int,
     null::uuid is not null
-  from made
+  from created
 ), expiring as (
-  insert into expiries (message_id, expires_at) select id, own_expiry from made where own_expiry is not null
+  insert into expiries (message_id, expires_at) select id, own_expiry from created where own_expiry is not null
 ), falling_back as (
   insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
       after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
   select id, account_id, fallback -> 'plan', (fallback ->> 'segments')::smallint, (fallback ->> 'delaySeconds')::int,
     (fallback ->> 'notBefore')::timestamptz, (fallback ->> 'afterExpiry')::bool, (fallback ->> 'afterExpiryDelaySeconds')::int,
     (fallback ->> 'afterExpiryNotBefore')::timestamptz
-  from made where fallback is not null
+  from created where fallback is not null
 ), written_change as materialized (
   select 0 as place, 'message.accepted' as kind, accepted_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
   from written m where accepted_at is not null
@@ -149,4 +149,4 @@ with checked as materialized (
   insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
   select account_id, 0, count(*) * 2048, 0 from written group by 1
 )
-select made.id as "messageId", checked.why from checked left join made on true;
+select created.id as "messageId", checked.why from checked left join created on true;

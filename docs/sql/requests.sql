@@ -119,7 +119,7 @@ with requested as materialized (
   select account_id, 'messages', key, hash, id from requested where outcome is null and key is not null order by account_id, key, n
   on conflict do nothing
   returning resource_id
-), made as materialized (
+), created as materialized (
   select *, now() as accepted_at, 'TRANSACTION' as traffic, null::uuid as triggered_by, null::uuid as campaign_id from requested
   where outcome is null and (key is null or id in (select resource_id from keyed))
 ), written as (
@@ -127,7 +127,7 @@ with requested as materialized (
       expires_at, traffic, triggered_by, campaign_id)
   select id, account_id, agent_id, recipient, basic, test, client_reference_id, content_id, content, accepted_at,
     coalesce(own_expiry, now() + interval '48 hours'), traffic, triggered_by, campaign_id
-  from made
+  from created
   returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.accepted_at
 ), queued as (
   insert into queue (message_id, account_id, agent_id, task, priority, campaign_id, due_at, expires_at, lease, leased_until,
@@ -135,16 +135,16 @@ with requested as materialized (
   select id, account_id, agent_id, 'send', 0, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), coalesce(own_expiry, now() + interval '48 hours'),
     lease, case when lease is null then '-infinity' else now() + $23 * interval '1 millisecond' end, (lease is not null)::int,
     lease is not null
-  from made
+  from created
 ), expiring as (
-  insert into expiries (message_id, expires_at) select id, own_expiry from made where own_expiry is not null
+  insert into expiries (message_id, expires_at) select id, own_expiry from created where own_expiry is not null
 ), falling_back as (
   insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, not_before,
       after_expiry, after_expiry_delay_seconds, after_expiry_not_before)
   select id, account_id, fallback -> 'plan', (fallback ->> 'segments')::smallint, (fallback ->> 'delaySeconds')::int,
     (fallback ->> 'notBefore')::timestamptz, (fallback ->> 'afterExpiry')::bool, (fallback ->> 'afterExpiryDelaySeconds')::int,
     (fallback ->> 'afterExpiryNotBefore')::timestamptz
-  from made where fallback is not null
+  from created where fallback is not null
 ), written_change as materialized (
   select 0 as place, 'message.accepted' as kind, accepted_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
   from written m where accepted_at is not null
@@ -155,11 +155,11 @@ with requested as materialized (
   from written_change where not test group by 1, 2, 3
 ), used as (
   insert into account_usage_deltas (account_id, messages, message_bytes, content_bytes)
-  select account_id, count(*), sum(bytes), 0 from made group by 1
+  select account_id, count(*), sum(bytes), 0 from created group by 1
 ), held as materialized (
   select pg_logical_emit_message(true, 'herald', '') from (select from requested where outcome = 'replayed' limit 1) as any_replayed
 )
-select coalesce(outcome, case when id in (select id from made) then 'accepted' else 'again' end) as outcome,
+select coalesce(outcome, case when id in (select id from created) then 'accepted' else 'again' end) as outcome,
   coalesce(used_id, id) as "messageId", missing_targets as "missingTargets", (select count(*) from held) as held
 from requested order by n;
 

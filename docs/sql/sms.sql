@@ -184,8 +184,8 @@ on conflict (account_id, recipient, sender, agent_id, is_copy) do update
 set message_id = excluded.message_id, sent_at = greatest(c.sent_at, excluded.sent_at);
 
 -- Stores receipts of SMS. (server/src/delivery/sms/receipts.ts)
-prepare "keep-sms-receipts" as
-with kept as (
+prepare "store-sms-receipts" as
+with stored as (
   insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
   select * from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::text[]), (select $7::text[]), (select $8::timestamptz[]))
   on conflict do nothing

@@ -33,8 +33,8 @@ import * as counters from '../src/reports/counters.ts'
 import * as webhookClaim from '../src/webhooks/claim.ts'
 import * as webhookResults from '../src/webhooks/results.ts'
 
-// The hot statements: those that run for each message, and those of the loops beside them. They run on the hot pool (db/pool.ts). `npm run
-// generate` writes them to docs/sql, and test/db/plans.test.ts checks their plans.
+// The hot statements: they run for each message, or in the loops beside it, on the hot pool (db/pool.ts). `npm run generate` writes them to
+// docs/sql, and test/db/plans.test.ts checks their plans.
 
 export type HotStatement = {
   /** As in the server's log and in pg_prepared_statements, without the month. */
@@ -43,7 +43,7 @@ export type HotStatement = {
   file: string
   does: string
   text: string
-  /** What its transaction sets before it. */
+  /** The settings that its transaction makes before it. */
   settings?: string
 }
 
@@ -100,16 +100,16 @@ const forDelivery = (messagesTable: string) =>
 
 const forReceipts = (messagesTable: string) =>
   statements(
-    ['take-receipts', 'delivery/receipts.ts', 'Moves messages by the receipts of phones.', receipts.takeMonthReceipts(messagesTable)],
+    ['apply-receipts', 'delivery/receipts.ts', 'Moves messages by the receipts of phones.', receipts.applyMonthReceipts(messagesTable)],
     ['note-receipts', 'delivery/receipts.ts', 'Notes receipts that move no message.', receipts.noteMonthReceipts(messagesTable)],
     ['release-after-revocation', 'delivery/sms/schedule.ts', 'Ends the wait of SMS whose message was revoked.', schedule.RELEASE],
-    ['keep-carrier-events', 'delivery/receipts.ts', 'Stores events of carriers, such as replies.', receipts.KEEP_EVENTS],
+    ['store-carrier-events', 'delivery/receipts.ts', 'Stores events of carriers, such as replies.', receipts.STORE_EVENTS],
   )
 
 const forExpiry = (messagesTable: string) =>
   statements(
     ['find-expired', 'delivery/expiry.ts', 'Finds out whether messages have expired.', expiry.FIND_EXPIRED],
-    ['take-expired', 'delivery/expiry.ts', 'Takes messages whose own expiry has passed.', expiry.TAKE_EXPIRED],
+    ['delete-expiries', 'delivery/expiry.ts', 'Deletes expiries that have passed, and reads their messages.', expiry.DELETE_EXPIRIES],
     ['walk-expired', 'delivery/expiry.ts', 'Reads the next messages that are older than the default lifetime.', expiry.WALK_EXPIRED],
     ['expire', 'delivery/expiry.ts', 'Marks messages as expired, and queues their revocation.', expiry.markExpired(messagesTable)],
     [
@@ -129,7 +129,7 @@ const forSms = (messagesTable: string) =>
     ['settle-sms-queue', 'delivery/sms/results.ts', 'Records the results of SMS in the queue.', smsResults.SETTLE_QUEUE],
     ['end-sms', 'delivery/sms/results.ts', 'Ends SMS, and queues their copies.', smsResults.endSms(messagesTable)],
     ['note-contacts', 'delivery/sms/results.ts', 'Notes which recipients have an SMS.', smsResults.NOTE_CONTACTS],
-    ['keep-sms-receipts', 'delivery/sms/receipts.ts', 'Stores receipts of SMS.', smsReceipts.KEEP_RECEIPTS],
+    ['store-sms-receipts', 'delivery/sms/receipts.ts', 'Stores receipts of SMS.', smsReceipts.STORE_RECEIPTS],
     ['apply-sms-receipts', 'delivery/sms/receipts.ts', 'Applies receipts to the segments of SMS.', smsReceipts.APPLY],
     ['settle-sms', 'delivery/sms/receipts.ts', 'Moves SMS by the states of their segments.', smsReceipts.settleSms(messagesTable)],
   )
@@ -137,9 +137,9 @@ const forSms = (messagesTable: string) =>
 const forReplies = () =>
   statements(
     ['find-replies', 'delivery/replies.ts', 'Finds replies to process.', replies.FIND_REPLIES],
-    ['take-reply', 'delivery/replies.ts', 'Takes a reply to process.', replies.TAKE_REPLY],
-    ['find-answered', 'replies/attribution.ts', 'Finds the message that a recipient replies to.', attribution.LAST_MESSAGE],
-    ['find-answered-sms', 'replies/attribution.ts', 'Finds the SMS that a recipient replies to.', attribution.FIND_ANSWERED_SMS],
+    ['claim-reply', 'delivery/replies.ts', 'Claims a reply to process.', replies.CLAIM_REPLY],
+    ['find-replied-message', 'replies/attribution.ts', 'Finds the message that a recipient replies to.', attribution.FIND_REPLIED_MESSAGE],
+    ['find-replied-sms', 'replies/attribution.ts', 'Finds the SMS that a recipient replies to.', attribution.FIND_REPLIED_SMS],
     ['find-tapped', 'replies/attribution.ts', 'Finds the message whose button was tapped.', attribution.FIND_TAPPED],
     ['record-action', 'replies/actions.ts', 'Records an action of a recipient.', actions.RECORD_ACTION],
     ['record-opt-out', 'replies/opt-outs.ts', 'Records an opt-out or opt-in.', optOuts.RECORD_OPT_OUT],
@@ -150,19 +150,19 @@ const forCampaigns = (messagesTable: string) =>
   statements(
     ['start-campaigns', 'delivery/campaigns/lifecycle.ts', 'Starts campaigns whose start time has passed.', lifecycle.START],
     ['find-campaign', 'delivery/campaigns/fan-out.ts', 'Finds out whether a campaign needs fan-out.', fanOut.FIND_CAMPAIGN],
-    ['take-campaign', 'delivery/campaigns/fan-out.ts', 'Locks the next campaign to fan out.', fanOut.LOCK_CAMPAIGN],
+    ['lock-campaign', 'delivery/campaigns/fan-out.ts', 'Locks the next campaign to fan out.', fanOut.LOCK_CAMPAIGN],
     [
-      'make-campaign-messages 2',
+      'create-campaign-messages 2',
       'delivery/campaigns/fan-out.ts',
-      'Makes the next messages of a campaign for two groups.',
-      fanOut.makeFrom([1, 2]),
+      'Creates the next messages of a campaign for two groups.',
+      fanOut.createFromGroups([1, 2]),
       fanOut.IN_ORDER,
     ],
     [
-      'make-retried-messages',
+      'create-retried-messages',
       'delivery/campaigns/fan-out.ts',
-      'Makes the next messages of a campaign that repeats another one.',
-      fanOut.MAKE_RETRIED,
+      'Creates the next messages of a campaign that retries another one.',
+      fanOut.CREATE_RETRIED,
       fanOut.IN_ORDER,
     ],
     ['complete-campaigns', 'delivery/campaigns/lifecycle.ts', 'Completes campaigns with no message left to send.', lifecycle.COMPLETE],
@@ -173,7 +173,7 @@ const forCampaigns = (messagesTable: string) =>
       'Fails waiting messages of cancelled campaigns.',
       fail.failMonth(messagesTable, 'CAMPAIGN_CANCELLED', withdraw.CANCELLED, schedule.skipCancelled),
     ],
-    ['hurry-cancelled-sms', 'delivery/campaigns/withdraw.ts', 'Makes waiting SMS of cancelled campaigns due.', withdraw.HURRY_SMS],
+    ['make-cancelled-sms-due', 'delivery/campaigns/withdraw.ts', 'Makes waiting SMS of cancelled campaigns due.', withdraw.MAKE_SMS_DUE],
     ['end-withdrawing', 'delivery/campaigns/withdraw.ts', 'Ends the withdrawal of cancelled campaigns.', withdraw.END_WITHDRAWING],
   )
 
@@ -182,7 +182,7 @@ const forEvents = () =>
     ['find-unplaced', 'events/router.ts', 'Finds out whether pages wait for their positions.', router.FIND_UNPLACED],
     ['place-pages', 'events/router.ts', 'Gives pages their positions in the log of their account.', router.PLACE],
     ['address-events', 'events/router.ts', 'Queues the events of new pages for webhook endpoints.', router.ADDRESS],
-    ['take-webhooks', 'webhooks/claim.ts', 'Claims endpoints, and reads their due deliveries.', webhookClaim.CLAIM],
+    ['claim-webhooks', 'webhooks/claim.ts', 'Claims endpoints, and reads their due deliveries.', webhookClaim.CLAIM],
     ['read-events-at', 'events/pages.ts', 'Reads the events of deliveries.', pages.READ_EVENTS_AT],
     ['read-webhook-endpoints', 'webhooks/claim.ts', 'Reads the URLs and secrets of endpoints.', webhookClaim.READ_TARGETS],
     ['record-webhook-attempts', 'webhooks/results.ts', 'Records the results of attempts.', webhookResults.RECORD],

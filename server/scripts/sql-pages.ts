@@ -1,6 +1,6 @@
 import { type HotStatement, hotStatements } from './hot-statements.ts'
 
-/** The month of the tables that stand in the pages. */
+/** The pages show the tables of this month. */
 const MONTH = 'messages_2026_07'
 
 /** The pages of docs/sql: the final text of every hot statement, by feature. */
@@ -39,7 +39,7 @@ const CLAUSE =
 /** Indents each line by the parentheses that are open before it: the parts of a composed text have indentations of their own. */
 export function indented(text: string): string {
   let depth = 0
-  // The name of a step stands behind what is before it.
+  // The name of a step follows on the line that ends the previous step.
   const joined = text.replace(/(\),|recursive)\s+(?=\w+ as )/g, '$1 ')
   const lines = joined.split('\n').flatMap((line) => line.trim() || [])
   return lines

@@ -13,7 +13,7 @@ import { describeWebhooks, EVENTS_TAG, WEBHOOK_HEADERS } from './events/schemas.
 import { createBodyBudgets, limitBodies } from './http/body-budget.ts'
 import { createDirectHandler } from './http/direct-route.ts'
 import { serveDocs } from './http/docs.ts'
-import { answerErrors, entryProblem } from './http/error-answers.ts'
+import { entryProblem, handleErrors } from './http/error-responses.ts'
 import { createPolicies, guardRoutes } from './http/guard.ts'
 import { serveHealth } from './http/health.ts'
 import { acceptJsonOnly } from './http/json-body.ts'
@@ -23,7 +23,7 @@ import { createMemoryLimiter } from './http/limits-memory.ts'
 import { logOf, logRequest, servedRequest } from './http/log.ts'
 import { createMetrics, type Metrics } from './http/metrics.ts'
 import { describeApi } from './http/openapi.ts'
-import { answerUnknownRoutes, unknownRoute } from './http/routes.ts'
+import { refuseUnknownRoutes, unknownRoute } from './http/routes.ts'
 import { BODY_LIMIT_BYTES, createServer, listeningUrl, type Timeouts } from './http/server.ts'
 import { createUnreadWatch, type UnreadLimits, type UnreadWatch } from './http/unread.ts'
 import { checkQueryFirst } from './http/validation.ts'
@@ -42,19 +42,19 @@ export type App = {
   fastify: FastifyInstance
   /** The server for carriers' webhooks, if they have a port of their own. */
   carrierWebhooks: FastifyInstance | undefined
-  /** The server of the API, and that of the carriers' webhooks if there is one. */
+  /** The server of the API and, if they have a port of their own, the server of the carriers' webhooks. */
   servers: FastifyInstance[]
   metrics: Metrics
-  /** From now on new requests get 503; requests in progress are completed. */
+  /** Refuses new requests with 503. Requests in progress are completed. */
   drain: () => void
 }
 
 type AppOptions = {
   /** Encrypts the cursors of the event feed. */
   cursorKey: Buffer
-  /** Notifies the nodes that deliver of new messages. */
+  /** Wakes the delivery nodes when there are new messages. */
   announce: Announce
-  /** Reserves calls for messages to be sent at once. Returns undefined unless this process also delivers. */
+  /** Reserves calls to the network for new messages. Returns undefined unless this process also delivers. */
   reserve?: Reserve
   /** All roles by default. */
   roles?: readonly Role[]
@@ -71,7 +71,7 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
   const bodies = createBodyBudgets()
   let isStopping = false
   const carrierRoute = webhook && createWebhook(webhook)
-  const isApart = carrierRoute !== undefined && config.carrierWebhookPort !== undefined
+  const hasOwnServer = carrierRoute !== undefined && config.carrierWebhookPort !== undefined
   const common = { logger, metrics, unread, bodies, bodyLimit: BODY_LIMIT_BYTES, isStopping: () => isStopping }
   const handleCarriers = carrierRoute && createDirectHandler(carrierRoute, { ...common, addressOf: createAddressReader(config.trustProxy) })
   function newServer(hasCarriers: boolean): FastifyInstance {
@@ -79,13 +79,13 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
     const server = createServer(config, logger, { timeouts: options.timeouts, handleDirectly })
     addCommonHooks(server, common)
     unread.watch(server)
-    answerErrors(server)
-    answerUnknownRoutes(server, hasCarriers && carrierRoute !== undefined ? [carrierRoute.pattern] : [])
+    handleErrors(server)
+    refuseUnknownRoutes(server, hasCarriers && carrierRoute !== undefined ? [carrierRoute.pattern] : [])
     limitBodies(server, bodies)
     acceptJsonOnly(server)
     return server
   }
-  const app = newServer(!isApart)
+  const app = newServer(!hasOwnServer)
   app.addHook('onClose', async () => unread.stop())
   checkQueryFirst(app)
   await describeApi(app, {
@@ -97,7 +97,7 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
 
   serveHealth(app, hotPool, () => isStopping)
   serveDocs(app)
-  const carrierWebhooks = isApart ? newServer(true) : undefined
+  const carrierWebhooks = hasOwnServer ? newServer(true) : undefined
   if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
   if (roles.includes('api')) {
     const routes = { config, pool, hotPool, unread, cursorKey, announce, reserve, publicUrl: () => shortLinkBase(config, app) }
@@ -118,7 +118,7 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
 
 type Common = { logger: Logger; metrics: Metrics; isStopping: () => boolean }
 
-/** These hooks use callbacks, like all hooks of every request: each promise would cost another turn of the event loop. */
+/** These hooks run for every request. They use callbacks, since each promise would cost another turn of the event loop. */
 function addCommonHooks(server: FastifyInstance, { logger, metrics, isStopping }: Common): void {
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('X-Request-Id', request.id)

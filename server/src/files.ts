@@ -22,8 +22,8 @@ export function writePrivateFile(path: string, text: string, owner?: { uid: numb
 }
 
 /**
- * Whether the mode of a file lets any user of the machine read or write it. Its group may: with mode 0640, a service that is not root can read
- * a key that root renews. False if the file can't be examined, which its reader reports. Windows has no such modes.
+ * Whether the mode of a file lets any user of the machine read or write it. The group may have access: with mode 0640, a service that is not
+ * root can read a key that root renews. Returns false if the file can't be examined, since reading it fails too. Windows has no such modes.
  */
 export function isReadableByOthers(path: string): boolean {
   if (process.platform === 'win32') return false

@@ -11,7 +11,7 @@ try {
   process.exitCode = 1
 }
 
-/** An operator's mistake and an unavailable database get a sentence; a fault in Herald gets its stack. */
+/** Describes an operator's mistake or an unavailable database in a sentence, and a fault in Herald by its stack. */
 async function linesOf(error: unknown): Promise<Lines> {
   if (error instanceof OperatorError) return error.lines
   // Imported here, so that "--help" does not wait for it.

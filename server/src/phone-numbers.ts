@@ -5,14 +5,14 @@ import { type CountryCode, getCountries, getCountryCallingCode, Metadata, parseP
 // message.
 //
 // The library takes 10 µs for a number. Almost all numbers are digits, with or without a `+`. The library checks the length of such a number by
-// its country, and changes the number only if it begins with a national prefix. If neither is in doubt, a look-up in a table is enough, which
-// takes a thirtieth of the time. All other numbers, and those with other characters, go to the library.
+// its country, and changes the number only if it begins with a national prefix. If a table can settle both, its look-up takes a
+// thirtieth of the time. All other numbers, and texts with other characters, go to the library.
 
 type CallingCode = {
   digits: number
   /** By the length of the national number: true if all countries of this code allow it, false if none does, absent if only some do. */
   byLength: Map<number, boolean>
-  /** Matches what may be a national prefix in any of its countries. */
+  /** Matches a number that may begin with the national prefix of any of its countries. */
   prefix: RegExp | undefined
 }
 

@@ -75,7 +75,7 @@ export function checkProduction(config: Config, roles: readonly Role[]): void {
 
 /**
  * Checks the TLS settings as the driver reads them, PGSSLMODE and similar variables included. The driver never falls back to plain text. It
- * verifies the certificate unless the mode is no-verify, or the address asks for libpq's meaning of the weaker modes.
+ * verifies the certificate unless the mode is no-verify, or the address requests libpq's meaning of the weaker modes.
  */
 function databaseProblem(databaseUrl: string): string | undefined {
   let client: pg.Client
@@ -94,8 +94,8 @@ function databaseProblem(databaseUrl: string): string | undefined {
 }
 
 /**
- * Refuses a database whose demo account still has a valid key, such as one that began as a trial: that key is in a file. No lock is needed,
- * since a key that is created at the same time is the operator's own.
+ * Refuses a database whose demo account still has a valid key, for example after a trial: the file demo.json has that key. No lock is needed,
+ * since a key that is created meanwhile is the operator's own.
  */
 export async function refuseDemoAccount(db: Executor): Promise<void> {
   const { rows } = await db.query<{ id: number }>(

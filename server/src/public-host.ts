@@ -42,8 +42,8 @@ export function isPublicAddress(address: string): boolean {
 }
 
 /**
- * Whether a host may be on the public internet, as far as its name or address tells: this makes no DNS query. Takes the host of a parsed URL, in
- * which an address already has its usual notation, whether it was written in decimal, hex or octal, escaped, or in wide digits.
+ * Whether the name or address of a host is a public one. Makes no DNS query. `host` is the host of a parsed URL: there an address has its usual
+ * notation, whether the caller wrote it in decimal, hex or octal, escaped, or in wide digits.
  */
 export function isPublicHost(host: string): boolean {
   if (host.startsWith('[')) return isPublicAddress(host.slice(1, -1))
@@ -54,5 +54,5 @@ export function isPublicHost(host: string): boolean {
   return isName && !['localhost', 'local', 'internal'].includes(labels.at(-1) ?? '')
 }
 
-// As in DNS, and with the underscore that some hosts use anyway.
+// A label as DNS allows it, and the underscore that some hosts use anyway.
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/

@@ -1,10 +1,10 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import type { Violation } from './errors.ts'
 
-/** For routes without query parameters. A parameter that is sent is an error; it is not dropped silently. */
+/** For routes without query parameters: any parameter is an error, and is not dropped silently. */
 export const NoQuery = Type.Object({}, { additionalProperties: false })
 
-/** Refers to a schema that was added under its `$id`, so that the OpenAPI document has it once. Its type is that of the schema itself. */
+/** Refers to a schema that was added under its `$id`, so that the OpenAPI document has it once. The reference has the type of the schema. */
 export function refTo<Schema extends TSchema>(schema: Schema, options: { description?: string } = {}) {
   return Type.Unsafe<Static<Schema>>({ $ref: `${(schema as { $id?: string }).$id}#`, ...options })
 }

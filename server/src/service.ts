@@ -89,8 +89,8 @@ export async function startService(config: Config, logger: Logger, options: Serv
     closers.splice(1, 0, metricsServer.close)
     logger.info({ metricsUrl: metricsServer.url }, 'metrics are served')
     if (roles.includes('delivery')) {
-      // Read before the networks are opened. Between opening them and adding their closer nothing may fail, or the process would neither work
-      // nor exit.
+      // Read the secret before the networks are opened: if anything failed between opening them and adding their closer, the open connections
+      // would keep the process running.
       const links = { key: await installationSecret(pool, 'links', keyring), publicUrl: config.publicUrl ?? url }
       const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
       const metrics = createDeliveryMetrics(app.metrics.registry)

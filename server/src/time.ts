@@ -4,7 +4,7 @@ const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
 const TIMESTAMP =
   /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)$/
 
-/** Whether a text is a date that exists, from the year 100 on. The 30th of February does not. */
+/** Whether a text is a date that exists, from the year 100 on. The 30th of February does not exist. */
 export function isRealDate(text: string): boolean {
   const found = DATE.exec(text)
   return found !== null && utcMidnight(Number(found[1]), Number(found[2]), Number(found[3])) !== undefined
@@ -14,7 +14,7 @@ export function isRealDate(text: string): boolean {
 const FIRST_MS = Date.UTC(100, 0, 1)
 const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** Parses a time with a zone, to the millisecond. Undefined if the text is not a time, or has no zone. */
+/** Parses a time with a zone, to the millisecond. Returns undefined if the text is not a time, or has no zone. */
 export function parseTimestamp(text: string): Date | undefined {
   // The groups are read by index: destructuring them took as long as matching them.
   const found = TIMESTAMP.exec(text)
@@ -30,7 +30,7 @@ export function parseTimestamp(text: string): Date | undefined {
 
 const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** Undefined for a date that does not exist. Date.UTC reads the 30th of February as the 2nd of March, and the year 5 as 1905. */
+/** Returns undefined for a date that does not exist: Date.UTC reads the 30th of February as the 2nd of March, and the year 5 as 1905. */
 function utcMidnight(year: number, month: number, day: number): number | undefined {
   const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
   const days = month === 2 && isLeap ? 29 : (DAYS[month - 1] ?? 0)

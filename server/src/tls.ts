@@ -21,7 +21,7 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ]
 
-/** One year, as is usual. Only for this host, since Herald does not know the other hosts of its domain. */
+/** Valid for one year, as is usual, and only for this host, since Herald does not know the other hosts of its domain. */
 export const HSTS = { name: 'Strict-Transport-Security', value: 'max-age=31536000' }
 
 /** Node's options for every TLS listener of the service, and for `setSecureContext`, which resets every option it is not given. */
@@ -43,7 +43,7 @@ export function readTls({ certFile, keyFile }: TlsFiles): Tls {
   return tls
 }
 
-/** Gives new connections the certificate that the files hold now; open connections stay. Invalid files change nothing. */
+/** Uses the current certificate of the files for new connections. Open connections keep theirs. Invalid files change nothing. */
 export function reloadCertificate(files: TlsFiles, listeners: readonly Server[], logger: Logger): void {
   try {
     const options = tlsOptions(readTls(files))

@@ -3,7 +3,7 @@ import type { Violation } from './errors.ts'
 import { lengthOf } from './text-length.ts'
 import { isRealDate, parseTimestamp } from './time.ts'
 
-/** A rule that a schema can't express. It gets only values of the schema's `type`, but their fields may have any type: it checks what it can. */
+/** A rule that a schema can't express. Its value has the schema's `type`, but the fields of the value may have any type. */
 export type Rule = (value: never) => Violation[]
 
 export type Check = (value: unknown) => Violation[]
@@ -31,11 +31,11 @@ export function createSchemaCompiler(sharedSchemas: object[]): (schema: object) 
     strict: true,
     allowUnionTypes: true,
     discriminator: true,
-    // A shared schema is compiled once, not again wherever it is used. ajv's optimiser makes checks no faster, as far as we could measure. Both
-    // together took 420 ms of every start.
+    // A shared schema is compiled once, not again wherever it is used. ajv's optimiser made no check measurably faster. Together, the two saved
+    // 420 ms of every start.
     inlineRefs: false,
     code: { optimize: false },
-    // The schemas are our own, and a test validates those in the document. Compiling the meta-schema took another 280 ms.
+    // The schemas are Herald's own, and a test validates the OpenAPI document. Compiling the meta-schema took another 280 ms.
     meta: false,
     validateSchema: false,
   })
@@ -82,7 +82,7 @@ const TEXT_KEYWORDS: (FuncKeywordDefinition & { keyword: string })[] = [
   },
 ]
 
-/** Such a text is refused without counting its characters. Other checks skip it, since they could take long on it. */
+/** Whether a text is refused without counting its characters. Other checks skip such a text, since they could take long. */
 function isFarTooLong(text: string, maxLength = Number.POSITIVE_INFINITY): boolean {
   return text.length > 2 * maxLength
 }
@@ -113,7 +113,7 @@ function typeOf(value: unknown): string {
 // ajv's cost grows with the square of their number, and 87,000 cards took it 15 s.
 const MAX_ITEMS_CHECKED = 20
 
-/** Looks at every value once; most bodies need no second pass. PostgreSQL can't store some texts, and would fail much later. */
+/** Visits every value once: most bodies need no second pass. PostgreSQL can't store some texts, and would fail much later. */
 function survey(body: unknown): { isStorable: boolean; hasLongList: boolean } {
   let isStorable = true
   let hasLongList = false

@@ -45,33 +45,33 @@ type SettingsOf<Name extends FaultName> = {
 type Armed = { count?: number; rate?: number } & Record<string, number | string | undefined>
 
 export type Faults = {
-  /** The settings of the fault, if it applies to this case; that uses one of its `count`. */
+  /** Returns the settings of the fault if it applies to this case, and uses one of its `count`. */
   strikes: <Name extends FaultName>(name: Name) => SettingsOf<Name> | undefined
-  /** The same in steps, for a fault of several cases: whether it begins here, whether it is still set, and its end. */
+  /** The steps of `strikes`, for a fault that spans several cases: whether it begins here, whether it is still set, and its end. */
   drawn: <Name extends FaultName>(name: Name) => SettingsOf<Name> | undefined
   armed: <Name extends FaultName>(name: Name) => SettingsOf<Name> | undefined
   useUp: (name: FaultName) => void
-  /** A number from 0 to 1 of the seeded generator. */
+  /** Returns a number from 0 to 1 of the seeded generator. */
   random: () => number
   isLaunched: (agentId: string) => boolean
   describe: () => Record<string, unknown>
-  /** Replaces all faults. Returns what is wrong with the object, or undefined. */
+  /** Replaces all faults. Returns the problem of the object, or undefined. */
   replace: (input: unknown) => string | undefined
   clear: () => void
 }
 
 const FAULTS_BY_NAME = new Map<string, Record<string, Setting>>(Object.entries(FAULTS))
 const PARTS = new Set(Object.keys(FAULTS).map((name) => name.split('.')[0] ?? ''))
-const MOST_CASES = 1_000_000_000
+const MAX_COUNT = 1_000_000_000
 
 type State = { seed: number; notLaunched: string[]; armed: Map<string, Armed> }
 
-/** Faults outlive a restart with the rest of their counts; the generator starts again at its seed. */
+/** After a restart, faults continue with the rest of their counts, and the generator starts again at its seed. */
 export function createFaults(store: Store): Faults {
   let state: State = { seed: 1, notLaunched: [], armed: new Map() }
   let random = generator(state.seed)
-  const kept = store.state.settings.get('faults')
-  if (kept !== undefined) adopt(JSON.parse(kept))
+  const saved = store.state.settings.get('faults')
+  if (saved !== undefined) adopt(JSON.parse(saved))
 
   function adopt(input: unknown): string | undefined {
     const parsed = parseFaults(input)
@@ -80,7 +80,7 @@ export function createFaults(store: Store): Faults {
     random = generator(state.seed)
     return undefined
   }
-  const keep = () => store.append({ is: 'setting', name: 'faults', value: JSON.stringify(describe(state)) })
+  const save = () => store.append({ is: 'setting', name: 'faults', value: JSON.stringify(describe(state)) })
 
   function armed<Name extends FaultName>(name: Name): SettingsOf<Name> | undefined {
     return state.armed.get(name) as SettingsOf<Name> | undefined
@@ -89,13 +89,13 @@ export function createFaults(store: Store): Faults {
     const rate = state.armed.get(name)?.rate
     return rate === undefined || random() < rate ? armed(name) : undefined
   }
-  /** Uses one of its `count`. A rate has no end. */
+  /** Uses one of the fault's `count`. A fault with a rate has no end. */
   function useUp(name: FaultName): void {
     const fault = state.armed.get(name)
     if (fault?.count === undefined) return
     if (fault.count <= 1) state.armed.delete(name)
     else state.armed.set(name, { ...fault, count: fault.count - 1 })
-    keep()
+    save()
   }
 
   return {
@@ -112,12 +112,12 @@ export function createFaults(store: Store): Faults {
     describe: () => describe(state),
     replace: (input) => {
       const problem = adopt(input)
-      if (problem === undefined) keep()
+      if (problem === undefined) save()
       return problem
     },
     clear: () => {
       adopt({})
-      keep()
+      save()
     },
   }
 }
@@ -188,7 +188,7 @@ function parseFault(name: string, input: unknown): Armed | string | undefined {
 
 function chanceProblem(count: unknown, rate: unknown): string | undefined {
   if ((count === undefined) === (rate === undefined)) return ' must have either count or rate.'
-  if (count !== undefined) return isWholeNumber(count, 0, MOST_CASES) ? undefined : `.count must be a whole number from 0 to ${MOST_CASES}.`
+  if (count !== undefined) return isWholeNumber(count, 0, MAX_COUNT) ? undefined : `.count must be a whole number from 0 to ${MAX_COUNT}.`
   return typeof rate === 'number' && rate >= 0 && rate <= 1 ? undefined : '.rate must be a number from 0 to 1.'
 }
 

@@ -27,7 +27,7 @@ async function run(options: NonNullable<ReturnType<typeof parseOptions>>): Promi
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
-  // An uncaught exception ends the process, as is Node's default, and its turn is not committed: half a turn would be worse than none.
+  // An uncaught exception ends the process, which is Node's default. Its turn is not committed: half a turn would be worse than none.
   if (options.stopWithStdin) process.stdin.on('end', end).on('error', end).resume()
   process.stdout.write(`${JSON.stringify({ ready: true, ...where })}\n`)
 }

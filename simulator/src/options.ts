@@ -17,14 +17,14 @@ export const HELP = `herald-simulator: stands in for Google's RBM API and for an
 
   --data-dir DIR      where it keeps its state and writes carriers.json (required)
   --host HOST         the address it listens on (127.0.0.1)
-  --port N            of the RBM API (the one it had last time, else a free one; 0: a free one)
-  --smpp-port N       of the SMSC (likewise)
-  --delay-ms N        the time between the steps of a message (500; 0: as fast as it goes)
-  --stop-with-stdin   ends when its standard input ends
-  --help              prints this
+  --port N            the port of the RBM API (default: the port of the last start, or a free one; 0: a free one)
+  --smpp-port N       the port of the SMSC (same default)
+  --delay-ms N        the time between the steps of a message (500; 0: no delay)
+  --stop-with-stdin   exit when standard input ends
+  --help              print this help
 `
 
-/** Undefined for --help. */
+/** Returns undefined for --help. */
 export function parseOptions(args: string[]): Options | undefined {
   const values = readArguments(args)
   if (values.help) return undefined

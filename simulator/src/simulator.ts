@@ -20,7 +20,7 @@ export type Simulator = { url: string; smppPort: number; carriersFile: string; s
 
 type Parts = ReturnType<typeof assemble>
 
-/** Creates the parts and starts them: the ports first, then the work that is still owed. */
+/** Creates the parts and starts them: first the ports, then the pending work. */
 export async function startSimulator(options: Options): Promise<Simulator> {
   const store = await openStore(options.dataDir)
   let url = ''
@@ -92,7 +92,7 @@ async function listen(store: Store, server: Server, host: string, name: string, 
     isFallback = true
   }
   const { port } = server.address() as { port: number }
-  // Keeps the last port in the log: it may be free at the next start.
+  // After a fallback, the log keeps the previous port: it may be free at the next start.
   if (!isFallback) store.append({ is: 'setting', name, value: String(port) })
   return port
 }
@@ -108,7 +108,7 @@ function listenOn(server: Server, host: string, port: number): Promise<void> {
   })
 }
 
-/** A caller cannot use an address that means all interfaces. */
+/** Returns an address that callers can use: they cannot connect to an address that means all interfaces. */
 function hostToCall(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   return host === '::' ? '::1' : host

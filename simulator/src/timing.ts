@@ -1,4 +1,4 @@
-// A timer reaches 24 days at most. Checking once a minute costs nothing.
+// A timer can wait for at most 24 days. Checking once a minute costs nothing.
 const LONGEST_MS = 60_000
 
 const FIRST_WAIT_MS = 500
@@ -26,7 +26,7 @@ type Alarm = {
   stop: () => void
 }
 
-/** One timer for the earliest of many times. The callback must find out what is due, and set the alarm again. */
+/** Creates one timer for the earliest of many times. The callback must find out what is due, and set the alarm again. */
 export function createAlarm(ring: () => void): Alarm {
   let ringsAt = Number.POSITIVE_INFINITY
   let timer: NodeJS.Timeout | NodeJS.Immediate | undefined

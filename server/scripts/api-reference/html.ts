@@ -25,7 +25,7 @@ export function join(parts: Part[], separator: Part): Html {
   return html`${parts.map((part, index) => (index === 0 ? part : [separator, part]))}`
 }
 
-/** Renders the Markdown that our descriptions use: paragraphs and inline code. Other syntax stays as text. */
+/** Renders the Markdown that the descriptions use: paragraphs and inline code. Other syntax stays as text. */
 export function markdown(text: string | undefined): Html {
   const paragraphs = text?.split(/\n\s*\n/) ?? []
   return html`${paragraphs.map((paragraph) => html`<p>${paragraph.split(/`([^`]+)`/).map(textOrCode)}</p>`)}`

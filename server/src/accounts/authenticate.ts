@@ -4,8 +4,8 @@ import { BEFORE_EVERY_REQUEST, listed, type Pool } from '../db/pool.ts'
 import type { Caller } from '../http/guard.ts'
 import { hashSecret } from './keys.ts'
 
-// Matches no key that createKey makes. Malformed credentials are looked up as this, so that a malformed header, an unknown key and a wrong
-// secret take the same path and the same time.
+// No key that createKey makes is empty. Herald looks up this key for malformed credentials, so that a malformed header, an unknown key and a
+// wrong secret take the same path and the same time.
 const NO_CREDENTIALS = { integrationKey: '', secret: '' }
 const NO_HASH = Buffer.alloc(32)
 
@@ -16,7 +16,7 @@ function parseAuthorization(header: string | undefined): { integrationKey: strin
 
 type Authenticator = {
   /**
-   * Finds the caller of a request; undefined for wrong credentials of any kind. A rotated or revoked key, or a removed module, counts for
+   * Returns the caller of a request; undefined for wrong credentials of any kind. A rotated or revoked key, or a removed module, applies to
    * every request that begins after the response to the change, on every node. Concurrent requests share a look-up.
    */
   authenticate: (authorization: string | undefined) => Promise<Caller | undefined>
@@ -55,7 +55,7 @@ export function createAuthenticator(pool: Pool): Authenticator {
   return { authenticate, recall }
 }
 
-/** SQL that takes recalled callers as three lists of keys, hashes and versions, and selects the positions of the unchanged ones. */
+/** SQL that selects which recalled callers are unchanged. The callers are three lists: keys, hashes and versions. */
 export const confirmedCallers = ([keys, hashes, versions]: [string, string, string]) => `
     select c.place from unnest(${listed(`${keys}::text[]`)}, ${listed(`${hashes}::bytea[]`)}, ${listed(`${versions}::text[]`)})
       with ordinality as c (integration_key, secret_hash, version, place)

@@ -53,7 +53,7 @@ export async function revokeKey(db: Executor, integrationKey: string): Promise<K
 
 export type OwnedKey = KeyInfo & { accountId: number; accountName: string }
 
-/** For operators, who need not know the account. Also finds a revoked key. */
+/** Finds a key without its account, for operators. Also finds a revoked key. */
 export async function findKey(db: Executor, integrationKey: string): Promise<OwnedKey> {
   const { rows } = await db.query<OwnedKey>(
     `select ${KEY_INFO}, account_id as "accountId", (select name from accounts a where a.id = k.account_id) as "accountName"

@@ -36,7 +36,6 @@ export type AccountUsage = {
   secondsToMidnight: number
 }
 
-/** Reads the usage of each account. */
 export async function readUsage(db: Executor, accountIds: number[]): Promise<Map<number, AccountUsage>> {
   const { rows } = await db.query<{ accountId: number; usage: string[]; secondsToMidnight: number }>({
     name: 'read-usage',
@@ -143,7 +142,7 @@ export async function readExportQuota(db: Executor, accountId: number): Promise<
 
 /**
  * Throws if the account exceeds a quota, which rolls back the caller's transaction. A transaction that adds a template locks the account's
- * row, so the second of two concurrent ones sees the template of the first.
+ * row, so the second of two concurrent transactions sees the template of the first.
  */
 export async function refuseBeyondQuota(
   tx: Executor,

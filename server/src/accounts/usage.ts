@@ -21,8 +21,8 @@ export function countUsage({ account, from, messages = '0', messageBytes: ofMess
     select ${account}, ${messages}, ${ofMessages}, ${contentBytes} from ${from} group by 1`
 }
 
-// Longer than any transaction that counts usage, since a statement is cancelled after 3.5 s. Readers miss a delta that is committed even
-// later until the next fold.
+// No transaction that counts usage takes this long, since a statement is cancelled after 3.5 s. If one did, readers would miss its delta until
+// the next fold.
 const SETTLED_AFTER = '10 seconds'
 // An arbitrary number that no other advisory lock in this database uses: "hrlu" in ASCII.
 const FOLD_LOCK = 0x68726c75

@@ -31,8 +31,8 @@ export async function listActiveAgents(db: Executor, accountId: number): Promise
 }
 
 /**
- * Changes the account's assignment. Undefined if there is no active one: only an operator can activate an agent again, so a change that
- * runs after a concurrent deactivation finds nothing.
+ * Changes the account's assignment. Returns undefined if there is no active one. Only an operator can activate an agent again, so a change
+ * that runs after a concurrent deactivation finds nothing.
  */
 export async function changeAgent(db: Executor, accountId: number, agentId: string, change: AgentChange): Promise<Agent | undefined> {
   const { rows } = await db.query<AgentRow>({

@@ -8,18 +8,18 @@ export type Loop = {
   stop: () => Promise<void>
 }
 
-// Most often the database is away, and more frequent retries would not help.
+// Nearly always the database is unavailable, and more frequent retries would not help.
 const AFTER_FAILURE_MS = 1_000
 
 export type LoopOptions = {
-  /** Has to succeed once, before the first iteration. */
+  /** Runs before the first iteration, again and again until it succeeds. */
   before?: () => Promise<unknown>
   onFailure?: () => void
 }
 
 /**
- * Runs `iterate` in a loop. Each iteration returns the milliseconds until the next one. The loop goes on after a failure, and logs the first of
- * several failures in a row.
+ * Runs `iterate` in a loop. Each iteration returns the milliseconds until the next one. After a failure the loop continues. It logs only the
+ * first of several failures in a row.
  */
 export function repeat(name: string, logger: Logger, iterate: () => Promise<number>, { before, onFailure }: LoopOptions = {}): Loop {
   let isPrepared = false

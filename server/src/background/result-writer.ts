@@ -4,10 +4,10 @@ import { createBatcher } from '../db/batcher.ts'
 import { isUnavailable } from '../db/pool.ts'
 
 const BATCH_SIZE = 500
-// A result waits this long for others, since a statement for one costs nearly as much as a statement for several.
+// How long a result waits for other results: a statement for one result costs nearly as much as a statement for several.
 const GATHER_MS = 20
 const RETRY_MS = 250
-// A process that is stopping does not wait longer than this for a database that is away.
+// How long a stopping process waits for an unavailable database.
 const AFTER_STOP_MS = 3_000
 
 /**

@@ -12,7 +12,7 @@ type Work<Result> = {
   record: (results: Result[]) => Promise<boolean[]>
 } & LoopOptions
 
-/** What every dispatcher is made of: a loop that claims work, tasks that do it in the background, and a writer of their results. */
+/** The parts that all dispatchers share: a loop that claims work, background tasks that do the work, and a writer of their results. */
 export function createWorker<Result>({ name, logger, claim, record, ...options }: Work<Result>) {
   const stopping = new AbortController()
   const tasks = createTaskTracker()

@@ -4,7 +4,7 @@ import { templateReferences } from '../content/references.ts'
 import type { Executor } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
 import { ApiError, type ErrorCode, type Violation } from '../errors.ts'
-import { conflict, missingTemplates, NAMED_FAULTS } from '../messages/accept.ts'
+import { conflict, missingTemplates, REFERENCE_ERRORS } from '../messages/accept.ts'
 import type { Fallback } from '../messages/sms-fallback.ts'
 import { parseTimestamp } from '../time.ts'
 import { type CampaignRequest, LONGEST_LIFE_DAYS } from './schemas.ts'
@@ -17,7 +17,15 @@ export type CampaignSubmission = Omit<CampaignRequest, 'smsFallback' | 'smsFallb
 }
 
 type Row = {
-  outcome: 'accepted' | 'replayed' | 'conflict' | 'missing-targets' | 'missing-groups' | 'sms-text' | 'bytes-quota' | keyof typeof FAULTS
+  outcome:
+    | 'accepted'
+    | 'replayed'
+    | 'conflict'
+    | 'missing-targets'
+    | 'missing-groups'
+    | 'sms-text'
+    | 'bytes-quota'
+    | keyof typeof REQUEST_ERRORS
   campaignId: string
   missingTargets: string[] | null
   missingGroups: number[] | null
@@ -25,8 +33,8 @@ type Row = {
   exceeded: string[] | null
 }
 
-/** Errors that only the clock or the database can reveal, in the order in which they are reported: every 400 before the first 404. */
-const FAULTS = {
+/** Errors that only the database can find, by its clock or its rows, in the order in which they are reported: every 400 before the first 404. */
+const REQUEST_ERRORS = {
   'scheduled-past': { code: 'RCS_INVALID_REQUEST', path: '/scheduledAt', reason: 'must not be more than a minute in the past' },
   'scheduled-late': { code: 'RCS_INVALID_REQUEST', path: '/scheduledAt', reason: 'must be at most a year ahead' },
   'expires-past': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: 'must be in the future' },
@@ -36,7 +44,7 @@ const FAULTS = {
     path: '/smsFallback/planParams/sendTime',
     reason: 'must be later than scheduledAt, or than now if scheduledAt is absent',
   },
-  ...NAMED_FAULTS,
+  ...REFERENCE_ERRORS,
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
 /** Accepts a campaign. Resolves after the commit, or throws the error for the caller. */
@@ -49,7 +57,7 @@ export async function acceptCampaign(db: Executor, submission: CampaignSubmissio
   if (outcome === 'missing-targets') throw missingTemplates(submission.message.inline, new Set(missingTargets?.map(Number)))
   if (outcome === 'missing-groups') throw noSuchGroups(submission, new Set(missingGroups))
   if (outcome === 'bytes-quota') throw beyondQuota((exceeded ?? []).map(Number))
-  const { code, path, reason } = FAULTS[outcome]
+  const { code, path, reason } = REQUEST_ERRORS[outcome]
   throw new ApiError(code, { details: [{ path, reason }] })
 }
 
@@ -98,7 +106,7 @@ function valuesOf(submission: CampaignSubmission): unknown[] {
 
 // The bytes of the campaign itself. A campaign's messages count towards the stored bytes, but not towards the messages of a day.
 const BYTES = `${ROW_BYTES} + coalesce(octet_length($9::text), 0) + coalesce(octet_length($13::json::text), 0)`
-// The minimum that its messages will store. Reserved now, since none of them is refused later; released as the messages are created.
+// The minimum that the campaign's messages will store. Acceptance reserves it, since no message is refused later. The fan-out releases it.
 const RESERVED_BYTES = `
     select ${ROW_BYTES} * coalesce(sum(members), 0)::bigint as reserved_bytes from groups where account_id = $1 and number = any($10::int[])`
 
@@ -124,8 +132,8 @@ const OUTCOME = `case
 
 /**
  * Accepts a campaign in one statement, as for messages. A known idempotency key gets the stored result before any check of data that may
- * have changed since. Of concurrent requests with the same key, the later one waits for the earlier one to commit and then gets its row.
- * The content is fixed now: a template's content row never changes, it is only replaced, and inline content gets a row of its own.
+ * have changed since. Of two concurrent requests with the same key, the second waits for the commit of the first and then gets its row.
+ * Acceptance fixes the content: a template's content row is never changed, only replaced, and inline content gets a row of its own.
  */
 const ACCEPT = `
   with request as materialized (
@@ -157,7 +165,7 @@ const ACCEPT = `
   ), content as (
     insert into contents (account_id, basic, message) select $1, $7, $9::text::json from mine where content_id is null
     returning id
-  ), made as (
+  ), created as (
     insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, basic, content_id, fallback, scheduled_at,
       expires_at, reserved_bytes)
     select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at, reserved_bytes

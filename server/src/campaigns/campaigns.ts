@@ -34,14 +34,14 @@ export async function readCampaign(db: Executor, accountId: number, id: string):
   return toCampaign(rows[0])
 }
 
-/** For operators: lists the newest campaigns first. */
+/** Lists the newest campaigns first, for operators. */
 export async function listCampaigns(db: Executor, accountId: number, limit: number): Promise<Campaign[]> {
   const { rows } = await db.query<Row>(`${READ} where c.account_id = $1 order by c.id desc limit $2`, [accountId, limit])
   if (rows.length === 0) await requireAccount(db, accountId)
   return rows.map(toCampaign)
 }
 
-/** For operators, who need not know the account. */
+/** Finds a campaign without its account, for operators. */
 export async function findCampaign(db: Executor, id: string): Promise<Campaign> {
   const { rows } = UUID.test(id) ? await db.query<Row>(`${READ} where c.id = $1`, [id]) : { rows: [] }
   return rows[0] === undefined ? noSuchCampaign(id) : toCampaign(rows[0])

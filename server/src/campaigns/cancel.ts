@@ -6,10 +6,10 @@ import type { Campaign } from './schemas.ts'
 import { CAMPAIGN_MOVES } from './states.ts'
 
 /**
- * `waiting`: accepted messages, some of which may still be sent. `unmade`: messages not created yet; an upper bound, since a recipient in
- * several groups gets one message.
+ * `waiting`: accepted messages, some of which may still be sent. `notCreated`: messages that the fan-out has not created yet; an upper bound,
+ * since a recipient in several groups gets one message.
  */
-export type Cancellation = { campaign: Campaign; waiting: number; waitingSms: number; unmade: number }
+export type Cancellation = { campaign: Campaign; waiting: number; waitingSms: number; notCreated: number }
 
 type Row = {
   isFanOutCompleted: boolean
@@ -20,7 +20,7 @@ type Row = {
   waitingSms: number
 }
 
-/** Counts what a cancellation would withdraw now; undefined if the campaign is over and nothing is left to cancel. Changes nothing. */
+/** Counts what a cancellation would withdraw now. Returns undefined if the campaign is over. Changes nothing. */
 export async function planCancel(db: Executor, id: string): Promise<Cancellation | undefined> {
   const campaign = await findCampaign(db, id)
   if (!CAMPAIGN_MOVES.CANCELLED.some((status) => status === campaign.status)) return undefined
@@ -38,10 +38,10 @@ export async function planCancel(db: Executor, id: string): Promise<Cancellation
     [campaign.campaignId],
   )
   const row = rows[0] as Row
-  return { campaign, waiting: campaign.counts.ACCEPTED, waitingSms: row.waitingSms, unmade: await countUnmade(db, campaign, row) }
+  return { campaign, waiting: campaign.counts.ACCEPTED, waitingSms: row.waitingSms, notCreated: await countNotCreated(db, campaign, row) }
 }
 
-async function countUnmade(db: Executor, { recipients }: Campaign, { retryOf, isFanOutCompleted, ...row }: Row): Promise<number> {
+async function countNotCreated(db: Executor, { recipients }: Campaign, { retryOf, isFanOutCompleted, ...row }: Row): Promise<number> {
   if (isFanOutCompleted) return 0
   if (retryOf === null) return Math.max(0, row.members - recipients)
   return (await countRetried(db, retryOf, row, row.fanOutCursor)).messages

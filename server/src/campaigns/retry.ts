@@ -8,9 +8,9 @@ import type { Campaign } from './schemas.ts'
 type RetryChoice = { includeCancelled?: boolean }
 
 /**
- * The recipients of a retry, as CTEs. Both the fan-out and the count that an operator confirms use them. They read from a CTE `campaign`
+ * CTEs that select the recipients of a retry, for the fan-out and for the count that an operator confirms. They read from a CTE `campaign`
  * (`retry_of`, `fan_out_cursor`, `retry_includes_cancelled`); `$2` is the chunk size. A chunk reads ten times as many messages of the first
- * campaign, failed or not. A recipient whose message arrived after it had failed is left out.
+ * campaign, failed or not. It skips a recipient whose message was delivered after it had failed.
  */
 export const RETRIED_MEMBERS = `
   looked_at as materialized (
@@ -28,15 +28,15 @@ export const RETRIED_MEMBERS = `
     where l.status = 'FAILED' and arrived.kind is null
   ), member as materialized (
     select u.phone from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
-  ), reached as materialized (
-    select max(id::text) as position, count(*) < 10 * $2::int as is_all, (select count(*)::int from member) as made from looked_at
+  ), progress as materialized (
+    select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
   )`
 
 const COUNT = `
   with campaign as materialized (
     select $1::uuid as retry_of, $3::text as fan_out_cursor, $4::boolean as retry_includes_cancelled
   ), ${RETRIED_MEMBERS}
-  select position, is_all as "isAll", made, (select count(*)::int from unreached where is_withdrawn) as withdrawn from reached`
+  select position, is_last as "isLast", created, (select count(*)::int from unreached where is_withdrawn) as withdrawn from progress`
 
 // 10,000 messages per statement. If all of them failed, it took 0.3 s on a busy machine; a statement is cancelled after 3.5 s.
 const COUNT_CHUNK = 1_000
@@ -49,11 +49,11 @@ export async function countRetried(db: Executor, retryOf: string, choice: RetryC
   const total = { messages: 0, withdrawn: 0 }
   for (let after = fanOutCursor; ; ) {
     const values = [retryOf, COUNT_CHUNK, after, choice.includeCancelled === true]
-    const { rows } = await db.query<{ position: string; isAll: boolean; made: number; withdrawn: number }>(COUNT, values)
-    const { position, isAll, made, withdrawn } = rows[0] as { position: string; isAll: boolean; made: number; withdrawn: number }
-    total.messages += made
+    const { rows } = await db.query<{ position: string; isLast: boolean; created: number; withdrawn: number }>(COUNT, values)
+    const { position, isLast, created, withdrawn } = rows[0] as { position: string; isLast: boolean; created: number; withdrawn: number }
+    total.messages += created
     total.withdrawn += withdrawn
-    if (isAll) return total
+    if (isLast) return total
     after = position
   }
 }
@@ -72,7 +72,7 @@ export async function planRetry(db: Executor, id: string, choice: RetryChoice): 
 
 /**
  * Creates a campaign with the same content for the recipients whose message failed. It starts now, and has the same lifetime as the first
- * one. Of two concurrent calls only one creates it: the unique index on `retry_of` decides.
+ * one. The unique index on `retry_of` lets only one of two concurrent calls create it.
  */
 export async function retryCampaign(db: Executor, id: string, { includeCancelled = false }: RetryChoice = {}): Promise<Campaign> {
   const { campaignId } = await requireRetryable(db, id)

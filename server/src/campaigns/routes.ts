@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
-import { errorResponses } from '../http/error-answers.ts'
+import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
 import { checkSmsModule, idempotencyKey } from '../messages/request-checks.ts'
 import { requestHash } from '../messages/request-hash.ts'

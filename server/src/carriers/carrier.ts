@@ -1,12 +1,11 @@
 import type { MessageContent } from '../content/content.ts'
 import type { Refusal } from './errors.ts'
 
-// The interface between Herald and a network: what Herald asks of it, and what it reports back. Code outside carriers/ does not know which
-// network it talks to; code inside does not know where a message came from.
+// The interface between Herald and a network: the calls that Herald makes, and the events that the network reports. Code outside carriers/ does
+// not know which network it talks to; code inside does not know where a message came from.
 
 /**
- * What came of a send. `detail` holds the network's own words, for the sender of the message. It may quote the message, so it is never
- * logged.
+ * The result of a send. `detail` is the network's own text, for the sender of the message. It may quote the message, so it is never logged.
  */
 export type SendResult =
   /** The network accepted it. Its receipts will refer to it by `carrierMessageId`. */
@@ -20,7 +19,7 @@ export type SendResult =
    * message with the same id. An SMS is never resent.
    */
   | { is: 'unknown'; afterMs: number; detail: string }
-  /** No request was made: the network is in a pause after failures. */
+  /** No request was made: the carrier pauses requests after failures. */
   | { is: 'not-tried'; afterMs: number }
   /**
    * For SMS only. It was not sent, because it has expired by this machine's clock; the database decides whether it really has. RCS messages
@@ -28,9 +27,9 @@ export type SendResult =
    */
   | { is: 'expired' }
 
-/** What came of a request to revoke a message. */
+/** The result of a request to revoke a message. */
 export type RevokeResult =
-  /** The network accepted the request. Only later events show whether the message is gone. */
+  /** The network accepted the request. Only later events show whether it revoked the message. */
   | { is: 'accepted' }
   /** The message is already delivered or expired, or the network does not know it. */
   | { is: 'too-late' }
@@ -57,12 +56,12 @@ export type RcsCarrier = {
   name: string
   /** The longest that one call can take. A lease on a message must be longer. */
   longestCallMs: number
-  /** How many calls run at once. Further calls wait, and the wait counts towards `longestCallMs`. */
+  /** The maximum number of concurrent calls. Further calls wait, and the wait counts towards `longestCallMs`. */
   concurrency: number
-  /** The network's rate limits, for the worker that limits the sending rate. */
+  /** The network's rate limits, which the worker keeps. */
   messagesPerSecond: number | undefined
   messagesPerSecondPerAgent: number | undefined
-  /** How long, at least, messages of this agent would only be postponed. The worker need not claim them before that. */
+  /** The minimum time until a message of this agent can be sent. A claim before that would only postpone messages. */
   pausedForMs: (agentId: string) => number
   /** Gets an access token ahead of the first message, and logs whether the network can be used. */
   connect: () => Promise<void>

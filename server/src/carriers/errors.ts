@@ -1,4 +1,4 @@
-/** Why a network permanently refused a message. Callers' failure reasons, the reports and docs/errors.md come from this table. */
+/** Why a network permanently refused a message. Failure reasons in the API and in reports, and docs/errors.md, come from this table. */
 export const REFUSALS = {
   NOT_REACHABLE: 'The number can’t be reached by RCS: it has no RCS, RCS is switched off, or the agent is not launched on its network.',
   REJECTED: 'The network refused the message.',

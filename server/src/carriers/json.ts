@@ -1,4 +1,4 @@
-/** Undefined if the bytes are not JSON. */
+/** Returns undefined if the bytes are not JSON. */
 export function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'))

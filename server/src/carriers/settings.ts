@@ -84,7 +84,7 @@ export function readCarriers(path: string): CarrierSettings {
   }
 }
 
-/** The files that hold the carriers' secrets: this file and the key files it names. `readCarriers` checks their content. */
+/** Returns the files that hold the carriers' secrets: this file and the key files that it names. `readCarriers` checks their content. */
 export function carrierFiles(path: string): string[] {
   const file = readJson(path)
   const entries = isObject(file) ? Object.values(file) : []
@@ -179,7 +179,7 @@ function privateKeyRules(pem: string): Violation[] {
   return [{ path: '', reason: 'must be an RSA private key in PEM' }]
 }
 
-/** Tokens and messages are never sent unencrypted over a network: plain HTTP is allowed only to the same machine. */
+/** Allows plain HTTP only to the same machine: tokens and messages are never sent unencrypted over a network. */
 function addressRules(text: string): Violation[] {
   const url = URL.parse(text)
   const isLocal = url?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname)

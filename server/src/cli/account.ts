@@ -15,7 +15,7 @@ import type { Pool } from '../db/pool.ts'
 import { quotaCommand } from './account-quota.ts'
 import { accountIdArgument, listArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
-import { counted, table } from './terminal.ts'
+import { quantity, table } from './terminal.ts'
 
 const modules = listArgument(MODULES, 0)
 
@@ -60,12 +60,12 @@ const change = confirmedCommand('modules', 'set which modules an account may use
     report(options, changed, inWords)
   })
 
-/** Describes the effect of removing modules; undefined if the account keeps all of its modules. */
+/** Describes the effect of removing modules. Returns undefined if the account keeps all of its modules. */
 async function removedModules(pool: Pool, accountId: number, kept: Module[]): Promise<string | undefined> {
   const { name, modules } = await findAccount(pool, accountId)
   const removed = modules.filter((module) => !kept.includes(module))
   if (removed.length === 0) return undefined
-  const keys = counted(await countLiveKeys(pool, accountId), 'live key')
+  const keys = quantity(await countLiveKeys(pool, accountId), 'live key')
   return `remove ${removed.join(' and ')} from account ${accountId} (${name}): requests with its ${keys} get 403 if they need ${removed.join(' or ')}`
 }
 

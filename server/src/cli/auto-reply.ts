@@ -36,8 +36,8 @@ const remove = confirmedCommand('remove', 'remove an automatic reply')
   .action(async (id: number, options) => {
     const removed = await withDatabase(async (pool) => {
       const { accountId, agentId, keyword, templateId } = await findAutoReply(pool, id)
-      const answers = `which answers "${keyword}" with template ${templateId} for the agent ${agentId} of account ${accountId}`
-      await confirm(options, `remove 1 automatic reply, ${id}, ${answers}`)
+      const described = `which replies to "${keyword}" with template ${templateId} for the agent ${agentId} of account ${accountId}`
+      await confirm(options, `remove 1 automatic reply, ${id}, ${described}`)
       return await removeAutoReply(pool, id)
     })
     report(options, removed, () => `The automatic reply ${id} is removed.`)

@@ -7,7 +7,7 @@ import type { Campaign } from '../campaigns/schemas.ts'
 import type { Pool } from '../db/pool.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
-import { counted, statusLine, table } from './terminal.ts'
+import { quantity, statusLine, table } from './terminal.ts'
 
 const MAX_LISTED = 100
 const WATCH_EVERY_MS = 1_000
@@ -45,7 +45,7 @@ function movingCommand(command: Command, move: Move): Command {
     .action(async (campaignId: string, options: Options) => {
       await withDatabase(async (pool) => {
         const campaign = await move(pool, campaignId, options)
-        report(options, options.watch ? await watched(pool, campaign) : campaign, inWords)
+        report(options, options.watch ? await watch(pool, campaign) : campaign, inWords)
       })
     })
 }
@@ -69,10 +69,10 @@ const cancel = movingCommand(
   },
 )
 
-function cancelledInWords({ campaign, waiting, waitingSms, unmade }: Cancellation): string {
-  const parts = [`about ${counted(waiting, 'waiting message is withdrawn', 'waiting messages are withdrawn')}`]
-  if (waitingSms > 0) parts.push(`about ${counted(waitingSms, 'waiting SMS is not sent', 'waiting SMS are not sent')}`)
-  if (unmade > 0) parts.push(`up to ${counted(unmade, 'more message is never created', 'more messages are never created')}`)
+function cancelledInWords({ campaign, waiting, waitingSms, notCreated }: Cancellation): string {
+  const parts = [`about ${quantity(waiting, 'waiting message is withdrawn', 'waiting messages are withdrawn')}`]
+  if (waitingSms > 0) parts.push(`about ${quantity(waitingSms, 'waiting SMS is not sent', 'waiting SMS are not sent')}`)
+  if (notCreated > 0) parts.push(`up to ${quantity(notCreated, 'more message is never created', 'more messages are never created')}`)
   return `cancel the campaign ${campaign.campaignId} (${campaign.name}) for good: ${new Intl.ListFormat('en').format(parts)}`
 }
 
@@ -88,7 +88,7 @@ const retry = movingCommand(
 )
 
 function retriedInWords({ campaign, messages, withdrawn }: RetryCount & { campaign: Campaign }, includeCancelled: boolean): string {
-  const sent = `send ${counted(messages, 'message')}, to the recipients whose message of the campaign ${campaign.campaignId} (${campaign.name}) failed`
+  const sent = `send ${quantity(messages, 'message')}, to the recipients whose message of the campaign ${campaign.campaignId} (${campaign.name}) failed`
   if (withdrawn === 0) return sent
   return includeCancelled
     ? `${sent}; ${withdrawn.toLocaleString('en')} of these were withdrawn when it was cancelled`
@@ -96,7 +96,7 @@ function retriedInWords({ campaign, messages, withdrawn }: RetryCount & { campai
 }
 
 /** Shows the progress once a second until the campaign is over: one rewritten line on a terminal, otherwise a line each time. */
-async function watched(pool: Pool, first: Campaign): Promise<Campaign> {
+async function watch(pool: Pool, first: Campaign): Promise<Campaign> {
   const status = statusLine({ each: true })
   let before = { handedOver: handedOver(first), at: performance.now() }
   for (let campaign = first; ; campaign = await findCampaign(pool, first.campaignId)) {

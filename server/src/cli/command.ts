@@ -8,7 +8,7 @@ import { OperatorError } from '../errors.ts'
 import { lengthOf } from '../text-length.ts'
 import { jsonLines, type Lines, print, printError } from './terminal.ts'
 
-/** Reads the settings from the environment, and those that are not set there from `.env` in the working directory. */
+/** Reads the settings from the environment. A setting that is not set there comes from `.env` in the working directory. */
 export function readConfig(): Config {
   if (existsSync('.env')) {
     try {

@@ -4,7 +4,7 @@ import { OperatorError } from '../errors.ts'
 import { reportingCommand } from './command.ts'
 import { asText } from './terminal.ts'
 
-/** A command that sends, cancels, erases, revokes or replaces something. Its action calls `confirm` first, with the effect. */
+/** Creates a command that sends, cancels, erases, revokes or replaces something. Its action must call `confirm` first, with the effect. */
 export function confirmedCommand(name: string, description: string): Command {
   return reportingCommand(name, description).option('--yes', 'do not ask for confirmation; required in scripts')
 }
@@ -17,8 +17,8 @@ type Dialogue = { input: Input | undefined; output: Output }
 export const STANDARD: Dialogue = { input: process.stdin, output: process.stderr }
 
 /**
- * Returns if the operator agrees, and throws otherwise. `effect` continues "This will" with what happens and to how many. The numbers are those
- * of this moment: no lock is held while a person reads. Everything goes to standard error, so that standard output has only the result.
+ * Returns if the operator agrees, and throws otherwise. `effect` completes the sentence "This will …", with numbers. The numbers may change before
+ * the operator agrees: no lock is held meanwhile. Everything goes to standard error, so that standard output has only the result.
  */
 export async function confirm({ yes }: { yes?: boolean }, effect: string, { input, output }: Dialogue = STANDARD): Promise<void> {
   const isInteractive = input?.isTTY === true && output.isTTY === true

@@ -7,8 +7,8 @@ import { writePrivateFile } from '../files.ts'
 import { insertTemplate, type TemplateInput } from '../templates/templates.ts'
 
 /**
- * Creates a demo account if the database is empty, and returns true. Its credentials are on the disk before the account is committed. A crash in
- * between leaves a useless file, which the next start overwrites, but never an account whose credentials are lost.
+ * Creates a demo account if the database is empty. Returns whether it did. The credentials are on the disk before the account is committed: a
+ * crash in between leaves a useless file, which the next start overwrites, but never an account whose credentials are lost.
  */
 export async function makeDemoAccount(pool: Pool, dataDir: string): Promise<boolean> {
   return await transaction(pool, async (tx) => {

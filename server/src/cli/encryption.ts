@@ -3,7 +3,7 @@ import { type Rotation, type RotationProgress, rotateKeys } from '../db/rotate-k
 import { countByKey, openKeyring } from '../db/secrets.ts'
 import { keyFilePath, newKeyLine, readKeys } from '../encryption/key-file.ts'
 import { report, reportingCommand, withDatabase } from './command.ts'
-import { counted, print, statusLine, table } from './terminal.ts'
+import { print, quantity, statusLine, table } from './terminal.ts'
 
 const createKey = new Command('create-key').description('print a new key, as a line of a key file').action(() => {
   print(newKeyLine())
@@ -39,14 +39,14 @@ const rotate = reportingCommand('rotate', 'encrypt all secrets in the database w
 )
 
 function rotatedInWords({ keyId, reencrypted, unusedKeyIds, keyFile }: Rotation & { keyFile: string }): string[] {
-  const lines = [`${counted(reencrypted, 'value was', 'values were')} re-encrypted; all are encrypted with the key ${keyId}.`]
+  const lines = [`${quantity(reencrypted, 'value was', 'values were')} re-encrypted; all are encrypted with the key ${keyId}.`]
   if (unusedKeyIds.length > 0)
     lines.push(`No longer used: ${unusedKeyIds.join(', ')}. Remove them from ${keyFile} on every node, but keep them for older backups.`)
   return lines
 }
 
 function progressLine({ reencrypted, remaining }: RotationProgress): string {
-  return `${counted(reencrypted, 'value')} re-encrypted, ${remaining} remaining`
+  return `${quantity(reencrypted, 'value')} re-encrypted, ${remaining} remaining`
 }
 
 export const encryptionCommand = new Command('encryption')

@@ -7,7 +7,7 @@ import { findGroup, listGroups, MAX_GROUP_NAME_CHARACTERS, MAX_GROUP_NUMBER } fr
 import { type ImportProgress, type ImportResult, importGroup } from '../groups/import.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand, STANDARD } from './confirm.ts'
-import { counted, statusLine, table } from './terminal.ts'
+import { quantity, statusLine, table } from './terminal.ts'
 
 const MAX_REJECTED_SHOWN = 20
 const READ_BYTES = 256 * 1024
@@ -38,13 +38,13 @@ const importFile = confirmedCommand('import', 'import recipients from a CSV file
     if (result.imported === 0) process.exitCode = 1
   })
 
-/** Describes the effect on existing members; undefined if the group is new or empty. */
+/** Describes the effect on existing members. Returns undefined if the group is new or empty. */
 async function replacedMembers(pool: Pool, accountId: number, number: number): Promise<string | undefined> {
   const group = await findGroup(pool, accountId, number)
   if (group === undefined || group.members === 0) return undefined
   const named = group.name === null ? '' : ` (${group.name})`
-  const members = counted(group.members, 'member')
-  return `import into group ${number}${named} of account ${accountId}, which has ${members} now: those in the file are replaced, the others stay`
+  const members = quantity(group.members, 'member')
+  return `import into group ${number}${named} of account ${accountId}, which has ${members} now: members in the file are replaced, all others stay`
 }
 
 /** `bytes`: the size of the source, if it is known. */
@@ -84,10 +84,10 @@ function showProgress(bytes: number | undefined): { show: (progress: ImportProgr
 }
 
 export function progressLine({ phase, rows, bytes }: ImportProgress, of: { elapsedMs: number; bytes: number | undefined }): string {
-  if (phase === 'writing') return `${counted(rows, 'row')} read, writing to the group ...`
+  if (phase === 'writing') return `${quantity(rows, 'row')} read, writing to the group ...`
   const perSecond = `${Math.round((rows * 1000) / Math.max(of.elapsedMs, 1)).toLocaleString('en')} a second`
   const percent = of.bytes ? `, ${Math.min(100, Math.floor((bytes * 100) / of.bytes))} %` : ''
-  return `${counted(rows, 'row')} read, ${perSecond}${percent}`
+  return `${quantity(rows, 'row')} read, ${perSecond}${percent}`
 }
 
 function inWords({ group, imported, unchanged, repeated, rejectedLines, rejected }: ImportResult): string[] {
@@ -98,8 +98,8 @@ function inWords({ group, imported, unchanged, repeated, rejectedLines, rejected
           `${imported.toLocaleString('en')} recipients of the file are in group ${group} now; ${unchanged.toLocaleString('en')} of them are unchanged.`,
         ]
   if (repeated > 0)
-    lines.push(`${counted(repeated, 'line has', 'lines have')} a number that appears again further down; the last one counts.`)
-  if (rejectedLines > 0) lines.push(`${counted(rejectedLines, 'line was', 'lines were')} rejected:`)
+    lines.push(`${quantity(repeated, 'line has', 'lines have')} a number that appears again further down; the last one counts.`)
+  if (rejectedLines > 0) lines.push(`${quantity(rejectedLines, 'line was', 'lines were')} rejected:`)
   for (const { line, reason } of rejected.slice(0, MAX_REJECTED_SHOWN)) lines.push(`  line ${line}: ${reason}`)
   if (rejectedLines > MAX_REJECTED_SHOWN) lines.push(`  and more; --json lists the first ${rejected.length.toLocaleString('en')}.`)
   return lines

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { type Credentials, countLiveKeys, createKey, findKey, listKeys, type OwnedKey, revokeKey, rotateKey } from '../accounts/keys.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
-import { counted, table } from './terminal.ts'
+import { quantity, table } from './terminal.ts'
 
 function inWords({ integrationKey, secret }: Credentials): string[] {
   return [`Integration key: ${integrationKey}`, `Secret: ${secret}`, 'The secret is shown only this once.']
@@ -40,7 +40,7 @@ const revoke = confirmedCommand('revoke', 'revoke a key for good')
       const found = await findKey(pool, integrationKey)
       // Revoking a revoked key changes nothing.
       if (found.revokedAt === null) {
-        const others = counted((await countLiveKeys(pool, found.accountId)) - 1, 'other live key')
+        const others = quantity((await countLiveKeys(pool, found.accountId)) - 1, 'other live key')
         await confirm(options, `revoke 1 key for good, ${described(found)}; the account keeps ${others}`)
       }
       return await revokeKey(pool, integrationKey)

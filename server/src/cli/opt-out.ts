@@ -24,7 +24,7 @@ const list = reportingCommand('list', "show the recipients who opted out of an a
   .action(async (accountId: number, options) => {
     await withDatabase(async (pool) => {
       const pages = listOptOuts(pool, accountId)
-      // Printed as they are read, since there can be millions. The reader may close the pipe early, as in `| head`.
+      // Each page is printed as it is read, since there can be millions of rows. The reader may close the pipe early, as in `| head`.
       await pipeline(Readable.from(options.json ? asJson(pages) : asTable(pages)), process.stdout, { end: false }).catch((error) => {
         if (error.code !== 'EPIPE') throw error
       })
@@ -40,7 +40,7 @@ async function* asJson(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> {
   yield separator === '[' ? '[]\n' : '\n]\n'
 }
 
-// The widest values of each column. Agent ids have no such limit, so they come last.
+// The width of the longest value of each column. Agent ids can be any length, so they come last.
 const WIDTHS = [16, 11, 24]
 
 async function* asTable(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> {
@@ -56,7 +56,7 @@ async function* asTable(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> 
 
 type Change = OptOutKey & { pool: Pool; options: { yes?: boolean } }
 
-function changeCommand(command: Command, change: (asked: Change) => Promise<OptOut>): Command {
+function changeCommand(command: Command, change: (request: Change) => Promise<OptOut>): Command {
   return command
     .argument('<account-id>', 'the account', accountIdArgument)
     .argument('<phone>', 'the number, with its country code', phoneArgument)
@@ -75,12 +75,12 @@ const remove = changeCommand(
   async ({ pool, options, ...key }) => {
     const found = await findOptOut(pool, key)
     // A number that is not opted out is refused without asking.
-    if (found?.optedOut) await confirm(options, againInWords(found))
+    if (found?.optedOut) await confirm(options, removalInWords(found))
     return await changeOptOut(pool, key, false)
   },
 )
 
-function againInWords({ accountId, agentId, phone, source, changedAt }: OptOut): string {
+function removalInWords({ accountId, agentId, phone, source, changedAt }: OptOut): string {
   const since = `who opted out at ${changedAt.toISOString()} (by ${source})`
   return `let the agent ${agentId} of account ${accountId} send campaigns again to 1 recipient, ${phone}, ${since}`
 }

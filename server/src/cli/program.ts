@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { printError } from './terminal.ts'
 
-// In the order of the help.
+// The help lists the commands in this order.
 const COMMANDS = new Map<string, () => Promise<Command>>([
   ['serve', async () => (await import('./serve.ts')).serveCommand],
   ['migrate', async () => (await import('./migrate.ts')).migrateCommand],
@@ -30,7 +30,7 @@ export async function createProgram(name = ''): Promise<Command> {
   return program
 }
 
-/** Commander's errors quote arguments unescaped. Each command has its own setting for that. */
+/** Escapes Commander's errors, which quote arguments. Each command has its own setting for that. */
 function escapeErrors(command: Command): void {
   command.configureOutput({ outputError: (message) => printError(message.trimEnd().split('\n')) })
   for (const each of command.commands) escapeErrors(each)

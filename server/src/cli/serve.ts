@@ -18,7 +18,7 @@ const STOP_DEADLINE_MS = 9_500
 // Each start waits up to 30 s for the database.
 const MAX_STARTS = 10
 const RETRY_MS = 1_000
-// As in the README; the demo account has this agent.
+// The message of the README. The demo account has this agent.
 const DEMO_MESSAGE = {
   agentId: 'demo-single',
   recipient: '+48500100200',
@@ -41,8 +41,8 @@ export const serveCommand = new Command('serve')
   })
 
 /**
- * If an external database becomes unavailable during the start, this closes everything and starts again, and so waits for the database as at
- * first. It does not wait for a read-only database, since only an operator can fix that.
+ * Starts the service. If an external database becomes unavailable during the start, this closes everything and starts again, which waits for the
+ * database. It does not wait for a read-only database, since only an operator can fix that.
  */
 async function untilStarted(config: Config, logger: Logger, roles: Role[]): Promise<Service> {
   const { checkProduction } = await import('../production.ts')
@@ -89,7 +89,7 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
   }
 }
 
-/** Chooses the configured carriers, or else the simulator, which is started only in a process that delivers. */
+/** Chooses the configured carriers or, if there are none, the simulator. Only a process that delivers starts the simulator. */
 async function chooseNetwork(config: Config, logger: Logger, roles: Role[]) {
   const { readCarriers } = await import('../carriers/settings.ts')
   const configured = config.carriersFile === undefined ? undefined : readCarriers(config.carriersFile)
@@ -105,7 +105,7 @@ async function chooseNetwork(config: Config, logger: Logger, roles: Role[]) {
   return { findCarriers, simulator: () => simulator }
 }
 
-/** A service that listens on all addresses has a URL that clients can't connect to; this returns one for clients on this machine. */
+/** Returns a URL for clients on this machine: they can't connect to the URL of a service that listens on all addresses. */
 function localUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
@@ -129,7 +129,7 @@ function greet(config: Config, { url, roles, isNew, simulator }: Greeting): void
   printError(lines)
 }
 
-/** Relative to the working directory, if the path is inside it. */
+/** Returns the path relative to the working directory, if it is inside. */
 function shownPath(path: string): string {
   const fromHere = relative('.', path)
   return fromHere.startsWith('..') ? path : fromHere
@@ -163,7 +163,7 @@ function handleSignals(config: Config, starting: Promise<Service>): void {
   process.on('SIGHUP', config.tls === undefined ? onSignal : () => reloadOnceStarted(starting))
 }
 
-/** A start may have read the files before the signal, so they are read again when it has finished. A failed start is reported elsewhere. */
+/** Reads the files again once the start has finished: it may have read them before the signal. A failed start is reported elsewhere. */
 function reloadOnceStarted(starting: Promise<Service>): void {
   void starting.then(({ reloadCertificate }) => reloadCertificate()).catch(() => {})
 }

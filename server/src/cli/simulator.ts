@@ -12,8 +12,8 @@ import type { Config } from '../config.ts'
 import { OperatorError } from '../errors.ts'
 import { printError } from './terminal.ts'
 
-// The simulator is a program of its own, which replaces the networks if no carrier is configured. This file only starts, restarts and stops it:
-// once it runs, it is a network like any other, with settings in the same form.
+// The simulator is a separate program, which replaces the networks if no carrier is configured. This file only starts, restarts and stops it:
+// once the simulator runs, Herald uses it like any other network, with settings in the same form.
 
 export type Simulator = {
   url: string
@@ -27,12 +27,12 @@ export type Simulator = {
 type Ready = { url: string; smppPort: number; carriersFile: string }
 
 const PROGRAM = fileURLToPath(import.meta.resolve('@herald/simulator/bin/herald-simulator.js'))
-/** Its name in the carriers file that it writes. */
+/** The name of the RCS carrier in the carriers file that the simulator writes. */
 const CARRIER = 'simulator'
 const START_TIMEOUT_MS = 30_000
 const FIRST_RESTART_DELAY_MS = 1_000
 const MAX_RESTART_DELAY_MS = 60_000
-// It can be killed at any moment, since its state is on the disk.
+// The simulator can be killed at any moment, since its state is on the disk.
 const STOP_TIMEOUT_MS = 1_000
 const WEBHOOK_TIMEOUT_MS = 15_000
 
@@ -81,8 +81,8 @@ export async function startSimulator(config: Config, logger: Logger): Promise<Si
 }
 
 /**
- * The simulator exits when its standard input closes, so that it does not outlive this process, however that ends. It has a process group of
- * its own, so that a terminal's Ctrl-C does not reach it: the service needs the network to finish its work.
+ * Starts the simulator and waits until it is ready. It exits when its standard input closes, so that it does not outlive this process, however
+ * that ends. It has its own process group, so that a terminal's Ctrl-C does not reach it: the service needs the network to finish its work.
  */
 async function run(options: string[]): Promise<{ child: ChildProcess; ready: Ready }> {
   const child = spawn(process.execPath, [PROGRAM, ...options, '--stop-with-stdin'], { stdio: ['pipe', 'pipe', 'pipe'], detached: true })

@@ -42,20 +42,20 @@ export function tableLine(cells: string[], widths: number[]): string {
     .trimEnd()
 }
 
-// Escapes the value before its width is measured, since escaping makes it wider.
+// Escapes the value before the column width is measured, since escaping makes it longer.
 function cellText(value: unknown): string {
   if (value === null || value === undefined) return '-'
   return printable(value instanceof Date ? value.toISOString() : String(value))
 }
 
 /** `1 message`, `1,200 messages`. */
-export function counted(count: number, one: string, several = `${one}s`): string {
+export function quantity(count: number, one: string, several = `${one}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? one : several}`
 }
 
 const CLEAR_LINE = '\r\u001b[K'
 
-/** Shows progress as one line, rewritten each time. If standard error is not a terminal, shows nothing, or with `each` a line each time. */
+/** Shows progress as one line, which it rewrites. If standard error is not a terminal, it shows nothing or, with `each`, a new line each time. */
 export function statusLine({ each = false } = {}): { show: (line: string) => void; keep: () => void; clear: () => void } {
   if (!process.stderr.isTTY) return { show: (line) => each && printError(line), keep: () => {}, clear: () => {} }
   return {

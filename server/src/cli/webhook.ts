@@ -33,7 +33,7 @@ import { isSuccess } from '../webhooks/schedule.ts'
 import { checkEndpointUrl } from '../webhooks/url.ts'
 import { accountIdArgument, listArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
-import { counted, statusLine, table } from './terminal.ts'
+import { quantity, statusLine, table } from './terminal.ts'
 
 const MAX_URL_CHARACTERS = 4_000
 const MAX_ATTEMPTS_LISTED = 10_000
@@ -158,18 +158,18 @@ const test = reportingCommand('test', 'post a test event to an endpoint, and sho
 
 function testedInWords(outcome: TestOutcome): string[] {
   const { endpointId, durationMs, answer } = outcome
-  const did = isSuccess(outcome.status) ? 'accepted' : 'did not accept'
-  const firstLine = shown(answer)
+  const verb = isSuccess(outcome.status) ? 'accepted' : 'did not accept'
+  const firstLine = firstLineOf(answer)
   const response = firstLine === null ? [] : [`Response: ${firstLine}`]
-  return [`The endpoint ${endpointId} ${did} the test event: ${resultOf(outcome)}, after ${durationMs} ms.`, ...response]
+  return [`The endpoint ${endpointId} ${verb} the test event: ${resultOf(outcome)}, after ${durationMs} ms.`, ...response]
 }
 
 function resultOf({ status, error }: Pick<Attempt, 'status' | 'error'>): string {
-  return status === null ? (shown(error) ?? 'no response') : `status ${status}`
+  return status === null ? (firstLineOf(error) ?? 'no response') : `status ${status}`
 }
 
-/** The first line of the receiver's response, shortened for a table. */
-function shown(text: string | null): string | null {
+/** Returns the first line of a response or an error, shortened for a table. */
+function firstLineOf(text: string | null): string | null {
   const line = text
     ?.trimStart()
     .split(/[\r\n]/, 1)[0]
@@ -195,7 +195,7 @@ const attempts = reportingCommand('attempts', 'show the attempts to post events 
       attempt.attempt,
       resultOf(attempt),
       attempt.durationMs,
-      shown(attempt.answer),
+      firstLineOf(attempt.answer),
     ])
     report(options, listed, () => table(columns, rows))
   })
@@ -214,24 +214,24 @@ const replay = confirmedCommand('replay', 'post events again: one event, failed 
     }
     const status = statusLine()
     const onProgress = ({ replayed, share }: ReplayProgress) =>
-      status.show(`${counted(replayed, 'event')} to be posted again, ${Math.floor(share * 100)} %`)
+      status.show(`${quantity(replayed, 'event')} to be posted again, ${Math.floor(share * 100)} %`)
     const result = await withDatabase(async (pool) => {
       const count = await countReplay(pool, endpointId, { event, failedSince, since })
       if (count.events > 0) await confirm(options, countedInWords(await findEndpoint(pool, endpointId), count))
       if (event !== undefined) return await replayEvent(pool, endpointId, event)
-      const replayed = failedSince !== undefined ? replayFailed : replayAll
-      return await replayed(pool, endpointId, failedSince ?? since, { onProgress }).finally(status.clear)
+      const replaySince = failedSince !== undefined ? replayFailed : replayAll
+      return await replaySince(pool, endpointId, failedSince ?? since, { onProgress }).finally(status.clear)
     })
     report(options, result, replayedInWords)
   })
 
 function countedInWords(endpoint: Endpoint, { events, isMore }: ReplayCount): string {
-  return `post ${isMore ? 'at least' : 'about'} ${counted(events, 'event')} again to the endpoint ${described(endpoint)}`
+  return `post ${isMore ? 'at least' : 'about'} ${quantity(events, 'event')} again to the endpoint ${described(endpoint)}`
 }
 
 function replayedInWords({ endpointId, replayed, alreadyDue }: ReplayResult): string {
-  const others = alreadyDue === 0 ? '' : ` ${counted(alreadyDue, 'event was', 'events were')} waiting to be posted already.`
-  return `${counted(replayed, 'event')} will be posted again to the endpoint ${endpointId}.${others}`
+  const others = alreadyDue === 0 ? '' : ` ${quantity(alreadyDue, 'event was', 'events were')} waiting to be posted already.`
+  return `${quantity(replayed, 'event')} will be posted again to the endpoint ${endpointId}.${others}`
 }
 
 const enable = reportingCommand('enable', 'post events to a disabled endpoint again')

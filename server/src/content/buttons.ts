@@ -1,7 +1,7 @@
 import { type Static, type TProperties, Type } from 'typebox'
 import type { Violation } from '../errors.ts'
 import { parseTimestamp } from '../time.ts'
-import { fault, Latitude, LocationLabel, Longitude, oneOfTypes, PhoneNumber, WebUrl } from './fields.ts'
+import { invalid, Latitude, LocationLabel, Longitude, oneOfTypes, PhoneNumber, WebUrl } from './fields.ts'
 
 const BUTTON_TYPES = ['url', 'quick_reply', 'call', 'calendar', 'location', 'trigger_template'] as const
 
@@ -68,5 +68,5 @@ function coordinateRules({ latitude, longitude, label }: Record<string, unknown>
     return label === undefined ? [] : [{ path: '/label', reason: 'requires latitude and longitude' }]
   }
   if (latitude !== undefined && longitude !== undefined) return []
-  return fault('must have both latitude and longitude, or neither to ask for the recipient’s location')
+  return invalid('must have both latitude and longitude, or neither to ask for the recipient’s location')
 }

@@ -5,8 +5,8 @@ import { buttonsOf } from './rules.ts'
 import { contactText } from './text.ts'
 import { type Fields, fieldsOf, isFilled, listOf } from './untrusted.ts'
 
-// What content means for phones and for billing. Computed for invalid content too, as far as possible: the length of a text that is 80
-// characters too long is useful just then.
+// Describes what content means for phones and for billing, as far as possible for invalid content too: the caller of a text that is 80
+// characters too long needs its length.
 
 const TextFact = Type.Object(
   {
@@ -39,7 +39,7 @@ export const ContentFacts = Type.Object(
 
 type Note = { path: string; note: string }
 
-/** `path` is the path of the content in the body. Undefined if the content type is unknown: then nothing can be said about it. */
+/** Returns the facts; undefined if the content type is unknown. `path` is the path of the content in the body. */
 export function contentFacts(message: unknown, basic: boolean, path: string) {
   const content = fieldsOf(message)
   const textLimit = TEXT_LIMITS.get(content.type)
@@ -70,7 +70,7 @@ const TEXT_LIMITS = new Map<unknown, number>([
   ['LOCATION', TEXT_MAX_LENGTH],
 ])
 
-/** A contact is sent as one text, so it is measured as one. */
+/** Returns the texts to measure. A contact is sent as one text, so it is measured as one. */
 function textsOf({ type, content, data }: Fields, limit: number): { text: string; at: string; max: number }[] {
   if (type === 'CONTACT') return [{ text: contactText(content, fieldsOf(data)), at: '', max: limit }]
   const { title, cards } = fieldsOf(data)

@@ -32,22 +32,22 @@ export function WebUrl(description: string) {
 
 function webUrlRules(text: string): Violation[] {
   const url = parseUrl(text, ['http:', 'https:'])
-  return url === undefined ? fault('must be an http or https address, such as https://example.com/a') : encodedLengthRules(text)
+  return url === undefined ? invalid('must be an http or https address, such as https://example.com/a') : encodedLengthRules(text)
 }
 
-/** The URL of a file that the network fetches. The network finds out whether the file exists: accepting a message makes no network call. */
+/** The URL of a file that the network fetches. Herald does not check whether the file exists: accepting a message makes no network call. */
 export function MediaUrl(description: string) {
   return Type.String({ maxLength: URL_MAX_LENGTH, description: `${description} \`https:\`, at a public host.`, rules: mediaUrlRules })
 }
 
 function mediaUrlRules(text: string): Violation[] {
   const url = parseUrl(text, ['https:'])
-  if (url === undefined) return fault('must be an https address, such as https://example.com/a.jpg')
+  if (url === undefined) return invalid('must be an https address, such as https://example.com/a.jpg')
   return [
-    ...(authorityOf(text).includes('@') ? fault('must not contain credentials') : []),
+    ...(authorityOf(text).includes('@') ? invalid('must not contain credentials') : []),
     ...(isPublicHost(url.hostname) && url.port !== '0'
       ? []
-      : fault('must be at a public host: no private or reserved address, no local name')),
+      : invalid('must be at a public host: no private or reserved address, no local name')),
     ...encodedLengthRules(text),
   ]
 }
@@ -64,10 +64,10 @@ function parseUrl(text: string, protocols: string[]): URL | undefined {
 
 const HOST_MAX_LENGTH = 253
 const LABEL_MAX_LENGTH = 63
-// Each takes two or three ASCII characters in punycode.
+// Each non-ASCII character takes two or three ASCII characters in punycode.
 const MAX_NON_ASCII = 100
 
-/** Checks an authority before it is parsed. Includes the port, and counts an escape as one character. */
+/** Whether an authority may be a host with an optional port. Runs before the URL is parsed, and counts an escape as one character. */
 function mayBeHost(authority: string): boolean {
   const host = authority.slice(authority.lastIndexOf('@') + 1).replaceAll(/%[0-9a-f]{2}/gi, 'ą')
   if (host.length > HOST_MAX_LENGTH + ':65535'.length || host.replaceAll(/[!-~]/g, '').length > MAX_NON_ASCII) return false
@@ -78,20 +78,20 @@ function authorityOf(text: string): string {
   return /^[a-z]+:\/\/([^/?#]*)/i.exec(text)?.[1] ?? ''
 }
 
-/** Characters that a URL cannot contain are percent-encoded, so the encoded URL has at least one character for each byte after the host. */
+/** Limits the URL as the network gets it. Percent-encoding never shortens a URL: it has at least one character for each byte after the host. */
 function encodedLengthRules(text: string): Violation[] {
   // Too long even without encoding: the schema reports that.
   if (lengthOf(text) > URL_MAX_LENGTH) return []
   const minLength = Buffer.byteLength(text.slice('https://'.length + authorityOf(text).length))
   if (minLength <= URL_MAX_LENGTH && encodedUrl(text).length <= URL_MAX_LENGTH) return []
-  return fault(`must have at most ${URL_MAX_LENGTH} characters after percent-encoding`)
+  return invalid(`must have at most ${URL_MAX_LENGTH} characters after percent-encoding`)
 }
 
 export const PhoneNumber = Type.String({
   description: 'An international number: `+` and digits, or digits that begin with the country code.',
   examples: ['+48500100200'],
   rules: (text: string) =>
-    normalisePhoneNumber(text) === undefined ? fault('must be an international phone number, such as +48500100200') : [],
+    normalisePhoneNumber(text) === undefined ? invalid('must be an international phone number, such as +48500100200') : [],
 })
 
 export const EmailAddress = Type.String({ maxLength: 254, pattern: '^[^\\s@]+@[^\\s@.]+(\\.[^\\s@.]+)+$', description: 'an email address' })
@@ -100,7 +100,7 @@ export const Latitude = Type.Number({ minimum: -90, maximum: 90 })
 export const Longitude = Type.Number({ minimum: -180, maximum: 180 })
 export const LocationLabel = Type.String({ maxLength: 100, description: 'The name of the place.' })
 
-/** A violation of the value as a whole. */
-export function fault(reason: string): Violation[] {
+/** Makes a violation of the value as a whole. */
+export function invalid(reason: string): Violation[] {
   return [{ path: '', reason }]
 }

@@ -4,7 +4,7 @@ export const TEXT_MAX_LENGTH = 3072
 export const CARD_TEXT_MAX_LENGTH = 2000
 export const CARD_TITLE_MAX_LENGTH = 200
 
-/** Below a message, and on a card. */
+/** The limits for buttons below a message and on a card. */
 export const MAX_BUTTONS = 11
 export const MAX_CARD_BUTTONS = 4
 

@@ -1,12 +1,11 @@
 import type { Violation } from '../errors.ts'
 import { lengthOf } from '../text-length.ts'
-import { fault } from './fields.ts'
+import { invalid } from './fields.ts'
 import { BASIC_MAX_BYTES, MAX_BUTTONS, MAX_PHONE_NUMBERS, TEXT_MAX_LENGTH } from './limits.ts'
 import { contactText } from './text.ts'
 import { type Fields, fieldsOf, isFilled, listOf } from './untrusted.ts'
 
-// Rules that the schemas cannot express. A field may have any type, since the schemas report wrong types separately: a rule checks what it
-// can.
+// Rules that the schemas cannot express. A field may have any type here, since the schemas report wrong types separately.
 
 export function cardRules(content: Fields): Violation[] {
   const { title, imageUrl, orientation, height, imageAlignment } = fieldsOf(content.data)
@@ -30,7 +29,7 @@ export function carouselCardRules({ title, content, imageUrl }: Fields): Violati
 }
 
 function somethingToShow(content: unknown, title: unknown, imageUrl: unknown, names: string): Violation[] {
-  return isFilled(content) || title !== undefined || imageUrl !== undefined ? [] : fault(`must have at least one of ${names}`)
+  return isFilled(content) || title !== undefined || imageUrl !== undefined ? [] : invalid(`must have at least one of ${names}`)
 }
 
 export function carouselRules({ data }: Fields): Violation[] {
@@ -55,7 +54,7 @@ export function contactRules({ content, buttons, data }: Fields): Violation[] {
       : []),
     // If the content alone is too long, the schema reports it.
     ...(length > TEXT_MAX_LENGTH && !(isFilled(content) && lengthOf(content) > TEXT_MAX_LENGTH)
-      ? fault(`is sent as one text of ${length} characters; content and data together must have at most ${TEXT_MAX_LENGTH}`)
+      ? invalid(`is sent as one text of ${length} characters; content and data together must have at most ${TEXT_MAX_LENGTH}`)
       : []),
   ]
 }
@@ -86,7 +85,7 @@ export function basicRules(content: unknown, path: string): Violation[] {
   ]
 }
 
-/** All buttons of a message, including those of a carousel's cards, with their paths. */
+/** Returns all buttons of a message, including the buttons of a carousel's cards, with their paths. */
 export function buttonsOf(content: Fields): { button: unknown; path: string }[] {
   const cards = listOf(fieldsOf(content.data).cards)
   return [{ owner: content, path: '' }, ...cards.map((owner, index) => ({ owner, path: `/data/cards/${index}` }))].flatMap(

@@ -1,5 +1,4 @@
-// The characters that RFC 3986 allows after the host. URL is more lenient: it leaves `|`, `^`, brackets and a lone percent sign as they
-// are.
+// The characters that RFC 3986 allows after the host. Node's URL is more lenient: it keeps `|`, `^`, brackets and a lone percent sign.
 const ENCODED = /^(?:[!#$&-;=?-Z_a-z~]|%[0-9a-f]{2})*$/i
 const NOT_ALLOWED = /[^!#$%&-;=?-Z_a-z~]/g
 const LONE_PERCENT = /%(?![0-9a-f]{2})/gi

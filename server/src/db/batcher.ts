@@ -1,12 +1,12 @@
 import { isUnavailable, Overloaded } from './pool.ts'
 
-/** Larger batches save little. A network with 64 open requests sent half as many receipts while each batch waited for its full time. */
+/** Larger batches save little. When each batch waited for the full time, a network with 64 open requests sent half as many receipts. */
 const GATHER_UP_TO = 50
 
 /**
  * Makes one call for many callers. Items that arrive while a batch runs form the next batch: under load the batches grow by themselves, and a
- * single item waits for nothing. If no caller waits for the result, `gatherMs` gathers the items of that time, up to 50: a statement for one
- * item costs nearly as much as one for several.
+ * single item does not wait. Set `gatherMs` if no caller is in a hurry: a batch then waits that long for up to 50 items, since a statement for
+ * one item costs nearly as much as a statement for several.
  *
  * `run` gets the items in the order of arrival and returns one result for each, in the same order. If it throws, each item of the batch is run
  * alone, so that one bad item does not fail the others. But if the database is out of reach, every waiting item fails at once, so that
@@ -47,7 +47,7 @@ export function createBatcher<Item, Result>(
     const [first, ...rest] = batch as [Waiting, ...Waiting[]]
     waiting.unshift(...rest)
     await runBatch([first])
-    for (const one of rest) if (waiting[0] === one) await runBatch(waiting.splice(0, 1))
+    for (const next of rest) if (waiting[0] === next) await runBatch(waiting.splice(0, 1))
   }
 
   async function drain(): Promise<void> {
@@ -77,7 +77,7 @@ export function createBatcher<Item, Result>(
   return (item) =>
     new Promise((resolve, reject) => {
       if (waiting.length >= maxWaiting) {
-        reject(new Overloaded(`${waiting.length} items wait already`))
+        reject(new Overloaded(`${waiting.length} items are already waiting`))
         return
       }
       waiting.push({ item, resolve, reject })

@@ -6,7 +6,7 @@ import { ensureSchema } from './migrate.ts'
 import { ensurePartitions } from './partitions.ts'
 import { checkServer, createHotPool, createPool, isLockedOut, isUnavailable, type Pool } from './pool.ts'
 
-/** `hotPool`: for statements that run for each message. It opens no connection before its first statement, so a command has none. */
+/** `hotPool`: for hot statements. It opens its first connection with its first statement, so a command opens none. */
 export type Pools = { pool: Pool; hotPool: Pool }
 export type Database = Pools & { close: () => Promise<void> }
 

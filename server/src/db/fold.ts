@@ -5,7 +5,7 @@ const BATCH_SIZE = 10_000
 /** `where` and `order`: which deltas come first. `steps`: SQL that adds the rows of the step `batch` to the totals. */
 type Fold = { deltas: string; where?: string; order: string; steps: string }
 
-/** The statement that folds a batch of deltas into totals, so that reading stays fast. Concurrent folds take different deltas. */
+/** The statement that folds a batch of deltas into totals, so that reading stays fast. Concurrent folds skip each other's deltas. */
 export const foldStatement = ({ deltas, where = 'true', order, steps }: Fold) => `
   with batch as (
     delete from ${deltas} where ctid = any (array(

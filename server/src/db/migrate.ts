@@ -9,7 +9,7 @@ const MIGRATIONS_DIR = new URL('./migrations/', import.meta.url)
 // Any number that no other advisory lock uses: "hrld" in ASCII.
 const MIGRATION_LOCK = 0x68726c64
 const UNDEFINED_TABLE = '42P01'
-// The driver's longest timeout, instead of the pool's, which is some seconds.
+// The driver's longest timeout. The pool's timeout is only some seconds.
 const NO_TIMEOUT = { query_timeout: 2 ** 31 - 1 }
 
 // An export locks the tables that it reads until its client has the whole file, up to an hour. A migration would wait for the export, and all
@@ -37,7 +37,7 @@ function readMigrations(): Migration[] {
  */
 export async function migrate(pool: Pool): Promise<string[]> {
   return await transaction(pool, async (tx) => {
-    // A migration of a large table takes long, and so may the wait for another process.
+    // A migration of a large table takes long, and so does the wait for another process that migrates.
     await tx.query('set local statement_timeout = 0')
     await tx.query({ text: 'select pg_advisory_xact_lock($1)', values: [MIGRATION_LOCK], ...NO_TIMEOUT })
     await tx.query(
@@ -58,7 +58,7 @@ export async function migrate(pool: Pool): Promise<string[]> {
   })
 }
 
-/** `newer`: it has more migrations than this program knows. A running program continues to use it, because nodes are upgraded one by one. */
+/** `newer`: the schema has migrations that this program does not know. A running node continues to use it: nodes are upgraded one by one. */
 type SchemaState = 'empty' | 'behind' | 'current' | 'newer'
 
 /** Compares the database with this program's migrations. */
@@ -75,7 +75,7 @@ export async function schemaState(db: Executor): Promise<SchemaState> {
   return unknown.length > 0 ? 'newer' : 'current'
 }
 
-/** Ensures that the schema is this program's. Applies missing migrations only if `mayUpgrade`, and refuses a newer schema. */
+/** Ensures that the schema is the one of this version. Applies missing migrations only if `mayUpgrade`, and refuses a newer schema. */
 export async function ensureSchema(pool: Pool, mayUpgrade: boolean): Promise<void> {
   const state = await schemaState(pool)
   if (state === 'current') return
@@ -111,6 +111,6 @@ function compare(applied: Map<string, string>): { pending: Migration[]; unknown:
 function refuseNewer(unknown: string[]): void {
   if (unknown.length === 0) return
   throw new OperatorError(
-    `The database has a newer schema (${unknown.join(', ')}) than this version of Herald knows; run the version that made it, or a later one.`,
+    `The database has a newer schema (${unknown.join(', ')}) than this version of Herald knows; run the version that created it, or a later one.`,
   )
 }

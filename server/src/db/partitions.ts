@@ -74,7 +74,7 @@ export async function forEachMonth<Item, Row>(
   return rows
 }
 
-/** Runs a statement in a transaction, which goes on if the statement fails. */
+/** Runs a statement in a savepoint, so that the transaction can continue if the statement fails. */
 export async function queryInSavepoint(tx: Executor, query: { name: string; text: string; values: unknown[] }): Promise<void> {
   await tx.query('savepoint month')
   try {
@@ -95,12 +95,12 @@ export function eventsTable(messagesTable: string): string {
   return messagesTable.replace('messages', 'message_events')
 }
 
-/** The time that the first 48 bits of an id (UUIDv7) hold. */
+/** Returns the time in an id: the first 48 bits of a UUIDv7. */
 export function timeOf(id: string): Date {
   return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16))
 }
 
-/** The table of a message. For an id that Herald did not create, it may not exist. */
+/** Returns the table of a message. The table of an id that Herald did not create may not exist. */
 export function messagesTableOf(id: string): string {
   const at = timeOf(id)
   return `messages_${at.getUTCFullYear()}_${String(at.getUTCMonth() + 1).padStart(2, '0')}`

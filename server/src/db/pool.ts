@@ -3,7 +3,7 @@ import { OperatorError } from '../errors.ts'
 import { timeoutClient } from './client.ts'
 import { REFUSE_STANDBY } from './standby.ts'
 
-/** What a query runs on: the pool, or the one connection of a transaction. */
+/** Runs queries: the pool, or the connection of a transaction. */
 export type Executor = Pick<pg.ClientBase, 'query'>
 export type Pool = pg.Pool
 
@@ -16,15 +16,15 @@ const DEAD_CONNECTION_TIMEOUT_MS = 4_000
 const CONNECT_TIMEOUT_MS = 2_000
 
 /**
- * The format of times and numbers, whatever the defaults of the server, the database or the role are. The driver and exports rely on it. JIT
- * compilation is off: it pays off for statements that take many seconds, and none may. It took ten seconds of one claim.
+ * Sets the format of times and numbers, whatever the defaults of the server, the database or the role are: the driver and exports rely on it. JIT
+ * compilation is off: it only helps statements that take many seconds, and no statement may. It took ten seconds of one claim.
  */
 const SESSION = `set datestyle = 'ISO, YMD'; set timezone = 'UTC'; set extra_float_digits = 1; set standard_conforming_strings = on; set jit = off`
 
 /**
  * Makes a hot statement find the few rows it needs by an index. PostgreSQL plans a prepared statement once. If a table is empty then, the plan
- * is a sequential scan, which stays while the table grows, until the table is analyzed. Measured for a minute from an empty database: 720
- * messages accepted a second without `enable_material = off` and with an expensive check, 2,790 with both fixed.
+ * is a sequential scan, which stays while the table grows, until the table is analyzed. Measured for a minute from an empty database: Herald
+ * accepted 720 messages a second without `enable_material = off` and with an expensive check, and 2,790 with both fixed.
  *
  * These settings do not fix the join order. In a queue that was just emptied and vacuumed, PostgreSQL expects one row, however many were added
  * since, and would scan the whole queue for each row of the other table. So statements access queues by key: they lock rows by a subquery for
@@ -41,7 +41,7 @@ const FIND_BY_INDEX = `set enable_seqscan = off; set enable_bitmapscan = off; se
  */
 export const listed = (parameter: string) => `(select ${parameter})`
 
-/** The same for lists of these types, which are the first parameters of a statement: a batch is passed as such lists. */
+/** Wraps the first parameters of a statement, which are lists of these types: a batch is passed as such lists. */
 export const lists = (...types: string[]) => types.map((type, index) => listed(`$${index + 1}::${type}[]`)).join(', ')
 
 type NameIn<Row> = Row extends unknown ? keyof Row : never
@@ -57,7 +57,7 @@ const NEWEST_TESTED_POSTGRES = 18
 /** For the first statements of every request and probe: callers learn within 3 s that the database does not respond. */
 export const BEFORE_EVERY_REQUEST = { query_timeout: 2_000 }
 
-// 64-bit integers (counts, identities) are read as numbers: none of ours comes near 2^53.
+// 64-bit integers (counts, identities) are read as numbers: none of Herald's comes near 2^53.
 const types = new pg.TypeOverrides()
 types.setTypeParser(pg.types.builtins.INT8, Number)
 
@@ -74,15 +74,15 @@ export function createPool(options: ConnectionOptions, onIdleError: (error: Erro
 }
 
 /**
- * Connections for hot statements: those that run for each message, and those of the loops beside them (scripts/hot-statements.ts). They are apart
- * from the others, so that slow reports take none from them.
+ * Connections for hot statements, which run for each message or in the loops beside them (scripts/hot-statements.ts). They are separate, so that
+ * slow reports cannot use them up.
  */
 export function createHotPool(options: ConnectionOptions, onIdleError: (error: Error) => void): Pool {
   return openPool(options, onIdleError, MAX_HOT_CONNECTIONS, `${SESSION}; ${FIND_BY_INDEX}`)
 }
 
 function openPool(options: ConnectionOptions, onIdleError: (error: Error) => void, max: number, settings: string): Pool {
-  const { connection, timeoutMs } = takeTimeout(options)
+  const { connection, timeoutMs } = extractTimeout(options)
   const pool = new pg.Pool({
     ...connection,
     Client: timeoutClient(timeoutMs),
@@ -103,8 +103,8 @@ function openPool(options: ConnectionOptions, onIdleError: (error: Error) => voi
   return pool
 }
 
-/** Takes the timeout of statements out of a connection string that has one. If pg saw it, it would add a timeout of its own. */
-function takeTimeout(options: ConnectionOptions): { connection: ConnectionOptions; timeoutMs: number } {
+/** Removes the timeout of statements from a connection string that has one: pg would add its own timeout for it. */
+function extractTimeout(options: ConnectionOptions): { connection: ConnectionOptions; timeoutMs: number } {
   const given = /(?<=[?&])query_timeout=(\d+)&?/
   const [, ms] = ('connectionString' in options && given.exec(options.connectionString)) || []
   if (!('connectionString' in options) || ms === undefined) return { connection: options, timeoutMs: DEAD_CONNECTION_TIMEOUT_MS }
@@ -112,8 +112,8 @@ function takeTimeout(options: ConnectionOptions): { connection: ConnectionOption
 }
 
 /**
- * When a connection is released and goes to the next caller that waits for it, it has no error listener for a moment. A database that is killed
- * can send a result and its last error together; that error is then read in this moment, and would end the process. The next caller's
+ * When the pool passes a released connection to the next waiting caller, the connection has no error listener for a moment. A database that is
+ * killed can send a result and its last error together. If the error is read in that moment, it would end the process. The next caller's
  * statement reports it.
  */
 function ignoreErrorsBetweenUses(pool: Pool): void {
@@ -125,9 +125,9 @@ const MAX_EXPORT_CONNECTIONS = 8
 export const EXPORTS_NAME = 'herald-export'
 
 /**
- * Makes an export read rows in the order of an index and merge tables by it. So its time depends on the number of rows, not on statistics. For
- * an account that is newer than the statistics, PostgreSQL expects one or two rows, and would use nested loops, or sort rows that are in order.
- * JIT and parallel workers do not help a statement that runs no faster than a client reads.
+ * Makes an export read and merge tables in the order of an index, so that its time depends on the number of rows, not on statistics. For an
+ * account that is newer than the statistics, PostgreSQL expects one or two rows, and would use nested loops, or sort rows that are in order. JIT
+ * and parallel workers do not help a statement that runs no faster than a client reads.
  *
  * A statement whose client has disconnected ends within half a second, if the database's operating system can detect that (Windows can't).
  */
@@ -137,7 +137,7 @@ const MERGE_BY_INDEX = `
   set jit = off; set max_parallel_workers_per_gather = 0;
   do $$ begin set client_connection_check_interval = '500ms'; exception when invalid_parameter_value then null; end $$`
 
-/** Connections for exports, to the database of `pool` but apart from it, so that exports take none from requests and workers. */
+/** Connections for exports, to the database of `pool`. They are separate, so that exports cannot use up the connections of requests and workers. */
 export function createExportPool({ options }: Pool): Pool {
   const pool = new pg.Pool({
     ...options,
@@ -167,7 +167,7 @@ export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise
   }
   client.on('error', onBroken)
   try {
-    // Set here, whatever the database's default is: statements rely on seeing what was committed while they waited for a lock.
+    // The database's default may differ. Statements must see what was committed while they waited for a lock.
     await client.query('begin isolation level read committed')
     const result = await work(client)
     // After a failed statement, PostgreSQL responds to COMMIT with ROLLBACK and no error. Without this check, work that swallowed the failure
@@ -187,7 +187,7 @@ export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise
   }
 }
 
-/** Too many items wait for the database already. */
+/** Too many items are already waiting for the database. */
 export class Overloaded extends Error {}
 
 /** Whether a statement exceeded the server's statement timeout. */
@@ -216,14 +216,14 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * Whether the database no longer accepts our connections: the password or the privileges of our user were changed, or the database was renamed
- * or does not allow connections. A process that starts fails at once; for a running process the database is unavailable.
+ * Whether the database no longer accepts Herald's connections: the password or the privileges of its user were changed, or the database was
+ * renamed or does not allow connections. A process that starts fails at once; for a running process the database is unavailable.
  */
 export function isLockedOut(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false
   if (/^(28|3D000)/.test(error.code ?? '')) return true
-  // The CONNECT privilege was revoked, or the database does not allow connections. In statements these codes have other meanings. The server's
-  // routine tells them apart: unlike its messages, it is not translated.
+  // The CONNECT privilege was revoked, or the database does not allow connections. In statements these codes have other meanings. The routine in
+  // the error distinguishes them: unlike the message, it is not translated.
   return /^(42501|55000)$/.test(error.code ?? '') && error.routine === 'CheckMyDatabase'
 }
 

@@ -42,20 +42,20 @@ export async function rotateKeys(
   }
 }
 
-type Batch = { table: string; place: string; oldKeyId: string; batchSize: number }
+type Batch = { table: string; context: string; oldKeyId: string; batchSize: number }
 
 /**
- * Skips rows that another transaction has locked, so that nothing deadlocks; the next batch gets them. Other transactions wait before they
- * change or remove rows that this one has locked, so a webhook secret that is rotated at the same time is not lost.
+ * Skips rows that another transaction has locked, so that no deadlock is possible; the next batch gets them. A transaction that rotates a webhook
+ * secret waits for the locks of this batch, so the new secret is not lost.
  */
-async function reencryptBatch(pool: Pool, keyring: Keyring, { table, place, oldKeyId, batchSize }: Batch): Promise<number> {
+async function reencryptBatch(pool: Pool, keyring: Keyring, { table, context, oldKeyId, batchSize }: Batch): Promise<number> {
   return await transaction(pool, async (tx) => {
-    const { rows } = await tx.query<Encrypted & { row: string; place: string }>(
-      `select ctid::text as row, ${place} as place, key_id as "keyId", value from ${table} where key_id = $1 limit $2 for update skip locked`,
+    const { rows } = await tx.query<Encrypted & { row: string; context: string }>(
+      `select ctid::text as row, ${context} as context, key_id as "keyId", value from ${table} where key_id = $1 limit $2 for update skip locked`,
       [oldKeyId, batchSize],
     )
-    for (const { row, place: rowPlace, ...stored } of rows) {
-      const { keyId, value } = keyring.encrypt(rowPlace, keyring.decrypt(rowPlace, stored))
+    for (const { row, context: rowContext, ...stored } of rows) {
+      const { keyId, value } = keyring.encrypt(rowContext, keyring.decrypt(rowContext, stored))
       await tx.query(`update ${table} set key_id = $2, value = $3 where ctid = $1::tid`, [row, keyId, value])
     }
     return rows.length

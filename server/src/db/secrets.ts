@@ -4,27 +4,27 @@ import { type Encrypted, type Keyring, loadKeyring, missingKeys } from '../encry
 import { OperatorError } from '../errors.ts'
 import type { Executor } from './pool.ts'
 
-// The place, which binds an encrypted value to its row. ENCRYPTED_TABLES has the same in SQL.
-const secretPlace = (name: string) => `secrets:${name}`
-export const webhookSecretPlace = (endpointId: number) => `webhook_secrets:${endpointId}`
+// The context binds an encrypted value to its row. ENCRYPTED_TABLES has the same texts in SQL.
+const secretContext = (name: string) => `secrets:${name}`
+export const webhookSecretContext = (endpointId: number) => `webhook_secrets:${endpointId}`
 
 /** Every table that has encrypted values. */
 export const ENCRYPTED_TABLES = [
-  { table: 'secrets', place: `'secrets:' || name` },
-  { table: 'webhook_secrets', place: `'webhook_secrets:' || endpoint_id` },
+  { table: 'secrets', context: `'secrets:' || name` },
+  { table: 'webhook_secrets', context: `'webhook_secrets:' || endpoint_id` },
 ] as const
 
 /** A random key of this installation, created on first use. If two processes create it at once, both get the first one. */
 export async function installationSecret(db: Executor, name: string, keyring: Keyring): Promise<Buffer> {
-  const place = secretPlace(name)
+  const context = secretContext(name)
   const read = () => db.query<Encrypted>('select key_id as "keyId", value from secrets where name = $1', [name])
   let [stored] = (await read()).rows
   if (stored === undefined) {
-    const { keyId, value } = keyring.encrypt(place, randomBytes(32))
+    const { keyId, value } = keyring.encrypt(context, randomBytes(32))
     await db.query('insert into secrets (name, key_id, value) values ($1, $2, $3) on conflict do nothing', [name, keyId, value])
     stored = (await read()).rows[0] as Encrypted
   }
-  return keyring.decrypt(place, stored)
+  return keyring.decrypt(context, stored)
 }
 
 type KeyUse = { keyId: string; values: number }
@@ -39,8 +39,8 @@ export async function countByKey(db: Executor): Promise<KeyUse[]> {
 }
 
 /**
- * Opens the keyring for this database. Refuses a key file that lacks a key which the database uses, before a new key file is created: a node
- * with a key file of its own would write values that other nodes can't decrypt.
+ * Opens the keyring for this database. Before it creates a key file, it refuses one that lacks a key of the database: a node with a different
+ * key file would write values that other nodes can't decrypt.
  */
 export async function openKeyring(db: Executor, settings: KeyFileSettings): Promise<Keyring> {
   const known = readKeys(keyFilePath(settings)).map(({ id }) => id)

@@ -4,8 +4,8 @@ import { type Pool, transaction } from './pool.ts'
 
 // PostgreSQL keeps the plan of a prepared statement until the statistics of its tables change. A plan that was made while a table was nearly
 // empty may scan the whole table for every batch, and stays while the table grows: a batch took 78 to 116 ms instead of 1 once a month had
-// 50,000 messages. Autovacuum looks for tables that have grown once a minute, and within a minute a new month, a new installation or the first
-// campaign has more messages than that. So Herald analyzes small tables more often.
+// 50,000 messages. Autovacuum looks for such tables only once a minute, and within a minute a new month, a new installation or the first
+// campaign can have more messages than that. So Herald analyzes small tables more often.
 
 /** Tables that keep growing. Queues need no statistics, since statements access them by key. */
 const GROWING =
@@ -26,7 +26,7 @@ const CLIENT_TIMEOUT = { query_timeout: TIMEOUT_MS + 1_000 }
  * every process then plan their statements on these tables again. A table that is being analyzed or vacuumed already is skipped.
  */
 export async function refreshStatistics(pool: Pool): Promise<string[]> {
-  const { rows } = await pool.query<{ name: string }>({ name: 'find-outgrown', text: FIND_OUTGROWN, values: [LARGE, SMALL, GROWING] })
+  const { rows } = await pool.query<{ name: string }>({ name: 'find-stale-tables', text: FIND_STALE, values: [LARGE, SMALL, GROWING] })
   for (const { name } of rows) {
     await transaction(pool, async (tx) => {
       await tx.query(`set local statement_timeout = ${TIMEOUT_MS}`)
@@ -40,7 +40,7 @@ export async function refreshStatistics(pool: Pool): Promise<string[]> {
 }
 
 // reltuples is -1 for a table that was never analyzed. Only the owner of a table may analyze it.
-const FIND_OUTGROWN = `
+const FIND_STALE = `
   select relname as name from pg_class
   where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname ~ $3 and reltuples < $1
     and pg_stat_get_live_tuples(oid) > 2 * greatest(reltuples, 0) + $2 and pg_has_role(relowner, 'usage')`

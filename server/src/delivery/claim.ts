@@ -43,7 +43,7 @@ export type Claim<Claimed = Entry> = {
 
 /**
  * Claims due entries: it reads the lanes, shares out the free calls between them, and leases the entries. Concurrent claims do not wait for each
- * other. If the carrier has a rate, its claims run one at a time, since two workers would share out the same slots.
+ * other. If the carrier has a rate, its claims run one at a time, since two workers would use the same slots.
  */
 export async function claim(pool: Pool, request: ClaimRequest): Promise<Claim> {
   if (!isRated(request.carrier)) return await claimEntries(pool, request, 0)

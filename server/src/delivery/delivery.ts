@@ -33,7 +33,7 @@ type DeliveryOptions = Pools & {
 const STATISTICS_EVERY_MS = 5_000
 const RETENTION_EVERY_MS = 3_600_000
 
-/** Starts every loop that moves messages. Any number of processes can run it side by side. */
+/** Starts every loop that moves messages. Any number of processes can run these loops side by side. */
 export function startDelivery({ pool, hotPool, carriers, logger, metrics, links, announce }: DeliveryOptions): Delivery {
   const sms = createSmsDispatcher({ pool: hotPool, carrier: carriers.sms, links, logger, metrics })
   const dispatchers = [...carriers.rcs.values()].map((carrier) =>
@@ -70,7 +70,7 @@ export function startDelivery({ pool, hotPool, carriers, logger, metrics, links,
   async function handleReplies() {
     const result = await processReplies(hotPool, logger)
     // Automatic replies may have queued messages.
-    if (result.taken > 0) announce('messages')
+    if (result.processed > 0) announce('messages')
     return result
   }
 

@@ -14,7 +14,7 @@ const EXPIRY_LOCK = 0x68726c65
 
 /**
  * Marks messages that have expired by the database's clock, and queues the revocation of messages that the network may have. Messages with an
- * expiry of their own are in `expiries`; all others have the same lifetime, and expire in the order of their ids. An advisory lock lets one
+ * expiry of their own are in `expiries`; all other messages have the same lifetime, and expire in the order of their ids. An advisory lock lets one
  * process do this at a time, since two would find the same messages. Returns how many were marked, and whether there may be more.
  */
 export async function expireDue(pool: Pool): Promise<Expired> {
@@ -38,14 +38,14 @@ type Found = { messageId: string; isOpen: boolean }
 /** Expires messages with an expiry of their own. A delivered message keeps its row until then: a look-up with every receipt would cost more. */
 async function expireOwn(tx: Executor): Promise<Expired> {
   const { rows } = await tx.query<Found>({
-    name: 'take-expired',
-    text: TAKE_EXPIRED,
+    name: 'delete-expiries',
+    text: DELETE_EXPIRIES,
     values: [BATCH_SIZE],
   })
   return { expired: await expire(tx, openOf(rows)), mayBeMore: rows.length === BATCH_SIZE }
 }
 
-export const TAKE_EXPIRED = `
+export const DELETE_EXPIRIES = `
   with due as materialized (
     delete from expiries where message_id = any (array(
       select message_id from expiries where expires_at <= now() order by expires_at limit $1))
@@ -96,7 +96,7 @@ export const WALK_EXPIRED = `
   select id as "messageId", expires_at <= now() and ${mayBecome('EXPIRED', 'status')} as "isOpen"
   from messages where id >= (select reached from expiry_walk) and id < ${WALKED_UNTIL} order by id limit $1`
 
-/** Marks messages, and decides about their SMS fallbacks. Returns how many were marked. */
+/** Marks messages as expired, and schedules or skips their SMS. Returns how many were marked. */
 async function expire(tx: Executor, ids: string[]): Promise<number> {
   const marked = await forEachMonth(
     ids,
@@ -115,8 +115,8 @@ type Marked = { id: string; wasTried: boolean; fallsBack: boolean }
 
 /**
  * Locks queue entries first, then messages, like every statement that needs both. A message that was never tried only leaves the queue. A
- * message whose call is running is revoked when its lease ends, since the call has ended by then; the result of the call no longer counts. A
- * message without an entry is at the network. A receipt that arrives now waits for the lock on the message, and finds it expired.
+ * message whose call is running is revoked when its lease ends, since the call has ended by then; the result of the call no longer counts. If a
+ * message has no entry, the network has it. A receipt that arrives now waits for the lock on the message, and finds it expired.
  */
 export const markExpired = (messagesTable: string) => `
   with due as materialized (

@@ -6,10 +6,10 @@ import { FAILURES, type Failure } from './failures.ts'
 import { LANES } from './lanes.ts'
 import { scheduleFailed } from './sms/schedule.ts'
 
-/** In SQL: no worker has leased the entry, and it has not expired. A leased entry is left to its result, an expired one to the expiry loop. */
+/** In SQL: no worker has leased the entry, and it has not expired. The worker handles a leased entry, the expiry loop an expired one. */
 export const IS_WAITING = 'q.leased_until <= now() and q.expires_at > now()'
 
-/** Makes the SQL steps that decide about the SMS of failed messages. */
+/** Makes the SQL steps that schedule or skip the SMS of failed messages. */
 type FallBack = (fallbacksTable: string, failed: string) => string
 
 /** In SQL: the assignments that turn a queue entry into one that revokes its message. */
@@ -17,10 +17,10 @@ export const toRevoke = (dueAt: string) =>
   `task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = ${dueAt}, attempts = 0, lease = null, leased_until = '-infinity'`
 
 /**
- * Steps that fail messages permanently. `failing` names a step with `message_id`, `reason`, `description` and `awaits_revocation`: an earlier
- * attempt may have sent the message, so the network is asked to revoke it. That step has locked the queue entries. `fallBack` makes the steps
- * that decide about the SMS. A message that has expired by now is left to the expiry loop. The step `failed` has the messages that failed.
- * `dropped` selects the ids of the entries that leave the queue.
+ * Steps that fail messages permanently. `failing` names a step that has locked the queue entries, with `message_id`, `reason`, `description` and
+ * `awaits_revocation`: an earlier attempt may have sent the message, so the network is asked to revoke it. `fallBack` makes the steps that
+ * schedule or skip the SMS. `dropped` selects the ids of the entries that leave the queue. The step `failed` has the messages that failed. The
+ * expiry loop handles a message that has expired by now.
  */
 export const failMessages = (
   messagesTable: string,
@@ -44,8 +44,8 @@ export const failMessages = (
   ])}`
 
 /**
- * Fails messages that wait to be sent, and returns how many. `because` joins the queue entry `q` with the row that is the reason. It checks the
- * reason again, which may no longer hold.
+ * Fails messages that wait to be sent, and returns how many. `because` joins the queue entry `q` with the row that is the reason, and so checks
+ * again whether the reason still holds.
  */
 export async function failWaiting(db: Executor, ids: string[], reason: Failure, because: string, fallBack: FallBack): Promise<number> {
   const failed = await forEachMonth(
@@ -72,8 +72,8 @@ export const failMonth = (messagesTable: string, reason: Failure, because: strin
 const BATCH_SIZE = 1_000
 
 /**
- * Fails messages whose agent was deactivated after they were accepted. A message that a worker is sending now is left to its result; if that
- * is a retry, the next iteration fails the message. Returns how many failed, and whether there may be more.
+ * Fails messages whose agent was deactivated after they were accepted. A message that a worker is sending now is skipped; if its result is a
+ * retry, the next iteration fails it. Returns how many failed, and whether there may be more.
  */
 export async function failInactive(db: Executor): Promise<{ failed: number; mayBeMore: boolean }> {
   const { rows } = await db.query<{ messageId: string }>({ name: 'find-inactive', text: FIND_INACTIVE, values: [BATCH_SIZE] })

@@ -41,7 +41,7 @@ export const lanesOf = (queue: string, key: string[]) => `
 
 export const LANES = lanesOf('queue', ['account_id', 'agent_id', 'priority', 'campaign_id'])
 
-/** The due entries of a lane that no worker has leased, in due order. Expired entries are left to the expiry loop. */
+/** The due entries of a lane that no worker has leased, in due order. It skips expired entries, which the expiry loop handles. */
 export const entriesOf = (lane: string, limit: string, lock = '') => `
       select * from (
         select message_id, task, expires_at from queue q

@@ -83,7 +83,7 @@ export async function takeSlots<E extends { agentId: string; segmentsLeft?: numb
 }
 
 /**
- * In SQL: the time of the next slot. It reads the clock at this row. `now()` dates from before the statement was planned, so all slots that had
+ * In SQL: the time of the next slot. It reads the clock when it reaches this row. `now()` is the start of the transaction, so all slots that had
  * passed since were used at once: 24 messages in a second at a rate of 20, on a busy machine.
  */
 const nextSlot = (nextSlotAt: string) =>

@@ -8,45 +8,45 @@ import { UUID } from '../ids.ts'
 import type { Announce } from '../messages/announce.ts'
 import { mayBecome } from '../messages/states.ts'
 import { REPLY_KINDS } from './replies.ts'
-import { type SmsReceipt, takeSmsReceipts } from './sms/receipts.ts'
+import { receiveSmsReceipts, type SmsReceipt } from './sms/receipts.ts'
 import { releaseAfterRevocation } from './sms/schedule.ts'
 
 const BATCH_SIZE = 500
-// How long a receipt waits for others: a statement for one costs nearly as much as a statement for several, and only the network waits.
+// How long a receipt waits for other receipts: a statement for one costs nearly as much as a statement for several, and no caller waits.
 const GATHER_MS = 20
 
 /** Stores the events of carriers. It returns after the commit, so a carrier gets its response only once its event is stored. */
 export function createEventReceiver(pool: Pool, announce: Announce): OnEvents {
-  const take = createBatcher(
+  const receive = createBatcher(
     async (events: CarrierEvent[]) => {
-      await takeEvents(pool, events, announce)
+      await receiveEvents(pool, events, announce)
       return events.map(() => undefined)
     },
     { maxItems: BATCH_SIZE, gatherMs: GATHER_MS },
   )
   return async (events) => {
-    await Promise.all(events.map(take))
+    await Promise.all(events.map(receive))
   }
 }
 
-/** Receipts move their messages; other events are stored. Each month takes a statement of its own, but most batches are of one month. */
-async function takeEvents(pool: Pool, events: CarrierEvent[], announce: Announce): Promise<void> {
+/** Applies receipts to their messages, and stores other events. Each month takes its own statement, but most batches are of one month. */
+async function receiveEvents(pool: Pool, events: CarrierEvent[], announce: Announce): Promise<void> {
   const unmatched = await forEachMonth(
     events.filter(isReceipt),
     ({ messageId }) => messageId,
-    (messagesTable, receipts) => takeMonth(pool, messagesTable, receipts),
+    (messagesTable, receipts) => receiveMonth(pool, messagesTable, receipts),
     (receipts) => receipts,
   )
   const kept = [...events.filter((event) => !isReceipt(event) && !isSmsReceipt(event)), ...unmatched]
-  await takeSmsReceipts(pool, events.filter(isSmsReceipt))
-  if (kept.length > 0) await keepEvents(pool, kept)
+  await receiveSmsReceipts(pool, events.filter(isSmsReceipt))
+  if (kept.length > 0) await storeEvents(pool, kept)
   if (kept.some(({ kind }) => REPLIES.includes(kind))) announce('replies')
 }
 
 type Receipt = Extract<CarrierEvent, { kind: 'delivered' | 'read' | 'expired' | 'expiry-failed' }>
 const REPLIES: readonly string[] = REPLY_KINDS
 
-/** The kind of the timeline event for a receipt that moved nothing. */
+/** The kind of the timeline event for a receipt that changed no status. */
 const NOTED_AS: Record<Receipt['kind'], string> = {
   delivered: 'delivered-late',
   read: 'read-late',
@@ -64,9 +64,9 @@ function isSmsReceipt(event: CarrierEvent): event is SmsReceipt {
 }
 
 /** Returns the receipts that match no message: the message is unknown, or it has another carrier, agent or phone. */
-async function takeMonth(db: Executor, messagesTable: string, receipts: Receipt[]): Promise<Receipt[]> {
+async function receiveMonth(db: Executor, messagesTable: string, receipts: Receipt[]): Promise<Receipt[]> {
   const isOfPhone = ({ kind }: Receipt) => kind === 'delivered' || kind === 'read'
-  const { unmatched, late } = await takeReceipts(db, messagesTable, receipts.filter(isOfPhone))
+  const { unmatched, late } = await applyReceipts(db, messagesTable, receipts.filter(isOfPhone))
   const revocations = receipts.filter((receipt) => !isOfPhone(receipt))
   return [...unmatched, ...(await noteReceipts(db, messagesTable, [...late, ...revocations]))]
 }
@@ -87,37 +87,37 @@ function earliest(receipts: Receipt[], kind: Receipt['kind']): Date | undefined 
   return times.sort((a, b) => a.getTime() - b.getTime())[0]
 }
 
-/** Why a receipt moved nothing. `late`: its message has failed or expired. */
+/** A receipt that changed no status, and why. `late`: its message has failed or expired. */
 type Unmoved = { place: number; why: 'unmatched' | 'late' }
 
 /**
  * Moves messages by the receipts of phones. Receipts may come before the response to the send, twice, late or out of order. Messages only move
- * forward, and of equal receipts the first counts. A receipt for a message that has failed or expired is only noted in the timeline. If a phone
- * has a message that is still being sent, this deletes its queue entry, and the result of the send no longer counts.
+ * forward, and of equal receipts the first counts. A receipt for a message that has failed or expired is only noted in the timeline. If the phone
+ * already has a message that is still being sent, this deletes its queue entry, and the result of the send no longer counts.
  *
  * The carrier's clock may be off, so its times are limited to the range from the last known time to now: no message is delivered before it was
  * sent.
  */
-async function takeReceipts(db: Executor, messagesTable: string, receipts: Receipt[]): Promise<Record<Unmoved['why'], Receipt[]>> {
+async function applyReceipts(db: Executor, messagesTable: string, receipts: Receipt[]): Promise<Record<Unmoved['why'], Receipt[]>> {
   if (receipts.length === 0) return { unmatched: [], late: [] }
   const merged = merge(receipts)
   const { rows } = await db.query<Unmoved>({
-    name: `take-receipts ${messagesTable}`,
-    text: takeMonthReceipts(messagesTable),
+    name: `apply-receipts ${messagesTable}`,
+    text: applyMonthReceipts(messagesTable),
     values: columns(merged, 'messageId', 'carrier', 'phone', 'agentId', 'deliveredAt', 'readAt'),
   })
   const unmoved = (why: Unmoved['why']) => rows.filter((row) => row.why === why).flatMap(({ place }) => merged[place - 1]?.receipts ?? [])
   return { unmatched: unmoved('unmatched'), late: unmoved('late') }
 }
 
-/** In SQL: joins the message `m` of a receipt `r`. The network may write an agent's id with or without its domain, and so may Herald. */
+/** In SQL: joins the message `m` of a receipt `r`. Both the network and Herald may write an agent's id with or without its domain. */
 const matched = (messagesTable: string) => `
     join ${messagesTable} m on m.id = r.message_id and m.recipient = r.phone and split_part(m.agent_id, '@rbm.goog', 1) = r.agent_id
     join agents a on a.agent_id = m.agent_id and a.carrier = r.carrier`
 
 // A step's rows carry what later steps need, or later steps look it up in a set ("not in"). A join of two steps would compare each row with
 // each: 250,000 comparisons for 500 receipts.
-export const takeMonthReceipts = (messagesTable: string) => `
+export const applyMonthReceipts = (messagesTable: string) => `
   with queued as materialized (
     select q.message_id from queue q where q.message_id = any (${listed('$1::uuid[]')}::uuid[]) order by q.message_id for update
   ), receipt as materialized (
@@ -181,10 +181,10 @@ export const noteMonthReceipts = (messagesTable: string) => `
   select place::int from known`
 
 /** Stores events. An event that is already stored, or is twice in a batch, changes nothing. The reply loop processes replies from this table. */
-async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
+async function storeEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
   await db.query({
-    name: 'keep-carrier-events',
-    text: KEEP_EVENTS,
+    name: 'store-carrier-events',
+    text: STORE_EVENTS,
     values: [
       ...columns(events, 'carrier', 'eventId', 'kind', 'phone', 'occurredAt'),
       events.map((event) => JSON.stringify(event)),
@@ -193,8 +193,8 @@ async function keepEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
   })
 }
 
-export const KEEP_EVENTS = `
-  with kept as (
+export const STORE_EVENTS = `
+  with stored as (
     insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event, process_after)
     select carrier, event_id, kind, phone, occurred_at, event::json, case when kind = any ($7::text[]) then now() end
     from unnest(${lists('text', 'text', 'text', 'text', 'timestamptz(3)', 'text')})

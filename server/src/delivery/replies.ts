@@ -21,7 +21,7 @@ const CONCURRENCY = 4
  * Processes replies: attributes each to an account, and sends an automatic reply if one applies. Each reply has its own transaction, which
  * also marks it as processed, so a crash neither loses nor repeats it. Returns how many there were, and whether there may be more.
  */
-export async function processReplies(pool: Pool, logger: Logger): Promise<{ taken: number; mayBeMore: boolean }> {
+export async function processReplies(pool: Pool, logger: Logger): Promise<{ processed: number; mayBeMore: boolean }> {
   const { rows } = await pool.query<EventKey>({
     name: 'find-replies',
     text: FIND_REPLIES,
@@ -33,7 +33,7 @@ export async function processReplies(pool: Pool, logger: Logger): Promise<{ take
   }
   const worked = await Promise.allSettled(Array.from({ length: CONCURRENCY }, work))
   for (const result of worked) if (result.status === 'rejected') throw result.reason
-  return { taken: rows.length, mayBeMore: rows.length === BATCH_SIZE }
+  return { processed: rows.length, mayBeMore: rows.length === BATCH_SIZE }
 }
 
 export const FIND_REPLIES = `select carrier, event_id as "eventId" from carrier_events where process_after <= now() order by process_after limit $1`
@@ -44,24 +44,24 @@ async function processReply(pool: Pool, logger: Logger, { carrier, eventId }: Ev
   try {
     await transaction(pool, async (tx) => {
       const { rows } = await tx.query<{ event: Reply; occurredAt: Date }>({
-        name: 'take-reply',
-        text: TAKE_REPLY,
+        name: 'claim-reply',
+        text: CLAIM_REPLY,
         values: [carrier, eventId],
       })
       if (rows[0] === undefined) return
       const reply = { ...rows[0].event, occurredAt: rows[0].occurredAt }
-      const reason = await act(tx, reply)
-      if (reason !== undefined) logger.warn({ carrier, kind: reply.kind, reason }, 'could not act on a reply')
+      const reason = await applyReply(tx, reply)
+      if (reason !== undefined) logger.warn({ carrier, kind: reply.kind, reason }, 'ignored a reply, or part of it')
     })
   } catch (error) {
     if (isUnavailable(error) && !isTimedOut(error)) throw error
-    // The fault may concern this reply only, so the other replies go on.
+    // The fault may concern this reply only, so the loop continues with the other replies.
     logger.error({ carrier, err: error }, 'failed to process a reply; will retry')
     await pool.query(POSTPONE, [carrier, eventId])
   }
 }
 
-export const TAKE_REPLY = `
+export const CLAIM_REPLY = `
   update carrier_events e set process_after = null
   from (
     select ctid from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
@@ -74,13 +74,13 @@ const POSTPONE = `
   update carrier_events set process_after = now() + least(greatest(now() - received_at, interval '1 minute'), interval '1 hour')
   where carrier = $1 and event_id = $2 and process_after is not null`
 
-/** Why a reply has no effect, or only part of its effect; undefined if nothing is missing. */
+/** Why a reply has no effect, or only part of its effect; undefined if it had its full effect. */
 type Ignored = string | undefined
 
-async function act(tx: Executor, reply: Reply): Promise<Ignored> {
+async function applyReply(tx: Executor, reply: Reply): Promise<Ignored> {
   switch (reply.kind) {
     case 'tapped':
-      return await tapped(tx, reply)
+      return await applyTap(tx, reply)
     case 'subscribed':
     case 'unsubscribed':
       return await changeOptOut(tx, reply, reply.kind === 'unsubscribed', 'unsubscribe')
@@ -99,7 +99,7 @@ async function act(tx: Executor, reply: Reply): Promise<Ignored> {
 const NO_ACCOUNT = 'no account matches'
 
 /** A tap counts only for the message in its signed postback, and only from the phone that got that message. */
-async function tapped(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>): Promise<Ignored> {
+async function applyTap(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>): Promise<Ignored> {
   const message = await findTapped(tx, reply, reply.messageId)
   if (message === undefined) return 'no message from this agent to this phone has the button'
   const button = buttonsOf(message.content)

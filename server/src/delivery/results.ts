@@ -27,11 +27,11 @@ export type Result = { messageId: string; lease: string } & EntryResult
  */
 export async function recordResults(db: Executor, results: Result[]): Promise<boolean[]> {
   const rows: Recorded[] = []
-  for (const [statement, some] of Map.groupBy(results, ({ is }) => STATEMENTS[is])) {
+  for (const [statement, ofStatement] of Map.groupBy(results, ({ is }) => STATEMENTS[is])) {
     const record = (messagesTable: string, ofMonth: Result[]) => recordMonth(db, messagesTable, statement, ofMonth)
     rows.push(
       ...(await forEachMonth(
-        some,
+        ofStatement,
         ({ messageId }) => messageId,
         record,
         (ofMonth) => dropEntries(db, ofMonth),
@@ -88,7 +88,7 @@ const recordFailed = (messagesTable: string) => `
   ), ${failMessages(messagesTable, 'held', scheduleFailed, 'select message_id from held where not awaits_revocation')}
   select message_id as "messageId" from held`
 
-// By default a message can be tried for two days. Its timeline keeps only this many failed attempts, which is enough to see why they fail.
+// By default Herald can try a message for two days. The timeline has only this many failed attempts, which is enough to see why they fail.
 const MAX_NOTED_ATTEMPTS = 10
 
 /**

@@ -22,7 +22,7 @@ const RETENTION = [
 export async function applyRetention(pool: Pool): Promise<void> {
   await ensurePartitions(pool)
   await freeDroppedMonths(pool)
-  await forgetKeys(pool)
+  await deleteOldKeys(pool)
   for (const [table, column, age] of RETENTION) await sweep(pool, table, olderRows(table, column, age))
   // Deliveries go before their events: a delivery without its event would block every delivery that is due after it.
   await sweep(pool, 'webhook_deliveries', OLD_DELIVERIES)
@@ -69,7 +69,7 @@ const SLICES = 24
  * Deletes old idempotency keys. It scans the table by block, one of 24 slices in each hour, so it reads each key once a day. An index on the
  * time would cost an index entry for every message.
  */
-export async function forgetKeys(db: Executor, slices = SLICES): Promise<void> {
+export async function deleteOldKeys(db: Executor, slices = SLICES): Promise<void> {
   const { rows } = await db.query<{ blocks: number; slice: number }>(
     `select (pg_relation_size('idempotency_keys') / current_setting('block_size')::int)::int as blocks,
        extract(hour from now() at time zone 'UTC')::int % $1 as slice`,

@@ -32,7 +32,7 @@ const LEASE_MARGIN_MS = 2_000
 export function createDispatcher({ pool, carrier, logger, metrics, onFailed = () => {} }: DispatcherOptions): RcsDispatcher {
   // The lease outlasts the longest call, so no other worker claims an entry while its call may still be running.
   const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
-  // Agents whose entries this dispatcher has claimed, so they belong to this carrier.
+  // The agents whose entries this dispatcher has claimed. They belong to this carrier.
   const agents = new Set<string>()
   // Whether entries may be due that the last claim left in the queue. If not, the end of a call triggers no claim: new entries wake the dispatcher.
   let isMoreDue = true
@@ -141,7 +141,7 @@ export function createSend({ carrier, metrics, logger, stopping }: SendOptions):
   }
 }
 
-/** The result after a fault in Herald. The fault may concern this message only, so the other messages go on. */
+/** The result after a fault in Herald. The fault may concern this message only, so the worker continues with the others. */
 function faultResult(attempts: number): EntryResult {
   return { is: 'retry', afterMs: retryMs(attempts), detail: 'a fault of the service' }
 }

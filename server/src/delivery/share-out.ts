@@ -29,8 +29,8 @@ export function shareOut(lanes: readonly Lane[], share: Share): Lane[] {
 }
 
 /**
- * How many more calls an account may make: half of the free calls and its own together, rounded up, less its own. So other accounts have room
- * while the calls of one account hang. Negative if its own calls outnumber the free ones.
+ * How many more calls an account may make: half of the sum of the free calls and its own calls, rounded up, less its own calls. So other accounts
+ * have room while the calls of one account hang. The result is negative if its own calls outnumber the free calls.
  */
 export function shareOf(accountId: number, free: number, calls: ReadonlyMap<number, number>): number {
   return Math.floor((free - (calls.get(accountId) ?? 0) + 1) / 2)

@@ -4,7 +4,7 @@ import { repeat } from '../background/repeat.ts'
 import { BEFORE_EVERY_REQUEST, type Pool } from '../db/pool.ts'
 import { QUEUE_CHANNEL, type Work } from '../messages/announce.ts'
 
-// How often the LISTEN connection is checked. Until a dead one is noticed, workers poll once a second.
+// How often the LISTEN connection is checked. Until a dead connection is noticed, workers poll once a second.
 const CHECK_EVERY_MS = 5_000
 
 /**

@@ -7,7 +7,7 @@ import { createCallCount } from './call-count.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { ensureRate } from './rate.ts'
 
-// What the sending of RCS messages and of SMS have in common.
+// The code that the dispatchers of RCS messages and of SMS share.
 
 export type Dispatcher = {
   /** Claims again at once: entries may be due. */
@@ -80,7 +80,7 @@ type Unsent = Exclude<SendResult, { is: 'sent' }>
 
 /** The result with the delay to record. */
 export function withRetry<Result extends Unsent>(result: Result, attempts: number): Exclude<Result, { is: 'expired' }> | Retry {
-  // The SMS has expired by this machine's clock only. Expiry goes by the database's clock.
+  // The SMS has expired by this machine's clock. Only the database's clock decides, so the next claim checks it.
   if (result.is === 'expired') return { is: 'retry', afterMs: retryMs(attempts), detail: 'expired by the clock of the sending machine' }
   const other = result as Exclude<Result, { is: 'expired' }>
   return other.is === 'retry' || other.is === 'unknown' ? { ...other, afterMs: retryMs(attempts, other.afterMs) } : other

@@ -38,7 +38,7 @@ export function parseKeys(text: string): Key[] {
   return keys
 }
 
-/** Creates a key as a line of a key file. Its id has the month, for people, and random digits, so that keys made elsewhere differ. */
+/** Creates a key as a line of a key file. Its id has the month, for people, and random digits, so that keys of different nodes have different ids. */
 export function newKeyLine(): string {
   const id = `${new Date().toISOString().slice(0, 7)}-${randomBytes(3).toString('hex')}`
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`
@@ -75,8 +75,8 @@ export function readKeys(path: string): Key[] {
 }
 
 /**
- * Call it before work that may create the key file. The returned function says afterwards in a sentence whether the file was created. It
- * says nothing for the embedded database, whose key file is in the data directory and is copied with it.
+ * Call it before work that may create the key file. Afterwards, the returned function returns a sentence for the operator if the file was created.
+ * There is none for the embedded database, whose key file is in the data directory and is backed up with it.
  */
 export function watchKeyFile(settings: KeyFileSettings): () => string | undefined {
   const path = keyFilePath(settings)

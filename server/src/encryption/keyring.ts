@@ -9,9 +9,9 @@ export type Keyring = {
   keyFile: string
   /** In the order of the key file. */
   keyIds: () => string[]
-  /** `place` is the row that the value belongs to, such as `secrets:links`. A value that is moved to another row cannot be decrypted. */
-  encrypt: (place: string, plain: Buffer) => Encrypted
-  decrypt: (place: string, encrypted: Encrypted) => Buffer
+  /** `context` is the row that the value belongs to, such as `secrets:links`. A value that is moved to another row cannot be decrypted. */
+  encrypt: (context: string, plain: Buffer) => Encrypted
+  decrypt: (context: string, encrypted: Encrypted) => Buffer
 }
 
 const VERSION = 1
@@ -26,7 +26,7 @@ export function loadKeyring(settings: KeyFileSettings): Keyring {
   let keys = readKeys(keyFile)
   if (keys.length === 0) throw new OperatorError(`The key file ${keyFile} does not exist.`)
 
-  // This is how a running process gets new keys. While the file is being replaced, the process keeps its current keys.
+  // A running process gets new keys by reading the file again. While the file is being replaced, the process keeps its current keys.
   function readAgain(): void {
     try {
       const found = readKeys(keyFile)
@@ -48,18 +48,18 @@ export function loadKeyring(settings: KeyFileSettings): Keyring {
     keyFile,
     keyIds: () => keys.map(({ id }) => id),
     // Reads the file each time, so that a replaced key is never used again. Encrypting is rare, and reading takes 30 µs.
-    encrypt: (place, plain) => {
+    encrypt: (context, plain) => {
       readAgain()
       const { id, key } = keys[0] as Key
-      return { keyId: id, value: seal(key, place, plain) }
+      return { keyId: id, value: seal(key, context, plain) }
     },
-    decrypt: (place, { keyId, value }) => {
+    decrypt: (context, { keyId, value }) => {
       const key = findKey(keyId)
       try {
-        return open(key, place, value)
+        return open(key, context, value)
       } catch {
         throw new OperatorError(
-          `The secret ${place} can't be decrypted: the key ${keyId} in ${keyFile} is not the one that encrypted it, or its row was changed.`,
+          `The secret ${context} can't be decrypted: the key ${keyId} in ${keyFile} is not the one that encrypted it, or its row was changed.`,
         )
       }
     },
@@ -71,18 +71,18 @@ export function missingKeys(keyIds: string[], keyFile: string): string {
   return `The database has secrets that are encrypted with the ${keys} ${keyIds.join(', ')}, which ${are} not in ${keyFile}. All nodes and commands need the same key file: copy it from a node that works, or from the backup, and set HERALD_ENCRYPTION_KEY_FILE to its path.`
 }
 
-function seal(key: KeyObject, place: string, plain: Buffer): Buffer {
+function seal(key: KeyObject, context: string, plain: Buffer): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
-  const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(`${VERSION}:${place}`))
+  const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(`${VERSION}:${context}`))
   const text = Buffer.concat([cipher.update(plain), cipher.final()])
   return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), text])
 }
 
-function open(key: KeyObject, place: string, value: Buffer): Buffer {
+function open(key: KeyObject, context: string, value: Buffer): Buffer {
   if (value[0] !== VERSION || value.length < HEAD_BYTES) throw new Error('not a value of this version')
   const nonce = value.subarray(1, 1 + NONCE_BYTES)
   const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES })
-    .setAAD(Buffer.from(`${VERSION}:${place}`))
+    .setAAD(Buffer.from(`${VERSION}:${context}`))
     .setAuthTag(value.subarray(1 + NONCE_BYTES, HEAD_BYTES))
   return Buffer.concat([decipher.update(value.subarray(HEAD_BYTES)), decipher.final()])
 }

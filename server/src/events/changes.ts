@@ -1,6 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { NO_CAMPAIGN } from '../ids.ts'
-import { EVENTS_A_PAGE } from './pages.ts'
+import { EVENTS_PER_PAGE } from './pages.ts'
 import type { EventKind } from './schemas.ts'
 
 // The only place that records changes. A statement that changes messages describes its changes once, and the steps made here write them to the
@@ -27,7 +27,7 @@ export const COUNTERS = {
 } as const satisfies Partial<Record<EventKind | 'message.accepted' | 'message.unsent' | 'sms.skipped', string>>
 export type Counter = keyof typeof COUNTERS
 
-/** The columns that a step has to return of a message `m`, in addition to the columns that its changes name. */
+/** The columns of a message `m` that a step must return, in addition to the columns that its changes name. */
 export const MESSAGE_FACTS = 'm.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test'
 
 export type Change = {
@@ -86,7 +86,7 @@ const writePages = (source: string, subject: string) => `
     from (
       select *, row_number() over (partition by account_id order by place, id) - 1 as n from ${source}
     ) as numbered
-    group by account_id, n / ${EVENTS_A_PAGE} order by account_id, n / ${EVENTS_A_PAGE}`
+    group by account_id, n / ${EVENTS_PER_PAGE} order by account_id, n / ${EVENTS_PER_PAGE}`
 
 /**
  * Writes timeline rows such as 'sent' and 'sms-sent', for the lists of campaigns. A message without a campaign gets only the rows of its SMS:

@@ -8,7 +8,7 @@ export const BEGINNING: Place = { position: 0, mark: '0'.repeat(MARK_LENGTH) }
 
 export type Cursors = {
   encode: (accountId: number, place: Place) => string
-  /** Undefined if the text is not a cursor that Herald returned to this account. */
+  /** Returns undefined if the text is not a cursor that Herald returned to this account. */
   decode: (accountId: number, cursor: string) => Place | undefined
 }
 
@@ -23,8 +23,8 @@ const PLACE_BYTES = POSITION_BYTES + MARK_LENGTH / 2
 const CURSOR_BYTES = 1 + NONCE_BYTES + PLACE_BYTES + TAG_BYTES
 
 /**
- * Encrypts places, so that callers can't compute with cursors, and learn nothing from positions that once counted the events of all accounts. A
- * cursor is bound to its account, and all cursors have the same length.
+ * Encrypts places in the log, so that callers can't compute with cursors and learn nothing from positions. A cursor is bound to its account, and
+ * all cursors have the same length.
  *
  * The nonce is a MAC of the plain text. So a place of an account always has the same cursor, and two places share a nonce only if 96 bits of
  * the MAC collide. Random nonces would be safe for only 2^32 cursors of one key.

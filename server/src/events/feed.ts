@@ -43,9 +43,9 @@ export async function readFeed(
 }
 
 /**
- * A place that the log has not reached, or where it has another event, is from a longer log: the database was restored from a backup, or
+ * If the log has not reached a place, or has another event there, the place is from a longer log: the database was restored from a backup, or
  * failed over to a standby that lagged. A reader that continued there would miss events without notice. If the log has neither that place nor
- * any before it, the retention of the place has ended, and the reader may continue.
+ * an earlier one, the retention of the place has ended, and the reader may continue.
  *
  * The statement measures only the pages that have the requested events: measuring 201 full pages took 60 ms.
  */

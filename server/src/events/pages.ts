@@ -5,8 +5,8 @@ import { present } from '../schemas.ts'
 
 // Reads the log. A page is a row of `log_pages`, with a list for each of its events, in the form that events/changes.ts writes.
 
-/** Reading one event reads its whole page, so pages are small. */
-export const EVENTS_A_PAGE = 100
+/** Pages are small, since reading one event reads its whole page. */
+export const EVENTS_PER_PAGE = 100
 
 /** An event as callers get it. `data` is JSON. */
 export type LoggedEvent = { eventId: string; kind: string; occurredAt: Date; data: string }

@@ -19,8 +19,8 @@ type RouterOptions = {
 }
 
 /**
- * Gives events their positions in the log. It runs in every process, whatever its roles: until then, no caller can read them. A poll that
- * finds nothing is one statement, 170 µs of CPU.
+ * Gives events their positions in the log. It runs in every process, whatever its roles: no caller can read an event before it has a position.
+ * A poll that finds nothing is one statement, 170 µs of CPU.
  */
 export function startRouter({ pool, logger, metrics, onRouted }: RouterOptions): Loop {
   const poll = createRouterPoll(pool, onRouted === undefined ? createStandby() : routeEvents)

@@ -65,7 +65,7 @@ export const PLACE = `
   order by account_id`
 
 /**
- * Also a separate statement: it sees the endpoints as they are after the heads were moved (webhooks/endpoints.ts). `statement_timestamp()` is
+ * Runs as a separate statement too, so that it sees the endpoints after the heads were moved (webhooks/endpoints.ts). `statement_timestamp()` is
  * after the lock, so deliveries are due in the order of the log. It locks the endpoints, since a removal could leave deliveries without an
  * endpoint. A test goes to the endpoint that it names. "offset 0" fixes the order of the steps: the account's endpoints, its new pages, each
  * parsed once, then the endpoints that want an event. With a join, PostgreSQL reads all pages of the account, or parses each page for every

@@ -32,7 +32,6 @@ export async function findGroup(db: Executor, accountId: number, number: number)
   return (await db.query<Group>(`select ${GROUP} from groups where account_id = $1 and number = $2`, [accountId, number])).rows[0]
 }
 
-/** Lists groups by number. */
 export async function listGroups(db: Executor, accountId: number): Promise<Group[]> {
   await requireAccount(db, accountId)
   return (await db.query<Group>(`select ${GROUP} from groups where account_id = $1 order by number`, [accountId])).rows

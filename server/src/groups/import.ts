@@ -24,7 +24,7 @@ type Import = {
   onProgress?: (progress: ImportProgress) => void
 }
 
-/** `rows` and `bytes`: what has been read of the file so far; in the phase `writing`, what is being written. */
+/** `rows` and `bytes`: how much of the file has been read so far; in the phase `writing`, how much is being written. */
 export type ImportProgress = { phase: 'reading' | 'writing'; rows: number; bytes: number }
 
 type RejectedLine = { line: number; reason: string }

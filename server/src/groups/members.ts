@@ -8,7 +8,7 @@ const MAX_COLUMNS = 100
 const MAX_NAME_CHARACTERS = 200
 const MAX_CONSENT = 2 ** 31 - 1
 const SHOWN_CHARACTERS = 40
-// Files have few distinct lists of consents. Further or longer ones are parsed each time.
+// Files have few distinct lists of consents. Beyond these limits, a list is parsed each time.
 const MAX_CACHED_CONSENTS = 1_000
 const MAX_CACHED_LENGTH = 100
 
@@ -48,7 +48,7 @@ export function readHeader(header: string[]): Columns {
   return { count: names.length, ...known, attributes }
 }
 
-/** Returns a row for COPY without its line number, or what is wrong. A reason quotes at most 40 characters of the line. */
+/** Returns a row for COPY without its line number, or the problem of the line, which quotes at most 40 of its characters. */
 export function readMember(fields: string[], columns: Columns): { row: string } | { problem: string } {
   if (fields.length !== columns.count) return { problem: `it has ${fieldCount(fields.length)}, and the header has ${columns.count}` }
   const written = (fields[columns.phone] as string).trim()

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type { ApiError } from '../errors.ts'
-import { unavailable } from './error-answers.ts'
+import { unavailable } from './error-responses.ts'
 import { addressOf } from './limits.ts'
 
 // The service buffers a body until it is complete, which takes a slow client up to 30 s. All buffered bodies share a budget, and no account
@@ -9,12 +9,12 @@ import { addressOf } from './limits.ts'
 
 const MIB = 1024 * 1024
 const OWNERS_THAT_FILL_A_BUDGET = 8
-// Bodies up to this size do not count. Most are smaller.
+// Bodies up to this size do not count. Most bodies are smaller.
 const SMALL_BYTES = 16 * 1024
 
 type BodyBudget = {
-  /** Returns a function that releases the bytes, or undefined if too few are left. */
-  take: (owner: number | string, bytes: number) => (() => void) | undefined
+  /** Reserves bytes. Returns a function that releases them, or undefined if too few are left. */
+  reserve: (owner: number | string, bytes: number) => (() => void) | undefined
 }
 
 export function createBodyBudget(totalBytes: number): BodyBudget {
@@ -28,7 +28,7 @@ export function createBodyBudget(totalBytes: number): BodyBudget {
     else held.set(owner, sum)
   }
   return {
-    take: (owner, bytes) => {
+    reserve: (owner, bytes) => {
       if (bytes > leftBytes || bytes > shareBytes - (held.get(owner) ?? 0)) return undefined
       add(owner, bytes)
       let isHeld = true
@@ -50,15 +50,15 @@ export function createBodyBudgets(): BodyBudgets {
 export function limitBodies(app: FastifyInstance, { accounts, addresses }: BodyBudgets): void {
   app.addHook('preParsing', (request, reply, _payload, done) => {
     const { caller } = request
-    const take = (bytes: number) =>
-      caller === undefined ? addresses.take(addressOf(request), bytes) : accounts.take(caller.accountId, bytes)
-    done(takeForBody(take, request.raw, reply.raw, app.initialConfig.bodyLimit ?? 0) ?? null)
+    const reserve = (bytes: number) =>
+      caller === undefined ? addresses.reserve(addressOf(request), bytes) : accounts.reserve(caller.accountId, bytes)
+    done(reserveForBody(reserve, request.raw, reply.raw, app.initialConfig.bodyLimit ?? 0) ?? null)
   })
 }
 
-/** Holds the bytes of a body until its request or response closes. Returns an error if `take` finds too few bytes left. */
-export function takeForBody(
-  take: (bytes: number) => (() => void) | undefined,
+/** Reserves the bytes of a body until its request or response closes. Returns an error if too few bytes are left. */
+export function reserveForBody(
+  reserve: (bytes: number) => (() => void) | undefined,
   request: IncomingMessage,
   response: ServerResponse,
   limitBytes: number,
@@ -66,14 +66,14 @@ export function takeForBody(
   const bytes = expectedBytes(request, limitBytes)
   // If the client has disconnected already, no event would release the bytes.
   if (bytes <= SMALL_BYTES || request.destroyed || response.closed) return undefined
-  const release = take(bytes)
+  const release = reserve(bytes)
   if (release === undefined) return unavailable('The service is receiving too many large bodies at once.')
   request.once('close', release)
   response.once('close', release)
   return undefined
 }
 
-/** A body of unknown length counts as the largest that is allowed. A body that announces more counts as that, too: `readBody` refuses it. */
+/** A body of unknown length counts as the largest that is allowed. So does a body that announces more, which `readBody` refuses. */
 function expectedBytes({ headers }: IncomingMessage, limitBytes: number): number {
   if (headers['transfer-encoding'] !== undefined) return limitBytes
   return Math.min(Number(headers['content-length'] ?? 0), limitBytes)

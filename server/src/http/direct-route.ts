@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Logger } from 'pino'
 import { ApiError, ERRORS } from '../errors.ts'
 import { readBody } from './body.ts'
-import { type BodyBudgets, takeForBody } from './body-budget.ts'
-import { callersError, ERROR_TYPE, entryProblem, errorBody, newRequestId, unsupportedType } from './error-answers.ts'
+import { type BodyBudgets, reserveForBody } from './body-budget.ts'
+import { callersError, ERROR_TYPE, entryProblem, errorBody, newRequestId, unsupportedType } from './error-responses.ts'
 import { logRequest } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { routableUrl, segmentsOf } from './routes.ts'
@@ -14,7 +14,7 @@ import type { UnreadWatch } from './unread.ts'
 // the busiest one: without Fastify and its hooks a receipt takes a fifth less CPU. The functions that Fastify's hooks call also run here, in
 // the same order.
 
-/** What a route knows about a request before its body is read. */
+/** A request before its body is read. */
 type DirectRequest = {
   /** The value of the path parameter. */
   parameter: string
@@ -28,15 +28,15 @@ type DirectRequest = {
 /** Sent with status 200. */
 type DirectResponse = { headers: Record<string, string>; body: string }
 
-type DirectRoute<Visit> = {
+type DirectRoute<Context> = {
   /** A path with one parameter, such as /carriers/:carrier/webhook. */
   pattern: string
-  /** Checks the request line and the headers. Returns the error to refuse the request with, or what `handle` needs to know about it. */
-  enter: (request: DirectRequest) => ApiError | Visit
+  /** Checks the request line and the headers. Returns the error that refuses the request, or the context for `handle`. */
+  enter: (request: DirectRequest) => ApiError | Context
   /** Throws an ApiError if the body can't be parsed; the connection is then closed. */
   parse: (body: Buffer) => unknown
   /** The response is sent when the promise settles. If it resolves to undefined, the body is empty. */
-  handle: (visit: Visit, body: unknown) => Promise<DirectResponse | undefined>
+  handle: (context: Context, body: unknown) => Promise<DirectResponse | undefined>
 }
 
 type DirectOptions = {
@@ -51,7 +51,7 @@ type DirectOptions = {
 
 type Exchange = DirectRequest & { id: string; options: DirectOptions }
 
-export function createDirectHandler<Visit>(route: DirectRoute<Visit>, options: DirectOptions): DirectHandler {
+export function createDirectHandler<Context>(route: DirectRoute<Context>, options: DirectOptions): DirectHandler {
   const parameterOf = createMatcher(route.pattern)
   return (raw, response) => {
     const parameter = raw.method === 'POST' ? parameterOf(raw.url ?? '/') : undefined
@@ -108,11 +108,11 @@ function reportEnd(route: string, { options: { logger, metrics }, response, log 
   response.on('error', end)
 }
 
-function serve<Visit>(route: DirectRoute<Visit>, exchange: Exchange): void {
+function serve<Context>(route: DirectRoute<Context>, exchange: Exchange): void {
   const { raw, options } = exchange
-  const visit = admit(route, exchange)
-  if (visit instanceof ApiError) sendError(exchange, visit)
-  else if (hasNoBody(raw.headers)) handle(route, exchange, visit, undefined)
+  const context = admit(route, exchange)
+  if (context instanceof ApiError) sendError(exchange, context)
+  else if (hasNoBody(raw.headers)) handle(route, exchange, context, undefined)
   else {
     readBody(raw, options.bodyLimit, (error, bytes) => {
       let problem = error
@@ -122,25 +122,25 @@ function serve<Visit>(route: DirectRoute<Visit>, exchange: Exchange): void {
       } catch (thrown) {
         problem = thrown
       }
-      if (problem === undefined) handle(route, exchange, visit, body)
+      if (problem === undefined) handle(route, exchange, context, body)
       else sendError(exchange, problem, true)
     })
   }
 }
 
 /** Runs all checks that need only the request line and the headers. */
-function admit<Visit>(route: DirectRoute<Visit>, exchange: Exchange): ApiError | Visit {
+function admit<Context>(route: DirectRoute<Context>, exchange: Exchange): ApiError | Context {
   const { raw, response, address, options } = exchange
   const problem = entryProblem(raw, options.isStopping())
   if (problem !== undefined) return problem
-  const visit = route.enter(exchange)
-  if (visit instanceof ApiError) return visit
-  const refusal = takeForBody((bytes) => options.bodies.addresses.take(address, bytes), raw, response, options.bodyLimit)
-  return refusal ?? typeProblem(raw.headers) ?? visit
+  const context = route.enter(exchange)
+  if (context instanceof ApiError) return context
+  const refusal = reserveForBody((bytes) => options.bodies.addresses.reserve(address, bytes), raw, response, options.bodyLimit)
+  return refusal ?? typeProblem(raw.headers) ?? context
 }
 
-function handle<Visit>(route: DirectRoute<Visit>, exchange: Exchange, visit: Visit, body: unknown): void {
-  route.handle(visit, body).then(
+function handle<Context>(route: DirectRoute<Context>, exchange: Exchange, context: Context, body: unknown): void {
+  route.handle(context, body).then(
     (result) => send(exchange, 200, result?.headers, result?.body),
     (error: unknown) => sendError(exchange, error),
   )
@@ -161,7 +161,7 @@ function hasNoBody({ 'content-type': type, 'content-length': length, 'transfer-e
 function sendError(exchange: Exchange, thrown: unknown, isBroken = false): void {
   const error = callersError(thrown, exchange.log)
   const { status } = ERRORS[error.code]
-  // As for Fastify's responses: see `sendError` in error-answers.ts.
+  // As for Fastify's responses: see `sendError` in error-responses.ts.
   if (status === 413) exchange.response.removeHeader('connection')
   const headers: Record<string, string> = isBroken && status !== 413 ? { connection: 'close' } : {}
   for (const [name, value] of Object.entries(error.headers)) headers[name.toLowerCase()] = value

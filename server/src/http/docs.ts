@@ -25,8 +25,8 @@ const HEADERS = {
 const REPOSITORY = new URL('../../../', import.meta.url)
 
 /**
- * Serves the API reference under `/docs`, which `npm run generate` writes. It is public and has no rate limit, since each file is read only
- * once, at start, and compressed only once, on the first request: that takes 10 ms for all.
+ * Serves the API reference, which `npm run generate` writes, under `/docs`. It is public and has no rate limit, since a request costs little: each
+ * file is read once, at start, and compressed once, on its first request, which takes 10 ms for all files.
  */
 export function serveDocs(app: FastifyInstance): void {
   serveFile(app, '/docs', 'text/html; charset=utf-8', 'server/static/docs/index.html')

@@ -39,7 +39,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set on every guarded route. */
     caller: Caller | undefined
-    /** Set if the caller was recalled instead of looked up. Looks the caller up, and throws if the credentials are no longer valid. */
+    /** Looks the caller up, and throws if the credentials are no longer valid. Set if the caller was recalled instead of looked up. */
     confirmCaller: (() => Promise<void>) | undefined
   }
   interface FastifyContextConfig {
@@ -63,8 +63,8 @@ export function guardRoutes(app: FastifyInstance, guard: Guard): void {
 }
 
 /**
- * Looks a recalled caller up before the caller gets an error, so that wrong credentials and a missing module come first, as for every caller.
- * Not before a 503: every caller gets that while the database is out of reach, and another look-up would only wait for the database.
+ * Looks a recalled caller up before it gets an error, so that wrong credentials and a missing module come first, as for every caller. A 503 needs
+ * no look-up: every caller gets it while the database is out of reach, and the look-up would only wait for the database.
  */
 async function confirmBeforeError(request: FastifyRequest, error: unknown): Promise<void> {
   if (request.confirmCaller === undefined || isUnavailable(error)) return
@@ -80,7 +80,7 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
   reply.header('Cache-Control', 'no-store')
   const { config: route, url: pattern } = request.routeOptions
   if (route?.public) {
-    await takeTurn(reply, limiter, policies.others, address)
+    await waitForTurn(reply, limiter, policies.others, address)
     return
   }
   const recalled = route?.confirmsCaller ? guard.recall(request.headers.authorization) : undefined
@@ -88,10 +88,10 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
     request.caller = recalled
     request.confirmCaller = () => lookUpCaller(guard, request, reply)
   } else await lookUpCaller(guard, request, reply)
-  // By the pattern that the router found, however the caller spells the path. An unknown path has no pattern.
+  // The pattern is the same however the caller spells the path. An unknown path has no pattern.
   const isMessagePost = request.method === 'POST' && pattern === MESSAGES
   const policy = isMessagePost ? policies.messages : policies.others
-  await takeTurn(reply, limiter, policy, `${address} ${callerOf(request).integrationKey}`)
+  await waitForTurn(reply, limiter, policy, `${address} ${callerOf(request).integrationKey}`)
   checkModule(request)
 }
 
@@ -99,8 +99,8 @@ async function lookUpCaller({ authenticate, limiter, policies }: Guard, request:
   request.confirmCaller = undefined
   request.caller = await authenticate(request.headers.authorization)
   if (request.caller !== undefined) return
-  // Only wrong credentials count towards this limit. Right ones always pass, so a neighbour behind the same address locks nobody out.
-  await takeTurn(reply, limiter, policies.wrongCredentials, addressOf(request))
+  // Only wrong credentials count towards this limit. Right credentials always pass, so a caller can't lock out another one at its address.
+  await waitForTurn(reply, limiter, policies.wrongCredentials, addressOf(request))
   throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
 
@@ -108,7 +108,7 @@ export function checkModule(request: FastifyRequest): void {
   if (!callerOf(request).modules.includes('rcs')) throw new ApiError('RCS_MODULE_NOT_AVAILABLE')
 }
 
-async function takeTurn(reply: FastifyReply, limiter: Limiter, policy: Policy, subject: string): Promise<void> {
+async function waitForTurn(reply: FastifyReply, limiter: Limiter, policy: Policy, subject: string): Promise<void> {
   const result = await limiter(policy, subject)
   applyLimit(reply, policy, result)
   // Timers fire up to a millisecond early.

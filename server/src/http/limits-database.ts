@@ -1,6 +1,6 @@
 import { createBatcher } from '../db/batcher.ts'
 import { BEFORE_EVERY_REQUEST, lists, type Pool } from '../db/pool.ts'
-import { HOLD_MS, type Limiter, type Policy, type Verdict } from './limits.ts'
+import { HOLD_MS, type Limiter, type LimitResult, type Policy } from './limits.ts'
 
 type Hit = { policy: Policy; subject: string }
 type WindowRow = { bucket: string; granted: number; heldCounts: number[]; heldMs: number[]; used: number; resetMs: number }
@@ -17,14 +17,13 @@ const NEXT_TO_LEAVE = `(
 /**
  * Exact sliding windows that all nodes share, by the database's clock. One statement counts the concurrent requests of a node.
  *
- * Each row keeps at which times how many requests of its bucket passed. The statement locks the rows it needs in the order of their names, so
- * that two nodes never deadlock. It reads the clock only when it holds the lock, so that of two concurrent nodes the second sees what the
- * first was granted. It drops times in the future, which a clock that was set back leaves behind: they would block the caller until the clock
- * reaches them again.
+ * Each row has the times at which requests of its bucket passed, and how many. The statement locks rows in the order of their names, so that two
+ * nodes never deadlock. It reads the clock only when it holds the lock, so that the second of two concurrent nodes sees what the first was
+ * granted. It drops times in the future, which remain after the clock was set back: they would block the caller until the clock reaches them.
  *
- * A batch adds one entry, however many requests it was granted. Quotas over 1,000, which no limit of the specification has, are kept in steps
- * of a thousandth of the window, and a step counts as of its end. The limit still holds exactly, though callers get up to a thousandth less,
- * and the cost of a statement is bounded (measured: 0.7 ms with 30 entries, 16 ms with 10,000).
+ * A batch adds one entry, however many requests it was granted. Quotas over 1,000, which no limit of the specification has, are counted in steps
+ * of a thousandth of the window, and a step counts as of its end. The limit is never exceeded, though callers get up to a thousandth less, and the
+ * cost of a statement is bounded (measured: 0.7 ms with 30 entries, 16 ms with 10,000).
  */
 export const COUNT_HITS = `
   insert into rate_limit_windows as w (bucket, quota, window_ms, hit_times, hit_counts, granted, held_turns, held_counts, checked_at)
@@ -69,34 +68,34 @@ export const COUNT_HITS = `
     (select sum(count) from unnest(w.hit_counts) as count)::int as used,
     greatest(0, extract(epoch from ${NEXT_TO_LEAVE} - checked_at) * 1000 + window_ms)::float8 as "resetMs"`
 
-const FORGET_EVERY_MS = 60_000
-const FORGET_BATCH_SIZE = 1_000
+const CLEANUP_EVERY_MS = 60_000
+const CLEANUP_BATCH_SIZE = 1_000
 
-const FORGET_SILENT = `
+const DELETE_UNUSED = `
   delete from rate_limit_windows
   where bucket in (
     select bucket from rate_limit_windows
     where checked_at < clock_timestamp() - interval '2 minutes'
-    limit ${FORGET_BATCH_SIZE}
+    limit ${CLEANUP_BATCH_SIZE}
     for update skip locked
   )`
 
 export function createDatabaseLimiter(pool: Pool): { limiter: Limiter; stop: () => void } {
-  const count = createBatcher<Hit, Verdict>((hits) => countHits(pool, hits), { maxItems: 500 })
+  const count = createBatcher<Hit, LimitResult>((hits) => countHits(pool, hits), { maxItems: 500 })
   // A failed cleanup is not logged: the next one, a minute later, does the work.
-  const timer = setInterval(() => void forgetSilent(pool).catch(() => {}), FORGET_EVERY_MS)
+  const timer = setInterval(() => void deleteUnusedWindows(pool).catch(() => {}), CLEANUP_EVERY_MS)
   timer.unref()
   return { limiter: (policy, subject) => count({ policy, subject }), stop: () => clearInterval(timer) }
 }
 
 /** Deletes windows that were not used for two minutes, so that the table holds only recent callers. Small batches keep requests from waiting. */
-export async function forgetSilent(pool: Pool): Promise<void> {
-  while ((await pool.query(FORGET_SILENT)).rowCount === FORGET_BATCH_SIZE);
+export async function deleteUnusedWindows(pool: Pool): Promise<void> {
+  while ((await pool.query(DELETE_UNUSED)).rowCount === CLEANUP_BATCH_SIZE);
 }
 
 const bucketOf = ({ policy, subject }: Hit) => `${policy.name} ${subject}`
 
-async function countHits(pool: Pool, hits: Hit[]): Promise<Verdict[]> {
+async function countHits(pool: Pool, hits: Hit[]): Promise<LimitResult[]> {
   const asked = [...Map.groupBy(hits, bucketOf)].map(([bucket, own]) => ({ bucket, count: own.length, policy: (own[0] as Hit).policy }))
   const { rows } = await pool.query<WindowRow>({
     name: 'count-hits',
@@ -111,11 +110,11 @@ async function countHits(pool: Pool, hits: Hit[]): Promise<Verdict[]> {
   })
   const found = new Map(rows.map((row) => [row.bucket, row]))
   const results = new Map(asked.map(({ bucket, count, policy }) => [bucket, resultsOf(found.get(bucket), policy, count)]))
-  return hits.map((hit) => results.get(bucketOf(hit))?.shift() as Verdict)
+  return hits.map((hit) => results.get(bucketOf(hit))?.shift() as LimitResult)
 }
 
-/** If a batch has several requests of one caller, the first ones get what was granted. */
-function resultsOf(row: WindowRow | undefined, { quota }: Policy, asked: number): Verdict[] {
+/** If a batch has several requests of one caller, the first requests get the granted turns. */
+function resultsOf(row: WindowRow | undefined, { quota }: Policy, asked: number): LimitResult[] {
   if (row === undefined) throw new Error('the database did not return a rate limit window that was requested')
   const { used, resetMs } = row
   const waits = waitsOf(row)
@@ -126,7 +125,7 @@ function resultsOf(row: WindowRow | undefined, { quota }: Policy, asked: number)
   })
 }
 
-/** How long each granted request has to wait: first the requests that pass at once, then the held ones. */
+/** How long each granted request has to wait: first the requests that pass at once, then the requests that are held. */
 function waitsOf({ granted, heldCounts, heldMs }: WindowRow): number[] {
   const held = heldCounts.flatMap((count, index) => Array.from({ length: count }, () => Math.max(0, heldMs[index] ?? 0)))
   return [...Array.from({ length: granted }, () => 0), ...held]

@@ -6,9 +6,9 @@ type Window = { turns: number[]; oldest: number; windowMs: number }
 const SWEEP_EVERY_MS = 10_000
 
 /**
- * Exact sliding windows of one process, which keep the turn of every request that still counts. A request's turn comes when fewer than `quota`
- * turns lie in the window before it; a turn exactly one window earlier no longer counts. `now` is monotonic: it never jumps when the machine's
- * clock is set.
+ * Exact sliding windows of one process, with the turn of every request that still counts. A turn is the time when a request may pass: fewer than
+ * `quota` turns are in the window before it. A turn exactly one window earlier no longer counts. `now` is monotonic: it never jumps when the
+ * machine's clock is set.
  */
 export function createMemoryLimiter(now: () => number = () => performance.now()): Limiter {
   const windows = new Map<string, Window>()

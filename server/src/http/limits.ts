@@ -7,7 +7,7 @@ import { ApiError } from '../errors.ts'
 /** At most `quota` requests in any span of `windowMs`. */
 export type Policy = { name: string; quota: number; windowMs: number }
 
-export type Verdict = {
+export type LimitResult = {
   allowed: boolean
   /** How long an allowed request has to wait for its turn: 0, or up to HOLD_MS. */
   waitMs: number
@@ -17,20 +17,20 @@ export type Verdict = {
 }
 
 /**
- * A request that comes up to this much too early is not refused: the limiter gives it the next turn, and the guard holds it until then.
- * Without this, evenly spaced requests at the limit would not all pass, because network jitter brings some a fraction of a millisecond
- * closer to the request before (measured at 35 a second: 1 in 40 was refused). The window stays exact, since a request counts at its turn.
- * 25 ms is less than the 28.6 ms between two requests at the limit of POST /messages.
+ * A request that comes up to this much too early is not refused: the limiter gives it the next turn, and the guard holds it until then. Otherwise
+ * some of the evenly spaced requests at the limit would be refused, since network jitter brings them a fraction of a millisecond closer to the
+ * previous request (measured at 35 a second: 1 in 40 was refused). The window stays exact, since a request counts at its turn. 25 ms is less than
+ * the 28.6 ms between two requests at the limit of POST /messages.
  */
 export const HOLD_MS = 25
 
 /** Counts one request of `subject` under `policy`, and decides whether it may pass. Refused requests are not counted. */
-export type Limiter = (policy: Policy, subject: string) => Promise<Verdict>
+export type Limiter = (policy: Policy, subject: string) => Promise<LimitResult>
 
 /**
- * What the limits count as one address. For IPv6 it is the first 64 bits, since one customer owns all addresses that share them. An
- * IPv4-mapped IPv6 address counts as the IPv4 address, and a port, which some proxies add, is dropped. All other values that a proxy may pass
- * on count as one address. So do requests whose client had disconnected before they were read: the system no longer knows their address.
+ * Returns the address as the limits count it. For IPv6 it is the first 64 bits, since one customer owns all addresses that share them. An
+ * IPv4-mapped IPv6 address counts as the IPv4 address, and a port, which some proxies add, is dropped. All other values that a proxy may pass on
+ * count as one address. So do requests whose client disconnected before they were read: the system no longer knows their address.
  */
 export function countedAddress(ip = 'unknown'): string {
   // Almost every address is IPv4. This path takes a fiftieth of the 4 µs of the rest.
@@ -52,7 +52,7 @@ export function addressOf(request: FastifyRequest): string {
   return countedAddress(request.ip as string | undefined)
 }
 
-/** The same for requests that Fastify does not see. It reads X-Forwarded-For with the package that Fastify uses. */
+/** Does the same for requests that Fastify does not see. It reads X-Forwarded-For with the package that Fastify uses. */
 export function createAddressReader(trustProxy: string[]): (request: IncomingMessage) => string {
   if (trustProxy.length === 0) return ({ socket }) => countedAddress(socket.remoteAddress)
   const isTrusted = proxyAddr.compile(trustProxy)
@@ -60,7 +60,7 @@ export function createAddressReader(trustProxy: string[]): (request: IncomingMes
 }
 
 /** Sets both headers of the IETF draft "RateLimit header fields for HTTP". Throws if the request is refused. */
-export function applyLimit(reply: FastifyReply, policy: Policy, result: Verdict): void {
+export function applyLimit(reply: FastifyReply, policy: Policy, result: LimitResult): void {
   // Rounded to the microsecond first, so that a floating-point error does not add a second.
   const seconds = Math.ceil(Math.round(result.resetMs * 1000) / 1_000_000)
   reply.header('RateLimit-Policy', `"${policy.name}";q=${policy.quota};w=${policy.windowMs / 1000}`)

@@ -23,7 +23,7 @@ export async function listen(server: FastifyInstance, { host, port }: { host: st
 }
 
 /**
- * For the name localhost, Fastify opens a second server on the other address family. That server has none of our handlers, and would keep its
+ * For the name localhost, Fastify opens a second server on the other address family. That server lacks Herald's handlers, and would keep its
  * certificate on a reload. Given an address, Fastify opens one server.
  */
 async function listeningHost(host: string): Promise<string> {

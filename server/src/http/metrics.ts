@@ -2,10 +2,10 @@ import { type FastifyInstance, fastify } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import type { Pool } from '../db/pool.ts'
-import { answerErrors, newRequestId } from './error-answers.ts'
+import { handleErrors, newRequestId } from './error-responses.ts'
 import { isPortTaken, listen } from './listen.ts'
 import type { ServedRequest } from './log.ts'
-import { answerUnknownRoutes } from './routes.ts'
+import { refuseUnknownRoutes } from './routes.ts'
 
 export type Metrics = {
   registry: Registry
@@ -26,7 +26,7 @@ export function createMetrics(pools: Pool[]): Metrics {
     registers: [registry],
     collect: observeAll,
   })
-  // Looking up the labels takes longer than all other work at the end of a request. In batches, each look-up takes less time.
+  // Looking up the labels takes longer than all other work at the end of a request. In a batch, each look-up takes less time.
   const waiting: ServedRequest[] = []
   function observeAll(): void {
     for (const { method, route, status, ms } of waiting) duration.observe({ method, route, status: String(status) }, ms / 1000)
@@ -70,8 +70,8 @@ type MetricsServer = { url: string; close: () => Promise<void> }
 /** Serves /metrics on a port of its own, and nothing else there, since callers of the API should not learn how busy the service is. */
 export async function serveMetrics(config: Config['metrics'], { registry }: Metrics): Promise<MetricsServer> {
   const server = fastify({ genReqId: newRequestId, requestTimeout: REQUEST_TIMEOUT_MS, forceCloseConnections: true })
-  answerErrors(server)
-  answerUnknownRoutes(server)
+  handleErrors(server)
+  refuseUnknownRoutes(server)
   server.get(PATH, async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
   const url = await listenForMetrics(server, config)
   return { url: `${url}${PATH}`, close: () => server.close() }

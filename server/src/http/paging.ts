@@ -35,12 +35,12 @@ export type Page = {
   /** One row more than the limit, to see whether another page follows. */
   fetch: number
   /** Makes the body of the response. `found`: how many rows the statement found, if it did not return all of them. */
-  answer: <Item extends Record<string, unknown>>(rows: Item[], found?: number) => { items: Item[]; nextCursor: string | null }
+  toBody: <Item extends Record<string, unknown>>(rows: Item[], found?: number) => { items: Item[]; nextCursor: string | null }
 }
 
 /**
- * Limits the rows of a statement to PAGE_MAX_BYTES in SQL, so that the database never sends the others. `size` is an expression for the bytes
- * of a row; `found` is the number of rows before the cut.
+ * Limits the rows of a statement to PAGE_MAX_BYTES in SQL, so that the database never sends further rows. `size` is an expression for the bytes
+ * of a row; `found` is the number of rows before the limit.
  */
 export const withinPageBytes = (statement: string, size: string) => `
   select * from (
@@ -68,7 +68,7 @@ export function listQuery<Name extends string, Filters extends TProperties>(
   )
 }
 
-export function listAnswer<Item extends TSchema>(item: Item) {
+export function listResponse<Item extends TSchema>(item: Item) {
   return Type.Object({ items: Type.Array(item), nextCursor: Type.Union([Type.String(), Type.Null()]) }, { additionalProperties: false })
 }
 
@@ -99,7 +99,7 @@ export function readPage<Name extends string>(list: ListDefinition<Name>, query:
     values: after ?? [],
     orderBy: columns.map((column) => `${column} ${descending ? 'desc' : 'asc'}`).join(', '),
     fetch: limit + 1,
-    answer: (rows, found = rows.length) => {
+    toBody: (rows, found = rows.length) => {
       const items = rows.slice(0, limit)
       const last = found > items.length ? items.at(-1) : undefined
       const nextCursor = last === undefined ? null : encodeCursor([belongsTo, ...names.map((field) => last[field])])

@@ -6,7 +6,7 @@ import { ApiError } from '../errors.ts'
  * after the credentials, which are checked when a request begins, and before the body is read, since an unknown path has no rules for bodies.
  * Call it before the routes are added. `direct`: the paths whose POST never reaches Fastify.
  */
-export function answerUnknownRoutes(app: FastifyInstance, direct: readonly string[] = []): void {
+export function refuseUnknownRoutes(app: FastifyInstance, direct: readonly string[] = []): void {
   const methodsByPath = new Map(direct.map((url) => [url, new Set(['POST'])]))
   app.addHook('onRoute', ({ url, method }) => {
     const methods = methodsByPath.get(url) ?? new Set()

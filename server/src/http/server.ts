@@ -5,7 +5,7 @@ import { type FastifyInstance, fastify, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { HSTS, tlsOptions } from '../tls.ts'
-import { newRequestId, respondToBrokenRequest } from './error-answers.ts'
+import { newRequestId, respondToBrokenRequest } from './error-responses.ts'
 import { routableUrl } from './routes.ts'
 import { buildSerializer } from './serialization.ts'
 import { buildValidator } from './validation.ts'
@@ -53,7 +53,7 @@ export function createServer(
       server.on('request', handle)
       return server
     },
-    // The server is created above. This option tells Fastify's log and `listeningUrl` which scheme it has.
+    // The server is created above. Fastify's log and `listeningUrl` read its scheme from this option.
     ...(tls !== undefined && { https: {} }),
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -83,9 +83,9 @@ export function createServer(
 }
 
 /**
- * Whether a timed-out connection never sent a byte. Node starts the headers timeout when a connection opens, but clients open connections in
- * advance: these are as idle as connections between two requests. A client that got a 408 just as it sent its first request would take the 408
- * for the response to it.
+ * Whether a client never sent a byte on a timed-out connection. Node starts the headers timeout when a connection opens, but clients open
+ * connections in advance, which are as idle as connections between two requests. A client that got a 408 just as it sent its first request would
+ * mistake it for the response.
  */
 function isUnused({ code }: NodeJS.ErrnoException, { bytesRead }: Socket): boolean {
   return code === 'ERR_HTTP_REQUEST_TIMEOUT' && bytesRead === 0
@@ -116,7 +116,7 @@ export function inBatches(handle: Handle): Handle {
     const batch = waiting
     waiting = []
     for (const [request, response] of batch) {
-      // The response could not be sent: the client has disconnected, or has sent garbage behind the request and got a 400 for it.
+      // Skip a request whose response can't be sent: the client has disconnected, or has sent garbage after the request and got a 400 for it.
       if (request.socket.writable) handle(request, response)
     }
   }

@@ -5,8 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { addressOf } from './limits.ts'
 
-// The service has to buffer the responses of a client that sends requests but does not read. It closes such connections after a time without
-// progress, or when the connections of an account or of the process hold too many unsent bytes.
+// The service has to buffer the responses of a client that sends requests but does not read. It closes a connection after a time without
+// progress, or when the connections of its account or of the process hold too many unsent bytes.
 
 export type UnreadLimits = {
   /** How long a connection may have unsent bytes while its client reads none. */
@@ -44,7 +44,7 @@ export type UnreadWatch = {
   watch: (app: FastifyInstance) => void
   /** Call this for every response that Fastify does not send, just before it is sent. Returns the body to send. */
   note: (response: ServerResponse, address: string, body: string) => string | Buffer
-  /** Gives the client of this response another timeout than the default `idleMs`. */
+  /** Sets another timeout than the default `idleMs` for the client of this response. */
   allowIdle: (reply: FastifyReply, idleMs: number) => void
   stop: () => void
 }
@@ -59,7 +59,7 @@ export function createUnreadWatch(logger: Logger, limits: UnreadLimits = UNREAD_
     for (const [{ owner, socket }, reason] of toDisconnect(holding, limits)) {
       const accountId = typeof owner === 'number' ? owner : undefined
       logger.warn({ reason, accountId }, 'closed the connection of a client that does not read')
-      breakOff(socket)
+      resetConnection(socket)
     }
   }
 
@@ -130,7 +130,7 @@ function isLarge(payload: unknown): boolean {
   return typeof payload === 'object' && payload !== null
 }
 
-/** Returns the connections with unsent bytes: how many, and for how long the client has read nothing. */
+/** Measures each connection. Returns the connections with unsent bytes, and for how long their client has read nothing. */
 function measure(connections: Iterable<Connection>, now: number): (Connection & { stalledMs: number })[] {
   const holding = []
   for (const connection of connections) {
@@ -183,7 +183,7 @@ function toDisconnect(holding: Holding, { accountBytes, processBytes }: UnreadLi
 }
 
 /** Closes a connection by a reset (TLS has none), so that a client that continues to read sees at once that the response is incomplete. */
-export function breakOff(socket: Socket): void {
+export function resetConnection(socket: Socket): void {
   if (socket instanceof TLSSocket) socket.destroy()
   else socket.resetAndDestroy()
 }

@@ -36,7 +36,7 @@ async function checkQuery(request: FastifyRequest): Promise<void> {
   if (error !== undefined) throw error
 }
 
-/** If there are too many violations, those of a list as a whole come before those of its items. */
+/** Limits the number of violations. Violations of a list as a whole come before violations of its items. */
 function limited(violations: Violation[]): Violation[] {
   if (violations.length <= MAX_VIOLATIONS) return violations
   const byDepth = Map.groupBy(violations, ({ path }) => path.split('/').length)
@@ -56,7 +56,7 @@ const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [
 ]
 
 function codeFor(schema: TSchema, httpPart: string | undefined, violations: Violation[]): ErrorCode {
-  // The only header that the API requires, apart from those that the guard checks.
+  // Idempotency-Key is the only header that schemas require. The guard checks the credentials.
   if (httpPart === 'headers') return 'RCS_IDEMPOTENCY_KEY_REQUIRED'
   if (httpPart !== 'body') return 'RCS_INVALID_REQUEST'
   // Only for bodies that have such a field: elsewhere the field is unknown.

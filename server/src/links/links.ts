@@ -34,7 +34,7 @@ export const CREATE_LINKS = `
 /**
  * Returns the link's target, or undefined if there is no such link. A person's first visit counts as the click; the second of two
  * concurrent visits waits for the first and sees its click. A click in an SMS to a test number is stored, but is not a recipient's action.
- * Robots only increment a counter: a preview is loaded before the person acts, and says nothing about them.
+ * A robot only increments a counter: it loads a preview before the person acts, which says nothing about the person.
  */
 export async function visitLink(db: Executor, code: string, isRobot: boolean): Promise<string | undefined> {
   const { rows } = await db.query<{ url: string }>({

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isbot } from 'isbot'
 import { encodedUrl } from '../content/urls.ts'
 import type { Pool } from '../db/pool.ts'
-import type { Policy, Verdict } from '../http/limits.ts'
+import type { LimitResult, Policy } from '../http/limits.ts'
 import { createMemoryLimiter } from '../http/limits-memory.ts'
 import { isShortCode, SHORT_PATH } from './codes.ts'
 import { visitLink } from './links.ts'
@@ -11,7 +11,7 @@ import { visitLink } from './links.ts'
 // index it.
 const HEADERS = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer', 'X-Robots-Tag': 'noindex' }
 
-// For people who come from an SMS. An unknown code and an invalid one get the same page.
+// The page for recipients of an SMS. An unknown code and an invalid code get the same page.
 const NOT_FOUND_PAGE = page(
   'Link not found',
   'This link leads nowhere',
@@ -63,7 +63,7 @@ export async function linkRoutes(app: FastifyInstance, { pool, addressOf, now }:
   })
 }
 
-async function refuse(reply: FastifyReply, { resetMs }: Verdict): Promise<FastifyReply> {
+async function refuse(reply: FastifyReply, { resetMs }: LimitResult): Promise<FastifyReply> {
   return await sendPage(reply.header('Retry-After', String(Math.max(1, Math.ceil(resetMs / 1_000)))), 429, TOO_MANY_PAGE)
 }
 
@@ -84,8 +84,7 @@ function locationOf(url: string): string | undefined {
 const PREFETCH_HEADERS = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
 /**
- * Whether the request comes from no person: a link preview, a scanner, a prefetch. A request without a user agent comes from none of the
- * browsers that people use.
+ * Whether a program made the request: a link preview, a scanner, a prefetch. All browsers that people use send a user agent.
  */
 function isRobot({ method, headers }: FastifyRequest): boolean {
   const { 'user-agent': userAgent = '' } = headers

@@ -51,8 +51,8 @@ const FOLD_AFTER_BATCHES = 500
 const TIMEOUT = { query_timeout: 3_000 }
 const LONGEST_LIFE_DAYS = 15
 
-/** Errors in what a message or campaign refers to. */
-export const NAMED_FAULTS = {
+/** Errors of the agent and template that a message or campaign refers to. */
+export const REFERENCE_ERRORS = {
   'not-approved': { code: 'RCS_TEMPLATE_NOT_APPROVED', path: '/message/templateId', reason: 'names a template that is not APPROVED' },
   'template-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be true, as in the template' },
   'request-basic': { code: 'RCS_INVALID_MESSAGE', path: '/basic', reason: 'must be false or absent, as in the template' },
@@ -61,10 +61,10 @@ export const NAMED_FAULTS = {
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
 /** Errors that only the database can find, in the order in which they are reported: every 400 before the first 404. */
-const FAULTS = {
+const REQUEST_ERRORS = {
   'expires-past': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: 'must be in the future' },
   'expires-late': { code: 'RCS_INVALID_REQUEST', path: '/expiresAt', reason: `must be at most ${LONGEST_LIFE_DAYS} days ahead` },
-  ...NAMED_FAULTS,
+  ...REFERENCE_ERRORS,
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
 /**
@@ -136,7 +136,16 @@ export function isMissingPartition(error: unknown): boolean {
 }
 
 type Row = {
-  outcome: 'accepted' | 'again' | 'unconfirmed' | 'replayed' | 'conflict' | 'missing-targets' | 'sms-text' | 'no-room' | keyof typeof FAULTS
+  outcome:
+    | 'accepted'
+    | 'again'
+    | 'unconfirmed'
+    | 'replayed'
+    | 'conflict'
+    | 'missing-targets'
+    | 'sms-text'
+    | 'no-room'
+    | keyof typeof REQUEST_ERRORS
   messageId: string
   /** Templates that buttons of the message send, but that the account does not have. */
   missingTargets: string[] | null
@@ -146,8 +155,8 @@ type Row = {
 const MAX_TRIES = 3
 
 /**
- * Accepts a batch. If another request is using the same key, on this node or another, a second statement runs this request again. Its failure
- * concerns only this request: the batcher must not run again what the first statement has committed.
+ * Accepts a batch. If another request is using the same key, on this node or another, a second statement runs this request again. If the second
+ * statement fails, only its requests fail: the batcher must not repeat what the first statement has committed.
  */
 async function accept(db: Executor, batch: Submission[], triesLeft = MAX_TRIES): Promise<Outcome[]> {
   const results = await runStatement(db, batch)
@@ -202,7 +211,7 @@ function outcomeOf(submission: Submission, rows: Row[]): Outcome {
     case 'missing-targets':
       return refused(missingTemplates(submission.message.inline, new Set(missingTargets?.map(Number))))
     default: {
-      const { code, path, reason } = FAULTS[outcome]
+      const { code, path, reason } = REQUEST_ERRORS[outcome]
       return refused(new ApiError(code, { details: [{ path, reason }] }))
     }
   }
@@ -249,14 +258,14 @@ export const ACCEPT_MESSAGES = `
     select account_id, 'messages', key, hash, id from requested where outcome is null and key is not null order by account_id, key, n
     on conflict do nothing
     returning resource_id
-  ), made as materialized (
+  ), created as materialized (
     select *, now() as accepted_at, 'TRANSACTION' as traffic, null::uuid as triggered_by, null::uuid as campaign_id from requested
     where outcome is null and (key is null or id in (select resource_id from keyed))
-  ), ${storeMessages('made', PRIORITIES.transactional, { token: 'lease', ms: LEASE_MS })}, used as (
-    ${countUsage({ account: 'account_id', from: 'made', messages: 'count(*)', messageBytes: 'sum(bytes)' })}
+  ), ${storeMessages('created', PRIORITIES.transactional, { token: 'lease', ms: LEASE_MS })}, used as (
+    ${countUsage({ account: 'account_id', from: 'created', messages: 'count(*)', messageBytes: 'sum(bytes)' })}
   ), held as materialized (
     select ${HELD_BY_STANDBY} from (select from requested where outcome = 'replayed' limit 1) as any_replayed
   )
-  select coalesce(outcome, case when id in (select id from made) then 'accepted' else 'again' end) as outcome,
+  select coalesce(outcome, case when id in (select id from created) then 'accepted' else 'again' end) as outcome,
     coalesce(used_id, id) as "messageId", missing_targets as "missingTargets", (select count(*) from held) as held
   from requested order by n`

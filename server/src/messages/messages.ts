@@ -60,7 +60,7 @@ export async function readMessage(db: Executor, accountId: number, messageId: st
   return nested(present(rows[0])) as Message
 }
 
-/** A field named `group.name` becomes `name` of an object `group`. */
+/** Turns a field `group.name` into the field `name` of an object `group`. */
 function nested(fields: Record<string, unknown>): Record<string, unknown> {
   const result: Record<string, unknown> = {}
   for (const [path, value] of Object.entries(fields)) {

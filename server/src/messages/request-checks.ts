@@ -6,7 +6,7 @@ import { callerOf } from '../http/guard.ts'
 import { type Endpoint, wasAccepted } from './accept.ts'
 import { requestHash } from './request-hash.ts'
 
-// Checks of a request to send, of one message or of a campaign, that no schema can express.
+// Checks that no schema can express, for requests to send a message or a campaign.
 
 /** Runs before the body is validated. A request that was accepted while the account had the module still gets its response. */
 export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: FastifyRequest): Promise<void> {

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { MessageContent } from '../content/content.ts'
-import { fault, PhoneNumber } from '../content/fields.ts'
+import { invalid, PhoneNumber } from '../content/fields.ts'
 import { basicRules } from '../content/rules.ts'
 import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
@@ -20,7 +20,7 @@ const ContentSource = Type.Object(
 )
 
 function exactlyOneSource({ templateId, inline }: Record<string, unknown>): Violation[] {
-  return (templateId === undefined) === (inline === undefined) ? fault('must have exactly one of templateId and inline') : []
+  return (templateId === undefined) === (inline === undefined) ? invalid('must have exactly one of templateId and inline') : []
 }
 
 export const COMMON = {

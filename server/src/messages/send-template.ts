@@ -53,12 +53,12 @@ export const SEND_TEMPLATE = `
       select count(*) as count from messages m
       where m.recipient = $3 and m.id >= uuid_v7_from(now() - interval '1 minute') and m.account_id = $1 and m.traffic = 'SERVICEREQUEST'
     ) as lately
-  ), made as materialized (
+  ), created as materialized (
     select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id,
       content_id, null::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,
       $5::uuid as triggered_by, null::uuid as campaign_id, null::json as fallback
     from checked where why is null
-  ), ${storeMessages('made', PRIORITIES.transactional)}, used as (
+  ), ${storeMessages('created', PRIORITIES.transactional)}, used as (
     ${countUsage({ account: 'account_id', from: 'written', messageBytes: `count(*) * ${ROW_BYTES}` })}
   )
-  select made.id as "messageId", checked.why from checked left join made on true`
+  select created.id as "messageId", checked.why from checked left join created on true`

@@ -4,7 +4,7 @@ import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
 import { CODE_LENGTH, shortLink } from '../links/codes.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
-import { composeText, encodingFor, strangersIn } from '../sms/compose.ts'
+import { composeText, encodingFor, nonGsm7Characters } from '../sms/compose.ts'
 import { measureText } from '../sms/segments.ts'
 import { parseTimestamp } from '../time.ts'
 
@@ -128,7 +128,7 @@ export type Fallback = {
   plan: SmsPlan
   /** How many SMS the text takes. */
   segments: number
-  /** What is wrong with the text. It is reported with the checks of the database, so a replayed request gets its first response. */
+  /** The problems of the text. They are reported after the database has looked up the key, so that a replayed request gets its first response. */
   violations: Violation[]
   delaySeconds: number
   notBefore: Date | undefined
@@ -179,8 +179,8 @@ function measured(mode: SmsPlan['mode'], variant: Static<typeof Variant>, public
   const text = composeText(variant, () => shortLink(publicUrl, 'x'.repeat(CODE_LENGTH)))
   const encoding = encodingFor(mode, text)
   if (encoding === undefined) {
-    const strangers = strangersIn(text).map((character) => `"${character}"`)
-    return unfit(0, `has ${strangers.join(', ')}, which GSM-7 lacks; use mode AUTO or UNICODE`)
+    const characters = nonGsm7Characters(text).map((character) => `"${character}"`)
+    return unfit(0, `has ${characters.join(', ')}, which GSM-7 lacks; use mode AUTO or UNICODE`)
   }
   const { segments } = measureText(text, encoding)
   const { multipart = false } = variant

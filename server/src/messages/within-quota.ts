@@ -4,11 +4,10 @@ import type { ApiError } from '../errors.ts'
 import type { Outcome, Submission } from './accept.ts'
 import { bytesOf } from './submitted-values.ts'
 
-// Keeps accounts within their quotas while a batch is accepted. A node accepts one batch at a time, so each batch sees everything that the node
-// accepted before: on one node quotas are exact. A batch does not see concurrent batches of other nodes, so each further node can exceed a quota
-// by one batch.
+// Keeps accounts within their quotas. A node accepts one batch at a time, so each batch sees everything that the node accepted before: on one node
+// quotas are exact. A batch does not see concurrent batches of other nodes, so each further node can exceed a quota by one batch.
 
-/** How long an account with plenty of room is not checked again. A check in every batch took 1.26 times as much time of PostgreSQL. */
+/** How long an account with plenty of room is not checked again. A check in every batch made PostgreSQL work 26 % longer. */
 const ROOMY_FOR_MS = 5_000
 /** More than all nodes together accept in that time: one node accepts 6,000 messages a second. */
 const PLENTY = { messages: 500_000, bytes: 50 * 2 ** 30 }
@@ -71,8 +70,8 @@ async function acceptWithin(batch: Submission[], usages: Map<number, AccountUsag
 
 /**
  * If the database refuses the batch because of one submission, each submission is run alone. The error becomes an outcome: the batcher would
- * run the batch again after a throw, with submissions that were accepted before. If the database is away, this throws: the batcher then runs
- * nothing again, and fails all waiting submissions.
+ * run the batch again after a throw, with submissions that were accepted before. If the database is unavailable, this throws: the batcher then
+ * runs nothing again, and fails all waiting submissions.
  */
 async function acceptSafely(accept: Accept, batch: Submission[]): Promise<Outcome[]> {
   try {
@@ -86,7 +85,7 @@ async function acceptSafely(accept: Accept, batch: Submission[]): Promise<Outcom
   }
 }
 
-/** Which waiting submissions to run now, and whether they have room. If the next submission of an account has none, the later ones have none. */
+/** Returns which waiting submissions to run now, and whether they have room. If a submission has no room, later ones of its account have none. */
 function fittingOf(waiting: number[], batch: Submission[], usages: Map<number, AccountUsage>): Map<number, boolean> {
   const left = structuredClone(usages)
   const fitting = new Map<number, boolean>()

@@ -23,7 +23,7 @@ export type CallEnd = {
   body: Buffer
   /** Undefined if the response arrived completely. */
   error: CallError | undefined
-  /** If not, the request never got a connection, so it had no effect. */
+  /** If false, the request never got a connection, so it had no effect. */
   wasSent: boolean
   /** Whether any byte of a response arrived. */
   hasBegun: boolean

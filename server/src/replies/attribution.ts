@@ -11,20 +11,24 @@ const REPLIED_WITHIN_DAYS = 30
 type Origin = { carrier: string; phone: string; agentId?: string; senderNumber?: string; occurredAt: Date }
 
 /**
- * Finds the account whose message a recipient replies to. By RCS it is the account whose message this agent sent last; by SMS, the account
- * that last wrote from this number. If the agent has sent the recipient nothing lately, it is the agent's account, provided that it has
- * only one.
+ * Finds the account that a reply belongs to. By RCS it is the account whose message this agent sent last to the recipient; by SMS, the account
+ * that last sent from this number. If the agent has sent the recipient nothing lately, it is the agent's account, provided that there is only
+ * one.
  */
 export async function findAddressee(db: Executor, origin: Origin): Promise<Addressee | undefined> {
   const { carrier, phone, agentId, senderNumber, occurredAt } = origin
   if (agentId === undefined) return senderNumber === undefined ? undefined : await findBySms(db, phone, senderNumber)
-  const { rows } = await db.query<Addressee>({ name: 'find-answered', text: LAST_MESSAGE, values: [phone, agentId, carrier, occurredAt] })
+  const { rows } = await db.query<Addressee>({
+    name: 'find-replied-message',
+    text: FIND_REPLIED_MESSAGE,
+    values: [phone, agentId, carrier, occurredAt],
+  })
   if (rows[0] !== undefined) return rows[0]
   const [only, ...others] = await accountsOf(db, carrier, agentId)
   return only === undefined || others.length > 0 ? undefined : { accountId: only, agentId, messageId: undefined, test: false }
 }
 
-// Allows for the difference between the network's clock and ours, and for a phone that replies before the send result is stored.
+// Allows for the difference between the clocks of the network and the database, and for a phone that replies before the send result is stored.
 const CLOCK_SECONDS = 10
 // The most messages that can be in transit to one phone at once.
 const MAX_CANDIDATES = 50
@@ -33,7 +37,7 @@ const MAX_CANDIDATES = 50
  * Excludes messages sent after the reply, and messages not sent yet: if two accounts share an agent, the reply to one would be attributed
  * to the other.
  */
-export const LAST_MESSAGE = `
+export const FIND_REPLIED_MESSAGE = `
   select "accountId", "agentId", "messageId", test
   from (
     select m.account_id as "accountId", m.agent_id as "agentId", m.id as "messageId", m.test, m.sent_at
@@ -45,24 +49,24 @@ export const LAST_MESSAGE = `
   ) as candidate
   order by coalesce(sent_at, now()) desc, "messageId" desc limit 1`
 
-// A reply to the copy that a test number got replies to no message of the recipient's.
+// A test number that replies to its copy replies to no message of its own.
 const ADDRESSEE = `account_id as "accountId", agent_id as "agentId", case when not is_copy then message_id end as "messageId", false as test`
 
 async function findBySms(db: Executor, phone: string, senderNumber: string): Promise<Addressee | undefined> {
   const { rows } = await db.query<Addressee>({
-    name: 'find-answered-sms',
-    text: FIND_ANSWERED_SMS,
+    name: 'find-replied-sms',
+    text: FIND_REPLIED_SMS,
     values: [phone, senderNumber],
   })
   return rows[0]
 }
 
-export const FIND_ANSWERED_SMS = `select ${ADDRESSEE} from sms_contacts where recipient = $1 and sender = $2 order by sent_at desc limit 1`
+export const FIND_REPLIED_SMS = `select ${ADDRESSEE} from sms_contacts where recipient = $1 and sender = $2 order by sent_at desc limit 1`
 
 /**
  * Finds the accounts and agents that an opt-out or opt-in applies to. By RCS it is the account that the recipient replies to. If that is
- * unknown and several accounts use the agent, it applies to all of them: people only know the agent. By SMS people only know the number, so
- * it applies to all agents through which the account has written to them from it.
+ * unknown and several accounts use the agent, it applies to all of them, since recipients only know the agent. By SMS recipients only know the
+ * number, so it applies to all agents of the account that have sent to them from that number.
  */
 export async function findConcerned(db: Executor, origin: Origin): Promise<Addressee[]> {
   const { carrier, phone, agentId, senderNumber } = origin

@@ -8,7 +8,7 @@ import { folded, meaningOf } from './words.ts'
 type NewAutoReply = { accountId: number; agentId: string; keyword: string; templateId: number }
 export type AutoReply = NewAutoReply & { autoReplyId: number; createdAt: Date }
 
-/** The part that incoming texts are matched with. */
+/** The fields that are needed to match an incoming text. */
 type KeywordReply = { id: number; keyword: string; templateId: number }
 
 const AUTO_REPLY = `id as "autoReplyId", account_id as "accountId", agent_id as "agentId", keyword, template_id as "templateId",
@@ -66,7 +66,7 @@ export async function listAutoReplies(db: Executor, accountId?: number): Promise
   return rows
 }
 
-/** For operators, who need not know the account. */
+/** Finds an automatic reply without its account, for operators. */
 export async function findAutoReply(db: Executor, autoReplyId: number): Promise<AutoReply> {
   const { rows } = await db.query<AutoReply>(`select ${AUTO_REPLY} from auto_replies where id = $1`, [autoReplyId])
   return rows[0] ?? noSuchAutoReply(autoReplyId)

@@ -49,8 +49,8 @@ export const RECORD_OPT_OUT = `
   select (select opted_out from before) as before, (select opted_out from written) as after`
 
 /**
- * An operator's change. Opting out a recipient who is already opted out is fine; opting in one who is not opted out is an error and is
- * rolled back.
+ * Changes an opt-out for an operator. Opting out a recipient who is already opted out is not an error. Opting in a recipient who is not opted out
+ * is an error and is rolled back.
  */
 export async function changeOptOut(pool: Pool, key: OptOutKey, optedOut: boolean): Promise<OptOut> {
   const { accountId, agentId, phone } = key

@@ -35,9 +35,9 @@ export function folded(text: string): string {
 type Meaning = 'stop' | 'start'
 
 /**
- * What recipients write to opt out and to opt in again. Google Messages itself writes STOP, BAJA, parar and START, ALTA, Démarrer, começar.
- * Words that can also reply to something else ("no", "cancel", "nie", "alto") are not listed. In doubt, a stop word is listed: it holds
- * back campaigns only, and START undoes it.
+ * The words by which recipients opt out and opt in again. Google Messages itself writes STOP, BAJA, parar and START, ALTA, Démarrer, começar.
+ * Words that can also reply to something else ("no", "cancel", "nie", "alto") are not listed. In doubt, a stop word is listed: it only holds
+ * back campaigns, and START undoes it.
  */
 const WORDS: Record<string, Record<Meaning, string[]>> = {
   english: {
@@ -90,7 +90,7 @@ export function meaningOf(text: string): Meaning | undefined {
   return MEANINGS.get(folded(text))
 }
 
-/** Returns the reply with the longest keyword that the text contains as whole words; among equally long ones, that with the lowest id. */
+/** Returns the reply with the longest keyword that the text contains as whole words; of several, the reply with the lowest id. */
 export function matchingKeyword<T extends { id: number; keyword: string }>(text: string, replies: T[]): T | undefined {
   const words = ` ${folded(text)} `
   return replies

@@ -1,16 +1,16 @@
-/** Days in UTC, both inclusive; an end that is left out is open. */
+/** Days in UTC, both inclusive. An absent end is open. */
 export type Range = { from?: string | undefined; to?: string | undefined }
 
 const DAY_MS = 86_400_000
 const LAST_DAY = '9999-12-31'
 
-/** As times for PostgreSQL: from the first, inclusive, to the second, exclusive. */
+/** Returns the range as times for PostgreSQL: from the first, inclusive, to the second, exclusive. */
 export function timesOf({ from, to }: Range): [since: string, before: string] {
   const before = to === undefined || to === LAST_DAY ? 'infinity' : new Date(Date.parse(to) + DAY_MS).toISOString()
   return [from === undefined ? '-infinity' : new Date(from).toISOString(), before]
 }
 
-/** As days for PostgreSQL. */
+/** Returns the range as days for PostgreSQL. */
 export function daysOf({ from, to }: Range): [first: string, last: string] {
   return [from ?? '-infinity', to ?? 'infinity']
 }
@@ -19,7 +19,7 @@ export function daysOf({ from, to }: Range): [first: string, last: string] {
 export type Bounds = { firstId: string; endId: string }
 
 /**
- * The bounds of the ids of rows created in the range, since an id begins with its time; none is before 1970. Ids from before there were
+ * Returns the bounds of the ids of rows created in the range, since an id begins with its time; no id is before 1970. Ids from before Herald had
  * reports have a truncated time, not a rounded one, so a row of the first millisecond of a day can have an id of the day before.
  */
 export function boundsOf({ from, to }: Range): Bounds {

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
-import { errorResponses } from '../http/error-answers.ts'
+import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
-import { listAnswer, listQuery } from '../http/paging.ts'
+import { listQuery, listResponse } from '../http/paging.ts'
 import { daysInOrder, incomingDay, refTo } from '../schemas.ts'
 import { checkPeriods, INTERVALS, MAX_PERIODS, readAggregations } from './aggregations.ts'
 import { requireCampaign } from './campaign.ts'
@@ -94,7 +94,7 @@ const campaignListRoutes: Routes = async (app, { pool }) => {
         params: CampaignPath,
         querystring: listQuery(ACTION_LIST, RANGE, IN_ORDER),
         response: {
-          200: { ...listAnswer(ActionDetail), description: 'A page of actions.' },
+          200: { ...listResponse(ActionDetail), description: 'A page of actions.' },
           ...errorResponses('RCS_CAMPAIGN_NOT_FOUND'),
         },
       },
@@ -113,7 +113,7 @@ const campaignListRoutes: Routes = async (app, { pool }) => {
         querystring: listQuery(RECIPIENT_LIST, RANGE, IN_ORDER),
         response: {
           200: {
-            ...listAnswer(ReachedRecipient),
+            ...listResponse(ReachedRecipient),
             description: 'A page of recipients, each with the time when the message reached the state.',
           },
           ...errorResponses('RCS_CAMPAIGN_NOT_FOUND'),

@@ -12,7 +12,7 @@ export const SUMS = COUNTED.map((counter) => `coalesce(sum(${counter}), 0)::bigi
 
 export type Summary = Static<typeof MessagesSummary>
 
-/** Reads how many messages reached each state in the range: those of a campaign, or those that the account sent one by one. */
+/** Reads how many messages reached each state in the range: messages of a campaign or, without one, messages that the account sent one by one. */
 export async function readSummary(db: Executor, accountId: number, campaignId: string | undefined, range: Range): Promise<Summary> {
   const { rows } = await db.query<Counts>({
     name: 'read-summary',
@@ -35,8 +35,8 @@ export async function readSummary(db: Executor, accountId: number, campaignId: s
 }
 
 /**
- * To four decimal places, at most 1. A message delivered in a range can have been sent before it, and a link in an SMS can be clicked
- * although RCS delivered nothing.
+ * Returns a rate to four decimal places, at most 1. The range may contain the delivery of a message but not its sending, and a link in an SMS can
+ * be clicked although RCS delivered nothing.
  */
 function rate(part: number, whole: number): number | null {
   return whole === 0 ? null : Math.min(Math.round((part / whole) * 10_000) / 10_000, 1)

@@ -2,11 +2,11 @@ import { withoutDiacritics } from './diacritics.ts'
 import { countSeptets } from './gsm7.ts'
 import type { SmsEncoding } from './segments.ts'
 
-// A link ends before white space, angle brackets, a double quote, an emoji (written right behind a link, it would become part of the host
-// name), an invisible character, or a comma or semicolon followed by another link. It does not start inside a word, where the scheme would
-// be another one. Each step looks ahead at most nine characters and never backtracks, so the time is linear in the text.
+// A link ends before white space, angle brackets, a double quote, an emoji (right after a link, it would become part of the host name), an
+// invisible character, or a comma or semicolon followed by another link. It does not start inside a word, which would be part of the scheme.
+// Each step looks ahead at most nine characters and never backtracks, so the time is linear in the text.
 const LINK = /(?<![a-z0-9])https?:\/\/(?:(?![,;]https?:\/\/)[^\s<>"\p{Cc}\p{Cf}\p{Extended_Pictographic}\p{Regional_Indicator}])+/giu
-// Ends a sentence or a quotation rather than the link. Outside ASCII that is all punctuation: ”, », …, the Chinese full stop.
+// Punctuation that ends a sentence or a quotation, not the link. Outside ASCII that is all punctuation: ”, », …, the Chinese full stop.
 const TRAILING = /[.,;:!?'"[\p{P}--\p{ASCII}]]/v
 const OPENING = new Map([
   [')', '('],
@@ -23,7 +23,7 @@ export function linksIn(content: string): string[] {
 type SmsText = { content: string; diacriticalSigns?: boolean; urlShortening?: boolean }
 
 /**
- * The text as sent. Calls `shortLink` for each link with its index in `linksIn`; a repeated link counts as two. Links that are not
+ * Returns the text as it is sent. Calls `shortLink` for each link with its index in `linksIn`; a repeated link counts as two. Links that are not
  * shortened are kept exactly: without its diacritics a link would lead elsewhere.
  */
 export function composeText(
@@ -71,15 +71,15 @@ export function encodingFor(mode: SmsMode, text: string): SmsEncoding | undefine
   return mode === 'AUTO' ? 'UCS2' : undefined
 }
 
-// Enough to find them in the text; an error with all of them could be longer than the text.
-const MAX_STRANGERS = 5
+// An error lists this many characters. With all of them, it could be longer than the text.
+const MAX_CHARACTERS_LISTED = 5
 
 /** The first few characters of a text that GSM-7 does not have, each once, for an error message. */
-export function strangersIn(text: string): string[] {
-  const strangers = new Set<string>()
+export function nonGsm7Characters(text: string): string[] {
+  const characters = new Set<string>()
   for (const character of text) {
-    if (countSeptets(character) === undefined) strangers.add(character)
-    if (strangers.size === MAX_STRANGERS) break
+    if (countSeptets(character) === undefined) characters.add(character)
+    if (characters.size === MAX_CHARACTERS_LISTED) break
   }
-  return [...strangers]
+  return [...characters]
 }

@@ -1,7 +1,7 @@
 import { countSeptets } from './gsm7.ts'
 
-// Letters whose mark is part of the letter (a stroke, a hook, a tail, a missing dot), so that Unicode does not decompose them, each with
-// its plain letter. They come from alphabets in use, from Polish and Maltese to Hausa, not from phonetic notation. Separate letters (ð, þ,
+// Pairs of a letter and its plain letter. Unicode does not decompose these letters, because the mark is part of the letter (a stroke, a hook, a
+// tail, a missing dot). They come from alphabets in use, from Polish and Maltese to Hausa, not from phonetic notation. Separate letters (ð, þ,
 // ŋ, ə) and ligatures (œ, ĳ) have no mark and are not listed.
 const MARK_INSIDE =
   'ⱥa ƀb ɓb ƈc ȼc đd ɖd ɗd ɇe ƒf ɠg ǥg ħh ıi ɨi ɉj ȷj ƙk łl ƚl ŀl ɲn ƞn ɵo ƥp ᵽp ɋq ɍr ɽr ŧt ƭt ʈt ⱦt ʉu ʋv ⱳw ƴy ɏy ƶz ȥz'
@@ -27,7 +27,7 @@ export function withoutDiacritics(text: string): string {
 
 /**
  * If a letter has several marks, the first is nearest to the letter, and GSM-7 may have the letter with it: ǖ becomes ü, not u. No letter
- * of GSM-7 has two marks, so further ones are ignored.
+ * of GSM-7 has two marks, so further marks are ignored.
  */
 function withoutMarks(letter: string): string {
   if (isGsm7(letter)) return letter

@@ -5,9 +5,9 @@ import { ContentFacts, contentFacts } from '../content/facts.ts'
 import { basicRules } from '../content/rules.ts'
 import type { Pool } from '../db/pool.ts'
 import type { ApiError, Violation } from '../errors.ts'
-import { errorResponses, ViolationList } from '../http/error-answers.ts'
+import { errorResponses, ViolationList } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
-import { listAnswer, listQuery } from '../http/paging.ts'
+import { listQuery, listResponse } from '../http/paging.ts'
 import { daysInOrder, incomingDay, NoQuery, OutgoingTime, refTo } from '../schemas.ts'
 import {
   createTemplate,
@@ -126,7 +126,7 @@ const listRoutes: Routes = async (app, { pool }) => {
         tags,
         summary: 'List the templates of the account',
         querystring: TemplateListQuery,
-        response: { 200: { ...listAnswer(refTo(Template)), description: 'A page of templates.' }, ...errorResponses() },
+        response: { 200: { ...listResponse(refTo(Template)), description: 'A page of templates.' }, ...errorResponses() },
       },
     },
     async (request) => await listTemplates(pool, callerOf(request).accountId, request.query),
@@ -174,8 +174,8 @@ const checkRoutes: Routes = async (app, { pool }) => {
     async (request) => {
       const { basic, message } = (request.body ?? {}) as { basic?: unknown; message?: unknown }
       const missing = await missingTemplates(pool, callerOf(request).accountId, message, '/message')
-      const faults = (request.validationError as ApiError | undefined)?.details ?? []
-      const violations = [...faults, ...missing]
+      const ofSchema = (request.validationError as ApiError | undefined)?.details ?? []
+      const violations = [...ofSchema, ...missing]
       return { valid: violations.length === 0, violations, facts: contentFacts(message, basic === true, '/message') ?? null }
     },
   )

@@ -55,7 +55,7 @@ export async function listTemplates(db: Executor, accountId: number, query: Page
      order by ${page.orderBy}`,
     [accountId, query.status, query.type, query.createdFrom, query.createdTo, page.fetch, PAGE_MAX_BYTES, ...page.values],
   )
-  return page.answer(
+  return page.toBody(
     rows.map(({ found, ...row }) => toTemplate(row)),
     rows[0]?.found,
   )
@@ -90,7 +90,7 @@ export async function createTemplate(pool: Pool, accountId: number, input: Templ
   return await insertWithinQuota(pool, accountId, input)
 }
 
-/** Concurrent inserts of one account run one after the other, so that each counts the earlier ones towards the quota. */
+/** Concurrent inserts of one account run one after the other, so that each counts the earlier templates towards the quota. */
 async function insertWithinQuota(pool: Pool, accountId: number, input: TemplateInput): Promise<Template> {
   return await transaction(pool, async (tx) => {
     await tx.query(LOCK_ACCOUNT, [accountId])

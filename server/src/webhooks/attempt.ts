@@ -11,24 +11,24 @@ import { isSuccess, nextTryMs } from './schedule.ts'
 import { sign } from './sign.ts'
 
 /**
- * Posts an event once, and returns the result. Undefined if the attempt was not started or was aborted, which counts as no attempt. Never
- * throws. `readAt`: when the delivery was read, by performance.now().
+ * Posts an event once, and returns the result. Returns undefined if the attempt was not started or was aborted, which does not count as an attempt.
+ * Never throws. `readAt`: when the delivery was read, by performance.now().
  */
 type MakeAttempt = (window: EndpointWindow, target: Target, delivery: Delivery, readAt: number) => Promise<Result | undefined>
 
-// The delay after this machine ran out of connections.
+// The delay after this machine could not open another connection.
 const AFTER_FAULT_MS = 1_000
 // An endpoint may postpone one event by up to a day with Retry-After, but all its events pause for at most this long.
 const LONGEST_ASKED_PAUSE_MS = 300_000
 
-type Options = { metrics: WebhookMetrics; logger: Logger; stopping: AbortSignal; breakingOff: AbortSignal }
+type Options = { metrics: WebhookMetrics; logger: Logger; stopping: AbortSignal; aborting: AbortSignal }
 
-export function createAttempt({ metrics, logger, stopping, breakingOff }: Options): MakeAttempt {
+export function createAttempt({ metrics, logger, stopping, aborting }: Options): MakeAttempt {
   async function post(window: EndpointWindow, target: Target, delivery: Delivery, at: Date): Promise<Attempted> {
     try {
       const body = eventBody(delivery)
       const headers = headersOf(delivery.eventId, at, body, target.secrets)
-      return await window.destination(target.url).post({ headers, body, signal: breakingOff })
+      return await window.destination(target.url).post({ headers, body, signal: aborting })
     } catch (error) {
       // The fault may concern this event only, so it is retried like any other failed attempt.
       logger.error({ endpointId: target.id, kind: delivery.kind, err: error }, 'failed to post an event; will retry')
@@ -41,14 +41,14 @@ export function createAttempt({ metrics, logger, stopping, breakingOff }: Option
     const attemptedAt = new Date(delivery.readAt.getTime() + performance.now() - readAt)
     const { isStopped, retryAfterMs, ...attempted } = await post(window, target, delivery, attemptedAt)
     if (isStopped) return await sleep(AFTER_FAULT_MS, undefined, { signal: stopping }).catch(() => undefined)
-    const isTaken = isSuccess(attempted.status)
-    window.recordAttempt(isTaken)
-    metrics.countAttempt(isTaken ? 'taken' : attempted.status === undefined ? 'no-answer' : 'refused')
+    const isAccepted = isSuccess(attempted.status)
+    window.recordAttempt(isAccepted)
+    metrics.countAttempt(isAccepted ? 'taken' : attempted.status === undefined ? 'no-answer' : 'refused')
     const { endpointId, accountId, position, generation, attempts } = delivery
     const askedMs = attempted.status === 429 || attempted.status === 503 ? retryAfterMs : 0
-    const afterMs = isTaken ? null : nextTryMs(attempts + 1, askedMs)
+    const afterMs = isAccepted ? null : nextTryMs(attempts + 1, askedMs)
     const pauseMs = Math.min(askedMs ?? 0, LONGEST_ASKED_PAUSE_MS)
-    return { endpointId, accountId, position, generation, attempts, attemptedAt, isTaken, afterMs, pauseMs, ...attempted }
+    return { endpointId, accountId, position, generation, attempts, attemptedAt, isAccepted, afterMs, pauseMs, ...attempted }
   }
 }
 

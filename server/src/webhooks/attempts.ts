@@ -21,12 +21,12 @@ export type Attempt = {
 
 type AttemptFilter = { eventId?: string | undefined; failedOnly?: boolean | undefined; limit: number }
 
-// The most rows that one statement reads. The matching rows may be few among millions, and a statement is cancelled after 3.5 s.
+// The maximum number of rows that one statement reads. The matching rows may be few among millions, and a statement is cancelled after 3.5 s.
 const CHUNK_ROWS = 20_000
 
 /**
- * Lists attempts, newest first. Reads backwards in chunks until it has `limit` attempts or has reached the oldest one; for one event, its
- * first one.
+ * Lists attempts, newest first. Reads backwards in chunks until it has `limit` attempts, or has reached the oldest attempt or, for one event, the
+ * time of the event.
  */
 export async function listAttempts(
   pool: Pool,
@@ -141,7 +141,7 @@ async function readLog(tx: Executor, { endpointId, accountId, occurredAt }: Endp
   return { last: pages.at(-1)?.lastPosition ?? after, position: test?.position }
 }
 
-/** The endpoint may have many thousands of attempts since the test. Read them only once the delivery shows an attempt. */
+/** Reads attempts only once the delivery shows one: the endpoint may have many thousands of attempts since the test. */
 async function readFirstAttempt(tx: Executor, test: EndpointTest, position: number): Promise<Attempt | undefined> {
   const { endpointId, accountId, occurredAt } = test
   const { rowCount } = await tx.query({

@@ -1,5 +1,5 @@
 import type { Executor } from '../db/pool.ts'
-import { webhookSecretPlace } from '../db/secrets.ts'
+import { webhookSecretContext } from '../db/secrets.ts'
 import type { Encrypted, Keyring } from '../encryption/keyring.ts'
 import { type LoggedEvent, placeKey, readEventsAt } from '../events/pages.ts'
 
@@ -59,7 +59,7 @@ const BATCH_SIZE = 2_000
  */
 export async function claimDue(db: Executor, { lease, room, underWay }: ClaimRequest): Promise<Delivery[]> {
   const { rows } = await db.query<Omit<Delivery, keyof LoggedEvent>>({
-    name: 'take-webhooks',
+    name: 'claim-webhooks',
     text: CLAIM,
     values: [
       lease,
@@ -127,7 +127,7 @@ type TargetRow = Encrypted & { id: number; url: string }
 /** `unreadable`: endpoints with a secret that cannot be decrypted, and the error. They do not affect the other endpoints. */
 type Targets = { targets: Map<number, Target>; unreadable: Map<number, unknown> }
 
-/** Reads the current state: a rotated secret or a removed endpoint counts for the very next call. */
+/** Reads the current state, so that a rotated secret or a removed endpoint applies to the very next call. */
 export async function readTargets(db: Executor, ids: number[], keyring: Keyring): Promise<Targets> {
   const { rows } = await db.query<TargetRow>({
     name: 'read-webhook-endpoints',
@@ -139,7 +139,7 @@ export async function readTargets(db: Executor, ids: number[], keyring: Keyring)
   for (const [id, secrets] of Map.groupBy(rows, (row) => row.id)) {
     try {
       const [{ url }] = secrets as [TargetRow]
-      targets.set(id, { id, url, secrets: secrets.map((stored) => keyring.decrypt(webhookSecretPlace(id), stored).toString()) })
+      targets.set(id, { id, url, secrets: secrets.map((stored) => keyring.decrypt(webhookSecretContext(id), stored).toString()) })
     } catch (error) {
       unreadable.set(id, error)
     }
@@ -153,7 +153,7 @@ export const READ_TARGETS = `
   where e.id = any ($1::int[]) and e.status = 'ACTIVE'
   order by e.id, s.created_at desc, s.ends_at desc nulls first`
 
-/** Called when a process stops, so that other workers can claim its endpoints at once. */
+/** Call it when a process stops, so that other workers can claim its endpoints at once. */
 export async function releaseEndpoints(db: Executor, lease: string): Promise<void> {
   await db.query(`update webhook_endpoints set leased_until = '-infinity' where lease = $1 and leased_until > now()`, [lease])
 }

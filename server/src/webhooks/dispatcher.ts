@@ -17,15 +17,15 @@ type Dispatcher = {
 
 type DispatcherOptions = { pool: Pool; keyring: Keyring; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
 
-// Polling finds what another node has routed for an endpoint that this process serves, and retries that are due.
+// Polling finds events that another node has routed for an endpoint of this process, and retries that are due.
 const POLL_MS = 250
 // A process that serves no endpoint can poll less often: a process with this role routes nearly all events, and claims their endpoints.
 const IDLE_POLL_MS = 1_000
 // Polling takes at most a fifth of the time, even with ten thousand endpoints that have postponed events.
 const REST_FACTOR = 4
-// After failing to write a result for this long, drop it: the event is posted twice.
+// After failing to record a result for this long, the worker drops it: the event is then posted twice.
 const WRITE_WITHIN_MS = 60_000
-// How long calls in progress may take to finish when stopping. Then they are aborted; their events stay due.
+// How long calls in progress may take to finish when the process stops. Then they are aborted, and their events stay due.
 const STOP_MS = 2_500
 
 /** Posts events to the callers' endpoints, each independently of the others, and records the results. */
@@ -33,7 +33,7 @@ export function createDispatcher({ pool, keyring, logger, metrics, allowPrivate 
   const lease = randomUUID()
   const windows = new Map<number, EndpointWindow>()
   const targetsOf = createTargetReader(pool, keyring, logger)
-  const breakingOff = new AbortController()
+  const aborting = new AbortController()
 
   async function poll(): Promise<number> {
     const startedAt = performance.now()
@@ -82,11 +82,11 @@ export function createDispatcher({ pool, keyring, logger, metrics, allowPrivate 
   }
 
   const worker = createWorker({ name: 'post events', logger, claim: poll, record: (results: Result[]) => record(pool, logger, results) })
-  const makeAttempt = createAttempt({ metrics, logger, stopping: worker.stopping, breakingOff: breakingOff.signal })
+  const makeAttempt = createAttempt({ metrics, logger, stopping: worker.stopping, aborting: aborting.signal })
   return {
     wake: worker.wake,
     stop: async () => {
-      const timer = setTimeout(() => breakingOff.abort(), STOP_MS)
+      const timer = setTimeout(() => aborting.abort(), STOP_MS)
       await worker.stop()
       clearTimeout(timer)
       for (const [id, window] of windows) close(id, window)

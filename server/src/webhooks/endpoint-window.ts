@@ -1,7 +1,7 @@
 import { FIRST_WINDOW } from './claim.ts'
 import { createDestination, type Destination } from './destination.ts'
 
-/** One endpoint's calls in this process. Endpoints share nothing, so none waits for another. */
+/** The calls of one endpoint in this process. Endpoints share nothing, so no endpoint waits for another. */
 export type EndpointWindow = {
   /** How many more calls may start now. */
   room: () => number
@@ -12,7 +12,7 @@ export type EndpointWindow = {
   endCall: () => void
   end: (subject: string) => void
   /** Adjusts the window to the success or failure of a call. */
-  recordAttempt: (isTaken: boolean) => void
+  recordAttempt: (isAccepted: boolean) => void
   /** The connections to the endpoint's current URL. */
   destination: (url: string) => Destination
   /** Records whether the last claim filled the room, so that more may be due. */
@@ -55,8 +55,8 @@ export function createEndpointWindow(allowPrivate: boolean): EndpointWindow {
       subjects.delete(subject)
       usedAt = performance.now()
     },
-    recordAttempt: (isTaken) => {
-      window = isTaken ? Math.min(window + 1, MAX_WINDOW) : Math.max(window / 2, MIN_WINDOW)
+    recordAttempt: (isAccepted) => {
+      window = isAccepted ? Math.min(window + 1, MAX_WINDOW) : Math.max(window / 2, MIN_WINDOW)
     },
     destination: (url) => {
       if (open?.url !== url) {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
 import { timeOf } from '../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
-import { webhookSecretPlace } from '../db/secrets.ts'
+import { webhookSecretContext } from '../db/secrets.ts'
 import type { Keyring } from '../encryption/keyring.ts'
 import { OperatorError } from '../errors.ts'
 import { recordEvent, utcText } from '../events/changes.ts'
@@ -84,7 +84,7 @@ export async function addEndpoint(pool: Pool, { accountId, url, kinds }: NewEndp
 /** Adds a secret to an endpoint that this transaction has created or locked. */
 async function addSecret(tx: Executor, endpointId: number, keyring: Keyring): Promise<string> {
   const secret = newSecret()
-  const { keyId, value } = keyring.encrypt(webhookSecretPlace(endpointId), Buffer.from(secret))
+  const { keyId, value } = keyring.encrypt(webhookSecretContext(endpointId), Buffer.from(secret))
   // The clock's time: the transaction's start may be long before the lock.
   await tx.query('insert into webhook_secrets (endpoint_id, key_id, value, created_at) values ($1, $2, $3, clock_timestamp())', [
     endpointId,
@@ -94,7 +94,7 @@ async function addSecret(tx: Executor, endpointId: number, keyring: Keyring): Pr
   return secret
 }
 
-/** For operators, who need not know the account. */
+/** Finds an endpoint without its account, for operators. */
 export async function findEndpoint(db: Executor, endpointId: number): Promise<Endpoint> {
   const { rows } = await db.query<Endpoint>(`select ${ENDPOINT} from webhook_endpoints where id = $1`, [endpointId])
   return rows[0] ?? noSuchEndpoint(endpointId)
@@ -255,7 +255,7 @@ async function findMissed(tx: Executor, accountId: number, { disabledAt, disable
  */
 export const DISABLED_POSITION = 'coalesce((select h.last_position from log_heads h where h.account_id = e.account_id), 0)'
 
-/** Its due deliveries stay. An endpoint that is already disabled keeps its reason, time and position. */
+/** Disables an endpoint. Its due deliveries stay. An endpoint that is already disabled keeps its reason, time and position. */
 export async function disableEndpoint(db: Executor, endpointId: number): Promise<Endpoint> {
   await db.query(
     `update webhook_endpoints e
@@ -295,8 +295,8 @@ export async function removeEndpoint(pool: Pool, endpointId: number, chunkRows =
 }
 
 /**
- * Removes up to `chunkRows` deliveries and as many attempts. Returns the larger of the two counts. Skips locked rows: waiting for rows
- * while holding others could deadlock.
+ * Removes up to `chunkRows` deliveries and as many attempts. Returns the larger of the two counts. Skips locked rows: a transaction that waits for
+ * rows while it holds locks could deadlock.
  */
 async function removeRows(tx: Executor, { endpointId, accountId }: Endpoint, chunkRows: number): Promise<number> {
   const remove = async (table: string, order: string) => {
@@ -311,8 +311,8 @@ async function removeRows(tx: Executor, { endpointId, accountId }: Endpoint, chu
 }
 
 /**
- * Once the endpoint is locked, neither the router nor a replay writes for it. Returns false if a delivery was being written just then: try
- * again.
+ * Removes an endpoint that has no deliveries. Once it is locked, neither the router nor a replay writes for it. Returns false if a delivery was
+ * being written just then: try again.
  */
 async function removeIfEmpty(tx: Executor, endpoint: Endpoint, chunkRows: number): Promise<boolean> {
   const { endpointId } = endpoint

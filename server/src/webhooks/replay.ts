@@ -4,9 +4,9 @@ import { OperatorError } from '../errors.ts'
 import { eventsOf, findEvent, type PlacedEvent, placeKey, readEventsAt, readHead, readPages } from '../events/pages.ts'
 import { type Endpoint, holdActiveEndpoint } from './endpoints.ts'
 
-// A replay makes deliveries due as if they had never been attempted. Deliveries that are already due, possibly in progress, are left alone:
-// they are posted anyway. Each chunk is a transaction of its own, so a killed replay keeps what it has done. Run again, it does the rest,
-// and repeats what was posted meanwhile, as at-least-once delivery allows.
+// A replay makes deliveries due as if they had never been attempted. It skips deliveries that are already due, possibly in progress: they are
+// posted anyway. Each chunk is its own transaction, so a killed replay keeps its progress. If the operator runs it again, it does the rest, and
+// repeats what was posted meanwhile, as at-least-once delivery allows.
 
 export type ReplayResult = {
   endpointId: number
@@ -50,8 +50,7 @@ async function readWantedEvent(tx: Executor, { accountId }: Endpoint, eventId: s
 }
 
 /**
- * Replays the events since a time that have failed attempts and no successful one: those that failed permanently, and those that wait for a
- * retry.
+ * Replays the events since a time that have failed attempts and no successful one. Some have failed permanently, others wait for a retry.
  */
 export async function replayFailed(pool: Pool, endpointId: number, since: Date, options: ReplayOptions = {}): Promise<ReplayResult> {
   return await replayChunks(pool, endpointId, since, readFailed, options)
@@ -189,9 +188,9 @@ async function readFailed(tx: Executor, endpoint: Endpoint, { since, after, last
 }
 
 /**
- * Makes deliveries due now, and returns how many it changed. Leaves alone those that are already due, and those that another statement is
- * writing at this moment: a result counts for its own attempt only. While it holds rows it waits for no lock, except for a replay of the
- * same events, which locks them in the same order.
+ * Makes deliveries due now, and returns how many it changed. Skips deliveries that are already due, and deliveries that another statement has
+ * locked: a result counts for its own attempt only. While it holds locks it waits for no other lock, except for a replay of the same events, which
+ * locks them in the same order.
  */
 async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, wanted: Wanted[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
@@ -222,7 +221,7 @@ async function makeDue(tx: Executor, { endpointId, accountId }: Endpoint, wanted
   return rows[0]?.count ?? 0
 }
 
-/** Counts how many of these `makeDue` would change: all except deliveries that are already due. */
+/** Counts how many deliveries `makeDue` would change: all except deliveries that are already due. */
 async function countIdle(tx: Executor, { endpointId, accountId }: Endpoint, wanted: Wanted[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'count-webhook-replay',

@@ -13,7 +13,7 @@ export type Result = {
   attempts: number
   attemptedAt: Date
   durationMs: number
-  isTaken: boolean
+  isAccepted: boolean
   afterMs: number | null
   /** How long the endpoint asks not to be called. */
   pauseMs: number
@@ -40,7 +40,7 @@ const COLUMNS: [name: string, type: string, value: (result: Result) => unknown][
   ['attempts', 'int', ({ attempts }) => attempts],
   ['attempted_at', 'timestamptz', ({ attemptedAt }) => attemptedAt],
   ['duration_ms', 'int', ({ durationMs }) => Math.round(durationMs)],
-  ['is_taken', 'bool', ({ isTaken }) => isTaken],
+  ['is_accepted', 'bool', ({ isAccepted }) => isAccepted],
   ['after_ms', 'bigint', ({ afterMs }) => afterMs && Math.round(afterMs)],
   ['pause_ms', 'int', ({ pauseMs }) => Math.round(pauseMs)],
   ['status', 'int', ({ status }) => status ?? null],
@@ -51,7 +51,7 @@ const RESULTS = `unnest(${lists(...COLUMNS.map(([, type]) => type))}) as r (${CO
 
 /**
  * Records results in one statement: the attempts, the deliveries that are done, due again or failed permanently, and the state of the endpoints.
- * An endpoint that only failed for five days is disabled, and its account gets an event. Returns those endpoints.
+ * An endpoint without a success for five days is disabled, and its account gets an event. Returns the disabled endpoints.
  *
  * Deliveries and then endpoints are locked in the order of their keys, so that concurrent statements never deadlock. The row of an endpoint
  * without failures is not touched.
@@ -69,7 +69,7 @@ const BACK_OFF = `case
 /** Steps that record the state of the endpoints of the step `held`. The step `disabled` has the endpoints that have failed for too long. */
 const UPDATE_ENDPOINTS = `
   attempted as materialized (
-    select endpoint_id, bool_or(is_taken) as has_success, count(*) filter (where not is_taken) as failed, min(attempted_at) as since,
+    select endpoint_id, bool_or(is_accepted) as has_success, count(*) filter (where not is_accepted) as failed, min(attempted_at) as since,
       max(pause_ms) as pause_ms
     from held group by endpoint_id order by endpoint_id
   ), endpoint as materialized (
@@ -108,10 +108,10 @@ export const RECORD = `
       for update
     ) as d
   ), done as (
-    delete from webhook_deliveries d using held h where d.endpoint_id = h.endpoint_id and d.position = h.position and h.is_taken
+    delete from webhook_deliveries d using held h where d.endpoint_id = h.endpoint_id and d.position = h.position and h.is_accepted
   ), postponed as (
     update webhook_deliveries d set attempts = h.attempts + 1, due_at = now() + h.after_ms * interval '1 millisecond'
-    from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_taken
+    from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_accepted
   ), ${UPDATE_ENDPOINTS}, ${recordDisabled('disabled')}, history as (
     -- Skips endpoints removed meanwhile. A repeated write of the same attempt changes nothing.
     insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status, error, answer)

@@ -2,7 +2,7 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-/** Any other response is a failed attempt. */
+/** Whether an attempt succeeded. Any other status is a failed attempt. */
 export function isSuccess(status: number | null | undefined): boolean {
   return typeof status === 'number' && status >= 200 && status < 300
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { loadConfig } from '../../src/config.ts'
 import { createBodyBudget, limitBodies } from '../../src/http/body-budget.ts'
-import { answerErrors } from '../../src/http/error-answers.ts'
+import { handleErrors } from '../../src/http/error-responses.ts'
 import { createServer, listeningUrl } from '../../src/http/server.ts'
 import { logger } from '../delivery/worker.ts'
 import { parseResponse, rawConnection } from '../support/raw.ts'
@@ -14,7 +14,7 @@ const BODY = `"${'x'.repeat(200_000)}"`
 test('a large body is rejected while others fill the budget, and accepted once they end', async () => {
   const addresses = createBodyBudget(8 * 300_000)
   const app = createServer(loadConfig({}), logger)
-  answerErrors(app)
+  handleErrors(app)
   limitBodies(app, { accounts: createBodyBudget(0), addresses })
   app.post('/', async (request) => ({ length: (request.body as string).length }))
   await app.listen({ host: '127.0.0.1', port: 0 })
@@ -38,13 +38,13 @@ test('a large body is rejected while others fill the budget, and accepted once t
 
 test('one owner gets an eighth of a budget, and all together get the whole', () => {
   const budget = createBodyBudget(80)
-  assert.equal(budget.take(1, 11), undefined)
-  const release = budget.take(1, 10)
-  assert.equal(budget.take(1, 1), undefined)
-  for (let owner = 2; owner <= 8; owner += 1) assert.ok(budget.take(owner, 10))
-  assert.equal(budget.take(9, 1), undefined)
+  assert.equal(budget.reserve(1, 11), undefined)
+  const release = budget.reserve(1, 10)
+  assert.equal(budget.reserve(1, 1), undefined)
+  for (let owner = 2; owner <= 8; owner += 1) assert.ok(budget.reserve(owner, 10))
+  assert.equal(budget.reserve(9, 1), undefined)
   release?.()
   release?.()
-  assert.ok(budget.take(9, 10))
-  assert.equal(budget.take(1, 1), undefined)
+  assert.ok(budget.reserve(9, 10))
+  assert.equal(budget.reserve(1, 1), undefined)
 })

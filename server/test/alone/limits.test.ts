@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createKey } from '../../src/accounts/keys.ts'
 import { countedAddress, HOLD_MS, type Limiter } from '../../src/http/limits.ts'
-import { createDatabaseLimiter, forgetSilent } from '../../src/http/limits-database.ts'
+import { createDatabaseLimiter, deleteUnusedWindows } from '../../src/http/limits-database.ts'
 import { createMemoryLimiter } from '../../src/http/limits-memory.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { call, createCaller, startTestService } from '../support/service.ts'
@@ -327,7 +327,7 @@ test('a large quota is counted in at most a thousand steps, and never exceeded',
 test('windows of silent callers are deleted', async () => {
   await pool.query(`insert into rate_limit_windows (bucket, quota, window_ms, hit_times, hit_counts, granted, held_turns, held_counts, checked_at)
     select 'silent ' || i, 30, 60000, '{}', '{}', 0, '{}', '{}', now() - interval '3 minutes' from generate_series(1, 2500) i`)
-  await forgetSilent(pool)
+  await deleteUnusedWindows(pool)
   const { rows } = await pool.query(
     `select count(*) filter (where bucket like 'silent %') as silent, count(*) as total from rate_limit_windows`,
   )

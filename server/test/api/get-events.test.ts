@@ -67,7 +67,7 @@ const DATA: Record<EventKind, [Record<string, unknown>, Record<string, unknown>]
 
 type Emitted = { kind: string; data: Record<string, unknown>; occurredAt?: string }
 
-const EVENTS_A_PAGE = 100
+const EVENTS_PER_PAGE = 100
 
 /** As the log keeps an event: what it says of a message has places of its own. */
 function stored({ kind, data, occurredAt = '2026-11-15T09:30:00.125Z' }: Emitted): unknown[] {
@@ -91,7 +91,7 @@ async function emit(accountId: number, emitted: Emitted[]): Promise<void> {
   await pool.query(
     `insert into log_pages (account_id, event_count, events)
      select $1, count(*), json_agg(event order by n) from json_array_elements($2::json) with ordinality as e (event, n)
-     group by (n - 1) / ${EVENTS_A_PAGE} order by (n - 1) / ${EVENTS_A_PAGE}`,
+     group by (n - 1) / ${EVENTS_PER_PAGE} order by (n - 1) / ${EVENTS_PER_PAGE}`,
     [accountId, JSON.stringify(emitted.map(stored))],
   )
   await routeUntilDone(pool)

@@ -189,7 +189,7 @@ describe('each number gets exactly one message', () => {
       assert.equal(status, 'rejected')
       assert.deepEqual(await findCampaign(pool, campaignId), before, 'nothing is left of the chunk')
       await assertCountersEqualRows(pool, campaignId)
-      isLeft = (await fanOut(pool)).made > 0 && (await findCampaign(pool, campaignId)).recipients < 2_300
+      isLeft = (await fanOut(pool)).created > 0 && (await findCampaign(pool, campaignId)).recipients < 2_300
     }
     await makeAll(pool)
     await assertMade(campaignId, phones(0, 2_300))
@@ -213,7 +213,7 @@ describe('each number gets exactly one message', () => {
       paused = moveCampaign(pool, campaignId, 'PAUSED')
     })
     await paused
-    assert.deepEqual(await fanOut(pool), { made: 0, mayBeMore: false })
+    assert.deepEqual(await fanOut(pool), { created: 0, mayBeMore: false })
     assert.equal((await recipientsOf(pool, campaignId)).length, CHUNK)
     await moveCampaign(pool, campaignId, 'RUNNING')
     await makeAll(pool)
@@ -242,8 +242,8 @@ test('names a campaign whose fan-out fails, skips it for others, and continues i
     `create trigger fail before update on campaigns for each row when (old.id = '${broken.campaignId}') execute function fail()`,
   )
   assert.equal((await fanOut(pool)).failed?.campaignId, broken.campaignId)
-  assert.deepEqual(await fanOut(pool, [broken.campaignId]), { made: 7, mayBeMore: true })
-  assert.deepEqual(await fanOut(pool, [broken.campaignId]), { made: 0, mayBeMore: false })
+  assert.deepEqual(await fanOut(pool, [broken.campaignId]), { created: 7, mayBeMore: true })
+  assert.deepEqual(await fanOut(pool, [broken.campaignId]), { created: 0, mayBeMore: false })
   await assertMade(other.campaignId, phones(0, 7))
   await pool.query('drop function fail cascade')
   await makeAll(pool)

@@ -181,23 +181,23 @@ describe('the count before a cancellation', () => {
   test('includes waiting messages, and members without a message yet', async () => {
     const campaignId = await campaignTo(phones(0, 1_500))
     const { campaign, ...scheduled } = (await planCancel(pool, campaignId)) ?? {}
-    assert.deepEqual([campaign?.campaignId, scheduled], [campaignId, { waiting: 0, waitingSms: 0, unmade: 1_500 }])
+    assert.deepEqual([campaign?.campaignId, scheduled], [campaignId, { waiting: 0, waitingSms: 0, notCreated: 1_500 }])
     await pool.query(`update campaigns set status = 'RUNNING', started_at = now(), group_generations = '{0}' where id = $1`, [campaignId])
     await fanOut(pool)
     const running = await planCancel(pool, campaignId)
-    assert.deepEqual([running?.waiting, running?.unmade], [1_000, 500])
+    assert.deepEqual([running?.waiting, running?.notCreated], [1_000, 500])
     await makeAll(pool)
     const made = await planCancel(pool, campaignId)
-    assert.deepEqual([made?.waiting, made?.unmade], [1_500, 0])
+    assert.deepEqual([made?.waiting, made?.notCreated], [1_500, 0])
   })
 
   test('includes messages that a retry has not created yet', async () => {
     const { campaignId } = await cancelledCampaign()
     const { campaignId: retried } = await retryCampaign(pool, campaignId, { includeCancelled: true })
-    assert.equal((await planCancel(pool, retried))?.unmade, 3)
+    assert.equal((await planCancel(pool, retried))?.notCreated, 3)
     await makeAll(pool)
-    const { waiting, unmade } = (await planCancel(pool, retried)) ?? {}
-    assert.deepEqual([waiting, unmade], [3, 0])
+    const { waiting, notCreated } = (await planCancel(pool, retried)) ?? {}
+    assert.deepEqual([waiting, notCreated], [3, 0])
   })
 
   test('includes waiting SMS', async () => {

@@ -65,9 +65,9 @@ export async function makeAll(pool: Pool): Promise<number[]> {
   await startDue(pool)
   const chunks: number[] = []
   for (;;) {
-    const { made, mayBeMore } = await fanOut(pool)
+    const { created, mayBeMore } = await fanOut(pool)
     if (!mayBeMore) return chunks
-    chunks.push(made)
+    chunks.push(created)
   }
 }
 

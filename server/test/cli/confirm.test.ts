@@ -92,8 +92,8 @@ const CASES: Case[] = [
     command: 'campaign cancel, of one that is scheduled',
     prepare: async () => {
       const { campaignId } = await newCampaign({ made: false })
-      const unmade = 'about 0 waiting messages are withdrawn and up to 3 more messages are never created'
-      return { args: ['campaign', 'cancel', campaignId], effect: `cancel the campaign ${campaignId} (Spring sale) for good: ${unmade}` }
+      const notCreated = 'about 0 waiting messages are withdrawn and up to 3 more messages are never created'
+      return { args: ['campaign', 'cancel', campaignId], effect: `cancel the campaign ${campaignId} (Spring sale) for good: ${notCreated}` }
     },
   },
   {
@@ -148,7 +148,7 @@ const CASES: Case[] = [
       const template = { name: 'Hours', basic: false, status: 'APPROVED', message: { type: 'MESSAGE', content: '8 to 16' } } as const
       const { id: templateId } = await createTemplate(pool, accountId, template)
       const { autoReplyId } = await addAutoReply(pool, { accountId, agentId, keyword: 'hours', templateId })
-      const effect = `remove 1 automatic reply, ${autoReplyId}, which answers "hours" with template ${templateId} for the agent ${agentId} of account ${accountId}`
+      const effect = `remove 1 automatic reply, ${autoReplyId}, which replies to "hours" with template ${templateId} for the agent ${agentId} of account ${accountId}`
       return { args: ['auto-reply', 'remove', `${autoReplyId}`], effect }
     },
   },
@@ -174,7 +174,7 @@ const CASES: Case[] = [
     command: 'group import, into a group with members',
     prepare: async () => {
       const { accountId } = await newCampaign({ made: false })
-      const effect = `import into group 1 of account ${accountId}, which has 3 members now: those in the file are replaced, the others stay`
+      const effect = `import into group 1 of account ${accountId}, which has 3 members now: members in the file are replaced, all others stay`
       return { args: ['group', 'import', `${accountId}`, '1', peopleFile()], effect }
     },
   },

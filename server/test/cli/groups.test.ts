@@ -57,7 +57,7 @@ describe('herald group', { concurrency: 2 }, () => {
     const again = await runHerald(['group', 'import', account, '7', path, '--yes'], env)
     assert.deepEqual(again, {
       code: 0,
-      stderr: `This will import into group 7 (People) of account ${account}, which has 2 members now: those in the file are replaced, the others stay.\n`,
+      stderr: `This will import into group 7 (People) of account ${account}, which has 2 members now: members in the file are replaced, all others stay.\n`,
       stdout: [
         '2 recipients of the file are in group 7 now; 2 of them are unchanged.',
         '1 line has a number that appears again further down; the last one counts.',

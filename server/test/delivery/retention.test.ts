@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { applyRetention, forgetKeys } from '../../src/delivery/retention.ts'
+import { applyRetention, deleteOldKeys } from '../../src/delivery/retention.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createCaller } from '../support/service.ts'
 
@@ -66,7 +66,7 @@ describe('retention', () => {
   test('deletes idempotency keys after seven days', async () => {
     await pool.query(`${KEYS} (values ('just-young', '6 days 23:59'), ('just-old', '7 days 00:01'), ('new', '0')) as k (key, age)`)
     await pool.query(`${KEYS} ${OLD_KEYS(5_001)}`)
-    await forgetKeys(pool, 1)
+    await deleteOldKeys(pool, 1)
     assert.deepEqual(await left('idempotency_keys', 'key'), ['just-young', 'new'])
   })
 

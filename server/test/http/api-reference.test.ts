@@ -5,7 +5,7 @@ import { type FastifyInstance, fastify } from 'fastify'
 import { Type } from 'typebox'
 import type { ApiDocument } from '../../scripts/api-reference/document.ts'
 import { renderPage } from '../../scripts/api-reference/page.ts'
-import { answerErrors, errorResponses } from '../../src/http/error-answers.ts'
+import { errorResponses, handleErrors } from '../../src/http/error-responses.ts'
 import { describeApi } from '../../src/http/openapi.ts'
 import { buildValidator } from '../../src/http/validation.ts'
 
@@ -34,7 +34,7 @@ const ThingPath = Type.Object({ thingId: Type.String() })
 
 async function describeThings(): Promise<ApiDocument> {
   const app = fastify({ schemaController: { compilersFactory: { buildValidator: buildValidator as never } } }) as unknown as FastifyInstance
-  answerErrors(app)
+  handleErrors(app)
   await describeApi(app, {
     version: '1.2.3',
     tags: [{ name: HOSTILE, description: 'Things.' }],

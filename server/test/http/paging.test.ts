@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { type FastifyInstance, fastify } from 'fastify'
 import { Type } from 'typebox'
 import { ApiError } from '../../src/errors.ts'
-import { answerErrors } from '../../src/http/error-answers.ts'
-import { type ListDefinition, listAnswer, listQuery, type PageQuery, readPage } from '../../src/http/paging.ts'
+import { handleErrors } from '../../src/http/error-responses.ts'
+import { type ListDefinition, listQuery, listResponse, type PageQuery, readPage } from '../../src/http/paging.ts'
 import { buildValidator } from '../../src/http/validation.ts'
 import { createTestDatabase } from '../support/database.ts'
 
@@ -30,7 +30,7 @@ async function fetchPage(query: PageQuery & { kind?: string }) {
      where ($1::text is null or kind = $1) and ${page.condition} order by ${page.orderBy} limit $2`,
     [query.kind ?? null, page.fetch, ...page.values],
   )
-  return page.answer(rows)
+  return page.toBody(rows)
 }
 
 /** All pages, one after the other; `between` runs after each. */
@@ -141,10 +141,10 @@ describe('paging by key', () => {
     const app = fastify({
       schemaController: { compilersFactory: { buildValidator: buildValidator as never } },
     }) as unknown as FastifyInstance
-    answerErrors(app)
+    handleErrors(app)
     const querystring = listQuery(list, { kind: Type.Optional(Type.Enum(['k0', 'k1'])) })
     const Thing = Type.Object({ id: Type.Integer(), createdAt: Type.String() }, { additionalProperties: false })
-    const schema = { querystring, response: { 200: listAnswer(Thing) } }
+    const schema = { querystring, response: { 200: listResponse(Thing) } }
     app.get('/things', { schema }, async (request) => fetchPage(request.query as PageQuery))
     const first = (await app.inject('/things?limit=3&sort=-name&kind=k1')).json()
     assert.equal(first.items.length, 3)

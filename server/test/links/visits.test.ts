@@ -4,9 +4,9 @@ import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'nod
 import { text } from 'node:stream/consumers'
 import { after, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config.ts'
-import { answerErrors } from '../../src/http/error-answers.ts'
+import { handleErrors } from '../../src/http/error-responses.ts'
 import { createLogger, logRequest, servedRequest } from '../../src/http/log.ts'
-import { answerUnknownRoutes } from '../../src/http/routes.ts'
+import { refuseUnknownRoutes } from '../../src/http/routes.ts'
 import { createServer } from '../../src/http/server.ts'
 import { shortCode } from '../../src/links/codes.ts'
 import { createLinks, type ShortLink, visitLink } from '../../src/links/links.ts'
@@ -23,8 +23,8 @@ const logger = createLogger('trace', {
 })
 const app = createServer(loadConfig({}), logger)
 app.addHook('onResponse', async (request, reply) => logRequest(request.log, servedRequest(request, reply)))
-answerErrors(app)
-answerUnknownRoutes(app)
+handleErrors(app)
+refuseUnknownRoutes(app)
 let visitor = '192.0.2.1'
 // Visits are 20 ms apart, unless a test stops the clock.
 let stepMs = 20

@@ -1,5 +1,5 @@
 import type { Pool } from '../../src/db/pool.ts'
-import { webhookSecretPlace } from '../../src/db/secrets.ts'
+import { webhookSecretContext } from '../../src/db/secrets.ts'
 import { loadKeyring } from '../../src/encryption/keyring.ts'
 
 /** The key file of the test run, created by global-setup.ts: services, commands and tests on one database share it. */
@@ -18,7 +18,7 @@ export async function readWebhookSecrets(
     [endpointId],
   )
   return rows.map(({ endsAt, hours, ...stored }) => ({
-    secret: keyring.decrypt(webhookSecretPlace(endpointId), stored).toString(),
+    secret: keyring.decrypt(webhookSecretContext(endpointId), stored).toString(),
     endsAt,
     hours,
   }))

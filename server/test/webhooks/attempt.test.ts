@@ -18,7 +18,7 @@ function startAttempts(url: string, window: EndpointWindow = createEndpointWindo
     metrics: createWebhookMetrics(registry),
     logger: createLogger('silent'),
     stopping: stopping.signal,
-    breakingOff: new AbortController().signal,
+    aborting: new AbortController().signal,
   })
   after(() => window.close())
   const target = { id: 1, url, secrets: [newSecret()] }
@@ -55,7 +55,7 @@ describe('a response', () => {
       const sink = await startSink((_, response) => void response.writeHead(status, { 'retry-after': retryAfter }).end())
       const result = await startAttempts(sink.url).tried()
       const { afterMs, ...rest } = result ?? assert.fail('there is a result')
-      assert.deepEqual([rest.status, rest.isTaken, rest.pauseMs], [status, false, pauseMs])
+      assert.deepEqual([rest.status, rest.isAccepted, rest.pauseMs], [status, false, pauseMs])
       // Plus up to a fifth, at random.
       assert.ok(afterMs !== null && afterMs >= leastAfterMs && afterMs <= leastAfterMs * 1.2, `${afterMs} ms`)
     })
@@ -64,7 +64,7 @@ describe('a response', () => {
   test('200 is a success, also with Retry-After', async () => {
     const sink = await startSink((_, response) => void response.writeHead(200, { 'retry-after': '3600' }).end())
     const result = await startAttempts(sink.url).tried()
-    assert.deepEqual([result?.isTaken, result?.afterMs, result?.pauseMs], [true, null, 0])
+    assert.deepEqual([result?.isAccepted, result?.afterMs, result?.pauseMs], [true, null, 0])
   })
 })
 

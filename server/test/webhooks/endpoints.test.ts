@@ -54,9 +54,9 @@ type Tried = { status?: number; error?: string; answer?: string; at?: string; at
 
 /** Records an attempt as a worker does. */
 async function record({ endpointId, accountId }: Ids, position: number, { status, error, answer = '', at, attempts = 0 }: Tried) {
-  const isTaken = status !== undefined && status < 300
+  const isAccepted = status !== undefined && status < 300
   const attemptedAt = at === undefined ? (await pool.query('select clock_timestamp() as now')).rows[0].now : new Date(at)
-  const outcome = { attemptedAt, durationMs: 12, isTaken, afterMs: isTaken ? null : 5_000, pauseMs: 0, status, error, answer }
+  const outcome = { attemptedAt, durationMs: 12, isAccepted, afterMs: isAccepted ? null : 5_000, pauseMs: 0, status, error, answer }
   const found = 'select generation from webhook_deliveries where endpoint_id = $1 and position = $2'
   const { rows } = await pool.query<{ generation: string }>(found, [endpointId, position])
   await recordAttempts(pool, [{ endpointId, accountId, position, generation: rows[0]?.generation ?? '3', attempts, ...outcome }])

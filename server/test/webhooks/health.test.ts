@@ -69,8 +69,8 @@ test('nextTryMs follows a Retry-After that is longer, up to a day', () => {
 test('an endpoint window starts at 4 concurrent calls, grows by one per success up to 64, and halves per failure down to 2', async () => {
   const window = createEndpointWindow(true)
   const rooms = [window.room()]
-  for (const isTaken of [true, true, false, false, false, false]) {
-    window.recordAttempt(isTaken)
+  for (const isAccepted of [true, true, false, false, false, false]) {
+    window.recordAttempt(isAccepted)
     rooms.push(window.room())
   }
   assert.deepEqual(rooms, [4, 5, 6, 3, 2, 2, 2])

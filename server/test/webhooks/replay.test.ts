@@ -334,8 +334,16 @@ describe('a replay', () => {
         const some = rows.map((row) => ({ row, order: random() })).sort((a, b) => a.order - b.order)
         const outcome = { attemptedAt: new Date(), durationMs: 1, pauseMs: 0, error: undefined, answer: '' }
         const results = some.map(({ row }) => {
-          const isTaken = random() < 0.5
-          return { endpointId, accountId, ...row, ...outcome, isTaken, status: isTaken ? 200 : 500, afterMs: isTaken ? null : 3_600_000 }
+          const isAccepted = random() < 0.5
+          return {
+            endpointId,
+            accountId,
+            ...row,
+            ...outcome,
+            isAccepted,
+            status: isAccepted ? 200 : 500,
+            afterMs: isAccepted ? null : 3_600_000,
+          }
         })
         if (results.length > 0) await recordAttempts(pool, results)
       }

@@ -13,7 +13,7 @@ import { emitRouted, endpointAt, makeDue, missedBy, routeAll, startBlocked, star
 const { hotPool: pool } = await createTestDatabase()
 const sink = await startSink()
 const LEASE = '00000000-0000-4000-8000-000000000001'
-const TAKEN = { isTaken: true, afterMs: null, status: 204 }
+const TAKEN = { isAccepted: true, afterMs: null, status: 204 }
 
 /** An endpoint with so many due events, and a failed first attempt for each of them. */
 async function newEndpoint(events: number) {
@@ -28,7 +28,7 @@ async function triesOf(endpointId: number, most: number): Promise<Result[]> {
     .filter((delivery) => delivery.endpointId === endpointId)
     .map(({ accountId, position, generation, attempts, readAt: attemptedAt }) => {
       const tried = { endpointId, accountId, position, generation, attempts, attemptedAt, durationMs: 5 }
-      return { ...tried, isTaken: false, afterMs: 5_000, pauseMs: 0, status: 500, error: undefined, answer: '' }
+      return { ...tried, isAccepted: false, afterMs: 5_000, pauseMs: 0, status: 500, error: undefined, answer: '' }
     })
 }
 

@@ -61,7 +61,7 @@ export async function endpointAt(pool: Pool, sink: Sink, kinds?: EventKind[]) {
   return await addEndpoint(pool, { accountId: await newAccount(pool), url: sink.url, kinds }, keyring)
 }
 
-const EVENTS_A_PAGE = 100
+const EVENTS_PER_PAGE = 100
 
 /** Writes events of one account, in pages, without routing them. Their data has `n` from 1; they are about `subjects` messages in turn. */
 export async function writeMany(
@@ -74,7 +74,7 @@ export async function writeMany(
     `insert into log_pages (account_id, event_count, events)
      select $1, count(*), json_agg(json_build_array($2::text, now()::timestamptz(3), 'subject-' || n % $4::int, null, null, null, null, null,
        json_build_object('n', n)) order by n)
-     from generate_series(1, $3::int) as n group by (n - 1) / ${EVENTS_A_PAGE} order by (n - 1) / ${EVENTS_A_PAGE}`,
+     from generate_series(1, $3::int) as n group by (n - 1) / ${EVENTS_PER_PAGE} order by (n - 1) / ${EVENTS_PER_PAGE}`,
     [accountId, kind, count, subjects],
   )
 }

@@ -20,7 +20,7 @@ export function ok(value: unknown): HttpResponse {
   return { status: 200, body: JSON.stringify(value) }
 }
 
-/** An error in Google's form. `code`: if it is not the usual one of the status. */
+/** Returns an error in Google's form. `code`: the HTTP status, if it is not the usual one. */
 export function refusal(status: Status, message: string, violations: FieldViolation[] = [], code: number = STATUSES[status]): HttpResponse {
   const details =
     violations.length === 0 ? {} : { details: [{ '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: violations }] }

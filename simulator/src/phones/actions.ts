@@ -33,7 +33,7 @@ const button: Check = (value, path, violations) => {
   text(UNLIMITED)(value, path, violations)
 }
 
-/** What a person can do with the phone. */
+/** The actions of a person with a phone. */
 export const ACTIONS = new Map<string, Action>([
   ['deliver', { check: record({ messageId: id, agentId: id }), act: deliver }],
   ['read', { check: record({ messageId: id, agentId: id }, { required: ['messageId'] }), act: read }],
@@ -67,7 +67,7 @@ function emitAll({ emit }: Acting, events: RbmEvent[]): HttpResponse {
   return ok({ events: events.map(({ data }) => data) })
 }
 
-/** The RCS messages of this phone with this id. There are several only if several agents used the id. */
+/** Returns the RCS messages of this phone with this id. There are several only if several agents used the id. */
 function findMessages({ messages }: Acting, phone: string, { messageId, agentId }: Body): Message[] {
   const found = messages.withId(messageId as string)
   return found.filter(
@@ -154,7 +154,7 @@ function shareLocation(acting: Acting, phone: string, body: Body): HttpResponse 
 const LAUNCH_STATES = ['PENDING', 'LAUNCHED', 'REJECTED', 'SUSPENDED', 'UNLAUNCHED']
 export const launchBody = record({ state: choice(...LAUNCH_STATES) }, { required: ['state'] })
 
-/** Emits the event of a launch state. It changes nothing else: the faults decide what an agent may do. */
+/** Emits the event of a launch state. It changes nothing else: the fault `notLaunched` decides what an agent may do. */
 export function launch(acting: Acting, agentId: string, state: string): HttpResponse {
   return emitAll(acting, [launchEvent(agentId, state)])
 }

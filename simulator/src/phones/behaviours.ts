@@ -1,14 +1,14 @@
-/** What a phone does by itself, chosen by its last two digits. */
+/** How a phone behaves. Its last two digits decide. */
 type Behaviour = {
   /** How the network responds to an RCS message to it. */
-  rcs: 'taken' | 'not-found' | 'refused' | 'busy-twice'
+  rcs: 'accepted' | 'not-found' | 'refused' | 'busy-twice'
   delivers: boolean
   reads: boolean
-  answers?: 'text' | 'tap' | 'stop'
+  replies?: 'text' | 'tap' | 'stop'
   smsFails: boolean
 }
 
-const USUAL: Behaviour = { rcs: 'taken', delivers: true, reads: true, smsFails: false }
+const USUAL: Behaviour = { rcs: 'accepted', delivers: true, reads: true, smsFails: false }
 
 const BEHAVIOURS = new Map<string, Behaviour>([
   ['01', { ...USUAL, reads: false }],
@@ -16,10 +16,10 @@ const BEHAVIOURS = new Map<string, Behaviour>([
   ['03', { ...USUAL, rcs: 'refused' }],
   ['04', { ...USUAL, delivers: false }],
   ['05', { ...USUAL, rcs: 'busy-twice' }],
-  ['06', { ...USUAL, answers: 'text' }],
-  ['07', { ...USUAL, answers: 'tap' }],
+  ['06', { ...USUAL, replies: 'text' }],
+  ['07', { ...USUAL, replies: 'tap' }],
   ['08', { ...USUAL, rcs: 'not-found', smsFails: true }],
-  ['09', { ...USUAL, reads: false, answers: 'stop' }],
+  ['09', { ...USUAL, reads: false, replies: 'stop' }],
 ])
 
 export function behaviourOf(phone: string): Behaviour {

@@ -1,8 +1,8 @@
-import { ENTRIES_FOR_AN_OFFSET } from '../state/state.ts'
+import { ENTRIES_PER_OFFSET } from '../state/state.ts'
 import type { Store } from '../state/store.ts'
 import type { Content } from './messages.ts'
 
-/** The kinds of everything that happens; tests count them. */
+/** The kinds of entries. Tests count them. */
 export type LedgerKind =
   | 'accepted'
   | 'repeated'
@@ -35,14 +35,14 @@ export type LedgerEntry = {
   isBusy?: boolean | undefined
 }
 
-/** An entry in the log. `content`: it is a message to a phone. `about`: it is about the message at this offset. */
+/** An entry in the log. `content`: set if the entry is a message to a phone. `about`: the offset of the message that the entry is about. */
 export type EntryRecord = LedgerEntry & {
   is: 'entry'
   seq: number
   at: number
   content?: Content | undefined
   about?: number | undefined
-  /** Of an entry with one of these two: the bucket of the message's phone, and the offset of the entry before it in there, 0 for none. */
+  /** Set if `content` or `about` is set: the bucket of the message's phone, and the offset of the previous entry of the bucket, or 0. */
   bucket?: number | undefined
   before?: number | undefined
 }
@@ -84,7 +84,7 @@ export function createLedger({ state, append }: Store): Ledger {
 /** The committed entries, in order. */
 export function readLedger({ state, records }: Store, after: number, limit: number) {
   const found: EntryRecord[] = []
-  const from = state.ledgerIndex[Math.floor(after / ENTRIES_FOR_AN_OFFSET)]
+  const from = state.ledgerIndex[Math.floor(after / ENTRIES_PER_OFFSET)]
   if (from === undefined || limit === 0) return []
   for (const record of records(from)) {
     if (record.is === 'entry' && record.seq > after && found.push(record) === limit) break

@@ -11,9 +11,9 @@ export type Content = { body: string; expiresAt: number | null; segment?: SmsSeg
 
 /** A message to a phone, an agent's event or a segment of an SMS. Times are milliseconds since 1970. */
 export type Message = Omit<Content, 'body'> & {
-  /** The number of its entry in the ledger. */
+  /** The sequence number of its entry in the ledger. */
   id: number
-  /** Of its entry in the log. */
+  /** The offset of its entry in the log. */
   offset: number
   channel: 'rcs' | 'rcs-event' | 'sms'
   phone: string
@@ -33,22 +33,22 @@ type NewEntry = LedgerEntry & { kind: keyof typeof CHANNELS }
 
 export type Messages = {
   add: (entry: NewEntry, content: Content) => Message
-  /** Keeps a message in memory for its next step. `take` returns it, from the log if it is not in memory. */
+  /** Keeps a message in memory for its next step. `take` returns it and forgets it; it reads the log if the message is not in memory. */
   hold: (message: Message) => void
   take: (offset: number) => Message
   /** The RCS messages and agents' events with this id, of any agent. */
   withId: (messageId: string) => Message[]
   of: (agentId: string, messageId: string) => Message | undefined
-  /** Writes an entry about a message: what happened to it, or that it was sent again. */
+  /** Writes an entry about a message: a step of it, or a repeated send. */
   note: (message: Message, what: Pick<LedgerEntry, 'kind' | 'detail'> & { phone?: string }) => void
   bodyOf: (message: Message) => string
-  /** All that a phone received, in order. It reads every entry about the phone. */
+  /** Returns everything that a phone received, in order. It reads every entry about the phone. */
   toPhone: (phone: string) => Received[]
 }
 
 const CHANNELS = { accepted: 'rcs', 'agent-event': 'rcs-event', 'sms-part': 'sms' } as const
 // Other messages are read from the log, with the entries about them.
-const MOST_HELD = 100_000
+const MAX_HELD = 100_000
 
 export function createMessages(store: Store, ledger: Ledger): Messages {
   const held = new Map<number, Message>()
@@ -59,7 +59,7 @@ export function createMessages(store: Store, ledger: Ledger): Messages {
     return { bucket, before: lastOfBucket[bucket] as number }
   }
 
-  /** The entries about a phone and those that share its bucket, the last first, back to an offset. */
+  /** Yields the entries of the phone's bucket, the last first, back to an offset. Several phones share a bucket. */
   function* entriesBack(phone: string, to: number): Generator<[offset: number, entry: EntryRecord]> {
     for (let offset = linkTo(phone).before; offset > to; ) {
       const entry = entryAt(offset)
@@ -86,7 +86,7 @@ export function createMessages(store: Store, ledger: Ledger): Messages {
       return messageOf(record, offset)
     },
     hold: (message) => {
-      if (held.size < MOST_HELD) held.set(message.offset, message)
+      if (held.size < MAX_HELD) held.set(message.offset, message)
     },
     take: (offset) => {
       const message = at(offset)
@@ -141,7 +141,7 @@ function messageOf({ seq, at, kind, phone, messageId, origin, content }: EntryRe
   }
 }
 
-/** What an entry changes in the message that it is about. */
+/** Applies an entry to the message that it is about. */
 function change(message: Message, { kind, at, detail }: EntryRecord): void {
   if (kind === 'delivered' || kind === 'sms-delivered') message.deliveredAt = at
   else if (kind === 'read') message.readAt = at
@@ -151,7 +151,7 @@ function change(message: Message, { kind, at, detail }: EntryRecord): void {
   else if (kind === 'repeated') message.attempts++
 }
 
-/** Nothing more happens to it by itself. */
+/** Whether the message has no further steps by itself. */
 export function isSettled(message: Message): boolean {
   return message.deliveredAt !== null || message.revokedAt !== null || message.expiredAt !== null || message.failedAt !== null
 }

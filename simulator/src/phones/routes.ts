@@ -18,7 +18,7 @@ const NO_SUCH_PATH = refusal('NOT_FOUND', 'Unknown path; simulator/README.md lis
 
 const NO_TOKEN = refusal('UNAUTHENTICATED', 'The Authorization header must be "Bearer " and the webhookToken of carriers.json.')
 
-/** Everything under /simulator/: for tests and tools, not a part of any network. */
+/** Handles everything under /simulator/, which is for tests and tools and not a part of any network. */
 export function createControlRoutes(deps: Deps): Handler {
   const { store } = deps
   return async (call) => {
@@ -85,7 +85,7 @@ function withPage(call: Call, then: (page: Page) => HttpResponse, afterIsPhone =
   return then({ after, limit })
 }
 
-/** Undefined if the parameter is not a whole number up to `max`. */
+/** Returns undefined if the parameter is not a whole number up to `max`. */
 function wholeNumber(call: Call, name: string, otherwise: number, max: number): number | undefined {
   const value = call.query.get(name)
   if (value === null) return otherwise
@@ -122,7 +122,7 @@ function withBody(call: Call, check: Check, then: (body: Record<string, unknown>
   return then(typeof fields.agentId === 'string' ? { ...fields, agentId: bareAgentId(fields.agentId) } : fields)
 }
 
-/** The challenge carries the webhook token to the address, so only a caller that already knows the token may name one. */
+/** Sets the address of the webhook. The challenge sends the webhook token there, so only a caller that knows the token may set it. */
 async function setWebhook({ webhooks, webhookToken }: Deps, call: Call): Promise<HttpResponse> {
   if (!isEqual(call.headers.authorization ?? '', `Bearer ${webhookToken}`)) return NO_TOKEN
   const body = parseJson(textOf(call.body))

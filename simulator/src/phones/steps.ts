@@ -12,7 +12,7 @@ type StepKind = 'deliver' | 'read' | 'answer' | 'expire'
 /** `message`: its offset in the log. */
 type Step = { kind: StepKind; message: number }
 
-// The batch size for a turn of the event loop, so that requests are handled in between.
+// The batch size of a turn of the event loop. Requests are handled between two turns.
 const BATCH_SIZE = 500
 
 export type Steps = {
@@ -34,7 +34,7 @@ type Emitters = {
 
 type Stepper = Emitters & { messages: Messages; delayMs: number; owed: Owed<Step> }
 
-/** Moves messages from step to step. The end of a step, its effects and the next step are one batch of the log. */
+/** Moves messages from step to step. The end of a step, its effects and the next step are in the same batch of the log. */
 export function createSteps(store: Store, messages: Messages, delayMs: number, emitters: Emitters): Steps {
   const owed = createOwed<Step>(store, 'steps', () => processDue(stepper))
   const stepper: Stepper = { ...emitters, messages, delayMs, owed }
@@ -73,7 +73,7 @@ function processDue(stepper: Stepper): void {
 
 function processStep(stepper: Stepper, kind: StepKind, message: Message): void {
   if (kind === 'read') read(stepper, message)
-  else if (kind === 'answer') answer(stepper, message)
+  else if (kind === 'answer') reply(stepper, message)
   else if (isSettled(message)) return
   else if (message.channel === 'sms') endSms(stepper, message)
   else if (kind === 'expire' || hasExpired(message)) expire(stepper, message)
@@ -85,30 +85,30 @@ const hasExpired = (message: Message): boolean => message.expiresAt !== null && 
 function deliver(stepper: Stepper, message: Message): void {
   stepper.messages.note(message, { kind: 'delivered' })
   stepper.emit(receiptEvent(message, 'DELIVERED'))
-  const { reads, answers } = behaviourOf(message.phone)
+  const { reads, replies } = behaviourOf(message.phone)
   if (reads) addNext(stepper, 'read', message)
-  else if (answers) addNext(stepper, 'answer', message)
+  else if (replies) addNext(stepper, 'answer', message)
 }
 
 function read(stepper: Stepper, message: Message): void {
   if (message.readAt !== null) return
   stepper.messages.note(message, { kind: 'read' })
   stepper.emit(receiptEvent(message, 'READ'))
-  const { reads, answers } = behaviourOf(message.phone)
-  if (reads && answers) addNext(stepper, 'answer', message)
+  const { reads, replies } = behaviourOf(message.phone)
+  if (reads && replies) addNext(stepper, 'answer', message)
 }
 
-function answer(stepper: Stepper, message: Message): void {
-  const event = answerOf(stepper, message)
+function reply(stepper: Stepper, message: Message): void {
+  const event = replyOf(stepper, message)
   if (event === undefined) return
   stepper.messages.note(message, { kind: 'answered', detail: { event: event.name } })
   stepper.emit(event)
 }
 
-/** Undefined for a phone that taps, if the message has no buttons. */
-function answerOf({ messages }: Stepper, message: Message): RbmEvent | undefined {
-  const { answers } = behaviourOf(message.phone)
-  if (answers !== 'tap') return textEvent(aboutMessage(message), answers === 'stop' ? 'STOP' : 'Thank you')
+/** Returns undefined for a phone that taps, if the message has no buttons. */
+function replyOf({ messages }: Stepper, message: Message): RbmEvent | undefined {
+  const { replies } = behaviourOf(message.phone)
+  if (replies !== 'tap') return textEvent(aboutMessage(message), replies === 'stop' ? 'STOP' : 'Thank you')
   const [first] = suggestionsOf(JSON.parse(messages.bodyOf(message)))
   return first && tapEvent(message, first)
 }

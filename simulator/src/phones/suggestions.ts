@@ -3,7 +3,7 @@ export type Suggestion = { kind: 'reply' | 'action'; text: string; postbackData:
 
 type Json = Record<string, unknown>
 
-/** All buttons of a valid message: the chips under it first, then those of its cards, in their order. */
+/** Returns all buttons of a valid message: first the chips under it, then the buttons of its cards, in their order. */
 export function suggestionsOf(agentMessage: { contentMessage: Json }): Suggestion[] {
   const content = agentMessage.contentMessage
   const richCard = content.richCard as { standaloneCard?: { cardContent: Json }; carouselCard?: { cardContents: Json[] } } | undefined

@@ -1,7 +1,7 @@
 import type { FieldViolation } from '../http/responses.ts'
-import { between, type Check, choice, flag, isThere, list, record, text, timestamp, timestampMs, uri, webAddress } from './checks.ts'
+import { between, type Check, choice, flag, isPresent, list, record, text, timestamp, timestampMs, uri, webAddress } from './checks.ts'
 
-// The messages that Google accepts from an agent, written from its documents, with the limits of each field.
+// Checks messages as Google does, with the limits of each field, according to Google's documentation.
 
 const DAY_MS = 86_400_000
 const MAX_AHEAD_MS = 15 * DAY_MS
@@ -44,7 +44,7 @@ const action = record(
     viewLocationAction,
     shareLocationAction: record({}),
     createCalendarEventAction,
-    // Google has withdrawn it: the field is known, and rejected.
+    // Google has withdrawn this action: it knows the field, and rejects it.
     composeAction: (_value, path, violations) => {
       violations.push({ field: path, description: `${path} is not available.` })
     },
@@ -68,21 +68,22 @@ function cardContent(heights: string[] | undefined): Check {
     { title: text(200), description: text(2000), media, suggestions: list(suggestion, 0, 4) },
     {
       rule: (card, path, violations) => {
-        if (['title', 'description', 'media'].some((name) => isThere(card, name))) return
+        if (['title', 'description', 'media'].some((name) => isPresent(card, name))) return
         violations.push({ field: path, description: `${path} must have a title, a description or media.` })
       },
     },
   )
 }
 
-const uprightCard = cardContent(['SHORT', 'MEDIUM', 'TALL'])
+const verticalCard = cardContent(['SHORT', 'MEDIUM', 'TALL'])
 const narrowCard = cardContent(['SHORT', 'MEDIUM'])
-const sidewaysCard = cardContent(undefined)
+const horizontalCard = cardContent(undefined)
 
 /** A horizontal card with media needs something beside the picture. */
-function checkSidewaysCard(card: Record<string, unknown>, path: string, violations: FieldViolation[]): void {
-  if (!isThere(card, 'media')) return
-  const beside = isThere(card, 'title') || isThere(card, 'description') || (Array.isArray(card.suggestions) && card.suggestions.length > 0)
+function checkHorizontalCard(card: Record<string, unknown>, path: string, violations: FieldViolation[]): void {
+  if (!isPresent(card, 'media')) return
+  const beside =
+    isPresent(card, 'title') || isPresent(card, 'description') || (Array.isArray(card.suggestions) && card.suggestions.length > 0)
   if (!beside) violations.push({ field: path, description: `${path} with media must have a title, a description or suggestions.` })
 }
 
@@ -94,19 +95,19 @@ const standaloneCard = record(
   {
     required: ['cardOrientation', 'cardContent'],
     rule: (card, path, violations) => {
-      const sideways = card.cardOrientation === 'HORIZONTAL'
+      const isHorizontal = card.cardOrientation === 'HORIZONTAL'
       const before = violations.length
-      const check = sideways ? sidewaysCard : uprightCard
+      const check = isHorizontal ? horizontalCard : verticalCard
       check(card.cardContent, `${path}.cardContent`, violations)
-      if (sideways && violations.length === before) {
-        checkSidewaysCard(card.cardContent as Record<string, unknown>, `${path}.cardContent`, violations)
+      if (isHorizontal && violations.length === before) {
+        checkHorizontalCard(card.cardContent as Record<string, unknown>, `${path}.cardContent`, violations)
       }
     },
   },
 )
 
 const narrowCards = list(narrowCard, 2, 10)
-const wideCards = list(uprightCard, 2, 10)
+const wideCards = list(verticalCard, 2, 10)
 const carouselCard = record(
   { cardWidth: choice('SMALL', 'MEDIUM'), cardContents: anything },
   {
@@ -152,13 +153,13 @@ const agentMessage = record(
   {
     required: ['contentMessage'],
     rule: (message, _path, violations) => {
-      if (isThere(message, 'expireTime') && isThere(message, 'ttl')) {
+      if (isPresent(message, 'expireTime') && isPresent(message, 'ttl')) {
         violations.push({ field: 'ttl', description: 'A message may have expireTime or ttl, not both.' })
         return
       }
       const aheadMs = lifetimeMs(message, Date.now())
       if (aheadMs === undefined) return
-      const field = isThere(message, 'ttl') ? 'ttl' : 'expireTime'
+      const field = isPresent(message, 'ttl') ? 'ttl' : 'expireTime'
       if (aheadMs <= 0) violations.push({ field, description: `${field} must be in the future.` })
       if (aheadMs > MAX_AHEAD_MS) violations.push({ field, description: `${field} must not be more than 15 days ahead.` })
     },
@@ -172,19 +173,19 @@ export type AgentMessage = {
 }
 
 function lifetimeMs(message: Record<string, unknown>, now: number): number | undefined {
-  if (isThere(message, 'ttl')) return Number.parseFloat(message.ttl as string) * 1000
+  if (isPresent(message, 'ttl')) return Number.parseFloat(message.ttl as string) * 1000
   const expiresAt = timestampMs(message.expireTime)
   return expiresAt === undefined ? undefined : expiresAt - now
 }
 
-/** When it expires, in milliseconds since 1970; null if it never does. */
+/** Returns when the message expires, in milliseconds since 1970; null if it never does. */
 export function expiryOf(message: AgentMessage): number | null {
   const now = Date.now()
   const aheadMs = lifetimeMs(message, now)
   return aheadMs === undefined ? null : Math.round(now + aheadMs)
 }
 
-/** What is wrong with a message; empty if Google would accept it. */
+/** Returns the violations of a message; none if Google would accept it. */
 export function checkAgentMessage(value: unknown, bytes: number): FieldViolation[] {
   const violations: FieldViolation[] = []
   if (bytes > MAX_MESSAGE_BYTES) {

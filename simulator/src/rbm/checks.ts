@@ -1,6 +1,6 @@
 import type { FieldViolation } from '../http/responses.ts'
 
-/** Adds what is wrong with a value to the violations. The checks below are combined to the shape of a message. */
+/** Checks a value, and adds its violations. The checks below are combined into the check of a message. */
 export type Check = (value: unknown, path: string, violations: FieldViolation[]) => void
 type Fields = Record<string, unknown>
 
@@ -36,14 +36,14 @@ export const uri = (max: number): Check => text(max, { test: isUri, says: 'a URI
 export const webAddress: Check = text(Number.POSITIVE_INFINITY, { test: isWebAddress, says: 'an http or https URL' })
 
 const TIMESTAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
-/** The milliseconds of an RFC 3339 timestamp; undefined if it is invalid. */
+/** Returns the milliseconds of an RFC 3339 timestamp; undefined if it is invalid. */
 export function timestampMs(value: unknown): number | undefined {
   const match = typeof value === 'string' ? TIMESTAMP.exec(value) : null
   if (match === null || !exists(match[1] ?? '')) return undefined
   const ms = Date.parse(`${match[1]}${(match[2] ?? '').slice(0, 4)}${match[3]}`)
   return Number.isNaN(ms) ? undefined : ms
 }
-/** Date reads 30 February as 2 March and 24:00 as the next day, so the day of the month differs. */
+/** Whether a time exists. Date reads 30 February as 2 March and 24:00 as the next day, so the day of the month differs. */
 function exists(time: string): boolean {
   return new Date(`${time}Z`).getUTCDate() === Number(time.slice(8, 10))
 }
@@ -87,11 +87,11 @@ type Shape = {
   rule?: (fields: Fields, path: string, violations: FieldViolation[]) => void
 }
 
-/** An object with these fields and no others. A null counts as absent, as in all JSON of protocol buffers. */
+/** Requires an object with these fields and no other fields. A null counts as absent, as in all JSON of protocol buffers. */
 export function record(fields: Record<string, Check>, { required = [], one = [], rule }: Shape = {}): Check {
   const checks = new Map(Object.entries(fields))
   const needed = required.map((name) => (given: Fields, path: string, violations: FieldViolation[]) => {
-    if (!isThere(given, name)) violate(violations, join(path, name), `${join(path, name)} is required.`)
+    if (!isPresent(given, name)) violate(violations, join(path, name), `${join(path, name)} is required.`)
   })
   return (value, path, violations) => {
     if (!isFields(value)) {
@@ -117,11 +117,11 @@ function checkFields(checks: Map<string, Check>, given: Fields, path: string, vi
 }
 
 function checkOne(given: Fields, names: string[], path: string, violations: FieldViolation[]): void {
-  const there = names.filter((name) => isThere(given, name))
-  if (there.length !== 1) violate(violations, path, `${path || 'The message'} must have exactly one of ${names.join(', ')}.`)
+  const present = names.filter((name) => isPresent(given, name))
+  if (present.length !== 1) violate(violations, path, `${path || 'The message'} must have exactly one of ${names.join(', ')}.`)
 }
 
-export const isThere = (fields: Fields, name: string): boolean => fields[name] !== undefined && fields[name] !== null
+export const isPresent = (fields: Fields, name: string): boolean => fields[name] !== undefined && fields[name] !== null
 
 const join = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`)
 

@@ -19,7 +19,7 @@ export type Target = { phone: string; agentId: string }
 const NOT_REACHABLE = 'The phone number is not reachable by RCS, or the agent is not launched on its network.'
 const TRIES_REFUSED = 2
 
-/** POST agentMessages. The response is sent once the turn is committed, so that the log has everything that a caller knows of. */
+/** Handles POST agentMessages. The response is sent once the turn is committed, so that the log has everything that a caller knows of. */
 export function sendMessage(rbm: Rbm, { phone, agentId }: Target, messageId: string | null, body: Buffer): HttpResponse {
   const refuse = (response: HttpResponse, isBusy?: boolean): HttpResponse => {
     const detail = { status: response.status }
@@ -40,7 +40,7 @@ export function sendMessage(rbm: Rbm, { phone, agentId }: Target, messageId: str
   return echo(own, phone, messageId)
 }
 
-/** The message without Google's output fields. Few callers send them, so most messages are used as they are. */
+/** Removes Google's output fields. Few callers send them, so most messages are used as they are. */
 function withoutOutputs(message: AgentMessage, json: string): string {
   if (!Object.hasOwn(message, 'name') && !Object.hasOwn(message, 'sendTime')) return json
   return JSON.stringify({ ...message, name: undefined, sendTime: undefined })
@@ -52,13 +52,13 @@ function accept({ messages, steps }: Rbm, { phone, agentId }: Target, messageId:
   else messages.note(known, { kind: 'repeated', phone })
 }
 
-/** The message as received, with its name and time before its own fields. Serializing it again would cost a tenth of the rate. */
+/** Responds with the message as received, and adds its name and time. Serializing the message again would cost a tenth of the request rate. */
 function echo(json: string, phone: string, messageId: string): HttpResponse {
   const name = `phones/${phone}/agentMessages/${messageId}`
   return { status: 200, body: `{"name":"${name}","sendTime":"${isoTime(Date.now())}",${json.slice(json.indexOf('{') + 1)}` }
 }
 
-/** The refusal that the last digits of the number demand. */
+/** Returns the refusal, if the last digits of the number require one. */
 function refusalOf({ store, messages }: Rbm, phone: string, agentId: string, messageId: string): HttpResponse | 'busy' | undefined {
   const { rcs } = behaviourOf(phone)
   if (rcs === 'not-found') return refusal('NOT_FOUND', NOT_REACHABLE)
@@ -68,7 +68,7 @@ function refusalOf({ store, messages }: Rbm, phone: string, agentId: string, mes
   return refusals < TRIES_REFUSED ? 'busy' : undefined
 }
 
-/** DELETE: revokes a message that is not delivered yet. */
+/** Handles DELETE: revokes a message that is not delivered yet. */
 export function revokeMessage({ messages }: Rbm, { phone, agentId }: Target, messageId: string): HttpResponse {
   const message = messages.of(agentId, messageId)
   if (message === undefined || message.channel !== 'rcs' || message.phone !== phone)

@@ -2,7 +2,7 @@ import { bareAgentId } from '../agents.ts'
 import { type FieldViolation, type HttpResponse, invalidField, ok, refusal } from '../http/responses.ts'
 import { parseJson, textOf } from '../http/server.ts'
 import { hasRcs, isPhone } from '../phones/behaviours.ts'
-import { choice, isThere, list, record, text } from './checks.ts'
+import { choice, isPresent, list, record, text } from './checks.ts'
 import { isUuid, type Rbm, type Target } from './messages.ts'
 
 const FEATURES = [
@@ -28,13 +28,13 @@ const agentEvent = record(
     required: ['eventType'],
     rule: (event, _path, violations) => {
       const wanted = event.eventType === 'READ'
-      if (isThere(event, 'messageId') === wanted) return
+      if (isPresent(event, 'messageId') === wanted) return
       violations.push({ field: 'messageId', description: wanted ? 'READ requires a messageId.' : 'messageId is allowed only with READ.' })
     },
   },
 )
 
-/** Its id cannot be used for a message any more: Google has one set of ids for both. */
+/** Accepts an agent's event. No message can have its id: events and messages share one set of ids, as at Google. */
 export function sendEvent({ messages }: Rbm, { phone, agentId }: Target, eventId: string | null, body: Buffer): HttpResponse {
   if (!isUuid(eventId)) return invalidField('eventId', 'eventId must be a UUID as in RFC 4122.')
   const input = parseJson(textOf(body)) as Record<string, unknown> | undefined
@@ -45,7 +45,7 @@ export function sendEvent({ messages }: Rbm, { phone, agentId }: Target, eventId
   if (!hasRcs(phone)) return refusal('NOT_FOUND', 'The phone number is not reachable by RCS.')
   // The caller's name and sendTime are ignored.
   const { eventType, messageId } = input
-  const event = { eventType, ...(isThere(input, 'messageId') && { messageId }) }
+  const event = { eventType, ...(isPresent(input, 'messageId') && { messageId }) }
   const known = messages.of(agentId, eventId)
   const entry = { kind: 'agent-event', channel: 'rcs', phone, messageId: eventId, origin: agentId } as const
   if (known === undefined) messages.add(entry, { body: JSON.stringify(event), expiresAt: null })
@@ -67,11 +67,11 @@ const batch = record(
   { required: ['users'] },
 )
 
-// For fewer numbers Google draws no sample, for more about three quarters.
+// Google draws no sample from fewer numbers; from more numbers, it draws about three quarters.
 const SMALLEST_SAMPLED = 500
-const CALLS_A_MINUTE = 600
+const CALLS_PER_MINUTE = 600
 
-/** users:batchGet, at most 600 times in each minute. */
+/** Handles users:batchGet, at most 600 times in each minute. */
 export function createBatchGet(rbm: Rbm): (agentInQuery: string | null, body: Buffer) => HttpResponse {
   let minute = 0
   let calls = 0
@@ -79,7 +79,7 @@ export function createBatchGet(rbm: Rbm): (agentInQuery: string | null, body: Bu
     const now = Math.floor(Date.now() / 60_000)
     calls = now === minute ? calls + 1 : 1
     minute = now
-    if (calls > CALLS_A_MINUTE) return refusal('RESOURCE_EXHAUSTED', `Quota exceeded: ${CALLS_A_MINUTE} calls of batchGet a minute.`)
+    if (calls > CALLS_PER_MINUTE) return refusal('RESOURCE_EXHAUSTED', `Quota exceeded: ${CALLS_PER_MINUTE} calls of batchGet a minute.`)
     return batchGet(rbm, agentInQuery, body)
   }
 }

@@ -9,7 +9,7 @@ import type { Tokens } from './tokens.ts'
 
 const NO_SUCH_PATH = refusal('NOT_FOUND', 'Requested entity was not found.')
 
-/** Everything under /v1: checks the token, applies the faults, then handles the request. Responses are sent after the turn is committed. */
+/** Handles everything under /v1: checks the token, applies the faults, then handles the request. Responses are sent after the commit. */
 export function createRbmRoutes(rbm: Rbm, tokens: Tokens): Handler {
   const batchGet = createBatchGet(rbm)
 
@@ -61,7 +61,7 @@ export function createRbmRoutes(rbm: Rbm, tokens: Tokens): Handler {
   }
 }
 
-/** The id without the suffix of Google. */
+/** Returns the id without Google's suffix. */
 function agentOf(call: Call): string | null {
   const agentId = call.query.get('agentId')
   return agentId ? bareAgentId(agentId) : null

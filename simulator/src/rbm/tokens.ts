@@ -17,7 +17,7 @@ export type Tokens = {
   isValid: (authorization: string | undefined) => boolean
 }
 
-/** Tokens outlive a restart, as Google's do. Expired ones are removed when the next one is issued. */
+/** Tokens outlive a restart, as Google's do. Expired tokens are removed when the next token is issued. */
 export function createTokens(store: Store, identity: Identity, faults: Faults, tokenUri: () => string): Tokens {
   const { tokens: valid } = store.state
 

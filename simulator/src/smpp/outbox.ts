@@ -1,13 +1,13 @@
 import type { Session } from 'smpp'
 import type { Ledger } from '../phones/ledger.ts'
-import { createOwed, type Handed, type Owed } from '../state/owed.ts'
+import { type Claimed, createOwed, type Owed } from '../state/owed.ts'
 import type { Store } from '../state/store.ts'
 import { waitMsAfter } from '../timing.ts'
 import { corked } from './corked.ts'
 
 type Row = { phone: string; messageId: string; pdu: Record<string, unknown> }
 
-const IN_FLIGHT_FOR_A_SESSION = 64
+const MAX_IN_FLIGHT_PER_SESSION = 64
 const RESPONSE_TIMEOUT_MS = 10_000
 const LONGEST_WAIT_MS = 60_000
 
@@ -23,7 +23,7 @@ export type Outbox = {
 }
 
 type InFlight = Map<number, NodeJS.Timeout>
-type Desk = {
+type State = {
   ledger: Ledger
   owed: Owed<Row>
   receivers: Map<Session, InFlight>
@@ -31,37 +31,37 @@ type Desk = {
   stopped: boolean
 }
 
-/** Sends each deliver_sm to a session that may receive, until the response is 0. */
+/** Sends each deliver_sm to a session that may receive, and repeats it until the status of the response is 0. */
 export function createOutbox(store: Store, ledger: Ledger): Outbox {
-  const owed = createOwed<Row>(store, 'deliverSm', () => pump(desk))
-  const desk: Desk = { ledger, owed, receivers: new Map(), turn: 0, stopped: true }
+  const owed = createOwed<Row>(store, 'deliverSm', () => pump(state))
+  const state: State = { ledger, owed, receivers: new Map(), turn: 0, stopped: true }
   const owe: Outbox['owe'] = ({ phone, messageId, dueAt }, pdu) => owed.add({ phone, messageId, pdu }, dueAt)
   return {
     owe,
     writeSms: (phone, number, text) => owe({ phone, messageId: '', dueAt: Date.now() }, smsFromPhone(phone, number, text)),
     join: (session) => {
-      desk.receivers.set(session, new Map())
-      // A session that returns gets the missed PDUs at once.
+      state.receivers.set(session, new Map())
+      // A client that reconnects gets the missed PDUs at once.
       owed.hurry()
     },
-    leave: (session) => leave(desk, session),
+    leave: (session) => leave(state, session),
     start: () => {
-      desk.stopped = false
+      state.stopped = false
       owed.start()
     },
     stop: () => {
-      desk.stopped = true
+      state.stopped = true
       owed.stop()
-      for (const session of desk.receivers.keys()) leave(desk, session)
+      for (const session of state.receivers.keys()) leave(state, session)
     },
   }
 }
 
-/** PDUs without a response are owed again, at once. */
-function leave({ receivers, owed }: Desk, session: Session): void {
+/** Releases PDUs without a response: they are due again at once. */
+function leave({ receivers, owed }: State, session: Session): void {
   for (const [id, timer] of receivers.get(session) ?? []) {
     clearTimeout(timer)
-    owed.giveBack(id)
+    owed.release(id)
   }
   receivers.delete(session)
 }
@@ -74,39 +74,39 @@ function smsFromPhone(phone: string, number: string, text: string): Record<strin
   return { ...from, ...to, esm_class: 0, data_coding: dataCoding, short_message: text }
 }
 
-function pump(desk: Desk): void {
-  if (desk.stopped) return
+function pump(state: State): void {
+  if (state.stopped) return
   for (;;) {
-    const session = freeReceiver(desk)
-    const handed = session && desk.owed.next()
-    if (handed === undefined) return
-    hand(desk, session as Session, handed)
+    const session = freeReceiver(state)
+    const claimed = session && state.owed.next()
+    if (claimed === undefined) return
+    send(state, session as Session, claimed)
   }
 }
 
-function freeReceiver(desk: Desk): Session | undefined {
-  const all = [...desk.receivers]
+function freeReceiver(state: State): Session | undefined {
+  const all = [...state.receivers]
   for (let tried = 0; tried < all.length; tried++) {
-    const [session, inFlight] = all[desk.turn++ % all.length] ?? []
-    if (inFlight !== undefined && inFlight.size < IN_FLIGHT_FOR_A_SESSION) return session
+    const [session, inFlight] = all[state.turn++ % all.length] ?? []
+    if (inFlight !== undefined && inFlight.size < MAX_IN_FLIGHT_PER_SESSION) return session
   }
   return undefined
 }
 
-function hand(desk: Desk, session: Session, handed: Handed<Row>): void {
-  const { id, row } = handed
-  const inFlight = desk.receivers.get(session) as InFlight
+function send(state: State, session: Session, claimed: Claimed<Row>): void {
+  const { id, row } = claimed
+  const inFlight = state.receivers.get(session) as InFlight
   const settle = (status: number | undefined) => {
-    // Once only: by the response, the timeout or the end of the session.
+    // The first of the response, the timeout and the end of the session settles the PDU.
     if (!inFlight.has(id)) return
     clearTimeout(inFlight.get(id))
     inFlight.delete(id)
-    if (status === 0) accepted(desk, handed)
-    else again(desk, handed)
+    if (status === 0) accepted(state, claimed)
+    else again(state, claimed)
   }
   const respond = (status: number | undefined) => {
     settle(status)
-    pump(desk)
+    pump(state)
   }
   inFlight.set(id, setTimeout(respond, RESPONSE_TIMEOUT_MS, undefined))
   try {
@@ -117,11 +117,11 @@ function hand(desk: Desk, session: Session, handed: Handed<Row>): void {
   }
 }
 
-function accepted({ owed, ledger }: Desk, { id, tries, row: { phone, messageId } }: Handed<Row>): void {
+function accepted({ owed, ledger }: State, { id, tries, row: { phone, messageId } }: Claimed<Row>): void {
   owed.paid(id)
   ledger.write({ kind: 'receipt-accepted', channel: 'sms', phone, messageId, origin: '', detail: { tries: tries + 1 } })
 }
 
-function again({ owed }: Desk, { id, tries }: Handed<Row>): void {
+function again({ owed }: State, { id, tries }: Claimed<Row>): void {
   owed.again(id, Date.now() + waitMsAfter(tries, LONGEST_WAIT_MS))
 }

@@ -1,7 +1,7 @@
 import smpp, { type Message } from 'smpp'
 
-// The package `smpp` encodes and decodes PDUs, so that Herald's own connector meets another implementation. The checks of a strict SMSC that
-// it lacks are added here, once for the process. An exception here ends the session.
+// The package `smpp` encodes and decodes PDUs, so that Herald's own connector is tested against another implementation. This file adds the checks
+// of a strict SMSC that the package lacks, once for the process. An exception here ends the session.
 
 const SHORTEST_PDU = 16
 const UDH_PRESENT = 0x40
@@ -31,7 +31,7 @@ for (const time of [times.schedule_delivery_time, times.validity_period]) {
   time.filter = { encode: time.filter.encode, decode: (value) => value }
 }
 
-/** The package decodes a message without its number of octets, to which the limits apply, and accepts half a header. */
+/** The package does not keep the number of octets of a message, to which the limits apply, and accepts half a header. This fixes both. */
 function rememberOctets(field: (typeof smpp.tlvs)['message_payload']): void {
   const { encode, decode } = field.filter
   field.filter = {

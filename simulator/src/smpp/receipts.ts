@@ -16,13 +16,13 @@ export function wantsReceipt(registered: number, end: SmsEnd): boolean {
 
 export const wantsIntermediate = (registered: number): boolean => (registered & 0x10) !== 0
 
-/** The fields of the deliver_sm. */
+/** Returns the fields of the deliver_sm. */
 export function receiptPdu(message: Message, end: SmsEnd | 'ENROUTE', faults: Faults): Record<string, unknown> {
   const { number, addresses } = message.smpp as ReceiptNotes
   const id = faults.strikes('smpp.hexInReceipt') ? number.toString(16).toUpperCase() : String(number)
   const tlvs = faults.strikes('smpp.receiptWithoutTlvs') ? {} : { receipted_message_id: id, message_state: STATES[end] }
   return {
-    ...turnedRound(addresses),
+    ...withSwappedAddresses(addresses),
     esm_class: end === 'ENROUTE' ? 0x20 : 0x04,
     data_coding: 0,
     short_message: receiptText(message, id, end, faults.strikes('smpp.receiptSpelling')?.spelling),
@@ -30,7 +30,7 @@ export function receiptPdu(message: Message, end: SmsEnd | 'ENROUTE', faults: Fa
   }
 }
 
-function turnedRound({ source, destination }: { source: Address; destination: Address }): Record<string, unknown> {
+function withSwappedAddresses({ source, destination }: { source: Address; destination: Address }): Record<string, unknown> {
   return {
     source_addr_ton: destination.ton,
     source_addr_npi: destination.npi,
@@ -58,7 +58,7 @@ function receiptText(message: Message, id: string, end: string, spelling: string
   return spelling === 'lower-case' ? text.replace(`stat:${end}`, `stat:${end.toLowerCase()}`) : text
 }
 
-/** YYMMDDhhmm, or with the seconds. */
+/** Returns YYMMDDhhmm or, with 12 digits, YYMMDDhhmmss. */
 const compactTime = (ms: number, digits: number): string =>
   new Date(ms)
     .toISOString()

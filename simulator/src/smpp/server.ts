@@ -10,8 +10,8 @@ import { readSubmission, type Submission } from './submission.ts'
 
 const BIND_WITHIN_MS = 30_000
 const ENQUIRE_EVERY_MS = 30_000
-// Responses that the peer has not read. More than the 64 KiB below which a socket emits `drain`.
-const MOST_UNREAD_BYTES = 262_144
+// The limit for responses that the peer has not read. It is more than the 64 KiB below which a socket emits `drain`.
+const MAX_UNREAD_BYTES = 262_144
 
 type Bound = 'transmitter' | 'receiver' | 'transceiver'
 const BINDS = new Map<string, Bound>([
@@ -22,17 +22,17 @@ const BINDS = new Map<string, Bound>([
 // Commands of SMPP that this SMSC does not support.
 const UNSUPPORTED = new Set(['query_sm', 'cancel_sm', 'replace_sm', 'submit_multi', 'data_sm', 'broadcast_sm'])
 
-/** A session, for the code that handles its submits. */
-export type Line = {
+/** The connection of a session, for the code that handles its submits. */
+export type Connection = {
   /** Accepted submits that get no response. */
-  unanswered: number
+  withoutResponse: number
   drop: () => void
 }
 /** Handles a submit_sm, with or without a response. `submission`: its content, or the command_status that refuses it. */
 export type OnSubmit = (
   pdu: Pdu,
   submission: Submission | number,
-  line: Line,
+  connection: Connection,
   respond: (status: number, messageId?: string) => void,
 ) => void
 
@@ -40,7 +40,7 @@ type Smsc = { identity: Identity; faults: Faults; outbox: Outbox; onSubmit: OnSu
 
 type SmppServer = { server: Server; stop: () => Promise<void> }
 
-/** The SMSC. Invalid input ends its session at worst. */
+/** Creates the SMSC. Invalid input ends its session at worst. */
 export function createSmppServer(smsc: Smsc): SmppServer {
   const sessions = new Set<Session>()
   const server = smpp.createServer((session) => {
@@ -59,8 +59,8 @@ export function createSmppServer(smsc: Smsc): SmppServer {
 
 function serve(session: Session, smsc: Smsc): void {
   let bound: Bound | undefined
-  const line: Line = {
-    unanswered: 0,
+  const connection: Connection = {
+    withoutResponse: 0,
     drop: () => {
       // Sends the earlier responses.
       session.socket.uncork()
@@ -70,7 +70,7 @@ function serve(session: Session, smsc: Smsc): void {
   const timer = setTimeout(() => session.destroy(), BIND_WITHIN_MS)
   const enquiring = enquire(session, smsc.enquireEveryMs ?? ENQUIRE_EVERY_MS)
 
-  // Otherwise a small PDU waits up to 40 ms for the acknowledgement of the one before.
+  // Otherwise a small PDU waits up to 40 ms for the acknowledgement of the previous one.
   session.socket.setNoDelay(true)
   session.on('error', () => session.destroy())
   session.on('close', () => {
@@ -80,8 +80,8 @@ function serve(session: Session, smsc: Smsc): void {
   })
   session.on('pdu', (pdu: Pdu) => {
     receive(pdu)
-    // Stops reading from a peer that does not read its responses: they would take all memory.
-    if (session.socket.writableLength <= MOST_UNREAD_BYTES) return
+    // Stop reading from a peer that does not read its responses: they would fill the memory.
+    if (session.socket.writableLength <= MAX_UNREAD_BYTES) return
     session.pause()
     session.socket.once('drain', () => session.resume())
   })
@@ -114,7 +114,7 @@ function serve(session: Session, smsc: Smsc): void {
     }
     const submission = read(session, pdu)
     if (submission === undefined) return
-    smsc.onSubmit(pdu, submission, line, (status, messageId) => {
+    smsc.onSubmit(pdu, submission, connection, (status, messageId) => {
       reply(session, pdu, status, { message_id: messageId })
       // After a truncated PDU, the start of the next one is unknown.
       if (status === STATUS.INVCMDLEN) session.close()
@@ -122,7 +122,7 @@ function serve(session: Session, smsc: Smsc): void {
   }
 }
 
-/** Input of the peer ends its session at worst. From here on, an exception is a bug and ends the process. */
+/** Invalid input ends the session at worst. Once a submission is read, an exception is a bug and ends the process. */
 function read(session: Session, pdu: Pdu): Submission | number | undefined {
   try {
     return readSubmission(pdu)
@@ -149,7 +149,7 @@ function reply(session: Session, pdu: Pdu, status: number, fields: Record<string
   }
 }
 
-/** Sends enquire_link from time to time, and ends a session without a response by the next time. */
+/** Sends enquire_link at an interval, and ends a session that has not responded to the previous one. */
 function enquire(session: Session, everyMs: number): NodeJS.Timeout {
   let responded = true
   return setInterval(() => {

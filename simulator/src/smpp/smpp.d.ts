@@ -5,7 +5,7 @@ declare module 'smpp' {
 
   export type Message = { message: string | Buffer; udh?: Buffer[]; octets?: number; headerIsBroken?: boolean }
 
-  /** What came over the line. A field that the sender left out at the end is undefined. */
+  /** A received PDU. A field that the sender omitted at the end is undefined. */
   export type Pdu = {
     command: string
     command_status: number
@@ -35,7 +35,7 @@ declare module 'smpp' {
     message_state?: number
   }
 
-  type Send = (fields: Record<string, unknown>, answered?: (answer: Pdu) => void) => boolean
+  type Send = (fields: Record<string, unknown>, onResponse?: (response: Pdu) => void) => boolean
 
   export type Session = EventEmitter & {
     socket: Socket

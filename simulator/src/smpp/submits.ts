@@ -6,7 +6,7 @@ import type { SmsEnd, Steps } from '../phones/steps.ts'
 import type { Store } from '../state/store.ts'
 import type { Outbox } from './outbox.ts'
 import { type ReceiptNotes, receiptPdu, wantsIntermediate, wantsReceipt } from './receipts.ts'
-import type { Line, OnSubmit } from './server.ts'
+import type { Connection, OnSubmit } from './server.ts'
 import { STATUS } from './status.ts'
 import type { Submission } from './submission.ts'
 
@@ -45,7 +45,7 @@ export function createSubmits(parts: Omit<Counter, 'firstNumber'>): OnSubmit {
   store.append({ is: 'setting', name: 'smpp-ids', value: String(base) })
   const counter: Counter = { ...parts, firstNumber: base }
 
-  return (pdu, submission, line, respond) => {
+  return (pdu, submission, connection, respond) => {
     const outcome = outcomeOf(counter, submission)
     if (typeof outcome === 'number') {
       const phone = `+${pdu.destination_addr ?? ''}`
@@ -60,12 +60,12 @@ export function createSubmits(parts: Omit<Counter, 'firstNumber'>): OnSubmit {
       void store.committed().then(() => respond(outcome))
       return
     }
-    const { messageId, overtaken } = take(counter, outcome)
-    const swallowed = swallows(parts.faults, line)
+    const { messageId, overtaken } = accept(counter, outcome)
+    const withheld = withholdResponse(parts.faults, connection)
     void store.committed().then(() => {
-      if (swallowed?.cuts) line.drop()
-      else if (swallowed === undefined && overtaken) setTimeout(respond, OVERTAKEN_MS, STATUS.OK, messageId)
-      else if (swallowed === undefined) respond(STATUS.OK, messageId)
+      if (withheld?.closes) connection.drop()
+      else if (withheld === undefined && overtaken) setTimeout(respond, OVERTAKEN_MS, STATUS.OK, messageId)
+      else if (withheld === undefined) respond(STATUS.OK, messageId)
     })
   }
 }
@@ -78,7 +78,7 @@ function outcomeOf({ faults }: Counter, submission: Submission | number): Submis
 }
 
 /** Records the SMS and schedules its steps. `overtaken`: its receipt comes before its response. */
-function take(counter: Counter, submission: Submission): { messageId: string; overtaken: boolean } {
+function accept(counter: Counter, submission: Submission): { messageId: string; overtaken: boolean } {
   const { store, messages, faults, steps } = counter
   const number = counter.firstNumber + store.state.lastSeq
   const messageId = faults.strikes('smpp.hexInAnswer') ? number.toString(16).toUpperCase() : String(number)
@@ -86,28 +86,28 @@ function take(counter: Counter, submission: Submission): { messageId: string; ov
   const smpp: ReceiptNotes = { number, registered, beginning: text.slice(0, 20), addresses }
   const entry = { kind: 'sms-part', channel: 'sms', phone, messageId, origin: sender, detail: segment } as const
   const message = messages.add(entry, { body: text, expiresAt, segment, smpp })
-  tellOnTheWay(counter, message, registered)
+  sendIntermediateReceipt(counter, message, registered)
   const overtaken = faults.strikes('smpp.receiptBeforeAnswer') !== undefined
   if (overtaken) steps.deliver(message)
   else steps.begin(message, scheduledAt)
   return { messageId, overtaken }
 }
 
-function tellOnTheWay({ faults, outbox }: Counter, message: Message, registered: number): void {
+function sendIntermediateReceipt({ faults, outbox }: Counter, message: Message, registered: number): void {
   if (!wantsIntermediate(registered)) return
   const about = { phone: message.phone, messageId: message.messageId, dueAt: Date.now() }
   outbox.owe(about, receiptPdu(message, 'ENROUTE', faults))
 }
 
-/** Whether the response is withheld, and whether the connection is closed then; only that uses the fault. */
-function swallows(faults: Faults, line: Line): { cuts: boolean } | undefined {
-  const fault = line.unanswered > 0 ? faults.armed('smpp.dropUnanswered') : faults.drawn('smpp.dropUnanswered')
+/** Returns a value if the response is withheld. `closes`: the connection is closed too; only then does it use the fault's `count`. */
+function withholdResponse(faults: Faults, connection: Connection): { closes: boolean } | undefined {
+  const fault = connection.withoutResponse > 0 ? faults.armed('smpp.dropUnanswered') : faults.drawn('smpp.dropUnanswered')
   if (fault === undefined) {
-    line.unanswered = 0
+    connection.withoutResponse = 0
     return undefined
   }
-  line.unanswered++
-  const cuts = line.unanswered >= fault.submits
-  if (cuts) faults.useUp('smpp.dropUnanswered')
-  return { cuts }
+  connection.withoutResponse++
+  const closes = connection.withoutResponse >= fault.submits
+  if (closes) faults.useUp('smpp.dropUnanswered')
+  return { closes }
 }

@@ -1,8 +1,8 @@
 const TIME = /^(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d)(\d\d)([+\-R])$/
 const QUARTER_HOUR_MS = 900_000
-const MOST_QUARTERS = 48
+const MAX_QUARTERS = 48
 
-/** The milliseconds since 1970 of a time in SMPP's sixteen characters, YYMMDDhhmmsstnnp; undefined if it is invalid. */
+/** Parses a time in SMPP's sixteen characters, YYMMDDhhmmsstnnp. Returns milliseconds since 1970; undefined if the time is invalid. */
 export function timeOf(text: string): number | undefined {
   const match = TIME.exec(text)
   if (match === null) return undefined
@@ -11,7 +11,7 @@ export function timeOf(text: string): number | undefined {
   const at = new Date(Date.UTC(2000 + years, months - 1, days, hours, minutes, seconds, tenths * 100))
   // Date reads a day that does not exist, such as 30 February, as another one.
   const exists = at.toISOString().replace(/\D/g, '').slice(2, 14) === text.slice(0, 12)
-  if (!exists || quarters > MOST_QUARTERS) return undefined
+  if (!exists || quarters > MAX_QUARTERS) return undefined
   return at.getTime() - (match[9] === '+' ? quarters : -quarters) * QUARTER_HOUR_MS
 }
 

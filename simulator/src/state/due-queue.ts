@@ -1,9 +1,9 @@
-/** Something that is due at a time. Of two that are due at the same time, the lower id comes first. */
+/** An item that is due at a time. Of two items with the same time, the lower id comes first. */
 type Due = { id: number; dueAt: number }
 
 const isBefore = (one: Due, other: Due): boolean => one.dueAt < other.dueAt || (one.dueAt === other.dueAt && one.id < other.id)
 
-/** A binary heap: the first item is the one that is due first. A sorted array is one too. */
+/** Adds an item to a binary heap, whose first item is due first. A sorted array is a valid heap. */
 export function pushDue<Item extends Due>(queue: Item[], item: Item): void {
   let at = queue.push(item) - 1
   while (at > 0) {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { StartError } from '../options.ts'
 import type { Store } from './store.ts'
 
-/** The credentials of callers. They are created once, so that a configured Herald keeps working. */
+/** The credentials of callers. They are created once and then stay the same, so that a configured Herald keeps working. */
 export type Identity = {
   clientEmail: string
   privateKeyId: string
@@ -19,9 +19,9 @@ export type Identity = {
 type Secrets = Pick<Identity, 'privateKeyId' | 'privateKey' | 'webhookToken' | 'smppPassword'>
 
 export function loadIdentity(store: Store): Identity {
-  const kept = store.state.settings.get('secrets')
-  const secrets: Secrets = kept === undefined ? makeSecrets() : JSON.parse(kept)
-  if (kept === undefined) store.append({ is: 'setting', name: 'secrets', value: JSON.stringify(secrets) })
+  const saved = store.state.settings.get('secrets')
+  const secrets: Secrets = saved === undefined ? makeSecrets() : JSON.parse(saved)
+  if (saved === undefined) store.append({ is: 'setting', name: 'secrets', value: JSON.stringify(secrets) })
   return { ...secrets, publicKey: createPublicKey(secrets.privateKey), clientEmail: 'herald@simulator.invalid', systemId: 'simulator' }
 }
 

@@ -6,12 +6,12 @@ import { StartError } from '../options.ts'
 
 const TRY_FOR_MS = 500
 const TRY_EVERY_MS = 25
-// Opening with this flag takes a lock on the file. macOS and the BSDs know it; Node has no name for it.
+// Opening a file with this flag locks it. macOS and the BSDs support it; Node has no name for it.
 const O_EXLOCK = 0x20
 
 /**
- * Locks a data directory for this process. The kernel releases the lock when the process ends, also by `kill -9`. A predecessor that is just
- * ending gets half a second. Returns a function that releases the lock.
+ * Locks a data directory for this process. The kernel releases the lock when the process ends, also by `kill -9`. Waits half a second for a previous
+ * simulator that is just ending. Returns a function that releases the lock.
  */
 export async function lockDirectory(dataDir: string): Promise<() => void> {
   const failAt = performance.now() + TRY_FOR_MS

@@ -5,18 +5,18 @@ const CHUNK_BYTES = 1_048_576
 const FIRST_READ_BYTES = 4096
 
 /**
- * A file of lines that only grows. Lines come in batches, and an empty line ends each batch: lines after the last empty line are of a batch
- * that was not written to its end, and opening the file cuts them off. A line is known by the offset of its first byte.
+ * An append-only file of lines. Lines come in batches, and an empty line ends each batch. Lines after the last empty line belong to a batch that
+ * was not written completely; opening the file removes them. The offset of its first byte identifies a line.
  */
 export type Log = {
   /** Adds a line to the batch and returns its offset. Nothing is written yet. */
   append: (line: string) => number
-  /** Writes the batch and its end. */
+  /** Writes the batch, and ends it. */
   commit: () => void
-  /** Where the last whole batch ends. */
+  /** Returns the offset at which the last complete batch ends. */
   end: () => number
   read: (offset: number) => string
-  /** The lines of whole batches from an offset on. */
+  /** Yields the lines of complete batches from an offset on. */
   lines: (from: number) => Generator<[offset: number, line: string]>
   close: () => void
 }
@@ -29,7 +29,7 @@ export function openLog(path: string): Log {
   let next = end
   let buffer = Buffer.allocUnsafe(FIRST_READ_BYTES)
 
-  /** Writes what the batch has so far, without its end, so that it can be read. */
+  /** Writes the lines of the batch so far, without ending it, so that they can be read. */
   function flush(): void {
     if (pending === '') return
     writeFileSync(file, pending)
@@ -84,7 +84,7 @@ function* linesOf(file: number, from: number, to: number): Generator<[offset: nu
   }
 }
 
-/** Returns where the last whole batch ends. */
+/** Removes an incomplete batch. Returns the offset at which the last complete batch ends. */
 function cutTornBatch(file: number): number {
   const { size } = fstatSync(file)
   let end = 0

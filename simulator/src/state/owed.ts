@@ -3,22 +3,23 @@ import { byDue, pushDue, shiftDue } from './due-queue.ts'
 import type { Debt, ListName, LogRecord } from './state.ts'
 import type { Store } from './store.ts'
 
-// Rows of further debts are only in the log, and read when they are due.
-const MOST_ROWS = 20_000
+// The rows of further debts are only in the log, and are read when they are due.
+const MAX_ROWS = 20_000
 
-/** A debt in progress, with its row. */
-export type Handed<Row> = { id: number; tries: number; row: Row }
+/** A debt that is being paid, with its row. */
+export type Claimed<Row> = { id: number; tries: number; row: Row }
 
-/** Hands each debt of a list to the code that pays it, once it is due and in the log. */
+/** A list of debts: work that the simulator still owes, such as an event to post. A debt can be claimed once it is due and in the log. */
 export type Owed<Row> = {
   add: (row: Row, dueAt: number) => void
-  /** The first debt that is due. If there is none, `pump` is called once there is. */
-  next: () => Handed<Row> | undefined
+  /** Claims the first debt that is due. If there is none, `pump` is called as soon as there is one. */
+  next: () => Claimed<Row> | undefined
+  /** Removes a debt whose work is done. */
   paid: (id: number) => void
-  /** After a failed try. */
+  /** Postpones a debt after a failed try. */
   again: (id: number, dueAt: number) => void
-  /** It was not tried, and is still due. */
-  giveBack: (id: number) => void
+  /** Releases a debt that was not tried: it is still due. */
+  release: (id: number) => void
   /** Makes all debts that wait for their next try due now. */
   hurry: () => void
   start: () => void
@@ -34,7 +35,7 @@ export function createOwed<Row>(store: Store, list: ListName, pump: () => void):
   const alarm = createAlarm(pump)
   const paid = createPayments(store, list, rows)
 
-  /** Only committed debts are handed out: after a crash, no receiver may know of an event that the log has not. */
+  /** Only committed debts can be claimed: after a crash, no receiver may know of an event that the log does not have. */
   function queueFresh(): void {
     for (const debt of fresh) pushDue(waiting, debt)
     fresh = []
@@ -46,7 +47,7 @@ export function createOwed<Row>(store: Store, list: ListName, pump: () => void):
     add: (row, dueAt) => {
       const id = store.state.owed[list].lastId + 1
       store.append({ is: 'owed', list, id, dueAt, row })
-      if (rows.size < MOST_ROWS) rows.set(id, row)
+      if (rows.size < MAX_ROWS) rows.set(id, row)
       if (fresh.push(debts.get(id) as Debt) === 1) void store.committed().then(queueFresh)
     },
     next: () => {
@@ -66,7 +67,7 @@ export function createOwed<Row>(store: Store, list: ListName, pump: () => void):
       pushDue(waiting, debts.get(id) as Debt)
       alarm.at(dueAt)
     },
-    giveBack: (id) => {
+    release: (id) => {
       pushDue(waiting, debts.get(id) as Debt)
       alarm.at(Date.now())
     },

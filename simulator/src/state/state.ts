@@ -1,9 +1,9 @@
 import type { EntryRecord, LedgerKind } from '../phones/ledger.ts'
 import { addPair, createTable, findPairs, hashOf, type Table } from './table.ts'
 
-/** The lists of debts. README.md shows these names as `owed`. */
+/** The lists of debts (state/owed.ts). `GET /simulator/counts` shows them as `owed`. */
 export type ListName = 'steps' | 'webhooks' | 'deliverSm'
-/** A debt. `offset`: of its record in the log, which has its row. */
+/** A debt. `offset`: the offset of its record in the log, which has its row. */
 export type Debt = { id: number; dueAt: number; tries: number; offset: number }
 /** No id is ever used twice. */
 type DebtList = { lastId: number; debts: Map<number, Debt> }
@@ -19,27 +19,27 @@ export type LogRecord =
   | { is: 'paid'; list: ListName; ids: number[] }
   | EntryRecord
 
-/** All that must be in memory; the log has the rest. It consists of values that `v8.serialize` can write. */
+/** Everything that must be in memory. The log has the rest. All values can be written by `v8.serialize`. */
 export type State = {
   settings: Map<string, string>
-  /** By when they expire. */
+  /** The time at which each token expires. */
   tokens: Map<string, number>
   owed: Record<ListName, DebtList>
   counts: Map<LedgerKind, number>
   lastSeq: number
-  /** Offsets in the log of the entries of the ledger with the numbers 1, 129, 257… */
+  /** The offsets of the ledger's entries with the numbers 1, 129, 257… */
   ledgerIndex: number[]
   /** Offsets of messages, by their ids. */
   messages: Table
   /** The numbers that received anything. */
   phones: Table
-  /** The last entry about a message to any of the phones of a bucket. Each entry has the offset of the one before. */
+  /** The offset of the last entry of each bucket of phones. Each entry has the offset of the previous one. */
   lastOfBucket: Float64Array
-  /** How often messages to phones that refuse twice were refused. */
+  /** How often each message to a phone that refuses twice was refused. */
   refusals: Map<string, number>
 }
 
-export const ENTRIES_FOR_AN_OFFSET = 128
+export const ENTRIES_PER_OFFSET = 128
 const BUCKETS = 65_536
 
 export function createState(): State {
@@ -90,7 +90,7 @@ function applyToList(list: DebtList, record: ListRecord, offset: number): void {
 function applyEntry(state: State, entry: EntryRecord, offset: number): void {
   const { seq, kind, phone, messageId, origin, content, bucket } = entry
   state.lastSeq = seq
-  if (seq % ENTRIES_FOR_AN_OFFSET === 1) state.ledgerIndex.push(offset)
+  if (seq % ENTRIES_PER_OFFSET === 1) state.ledgerIndex.push(offset)
   state.counts.set(kind, (state.counts.get(kind) ?? 0) + 1)
   if (bucket !== undefined) state.lastOfBucket[bucket] = offset
   if (content !== undefined) {
@@ -106,7 +106,7 @@ export const refusalKey = (agentId: string, messageId: string): string => `${mes
 
 export const bucketOf = (phone: string): number => hashOf(phone) & (BUCKETS - 1)
 
-// The first number of a message's pair has 24 bits of the hash of its id, then 8 bits of its offset; the second has the other 32.
+// A message is a pair of numbers. The first has 24 bits of the hash of its id, then 8 bits of its offset; the second has the other 32 bits.
 const OFFSET_BITS = 8
 const HIGH = 2 ** 32
 const markOf = (messageId: string): number => ((hashOf(messageId) >>> OFFSET_BITS) << OFFSET_BITS) >>> 0
@@ -115,7 +115,7 @@ function addMessage({ messages }: State, messageId: string, offset: number): voi
   addPair(messages, markOf(messageId) + Math.floor(offset / HIGH), offset % HIGH)
 }
 
-/** Offsets of the messages that may have this id. Among a million, 6 in 100 ids share the hash bits of another, so a caller must check. */
+/** Returns the offsets of the messages that may have this id. Among a million ids, 6 in 100 share the hash bits of another: check the id. */
 export function offsetsOf({ messages }: State, messageId: string): number[] {
   const mark = markOf(messageId)
   return findPairs(messages, mark).map(([first, second]) => (first - mark) * HIGH + second)

@@ -8,10 +8,10 @@ import { type Log, openLog } from './log.ts'
 import { applyRecord, createState, type LogRecord, type State } from './state.ts'
 
 /**
- * The state, and the log that it comes from. A record changes the state at once; the records of one turn of the event loop are one batch of
- * the log, and `committed` resolves when it is written. So many requests share one write.
+ * The state, and the log that it comes from. A record changes the state at once. The records of one turn of the event loop are one batch of the
+ * log, so that many requests share one write, and `committed` resolves when the batch is written.
  *
- * If a batch can't be written, the process ends: its state is ahead of the log, and a restart goes back to the log. No response was sent for
+ * If a batch can't be written, the process ends: its state is ahead of the log, and a restart reads the log again. No response was sent for
  * such a turn.
  */
 export type Store = {
@@ -32,7 +32,7 @@ export type Store = {
 const VERSION = 1
 const SNAPSHOT_EVERY_BYTES = 64 * 1_048_576
 // A snapshot of 10 MB (a million messages) is written after 64 MB of log, one of 100 MB after 400 MB.
-const LOG_FOR_A_SNAPSHOT = 4
+const LOG_PER_SNAPSHOT = 4
 
 export async function openStore(dataDir: string, snapshotEvery = SNAPSHOT_EVERY_BYTES): Promise<Store> {
   const unlock = await prepareDirectory(dataDir)
@@ -61,7 +61,7 @@ function createStore(dataDir: string, log: Log, state: State, snapshots: Snapsho
     const ending = commit
     if (ending === undefined) return
     for (const write of writers) write()
-    orEnd(dataDir, () => {
+    exitOnFailure(dataDir, () => {
       log.commit()
       snapshots.write(state, log.end())
     })
@@ -77,7 +77,7 @@ function createStore(dataDir: string, log: Log, state: State, snapshots: Snapsho
       applyRecord(state, record, offset)
       return offset
     },
-    read: (offset) => JSON.parse(orEnd(dataDir, () => log.read(offset))),
+    read: (offset) => JSON.parse(exitOnFailure(dataDir, () => log.read(offset))),
     records: function* (from) {
       for (const [, line] of log.lines(from)) yield JSON.parse(line)
     },
@@ -95,7 +95,7 @@ function createStore(dataDir: string, log: Log, state: State, snapshots: Snapsho
 }
 
 /** Ends the process with a message if the file system failed. Any other error ends it with its stack. */
-function orEnd<T>(dataDir: string, access: () => T): T {
+function exitOnFailure<T>(dataDir: string, access: () => T): T {
   try {
     return access()
   } catch (error) {
@@ -117,7 +117,7 @@ async function prepareDirectory(dataDir: string): Promise<() => void> {
 
 type Loaded = { log: Log; name: string; state: State; from: number }
 
-/** The state of the last snapshot with what the log has since; or, without a snapshot, of the whole log. */
+/** Reads the last snapshot, and applies the records of the log since then. Without a snapshot, it applies the whole log. */
 function loadState(dataDir: string): Loaded {
   const log = openLog(join(dataDir, 'simulator.log'))
   if (log.end() === 0) startLog(dataDir, log)
@@ -131,7 +131,7 @@ function loadState(dataDir: string): Loaded {
   return { log, name: first.name, state, from: position }
 }
 
-/** A truncated batch is already cut off, so an unreadable line does not come from a crash. */
+/** Opening the log has already removed an incomplete batch, so an unreadable line does not come from a crash. */
 function parseLine(line: string, offset: number): LogRecord {
   try {
     return JSON.parse(line)
@@ -161,12 +161,12 @@ function createSnapshots(dataDir: string, name: string, from: number, every: num
       const bytes = serialize({ version: VERSION, name, position, state } satisfies Snapshot)
       writeFileSync(`${path}.new`, bytes, { mode: 0o600 })
       renameSync(`${path}.new`, path)
-      nextAt = position + Math.max(every, LOG_FOR_A_SNAPSHOT * bytes.length)
+      nextAt = position + Math.max(every, LOG_PER_SNAPSHOT * bytes.length)
     },
   }
 }
 
-/** Undefined if there is no snapshot that fits the log: it is of another log, or the machine lost the end of the log. */
+/** Returns undefined if there is no snapshot that fits the log: it belongs to another log, or the machine lost the end of the log. */
 function readSnapshot(dataDir: string, name: string, end: number): Snapshot | undefined {
   try {
     const snapshot = deserialize(readFileSync(join(dataDir, 'simulator.snapshot'))) as Snapshot

@@ -1,23 +1,23 @@
 /**
- * Pairs of 32-bit numbers, found by the first of the two, without its lowest `shift` bits. They are outside of V8's heap, and each takes 10
- * bytes: finished messages are only known by them. It is a hash table with open addressing that grows by a sixteenth, since doubling it
- * would take 16 bytes a message. Nothing is ever removed. No pair may be two zeros: those are an empty slot.
+ * A hash table of pairs of 32-bit numbers. Its key is the first number without its lowest `shift` bits. The pairs are outside of V8's heap, and
+ * each takes 10 bytes: memory has nothing else of a finished message. It uses open addressing and grows by a sixteenth, since doubling would take
+ * 16 bytes a message. Nothing is ever removed. Two zeros mark an empty slot, so no pair may be two zeros.
  */
 export type Table = { slots: Uint32Array; pairs: number; shift: number }
 
-const FEWEST_SLOTS = 1024
+const MIN_SLOTS = 1024
 const GROWTH = 1 + 1 / 16
-const MOST_FILLED = 0.85
+const MAX_FILL = 0.85
 
-export const createTable = (shift: number): Table => ({ slots: new Uint32Array(2 * FEWEST_SLOTS), pairs: 0, shift })
+export const createTable = (shift: number): Table => ({ slots: new Uint32Array(2 * MIN_SLOTS), pairs: 0, shift })
 
 export function addPair(table: Table, first: number, second: number): void {
-  if (table.pairs >= (table.slots.length / 2) * MOST_FILLED) grow(table)
+  if (table.pairs >= (table.slots.length / 2) * MAX_FILL) grow(table)
   table.pairs++
   put(table, first, second)
 }
 
-/** All pairs whose first number is the same but for its lowest bits. */
+/** Returns all pairs whose first number is the same except for its lowest bits. */
 export function findPairs(table: Table, first: number): [first: number, second: number][] {
   const { slots, shift } = table
   const found: [number, number][] = []
@@ -36,7 +36,7 @@ export function* allPairs({ slots }: Table): Generator<[first: number, second: n
   }
 }
 
-/** Multiplies by the golden ratio, which spreads consecutive numbers. */
+/** Returns the first slot to search. It multiplies by the golden ratio, which spreads consecutive numbers. */
 function placeOf({ slots, shift }: Table, first: number): number {
   const spread = Math.imul(first >>> shift, 0x9e3779b1) >>> 0
   return 2 * Math.floor((spread / 2 ** 32) * (slots.length / 2))
@@ -56,7 +56,7 @@ function grow(table: Table): void {
   for (const [first, second] of pairs) put(table, first, second)
 }
 
-/** 32 bits (FNV-1a, mixed at the end). */
+/** Returns a hash of 32 bits (FNV-1a, mixed at the end). */
 export function hashOf(text: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)

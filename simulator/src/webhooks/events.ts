@@ -14,21 +14,21 @@ export type RbmEvent = {
   data: Record<string, unknown>
 }
 
-type Who = { agentId: string; phone: string }
+type Parties = { agentId: string; phone: string }
 
-function fromUser({ agentId, phone }: Who) {
+function fromUser({ agentId, phone }: Parties) {
   return { senderPhoneNumber: phone, agentId: fullAgentId(agentId), sendTime: isoTime(Date.now()) }
 }
 
-export const aboutMessage = (message: Message): Who => ({ agentId: message.origin, phone: message.phone })
+export const aboutMessage = (message: Message): Parties => ({ agentId: message.origin, phone: message.phone })
 
 export function receiptEvent(message: Message, eventType: 'DELIVERED' | 'READ'): RbmEvent {
-  const who = aboutMessage(message)
+  const parties = aboutMessage(message)
   const { messageId } = message
-  return { ...who, messageId, name: eventType, data: { ...fromUser(who), eventType, eventId: randomUUID(), messageId } }
+  return { ...parties, messageId, name: eventType, data: { ...fromUser(parties), eventType, eventId: randomUUID(), messageId } }
 }
 
-/** An event of the platform, not of the user: the field of the number has another name. */
+/** Returns an event of the platform, not of the user. Its field for the number has another name. */
 export function expiryEvent(message: Message, eventType: 'TTL_EXPIRATION_REVOKED' | 'TTL_EXPIRATION_REVOKE_FAILED'): RbmEvent {
   const { phone, origin: agentId, messageId } = message
   const sendTime = isoTime(Date.now())
@@ -37,22 +37,22 @@ export function expiryEvent(message: Message, eventType: 'TTL_EXPIRATION_REVOKED
 }
 
 /** An action of the user that is about no message. */
-export function userEvent(who: Who, eventType: 'UNSUBSCRIBE' | 'SUBSCRIBE' | 'IS_TYPING'): RbmEvent {
-  return { ...who, messageId: '', name: eventType, data: { ...fromUser(who), eventType, eventId: randomUUID() } }
+export function userEvent(parties: Parties, eventType: 'UNSUBSCRIBE' | 'SUBSCRIBE' | 'IS_TYPING'): RbmEvent {
+  return { ...parties, messageId: '', name: eventType, data: { ...fromUser(parties), eventType, eventId: randomUUID() } }
 }
 
-export function textEvent(who: Who, text: string): RbmEvent {
-  return { ...who, messageId: '', name: 'text', data: { ...fromUser(who), messageId: randomUUID(), text } }
+export function textEvent(parties: Parties, text: string): RbmEvent {
+  return { ...parties, messageId: '', name: 'text', data: { ...fromUser(parties), messageId: randomUUID(), text } }
 }
 
-export function locationEvent(who: Who, location: { latitude: number; longitude: number }): RbmEvent {
-  return { ...who, messageId: '', name: 'location', data: { ...fromUser(who), messageId: randomUUID(), location } }
+export function locationEvent(parties: Parties, location: { latitude: number; longitude: number }): RbmEvent {
+  return { ...parties, messageId: '', name: 'location', data: { ...fromUser(parties), messageId: randomUUID(), location } }
 }
 
 type UserFile = { mimeType: string; fileSizeBytes: number; fileUri: string; fileName: string }
 
-export function fileEvent(who: Who, payload: UserFile): RbmEvent {
-  return { ...who, messageId: '', name: 'file', data: { ...fromUser(who), messageId: randomUUID(), userFile: { payload } } }
+export function fileEvent(parties: Parties, payload: UserFile): RbmEvent {
+  return { ...parties, messageId: '', name: 'file', data: { ...fromUser(parties), messageId: randomUUID(), userFile: { payload } } }
 }
 
 export const LAUNCH_EVENT = 'agent launch'
@@ -66,10 +66,10 @@ export function launchEvent(agentId: string, newLaunchState: string): RbmEvent {
 
 /** A tapped reply is a message with its text; a tapped action is an event without one. Neither names the agent's message. */
 export function tapEvent(message: Message, { kind, text, postbackData }: Suggestion): RbmEvent {
-  const who = aboutMessage(message)
+  const parties = aboutMessage(message)
   const data =
     kind === 'reply'
-      ? { ...fromUser(who), messageId: randomUUID(), suggestionResponse: { postbackData, text } }
-      : { ...fromUser(who), eventId: randomUUID(), suggestionResponse: { postbackData } }
-  return { ...who, messageId: message.messageId, name: `tapped ${kind}`, data }
+      ? { ...fromUser(parties), messageId: randomUUID(), suggestionResponse: { postbackData, text } }
+      : { ...fromUser(parties), eventId: randomUUID(), suggestionResponse: { postbackData } }
+  return { ...parties, messageId: message.messageId, name: `tapped ${kind}`, data }
 }

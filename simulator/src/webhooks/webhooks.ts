@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Faults } from '../faults.ts'
 import type { Ledger } from '../phones/ledger.ts'
 import type { Identity } from '../state/identity.ts'
-import { createOwed, type Handed, type Owed } from '../state/owed.ts'
+import { type Claimed, createOwed, type Owed } from '../state/owed.ts'
 import type { Store } from '../state/store.ts'
 import { waitMsAfter } from '../timing.ts'
 import { envelope, sign, type WebhookRow } from './envelope.ts'
@@ -14,7 +14,7 @@ const LONGEST_WAIT_MS = 600_000
 const DROP_AFTER_MS = 7 * 86_400_000
 
 export type Webhooks = {
-  /** Adds an event to those owed to the webhook. It is in the log with the rest of the turn. */
+  /** Adds an event to post. The log has it together with the rest of the turn. */
   owe: (event: RbmEvent) => void
   url: () => string | undefined
   /** Sends the set-up challenge. Returns the problem, or undefined if the address is registered. */
@@ -29,15 +29,15 @@ type Sender = {
   identity: Identity
   faults: Faults
   owed: Owed<WebhookRow>
-  /** For the registered address. */
+  /** Posts to the registered address. */
   poster: Poster | undefined
-  /** That one, and those with posts in progress. */
+  /** The poster of the registered address, and all posters with posts in progress. */
   open: Set<Poster>
   posting: number
   stopped: boolean
 }
 
-/** Posts owed events, oldest first, until the response is 200. All are in the log, so a restart continues with them. */
+/** Posts owed events, oldest first, and repeats each until the response is 200. All are in the log, so a restart continues with them. */
 export function createWebhooks(store: Store, ledger: Ledger, identity: Identity, faults: Faults): Webhooks {
   const owed = createOwed<WebhookRow>(store, 'webhooks', () => pump(sender))
   const url = () => store.state.settings.get('webhook')
@@ -59,6 +59,7 @@ export function createWebhooks(store: Store, ledger: Ledger, identity: Identity,
     },
   }
 }
+
 function owe(sender: Sender, event: RbmEvent): void {
   const { ledger, faults } = sender
   const { agentId, phone, messageId, name } = event
@@ -81,31 +82,31 @@ function add({ owed }: Sender, { agentId: origin, phone, messageId, name, data }
 function pump(sender: Sender): void {
   const { poster, owed, faults, identity } = sender
   while (poster !== undefined && !sender.stopped && sender.posting < CONCURRENCY) {
-    const handed = owed.next()
-    if (handed === undefined) return
+    const claimed = owed.next()
+    if (claimed === undefined) return
     sender.posting++
     const key = faults.strikes('webhooks.wrongSignature') ? randomUUID() : identity.webhookToken
-    poster.post(envelope(handed.id, handed.row), sign(handed.row.data, key), ({ status }) => {
+    poster.post(envelope(claimed.id, claimed.row), sign(claimed.row.data, key), ({ status }) => {
       sender.posting--
       if (sender.stopped) return
-      handleStatus(sender, handed, status)
+      handleStatus(sender, claimed, status)
       pump(sender)
     })
   }
 }
 
-function handleStatus(sender: Sender, handed: Handed<WebhookRow>, status: number): void {
-  if (status === 200) settle(sender, handed, 'webhook-accepted')
-  else if (Date.now() - handed.row.createdAt > DROP_AFTER_MS) settle(sender, handed, 'webhook-dropped')
+function handleStatus(sender: Sender, claimed: Claimed<WebhookRow>, status: number): void {
+  if (status === 200) settle(sender, claimed, 'webhook-accepted')
+  else if (Date.now() - claimed.row.createdAt > DROP_AFTER_MS) settle(sender, claimed, 'webhook-dropped')
   else {
-    const waitMs = waitMsAfter(handed.tries, LONGEST_WAIT_MS) * (0.75 + Math.random() / 2)
-    sender.owed.again(handed.id, Math.round(Date.now() + waitMs))
+    const waitMs = waitMsAfter(claimed.tries, LONGEST_WAIT_MS) * (0.75 + Math.random() / 2)
+    sender.owed.again(claimed.id, Math.round(Date.now() + waitMs))
   }
 }
 
 type End = 'webhook-accepted' | 'webhook-dropped'
 
-function settle({ ledger, owed }: Sender, { id, tries, row }: Handed<WebhookRow>, kind: End): void {
+function settle({ ledger, owed }: Sender, { id, tries, row }: Claimed<WebhookRow>, kind: End): void {
   owed.paid(id)
   const { phone, messageId, origin, event } = row
   ledger.write({ kind, channel: 'rcs', phone, messageId, origin, detail: { event, tries: tries + 1 } })

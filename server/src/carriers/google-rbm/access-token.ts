@@ -6,9 +6,9 @@ import type { Http, Response } from './http.ts'
 export type ServiceAccount = { client_email: string; private_key: string; private_key_id?: string; token_uri: string }
 
 export type AccessTokens = {
-  /** A token that is valid now, if there is one. Starts its renewal ahead of expiry. */
+  /** Returns a token that is valid now, if there is one. Renews it ahead of its expiry. */
   current: () => string | undefined
-  /** Gets a new token. Concurrent callers share one request; throws if Google issues none. */
+  /** Gets a new token. Concurrent callers share one request. Throws if Google issues no token. */
   renew: () => Promise<string>
   /** Call it when the network rejects a token before its expiry: the next caller gets another one. */
   discard: (token: string) => void
@@ -24,7 +24,7 @@ const USUAL_LIFETIME_MS = 3_600_000
 // lifetime.
 const RENEW_AHEAD_MS = 300_000
 const RENEW_AHEAD_SHARE = 0.1
-// The delay after a failed renewal; the old token is still valid meanwhile.
+// The delay before the next try after a failed renewal. The old token is still valid meanwhile.
 const RENEW_AGAIN_MS = 5_000
 // Google rejects assertions whose time is off by more than some minutes. Below this offset, the clock is not the cause of a rejection.
 const CLOCK_OFF_MS = 30_000

@@ -6,20 +6,20 @@ import { type Circuit, createCircuit, type Pass } from './circuit.ts'
 import { createHttp, type Http, NotSent, RESPONSE_TIMEOUT_MS, type Request, type Response } from './http.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
-// Requests to the network: with an access token, within a timeout, and not while the circuit is paused.
+// Makes requests to the network, with an access token and a timeout. While the circuit is paused, it makes none.
 
 type Unsent = Extract<SendResult, { is: 'retry' | 'unknown' | 'not-tried' }>
 
 type Calls = {
   /**
-   * Makes a request that changes something at the network. `resultOf` says what a response means. Never throws: every failure is a result.
+   * Makes a request that changes something at the network. `resultOf` turns a response into a result. Never throws: every failure is a result.
    */
   attempt: <Result extends SendResult | RevokeResult>(
     request: Request,
     agentId: string,
     resultOf: (response: Response) => Result,
   ) => Promise<Result | Unsent>
-  /** Makes a request that only reads. Undefined if there was no response. */
+  /** Makes a request that only reads. Returns undefined if there was no response. */
   ask: (agentId: string, request: Request) => Promise<Response | undefined>
   /** Gets an access token, or throws. */
   authorise: () => Promise<unknown>
@@ -37,7 +37,7 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
   const http = createHttp(address, connections)
   const tokenHttp = createHttp(new URL(serviceAccount.token_uri).origin, 1)
   const tokens = createAccessTokens(serviceAccount, tokenHttp)
-  // Google limits sending and look-ups separately, and each agent too. Each combination has its own circuit.
+  // Google has separate limits for messages and look-ups, and for each agent. Each combination has its own circuit.
   let isClosing = false
   const circuitOf = createCircuits(logger, () => isClosing)
   const logDenial = createDenialLogger(logger)
@@ -82,7 +82,7 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
   }
 }
 
-/** Logs the status only: the network's own words may quote the message. */
+/** Logs the status only: the network's own text may quote the message. */
 function failedBy(pass: Pass, { status, headers }: Response): number {
   return pass.failed(retryAfterMs(headers['retry-after']), `HTTP ${status}`)
 }

@@ -7,7 +7,7 @@ import { createReach } from './reach.ts'
 import { revokeResult, sendResult } from './responses.ts'
 import type { GoogleRbmSettings } from './settings.ts'
 
-// The size as JSON. Only control characters, each of which takes six bytes in JSON, make a message this large.
+// The limit of the network, as JSON. Only control characters, which take six bytes each in JSON, make a message this large.
 const MESSAGE_MAX_BYTES = 250_000
 
 /** Google's RCS Business Messaging API, version 1. */

@@ -1,12 +1,12 @@
 import { backOffMs } from '../../outbound/back-off.ts'
 
-// A network in trouble gets worse with more requests. After some failures in a row, or when the network asks for it, the circuit pauses for
-// a growing time: messages are postponed without a request. Then one request probes the network, and the rest follow if it succeeds.
+// A circuit breaker: more requests make a failing network worse. After some failures in a row, or if the network asks for a pause, the circuit
+// pauses for a growing time, and messages are postponed without a request. Then one request probes the network. If it succeeds, the rest follow.
 
 export type Circuit = {
   /** A caller that gets a pass makes one request and reports its result to the pass. */
   enter: () => { is: 'free'; pass: Pass } | { is: 'paused'; waitMs: number }
-  /** How long the pause still takes, at least; 0 if there is none. */
+  /** The minimum time until the pause ends; 0 if there is none. */
   pausedForMs: () => number
 }
 
@@ -18,15 +18,15 @@ export type Pass = {
 
 const FAILURES_TO_PAUSE = 5
 const FIRST_PAUSE_MS = 500
-// The delay for other requests during a probe, most of which have a response by then.
+// The delay of other requests during a probe. Most probes have a response by then.
 const PROBE_MS = 250
 const LONGEST_PAUSE_MS = 60_000
-// A longer Retry-After is cut to this.
+// The maximum for the network's Retry-After.
 const LONGEST_RETRY_AFTER_MS = 3_600_000
 
 const pauseMs = (failures: number) => backOffMs(failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS)
 
-/** Calls `onChange` with the length and reason of every pause, and with 0 at its end: for the log. */
+/** Calls `onChange` with the length and reason of every pause, and with 0 at its end. The caller logs them. */
 export function createCircuit(onChange: (pauseMs: number, reason?: string) => void, now = () => performance.now()): Circuit {
   let failures = 0
   let pauses = 0

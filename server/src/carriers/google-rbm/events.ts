@@ -7,14 +7,14 @@ import { fieldsOf, isObject, parseJson } from '../json.ts'
 import { storableText } from '../storable-text.ts'
 import { readPostback } from './postback.ts'
 
-// The network's events: UserMessage, UserEvent, ServerEvent and AgentLaunchEvent in Google's documentation. Unknown fields are ignored, but
-// unknown events are not refused: they are passed on as `unknown`. Google would resend a refused event for seven days, and hold up all
-// events behind it.
+// Reads the network's events: UserMessage, UserEvent, ServerEvent and AgentLaunchEvent in Google's documentation. It ignores unknown fields,
+// and turns an unknown event into one of the kind `unknown` instead of refusing it: Google would resend a refused event for seven days, and
+// hold up all events behind it.
 
 type Fields = Record<string, unknown>
 
 export function eventOf(carrier: string, data: Buffer, postbackKey: Buffer): CarrierEvent {
-  // An event has some 20 values. One that exceeds the limits of a request body is not parsed, and counts as unknown.
+  // An event has some 20 values. An event that exceeds the limits of a request body is not parsed, and counts as unknown.
   const fields = structureProblem(data) === undefined ? fieldsOf(parseJson(data)) : {}
   const phone = phoneOf(fields)
   return {
@@ -63,8 +63,8 @@ function receiptOf(agentId: string, { eventType, messageId }: Fields): CarrierEv
 
 function tapOf(agentId: string, { postbackData, text }: Fields, postbackKey: Buffer): CarrierEventKind {
   const postback = readPostback(postbackKey, textOf(postbackData))
-  // Forged, or from a message that another system sent for the same agent. Its text is not recorded as a reply either: the message that it
-  // replies to is unknown.
+  // The postback is forged, or comes from a message that another system sent for the same agent. Its text is not recorded as a reply either,
+  // since the message that it replies to is unknown.
   if (postback === undefined) return unknown('a tap on a button that is not ours')
   return { kind: 'tapped', agentId, ...postback, text: typeof text === 'string' ? storableText(text) : undefined }
 }
@@ -96,7 +96,7 @@ function phoneOf({ senderPhoneNumber, phoneNumber }: Fields): string | undefined
   return normalisePhoneNumber(textOf(senderPhoneNumber) || textOf(phoneNumber))
 }
 
-/** A reply has only a message id. In a receipt, the message id is that of the message it is for, and one message has several receipts. */
+/** A reply has only its own message id. A receipt has the id of the message that it is for, and a message has several receipts. */
 function idOf({ eventId, messageId, eventType }: Fields): string | undefined {
   const id = storableText(textOf(eventId) || (eventType === undefined ? textOf(messageId) : ''))
   return id === '' || id.length > 200 ? undefined : id

@@ -1,9 +1,10 @@
-// Refuses an address that has sent too many unproved requests, before reading the next one. An address that sent a proved request within
-// the last hour is never refused: behind an untrusted proxy, an attacker and the network may have the same address.
+// Refuses requests from an address that sent too many requests without proof of their origin, before their body is read. An address that sent
+// a proved request within the last hour is never refused: behind an untrusted proxy, an attacker and the network may have the same address.
 
 const MAX_FAILURES = 30
 const WINDOW_MS = 60_000
-// More than a network has in progress at its start. Without this limit, requests sent at once would all pass before the first one fails.
+// More than a network has in progress when it begins to send. Without this limit, all of many concurrent requests would pass before the first
+// one fails.
 const MAX_CONCURRENT_REQUESTS = 100
 const RETRY_CONCURRENT_MS = 1_000
 const TRUSTED_MS = 3_600_000

@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 // A tap event carries only the button's postback, so the postback holds the message and the button. It is signed, because it comes from
-// outside and changes a message's state: without a signature, anyone who can send events for an agent could tap buttons of messages they
-// never saw. The longest is 2 + 22 + 1 + 66 + 1 + 22 characters; the network allows 2048.
+// outside and changes a message's state: without a signature, any sender of events for an agent could tap buttons of messages that it never
+// received. The longest postback has 2 + 22 + 1 + 66 + 1 + 22 characters; the network allows 2048.
 
 type Postback = { messageId: string; buttonId: string }
 
@@ -14,7 +14,7 @@ export function writePostback(key: Buffer, { messageId, buttonId }: Postback): s
   return `${signed}:${signature(key, signed).toString('base64url')}`
 }
 
-/** Undefined if the signature is not ours. */
+/** Returns undefined if Herald did not sign the postback. */
 export function readPostback(key: Buffer, postback: string): Postback | undefined {
   const found = /^(1:([\w-]{22}):([\w.$-]{1,66})):([\w-]{22})$/.exec(postback)
   const [, signed = '', id = '', buttonId = '', given = ''] = found ?? []

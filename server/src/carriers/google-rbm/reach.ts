@@ -4,17 +4,18 @@ import { fieldsOf, isObject } from '../json.ts'
 import type { Request, Response } from './http.ts'
 import { isRefusal } from './responses.ts'
 
-// Whether numbers can be reached by RCS. The network's own data is up to hours old: phones check in every one to four hours.
+// Looks up whether numbers can be reached by RCS. The network's own data is up to four hours old: phones check in every one to four hours.
 
-/** Undefined if there was no response. */
+/** Returns undefined if there was no response. */
 type Ask = (agentId: string, request: Request) => Promise<Response | undefined>
 /** The network's results by number. A number is missing if the network said nothing about it. */
 type ReachByRecipient = Map<string, Reach>
 
-// A look-up of one number asks the number's network. A batch of up to 10,000 is served from Google's cache, in one request.
+// For a single number, Google asks the number's network. For a batch of up to 10,000, it reads its own cache, in one request.
 const MAX_SINGLE_LOOKUPS = 3
 const BATCH_SIZE = 10_000
-// Some 15 MB. The oldest entries are evicted in batches: to find its oldest entry, a Map walks over all entries deleted since it last grew.
+// These take some 15 MB. The oldest entries are evicted in batches: to find its oldest entry, a Map walks over all entries deleted since it
+// last grew.
 const MAX_CACHED = 100_000
 const EVICTION_BATCH_SIZE = 10_000
 
@@ -83,8 +84,8 @@ async function lookUpBatch(ask: Ask, agentId: string, recipients: string[]): Pro
 const BATCH_FIELDS = ['reachableUsers', 'reachableUsersMap', 'totalRandomSampleUserCount', 'reachableRandomSampleUserCount']
 
 /**
- * Protocol buffers omit empty lists and zeros from JSON, so an empty object may mean that nobody is reachable. A body with any other field
- * is not the API's: it would make all numbers of a batch unreachable.
+ * Protocol buffers omit empty lists and zeros from JSON, so an empty object may mean that no number is reachable. A body with any other field
+ * does not come from the API: without this check, it would make all numbers of a batch unreachable.
  */
 function hasOnly(body: unknown, names: string[]): boolean {
   return isObject(body) && Object.keys(body).every((name) => names.includes(name))

@@ -3,13 +3,13 @@ import { meaningOf } from '../errors.ts'
 import { fieldsOf, isObject } from '../json.ts'
 import type { Response } from './http.ts'
 
-// What the network's responses mean. The circuit sets the delay of a retry.
+// Turns the network's responses into results. The circuit sets the delay of a retry.
 
 const REQUEST_TIMEOUT = 408
 
 export function sendResult(response: Response, messageId: string): SendResult {
   const { status, body } = response
-  // The network's response contains the message's name. Any other response with status 200 comes from something else, such as a proxy.
+  // The network's response contains the message's name. A response with status 200 and without it comes from something else, such as a proxy.
   const { name } = fieldsOf(body)
   const isAccepted = isSuccess(response) && typeof name === 'string' && name.includes(messageId)
   // Not documented, but unambiguous: the network already has a message with this id.
@@ -40,7 +40,7 @@ function isSuccess({ status, body }: Response): boolean {
   return isOk(status) && isObject(body) && body.error === undefined
 }
 
-/** Without Google's error body the response is not the API's, but that of a proxy or of a wrong address in the settings. */
+/** Whether the API refused the request. A response without Google's error body comes from a proxy, or from a wrong address in the settings. */
 export function isRefusal({ status, body }: Response): boolean {
   return errorOf(body).code === status
 }

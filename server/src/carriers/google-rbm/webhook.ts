@@ -17,7 +17,7 @@ export type WebhookOptions = {
 
 type Request = { parameter: string; address: string; raw: IncomingMessage; response: ServerResponse; log: () => Logger }
 type Token = { text: string; key: KeyObject }
-type Visit = {
+type Context = {
   carrier: string
   token: Token
   headers: IncomingHttpHeaders
@@ -29,9 +29,9 @@ type Response = { headers: Record<string, string>; body: string }
 
 type Webhook = {
   pattern: string
-  enter: (request: Request) => ApiError | Visit
+  enter: (request: Request) => ApiError | Context
   parse: (body: Buffer) => unknown
-  handle: (visit: Visit, body: unknown) => Promise<Response | undefined>
+  handle: (context: Context, body: unknown) => Promise<Response | undefined>
 }
 
 // A setup challenge has no signature, and some 100 bytes.
@@ -44,9 +44,8 @@ export function webhookPath(carrier: string): string {
 }
 
 /**
- * `POST /carriers/{name}/webhook`: receives Google's events. It requires no credentials; a signature proves each event. Checks run in order
- * of their cost: first the carrier, earlier failures of the address and the size, all from the headers alone; then structure, parsing and
- * signature.
+ * `POST /carriers/{name}/webhook`: receives Google's events. It requires no credentials; a signature proves each event. Cheap checks run first:
+ * from the headers alone, the carrier, earlier failures of the address and the size; then structure, parsing and signature.
  */
 export function createWebhook({ carriers, postbackKey, onEvents }: WebhookOptions): Webhook {
   const tokens = new Map(carriers.map(({ name, webhookToken: text }) => [name, { text, key: createSecretKey(text, 'utf8') }]))
@@ -56,20 +55,20 @@ export function createWebhook({ carriers, postbackKey, onEvents }: WebhookOption
     enter: ({ parameter: carrier, address, raw: { headers }, response, log }) => {
       const token = tokens.get(carrier)
       if (token === undefined) return new ApiError('RCS_ROUTE_NOT_FOUND')
-      const visit = { carrier, token, headers, log, isProved: false }
-      return admit(gate, address, visit, response) ?? unsignedAndLarge(headers) ?? visit
+      const context = { carrier, token, headers, log, isProved: false }
+      return admit(gate, address, context, response) ?? unsignedAndLarge(headers) ?? context
     },
     parse: envelopeOf,
-    handle: async (visit, envelope) => {
-      const { carrier, token, log } = visit
+    handle: async (context, envelope) => {
+      const { carrier, token, log } = context
       const body = fieldsOf(envelope)
       if (body.message === undefined) {
         const secret = respondToChallenge(body, token.text)
-        visit.isProved = true
+        context.isProved = true
         return { headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' }, body: secret }
       }
-      const data = signedData(body, visit.headers, token.key)
-      visit.isProved = true
+      const data = signedData(body, context.headers, token.key)
+      context.isProved = true
       const event = eventOf(carrier, data, postbackKey)
       if (event.kind === 'unknown') log().warn({ carrier, reason: event.description }, 'ignored an event of an unknown kind')
       await onEvents([event])
@@ -79,11 +78,11 @@ export function createWebhook({ carriers, postbackKey, onEvents }: WebhookOption
 }
 
 /** A request that ends without proof of its origin counts as a failure, even if its client disconnects. */
-function admit(gate: FailureGate, address: string, visit: Visit, response: ServerResponse): ApiError | undefined {
+function admit(gate: FailureGate, address: string, context: Context, response: ServerResponse): ApiError | undefined {
   const refusedForMs = gate.refusedForMs(address)
   if (refusedForMs > 0) return repeatedFailures(refusedForMs)
   const leave = gate.enter(address)
-  const end = () => leave(visit.isProved ? 'proved' : 'failed')
+  const end = () => leave(context.isProved ? 'proved' : 'failed')
   if (response.closed) end()
   else response.once('close', end)
   return undefined
@@ -95,7 +94,7 @@ function repeatedFailures(refusedForMs: number): ApiError {
   return new ApiError('RCS_RATE_LIMITED', { headers: { 'Retry-After': String(seconds) }, details: [{ path: '', reason }] })
 }
 
-/** Checks the headers only: a body of unknown length may be large. */
+/** Checks the headers only, before the body is read. A body of unknown length may be large. */
 function unsignedAndLarge(headers: IncomingHttpHeaders): ApiError | undefined {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers
   const maybeLarge = encoding !== undefined || Number(length) > UNSIGNED_LIMIT_BYTES
@@ -126,12 +125,12 @@ function signatureOf(headers: IncomingHttpHeaders): Buffer | undefined {
   return SIGNATURE.test(text) ? Buffer.from(text, 'base64') : undefined
 }
 
-/** Hashes allow texts of any length to be compared in constant time. */
+/** The hashes of two texts can be compared in constant time, even if the texts differ in length. */
 function hash(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** Does not use the API's parser, which drops nulls; that is for API callers only. */
+/** Parses an event. The API's own parser would drop nulls, a leniency for callers of the API only. */
 function envelopeOf(body: Buffer): unknown {
   const problem = structureProblem(body)
   if (problem !== undefined) throw malformed(problem)

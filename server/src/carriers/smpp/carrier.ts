@@ -7,7 +7,7 @@ import { eventOf } from './deliver-sm.ts'
 import { MAX_ID_LENGTH, normaliseMessageId } from './message-ids.ts'
 import type { PduOf } from './pdu.ts'
 import { hasRoom, leave, openSession, tickSession, writeSubmit } from './session.ts'
-import type { Answer, End, Session } from './session-state.ts'
+import type { End, Session, SubmitOutcome } from './session-state.ts'
 import { DEFAULT_TIMINGS, DEFAULT_WINDOW, type SmppSettings, type SmppTimings } from './settings.ts'
 import { describeStatus, STATUS } from './statuses.ts'
 import { submitSm } from './submit-sm.ts'
@@ -24,7 +24,7 @@ type Carrier = SmppDependencies & {
   window: number
   session: Session | undefined
   boundAtMs: number | undefined
-  /** Submits not written yet, oldest first. They outlive a connection and go out on the next one, if it is bound in time. */
+  /** Submits that are not written yet, oldest first. If the connection is lost, they go out on the next one, provided that it is bound in time. */
   waiting: Set<Waiting>
   pumping: boolean
   reconnecting: BackOff
@@ -68,8 +68,8 @@ export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDepe
   connect(carrier)
   return {
     name: settings.name,
-    // The wait for room, the wait for the response, a tick for noticing each, and one second for a busy process.
-    longestCallMs: timings.waitMs + timings.answerMs + 2 * timings.tickMs + 1_000,
+    // The wait for room in the window, the wait for the response, a tick to notice the end of each, and one second for a busy process.
+    longestCallMs: timings.waitMs + timings.responseMs + 2 * timings.tickMs + 1_000,
     concurrency: carrier.window,
     messagesPerSecond: settings.messagesPerSecond,
     pausedForMs: () => pausedForMs(carrier),
@@ -121,13 +121,13 @@ function pump(carrier: Carrier): void {
       item.resolve({ is: 'expired' })
       continue
     }
-    writeSubmit(session, item.pdu, nowMs, (answer) => item.resolve(resultOf(carrier, answer)))
+    writeSubmit(session, item.pdu, nowMs, (outcome) => item.resolve(resultOf(carrier, outcome)))
   }
 }
 
-function resultOf(carrier: Carrier, answer: Answer): SendResult {
-  if (answer.is === 'lost') return { is: 'unknown', afterMs: 0, detail: answer.why }
-  const { status, messageId, writtenAtMs } = answer
+function resultOf(carrier: Carrier, outcome: SubmitOutcome): SendResult {
+  if (outcome.is === 'lost') return { is: 'unknown', afterMs: 0, detail: outcome.reason }
+  const { status, messageId, writtenAtMs } = outcome
   const { throttled } = carrier
   if (status === STATUS.OK) {
     // A response to a submit written before the pause says nothing about the network's state now.
@@ -142,7 +142,8 @@ function resultOf(carrier: Carrier, answer: Answer): SendResult {
   return onTemporaryRefusal(carrier, status)
 }
 
-// A full mailbox, or a number whose own network does not respond, is refused temporarily too. One such message must not hold up all others.
+// A network also refuses a message temporarily if a mailbox is full, or if the number's own network does not respond. One such message must not
+// hold up all other messages.
 const REFUSALS_BEFORE_PAUSE = 5
 
 function onTemporaryRefusal(carrier: Carrier, status: number): SendResult {
@@ -150,7 +151,7 @@ function onTemporaryRefusal(carrier: Carrier, status: number): SendResult {
   const nowMs = performance.now()
   carrier.temporaryRefusals += 1
   const isBusy = status === STATUS.THROTTLED || carrier.temporaryRefusals >= REFUSALS_BEFORE_PAUSE || throttled.failures > 0
-  // A whole window may be refused at once: count that as one failure, not ten.
+  // The network may refuse a whole window at once. Count that as one failure, not ten.
   if (isBusy && remainingMs(throttled, nowMs) === 0) {
     startBackOff(throttled, nowMs)
     carrier.logger.warn({ carrier: carrier.settings.name, reason: describeStatus(status) }, 'the SMS network is busy; submits pause')
@@ -216,9 +217,9 @@ function ended(carrier: Carrier, end: End): void {
 function logEnd(carrier: Carrier, end: End): void {
   const { logger, settings } = carrier
   if (end.is === 'left') return
-  const why = end.is === 'refused' ? `the bind was refused: ${describeStatus(end.status)}` : end.why
+  const cause = end.is === 'refused' ? `the bind was refused: ${describeStatus(end.status)}` : end.reason
   const code = end.is === 'lost' && end.err !== undefined && 'code' in end.err ? ` (${String(end.err.code)})` : ''
-  const reason = why + code
+  const reason = cause + code
   if (carrier.lastReason === reason) return
   carrier.lastReason = reason
   logger[end.is === 'refused' ? 'error' : 'warn']({ carrier: settings.name, reason }, 'no connection to the SMS network')
@@ -228,7 +229,7 @@ async function deliver(carrier: Carrier, pdu: PduOf<'deliver_sm'>): Promise<void
   try {
     await carrier.onEvents([eventOf(pdu, carrier.settings.name)])
   } catch (err) {
-    // A stopping process closes its database after a timeout, even if a delivery still waits for it. That is no fault.
+    // A stopping process closes its database after a timeout, even if a delivery still waits for it. That is not a fault.
     const level = isUnavailable(err) || carrier.closing ? 'warn' : 'error'
     carrier.logger[level]({ carrier: carrier.settings.name, err }, 'failed to store a receipt or reply; the SMS network will resend it')
     throw err

@@ -119,7 +119,7 @@ function keepFirst(values: Map<string, string>, name: string, value: string): vo
   if (!values.has(name)) values.set(name, (value.trim().split(/[\s,;]/, 1)[0] as string).replaceAll('"', ''))
 }
 
-/** Reads the text as Latin-1 whatever data_coding says, except UTF-16: ids hold characters such as `_`, which have another code in GSM-7. */
+/** Reads a receipt as UTF-16 or Latin-1, never as GSM-7: ids have characters such as `_`, which have another code in GSM-7. */
 function receiptText(dataCoding: number, octets: Buffer): string {
   const text = dataCoding === 8 ? decodeText(dataCoding, octets) : octets.toString('latin1')
   // Some networks end the text with a NUL, as in a C-octet string.
@@ -150,8 +150,8 @@ function internationalNumber(address: string): string {
 }
 
 /**
- * The same for a receipt that the network repeats. It covers the whole receipt with its dates, because networks reuse ids. A receipt
- * mistaken for an old one would be lost; processing one twice does no harm.
+ * Identifies a receipt: a repeated receipt has the same fingerprint. It covers the whole receipt with its dates, because networks reuse ids. A
+ * receipt that is mistaken for an old one would be lost, but processing a receipt twice does no harm.
  */
 function fingerprint(pdu: DeliverSm, octets: Buffer): string {
   const tlvs = [TLV.receiptedMessageId, TLV.messageState, TLV.networkErrorCode].map((tag) => pdu.tlvs.get(tag)?.toString('latin1') ?? null)

@@ -8,7 +8,7 @@ export type Framer = {
    * Returns the PDUs completed by this chunk. They are views, valid until the next call. An invalid length is a fault: the start of the
    * next PDU is unknown then, and the connection has to be closed.
    */
-  take: (chunk: Buffer) => { frames: Buffer[]; fault?: string }
+  push: (chunk: Buffer) => { frames: Buffer[]; fault?: string }
 }
 
 /** Splits a stream of chunks into PDUs. Holds at most one PDU and one chunk. */
@@ -39,7 +39,7 @@ export function createFramer(): Framer {
   }
 
   return {
-    take(chunk) {
+    push(chunk) {
       const octets = append(chunk)
       const frames: Buffer[] = []
       let offset = 0

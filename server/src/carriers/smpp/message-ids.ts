@@ -1,5 +1,5 @@
-// A network's id for a message in the submit_sm_resp and in the receipt are the same number, but not always the same text: one may be
-// hexadecimal and the other decimal (a habit from SMPP 3.3), one padded with zeros, one in capitals.
+// The submit_sm_resp and the receipt of a message have the same number as its id, but not always the same text: one may be hexadecimal and the
+// other decimal (a habit from SMPP 3.3), and one may be padded with zeros or in capitals.
 
 /** The specification allows 64 characters; anything longer than this is not an id. */
 export const MAX_ID_LENGTH = 255

@@ -117,13 +117,13 @@ function writeField(octets: Buffer, offset: number, kind: FieldKind, value: Fiel
 export type Decoded =
   | { is: 'pdu'; pdu: Pdu }
   /** A request with a readable header and an unreadable body. A response is read as far as possible instead. */
-  | { is: 'broken'; why: string; commandId: number; sequence: number }
+  | { is: 'broken'; reason: string; commandId: number; sequence: number }
   | { is: 'unfamiliar'; commandId: number; sequence: number }
 
 /** Decodes one complete PDU. The result keeps no reference to `octets`, and no input makes it throw. */
 export function decodePdu(octets: Buffer): Decoded {
   if (octets.length < HEADER_OCTETS || octets.readUInt32BE(0) !== octets.length) {
-    return { is: 'broken', why: 'its length is not what it says', commandId: 0, sequence: 0 }
+    return { is: 'broken', reason: 'its length is not what it says', commandId: 0, sequence: 0 }
   }
   const commandId = octets.readUInt32BE(4)
   const status = octets.readUInt32BE(8)
@@ -132,18 +132,18 @@ export function decodePdu(octets: Buffer): Decoded {
   if (command === undefined) return { is: 'unfamiliar', commandId, sequence }
   const pdu: Record<string, unknown> = { command, status, sequence, tlvs: NO_TLVS }
   const { fields } = COMMANDS[command]
-  // Responses with an error status have no body, and some networks omit it from others too.
+  // Responses with an error status have no body, and some networks omit the body of other responses too.
   const bodiless = isResponse(commandId) && octets.length === HEADER_OCTETS
-  const why = bodiless ? leaveEmpty(fields, pdu) : readBody(octets, fields, pdu)
-  return why === undefined ? { is: 'pdu', pdu: pdu as Pdu } : { is: 'broken', why, commandId, sequence }
+  const reason = bodiless ? leaveEmpty(fields, pdu) : readBody(octets, fields, pdu)
+  return reason === undefined ? { is: 'pdu', pdu: pdu as Pdu } : { is: 'broken', reason, commandId, sequence }
 }
 
-/** Responses have only text fields. */
+/** Sets the fields of a response without a body. Responses have only text fields. */
 function leaveEmpty(fields: Fields, into: Record<string, unknown>): undefined {
   for (const [name] of fields) into[name] = ''
 }
 
-/** Returns a problem, if there is one. */
+/** Reads the fields into an object. Returns the problem, if there is one. */
 function readBody(octets: Buffer, fields: Fields, into: Record<string, unknown>): string | undefined {
   let offset = HEADER_OCTETS
   for (const [name, kind] of fields) {

@@ -5,13 +5,13 @@ import type { SmppSettings, SmppTimings } from './settings.ts'
 
 // The state of one connection, and writing to it. session.ts has the protocol.
 
-/** The result of a submit_sm that was handed to the socket. */
-export type Answer = { is: 'answered'; status: number; messageId: string; writtenAtMs: number } | { is: 'lost'; why: string }
+/** The outcome of a submit_sm that was written to the socket. */
+export type SubmitOutcome = { is: 'responded'; status: number; messageId: string; writtenAtMs: number } | { is: 'lost'; reason: string }
 
-export type InFlight = { writtenAtMs: number; settle: (answer: Answer) => void }
+export type InFlight = { writtenAtMs: number; settle: (outcome: SubmitOutcome) => void }
 
 /** Why a connection ended. */
-export type End = { is: 'refused'; status: number } | { is: 'lost'; why: string; err?: Error } | { is: 'left' }
+export type End = { is: 'refused'; status: number } | { is: 'lost'; reason: string; err?: Error } | { is: 'left' }
 
 export type SessionEvents = {
   onBound: () => void
@@ -23,7 +23,7 @@ export type SessionEvents = {
   onEnd: (end: End) => void
 }
 
-/** leaving: no new submits, responses are awaited. unbinding: only the response to the unbind is awaited. */
+/** `leaving`: no new submits are written, and responses are awaited. `unbinding`: only the response to the unbind is awaited. */
 type State = 'connecting' | 'binding' | 'bound' | 'leaving' | 'unbinding' | 'ended'
 
 export type Session = {
@@ -40,7 +40,7 @@ export type Session = {
   /** By sequence number, oldest first. */
   inFlight: Map<number, InFlight>
   deliveries: number
-  /** The network has sent an unbind, so we need not send one. */
+  /** The network has sent an unbind, so this side need not send one. */
   peerLeft: boolean
   corked: boolean
 }
@@ -97,6 +97,6 @@ export function write(session: Session, pdu: Pdu): void {
       socket.uncork()
     })
   }
-  // Stop reading from a peer that does not read our responses, until it does.
+  // Stop reading from a peer that does not read, until it does.
   if (!socket.write(encodePdu(pdu))) socket.pause()
 }

@@ -17,7 +17,7 @@ import { STATUS } from './statuses.ts'
 
 // One connection from connect to end. It has no timers: its owner calls `tickSession` often.
 
-// Networks use a window of some ten to a hundred for deliver_sm too. A network that uses none is asked to resend.
+// Networks have a window of some ten to a hundred for deliver_sm too. Beyond this limit, Herald asks the network to resend a deliver_sm.
 const MAX_DELIVERIES = 1_000
 const INTERFACE_VERSION = 0x34
 
@@ -30,12 +30,12 @@ export function openSession(settings: SmppSettings, timings: SmppTimings, events
   socket.once(settings.tls ? 'secureConnect' : 'connect', () => bind(session))
   socket.on('data', (chunk: Buffer) => receive(session, chunk))
   socket.on('drain', () => socket.resume())
-  socket.on('error', (err) => endSession(session, { is: 'lost', why: 'the connection failed', err }))
-  socket.on('close', () => endSession(session, { is: 'lost', why: 'the network closed the connection' }))
+  socket.on('error', (err) => endSession(session, { is: 'lost', reason: 'the connection failed', err }))
+  socket.on('close', () => endSession(session, { is: 'lost', reason: 'the network closed the connection' }))
   return session
 }
 
-/** Whether a submit may be written now. Not while an enquire_link is unanswered: the result of that submit might stay unknown. */
+/** Whether a submit may be written now. Not while an enquire_link has no response: the outcome of the submit might stay unknown. */
 export function hasRoom(session: Session, window: number): boolean {
   return session.state === 'bound' && session.inFlight.size < window && session.enquiredAtMs === undefined && session.socket.writable
 }
@@ -55,7 +55,7 @@ export function leave(session: Session): void {
   unbindIfDone(session)
 }
 
-/** Handles whatever is overdue: the connection, the bind, responses, the enquire_link. */
+/** Handles timeouts: of the connection, the bind, the responses and the enquire_link. */
 export function tickSession(session: Session, nowMs: number): void {
   const { timings, state } = session
   const inStateMs = nowMs - session.sinceMs
@@ -72,9 +72,9 @@ function settleOverdue(session: Session, nowMs: number): void {
   const { inFlight, timings } = session
   let settled = false
   for (const [sequence, { writtenAtMs, settle }] of inFlight) {
-    if (nowMs - writtenAtMs < timings.answerMs) break
+    if (nowMs - writtenAtMs < timings.responseMs) break
     inFlight.delete(sequence)
-    settle({ is: 'lost', why: 'The network did not respond in time.' })
+    settle({ is: 'lost', reason: 'The network did not respond in time.' })
     settled = true
     // Nothing was received since the submit was written: check whether the peer is still there.
     if (session.heardAtMs < writtenAtMs) enquire(session, nowMs)
@@ -85,7 +85,7 @@ function settleOverdue(session: Session, nowMs: number): void {
 function checkLink(session: Session, nowMs: number): void {
   const { enquireLinkSeconds = DEFAULT_ENQUIRE_LINK_SECONDS } = session.settings
   if (session.enquiredAtMs !== undefined) {
-    if (nowMs - session.enquiredAtMs >= session.timings.answerMs) lose(session, 'no response to enquire_link')
+    if (nowMs - session.enquiredAtMs >= session.timings.responseMs) lose(session, 'no response to enquire_link')
   } else if (nowMs - session.heardAtMs >= 1_000 * enquireLinkSeconds) enquire(session, nowMs)
 }
 
@@ -113,7 +113,7 @@ function bind(session: Session): void {
 }
 
 function receive(session: Session, chunk: Buffer): void {
-  const { frames, fault } = session.framer.take(chunk)
+  const { frames, fault } = session.framer.push(chunk)
   const wasAsked = session.enquiredAtMs !== undefined
   session.heardAtMs = performance.now()
   session.enquiredAtMs = undefined
@@ -126,7 +126,7 @@ function receive(session: Session, chunk: Buffer): void {
   if (fault !== undefined) lose(session, fault)
 }
 
-/** Ignores an unknown response: it belongs to no request of ours. A known response can always be decoded. */
+/** Ignores an unknown response: it belongs to no request of this session. A known response can always be decoded. */
 function handle(session: Session, decoded: Decoded): void {
   if (decoded.is === 'pdu') handlePdu(session, decoded.pdu)
   else if (!isResponse(decoded.commandId)) {
@@ -177,15 +177,16 @@ function bound(session: Session, status: number): void {
   session.events.onBound()
 }
 
-/** If `answer` is undefined, the network may have accepted the message. */
-function settle(session: Session, sequence: number, answer: { status: number; messageId: string } | undefined): void {
+/** If `response` is undefined, the network may have accepted the message. */
+function settle(session: Session, sequence: number, response: { status: number; messageId: string } | undefined): void {
   const inFlight = session.inFlight.get(sequence)
   // A duplicate or late response.
   if (inFlight === undefined) return
   session.inFlight.delete(sequence)
   const { writtenAtMs } = inFlight
-  if (answer === undefined) inFlight.settle({ is: 'lost', why: 'The network’s response does not say whether it accepted the message.' })
-  else inFlight.settle({ is: 'answered', status: answer.status, messageId: answer.messageId, writtenAtMs })
+  if (response === undefined)
+    inFlight.settle({ is: 'lost', reason: 'The network’s response does not say whether it accepted the message.' })
+  else inFlight.settle({ is: 'responded', status: response.status, messageId: response.messageId, writtenAtMs })
 }
 
 function afterResponses(session: Session): void {
@@ -224,15 +225,15 @@ function unbindIfDone(session: Session): void {
 
 function unbind(session: Session): void {
   if (session.peerLeft) {
-    endSession(session, { is: 'lost', why: 'the network unbound' })
+    endSession(session, { is: 'lost', reason: 'the network unbound' })
     return
   }
   enter(session, 'unbinding')
   write(session, bare('unbind', nextSequence(session)))
 }
 
-function lose(session: Session, why: string): void {
-  endSession(session, { is: 'lost', why })
+function lose(session: Session, reason: string): void {
+  endSession(session, { is: 'lost', reason })
 }
 
 function endSession(session: Session, end: End): void {
@@ -240,9 +241,9 @@ function endSession(session: Session, end: End): void {
   const leaving = session.state === 'unbinding'
   enter(session, 'ended')
   closeSocket(session)
-  const unanswered = [...session.inFlight.values()]
+  const unsettled = [...session.inFlight.values()]
   session.inFlight.clear()
-  for (const { settle } of unanswered) settle({ is: 'lost', why: 'The connection was lost before the network responded.' })
+  for (const { settle } of unsettled) settle({ is: 'lost', reason: 'The connection was lost before the network responded.' })
   session.events.onEnd(leaving ? { is: 'left' } : end)
 }
 

@@ -2,7 +2,7 @@ export type SmppTimings = {
   connectMs: number
   bindMs: number
   /** How long to wait for the response to a submit_sm or an enquire_link. */
-  answerMs: number
+  responseMs: number
   /** When closing: how long to wait for outstanding responses, then for the response to the unbind. */
   leaveMs: number
   unbindMs: number
@@ -38,7 +38,7 @@ export type SmppSettings = {
 export const DEFAULT_TIMINGS: SmppTimings = {
   connectMs: 5_000,
   bindMs: 5_000,
-  answerMs: 10_000,
+  responseMs: 10_000,
   leaveMs: 3_000,
   unbindMs: 500,
   waitMs: 3_000,

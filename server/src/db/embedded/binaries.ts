@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { OperatorError } from '../../errors.ts'
 import type { Identity } from './identity.ts'
 
-// Only root can write there, so no other user can have replaced the programs.
+// Only root can write to this directory, so no other user can have replaced the programs.
 const ROOT_CACHE_DIR = '/var/cache/herald'
 
 /**

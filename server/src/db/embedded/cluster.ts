@@ -42,7 +42,7 @@ const LOG_FILE_MAX_BYTES = 10 * 1024 * 1024
 const SOCKET_PATH_MAX_BYTES = 103
 const SCRATCH_PREFIX = '.initdb-'
 const LOCK_FILE = 'postmaster.pid'
-// No process has this id: the highest is 2^22 on Linux and 99,998 on macOS.
+// No process can have this id: the highest id is 2^22 on Linux and 99,998 on macOS.
 const NO_PID = 2 ** 22 + 1
 const EMPTY_LOCK_STALE_MS = 5_000
 
@@ -135,7 +135,7 @@ export function startPostmaster(cluster: Cluster): Promise<number | null> {
     port: '5432',
     cluster_name: 'herald',
     timezone: 'UTC',
-    // Whatever the API accepted with a 202 is on the disk.
+    // Everything that the API accepted with a 202 must be on the disk.
     fsync: 'on',
     full_page_writes: 'on',
     synchronous_commit: 'on',
@@ -161,8 +161,8 @@ function sharedBuffers(): string {
 }
 
 /**
- * Runs one of PostgreSQL's programs on a data directory. As root on Linux it passes the directory as an open descriptor, since the unprivileged
- * user may not be able to follow its path, which may lead through /root or a private temporary directory.
+ * Runs one of PostgreSQL's programs on a data directory. As root on Linux it passes the directory as an open descriptor: the path may lead
+ * through /root or a private temporary directory, which the unprivileged user can't enter.
  */
 function launch(cluster: Cluster, program: string, dir: string, options: string[], output: string) {
   const byDescriptor = cluster.identity !== undefined && process.platform === 'linux'
@@ -191,7 +191,7 @@ function launch(cluster: Cluster, program: string, dir: string, options: string[
   }
 }
 
-/** The process that holds the data directory, by PostgreSQL's own lock file; undefined if there is none or it is dead. */
+/** Returns the process that PostgreSQL's own lock file names; undefined if there is no such file or no such process. */
 export function findPostmaster(cluster: Cluster): Postmaster | undefined {
   const lock = readLockFile(cluster)
   if (lock === undefined) return undefined
@@ -200,9 +200,9 @@ export function findPostmaster(cluster: Cluster): Postmaster | undefined {
 }
 
 /**
- * After a crash or a restart of the machine, another program may have the process id in the lock file, and PostgreSQL would refuse to start.
- * This replaces the id and keeps the rest, which shows PostgreSQL whether old backends are still alive. If no process has the id, PostgreSQL
- * handles the file itself, and this leaves it alone.
+ * Replaces the process id in a stale lock file. After a crash or a restart of the machine, another program may have that id, and PostgreSQL would
+ * refuse to start. The rest of the file shows PostgreSQL whether old backends are still alive, so this keeps it. If no process has the id,
+ * PostgreSQL handles the file itself.
  *
  * This writes to the same open file that it checked. PostgreSQL always creates a new file, so a server that starts at this moment (because its
  * starter was killed) never loses its own. An empty file belongs to a starting server for 5 s; after that it is left over from a crash.
@@ -250,8 +250,8 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * Whether a process is a PostgreSQL server on this directory. The system reuses ids, also for other PostgreSQL servers. A process that can't be
- * examined (another user's process, for root without all its capabilities, as in a container) counts as ours: a wrong "no" would take the
+ * Whether a process is the PostgreSQL server of this directory. The system reuses ids, also for other PostgreSQL servers. A process that can't be
+ * examined counts as the server, such as another user's process in a container where root lacks some capabilities: a wrong "no" would take the
  * lock away from a live server.
  */
 export function isPostmaster({ dir }: Cluster, pid: number): boolean {

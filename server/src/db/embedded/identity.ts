@@ -4,8 +4,8 @@ import { readFileSync, statSync } from 'node:fs'
 export type Identity = { uid: number; gid: number }
 
 /**
- * Undefined if Herald is not root: PostgreSQL then runs as the same user. As root it is the owner of existing data, since root may start a
- * service that another user has set up. For new data it is the first of these users that the machine has.
+ * Returns the user for PostgreSQL; undefined if Herald is not root, since PostgreSQL then runs as the same user. For existing data it is the owner
+ * of the data, since root may start a service that another user has set up. For new data it is the first of these users that the machine has.
  */
 export function unprivilegedIdentity(clusterDir: string): Identity | undefined {
   if (process.getuid?.() !== 0) return undefined

@@ -39,7 +39,7 @@ type EmbeddedServer = {
 type Options = { isService: boolean; onProgress: (sentence: string) => void }
 
 const POLL_MS = 50
-// PostgreSQL releases the lock of a killed service at once, which takes a moment on a loaded machine.
+// PostgreSQL notices at once that a service was killed, and releases its lock, but on a loaded machine that takes a moment.
 const SERVICE_LOCK_TIMEOUT_MS = 3_000
 const START_TIMEOUT_MS = 15_000
 const PROGRESS_EVERY_MS = 5_000
@@ -244,12 +244,12 @@ async function leave(cluster: Cluster, presence: pg.Client): Promise<void> {
       await client.end().catch(() => {})
     }
   } catch (error) {
-    // Once our lock is released, another process that leaves may find itself alone and stop the server while we are connected.
+    // Once this lock is released, another process that leaves may find itself alone and stop the server under this connection.
     if (!isUnavailable(error)) throw error
   }
 }
 
-/** Releases our lock and returns the connection; if that broke, and its locks with it, another one. Undefined if none can be opened. */
+/** Releases the lock PRESENT and returns the connection. If the connection broke, and its locks with it, opens another one if possible. */
 async function withoutPresence(presence: pg.Client, postmaster: Postmaster): Promise<pg.Client | undefined> {
   try {
     await presence.query({ text: 'select pg_advisory_unlock_shared($1, $2)', values: [LOCK_SPACE, PRESENT], ...SHORT_TIMEOUT })
@@ -261,7 +261,7 @@ async function withoutPresence(presence: pg.Client, postmaster: Postmaster): Pro
 }
 
 async function stopServer(cluster: Cluster, pid: number): Promise<void> {
-  // The server may have died while we waited for our turn, and another process may have its id.
+  // The server may have died while this process waited for its turn, and another process may have its id.
   if (isPostmaster(cluster, pid)) await stopPostmaster(cluster, pid)
   removeSocketDirectory(cluster)
 }

@@ -13,8 +13,8 @@ const SQLITE_READONLY = 8
 const SQLITE_CANTOPEN = 14
 
 /**
- * Ensures that only one process at a time creates, starts or stops the server of a data directory. PostgreSQL's own lock file does not: two
- * servers that start at once on the lock file of a crashed one can remove each other's, and the server that remains then runs without any.
+ * Ensures that only one process at a time creates, starts or stops the server of a data directory. PostgreSQL's own lock file does not: if two
+ * servers start at once on the lock file of a crashed server, they can remove each other's file, and one server then runs without a lock.
  *
  * The lock is a kernel lock on a file and ends with its holder, even by `kill -9`. Node has no call for such locks, but its built-in SQLite
  * takes one for each exclusive transaction. Nothing is ever written to that file.
@@ -39,7 +39,7 @@ export async function oneAtATime<T>(cluster: Cluster, work: () => Promise<T>): P
 
 function openLock(cluster: Cluster): DatabaseSync {
   const path = join(dirname(cluster.dir), 'start.lock')
-  // Opened only if it is missing: closing the file would release this process's other locks on it.
+  // Create the file only if it is missing: closing it would release this process's other locks on it.
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   // The owner of the data must be able to use it after root has run Herald once.
   if (cluster.identity !== undefined) chownSync(path, cluster.identity.uid, cluster.identity.gid)

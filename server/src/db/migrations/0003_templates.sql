@@ -1,7 +1,7 @@
--- Templates, and the replies that Herald sends by itself.
+-- Templates, and automatic replies.
 
--- The content of a template or campaign. It is never changed: a template points to its present content, and a message to the content of the
--- moment when it was accepted. A content therefore outlives its template.
+-- The content of a template or campaign. A row is never changed: a template points to its current content, and a message to the content that the
+-- template had when the message was accepted. A content therefore outlives its template.
 create table contents (
   id bigint generated always as identity primary key,
   account_id integer not null references accounts,
@@ -67,7 +67,7 @@ create index on auto_replies (account_id, template_id);
 create index on auto_replies (account_id, agent_id);
 create unique index auto_replies_keyword on auto_replies (account_id, agent_id, keyword);
 
--- When a number last got an automatic reply. It gets at most one a minute, so that two robots do not talk for ever.
+-- When a number last got an automatic reply. It gets at most one a minute, so that two robots do not reply to each other endlessly.
 create table auto_reply_turns (
   account_id integer not null,
   phone text not null,

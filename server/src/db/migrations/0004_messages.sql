@@ -1,6 +1,6 @@
--- Messages, and the work that is left to do for them. `messages` has what a message is and what became of it, `queue` the calls to a carrier
--- that are still to be made, `expiries` the expiries that may still come. A message leaves the last two as soon as no such work is left, so
--- both stay as small as the work under way, however many messages there have been.
+-- Messages, and the pending work for them. `messages` has each message and its status, `queue` the calls to a carrier that are still to be made,
+-- `expiries` the expiries that are still to come. A message leaves the last two tables as soon as it needs no such work, so both stay as small as
+-- the work in progress, however many messages there have been.
 --
 -- Lock order: a statement that locks rows of several tables locks queue, then messages, then expiries, and the rows of each in the order of
 -- their ids. Two statements may wait for each other's rows, but never in a circle. A statement that skips locked rows may lock in any order.
@@ -51,7 +51,7 @@ create table messages (
   triggered_by uuid,
   campaign_id uuid
 ) partition by range (id);
--- Finds the message that a recipient answers: the last one that the agent sent to them.
+-- Finds the message that a recipient replies to: the last one that the agent sent to them.
 create index on messages (recipient, id);
 create index on messages (campaign_id, id) where campaign_id is not null;
 -- The list of a campaign's recipients, in the order of the numbers and by day. It reads the next few rows of each day, never the whole
@@ -114,13 +114,13 @@ create table expiries (
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 create index on expiries (expires_at);
 
--- All other messages live for 48 hours, so they expire in the order of their ids. This is the last id that was looked at.
+-- All other messages live for 48 hours, so they expire in the order of their ids. This is the last id that the walk has read.
 create table expiry_walk (
   reached uuid not null
 );
 insert into expiry_walk select uuid_v7_from(now() - interval '48 hours');
 
--- The requests that were accepted under an Idempotency-Key. A row is committed with the message or campaign that the request made. Old keys
+-- The requests that were accepted under an Idempotency-Key. A row is committed with the message or campaign that the request created. Old keys
 -- are found by a walk through the table (delivery/retention.ts), so no index on a time slows down the insert.
 create table idempotency_keys (
   account_id integer not null,

@@ -1,4 +1,4 @@
--- Recipients: groups of them, their opt-outs, and what they do.
+-- Recipients: their groups, their opt-outs and their actions.
 
 -- A recipient's flags are stored with each group that has the recipient. A recipient is inactive, or in the control group, if any group of the
 -- account says so, and has all consents that any group lists.

@@ -6,12 +6,12 @@ create table campaigns (
   agent_id text not null,
   name text not null check (char_length(name) between 1 and 200),
   client_reference_id text check (char_length(client_reference_id) <= 255),
-  -- Empty if the campaign repeats another one for the recipients whose messages failed.
+  -- Empty if the campaign is a retry of another one, for the recipients whose messages failed.
   group_numbers integer[] not null,
   -- The generation of each group when the campaign started.
   group_generations integer[],
-  -- The campaign that this one repeats. The choice to include messages that a cancellation withdrew is stored with it, so that every node
-  -- makes the same messages, also after a crash.
+  -- The campaign that this one retries. The choice to include messages that a cancellation withdrew is stored too, so that every node creates the
+  -- same messages, also after a crash.
   retry_of uuid,
   retry_includes_cancelled boolean not null default false,
   basic boolean not null,
@@ -27,14 +27,14 @@ create table campaigns (
   started_at timestamptz(3),
   completed_at timestamptz(3),
   cancelled_at timestamptz(3),
-  -- Messages are made in the order of the numbers (a repetition: of the failed messages), and the cursor is the last one made. It moves in the
-  -- transaction that makes the messages, so no recipient is left out and none gets two.
+  -- The fan-out creates messages in the order of the numbers (in a retry: of the failed messages), and the cursor is the last one. It moves in the
+  -- transaction that creates the messages, so no recipient is left out and none gets two.
   fan_out_cursor text collate "C" not null default '',
   fan_out_completed_at timestamptz(3),
   recipients integer not null default 0,
   -- When all waiting messages of a cancelled campaign were withdrawn.
   withdrawn_at timestamptz(3),
-  -- Bytes for messages that are still to be made. They count towards the quota from acceptance until the campaign is cancelled.
+  -- Bytes for messages that are still to be created. They count towards the quota from acceptance until the campaign is cancelled.
   reserved_bytes bigint not null default 0 check (reserved_bytes >= 0),
   constraint campaigns_started check ((started_at is null) = (status = 'SCHEDULED') or status = 'CANCELLED'),
   constraint campaigns_completed check ((completed_at is not null) = (status = 'COMPLETED')),
@@ -42,7 +42,7 @@ create table campaigns (
   constraint campaigns_retry_choice check (retry_of is not null or not retry_includes_cancelled)
 );
 create index on campaigns (account_id, id);
--- A campaign is repeated once. To repeat it again, repeat the repetition.
+-- A campaign can be retried once. To try again, retry the retry.
 create unique index campaigns_retry on campaigns (retry_of);
 create index campaigns_due on campaigns (scheduled_at) where status = 'SCHEDULED';
 create index campaigns_running on campaigns (id) where status = 'RUNNING';

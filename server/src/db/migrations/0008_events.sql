@@ -25,7 +25,7 @@ create table log_heads (
 ) with (fillfactor = 50);
 
 -- One worker at a time serves an endpoint, which keeps its events in order and limits its concurrent calls. If a lease is lost too early, an
--- event is posted twice, and no more than that.
+-- event is posted twice, which at-least-once delivery allows.
 create table webhook_endpoints (
   id integer generated always as identity primary key,
   account_id integer not null references accounts,
@@ -35,8 +35,8 @@ create table webhook_endpoints (
   status text not null default 'ACTIVE' check (status in ('ACTIVE', 'DISABLED')),
   disabled_at timestamptz(3),
   disabled_because text check (disabled_because in ('FAILING', 'OPERATOR')),
-  -- The last position of the account's log when the endpoint was disabled: a replay starts behind it. The time would not do, because a page has
-  -- the time of its transaction and may get its position much later.
+  -- The last position of the account's log when the endpoint was disabled: a replay starts after it. The time is not exact enough, because a page
+  -- has the time of its transaction and may get its position much later.
   disabled_position bigint,
   -- The first failure since the last success, the last failure, and how many there were in a row.
   failing_since timestamptz(3),
@@ -72,7 +72,7 @@ create table webhook_deliveries (
   position bigint not null,
   -- The message or campaign that the event is about: its events are posted in order.
   subject_id text,
-  -- The transaction that asked for the delivery, of the router or of a replay: a late result does not count for a replay that came since.
+  -- The transaction of the router or the replay that made the delivery due: a late result does not count for a later replay.
   generation xid8 not null default pg_current_xact_id(),
   attempts smallint not null default 0,
   due_at timestamptz,
@@ -81,7 +81,7 @@ create table webhook_deliveries (
 create index webhook_deliveries_due on webhook_deliveries (endpoint_id, due_at, position) where due_at is not null;
 create index webhook_deliveries_failed on webhook_deliveries (endpoint_id, position) where due_at is null;
 
--- The result of each attempt, for people who ask.
+-- The result of each attempt, for "herald webhook attempts".
 create table webhook_attempts (
   endpoint_id integer not null,
   account_id integer not null,

@@ -6,14 +6,14 @@ import { isMissingPartition } from '../../messages/accept.ts'
 import { PRIORITIES } from '../../messages/states.ts'
 import { storeMessages } from '../../messages/store.ts'
 
-/** Messages for each transaction: so many that the commit costs little, so few that a request to pause or cancel waits only briefly. */
+/** Messages per transaction: enough that the commit costs little, and few enough that a request to pause or cancel waits only briefly. */
 export const CHUNK = 1_000
 const SMALL_CHUNK = 100
 
 type FanOut = {
-  made: number
+  created: number
   mayBeMore: boolean
-  /** A campaign whose chunk failed. The fault may concern this campaign only, so the other campaigns go on. */
+  /** A campaign whose chunk failed. The fault may concern this campaign only, so the loop continues with the others. */
   failed?: { campaignId: string; error: unknown }
 }
 
@@ -25,36 +25,36 @@ type FanOut = {
 export async function fanOut(pool: Pool, skipped: readonly string[] = []): Promise<FanOut> {
   // Most polls find no campaign, so one statement checks for one before the transaction begins.
   const { rowCount } = await pool.query({ name: 'find-campaign', text: FIND_CAMPAIGN, values: [skipped] })
-  if (rowCount === 0) return { made: 0, mayBeMore: false }
-  const first = await makeChunk(pool, CHUNK, skipped)
+  if (rowCount === 0) return { created: 0, mayBeMore: false }
+  const first = await createChunk(pool, CHUNK, skipped)
   if (first.failed === undefined) return first
   const { error } = first.failed
   if (isMissingPartition(error)) await ensurePartitions(pool)
   // After a timeout the database is very busy: the smaller chunk takes less time.
   else if (!isTimedOut(error)) return first
-  return await makeChunk(pool, SMALL_CHUNK, skipped)
+  return await createChunk(pool, SMALL_CHUNK, skipped)
 }
 
-async function makeChunk(pool: Pool, chunk: number, skipped: readonly string[]): Promise<FanOut> {
+async function createChunk(pool: Pool, chunk: number, skipped: readonly string[]): Promise<FanOut> {
   let campaignId: string | undefined
   try {
     return await transaction(pool, async (tx) => {
-      const { rows: running } = await tx.query<Running>({ name: 'take-campaign', text: LOCK_CAMPAIGN, values: [skipped] })
+      const { rows: running } = await tx.query<Running>({ name: 'lock-campaign', text: LOCK_CAMPAIGN, values: [skipped] })
       const campaign = running[0]
-      if (campaign === undefined) return { made: 0, mayBeMore: false }
+      if (campaign === undefined) return { created: 0, mayBeMore: false }
       campaignId = campaign.id
       await tx.query(IN_ORDER)
-      const { rows } = await tx.query<{ made: number }>(chunkOf(campaign, chunk))
-      return { made: rows[0]?.made ?? 0, mayBeMore: true }
+      const { rows } = await tx.query<{ created: number }>(chunkOf(campaign, chunk))
+      return { created: rows[0]?.created ?? 0, mayBeMore: true }
     })
   } catch (error) {
     if (campaignId === undefined || (isUnavailable(error) && !isTimedOut(error))) throw error
-    return { made: 0, mayBeMore: true, failed: { campaignId, error } }
+    return { created: 0, mayBeMore: true, failed: { campaignId, error } }
   }
 }
 
-// The index has the members in order, so it is never faster to read and sort or hash all of them for the next thousand. PostgreSQL chose to
-// do so after it had analyzed three groups of a million, and each chunk took 8 s instead of 20 ms.
+// The index has the members in order, so reading all members to sort or hash them is never faster. PostgreSQL chose to do so after it had
+// analyzed three groups of a million, and each chunk of a thousand took 8 s instead of 20 ms.
 export const IN_ORDER = `set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
   set local max_parallel_workers_per_gather = 0`
 
@@ -71,16 +71,16 @@ export const LOCK_CAMPAIGN = `
   order by recipients, id limit 1 for update skip locked`
 
 function chunkOf({ id, accountId, groups, generations, cursor, isRetry }: Running, chunk: number) {
-  if (isRetry) return { name: 'make-retried-messages', text: MAKE_RETRIED, values: [id, chunk] }
+  if (isRetry) return { name: 'create-retried-messages', text: CREATE_RETRIED, values: [id, chunk] }
   const values = [id, chunk, accountId, groups, generations, cursor]
-  return { name: `make-campaign-messages ${groups.length}`, text: makeFrom(groups), values }
+  return { name: `create-campaign-messages ${groups.length}`, text: createFromGroups(groups), values }
 }
 
 /**
  * Reads the next numbers of all groups, in order, each once. The statement has one arm for each group, so PostgreSQL merges the index scans,
  * stops at the end of the chunk, and reads only what the chunk uses. Members that were imported after the start of the campaign are left out.
  */
-export function makeFrom(groups: number[]): string {
+export function createFromGroups(groups: number[]): string {
   const arms = groups.map(
     (_, index) => `(
         select phone from group_members
@@ -88,44 +88,44 @@ export function makeFrom(groups: number[]): string {
         order by phone
       )`,
   )
-  return make(`
+  return createMessages(`
   member as materialized (
     select distinct phone from (
       ${arms.join(' union all ')}
     ) as people
     order by phone limit $2
-  ), reached as materialized (
-    select max(phone) as position, count(*) < $2 as is_all, count(*)::int as made from member
+  ), progress as materialized (
+    select max(phone) as position, count(*) < $2 as is_last, count(*)::int as created from member
   )`)
 }
 
 /** In SQL: the reserved bytes to release for this chunk; for the last chunk, all that are left. */
 const released = (campaign: string) =>
-  `case when is_all then ${campaign}.reserved_bytes else least(${campaign}.reserved_bytes, made * ${ROW_BYTES}) end`
+  `case when is_last then ${campaign}.reserved_bytes else least(${campaign}.reserved_bytes, created * ${ROW_BYTES}) end`
 
-const make = (members: string) => `
+const createMessages = (members: string) => `
   with campaign as materialized (
     select * from campaigns where id = $1
-  ), ${members}, made as materialized (
+  ), ${members}, created as materialized (
     -- A message is not accepted before its campaign started: the start may have been committed after this transaction began.
     select uuid_v7() as id, c.account_id, c.agent_id, m.phone as recipient, c.basic, false as test, null as client_reference_id, c.content_id,
       null::json as content, greatest(now(), c.started_at) as accepted_at, c.expires_at as own_expiry, 'PROMOTION' as traffic,
       null::uuid as triggered_by, c.id as campaign_id, c.fallback
     from member m, campaign c
-  ), ${storeMessages('made', PRIORITIES.campaign)}, used as (${countUsage({
+  ), ${storeMessages('created', PRIORITIES.campaign)}, used as (${countUsage({
     account: 'account_id',
-    from: 'campaign, reached where made > 0 or reserved_bytes > 0',
+    from: 'campaign, progress where created > 0 or reserved_bytes > 0',
     contentBytes: `-sum(${released('campaign')})`,
-    messageBytes: `sum(made * (${messageBytes('null', 'null', `(fallback -> 'plan')::text`)}))`,
+    messageBytes: `sum(created * (${messageBytes('null', 'null', `(fallback -> 'plan')::text`)}))`,
   })}
   ), advanced as (
     update campaigns c set
       fan_out_cursor = coalesce(r.position, c.fan_out_cursor),
-      recipients = c.recipients + r.made,
-      fan_out_completed_at = case when r.is_all then now() end,
+      recipients = c.recipients + r.created,
+      fan_out_completed_at = case when r.is_last then now() end,
       reserved_bytes = c.reserved_bytes - ${released('c')}
-    from reached r where c.id = $1
+    from progress r where c.id = $1
   )
-  select made from reached`
+  select created from progress`
 
-export const MAKE_RETRIED = make(RETRIED_MEMBERS)
+export const CREATE_RETRIED = createMessages(RETRIED_MEMBERS)

@@ -6,13 +6,13 @@ import { completeDone, startDue } from './lifecycle.ts'
 import { withdrawCancelled } from './withdraw.ts'
 
 const LIFECYCLE_EVERY_MS = 500
-// The lifecycle loop wakes the fan-out loop when a campaign starts. Polling finds only campaigns that another process left behind.
+// The lifecycle loop wakes the fan-out loop when a campaign starts. Polling only finds campaigns whose process has stopped.
 const FAN_OUT_EVERY_MS = 1_000
 const WITHDRAW_EVERY_MS = 1_000
-// A campaign whose fan-out failed is skipped for this long, so that the other campaigns go on.
+// A campaign whose fan-out failed is skipped for this long, so that the loop continues with the others.
 const SKIPPED_FOR_MS = 10_000
 
-/** Starts the loops that move campaigns. Each runs by itself, so a slow or failing loop delays no other. `onQueued`: messages are queued. */
+/** Starts the loops that move campaigns. They are independent: a slow or failing loop delays no other. `onQueued`: messages were queued. */
 export function startCampaignLoops(pool: Pool, logger: Logger, onQueued: () => void): Loop[] {
   const skipped = new Set<string>()
 
@@ -23,8 +23,8 @@ export function startCampaignLoops(pool: Pool, logger: Logger, onQueued: () => v
   }
 
   async function fanOutNext(): Promise<number> {
-    const { made, mayBeMore, failed } = await fanOut(pool, [...skipped])
-    if (made > 0) onQueued()
+    const { created, mayBeMore, failed } = await fanOut(pool, [...skipped])
+    if (created > 0) onQueued()
     if (failed !== undefined) {
       logger.error({ err: failed.error }, 'failed to fan out a campaign; will retry')
       skipped.add(failed.campaignId)

@@ -5,14 +5,14 @@ import { skipCancelled } from '../sms/schedule.ts'
 
 const BATCH_SIZE = 1_000
 
-/** Fails the messages that cancelled campaigns have not sent. A message that a worker is sending now is left to its result. */
+/** Fails the messages that cancelled campaigns have not sent. A message that a worker is sending now is skipped: its result decides. */
 export async function withdrawCancelled(db: Executor): Promise<{ withdrawn: number; mayBeMore: boolean }> {
   const { rows } = await db.query<{ messageId: string }>({ name: 'find-cancelled', text: FIND_CANCELLED, values: [BATCH_SIZE] })
   const ids = rows.map(({ messageId }) => messageId)
   const withdrawn = await failWaiting(db, ids, 'CAMPAIGN_CANCELLED', CANCELLED, skipCancelled)
-  const { rowCount: hurried } = await db.query({ name: 'hurry-cancelled-sms', text: HURRY_SMS, values: [BATCH_SIZE] })
-  if (rows.length === 0 && hurried === 0) await db.query({ name: 'end-withdrawing', text: END_WITHDRAWING })
-  return { withdrawn, mayBeMore: (withdrawn > 0 && rows.length >= BATCH_SIZE) || hurried === BATCH_SIZE }
+  const { rowCount: madeDue } = await db.query({ name: 'make-cancelled-sms-due', text: MAKE_SMS_DUE, values: [BATCH_SIZE] })
+  if (rows.length === 0 && madeDue === 0) await db.query({ name: 'end-withdrawing', text: END_WITHDRAWING })
+  return { withdrawn, mayBeMore: (withdrawn > 0 && rows.length >= BATCH_SIZE) || madeDue === BATCH_SIZE }
 }
 
 export const CANCELLED = `join campaigns c on c.id = q.campaign_id and c.status = 'CANCELLED'`
@@ -28,8 +28,8 @@ export const FIND_CANCELLED = `
   where c.status = 'CANCELLED' and c.withdrawn_at is null
   limit $1`
 
-/** Makes the SMS that wait for their time due now, so that the claim finds them cancelled and records it. */
-export const HURRY_SMS = `
+/** Makes waiting SMS of cancelled campaigns due now, so that the next claim records that they are cancelled. */
+export const MAKE_SMS_DUE = `
   update sms_queue set due_at = now() where ctid = any (array(
     select s.ctid from campaigns c, lateral (
       select ctid from sms_queue s

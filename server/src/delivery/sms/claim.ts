@@ -53,16 +53,16 @@ type SmsClaimRequest = {
 const LONGEST_SMS_SECONDS = 15
 
 /**
- * Claims due SMS, and checks them by the state of now: opt-outs, consents and the other rules apply when the SMS is sent, not when its
- * message was accepted. Claims run one at a time, since they lock the carrier's rate, and each sees everything that the claim before wrote.
- * An account submits at most one SMS at a time to the same person: only its result tells whether it counts for the quarantine of the next.
+ * Claims due SMS, and checks them against the current state: opt-outs, consents and the other rules apply when the SMS is sent, not when its
+ * message was accepted. Claims run one at a time, since they lock the carrier's rate, so each claim sees everything that the previous one wrote.
+ * An account submits at most one SMS at a time to the same person: only its result shows whether it counts for the quarantine of the next one.
  */
 export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Claim<SmsEntry>> {
   const { carrier, free, isPaused, abandoned } = request
   return await transaction(pool, async (tx) => {
     const waitMs = await lockRate(tx, carrier.name, LONGEST_SMS_SECONDS)
     if (waitMs === undefined) return { entries: [], isBusy: true, mayBeMore: false }
-    if (abandoned.length > 0) await tx.query({ name: 'return-abandoned-sms', text: RETURN_ABANDONED, values: [abandoned] })
+    if (abandoned.length > 0) await tx.query({ name: 'release-abandoned-sms', text: RELEASE_ABANDONED, values: [abandoned] })
     const { rows: due } = await tx.query<Due>({ name: 'find-due-sms', text: FIND_DUE, values: [free] })
     if (due.length === 0) return { entries: [], isBusy: false, mayBeMore: false }
     const { rows: checked } = await tx.query<Checked>({ name: 'check-sms', text: CHECK, values: columns(due, 'messageId', 'copy') })
@@ -91,7 +91,7 @@ async function leaseWithin(tx: Executor, checked: Checked[], slots: number, { le
 }
 
 // Runs under the lock on the carrier's rate, so the failed claim has either committed or rolled back.
-const RETURN_ABANDONED = `
+const RELEASE_ABANDONED = `
   update sms_queue set lease = null, submitted_under = null, due_at = now(), attempts = attempts - 1
   where lease = any ($1::uuid[]) and (submitted_under is null or submitted_under = lease)`
 
@@ -119,7 +119,7 @@ const LATE_RECEIPT = `(select kind from message_events where message_id = q.mess
 const LAST_SMS =
   '(select max(sent_at) from sms_contacts s where s.account_id = q.account_id and s.recipient = q.recipient and not s.is_copy)'
 
-/** In SQL: checks a queue entry `q`. Of several reasons, it returns the one that a caller most wants to know. */
+/** In SQL: checks a queue entry `q`. If several reasons apply, it returns the one that is most useful to a caller. */
 const DECISION = `
     case
       when q.submitted_under is not null then 'lost'

@@ -5,8 +5,8 @@ import { claimSms, type SmsEntry } from './claim.ts'
 import { recordSmsResults, type SmsResult } from './results.ts'
 import { createSubmitter, type SmsOptions } from './submit.ts'
 
-// An SMS without a recorded result is never submitted again, so failing it early gains nothing. A live worker keeps trying to record its
-// result for this long, so it survives a database that is away for up to a minute.
+// An SMS without a recorded result is never submitted again, so failing it early gains nothing. A worker retries to record a result for this long,
+// so results survive a database that is unavailable for up to a minute.
 const MARGIN_MS = 60_000
 const NO_CARRIER = { name: 'no-sms-network', concurrency: 100, longestCallMs: 0, messagesPerSecond: undefined, pausedForMs: () => 0 }
 
@@ -14,19 +14,19 @@ const NO_CARRIER = { name: 'no-sms-network', concurrency: 100, longestCallMs: 0,
 export function createSmsDispatcher(options: SmsOptions): Dispatcher {
   const { pool, carrier, logger, metrics } = options
   const sms = carrier ?? NO_CARRIER
-  // Leases of claims that failed, perhaps after the commit. The next claim returns their SMS to the queue.
+  // Leases of claims that failed, perhaps after the commit. The next claim releases their SMS.
   const abandoned = new Set<string>()
 
   async function claim(free: number, claimedAt: number): Promise<number> {
     const pauseMs = sms.pausedForMs()
     const lease = randomUUID()
-    const returning = [...abandoned]
+    const releasing = [...abandoned]
     const times = { segmentMs: sms.longestCallMs, marginMs: MARGIN_MS, isPaused: pauseMs > 0 }
     abandoned.add(lease)
-    const { entries, isBusy, mayBeMore } = await claimSms(pool, { carrier: sms, free, lease, ...times, abandoned: returning })
+    const { entries, isBusy, mayBeMore } = await claimSms(pool, { carrier: sms, free, lease, ...times, abandoned: releasing })
     abandoned.delete(lease)
     if (isBusy) return CLAIM_AGAIN_MS
-    for (const returned of returning) abandoned.delete(returned)
+    for (const released of releasing) abandoned.delete(released)
     for (const entry of entries) worker.add(handle(entry, claimedAt))
     if (pauseMs > 0) return Math.min(pauseMs, POLL_MS)
     return entries.length > 0 || mayBeMore ? SLOTS_AHEAD_MS / 2 : POLL_MS

@@ -12,38 +12,38 @@ export type SmsReceipt = Extract<CarrierEvent, { kind: 'sms-delivered' | 'sms-fa
 const RECEIPTS_LOCK = 0x68726c73
 
 /**
- * Locks the matching of receipts for this transaction. Two transactions write a receipt and the response to its submit, and each looks for
- * the rows of the other, which it does not see before the commit. With the lock, the second finds what the first wrote. A batch of 500 takes
+ * Locks the matching of receipts for this transaction. One transaction writes a receipt, another one the response to its submit. Each looks for
+ * the rows of the other, but cannot see them before their commit. With the lock, the second finds the rows of the first. A batch of 500 takes
  * about 20 ms, and there are few batches.
  */
 export async function lockReceipts(tx: Executor): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1)', [RECEIPTS_LOCK])
 }
 
-/** Final receipts move their SMS: now, or once the network has responded to its submit. Receipts of progress are ignored. */
-export async function takeSmsReceipts(pool: Pool, receipts: SmsReceipt[]): Promise<void> {
+/** Stores final receipts and applies them: now, or once the network has responded to the submit of the SMS. Ignores receipts of progress. */
+export async function receiveSmsReceipts(pool: Pool, receipts: SmsReceipt[]): Promise<void> {
   const final = receipts.filter(({ kind, phone }) => kind !== 'sms-underway' && phone !== '')
   if (final.length === 0) return
   await transaction(pool, async (tx) => {
     await lockReceipts(tx)
-    await keepReceipts(tx, final)
+    await storeReceipts(tx, final)
     const eventIds = final.map(({ eventId }) => eventId)
     await applyReceipts(tx, eventIds, [])
   })
 }
 
 /** Stores one row for each way to read the carrier's message id, decimal or hexadecimal. The reading that matches an SMS counts. */
-async function keepReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void> {
+async function storeReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void> {
   const readings = receipts.flatMap((receipt) => {
     const state = receipt.kind === 'sms-delivered' ? 'delivered' : 'failed'
     return receipt.carrierMessageIds.map((carrierMessageId, reading) => ({ ...receipt, state, carrierMessageId, reading }))
   })
   const values = columns(readings, 'carrier', 'carrierMessageId', 'phone', 'eventId', 'reading', 'state', 'detail', 'occurredAt')
-  await tx.query({ name: 'keep-sms-receipts', text: KEEP_RECEIPTS, values })
+  await tx.query({ name: 'store-sms-receipts', text: STORE_RECEIPTS, values })
 }
 
-export const KEEP_RECEIPTS = `
-  with kept as (
+export const STORE_RECEIPTS = `
+  with stored as (
     insert into sms_receipts (carrier, carrier_message_id, recipient, event_id, reading, state, detail, occurred_at)
     select * from unnest(${lists('text', 'text', 'text', 'text', 'smallint', 'text', 'text', 'timestamptz')})
     on conflict do nothing

@@ -114,7 +114,7 @@ const ENDS: Change[] = [
 
 /**
  * Ends SMS, which are SCHEDULED as long as they are in the queue. Once an SMS is sent to the recipient, its copies to test numbers are
- * queued, with the priority of campaigns. Of a campaign, each test number gets one copy.
+ * queued, with the priority of campaigns. Each test number gets one copy per campaign.
  */
 export const endSms = (messagesTable: string) => `
   with moved as (
@@ -144,8 +144,8 @@ export const endSms = (messagesTable: string) => `
   from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign)`
 
 /**
- * Notes which recipients have an SMS or may have it, even if only its first segments. They may reply to it, and it counts for the quarantine
- * unless it is a copy. Of several SMS from one sender to one person, the last counts.
+ * Notes which recipients have an SMS or may have it, even if only its first segments: they may reply to it, and it counts for the quarantine
+ * unless it is a copy. If one sender sent several SMS to one person, the last one counts.
  */
 export const NOTE_CONTACTS = `
   insert into sms_contacts as c (account_id, recipient, sender, agent_id, message_id, is_copy, sent_at)

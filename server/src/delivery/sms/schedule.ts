@@ -3,8 +3,8 @@ import { type Change, MESSAGE_FACTS, recordChanges } from '../../events/changes.
 import { NO_CAMPAIGN } from '../../ids.ts'
 import { fallbackMayBecome, PRIORITIES } from '../../messages/states.ts'
 
-// Decides when the SMS of a message is sent. The transaction that ends a message schedules its fallback, and only from WAITING: if a failure, an
-// expiry and a refusal coincide, only one of them ends the message and schedules the SMS.
+// Decides when the SMS of a message is sent. The transaction that ends a message schedules its fallback, and only if that is WAITING: if a failure,
+// an expiry and a refusal coincide, only one of them ends the message and schedules the SMS.
 
 /** How long an SMS may be submitted and delivered after it is due. It is longer than a caller waits for an SMS. */
 export const LIFE_HOURS = 48
@@ -28,7 +28,7 @@ export const noteSms = (moved: string) => `sms_noted as (
   )`
 
 /**
- * Steps that decide about the SMS of messages that the statement has ended. `ended` names a step with MESSAGE_FACTS, `traffic` and
+ * Steps that schedule or skip the SMS of messages that the statement has ended. `ended` names a step with MESSAGE_FACTS, `traffic` and
  * `awaits_revocation`: the network may have the message and is asked to revoke it. `decision` assigns the new state of a fallback `f`.
  */
 const settle = (fallbacksTable: string, ended: string, decision: string) => `

@@ -99,8 +99,8 @@ async function composeSegments(db: Executor, { key, publicUrl }: Links, entry: S
   const { messageId, copy, accountId, agentId, recipient, plan } = entry
   const urls = plan.urlShortening ? linksIn(plan.content) : []
   const common = { accountId, messageId, copy, agentId, recipient }
-  const made = urls.map((url, index) => ({ ...common, url, code: shortCode(key, messageId, copy, index) }))
-  if (made.length > 0) await createLinks(db, made)
-  const text = composeText(plan, (index) => shortLink(publicUrl, made[index]?.code as string))
+  const shortLinks = urls.map((url, index) => ({ ...common, url, code: shortCode(key, messageId, copy, index) }))
+  if (shortLinks.length > 0) await createLinks(db, shortLinks)
+  const text = composeText(plan, (index) => shortLink(publicUrl, shortLinks[index]?.code as string))
   return splitText(text, Number.parseInt(messageId.slice(-2), 16), encodingFor(plan.mode, text) ?? 'UCS2')
 }

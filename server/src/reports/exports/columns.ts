@@ -1,7 +1,7 @@
 import { SHOWN_STATUS, SMS_IS_NEEDLESS } from '../../messages/messages.ts'
 
 /**
- * A column of a file: its name as in the API, and its SQL. `isText`: people or networks wrote the value, so csv.ts makes it safe for
+ * A column of a file: its name as in the API, and its SQL. `isText`: the value comes from a person or a network, so csv.ts makes it safe for
  * spreadsheets.
  */
 export type Column = { name: string; sql: string; isText: boolean }

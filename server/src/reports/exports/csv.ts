@@ -35,7 +35,7 @@ function withTimes(cells: string): string {
   return from === 0 ? cells : written + cells.slice(from)
 }
 
-// Where a text could start a formula. A spreadsheet that separates cells by `;` does not see our quotes, which follow a comma: for it, each
+// Where a text could start a formula. A spreadsheet that separates cells by `;` ignores the quotes, which follow a comma: for it, each
 // separator and each line break within a text starts a cell. Quotes are skipped, since `;""=1` starts a cell that is =1.
 const SEPARATORS = String.raw`;,|\t\n\v\f\r\x1c-\x1e`
 // With the small and full-width forms of = + - @.
@@ -46,7 +46,7 @@ const BLANKS =
   String.raw`\ufe00-\ufe0f\ufeff\uffa0\u{e0000}-\u{e0fff}`
 const FORMULA = new RegExp(`(^|[${SEPARATORS}])((?:[${BLANKS}]|"")*)(?=[${SIGNS}])`, 'gu')
 
-/** A text that begins with a tab or a line break gets an apostrophe in front too, since some spreadsheets skip these. */
+/** Puts apostrophes before possible formulas, and before a text that begins with a tab or a line break: some spreadsheets skip these. */
 function defused(text: string): string {
   return (/^[\t\n\r]/.test(text) ? "'" : '') + text.replace(FORMULA, "$1$2'")
 }

@@ -17,7 +17,7 @@ function copy(columns: readonly Column[], from: string): string {
 }
 
 /**
- * How to find the rows that belong to messages. They have no index by account, since every send would pay for it. `each` looks up the rows
+ * How to find the rows that belong to messages. These rows have no index by account, since it would slow down every send. `each` looks up the rows
  * of each message by key; `all` reads all rows of the time range, of all accounts, in one pass with the messages.
  */
 export type Reading = 'each' | 'all'
@@ -27,7 +27,7 @@ export function copyMessages(accountId: number, range: Range, reading: Reading):
   const own = `account_id = ${Number(accountId)}`
   const bounds = boundsOf(range)
   const [since, before] = timesOf(range).map(literal)
-  // The ids narrow it down, but not to the millisecond.
+  // The ids limit the range, but not to the millisecond.
   const accepted = `m.accepted_at >= ${since} and m.accepted_at < ${before}`
   return copy(
     MESSAGE_COLUMNS,
@@ -79,8 +79,8 @@ function joinSms(bounds: Bounds, reading: Reading): string {
 const LOOK_IN_BYTES = 2_000
 
 /**
- * An account that sent at least an eighth of all messages of the time range reads the rows of all accounts; for a smaller one, look-ups
- * cost less. The sizes of the monthly tables are always known, unlike their numbers of rows.
+ * Returns `all` if the account sent at least an eighth of all messages of the time range; for a smaller account, look-ups cost less. It compares
+ * with the sizes of the monthly tables, since PostgreSQL always knows these, unlike the numbers of rows.
  */
 export async function chooseReading(db: Executor, messages: number, { firstId, endId }: Bounds): Promise<Reading> {
   const { rows } = await db.query<{ bytes: number }>(

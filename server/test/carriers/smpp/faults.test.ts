@@ -153,7 +153,7 @@ describe('with a silent peer, the SMPP carrier', () => {
   test('has at most a window of submits without a response, and releases the others after their wait', async (t) => {
     const clock = stopClock(t)
     const { port, connections } = await startPeer()
-    const carrier = startCarrier(port, { window: 3, timings: { waitMs: 60, answerMs: 200 } })
+    const carrier = startCarrier(port, { window: 3, timings: { waitMs: 60, responseMs: 200 } })
     await bound(carrier)
     const outcomes = submitMany(carrier, 5)
     await until('a window is submitted', () => connections[0]?.received.filter(isSubmit).length === 3)
@@ -169,7 +169,7 @@ describe('with a silent peer, the SMPP carrier', () => {
     const { port, connections } = await startPeer(
       onSubmit((request, { respond }) => request.short_message.message === 'silence' || respond(request, { message_id: 'x' })),
     )
-    const carrier = startCarrier(port, { window: 2, timings: { answerMs: 60 } })
+    const carrier = startCarrier(port, { window: 2, timings: { responseMs: 60 } })
     await bound(carrier)
     // Only silence after a submit makes the carrier ask whether the peer is there.
     clock.move(1)
@@ -185,7 +185,7 @@ describe('with a silent peer, the SMPP carrier', () => {
     const clock = stopClock(t)
     // The peer accepts the first bind and is silent from then on.
     const { port, connections } = await startPeer(({ received }) => connections.length > 1 || received.length > 1)
-    const carrier = startCarrier(port, { window: 3, timings: { answerMs: 50, waitMs: 220 } })
+    const carrier = startCarrier(port, { window: 3, timings: { responseMs: 50, waitMs: 220 } })
     await bound(carrier)
     clock.move(1)
     const outcomes = submitMany(carrier, 12)
@@ -208,7 +208,7 @@ describe('with a silent peer, the SMPP carrier', () => {
     const clock = stopClock(t)
     let isSilent = false
     const { port, connections } = await startPeer((_, { command }) => isSilent && command === 'enquire_link')
-    const carrier = startCarrier(port, { enquireLinkSeconds: 30, timings: { answerMs: 10_000 } })
+    const carrier = startCarrier(port, { enquireLinkSeconds: 30, timings: { responseMs: 10_000 } })
     await bound(carrier)
     const enquiries = (count: number) =>
       until(`${count} enquiries`, () => connections[0]?.received.filter(({ command }) => command === 'enquire_link').length === count)

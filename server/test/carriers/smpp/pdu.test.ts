@@ -179,7 +179,7 @@ describe(`the SMPP codec (fast-check, seed ${seed})`, () => {
         results.add(decodePdu(octets).is)
         assert.ok(
           createFramer()
-            .take(octets)
+            .push(octets)
             .frames.every((frame) => frame.length <= octets.length),
         )
       }),
@@ -201,7 +201,7 @@ describe(`the framing (fast-check, seed ${seed})`, () => {
           const size = sizes[turn % sizes.length] as number
           // A socket uses the memory of a chunk again for the next one.
           const chunk = Buffer.from(octets.subarray(from, from + size))
-          decoded.push(...framer.take(chunk).frames.map(decodePdu))
+          decoded.push(...framer.push(chunk).frames.map(decodePdu))
           chunk.fill(0xee)
           from += size
         }
@@ -218,7 +218,7 @@ describe(`the framing (fast-check, seed ${seed})`, () => {
     for (const length of [0, 15, MAX_PDU_OCTETS + 1, 0xffffffff]) {
       const impossible = Buffer.alloc(4)
       impossible.writeUInt32BE(length, 0)
-      const { frames, fault } = createFramer().take(Buffer.concat([good, impossible]))
+      const { frames, fault } = createFramer().push(Buffer.concat([good, impossible]))
       assert.deepEqual(frames, [good])
       assert.ok(fault !== undefined, `${length}`)
     }
@@ -229,7 +229,7 @@ describe(`the framing (fast-check, seed ${seed})`, () => {
     const framer = createFramer()
     let frames: Buffer[] = []
     const tookMs = cpuMs(() => {
-      for (let at = 0; at < octets.length; at += 1) frames = framer.take(octets.subarray(at, at + 1)).frames
+      for (let at = 0; at < octets.length; at += 1) frames = framer.push(octets.subarray(at, at + 1)).frames
     })
     assert.equal(frames[0]?.length, MAX_PDU_OCTETS)
     // Copied anew with each octet it would be 2.4 GB.

@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import type { SendResult } from '../../../src/carriers/carrier.ts'
 import type { PduOf } from '../../../src/carriers/smpp/pdu.ts'
 import { openSession, writeSubmit } from '../../../src/carriers/smpp/session.ts'
-import type { Answer } from '../../../src/carriers/smpp/session-state.ts'
+import type { SubmitOutcome } from '../../../src/carriers/smpp/session-state.ts'
 import { DEFAULT_TIMINGS, type SmppTimings } from '../../../src/carriers/smpp/settings.ts'
 import { STATUS } from '../../../src/carriers/smpp/statuses.ts'
 import { submitSm } from '../../../src/carriers/smpp/submit-sm.ts'
@@ -54,17 +54,17 @@ describe('a session', () => {
     )
     const session = await openBoundSession(port)
     session.sequence = 0x7ffffffd
-    const responses: Answer[] = []
+    const outcomes: SubmitOutcome[] = []
     for (let count = 0; count < 4; count += 1) {
-      writeSubmit(session, submitSm(smsSegment()) as PduOf<'submit_sm'>, performance.now(), (response) => responses.push(response))
+      writeSubmit(session, submitSm(smsSegment()) as PduOf<'submit_sm'>, performance.now(), (outcome) => outcomes.push(outcome))
     }
-    await until('all have a response', () => responses.length === 4)
+    await until('all have a response', () => outcomes.length === 4)
     assert.deepEqual(
       connections[0]?.received.map(({ sequence_number }) => sequence_number),
       [1, 0x7ffffffe, 0x7fffffff, 1, 2],
     )
     assert.deepEqual(
-      responses.map((response) => response.is === 'answered' && response.messageId),
+      outcomes.map((outcome) => outcome.is === 'responded' && outcome.messageId),
       ['m2147483646', 'm2147483647', 'm1', 'm2'],
     )
   })

@@ -15,7 +15,7 @@ const TIMINGS: Partial<SmppTimings> = {
   reconnectLongestMs: 40,
   connectMs: HOUR_MS,
   bindMs: HOUR_MS,
-  answerMs: HOUR_MS,
+  responseMs: HOUR_MS,
   waitMs: HOUR_MS,
 }
 

@@ -3,12 +3,12 @@ import { after } from 'node:test'
 import pg from 'pg'
 import { loadConfig } from '../../../src/config.ts'
 import { createExportPool, type Pool } from '../../../src/db/pool.ts'
-import { answerErrors } from '../../../src/http/error-answers.ts'
+import { handleErrors } from '../../../src/http/error-responses.ts'
 import { createServer, listeningUrl } from '../../../src/http/server.ts'
 import { createUnreadWatch } from '../../../src/http/unread.ts'
-import type { Times } from '../../../src/reports/exports/answer.ts'
 import { openCopy } from '../../../src/reports/exports/copy.ts'
 import { exportRoutes } from '../../../src/reports/exports/routes.ts'
+import type { Times } from '../../../src/reports/exports/send-export.ts'
 import { logger } from '../../delivery/worker.ts'
 import { until } from '../../support/until.ts'
 
@@ -113,7 +113,7 @@ export async function whileLocked<T>(databaseUrl: string, table: string, work: (
 /** The routes alone, with other time limits than the service. The authorization header is the account. */
 export async function startExports(pool: Pool, times?: Times): Promise<string> {
   const app = createServer(loadConfig({}), logger)
-  answerErrors(app)
+  handleErrors(app)
   const { watch, allowIdle, stop } = createUnreadWatch(logger)
   watch(app)
   after(stop)

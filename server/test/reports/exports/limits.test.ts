@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setQuotas } from '../../../src/accounts/quotas.ts'
-import type { Times } from '../../../src/reports/exports/answer.ts'
+import type { Times } from '../../../src/reports/exports/send-export.ts'
 import { callerAt, startMessageService } from '../../support/messages.ts'
 import { cuttableDatabase } from '../../support/proxy.ts'
 import { until } from '../../support/until.ts'

@@ -5,14 +5,14 @@ import type pg from 'pg'
 import { readExportQuota } from '../../accounts/quotas.ts'
 import type { Pool } from '../../db/pool.ts'
 import { logOf } from '../../http/log.ts'
-import { breakOff } from '../../http/unread.ts'
+import { resetConnection } from '../../http/unread.ts'
 import type { TakeSlot } from './concurrency.ts'
 import type { Source } from './copy.ts'
 
 export type Times = {
   /** How long a client may stop reading. */
   idleMs: number
-  /** How long an export may take: its snapshot keeps VACUUM from removing rows that others have changed since. */
+  /** How long an export may take: meanwhile its snapshot keeps VACUUM from removing old versions of rows. */
   longestMs: number
 }
 
@@ -83,5 +83,5 @@ function limitDuration({ request, raw: response }: FastifyReply, longestMs: numb
 /** A pipelined response that waits for an earlier one has no socket yet. */
 function closeConnection(response: ServerResponse): void {
   if (response.socket === null) response.destroy()
-  else breakOff(response.socket)
+  else resetConnection(response.socket)
 }

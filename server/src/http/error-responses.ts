@@ -33,7 +33,7 @@ export const ErrorBody = Type.Object(
   { $id: 'Error', additionalProperties: false },
 )
 
-/** The response schemas of a route's errors: the given codes, and those that every route can return. */
+/** The response schemas of a route's errors: the given codes, and the codes that every route can return. */
 export function errorResponses(...codes: ErrorCode[]): Record<number, object> {
   const everywhere: ErrorCode[] = [
     'RCS_INVALID_REQUEST',
@@ -56,7 +56,7 @@ const RETRY_AFTER_SECONDS = '1'
 export const ERROR_TYPE = 'application/json; charset=utf-8'
 
 /** Turns every thrown error into a response of the documented form. */
-export function answerErrors(app: FastifyInstance): void {
+export function handleErrors(app: FastifyInstance): void {
   app.addSchema(ErrorBody)
   app.setErrorHandler((error, request, reply) =>
     sendError(
@@ -77,8 +77,8 @@ export function callersError(error: unknown, log: () => FastifyBaseLogger): ApiE
 
 function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { status } = ERRORS[error.code]
-  // Fastify closes the connection on a body that is too large; the client, still writing, would then see a reset instead of the response.
-  // If it stays open, Node reads the rest and discards it, until the request times out.
+  // Fastify closes the connection if a body is too large. The client, still writing, would then see a reset instead of the response. If the
+  // connection stays open, Node reads the rest and discards it, until the request times out.
   if (status === 413) reply.removeHeader('connection')
   reply.header('X-Request-Id', request.id)
   return reply.code(status).headers(error.headers).type(ERROR_TYPE).send(errorBody(error, request.id))
