@@ -24,8 +24,3 @@ export const daysInOrder =
 
 /** UTC with milliseconds, as JSON serializes a Date. */
 export const OutgoingTime = Type.Unsafe<Date>({ type: 'string', format: 'date-time', examples: ['2026-01-31T08:00:00.000Z'] })
-
-/** The fields that have a value. Messages and events leave out the others. */
-export function present(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
-}

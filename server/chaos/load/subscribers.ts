@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isUnavailable, type Pool } from '../../src/db/pool.ts'
 import type { Keyring } from '../../src/encryption/keyring.ts'
-import type { EventKind } from '../../src/events/schemas.ts'
+import type { EventKind } from '../../src/events/kinds.ts'
 import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { between, type Random } from '../support/random.ts'
 import { type Caller, persist } from './caller.ts'

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { openKeyring } from '../db/secrets.ts'
-import { EVENT_KINDS } from '../events/schemas.ts'
+import { EVENT_KINDS } from '../events/kinds.ts'
 import { parseTimestamp } from '../time.ts'
 import { type Attempt, awaitTest, listAttempts, type TestOutcome } from '../webhooks/attempts.ts'
 import {

@@ -1,7 +1,7 @@
 import type { Executor } from '../db/pool.ts'
 import { NO_CAMPAIGN } from '../ids.ts'
+import type { EventKind } from './kinds.ts'
 import { EVENTS_PER_PAGE } from './pages.ts'
-import type { EventKind } from './schemas.ts'
 
 // The only place that records changes. A statement that changes messages describes its changes once, and the steps made here write them to the
 // log, to the counters of reports, and to the timelines, which the lists of campaigns read. All steps are in one transaction, so a crash keeps

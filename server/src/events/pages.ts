@@ -1,7 +1,7 @@
 import { timeOf } from '../db/partitions.ts'
 import { columns, type Executor, lists } from '../db/pool.ts'
 import { UUID } from '../ids.ts'
-import { present } from '../schemas.ts'
+import { present } from '../present.ts'
 
 // Reads the log. A page is a row of `log_pages`, with a list for each of its events, in the form that events/changes.ts writes.
 

@@ -1,5 +1,6 @@
 import { type TProperties, Type } from 'typebox'
 import { OutgoingTime, refTo } from '../schemas.ts'
+import type { EventKind } from './kinds.ts'
 
 export const EVENTS_TAG = {
   name: 'Events',
@@ -55,8 +56,7 @@ const endpointId = Type.Integer({ examples: [1] })
 
 type Described = { summary: string; description?: string; data: TProperties }
 
-/** The kinds of events that callers get. An endpoint can select some of them. */
-const KINDS = {
+const DATA_OF_KINDS = {
   'message.sent': { summary: 'The network accepted a message', data: MESSAGE },
   'message.delivered': { summary: 'A message was delivered to the phone', data: MESSAGE },
   'message.read': { summary: 'The recipient read a message', data: MESSAGE },
@@ -120,11 +120,9 @@ const KINDS = {
     data: { endpointId, url: text('https://example.com/herald', 'Without its query.'), failingSince: OutgoingTime },
   },
   'webhook.test': { summary: 'The operator tested an endpoint', description: 'Posted to that endpoint only.', data: { endpointId } },
-} satisfies Record<string, Described>
+} satisfies Record<EventKind, Described>
 
-export type EventKind = keyof typeof KINDS
-export const EVENT_KINDS = Object.keys(KINDS) as EventKind[]
-const DESCRIBED = Object.entries<Described>(KINDS)
+const DESCRIBED = Object.entries<Described>(DATA_OF_KINDS)
 
 // Each variant is named by its kind, since a discriminator without a mapping looks for a schema of that name.
 const VARIANTS = DESCRIBED.map(([kind, { summary, data }]) =>

@@ -2,7 +2,7 @@ import type { Static } from 'typebox'
 import type { Executor } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { UUID } from '../ids.ts'
-import { present } from '../schemas.ts'
+import { present } from '../present.ts'
 import type { Message as MessageSchema } from './schemas.ts'
 import { mayBecome } from './states.ts'
 

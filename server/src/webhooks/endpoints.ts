@@ -6,8 +6,8 @@ import { webhookSecretContext } from '../db/secrets.ts'
 import type { Keyring } from '../encryption/keyring.ts'
 import { OperatorError } from '../errors.ts'
 import { recordEvent, utcText } from '../events/changes.ts'
+import type { EventKind } from '../events/kinds.ts'
 import { readHead } from '../events/pages.ts'
-import type { EventKind } from '../events/schemas.ts'
 import { newSecret } from './sign.ts'
 
 export type Endpoint = {
