@@ -10,6 +10,7 @@ import { measureHistory } from './parts/history.ts'
 import { measureImport } from './parts/import.ts'
 import { measureKannel } from './parts/kannel.ts'
 import { measureLatency } from './parts/latency.ts'
+import { measureLists } from './parts/lists.ts'
 import { measureLowLoad } from './parts/low-load.ts'
 import { measureMemory } from './parts/memory.ts'
 import { measureReports } from './parts/reports.ts'
@@ -41,6 +42,7 @@ export const FEATURE_PARTS: Part[] = [
   { name: 'webhook-rate', measures: 'events a second to an endpoint, against bare posts', minutes: 2, run: measureWebhookRate },
   { name: 'webhook-isolation', measures: 'the delay to a good endpoint beside bad ones', minutes: 4, run: measureWebhookIsolation },
   { name: 'reports', measures: 'summaries and pages of lists of a million messages', minutes: 7, run: measureReports },
+  { name: 'lists', measures: 'pages of messages by every combination of filters, of ten million', minutes: 12, run: measureLists },
   { name: 'exports', measures: 'exports of a million messages, against a bare COPY', minutes: 4, run: measureExports },
 ]
 

@@ -211,7 +211,7 @@ prepare "fail-waiting CAMPAIGN_CANCELLED" as
 with failing as materialized (
   select q.message_id, 'CAMPAIGN_CANCELLED' as reason, $2::text as description, q.attempts > 0 as awaits_revocation
   from unnest($1::uuid[]) as ids (message_id), lateral (
-    select * from queue q where q.message_id = ids.message_id and q.task = 'send' and q.leased_until <= now() and q.expires_at > now() for update skip locked
+    select * from queue q where q.message_id = ids.message_id and q.task = 'send' and q.leased_until <= now() and q.expires_at > now() and true for update skip locked
   ) as q
   join campaigns c on c.id = q.campaign_id and c.status = 'CANCELLED'
 ), failed as (

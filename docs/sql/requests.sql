@@ -176,7 +176,7 @@ select m.id as "messageId", coalesce(m.client_reference_id, campaign.client_refe
   f.delivered_at as "smsFallback.deliveredAt", f.segments as "smsFallback.segments"
 from messages m
 left join campaigns campaign on campaign.id = m.campaign_id
-left join sms_fallbacks f on f.message_id = m.id
+left join lateral (select * from sms_fallbacks f where f.message_id = m.id offset 0) as f on true
 left join lateral (select 'NOT_NEEDED' as status, 'RCS_DELIVERED' as reason where (
       case f.status
       when 'WAITING' then true

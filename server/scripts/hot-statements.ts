@@ -5,6 +5,7 @@ import { fallbacksTable } from '../src/db/partitions.ts'
 import * as fanOut from '../src/delivery/campaigns/fan-out.ts'
 import * as lifecycle from '../src/delivery/campaigns/lifecycle.ts'
 import * as withdraw from '../src/delivery/campaigns/withdraw.ts'
+import * as cancel from '../src/delivery/cancel.ts'
 import * as claim from '../src/delivery/claim.ts'
 import * as expiry from '../src/delivery/expiry.ts'
 import * as fail from '../src/delivery/fail.ts'
@@ -94,8 +95,9 @@ const forDelivery = (messagesTable: string) =>
       'fail-waiting AGENT_INACTIVE',
       'delivery/fail.ts',
       'Fails waiting messages whose agent was deactivated.',
-      fail.failMonth(messagesTable, 'AGENT_INACTIVE', fail.INACTIVE, schedule.scheduleFailed),
+      fail.failMonth(messagesTable, 'AGENT_INACTIVE', schedule.scheduleFailed, { because: fail.INACTIVE }),
     ],
+    ['cancel-message', 'delivery/cancel.ts', 'Fails a message that its caller cancels.', cancel.cancelOfMonth(messagesTable)],
   )
 
 const forReceipts = (messagesTable: string) =>
@@ -171,7 +173,7 @@ const forCampaigns = (messagesTable: string) =>
       'fail-waiting CAMPAIGN_CANCELLED',
       'delivery/fail.ts',
       'Fails waiting messages of cancelled campaigns.',
-      fail.failMonth(messagesTable, 'CAMPAIGN_CANCELLED', withdraw.CANCELLED, schedule.skipCancelled),
+      fail.failMonth(messagesTable, 'CAMPAIGN_CANCELLED', schedule.skipCancelled, { because: withdraw.CANCELLED }),
     ],
     ['make-cancelled-sms-due', 'delivery/campaigns/withdraw.ts', 'Makes waiting SMS of cancelled campaigns due.', withdraw.MAKE_SMS_DUE],
     ['end-withdrawing', 'delivery/campaigns/withdraw.ts', 'Ends the withdrawal of cancelled campaigns.', withdraw.END_WITHDRAWING],

@@ -8,6 +8,7 @@ import { createWebhook, type WebhookOptions } from './carriers/google-rbm/webhoo
 import type { Config } from './config.ts'
 import { CONTENT_SCHEMAS } from './content/content.ts'
 import type { Pools } from './db/database.ts'
+import { cancelMessage } from './delivery/cancel.ts'
 import { eventRoutes } from './events/routes.ts'
 import { describeWebhooks, EVENTS_TAG, WEBHOOK_HEADERS } from './events/schemas.ts'
 import { createBodyBudgets, limitBodies } from './http/body-budget.ts'
@@ -162,7 +163,7 @@ async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<voi
   for (const schema of CONTENT_SCHEMAS) v1.addSchema(schema)
   await v1.register(agentRoutes, { pool })
   await v1.register(templateRoutes, { pool })
-  await v1.register(messageRoutes, { pool: hotPool, publicUrl, reserve, announce })
+  await v1.register(messageRoutes, { pool: hotPool, listPool: pool, publicUrl, reserve, announce, cancel: cancelMessage })
   await v1.register(campaignRoutes, { pool, publicUrl })
   await v1.register(reportRoutes, { pool })
   await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })

@@ -30,6 +30,7 @@ export const ERRORS = {
   RCS_METHOD_NOT_ALLOWED: { status: 405, when: 'The path exists, but not for this method; the header Allow lists its methods.' },
   RCS_REQUEST_TIMEOUT: { status: 408, when: 'The request did not arrive completely in time.' },
   RCS_IDEMPOTENCY_CONFLICT: { status: 409, when: 'The Idempotency-Key was used before, with another body.' },
+  RCS_MESSAGE_STATE: { status: 409, when: 'The message was handed to the network, or has its final status, so it can’t be cancelled.' },
   RCS_TEMPLATE_IN_USE: { status: 409, when: 'A button of another template, or an automatic reply, sends the template to be deleted.' },
   RCS_PAYLOAD_TOO_LARGE: { status: 413, when: 'The body is over 256 KiB.' },
   RCS_UNSUPPORTED_MEDIA_TYPE: { status: 415, when: 'The body is not uncompressed application/json.' },

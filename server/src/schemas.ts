@@ -4,6 +4,9 @@ import type { Violation } from './errors.ts'
 /** For routes without query parameters: any parameter is an error, and is not dropped silently. */
 export const NoQuery = Type.Object({}, { additionalProperties: false })
 
+/** For requests that need no body. An empty object will do, too; a field that is sent is an error. */
+export const NoBody = Type.Unsafe<unknown>({ type: 'object', properties: {}, additionalProperties: false, default: {} })
+
 /** Refers to a schema that was added under its `$id`, so that the OpenAPI document has it once. The reference has the type of the schema. */
 export function refTo<Schema extends TSchema>(schema: Schema, options: { description?: string } = {}) {
   return Type.Unsafe<Static<Schema>>({ $ref: `${(schema as { $id?: string }).$id}#`, ...options })

@@ -45,25 +45,33 @@ export const failMessages = (
 
 /**
  * Fails messages that wait to be sent, and returns how many. `because` joins the queue entry `q` with the row that is the reason, and so checks
- * again whether the reason still holds.
+ * again whether the reason still holds. It skips an entry that another statement has locked.
  */
 export async function failWaiting(db: Executor, ids: string[], reason: Failure, because: string, fallBack: FallBack): Promise<number> {
   const failed = await forEachMonth(
     ids,
     (id) => id,
     async (messagesTable, ofMonth) => {
-      const text = failMonth(messagesTable, reason, because, fallBack)
+      const text = failMonth(messagesTable, reason, fallBack, { because })
       return (await db.query({ name: `fail-waiting ${reason} ${messagesTable}`, text, values: [ofMonth, FAILURES[reason]] })).rows
     },
   )
   return failed.length
 }
 
-export const failMonth = (messagesTable: string, reason: Failure, because: string, fallBack: FallBack) => `
+type Selection = { because?: string; which?: string; lock?: string }
+
+/** `because`: see failWaiting. `which`: a condition for a queue entry `q`. */
+export const failMonth = (
+  messagesTable: string,
+  reason: Failure,
+  fallBack: FallBack,
+  { because = '', which = 'true', lock = 'for update skip locked' }: Selection,
+) => `
   with failing as materialized (
     select q.message_id, '${reason}' as reason, $2::text as description, q.attempts > 0 as awaits_revocation
     from unnest($1::uuid[]) as ids (message_id), lateral (
-      select * from queue q where q.message_id = ids.message_id and q.task = 'send' and ${IS_WAITING} for update skip locked
+      select * from queue q where q.message_id = ids.message_id and q.task = 'send' and ${IS_WAITING} and ${which} ${lock}
     ) as q
     ${because}
   ), ${failMessages(messagesTable, 'failing', fallBack)}

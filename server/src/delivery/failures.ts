@@ -4,6 +4,7 @@ import { REFUSALS } from '../carriers/errors.ts'
 export const FAILURES = {
   ...REFUSALS,
   AGENT_INACTIVE: 'The agent was deactivated before the message was sent.',
+  CANCELLED: 'The message was cancelled before it was sent.',
   CAMPAIGN_CANCELLED: 'The campaign was cancelled before the message was sent.',
   OPTED_OUT: 'The recipient opted out of campaign messages from this agent.',
 } as const satisfies Record<string, string>
@@ -26,7 +27,7 @@ export const SKIP_REASONS = {
   INACTIVE: 'The recipient is marked as inactive, and `ignoreStatus` was not given.',
   CONSENT: 'The recipient has not given all required consents (`consentIDS`).',
   QUARANTINE: 'The recipient got another SMS from the account within the quarantine time (`quarantine`).',
-  CANCELLED: 'The campaign was cancelled.',
+  CANCELLED: 'The message or its campaign was cancelled.',
 } as const satisfies Record<string, string>
 export type SkipReason = keyof typeof SKIP_REASONS
 

@@ -14,6 +14,8 @@ export const PAGE_MAX_BYTES = 1024 * 1024
 type SortField = {
   column: string
   type: 'timestamptz' | 'text' | 'bigint' | 'uuid'
+  /** The field of an item that has the value of the column, if it is not the field itself. */
+  valueIn?: string
   /** Used only to break ties; callers can't sort by it. */
   hidden?: true
 }
@@ -34,8 +36,15 @@ export type Page = {
   orderBy: string
   /** One row more than the limit, to see whether another page follows. */
   fetch: number
-  /** Makes the body of the response. `found`: how many rows the statement found, if it did not return all of them. */
-  toBody: <Item extends Record<string, unknown>>(rows: Item[], found?: number) => { items: Item[]; nextCursor: string | null }
+  /**
+   * Makes the body of the response. `found`: how many rows the statement found, if it did not return all of them. `lastRead`: the row to
+   * continue after, if the statement stopped before it found enough.
+   */
+  toBody: <Item extends Record<string, unknown>>(
+    rows: Item[],
+    found?: number,
+    lastRead?: Record<string, unknown>,
+  ) => { items: Item[]; nextCursor: string | null }
 }
 
 /**
@@ -99,10 +108,11 @@ export function readPage<Name extends string>(list: ListDefinition<Name>, query:
     values: after ?? [],
     orderBy: columns.map((column) => `${column} ${descending ? 'desc' : 'asc'}`).join(', '),
     fetch: limit + 1,
-    toBody: (rows, found = rows.length) => {
+    toBody: (rows, found = rows.length, lastRead) => {
       const items = rows.slice(0, limit)
-      const last = found > items.length ? items.at(-1) : undefined
-      const nextCursor = last === undefined ? null : encodeCursor([belongsTo, ...names.map((field) => last[field])])
+      const last: Record<string, unknown> | undefined = found > items.length ? items.at(-1) : lastRead
+      const nextCursor =
+        last === undefined ? null : encodeCursor([belongsTo, ...names.map((field) => last[list.fields[field].valueIn ?? field])])
       return { items, nextCursor }
     },
   }

@@ -14,7 +14,7 @@ export function buildValidator(sharedSchemas: Record<string, object>): FastifySc
     let check: Check | undefined
     return (data: unknown) => {
       check ??= compile(schema)
-      const value = readText(schema, httpPart, data)
+      const value = httpPart === 'body' ? (data ?? defaultOf(schema)) : readText(schema, httpPart, data)
       const violations = check(value)
       if (violations.length === 0) return { value }
       return { error: new ApiError(codeFor(schema, httpPart, violations), { details: limited(violations) }) }
@@ -66,6 +66,11 @@ function codeFor(schema: TSchema, httpPart: string | undefined, violations: Viol
 
 function isWithin(path: string, field: string): boolean {
   return path.startsWith(field, 1) && (path.length === field.length + 1 || path[field.length + 1] === '/')
+}
+
+/** What a body that was left out stands for; undefined if a body is required. */
+function defaultOf(schema: TSchema): unknown {
+  return (schema as { default?: unknown }).default
 }
 
 function propertiesOf(schema: TSchema): Record<string, { type?: string }> {

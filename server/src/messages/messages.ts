@@ -35,8 +35,8 @@ export const SMS_IS_NEEDLESS = `(
       and (m.delivered_at is not null or (
         select true from message_events e where e.message_id = m.id and e.kind in ('delivered-late', 'read-late') limit 1) is not null))`
 
-export const READ_MESSAGE = `
-  select m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId",
+/** In SQL: the fields of a message `m` that callers see. MESSAGE_JOINS has the tables. */
+export const SHOWN_MESSAGE = `m.id as "messageId", coalesce(m.client_reference_id, campaign.client_reference_id) as "clientReferenceId",
     m.campaign_id as "campaignId", m.agent_id as "agentId", m.recipient, now.status, m.basic, m.test,
     m.accepted_at as "acceptedAt", m.sent_at as "sentAt", m.delivered_at as "deliveredAt", m.read_at as "readAt", m.failed_at as "failedAt",
     case when now.status = 'EXPIRED' then m.expires_at end as "expiredAt", m.expires_at as "expiresAt",
@@ -44,12 +44,18 @@ export const READ_MESSAGE = `
     coalesce(needless.status, f.status) as "smsFallback.status", coalesce(needless.reason, f.reason) as "smsFallback.reason",
     f.plan ->> 'campaign' as "smsFallback.campaign",
     case when coalesce(needless.status, f.status) <> 'NOT_NEEDED' then f.due_at end as "smsFallback.dueAt", f.sent_at as "smsFallback.sentAt",
-    f.delivered_at as "smsFallback.deliveredAt", f.segments as "smsFallback.segments"
-  from messages m
+    f.delivered_at as "smsFallback.deliveredAt", f.segments as "smsFallback.segments"`
+
+/** "offset 0" keeps PostgreSQL from reading all fallbacks for a page of messages. */
+export const MESSAGE_JOINS = `
   left join campaigns campaign on campaign.id = m.campaign_id
-  left join sms_fallbacks f on f.message_id = m.id
+  left join lateral (select * from sms_fallbacks f where f.message_id = m.id offset 0) as f on true
   left join lateral (select 'NOT_NEEDED' as status, 'RCS_DELIVERED' as reason where ${SMS_IS_NEEDLESS}) as needless on true,
-  lateral (select ${SHOWN_STATUS} as status) as now
+  lateral (select ${SHOWN_STATUS} as status) as now`
+
+export const READ_MESSAGE = `
+  select ${SHOWN_MESSAGE}
+  from messages m ${MESSAGE_JOINS}
   where m.id = $1 and m.account_id = $2`
 
 export async function readMessage(db: Executor, accountId: number, messageId: string): Promise<Message> {
@@ -57,7 +63,11 @@ export async function readMessage(db: Executor, accountId: number, messageId: st
     ? await db.query<Record<string, unknown>>({ name: 'read-message', text: READ_MESSAGE, values: [messageId, accountId] })
     : { rows: [] }
   if (rows[0] === undefined) throw new ApiError('RCS_MESSAGE_NOT_FOUND')
-  return nested(present(rows[0])) as Message
+  return toMessage(rows[0])
+}
+
+export function toMessage(row: Record<string, unknown>): Message {
+  return nested(present(row)) as Message
 }
 
 /** Turns a field `group.name` into the field `name` of an object `group`. */

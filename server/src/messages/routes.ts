@@ -4,11 +4,13 @@ import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf, checkModule } from '../http/guard.ts'
+import { listResponse } from '../http/paging.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
-import { NoQuery, refTo } from '../schemas.ts'
+import { NoBody, NoQuery, refTo } from '../schemas.ts'
 import { type Accepted, createAcceptor, type Submission, UnconfirmedCaller } from './accept.ts'
 import type { Announce } from './announce.ts'
-import { readMessage } from './messages.ts'
+import { listMessages } from './list.ts'
+import { type Message as MessageBody, readMessage } from './messages.ts'
 import { checkSmsModule, idempotencyKey } from './request-checks.ts'
 import { requestHash } from './request-hash.ts'
 import {
@@ -17,6 +19,7 @@ import {
   BODY_ERRORS,
   IdempotencyHeaders,
   Message,
+  MessageListQuery,
   MessageRequest,
   TestMessageRequest,
 } from './schemas.ts'
@@ -28,15 +31,26 @@ export const MESSAGES_TAG = { name: 'Messages', description: 'Send one message t
 const tags = [MESSAGES_TAG.name]
 const MessagePath = Type.Object({ messageId: Type.String() }, { additionalProperties: false })
 
-type Options = { pool: Pool; publicUrl: () => string | undefined; reserve: Reserve; announce: Announce }
+type Options = {
+  pool: Pool
+  /** For statements that need PostgreSQL's own planner settings. */
+  listPool: Pool
+  publicUrl: () => string | undefined
+  reserve: Reserve
+  announce: Announce
+  cancel: (pool: Pool, accountId: number, messageId: string) => Promise<MessageBody>
+}
 type AcceptFrom = (request: FastifyRequest, submission: Omit<Submission, 'accountId'>) => Promise<Accepted>
 
-export const messageRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, publicUrl, reserve, announce }) => {
+export const messageRoutes: FastifyPluginAsyncTypebox<Options> = async (app, options) => {
+  const { pool, publicUrl, reserve, announce } = options
   app.addSchema(Message)
   const acceptFrom = createRequestAcceptor(pool, createAcceptor(pool, announce, reserve))
   await app.register(sendRoutes, { pool, publicUrl, acceptFrom })
   await app.register(testRoutes, { acceptFrom })
-  await app.register(readRoutes, { pool })
+  await app.register(readRoutes, options)
+  await app.register(listRoutes, options)
+  await app.register(cancelRoutes, options)
 }
 
 /** If a recalled caller has changed, looks the caller up, and repeats the checks that depend on it. */
@@ -143,6 +157,47 @@ const readRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool
       },
     },
     async (request) => await readMessage(pool, callerOf(request).accountId, request.params.messageId),
+  )
+}
+
+const listRoutes: FastifyPluginAsyncTypebox<Pick<Options, 'listPool'>> = async (app, { listPool }) => {
+  app.get(
+    '/messages',
+    {
+      schema: {
+        operationId: 'listMessages',
+        tags,
+        summary: 'List messages',
+        description:
+          'Filters can be combined. If few messages match, a page may have fewer than `limit` of them, or none, and still a `nextCursor`: the list ends where `nextCursor` is null.',
+        querystring: MessageListQuery,
+        response: { 200: { ...listResponse(refTo(Message)), description: 'A page of the list.' }, ...errorResponses() },
+      },
+    },
+    async (request) => await listMessages(listPool, callerOf(request).accountId, request.query),
+  )
+}
+
+const cancelRoutes: FastifyPluginAsyncTypebox<Pick<Options, 'pool' | 'cancel'>> = async (app, { pool, cancel }) => {
+  app.post(
+    '/messages/:messageId/cancel',
+    {
+      schema: {
+        operationId: 'cancelMessage',
+        tags,
+        summary: 'Cancel a message that has not been sent',
+        description:
+          'The message becomes `FAILED` with the reason `CANCELLED`, and its SMS is skipped. A second request gets the same response.',
+        params: MessagePath,
+        querystring: NoQuery,
+        body: NoBody,
+        response: {
+          200: refTo(Message, { description: 'The cancelled message.' }),
+          ...errorResponses('RCS_MESSAGE_NOT_FOUND', 'RCS_MESSAGE_STATE', 'RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'),
+        },
+      },
+    },
+    async (request) => await cancel(pool, callerOf(request).accountId, request.params.messageId),
   )
 }
 

@@ -4,8 +4,12 @@ import { invalid, PhoneNumber } from '../content/fields.ts'
 import { basicRules } from '../content/rules.ts'
 import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
+import { listQuery } from '../http/paging.ts'
+import { UUID } from '../ids.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { OutgoingTime, refTo } from '../schemas.ts'
+import { parseTimestamp } from '../time.ts'
+import { MESSAGE_LIST, phoneOf } from './list.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from './sms-fallback.ts'
 import { FALLBACK_STATUSES, STATUSES } from './states.ts'
 
@@ -156,6 +160,45 @@ export const Message = Type.Object(
   },
   { $id: 'Message', additionalProperties: false },
 )
+
+const oneOf = STATUSES.join('|')
+const incomingTime = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
+
+export const MessageListQuery = listQuery(
+  MESSAGE_LIST,
+  {
+    recipient: Type.Optional(
+      Type.String({
+        description: 'A phone number.',
+        rules: (text: string) =>
+          phoneOf(text) === undefined ? invalid('must be an international phone number, such as +48500100200') : [],
+      }),
+    ),
+    clientReferenceId: Type.Optional(Type.String({ maxLength: 255, description: 'The reference of the message, or of its campaign.' })),
+    campaignId: Type.Optional(
+      Type.String({
+        rules: (text: string) => (UUID.test(text) ? [] : invalid('must be the id of a campaign, as its creation returned it')),
+      }),
+    ),
+    agentId: Type.Optional(Type.String({ maxLength: 200 })),
+    status: Type.Optional(
+      Type.String({
+        pattern: `^(${oneOf})(,(${oneOf}))*$`,
+        maxLength: 200,
+        description: `one or more of ${STATUSES.join(', ')}, separated by commas`,
+      }),
+    ),
+    test: Type.Optional(Type.Boolean({ default: false, description: 'Test messages instead of all others.' })),
+    acceptedFrom: incomingTime('Accepted at this time or later.'),
+    acceptedTo: incomingTime('Accepted before this time.'),
+  },
+  { rules: timesInOrder },
+)
+
+function timesInOrder({ acceptedFrom, acceptedTo }: Record<string, unknown>): Violation[] {
+  const [from, to] = [acceptedFrom, acceptedTo].map((text) => (typeof text === 'string' ? parseTimestamp(text) : undefined))
+  return from !== undefined && to !== undefined && to < from ? [{ path: '/acceptedTo', reason: 'must not be before acceptedFrom' }] : []
+}
 
 // If the pattern does not match, the error is "must be" and this description.
 export const IdempotencyHeaders = Type.Object({

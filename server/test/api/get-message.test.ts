@@ -156,6 +156,5 @@ describe('GET /messages/{messageId}', () => {
       const response = await ask(method, `/messages/${messageId}`)
       assert.deepEqual([response.status, response.headers.get('allow')], [405, 'GET, HEAD'], method)
     }
-    assert.equal((await ask('GET', '/messages')).headers.get('allow'), 'POST')
   })
 })

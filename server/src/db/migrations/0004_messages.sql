@@ -59,8 +59,11 @@ create index on messages (campaign_id, id) where campaign_id is not null;
 -- an update of a message does not touch the index.
 create index messages_by_recipient on messages (campaign_id, utc_day(accepted_at), (recipient collate "C"), id)
   include (account_id, accepted_at, recipient) where campaign_id is not null;
--- The export of an account's single messages.
+-- The messages of an account, for its list. Each message is in one of these three; the first one also finds the messages of an export.
 create index messages_transactional on messages (account_id, id) where campaign_id is null and not test;
+create index messages_promotional on messages (account_id, id) where campaign_id is not null;
+create index messages_for_test on messages (account_id, id) where test;
+create index messages_by_reference on messages (account_id, client_reference_id, id) where client_reference_id is not null;
 
 -- Steps of a message that have no column in `messages`, such as attempts, and the steps that a campaign's reports list. A receipt that comes
 -- twice has the same time, so it is one row. `campaign_id` and `recipient` are set only if a report lists the step.

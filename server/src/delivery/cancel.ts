@@ -1,0 +1,25 @@
+import { messagesTableOf } from '../db/partitions.ts'
+import type { Pool } from '../db/pool.ts'
+import { ApiError } from '../errors.ts'
+import { type Message, readMessage } from '../messages/messages.ts'
+import { failMonth } from './fail.ts'
+import { FAILURES } from './failures.ts'
+import { skipCancelled } from './sms/schedule.ts'
+
+/**
+ * Cancels a message that no call to the network has been made for, and returns it. Its SMS is skipped. A message that was cancelled before is
+ * no error: the caller may not have got the first response.
+ */
+export async function cancelMessage(pool: Pool, accountId: number, messageId: string): Promise<Message> {
+  const before = await readMessage(pool, accountId, messageId)
+  const table = messagesTableOf(before.messageId)
+  await pool.query({ name: `cancel-message ${table}`, text: cancelOfMonth(table), values: [[before.messageId], FAILURES.CANCELLED] })
+  const message = await readMessage(pool, accountId, messageId)
+  if (message.failure?.reason === 'CANCELLED') return message
+  const reason = `is ${message.status}: a message can be cancelled until it is handed to the network`
+  throw new ApiError('RCS_MESSAGE_STATE', { details: [{ path: '/status', reason }] })
+}
+
+/** Waits for a worker that is claiming the entry, to see whether it did. An attempt that was counted may have sent the message. */
+export const cancelOfMonth = (messagesTable: string) =>
+  failMonth(messagesTable, 'CANCELLED', skipCancelled, { which: 'q.attempts = 0', lock: 'for update' })
