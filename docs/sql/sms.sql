@@ -44,15 +44,24 @@ select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent
   when q.expires_at <= now() then 'late'
 -- Once one segment was sent, the remaining segments follow.
   when q.segments_sent > 0 then 'go'
-  when o.opted_out then 'OPTED_OUT'
-  when c.status = 'CANCELLED' then 'CANCELLED'
+  when true and o.opted_out then 'OPTED_OUT'
+  when c.id is not null and c.status = 'CANCELLED' then 'CANCELLED'
   when q.copy > 0 then 'go'
   when (f.plan ->> 'controlGroup')::bool and r.control_group then 'CONTROL_GROUP'
   when not (f.plan ->> 'ignoreStatus')::bool and not r.active then 'INACTIVE'
-  when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'CONSENT'
-  when (f.plan ->> 'quarantine')::bool and (select max(sent_at) from sms_contacts s where s.account_id = q.account_id and s.recipient = q.recipient and not s.is_copy) > now() - a.quarantine_hours * interval '1 hour' then 'QUARANTINE'
+  when json_array_length(f.plan -> 'consentIds') > 0 and not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'CONSENT'
+  when (f.plan ->> 'quarantine')::bool and last.sent_at > now() - a.quarantine_hours * interval '1 hour' then 'QUARANTINE'
   else 'go'
-  end as decision
+  end as decision,
+  case when q.copy = 0 and q.segments_sent = 0 and f.message_id is not null and m.id is not null then json_strip_nulls(json_build_array(
+      json_build_object('rule', 'window', 'result', 'passed', 'dueAt', q.planned_at),
+      json_build_object('rule', 'optOut', 'result', case when not (true) then 'not-required' when o.opted_out then 'failed' else 'passed' end),
+      json_build_object('rule', 'campaign', 'result', case when not (c.id is not null) then 'not-required' when c.status = 'CANCELLED' then 'failed' else 'passed' end),
+      json_build_object('rule', 'controlGroup', 'result', case when not ((f.plan ->> 'controlGroup')::bool) then 'not-required' when r.control_group then 'failed' else 'passed' end),
+      json_build_object('rule', 'status', 'result', case when not (not (f.plan ->> 'ignoreStatus')::bool) then 'not-required' when not r.active then 'failed' else 'passed' end),
+      json_build_object('rule', 'consents', 'result', case when not (json_array_length(f.plan -> 'consentIds') > 0) then 'not-required' when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'failed' else 'passed' end, 'required', array(select json_array_elements_text(f.plan -> 'consentIds')::int), 'given', coalesce(r.consents, '{}')),
+      json_build_object('rule', 'quarantine', 'result', case when not ((f.plan ->> 'quarantine')::bool) then 'not-required' when last.sent_at > now() - a.quarantine_hours * interval '1 hour' then 'failed' else 'passed' end, 'hours', a.quarantine_hours, 'lastSmsAt', last.sent_at)
+))::text end as rules
 from held q
 join accounts a on a.id = q.account_id
 left join sms_fallbacks f on f.message_id = q.message_id
@@ -67,15 +76,25 @@ left join lateral (
   left join unnest(p.consents) as consent on true
   where g.account_id = q.account_id
 ) as r on true
+left join lateral (select max(sent_at) as sent_at from sms_contacts s where s.account_id = q.account_id and s.recipient = q.recipient and not s.is_copy) as last on (f.plan ->> 'quarantine')::bool
 order by q.place;
 
--- Leases SMS. (server/src/delivery/sms/claim.ts)
+-- Leases SMS, and notes what the rules said. (server/src/delivery/sms/claim.ts)
 prepare "lease-sms" as
-update sms_queue q set lease = $5, attempts = q.attempts + 1, due_at = now() + c.lease_ms * interval '1 millisecond',
--- A lost SMS stays lost, even if the worker that finds it dies too.
-  submitted_under = case c.decision when 'go' then $5 else q.submitted_under end
-from unnest((select $1::uuid[]), (select $2::smallint[]), (select $3::text[]), (select $4::float8[])) as c (message_id, copy, decision, lease_ms)
-where q.message_id = any ((select $1::uuid[])::uuid[]) and q.message_id = c.message_id and q.copy = c.copy;
+with checked as materialized (
+  select * from unnest((select $1::uuid[]), (select $2::smallint[]), (select $3::text[]), (select $4::float8[]), (select $5::text[])) as c (message_id, copy, decision, lease_ms, rules)
+), leased as (
+  update sms_queue q set lease = $6, attempts = q.attempts + 1, due_at = now() + c.lease_ms * interval '1 millisecond',
+  -- A lost SMS stays lost, even if the worker that finds it dies too.
+    submitted_under = case c.decision when 'go' then $6 else q.submitted_under end
+  from checked c
+  where q.message_id = any ((select $1::uuid[])::uuid[]) and q.message_id = c.message_id and q.copy = c.copy
+  returning q.message_id, q.account_id, q.attempts, c.decision, c.rules
+)
+insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
+select message_id, account_id, 'sms-checked', now(), nullif(decision, 'go'), rules from leased
+where rules is not null and decision not in ('lost', 'gone', 'late', 'not-needed') and attempts <= 10
+on conflict do nothing;
 
 -- Stores the short links of an SMS. (server/src/links/links.ts)
 prepare "create-short-links" as
@@ -169,6 +188,16 @@ insert into sms_queue (message_id, copy, account_id, recipient, priority, campai
 select id, place, account_id, number, 2, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), now(), now(),
   now() + interval '48 hours', segments
 from copy where campaign_id is null or (campaign_id, number) in (select campaign_id, phone from first_of_campaign);
+
+-- Notes why SMS are tried again. (server/src/delivery/sms/results.ts)
+prepare "note-sms-retries" as
+insert into message_events_2026_07 (message_id, account_id, kind, occurred_at, detail)
+select q.message_id, q.account_id, 'sms-attempt-failed', now(), r.detail
+from unnest((select $1::uuid[]), (select $2::text[])) as r (message_id, detail), lateral (
+  select message_id, account_id, attempts from sms_queue q where q.message_id = r.message_id and q.copy = 0 offset 0
+) as q
+where q.attempts <= 10
+on conflict do nothing;
 
 -- Notes which recipients have an SMS. (server/src/delivery/sms/results.ts)
 prepare "note-contacts" as

@@ -126,10 +126,11 @@ const forSms = (messagesTable: string) =>
   statements(
     ['find-due-sms', 'delivery/sms/claim.ts', 'Finds due SMS.', smsClaim.FIND_DUE],
     ['check-sms', 'delivery/sms/claim.ts', 'Locks due SMS, and checks whether to submit them.', smsClaim.CHECK],
-    ['lease-sms', 'delivery/sms/claim.ts', 'Leases SMS.', smsClaim.LEASE],
+    ['lease-sms', 'delivery/sms/claim.ts', 'Leases SMS, and notes what the rules said.', smsClaim.LEASE],
     ['create-short-links', 'links/links.ts', 'Stores the short links of an SMS.', links.CREATE_LINKS],
     ['settle-sms-queue', 'delivery/sms/results.ts', 'Records the results of SMS in the queue.', smsResults.SETTLE_QUEUE],
     ['end-sms', 'delivery/sms/results.ts', 'Ends SMS, and queues their copies.', smsResults.endSms(messagesTable)],
+    ['note-sms-retries', 'delivery/sms/results.ts', 'Notes why SMS are tried again.', smsResults.noteRetriesOf(messagesTable)],
     ['note-contacts', 'delivery/sms/results.ts', 'Notes which recipients have an SMS.', smsResults.NOTE_CONTACTS],
     ['store-sms-receipts', 'delivery/sms/receipts.ts', 'Stores receipts of SMS.', smsReceipts.STORE_RECEIPTS],
     ['apply-sms-receipts', 'delivery/sms/receipts.ts', 'Applies receipts to the segments of SMS.', smsReceipts.APPLY],

@@ -38,6 +38,7 @@ import { REPORTS_TAG } from './reports/schemas.ts'
 import { ROLES, type Role } from './roles.ts'
 import { NoQuery } from './schemas.ts'
 import { TEMPLATES_TAG, templateRoutes } from './templates/routes.ts'
+import { timelineRoutes } from './timeline/routes.ts'
 
 export type App = {
   fastify: FastifyInstance
@@ -164,6 +165,7 @@ async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<voi
   await v1.register(agentRoutes, { pool })
   await v1.register(templateRoutes, { pool })
   await v1.register(messageRoutes, { pool: hotPool, listPool: pool, publicUrl, reserve, announce, cancel: cancelMessage })
+  await v1.register(timelineRoutes, { pool })
   await v1.register(campaignRoutes, { pool, publicUrl })
   await v1.register(reportRoutes, { pool })
   await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })

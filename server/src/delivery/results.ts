@@ -89,7 +89,7 @@ const recordFailed = (messagesTable: string) => `
   select message_id as "messageId" from held`
 
 // By default Herald can try a message for two days. The timeline has only this many failed attempts, which is enough to see why they fail.
-const MAX_NOTED_ATTEMPTS = 10
+export const MAX_NOTED_ATTEMPTS = 10
 
 /**
  * Releases entries, and postpones them. If no call was made, the attempt does not count. An entry that is held back again keeps the time at which

@@ -44,11 +44,11 @@ export function createAttempt({ metrics, logger, stopping, aborting }: Options):
     const isAccepted = isSuccess(attempted.status)
     window.recordAttempt(isAccepted)
     metrics.countAttempt(isAccepted ? 'taken' : attempted.status === undefined ? 'no-answer' : 'refused')
-    const { endpointId, accountId, position, generation, attempts } = delivery
+    const { endpointId, accountId, position, subjectId, generation, attempts } = delivery
     const askedMs = attempted.status === 429 || attempted.status === 503 ? retryAfterMs : 0
     const afterMs = isAccepted ? null : nextTryMs(attempts + 1, askedMs)
     const pauseMs = Math.min(askedMs ?? 0, LONGEST_ASKED_PAUSE_MS)
-    return { endpointId, accountId, position, generation, attempts, attemptedAt, isAccepted, afterMs, pauseMs, ...attempted }
+    return { endpointId, accountId, position, subjectId, generation, attempts, attemptedAt, isAccepted, afterMs, pauseMs, ...attempted }
   }
 }
 

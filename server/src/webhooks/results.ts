@@ -7,6 +7,8 @@ export type Result = {
   endpointId: number
   accountId: number
   position: number
+  /** The message or campaign that the event is about. */
+  subjectId: string | null
   /** A result counts for its own attempt only, and not for one that a replay or another worker has begun since. */
   generation: string
   /** Attempts before this one. */
@@ -36,6 +38,7 @@ const COLUMNS: [name: string, type: string, value: (result: Result) => unknown][
   ['endpoint_id', 'int', ({ endpointId }) => endpointId],
   ['account_id', 'int', ({ accountId }) => accountId],
   ['position', 'bigint', ({ position }) => position],
+  ['subject_id', 'text', ({ subjectId }) => subjectId],
   ['generation', 'xid8', ({ generation }) => generation],
   ['attempts', 'int', ({ attempts }) => attempts],
   ['attempted_at', 'timestamptz', ({ attemptedAt }) => attemptedAt],
@@ -114,8 +117,8 @@ export const RECORD = `
     from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_accepted
   ), ${UPDATE_ENDPOINTS}, ${recordDisabled('disabled')}, history as (
     -- Skips endpoints removed meanwhile. A repeated write of the same attempt changes nothing.
-    insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status, error, answer)
-    select endpoint_id, account_id, position, attempts + 1, attempted_at, duration_ms, status, error, answer from result
+    insert into webhook_attempts (endpoint_id, account_id, position, subject_id, attempt, attempted_at, duration_ms, status, error, answer)
+    select endpoint_id, account_id, position, subject_id, attempts + 1, attempted_at, duration_ms, status, error, answer from result
     where endpoint_id in (select id from webhook_endpoints where id = any ($1::int[]))
     on conflict do nothing
   )

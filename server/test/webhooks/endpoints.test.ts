@@ -59,7 +59,9 @@ async function record({ endpointId, accountId }: Ids, position: number, { status
   const outcome = { attemptedAt, durationMs: 12, isAccepted, afterMs: isAccepted ? null : 5_000, pauseMs: 0, status, error, answer }
   const found = 'select generation from webhook_deliveries where endpoint_id = $1 and position = $2'
   const { rows } = await pool.query<{ generation: string }>(found, [endpointId, position])
-  await recordAttempts(pool, [{ endpointId, accountId, position, generation: rows[0]?.generation ?? '3', attempts, ...outcome }])
+  await recordAttempts(pool, [
+    { endpointId, accountId, position, subjectId: null, generation: rows[0]?.generation ?? '3', attempts, ...outcome },
+  ])
 }
 
 async function routed(

@@ -86,6 +86,8 @@ create table webhook_attempts (
   endpoint_id integer not null,
   account_id integer not null,
   position bigint not null,
+  -- The message or campaign that the event is about.
+  subject_id text,
   attempt smallint not null,
   attempted_at timestamptz(3) not null,
   duration_ms integer not null,
@@ -98,3 +100,5 @@ create table webhook_attempts (
 -- An attempt is stored once, also if the response to its commit was lost and it is written a second time.
 create unique index webhook_attempts_once on webhook_attempts (endpoint_id, attempted_at, position, attempt, duration_ms, coalesce(status, 0));
 create index on webhook_attempts (attempted_at);
+-- The timeline of a message.
+create index on webhook_attempts (subject_id) where subject_id is not null;

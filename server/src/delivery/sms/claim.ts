@@ -2,9 +2,10 @@ import type { SmsCarrier } from '../../carriers/carrier.ts'
 import { columns, type Executor, listed, lists, type Pool, transaction } from '../../db/pool.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
 import type { Claim } from '../claim.ts'
-import type { SkipReason } from '../failures.ts'
 import { lanesOf } from '../lanes.ts'
 import { lockRate, SLOTS_AHEAD_MS, slotsWithin, takeSlots } from '../rate.ts'
+import { MAX_NOTED_ATTEMPTS } from '../results.ts'
+import { CHECKED_RULES, DECISION, type Decision, LAST_SMS } from './rules.ts'
 
 /** An SMS that a worker has leased: no other worker may submit it or record its result. An SMS is submitted only once. */
 export type SmsEntry = {
@@ -28,13 +29,9 @@ export type SmsEntry = {
   /** The time of the slot of its first segment, by performance.now(); 0 if the carrier has no rate. */
   slotAt: number
   decision: Decision
+  /** The result of every rule, as JSON; null if none was checked. */
+  rules: string | null
 }
-
-/**
- * The result of the check at the claim. Only `go` is submitted. `lost`: an earlier worker claimed the SMS to submit it, and recorded no result.
- * `late`: the SMS has expired. `gone`: its message was dropped.
- */
-export type Decision = 'go' | 'lost' | 'late' | 'gone' | 'not-needed' | SkipReason
 
 type SmsClaimRequest = {
   carrier: Pick<SmsCarrier, 'name' | 'messagesPerSecond'>
@@ -86,7 +83,11 @@ async function leaseWithin(tx: Executor, checked: Checked[], slots: number, { le
     freeSlots -= segmentsLeft
     leased.push({ ...entry, segmentsLeft, lease, leaseMs: segmentMs * Math.max(segmentsLeft, 1) + marginMs })
   }
-  await tx.query({ name: 'lease-sms', text: LEASE, values: [...columns(leased, 'messageId', 'copy', 'decision', 'leaseMs'), lease] })
+  await tx.query({
+    name: 'lease-sms',
+    text: LEASE,
+    values: [...columns(leased, 'messageId', 'copy', 'decision', 'leaseMs', 'rules'), lease],
+  })
   return leased
 }
 
@@ -115,29 +116,6 @@ export const FIND_DUE = `
   select message_id as "messageId", copy, (select count(*)::int from due) as "dueInAll"
   from due where person_turn = 1 order by priority, account_turn, due_at limit $1`
 
-const LATE_RECEIPT = `(select kind from message_events where message_id = q.message_id and kind in ('delivered-late', 'read-late') limit 1)`
-const LAST_SMS =
-  '(select max(sent_at) from sms_contacts s where s.account_id = q.account_id and s.recipient = q.recipient and not s.is_copy)'
-
-/** In SQL: checks a queue entry `q`. If several reasons apply, it returns the one that is most useful to a caller. */
-const DECISION = `
-    case
-      when q.submitted_under is not null then 'lost'
-      when f.message_id is null or m.id is null then 'gone'
-      when q.copy = 0 and q.segments_sent = 0 and ${LATE_RECEIPT} is not null then 'not-needed'
-      when q.expires_at <= now() then 'late'
-      -- Once one segment was sent, the remaining segments follow.
-      when q.segments_sent > 0 then 'go'
-      when o.opted_out then 'OPTED_OUT'
-      when c.status = 'CANCELLED' then 'CANCELLED'
-      when q.copy > 0 then 'go'
-      when (f.plan ->> 'controlGroup')::bool and r.control_group then 'CONTROL_GROUP'
-      when not (f.plan ->> 'ignoreStatus')::bool and not r.active then 'INACTIVE'
-      when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'CONSENT'
-      when (f.plan ->> 'quarantine')::bool and ${LAST_SMS} > now() - a.quarantine_hours * interval '1 hour' then 'QUARANTINE'
-      else 'go'
-    end`
-
 /** Locks and checks entries. It skips an entry that another statement has locked. */
 export const CHECK = `
   with held as materialized (
@@ -146,7 +124,7 @@ export const CHECK = `
     ) as q
   )
   select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent_id as "agentId", q.recipient, f.plan, q.segments,
-    q.segments_sent as "segmentsSent", q.attempts + 1 as attempts, q.expires_at as "expiresAt", ${DECISION} as decision
+    q.segments_sent as "segmentsSent", q.attempts + 1 as attempts, q.expires_at as "expiresAt", ${DECISION} as decision,${CHECKED_RULES} as rules
   from held q
   join accounts a on a.id = q.account_id
   left join sms_fallbacks f on f.message_id = q.message_id
@@ -161,11 +139,22 @@ export const CHECK = `
     left join unnest(p.consents) as consent on true
     where g.account_id = q.account_id
   ) as r on true
+  left join lateral (${LAST_SMS}) as last on (f.plan ->> 'quarantine')::bool
   order by q.place`
 
+/** Leases entries, and notes in the timeline what the rules said about them. A month that is dropped has no entry with rules. */
 export const LEASE = `
-  update sms_queue q set lease = $5, attempts = q.attempts + 1, due_at = now() + c.lease_ms * interval '1 millisecond',
-    -- A lost SMS stays lost, even if the worker that finds it dies too.
-    submitted_under = case c.decision when 'go' then $5 else q.submitted_under end
-  from unnest(${lists('uuid', 'smallint', 'text', 'float8')}) as c (message_id, copy, decision, lease_ms)
-  where q.message_id = any (${listed('$1::uuid[]')}::uuid[]) and q.message_id = c.message_id and q.copy = c.copy`
+  with checked as materialized (
+    select * from unnest(${lists('uuid', 'smallint', 'text', 'float8', 'text')}) as c (message_id, copy, decision, lease_ms, rules)
+  ), leased as (
+    update sms_queue q set lease = $6, attempts = q.attempts + 1, due_at = now() + c.lease_ms * interval '1 millisecond',
+      -- A lost SMS stays lost, even if the worker that finds it dies too.
+      submitted_under = case c.decision when 'go' then $6 else q.submitted_under end
+    from checked c
+    where q.message_id = any (${listed('$1::uuid[]')}::uuid[]) and q.message_id = c.message_id and q.copy = c.copy
+    returning q.message_id, q.account_id, q.attempts, c.decision, c.rules
+  )
+  insert into message_events (message_id, account_id, kind, occurred_at, reason, detail)
+  select message_id, account_id, 'sms-checked', now(), nullif(decision, 'go'), rules from leased
+  where rules is not null and decision not in ('lost', 'gone', 'late', 'not-needed') and attempts <= ${MAX_NOTED_ATTEMPTS}
+  on conflict do nothing`

@@ -1,10 +1,11 @@
 import type { SendResult } from '../../carriers/carrier.ts'
-import { fallbacksTable, forEachMonth, queryInSavepoint } from '../../db/partitions.ts'
+import { eventsTable, fallbacksTable, forEachMonth, queryInSavepoint } from '../../db/partitions.ts'
 import { columns, type Executor, lists, type Pool, transaction } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { NO_CAMPAIGN } from '../../ids.ts'
 import { fallbackMayBecome, PRIORITIES } from '../../messages/states.ts'
 import { describeFailure, type SkipReason, SMS_FAILURES, type SmsFailure } from '../failures.ts'
+import { MAX_NOTED_ATTEMPTS } from '../results.ts'
 import { applyReceipts, lockReceipts } from './receipts.ts'
 import { LIFE_HOURS, noteSms, SKIPPED } from './schedule.ts'
 
@@ -43,6 +44,7 @@ export async function recordSmsResults(pool: Pool, carrier: string, results: Sms
       (messagesTable, ofMonth) => endMonth(tx, messagesTable, ofMonth),
       () => [],
     )
+    await noteRetries(tx, recorded)
     const contacts = [...ended, ...recorded.filter((result) => result.copy > 0 && hasSegments(result))]
     if (contacts.length > 0) await tx.query({ name: 'note-contacts', text: NOTE_CONTACTS, values: columns(contacts, 'messageId', 'copy') })
     const messageIds = recorded.filter(hasSegments).map(({ messageId }) => messageId)
@@ -92,6 +94,30 @@ export const SETTLE_QUEUE = `
     from unnest($7::int[], $8::smallint[], $9::text[]) as s (place, segment, carrier_message_id) join held h on h.place = s.place
   )
   select place::int from held`
+
+/** Notes in the timeline why an SMS was not accepted and is tried again. */
+async function noteRetries(tx: Executor, recorded: SmsResult[]): Promise<void> {
+  await forEachMonth(
+    recorded.filter(({ is, copy }) => is === 'retry' && copy === 0),
+    ({ messageId }) => messageId,
+    async (messagesTable, ofMonth) => {
+      const name = `note-sms-retries ${messagesTable}`
+      await queryInSavepoint(tx, { name, text: noteRetriesOf(messagesTable), values: columns(ofMonth, 'messageId', 'detail') })
+      return []
+    },
+    () => [],
+  )
+}
+
+/** The timeline has only the first failed attempts, like that of an RCS message. */
+export const noteRetriesOf = (messagesTable: string) => `
+  insert into ${eventsTable(messagesTable)} (message_id, account_id, kind, occurred_at, detail)
+  select q.message_id, q.account_id, 'sms-attempt-failed', now(), r.detail
+  from unnest(${lists('uuid', 'text')}) as r (message_id, detail), lateral (
+    select message_id, account_id, attempts from sms_queue q where q.message_id = r.message_id and q.copy = 0 offset 0
+  ) as q
+  where q.attempts <= ${MAX_NOTED_ATTEMPTS}
+  on conflict do nothing`
 
 async function endMonth(tx: Executor, messagesTable: string, results: SmsResult[]): Promise<[]> {
   const ends = results.map((result) => ({

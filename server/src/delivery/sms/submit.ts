@@ -8,8 +8,9 @@ import { composeText, encodingFor, linksIn } from '../../sms/compose.ts'
 import { splitText, type TextSegment } from '../../sms/segments.ts'
 import type { DeliveryMetrics } from '../metrics.ts'
 import { LATEST_BEGIN_MS, retryMs, withRetry } from '../worker.ts'
-import type { Decision, SmsEntry } from './claim.ts'
+import type { SmsEntry } from './claim.ts'
 import type { SmsEntryResult, SubmittedSegment } from './results.ts'
+import type { Decision } from './rules.ts'
 
 /** The settings of short links. */
 export type Links = { key: Buffer; publicUrl: string }

@@ -221,10 +221,10 @@ describe('a due SMS', () => {
     assert.deepEqual(carrier.seen, [])
     const ends = await Promise.all(ids.map(async (id) => [...(await smsStatusOf(pool, id)), ...kinds((await readSms(pool, id)).events)]))
     assert.deepEqual(ends, [
-      ['SKIPPED', 'CONSENT', 'sms-scheduled', 'sms-skipped'],
+      ['SKIPPED', 'CONSENT', 'sms-scheduled', 'sms-checked', 'sms-skipped'],
       ['NOT_NEEDED', 'RCS_DELIVERED', 'sms-scheduled', 'sms-not-needed'],
       ['FAILED', 'TIMED_OUT', 'sms-scheduled', 'sms-failed'],
-      ['SKIPPED', 'OPTED_OUT', 'sms-scheduled', 'sms-skipped'],
+      ['SKIPPED', 'OPTED_OUT', 'sms-scheduled', 'sms-checked', 'sms-skipped'],
     ])
   })
 
@@ -256,6 +256,6 @@ describe('a due SMS', () => {
     const { fallback, events } = await readSms(pool, messageId)
     assert.deepEqual([fallback.status, fallback.reason], ['FAILED', 'NO_SMS_NETWORK'])
     assert.equal(fallback.detail, 'The service has no SMS network.')
-    assert.deepEqual([kinds(events), events.at(-1).reason], [['sms-scheduled', 'sms-failed'], 'NO_SMS_NETWORK'])
+    assert.deepEqual([kinds(events), events.at(-1).reason], [['sms-scheduled', 'sms-checked', 'sms-failed'], 'NO_SMS_NETWORK'])
   })
 })

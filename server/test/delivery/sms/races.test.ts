@@ -189,7 +189,7 @@ async function readEndings(batch: Round[]): Promise<Ending[]> {
     `select m.id, m.status, f.status as sms, f.reason, e.late, e.steps
      from messages m join sms_fallbacks f on f.message_id = m.id, lateral (
        select coalesce(bool_or(kind in ('delivered-late', 'read-late')), false) as late,
-         coalesce(array_agg(kind) filter (where kind like 'sms-%' and kind <> 'sms-scheduled'), '{}') as steps
+         coalesce(array_agg(kind) filter (where kind like 'sms-%' and kind not in ('sms-scheduled', 'sms-checked')), '{}') as steps
        from message_events e where e.message_id = m.id
      ) as e
      where m.id = any ($1)`,

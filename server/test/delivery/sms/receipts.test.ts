@@ -48,7 +48,7 @@ describe('an SMS', () => {
     const { fallback, segments, events } = await readSms(pool, messageId)
     assert.deepEqual([fallback.status, fallback.reason, segments.length, await countReceipts()], [...DELIVERED, 0, 0])
     assert.ok(fallback.sent_at <= fallback.delivered_at)
-    assert.deepEqual(kinds(events), ['sms-scheduled', 'sms-sent', 'sms-delivered'])
+    assert.deepEqual(kinds(events), ['sms-scheduled', 'sms-checked', 'sms-sent', 'sms-delivered'])
   })
 
   test('is FAILED with UNDELIVERABLE and the network’s text when one of its segments fails', async () => {

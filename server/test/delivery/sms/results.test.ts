@@ -43,7 +43,7 @@ describe('an SMS', () => {
     const { fallback, events } = await readSms(pool, messageId)
     assert.deepEqual([fallback.status, fallback.reason, carrier.seen.length], ['FAILED', 'INVALID_RECIPIENT', 1])
     assert.match(fallback.detail, /The network said: 0x0b no such number$/)
-    assert.deepEqual(kinds(events), ['sms-scheduled', 'sms-failed'])
+    assert.deepEqual(kinds(events), ['sms-scheduled', 'sms-checked', 'sms-failed'])
   })
 
   test('that the network can’t accept now is submitted again until it is accepted', async (t) => {
@@ -235,7 +235,7 @@ test('a result that is recorded twice at once counts once, with one row for each
     assert.deepEqual(recorded.filter(Boolean).length, 1)
     const { segments, events } = await readSms(pool, messageId)
     const copies = await pool.query('select from sms_queue where message_id = $1 and copy > 0', [messageId])
-    assert.deepEqual([segments.length, copies.rowCount, kinds(events)], [1, 2, ['sms-scheduled', 'sms-sent']])
+    assert.deepEqual([segments.length, copies.rowCount, kinds(events)], [1, 2, ['sms-scheduled', 'sms-checked', 'sms-sent']])
   }
 })
 
