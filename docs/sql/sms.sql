@@ -54,13 +54,13 @@ select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent
   else 'go'
   end as decision,
   case when q.copy = 0 and q.segments_sent = 0 and f.message_id is not null and m.id is not null then json_strip_nulls(json_build_array(
-      json_build_object('rule', 'window', 'result', 'passed', 'dueAt', q.planned_at),
+      json_build_object('rule', 'window', 'result', 'passed', 'dueAt', to_char(q.planned_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')),
       json_build_object('rule', 'optOut', 'result', case when not (true) then 'not-required' when o.opted_out then 'failed' else 'passed' end),
       json_build_object('rule', 'campaign', 'result', case when not (c.id is not null) then 'not-required' when c.status = 'CANCELLED' then 'failed' else 'passed' end),
       json_build_object('rule', 'controlGroup', 'result', case when not ((f.plan ->> 'controlGroup')::bool) then 'not-required' when r.control_group then 'failed' else 'passed' end),
       json_build_object('rule', 'status', 'result', case when not (not (f.plan ->> 'ignoreStatus')::bool) then 'not-required' when not r.active then 'failed' else 'passed' end),
-      json_build_object('rule', 'consents', 'result', case when not (json_array_length(f.plan -> 'consentIds') > 0) then 'not-required' when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'failed' else 'passed' end, 'required', array(select json_array_elements_text(f.plan -> 'consentIds')::int), 'given', coalesce(r.consents, '{}')),
-      json_build_object('rule', 'quarantine', 'result', case when not ((f.plan ->> 'quarantine')::bool) then 'not-required' when last.sent_at > now() - a.quarantine_hours * interval '1 hour' then 'failed' else 'passed' end, 'hours', a.quarantine_hours, 'lastSmsAt', last.sent_at)
+      json_build_object('rule', 'consents', 'result', case when not (json_array_length(f.plan -> 'consentIds') > 0) then 'not-required' when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'failed' else 'passed' end, 'required', array(select json_array_elements_text(f.plan -> 'consentIds')::int), 'given', array(select distinct id from unnest(coalesce(r.consents, '{}')) as id where id is not null order by id)),
+      json_build_object('rule', 'quarantine', 'result', case when not ((f.plan ->> 'quarantine')::bool) then 'not-required' when last.sent_at > now() - a.quarantine_hours * interval '1 hour' then 'failed' else 'passed' end, 'hours', a.quarantine_hours, 'lastSmsAt', to_char(last.sent_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
 ))::text end as rules
 from held q
 join accounts a on a.id = q.account_id

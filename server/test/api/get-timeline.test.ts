@@ -84,7 +84,7 @@ describe('GET /messages/{messageId}/timeline', () => {
       { rule: 'consents', result: 'not-required', required: [], given: [] },
       { rule: 'quarantine', result: 'not-required', hours: 24 },
     ])
-    assert.equal(Date.parse(data.rules[0].dueAt), Date.parse(dueAt))
+    assert.equal(data.rules[0].dueAt, dueAt)
     assert.deepEqual(find(items, 'sms-attempt-failed').data, { response: 'ESME_RTHROTTLED' })
     assert.deepEqual(find(items, 'sms-sent').data, sms)
   })

@@ -1,3 +1,4 @@
+import { utcText } from '../../events/changes.ts'
 import type { SkipReason } from '../failures.ts'
 
 // The rules that decide whether a due SMS is sent, by the state of now. In SQL, `q` is the queue entry, `f` the fallback, `m` the message, `c` its
@@ -35,14 +36,14 @@ const RULES: Rule[] = [
     reason: 'CONSENT',
     applies: `json_array_length(f.plan -> 'consentIds') > 0`,
     fails: `not (${REQUIRED} <@ ${GIVEN})`,
-    facts: `'required', ${REQUIRED}, 'given', ${GIVEN}`,
+    facts: `'required', ${REQUIRED}, 'given', array(select distinct id from unnest(${GIVEN}) as id where id is not null order by id)`,
   },
   {
     name: 'quarantine',
     reason: 'QUARANTINE',
     applies: `(f.plan ->> 'quarantine')::bool`,
     fails: `last.sent_at > now() - a.quarantine_hours * interval '1 hour'`,
-    facts: `'hours', a.quarantine_hours, 'lastSmsAt', last.sent_at`,
+    facts: `'hours', a.quarantine_hours, 'lastSmsAt', ${utcText('last.sent_at')}`,
   },
 ]
 
@@ -85,6 +86,6 @@ const resultOf = ({ name, applies, fails, facts }: Rule) =>
  */
 export const CHECKED_RULES = `
     case when q.copy = 0 and q.segments_sent = 0 and f.message_id is not null and m.id is not null then json_strip_nulls(json_build_array(
-      json_build_object('rule', 'window', 'result', 'passed', 'dueAt', q.planned_at),
+      json_build_object('rule', 'window', 'result', 'passed', 'dueAt', ${utcText('q.planned_at')}),
       ${RULES.map(resultOf).join(',\n      ')}
     ))::text end`
