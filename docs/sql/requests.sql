@@ -5,9 +5,10 @@
 -- Looks up the callers of requests by their integration keys. (server/src/accounts/authenticate.ts)
 prepare "authenticate" as
 select asked.key as "integrationKey", coalesce(k.account_id, 0) as "accountId", a.xmin::text as "accountVersion",
-  coalesce(k.secret_hash, $2) as "secretHash", coalesce(a.modules, '{rcs,sms}') as modules
+  coalesce(a.modules, '{rcs,sms}') as modules, k.xmin::text as "keyVersion", coalesce(k.secret_hash, $2) as "secretHash",
+  k.scopes, k.addresses::text[] as addresses
 from unnest((select $1::text[])) as asked (key)
-left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null
+left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
 left join accounts a on a.id = coalesce(k.account_id, 0);
 
 -- Counts requests in sliding windows that all nodes share. (server/src/http/limits-database.ts)
@@ -87,10 +88,10 @@ with requested as materialized (
     t.content_id, used.resource_id as used_id, missing.ids as missing_targets,
     case
     when r.caller is not null and r.caller not in (
-    select c.place from unnest((select $20::text[]), (select $21::bytea[]), (select $22::text[]))
-    with ordinality as c (integration_key, secret_hash, version, place)
-    join integration_keys k on k.integration_key = c.integration_key and k.secret_hash = c.secret_hash and k.revoked_at is null
-    join accounts a on a.id = k.account_id and a.xmin::text = c.version) then 'unconfirmed'
+    select c.place from unnest((select $20::text[]), (select $21::text[]), (select $22::text[]))
+    with ordinality as c (integration_key, key_version, account_version, place)
+    join integration_keys k on k.integration_key = c.integration_key and k.xmin::text = c.key_version and (k.expires_at is null or k.expires_at > now())
+    join accounts a on a.id = k.account_id and a.xmin::text = c.account_version) then 'unconfirmed'
     when used.request_hash = r.hash then 'replayed'
     when r.own_expiry <= now() then 'expires-past'
     when r.own_expiry > now() + interval '15 days' then 'expires-late'

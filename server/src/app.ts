@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { createAuthenticator } from './accounts/authenticate.ts'
+import { createUseRecorder } from './accounts/last-use.ts'
 import { AGENTS_TAG, agentRoutes } from './agents/routes.ts'
 import { CAMPAIGNS_TAG, campaignRoutes } from './campaigns/routes.ts'
 import { createWebhook, type WebhookOptions } from './carriers/google-rbm/webhook.ts'
@@ -156,7 +157,9 @@ async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<voi
     limiter = shared.limiter
     v1.addHook('onClose', async () => shared.stop())
   }
-  guardRoutes(v1, { ...createAuthenticator(hotPool), limiter, policies: createPolicies(config.limits) })
+  const uses = createUseRecorder(pool)
+  v1.addHook('onClose', () => uses.stop())
+  guardRoutes(v1, { ...createAuthenticator(hotPool), noteUse: uses.note, limiter, policies: createPolicies(config.limits) })
   // Set in this scope, so that the guard also runs for unknown paths.
   v1.setNotFoundHandler(unknownRoute)
 

@@ -42,6 +42,8 @@ type Operation = {
   summary: string
   description?: string
   parameters?: Parameter[]
+  /** The scope that the key needs. */
+  security?: { integrationKey: [scope: string] }[]
   requestBody?: { content: Record<string, MediaType> }
   responses: Record<string, Response>
 }

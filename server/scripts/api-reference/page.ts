@@ -83,13 +83,14 @@ ${endpoints.map((endpoint) => endpointArticle(document, endpoint))}
 }
 
 function endpointArticle(document: ApiDocument, endpoint: Endpoint): Html {
-  const { id, summary, description, isEvent, path } = endpoint
+  const { id, summary, description, isEvent, path, security } = endpoint
   const base = isEvent ? '' : document.servers[0].url
   return html`<article id="${id}" class="endpoint">
 <div>
 <h3><a href="#${id}">${summary}</a></h3>
 <p class="address">${badge(endpoint)} <code><span class="base">${base}</span>${path}</code></p>
 <div class="text">${markdown(description)}</div>
+${security?.map(({ integrationKey: [scope] }) => html`<p>Needs the scope <code>${scope}</code>, if the key has scopes.</p>`)}
 ${parameterLists(endpoint)}
 ${requestBody(endpoint)}
 ${responses(endpoint)}

@@ -16,8 +16,8 @@ function parseAuthorization(header: string | undefined): { integrationKey: strin
 
 type Authenticator = {
   /**
-   * Returns the caller of a request; undefined for wrong credentials of any kind. A rotated or revoked key, or a removed module, applies to
-   * every request that begins after the response to the change, on every node. Concurrent requests share a look-up.
+   * Finds the caller of a request; undefined for wrong credentials of any kind. A change of the key or its account, or the expiry of the
+   * key, counts for every request that begins after the response to the change, on every node. Concurrent requests share a look-up.
    */
   authenticate: (authorization: string | undefined) => Promise<Caller | undefined>
   /**
@@ -55,12 +55,18 @@ export function createAuthenticator(pool: Pool): Authenticator {
   return { authenticate, recall }
 }
 
-/** SQL that selects which recalled callers are unchanged. The callers are three lists: keys, hashes and versions. */
-export const confirmedCallers = ([keys, hashes, versions]: [string, string, string]) => `
-    select c.place from unnest(${listed(`${keys}::text[]`)}, ${listed(`${hashes}::bytea[]`)}, ${listed(`${versions}::text[]`)})
-      with ordinality as c (integration_key, secret_hash, version, place)
-    join integration_keys k on k.integration_key = c.integration_key and k.secret_hash = c.secret_hash and k.revoked_at is null
-    join accounts a on a.id = k.account_id and a.xmin::text = c.version`
+/** In SQL: the key has not expired, by the database's clock. */
+const IS_UNEXPIRED = '(k.expires_at is null or k.expires_at > now())'
+
+/**
+ * SQL that takes recalled callers as three lists of keys and of the versions of keys and accounts, and selects the positions of the callers
+ * that are still valid. An unchanged key has the same secret and is not revoked, but it may have expired.
+ */
+export const confirmedCallers = ([keys, keyVersions, accountVersions]: [string, string, string]) => `
+    select c.place from unnest(${listed(`${keys}::text[]`)}, ${listed(`${keyVersions}::text[]`)}, ${listed(`${accountVersions}::text[]`)})
+      with ordinality as c (integration_key, key_version, account_version, place)
+    join integration_keys k on k.integration_key = c.integration_key and k.xmin::text = c.key_version and ${IS_UNEXPIRED}
+    join accounts a on a.id = k.account_id and a.xmin::text = c.account_version`
 
 /**
  * Returns a row for every key, known or not, so that both take the same time: a difference of 33 µs let an attacker find out which keys
@@ -79,7 +85,8 @@ async function lookUpKeys(pool: Pool, keys: string[]): Promise<(Caller | undefin
 
 export const AUTHENTICATE = `
   select asked.key as "integrationKey", coalesce(k.account_id, 0) as "accountId", a.xmin::text as "accountVersion",
-    coalesce(k.secret_hash, $2) as "secretHash", coalesce(a.modules, '{rcs,sms}') as modules
+    coalesce(a.modules, '{rcs,sms}') as modules, k.xmin::text as "keyVersion", coalesce(k.secret_hash, $2) as "secretHash",
+    k.scopes, k.addresses::text[] as addresses
   from unnest(${listed('$1::text[]')}) as asked (key)
-  left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null
+  left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null and ${IS_UNEXPIRED}
   left join accounts a on a.id = coalesce(k.account_id, 0)`

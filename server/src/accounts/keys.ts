@@ -1,11 +1,29 @@
 import { hash, randomInt } from 'node:crypto'
 import type { Executor } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
+import type { Scope } from '../scopes.ts'
 import { noSuchAccount } from './accounts.ts'
 
 export type Credentials = { integrationKey: string; secret: string }
 
-type KeyInfo = { integrationKey: string; createdAt: Date; rotatedAt: Date | null; revokedAt: Date | null }
+/** What a key is restricted to. Null: not restricted. */
+export type Restrictions = {
+  scopes: Scope[] | null
+  expiresAt: Date | null
+  /** Addresses and networks, such as 192.0.2.7 and 10.0.0.0/8; stored as networks. */
+  addresses: string[] | null
+}
+
+export const MAX_ADDRESSES = 100
+
+type KeyInfo = Restrictions & {
+  integrationKey: string
+  /** Accurate to a minute. */
+  lastUsedAt: Date | null
+  createdAt: Date
+  rotatedAt: Date | null
+  revokedAt: Date | null
+}
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const KEY_LENGTH = 22
@@ -21,16 +39,40 @@ export function hashSecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer')
 }
 
-export async function createKey(db: Executor, accountId: number): Promise<Credentials> {
+/** The result has only the restrictions that the key has. */
+export async function createKey(
+  db: Executor,
+  accountId: number,
+  { scopes = null, expiresAt = null, addresses = null }: Partial<Restrictions> = {},
+): Promise<Credentials & Partial<Restrictions>> {
   const integrationKey = `hk_${randomText(KEY_LENGTH)}`
   const secret = `hs_${randomText(SECRET_LENGTH)}`
-  const { rowCount } = await db.query(
-    'insert into integration_keys (integration_key, account_id, secret_hash) select $1, id, $3 from accounts where id = $2',
-    [integrationKey, accountId, hashSecret(secret)],
+  const { rows } = await db.query<Restrictions>(
+    `insert into integration_keys (integration_key, account_id, secret_hash, scopes, expires_at, addresses)
+     select $1, id, $3, $4, $5, ${networks('$6')} from accounts where id = $2 returning ${RESTRICTIONS}`,
+    [integrationKey, accountId, hashSecret(secret), scopes, expiresAt, addresses],
   )
-  if (rowCount === 0) noSuchAccount(accountId)
-  return { integrationKey, secret }
+  const given = Object.entries(rows[0] ?? noSuchAccount(accountId)).filter(([, value]) => value !== null)
+  return { integrationKey, secret, ...Object.fromEntries(given) }
 }
+
+/** Changes the given restrictions, for every request that begins after the commit, on every node. */
+export async function updateKey(db: Executor, integrationKey: string, change: Partial<Restrictions>): Promise<KeyInfo> {
+  const { scopes = null, expiresAt = null, addresses = null } = change
+  const { rows } = await db.query<KeyInfo>(
+    `update integration_keys k set
+       scopes = case when $2 then $3 else scopes end,
+       expires_at = case when $4 then $5 else expires_at end,
+       addresses = case when $6 then ${networks('$7')} else addresses end
+     where integration_key = $1 and revoked_at is null returning ${KEY_INFO}`,
+    [integrationKey, 'scopes' in change, scopes, 'expiresAt' in change, expiresAt, 'addresses' in change, addresses],
+  )
+  return rows[0] ?? noSuchKey(integrationKey)
+}
+
+/** In SQL: a list of addresses and networks as networks, without repetitions. `network` sets the bits beyond the prefix to zero. */
+const networks = (list: string) => `case when ${list}::text[] is not null then
+         array(select distinct network(address::inet)::cidr from unnest(${list}::text[]) as address order by 1) end`
 
 /** The old secret stops working on every node with the commit: credentials are checked against the database for every request. */
 export async function rotateKey(db: Executor, integrationKey: string): Promise<Credentials> {
@@ -45,7 +87,7 @@ export async function rotateKey(db: Executor, integrationKey: string): Promise<C
 
 export async function revokeKey(db: Executor, integrationKey: string): Promise<KeyInfo> {
   const { rows } = await db.query<KeyInfo>(
-    `update integration_keys set revoked_at = coalesce(revoked_at, now()) where integration_key = $1 returning ${KEY_INFO}`,
+    `update integration_keys k set revoked_at = coalesce(revoked_at, now()) where integration_key = $1 returning ${KEY_INFO}`,
     [integrationKey],
   )
   return rows[0] ?? noSuchKey(integrationKey)
@@ -63,8 +105,10 @@ export async function findKey(db: Executor, integrationKey: string): Promise<Own
   return rows[0] ?? noSuchKey(integrationKey)
 }
 
+/** Counts the keys that are neither revoked nor expired. */
 export async function countLiveKeys(db: Executor, accountId: number): Promise<number> {
-  const text = 'select count(*) from integration_keys where account_id = $1 and revoked_at is null'
+  const text =
+    'select count(*) from integration_keys where account_id = $1 and revoked_at is null and (expires_at is null or expires_at > now())'
   const { rows } = await db.query<{ count: number }>(text, [accountId])
   return rows[0]?.count ?? 0
 }
@@ -73,13 +117,17 @@ export async function listKeys(db: Executor, accountId: number): Promise<KeyInfo
   const account = await db.query('select from accounts where id = $1', [accountId])
   if (account.rowCount === 0) noSuchAccount(accountId)
   const { rows } = await db.query<KeyInfo>(
-    `select ${KEY_INFO} from integration_keys where account_id = $1 order by created_at, integration_key`,
+    `select ${KEY_INFO} from integration_keys k where account_id = $1 order by created_at, integration_key`,
     [accountId],
   )
   return rows
 }
 
-const KEY_INFO = 'integration_key as "integrationKey", created_at as "createdAt", rotated_at as "rotatedAt", revoked_at as "revokedAt"'
+// Networks are returned as text: the driver has no type for them.
+const RESTRICTIONS = 'scopes, expires_at as "expiresAt", addresses::text[] as addresses'
+const KEY_INFO = `k.integration_key as "integrationKey", ${RESTRICTIONS},
+  (select last_used_at from integration_key_uses u where u.integration_key = k.integration_key) as "lastUsedAt",
+  created_at as "createdAt", rotated_at as "rotatedAt", revoked_at as "revokedAt"`
 
 function noSuchKey(integrationKey: string): never {
   throw new OperatorError(`There is no live integration key ${integrationKey}; see "herald key list ACCOUNT_ID".`)

@@ -50,6 +50,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app
           ...errorResponses(),
         },
       },
+      config: { scope: 'read' },
     },
     async (request) => ({ items: await listActiveAgents(pool, callerOf(request).accountId) }),
   )
@@ -69,6 +70,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app
           ...errorResponses('RCS_AGENT_NOT_FOUND', 'RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'),
         },
       },
+      config: { scope: 'manage' },
     },
     async (request) => {
       const agent = await changeAgent(pool, callerOf(request).accountId, request.params.agentId, request.body)

@@ -55,6 +55,7 @@ const createRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, pub
         },
       },
       preValidation: (request) => checkSmsModule(pool, 'campaigns', request),
+      config: { scope: 'send' },
     },
     async (request, reply) => {
       const { smsFallback, smsFallbackAfterExpiry, ...body } = request.body
@@ -82,6 +83,7 @@ const readRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool }) => 
         querystring: NoQuery,
         response: { 200: refTo(Campaign, { description: 'The campaign.' }), ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') },
       },
+      config: { scope: 'read' },
     },
     async (request) => await readCampaign(pool, callerOf(request).accountId, request.params.id),
   )

@@ -6,6 +6,7 @@ import type { Pool } from '../db/pool.ts'
 import { watchKeyFile } from '../encryption/key-file.ts'
 import { OperatorError } from '../errors.ts'
 import { lengthOf } from '../text-length.ts'
+import { parseTimestamp } from '../time.ts'
 import { jsonLines, type Lines, print, printError } from './terminal.ts'
 
 /** Reads the settings from the environment. A setting that is not set there comes from `.env` in the working directory. */
@@ -59,6 +60,13 @@ export function accountIdArgument(value: string): number {
     throw new InvalidArgumentError('An account id is a whole number, as "herald account list" shows it.')
   }
   return Number(value)
+}
+
+/** Parses a time with its zone. */
+export function timeArgument(value: string): Date {
+  const time = parseTimestamp(value)
+  if (time === undefined) throw new InvalidArgumentError('It must be a time with its zone, such as 2026-01-31T08:00:00Z.')
+  return time
 }
 
 /** Returns a parser for text that can be stored and is not too long. */

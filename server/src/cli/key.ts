@@ -1,11 +1,29 @@
 import { Command } from 'commander'
-import { type Credentials, countLiveKeys, createKey, findKey, listKeys, type OwnedKey, revokeKey, rotateKey } from '../accounts/keys.ts'
+import {
+  type Credentials,
+  countLiveKeys,
+  createKey,
+  findKey,
+  listKeys,
+  type OwnedKey,
+  type Restrictions,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from '../accounts/keys.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
+import { restrictionsInWords, restrictionsOf, withRestrictions } from './key-options.ts'
 import { quantity, table } from './terminal.ts'
 
-function inWords({ integrationKey, secret }: Credentials): string[] {
-  return [`Integration key: ${integrationKey}`, `Secret: ${secret}`, 'The secret is shown only this once.']
+function inWords({ integrationKey, secret, ...restrictions }: Credentials & Partial<Restrictions>): string[] {
+  const restricted = restrictionsInWords(restrictions).join('; ')
+  return [
+    `Integration key: ${integrationKey}`,
+    `Secret: ${secret}`,
+    ...(restricted === '' ? [] : [`Restricted to ${restricted}`]),
+    'The secret is shown only this once.',
+  ]
 }
 
 function described({ integrationKey, accountId, accountName, createdAt }: OwnedKey): string {
@@ -14,10 +32,25 @@ function described({ integrationKey, accountId, accountName, createdAt }: OwnedK
 
 const key = ['<key>', 'the integration key, hk_…', textArgument(100)] as const
 
-const create = reportingCommand('create', 'create an integration key with its secret')
+const create = withRestrictions(reportingCommand('create', 'create an integration key with its secret'), { none: false })
   .argument('<account-id>', 'the account it belongs to', accountIdArgument)
   .action(async (accountId: number, options) => {
-    report(options, await withDatabase((pool) => createKey(pool, accountId)), inWords)
+    report(options, await withDatabase((pool) => createKey(pool, accountId, restrictionsOf(options))), inWords)
+  })
+
+const update = withRestrictions(confirmedCommand('update', 'change what a key is restricted to; its secret stays'), { none: true })
+  .argument(...key)
+  .action(async (integrationKey: string, options, command: Command) => {
+    const change = restrictionsOf(options)
+    if (Object.keys(change).length === 0) command.error('error: --scope, --expires or --address is required')
+    const updated = await withDatabase(async (pool) => {
+      const found = await findKey(pool, integrationKey)
+      const effect = `restrict 1 key, ${described(found)}, to ${restrictionsInWords(change).join('; ')}; other requests with it are refused at once`
+      // A revoked key is refused without asking.
+      if (found.revokedAt === null) await confirm(options, effect)
+      return await updateKey(pool, integrationKey, change)
+    })
+    report(options, updated, (info) => `${info.integrationKey} has ${restrictionsInWords(info).join('; ')}.`)
   })
 
 const rotate = confirmedCommand('rotate', 'replace the secret of a key; the old secret stops working at once')
@@ -52,13 +85,17 @@ const list = reportingCommand('list', "show an account's keys, without their sec
   .argument('<account-id>', 'the account', accountIdArgument)
   .action(async (accountId: number, options) => {
     const keys = await withDatabase((pool) => listKeys(pool, accountId))
-    const rows = keys.map((info) => [info.integrationKey, info.createdAt, info.rotatedAt, info.revokedAt])
-    report(options, keys, () => table(['KEY', 'CREATED', 'ROTATED', 'REVOKED'], rows))
+    const rows = keys.map(({ integrationKey, scopes, expiresAt, addresses, lastUsedAt, createdAt, rotatedAt, revokedAt }) => {
+      const restrictions = [scopes?.join(',') ?? 'all', expiresAt ?? 'never', addresses?.join(',') ?? 'any']
+      return [integrationKey, ...restrictions, lastUsedAt ?? 'never', createdAt, rotatedAt, revokedAt]
+    })
+    report(options, keys, () => table(['KEY', 'SCOPES', 'EXPIRES', 'ADDRESSES', 'LAST USED', 'CREATED', 'ROTATED', 'REVOKED'], rows))
   })
 
 export const keyCommand = new Command('key')
   .description('integration keys and their secrets')
   .addCommand(create)
+  .addCommand(update)
   .addCommand(rotate)
   .addCommand(revoke)
   .addCommand(list)

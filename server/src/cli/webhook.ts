@@ -1,7 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { openKeyring } from '../db/secrets.ts'
 import { EVENT_KINDS } from '../events/kinds.ts'
-import { parseTimestamp } from '../time.ts'
 import { type Attempt, awaitTest, listAttempts, type TestOutcome } from '../webhooks/attempts.ts'
 import {
   type AddedEndpoint,
@@ -31,7 +30,7 @@ import {
 } from '../webhooks/replay.ts'
 import { isSuccess } from '../webhooks/schedule.ts'
 import { checkEndpointUrl } from '../webhooks/url.ts'
-import { accountIdArgument, listArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { accountIdArgument, listArgument, report, reportingCommand, textArgument, timeArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
 import { quantity, statusLine, table } from './terminal.ts'
 
@@ -44,12 +43,6 @@ function endpointIdArgument(value: string): number {
     throw new InvalidArgumentError('An endpoint id is a whole number, as "herald webhook list" shows it.')
   }
   return Number(value)
-}
-
-function timeArgument(value: string): Date {
-  const time = parseTimestamp(value)
-  if (time === undefined) throw new InvalidArgumentError('It must be a time with its zone, such as 2026-01-31T08:00:00Z.')
-  return time
 }
 
 function limitArgument(value: string): number {

@@ -56,6 +56,7 @@ export const eventRoutes: FastifyPluginAsyncTypebox<{ pool: Pool; cursorKey: Buf
         },
       },
       serializerCompiler,
+      config: { scope: 'read' },
     },
     async (request, reply) => {
       const { limit = DEFAULT_PAGE, after } = request.query

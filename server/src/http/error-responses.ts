@@ -38,6 +38,8 @@ export function errorResponses(...codes: ErrorCode[]): Record<number, object> {
   const everywhere: ErrorCode[] = [
     'RCS_INVALID_REQUEST',
     'RCS_UNAUTHORIZED',
+    'RCS_ADDRESS_NOT_ALLOWED',
+    'RCS_SCOPE',
     'RCS_MODULE_NOT_AVAILABLE',
     'RCS_RATE_LIMITED',
     'RCS_INTERNAL',

@@ -1,22 +1,32 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { isUnavailable } from '../db/pool.ts'
-import { ApiError } from '../errors.ts'
-import { addressOf, applyLimit, type Limiter, type Policy } from './limits.ts'
+import { ApiError, type ErrorCode } from '../errors.ts'
+import type { Scope } from '../scopes.ts'
+import { isAllowedAddress } from './allowed-addresses.ts'
+import { addressOf, applyLimit, type Limiter, type Policy, plainAddress } from './limits.ts'
 
 /** The account and key that a request is sent with, as far as http/ needs to know them. */
 export type Caller = {
   accountId: number
   /** Changes with every change of the account. */
   accountVersion: string
-  integrationKey: string
-  secretHash: Buffer
   modules: string[]
+  integrationKey: string
+  /** Changes with every change of the key. */
+  keyVersion: string
+  secretHash: Buffer
+  /** Null: all scopes. */
+  scopes: Scope[] | null
+  /** Networks from which the key may be used, such as 10.0.0.0/8. Null: every address. */
+  addresses: string[] | null
 }
 
 type Guard = {
   authenticate: (authorization: string | undefined) => Promise<Caller | undefined>
   recall: (authorization: string | undefined) => Caller | undefined
+  /** Notes that a request had right credentials. */
+  noteUse: (integrationKey: string) => void
   limiter: Limiter
   policies: Policies
 }
@@ -47,30 +57,45 @@ declare module 'fastify' {
     confirmsCaller?: boolean
     /** Served without credentials; limited by address alone. */
     public?: boolean
+    /** The scope that a key needs. Every route that is not public has one. */
+    scope?: Scope
   }
 }
 
 /**
- * Adds the checks that come before all others: credentials (401), limits (429), the rcs module (403). They run before the body is read, and
- * for unknown routes too, so that without credentials every path looks the same.
+ * Adds the checks that come before all others: credentials (401), limits (429), and what the key and the account may do (403). They run before
+ * the body is read, and for unknown routes too, so that without credentials every path looks the same.
  */
 export function guardRoutes(app: FastifyInstance, guard: Guard): void {
+  app.addHook('onRoute', requireScope)
   app.addHook('onRequest', (request, reply) => check(guard, request, reply))
+  // A look-up notes the use of a key by itself. The statement of the route has confirmed a caller that is still recalled.
+  app.addHook('onResponse', (request, reply, done) => {
+    if (request.confirmCaller !== undefined && reply.statusCode < 500) guard.noteUse(callerOf(request).integrationKey)
+    done()
+  })
   app.setErrorHandler(async (error, request) => {
     await confirmBeforeError(request, error)
     throw error
   })
 }
 
+/** Fails the start if a route declares no scope, and adds the scope to the OpenAPI document. */
+function requireScope({ method, url, config, schema }: RouteOptions): void {
+  if (config?.public) return
+  if (config?.scope === undefined) throw new Error(`the route ${method} ${url} declares no scope: add config: { scope }`)
+  if (schema !== undefined) schema.security = [{ integrationKey: [config.scope] }]
+}
+
 /**
- * Looks a recalled caller up before it gets an error, so that wrong credentials and a missing module come first, as for every caller. A 503 needs
- * no look-up: every caller gets it while the database is out of reach, and the look-up would only wait for the database.
+ * Looks a recalled caller up before the caller gets an error, so that wrong credentials and missing rights come first, as for every caller.
+ * Not before a 503: every caller gets that while the database is out of reach, and another look-up would only wait for the database.
  */
 async function confirmBeforeError(request: FastifyRequest, error: unknown): Promise<void> {
   if (request.confirmCaller === undefined || isUnavailable(error)) return
   await request.confirmCaller()
   const isLimit = error instanceof ApiError && error.code === 'RCS_RATE_LIMITED'
-  if (!isLimit) checkModule(request)
+  if (!isLimit) checkRights(request)
 }
 
 async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -84,7 +109,8 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
     return
   }
   const recalled = route?.confirmsCaller ? guard.recall(request.headers.authorization) : undefined
-  if (recalled?.modules.includes('rcs')) {
+  // The refusal of a recalled caller may be out of date.
+  if (recalled !== undefined && refusalOf(recalled, request) === undefined) {
     request.caller = recalled
     request.confirmCaller = () => lookUpCaller(guard, request, reply)
   } else await lookUpCaller(guard, request, reply)
@@ -92,20 +118,39 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
   const isMessagePost = request.method === 'POST' && pattern === MESSAGES
   const policy = isMessagePost ? policies.messages : policies.others
   await waitForTurn(reply, limiter, policy, `${address} ${callerOf(request).integrationKey}`)
-  checkModule(request)
+  checkRights(request)
 }
 
-async function lookUpCaller({ authenticate, limiter, policies }: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+async function lookUpCaller(guard: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const { authenticate, noteUse, limiter, policies } = guard
   request.confirmCaller = undefined
   request.caller = await authenticate(request.headers.authorization)
-  if (request.caller !== undefined) return
-  // Only wrong credentials count towards this limit. Right credentials always pass, so a caller can't lock out another one at its address.
+  if (request.caller !== undefined) {
+    noteUse(request.caller.integrationKey)
+    return
+  }
+  // Only wrong credentials count towards this limit. Right ones always pass, so a neighbour behind the same address locks nobody out.
   await waitForTurn(reply, limiter, policies.wrongCredentials, addressOf(request))
   throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
 
-export function checkModule(request: FastifyRequest): void {
-  if (!callerOf(request).modules.includes('rcs')) throw new ApiError('RCS_MODULE_NOT_AVAILABLE')
+/** Throws if the key or the account may not do what the request asks for. */
+export function checkRights(request: FastifyRequest): void {
+  const refusal = refusalOf(callerOf(request), request)
+  if (refusal !== undefined) throw refusal
+}
+
+/** The reasons for 403 that need no body, in their order. An unknown route needs no scope. */
+function refusalOf({ addresses, scopes, modules }: Caller, { ip, routeOptions }: FastifyRequest): ApiError | undefined {
+  const scope = routeOptions.config?.scope
+  const refuse = (code: ErrorCode, reason: string) => new ApiError(code, { details: [{ path: '', reason }] })
+  if (addresses !== null && !isAllowedAddress(addresses, ip)) {
+    return refuse('RCS_ADDRESS_NOT_ALLOWED', `The request comes from ${plainAddress(ip)}, which is not among the addresses of the key.`)
+  }
+  if (scopes !== null && scope !== undefined && !scopes.includes(scope)) {
+    return refuse('RCS_SCOPE', `The request needs the scope ${scope}; the key has ${scopes.join(', ')}.`)
+  }
+  return modules.includes('rcs') ? undefined : refuse('RCS_MODULE_NOT_AVAILABLE', 'The account does not have the module rcs.')
 }
 
 async function waitForTurn(reply: FastifyReply, limiter: Limiter, policy: Policy, subject: string): Promise<void> {

@@ -30,7 +30,8 @@ export async function describeApi(app: FastifyInstance, description: Description
           integrationKey: {
             type: 'http',
             scheme: 'bearer',
-            description: 'Integration key and secret, joined by a colon: `Authorization: Bearer hk_…:hs_…`',
+            description:
+              'Integration key and secret, joined by a colon: `Authorization: Bearer hk_…:hs_…`. A key can be restricted to scopes: `send`, `read`, `export`, `manage`.',
           },
         },
       },

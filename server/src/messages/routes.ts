@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
 import { errorResponses } from '../http/error-responses.ts'
-import { callerOf, checkModule } from '../http/guard.ts'
+import { callerOf, checkRights } from '../http/guard.ts'
 import { listResponse } from '../http/paging.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { NoBody, NoQuery, refTo } from '../schemas.ts'
@@ -64,7 +64,7 @@ function createRequestAcceptor(pool: Pool, accept: (submission: Submission) => P
     } catch (error) {
       if (!(error instanceof UnconfirmedCaller) || request.confirmCaller === undefined) throw error
       await request.confirmCaller()
-      checkModule(request)
+      checkRights(request)
       await checkSmsModule(pool, 'messages', request)
       return await acceptFrom(request, submission)
     }
@@ -98,7 +98,7 @@ const sendRoutes: FastifyPluginAsyncTypebox<SendOptions> = async (app, { pool, p
         },
       },
       preValidation: (request) => checkSmsModule(pool, 'messages', request),
-      config: { confirmsCaller: true },
+      config: { scope: 'send', confirmsCaller: true },
     },
     async (request, reply) => {
       const { recipient, smsFallback, smsFallbackAfterExpiry, ...body } = request.body
@@ -128,7 +128,7 @@ const testRoutes: FastifyPluginAsyncTypebox<{ acceptFrom: AcceptFrom }> = async 
         body: TestMessageRequest,
         response: { 202: { ...AcceptedTestMessages, description: 'They are stored and will be sent.' }, ...errorResponses(...BODY_ERRORS) },
       },
-      config: { confirmsCaller: true },
+      config: { scope: 'send', confirmsCaller: true },
     },
     async (request, reply) => {
       const { recipients: phones, ...body } = request.body
@@ -155,6 +155,7 @@ const readRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool
           ...errorResponses('RCS_MESSAGE_NOT_FOUND'),
         },
       },
+      config: { scope: 'read' },
     },
     async (request) => await readMessage(pool, callerOf(request).accountId, request.params.messageId),
   )
@@ -173,6 +174,7 @@ const listRoutes: FastifyPluginAsyncTypebox<Pick<Options, 'listPool'>> = async (
         querystring: MessageListQuery,
         response: { 200: { ...listResponse(refTo(Message)), description: 'A page of the list.' }, ...errorResponses() },
       },
+      config: { scope: 'read' },
     },
     async (request) => await listMessages(listPool, callerOf(request).accountId, request.query),
   )
@@ -196,6 +198,7 @@ const cancelRoutes: FastifyPluginAsyncTypebox<Pick<Options, 'pool' | 'cancel'>> 
           ...errorResponses('RCS_MESSAGE_NOT_FOUND', 'RCS_MESSAGE_STATE', 'RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'),
         },
       },
+      config: { scope: 'send' },
     },
     async (request) => await cancel(pool, callerOf(request).accountId, request.params.messageId),
   )

@@ -37,7 +37,7 @@ const COLUMNS: [name: string, type: string, value: (requested: Requested) => unk
 export const REQUESTED = `unnest(${lists(...COLUMNS.map(([, type]) => type))})
       with ordinality as r (${COLUMNS.map(([name]) => name).join(', ')}, n)`
 
-/** The next three parameters: the recalled callers of a batch, as lists of their keys, hashes and versions. */
+/** The next three parameters: the recalled callers of a batch, as lists of their keys, and of the versions of their keys and accounts. */
 export const CALLERS = [1, 2, 3].map((n) => `$${COLUMNS.length + n}`) as [string, string, string]
 
 /** The last parameter: the duration of the leases in milliseconds. */
@@ -53,7 +53,7 @@ export function valuesOf(batch: Submission[]): unknown[] {
   const leaseMs = Math.max(0, ...batch.map(({ reserved }) => reserved?.leaseMs ?? 0))
   return [
     ...COLUMNS.map(([, , value]) => requested.map(value)),
-    ...columns(callers, 'integrationKey', 'secretHash', 'accountVersion'),
+    ...columns(callers, 'integrationKey', 'keyVersion', 'accountVersion'),
     leaseMs,
   ]
 }

@@ -53,6 +53,7 @@ const campaignRoutes: Routes = async (app, { pool }) => {
         querystring: RangeQuery,
         response: { 200: refTo(CampaignSummary, COUNTS_OF_RANGE), ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') },
       },
+      config: { scope: 'read' },
     },
     async (request) => {
       const { accountId } = callerOf(request)
@@ -72,6 +73,7 @@ const campaignRoutes: Routes = async (app, { pool }) => {
         querystring: AggregationsQuery,
         response: { 200: refTo(Aggregations, OPEN_ENDS), ...errorResponses('RCS_CAMPAIGN_NOT_FOUND') },
       },
+      config: { scope: 'read' },
     },
     async (request) => {
       const { accountId } = callerOf(request)
@@ -98,6 +100,7 @@ const campaignListRoutes: Routes = async (app, { pool }) => {
           ...errorResponses('RCS_CAMPAIGN_NOT_FOUND'),
         },
       },
+      config: { scope: 'read' },
     },
     async (request) => await listActions(pool, callerOf(request).accountId, request.params.id, request.query),
   )
@@ -119,6 +122,7 @@ const campaignListRoutes: Routes = async (app, { pool }) => {
           ...errorResponses('RCS_CAMPAIGN_NOT_FOUND'),
         },
       },
+      config: { scope: 'read' },
     },
     async (request) => {
       const { id, eventType } = request.params
@@ -138,6 +142,7 @@ const messagesRoutes: Routes = async (app, { pool }) => {
         querystring: RangeQuery,
         response: { 200: refTo(MessagesSummary, COUNTS_OF_RANGE), ...errorResponses() },
       },
+      config: { scope: 'read' },
     },
     async (request) => await readSummary(pool, callerOf(request).accountId, undefined, request.query),
   )
@@ -152,6 +157,7 @@ const messagesRoutes: Routes = async (app, { pool }) => {
         querystring: RangeQuery,
         response: { 200: refTo(Aggregations, OPEN_ENDS), ...errorResponses() },
       },
+      config: { scope: 'read' },
     },
     async (request) => await readAggregations(pool, callerOf(request).accountId, undefined, request.query, 'day'),
   )

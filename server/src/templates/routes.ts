@@ -128,6 +128,7 @@ const listRoutes: Routes = async (app, { pool }) => {
         querystring: TemplateListQuery,
         response: { 200: { ...listResponse(refTo(Template)), description: 'A page of templates.' }, ...errorResponses() },
       },
+      config: { scope: 'read' },
     },
     async (request) => await listTemplates(pool, callerOf(request).accountId, request.query),
   )
@@ -146,6 +147,7 @@ const listRoutes: Routes = async (app, { pool }) => {
           ...errorResponses('RCS_TEMPLATE_NOT_FOUND', ...BODY_ERRORS),
         },
       },
+      config: { scope: 'manage' },
     },
     async (request, reply) => {
       const { accountId } = callerOf(request)
@@ -170,6 +172,7 @@ const checkRoutes: Routes = async (app, { pool }) => {
       },
       // Violations are the result of this request, not an error.
       attachValidation: true,
+      config: { scope: 'read' },
     },
     async (request) => {
       const { basic, message } = (request.body ?? {}) as { basic?: unknown; message?: unknown }
@@ -193,6 +196,7 @@ const singleRoutes: Routes = async (app, { pool }) => {
         querystring: NoQuery,
         response: { 200: TheTemplate, ...errorResponses('RCS_TEMPLATE_NOT_FOUND') },
       },
+      config: { scope: 'read' },
     },
     async (request) => await readTemplate(pool, callerOf(request).accountId, request.params.id),
   )
@@ -209,6 +213,7 @@ const singleRoutes: Routes = async (app, { pool }) => {
         body: TemplateReplacement,
         response: { 200: TheTemplate, ...errorResponses('RCS_TEMPLATE_NOT_FOUND', ...BODY_ERRORS) },
       },
+      config: { scope: 'manage' },
     },
     async (request) => {
       const { accountId } = callerOf(request)
@@ -231,6 +236,7 @@ const singleRoutes: Routes = async (app, { pool }) => {
           ...errorResponses('RCS_TEMPLATE_NOT_FOUND', 'RCS_TEMPLATE_IN_USE', 'RCS_UNSUPPORTED_MEDIA_TYPE', 'RCS_PAYLOAD_TOO_LARGE'),
         },
       },
+      config: { scope: 'manage' },
     },
     async (request, reply) => {
       await deleteTemplate(pool, callerOf(request).accountId, request.params.id)

@@ -42,6 +42,7 @@ export const timelineRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (
         querystring: NoQuery,
         response: { 200: { ...Timeline, description: 'The steps of the message.' }, ...errorResponses('RCS_MESSAGE_NOT_FOUND') },
       },
+      config: { scope: 'read' },
     },
     async (request) => {
       const items = await readTimeline(pool, callerOf(request).accountId, request.params.messageId)

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
+import { createKey } from '../../src/accounts/keys.ts'
+import { SCOPES } from '../../src/scopes.ts'
 import { call, createCaller } from '../support/service.ts'
 import { newCaller, pool, url } from './messages-service.ts'
 
@@ -11,6 +13,19 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 /** The only one that needs no credentials is tested with the document. */
 const paths = Object.entries<object>(document.paths).filter(([path]) => path !== '/openapi.json')
 const operations = paths.flatMap(([path, methods]) => Object.keys(methods).map((method) => [method.toUpperCase(), path] as const))
+
+/** What a key needs for each operation. Every other GET needs `read`, and everything else `manage`. */
+const SCOPES_OF: Record<string, string> = {
+  'POST /messages': 'send',
+  'POST /messages/test': 'send',
+  'POST /messages/{messageId}/cancel': 'send',
+  'POST /campaigns': 'send',
+  'POST /templates/check': 'read',
+  'POST /capabilities': 'read',
+  'GET /reports/messages/export': 'export',
+  'GET /reports/campaigns/{id}/all-data-export': 'export',
+}
+const scopeOf = (method: string, path: string) => SCOPES_OF[`${method} ${path}`] ?? (method === 'GET' ? 'read' : 'manage')
 const urlOf = (path: string) => `${url}/v1${path.replaceAll(/\{\w+\}/g, '1')}`
 const BROKEN = '{"cut off'
 /** Another method of these is one of a path with an id. */
@@ -37,6 +52,28 @@ describe('every operation', () => {
       // Wrong credentials have a limit of their own, which comes after the check.
       assert.ok(anonymous.code === 'RCS_UNAUTHORIZED' || anonymous.code === 'RCS_RATE_LIMITED', `${method} ${path}: ${anonymous.code}`)
       assert.deepEqual([without.status, without.code], [403, 'RCS_MODULE_NOT_AVAILABLE'], `${method} ${path}`)
+    }
+  })
+
+  test('responds 403 to a key without its scope, and not to a key with its scope alone', async () => {
+    const { accountId } = await newCaller()
+    const keyFor = async (scopes: (typeof SCOPES)[number][]) => {
+      const { integrationKey, secret } = await createKey(pool, accountId, { scopes })
+      return `Bearer ${integrationKey}:${secret}`
+    }
+    const keys = new Map<string, { only: string; others: string }>()
+    for (const scope of SCOPES) {
+      const others = SCOPES.filter((one) => one !== scope)
+      keys.set(scope, { only: await keyFor([scope]), others: await keyFor(others) })
+    }
+    for (const [method, path] of operations) {
+      const scope = scopeOf(method, path)
+      const { only, others } = keys.get(scope) as { only: string; others: string }
+      const refused = await ask(method, path, others)
+      const reason = `The request needs the scope ${scope}; the key has ${SCOPES.filter((one) => one !== scope).join(', ')}.`
+      assert.deepEqual([refused.status, refused.code, refused.details], [403, 'RCS_SCOPE', [{ path: '', reason }]], `${method} ${path}`)
+      assert.notEqual((await ask(method, path, only)).status, 403, `${method} ${path}`)
+      assert.deepEqual(document.paths[path][method.toLowerCase()].security, [{ integrationKey: [scope] }], `${method} ${path}`)
     }
   })
 

@@ -72,7 +72,9 @@ describe('herald', { concurrency: 2 }, () => {
     const again = await heraldJson(['key', 'revoke', integrationKey], env)
     assert.equal(again.revokedAt, revoked.revokedAt)
     const [key] = await heraldJson(['key', 'list', `${accountId}`], env)
-    assert.deepEqual(Object.keys(key), ['integrationKey', 'createdAt', 'rotatedAt', 'revokedAt'])
+    assert.equal(new Date(key.lastUsedAt) > new Date(key.createdAt), true)
+    const unrestricted = { scopes: null, expiresAt: null, addresses: null }
+    assert.deepEqual(key, { ...revoked, ...unrestricted, lastUsedAt: key.lastUsedAt })
     assert.equal((await get(`Bearer ${integrationKey}:${rotated.secret}`)).status, 401)
   })
 

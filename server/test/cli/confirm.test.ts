@@ -104,17 +104,19 @@ const CASES: Case[] = [
       return { args: ['campaign', 'retry', campaignId], effect }
     },
   },
-  ...['rotate', 'revoke'].map((verb) => ({
+  ...['rotate', 'revoke', 'update'].map((verb) => ({
     command: `key ${verb}`,
     prepare: async () => {
       const { integrationKey, accountId } = await createSender(pool)
       const { rows } = await pool.query('select created_at from integration_keys where integration_key = $1', [integrationKey])
       const key = `${integrationKey} of account ${accountId} (Test), created at ${rows[0].created_at.toISOString()}`
-      const effect =
-        verb === 'rotate'
-          ? `replace the secret of 1 key, ${key}; the old secret stops working at once`
-          : `revoke 1 key for good, ${key}; the account keeps 0 other live keys`
-      return { args: ['key', verb, integrationKey], effect }
+      const effects: Record<string, string> = {
+        rotate: `replace the secret of 1 key, ${key}; the old secret stops working at once`,
+        revoke: `revoke 1 key for good, ${key}; the account keeps 0 other live keys`,
+        update: `restrict 1 key, ${key}, to scopes: read; addresses: any; other requests with it are refused at once`,
+      }
+      const options = verb === 'update' ? ['--scope', 'read', '--address', 'any'] : []
+      return { args: ['key', verb, integrationKey, ...options], effect: effects[verb] as string }
     },
   })),
   {

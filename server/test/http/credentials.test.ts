@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setModules } from '../../src/accounts/accounts.ts'
-import { createKey, revokeKey, rotateKey } from '../../src/accounts/keys.ts'
+import { createKey, revokeKey, rotateKey, updateKey } from '../../src/accounts/keys.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { call, createCaller, startTestService } from '../support/service.ts'
 
@@ -16,6 +16,8 @@ describe('credentials', () => {
     const { integrationKey, secret, authorization } = await createCaller(pool)
     const revoked = await createCaller(pool)
     await revokeKey(pool, revoked.integrationKey)
+    const expired = await createCaller(pool)
+    await updateKey(pool, expired.integrationKey, { expiresAt: new Date(Date.now() - 1) })
     const attempts: Record<string, string | undefined> = {
       missing: undefined,
       empty: '',
@@ -32,6 +34,7 @@ describe('credentials', () => {
       'secret in another case': `Bearer ${integrationKey}:${secret.toUpperCase().replace('HS_', 'hs_')}`,
       "another account's secret": `Bearer ${integrationKey}:${revoked.secret}`,
       'a revoked key': revoked.authorization,
+      'an expired key': expired.authorization,
       'an endless one': `Bearer ${integrationKey}:hs_${'x'.repeat(8_000)}`,
       'not ASCII': 'Bearer hk_\u00e9:hs_\u00e9',
       SQL: "Bearer hk_' or 1=1 --:hs_x",
@@ -76,12 +79,20 @@ describe('credentials', () => {
     }
   })
 
-  test('with a revoked key or module are rejected at once by every node', async () => {
+  test('with a revoked, expired or restricted key, or without the module, are rejected at once by every node', async () => {
     const { accountId, authorization, integrationKey } = await createCaller(pool)
     assert.equal((await get(two.url, authorization)).status, 200)
     await setModules(pool, accountId, ['sms'])
     assert.equal((await get(two.url, authorization)).status, 403)
     await setModules(pool, accountId, ['rcs'])
+    assert.equal((await get(two.url, authorization)).status, 200)
+    await updateKey(pool, integrationKey, { scopes: ['send'] })
+    assert.equal((await get(two.url, authorization)).status, 403)
+    await updateKey(pool, integrationKey, { scopes: ['read'] })
+    assert.equal((await get(two.url, authorization)).status, 200)
+    await updateKey(pool, integrationKey, { expiresAt: new Date(Date.now() - 1) })
+    assert.notEqual((await get(two.url, authorization)).status, 200)
+    await updateKey(pool, integrationKey, { expiresAt: null })
     assert.equal((await get(two.url, authorization)).status, 200)
     await revokeKey(pool, integrationKey)
     assert.notEqual((await get(two.url, authorization)).status, 200)

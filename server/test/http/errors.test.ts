@@ -61,11 +61,12 @@ describe('an error response is', () => {
 
   test('403 RCS_MODULE_NOT_AVAILABLE to an account without rcs, before any check of the request', async () => {
     const { authorization } = await createCaller(pool, ['sms'])
+    const details = [{ path: '', reason: 'The account does not have the module rcs.' }]
     for (const path of ['/agents', '/agents?misspelt=1', '/nowhere']) {
-      assertError(await call(`${url}/v1${path}`, { authorization }), { status: 403, code: 'RCS_MODULE_NOT_AVAILABLE' })
+      assertError(await call(`${url}/v1${path}`, { authorization }), { status: 403, code: 'RCS_MODULE_NOT_AVAILABLE', details })
     }
     const patch = await call(`${url}/v1/agents/x`, { method: 'PATCH', authorization, body: 'no json' })
-    assertError(patch, { status: 403, code: 'RCS_MODULE_NOT_AVAILABLE' })
+    assertError(patch, { status: 403, code: 'RCS_MODULE_NOT_AVAILABLE', details })
   })
 
   test('404 RCS_AGENT_NOT_FOUND and RCS_ROUTE_NOT_FOUND', async () => {

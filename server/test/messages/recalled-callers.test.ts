@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import pg from 'pg'
 import { setModules } from '../../src/accounts/accounts.ts'
-import { revokeKey, rotateKey } from '../../src/accounts/keys.ts'
+import { revokeKey, rotateKey, updateKey } from '../../src/accounts/keys.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { callerAt, countRows, type MessageCaller, newKey, smsFallback, startMessageService } from '../support/messages.ts'
+import type { ApiResponse } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const database = await createTestDatabase()
 const { pool } = database
@@ -37,6 +39,50 @@ describe('a node with a cached caller', () => {
       assert.equal((await countRows(pool, caller.accountId)).messages, 1)
     })
   }
+
+  for (const [what, change, status, code] of [
+    ['scopes exclude the request', { scopes: ['read'] }, 403, 'RCS_SCOPE'],
+    ['addresses exclude the client', { addresses: ['192.0.2.0/24'] }, 403, 'RCS_ADDRESS_NOT_ALLOWED'],
+    ['time has passed', { expiresAt: new Date(Date.now() - 1) }, 401, 'RCS_UNAUTHORIZED'],
+  ] as const) {
+    test(`rejects every request as soon as the key's ${what}, and accepts it again after the change is undone`, async () => {
+      const caller = await cachedCaller()
+      await updateKey(pool, caller.integrationKey, change as never)
+      for (const [kind, send] of Object.entries(REQUESTS)) {
+        const { status: actual, body } = (await send(caller)) as ApiResponse
+        assert.deepEqual([kind, actual, body.code], [kind, status, code])
+      }
+      assert.equal((await countRows(pool, caller.accountId)).messages, 1)
+      await updateKey(pool, caller.integrationKey, { scopes: null, addresses: null, expiresAt: null })
+      assert.equal((await caller.send(newKey(), caller.request())).status, 202)
+    })
+  }
+
+  test('rejects with 401 once the key expires, without any change of the key', async () => {
+    const caller = await newCaller()
+    const { rows } = await pool.query<{ at: Date }>(`select now() + interval '1 second' as at`)
+    await updateKey(pool, caller.integrationKey, { expiresAt: (rows[0] as { at: Date }).at })
+    assert.equal((await caller.send(newKey(), caller.request())).status, 202)
+    await until('the key has expired', async () => {
+      const { rowCount } = await pool.query('select from integration_keys where integration_key = $1 and expires_at <= now()', [
+        caller.integrationKey,
+      ])
+      return rowCount === 1
+    })
+    assert.equal((await caller.send(newKey(), caller.request())).status, 401)
+    assert.equal((await countRows(pool, caller.accountId)).messages, 1)
+  })
+
+  test('accepts with a key that has the scope, the address and time left, in one statement', async (t) => {
+    const caller = await newCaller()
+    const restrictions = { scopes: ['send'], addresses: ['127.0.0.0/8', '::1/128'], expiresAt: new Date(Date.now() + 3_600_000) }
+    await updateKey(pool, caller.integrationKey, restrictions as never)
+    assert.equal((await caller.send(newKey(), caller.request())).status, 202)
+    const query = t.mock.method(pg.Pool.prototype, 'query')
+    assert.equal((await caller.send(newKey(), caller.request())).status, 202)
+    const names = query.mock.calls.map((call) => (call.arguments[0] as unknown as { name?: string }).name)
+    assert.equal(names.includes('authenticate'), false)
+  })
 
   test('rejects a replay with 401 as soon as the secret is rotated, and accepts the new secret', async () => {
     const caller = await newCaller()

@@ -27,11 +27,21 @@ create table integration_keys (
   integration_key text primary key,
   account_id integer not null references accounts,
   secret_hash bytea not null check (octet_length(secret_hash) = 32),
+  -- Null: all scopes, no expiry, every address.
+  scopes text[] check (scopes <@ array['send', 'read', 'export', 'manage'] and cardinality(scopes) > 0),
+  expires_at timestamptz(3),
+  addresses cidr[] check (cardinality(addresses) between 1 and 100),
   created_at timestamptz(3) not null default now(),
   rotated_at timestamptz(3),
   revoked_at timestamptz(3)
 );
 create index on integration_keys (account_id);
+
+-- When a key was last used. A table of its own, since every change of a row of `integration_keys` makes nodes look the key up again.
+create table integration_key_uses (
+  integration_key text primary key,
+  last_used_at timestamptz(3) not null
+) with (fillfactor = 50);
 
 -- What accounts have used of their quotas. Every statement that stores something for an account inserts a delta, so that no two statements
 -- wait for each other. A fold adds the deltas to `account_usage` and deletes them.

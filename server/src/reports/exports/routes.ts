@@ -51,7 +51,7 @@ async function refuseHttp10({ raw }: FastifyRequest): Promise<void> {
   throw new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '', reason }] })
 }
 
-const EXPORT_ROUTE = { exposeHeadRoute: false, preValidation: refuseHttp10 }
+const EXPORT_ROUTE = { exposeHeadRoute: false, preValidation: refuseHttp10, config: { scope: 'export' } } as const
 
 type Options = { pool: Pool; allowIdle: Exporting['allowIdle']; times?: Times }
 

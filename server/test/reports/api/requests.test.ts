@@ -72,8 +72,9 @@ describe('every report', () => {
 
   test('requires the rcs module, which is checked before the request', async () => {
     const { authorization } = await createCaller(pool, ['sms'])
+    const details = [{ path: '', reason: 'The account does not have the module rcs.' }]
     for (const path of [...ALL, `${ALL[0]}?from=never`]) {
-      assertRefused(await call(`${url}/v1/reports${path}`, { authorization }), 'RCS_MODULE_NOT_AVAILABLE', 403)
+      assertRefused(await call(`${url}/v1/reports${path}`, { authorization }), 'RCS_MODULE_NOT_AVAILABLE', 403, details)
     }
   })
 

@@ -121,9 +121,12 @@ export async function startExports(pool: Pool, times?: Times): Promise<string> {
     request.caller = {
       accountId: Number(request.headers.authorization),
       accountVersion: '',
-      integrationKey: '',
-      secretHash: Buffer.alloc(0),
       modules: ['rcs'],
+      integrationKey: '',
+      keyVersion: '',
+      secretHash: Buffer.alloc(0),
+      scopes: null,
+      addresses: null,
     }
   })
   await app.register(exportRoutes, { pool, allowIdle, prefix: '/v1', ...(times && { times }) })
