@@ -96,12 +96,13 @@ prepare "send-template" as
 with checked as materialized (
   select t.content_id, c.basic,
     case
+    when o.suspended_at is not null then 'suspended'
     when a.agent_id is null then 'no-agent'
     when t.id is null then 'no-template'
     when t.status <> 'APPROVED' then 'not-approved'
     when lately.count >= 10 then 'too-many'
     end as why
-  from (values (1)) as always
+  from accounts o
   left join agent_assignments a on a.account_id = $1 and a.agent_id = $2 and a.active
   left join templates t on t.account_id = $1 and t.id = $4
   left join contents c on c.id = t.content_id
@@ -109,6 +110,7 @@ with checked as materialized (
     select count(*) as count from messages m
     where m.recipient = $3 and m.id >= uuid_v7_from(now() - interval '1 minute') and m.account_id = $1 and m.traffic = 'SERVICEREQUEST'
   ) as lately
+  where o.id = $1
 ), created as materialized (
   select uuid_v7() as id, $1::int as account_id, $2 as agent_id, $3 as recipient, basic, $6::bool as test, null as client_reference_id,
     content_id, null::json as content, now() as accepted_at, null::timestamptz as own_expiry, 'SERVICEREQUEST' as traffic,

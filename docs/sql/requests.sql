@@ -5,7 +5,7 @@
 -- Looks up the callers of requests by their integration keys. (server/src/accounts/authenticate.ts)
 prepare "authenticate" as
 select asked.key as "integrationKey", coalesce(k.account_id, 0) as "accountId", a.xmin::text as "accountVersion",
-  coalesce(a.modules, '{rcs,sms}') as modules, k.xmin::text as "keyVersion", coalesce(k.secret_hash, $2) as "secretHash",
+  coalesce(a.modules, '{rcs,sms}') as modules, a.suspended_at is not null as "isSuspended", k.xmin::text as "keyVersion", coalesce(k.secret_hash, $2) as "secretHash",
   k.scopes, k.addresses::text[] as addresses
 from unnest((select $1::text[])) as asked (key)
 left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())

@@ -52,7 +52,7 @@ a whole.
 |---|---|---|
 ${rows.join('\n')}
 
-Herald checks in this order: credentials (401), limits (429), the address, scopes and modules of the caller (403), path and method (404,
+Herald checks in this order: credentials (401), limits (429), the address, suspension, scopes and modules of the caller (403), path and method (404,
 405), the request itself (400, 413, 415), the resources that it names (404), conflicts (409), quotas (429). Retry 429 and 5xx with increasing
 delays; other errors repeat until you fix the request.
 

@@ -130,15 +130,24 @@ const networks: Parser<string[]> = (value) => {
   return list
 }
 
+/** A variable, the value that Herald uses, and whether the variable is set. The password of the database is masked. */
+export type Setting = { name: string; value: string | null; isSet: boolean }
+
 /** Reads and checks every setting. Throws one OperatorError that names every wrong variable, so that a start shows all mistakes at once. */
 export function loadConfig(env: Environment): Config {
+  return readSettings(env).config
+}
+
+/** The same, with a list of the settings. */
+export function readSettings(env: Environment): { config: Config; settings: Setting[] } {
   const problems: string[] = []
-  const known = new Set<string>()
+  const settings: Setting[] = []
 
   function read<T, D>(name: string, parse: Parser<T>, fallback: D): T | D {
-    known.add(name)
     const value = env[name]
-    if (value === undefined || value === '') return fallback
+    const isSet = value !== undefined && value !== ''
+    settings.push({ name, value: isSet ? masked(value) : shown(fallback), isSet })
+    if (!isSet) return fallback
     try {
       return parse(value)
     } catch (error) {
@@ -178,12 +187,27 @@ export function loadConfig(env: Environment): Config {
     logLevel: read('HERALD_LOG_LEVEL', oneOf(...LOG_LEVELS), 'info'),
     unknownVariables: [],
   }
-  config.unknownVariables = Object.keys(env).filter((name) => name.startsWith('HERALD_') && !known.has(name))
+  config.unknownVariables = Object.keys(env).filter(
+    (name) => name.startsWith('HERALD_') && !settings.some((setting) => setting.name === name),
+  )
   if (env.HERALD_METRICS_ADDRESS) {
     problems.push('HERALD_METRICS_ADDRESS is no longer a setting: set HERALD_METRICS_HOST and HERALD_METRICS_PORT instead.')
   }
   if (problems.length > 0) throw new OperatorError(...problems)
-  return config
+  return { config, settings }
+}
+
+function shown(value: unknown): string | null {
+  return value === undefined || (Array.isArray(value) && value.length === 0) ? null : String(value)
+}
+
+/** Only the URL of the database has a secret: every other one is in a file. PostgreSQL also takes a password as a parameter. */
+function masked(value: string): string {
+  if (!/^postgres(ql)?:/i.test(value) || !URL.canParse(value)) return value
+  const url = new URL(value)
+  if (url.password !== '') url.password = '***'
+  for (const name of url.searchParams.keys()) if (/password/i.test(name)) url.searchParams.set(name, '***')
+  return url.href
 }
 
 function loadTls(certFile: string | undefined, keyFile: string | undefined, problems: string[]): Tls | undefined {

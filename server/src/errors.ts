@@ -18,6 +18,7 @@ export const ERRORS = {
   RCS_INVALID_REQUEST: { status: 400, when: 'A field, parameter, header or the JSON itself is invalid.' },
   RCS_UNAUTHORIZED: { status: 401, when: 'The credentials are missing, malformed, wrong, revoked or expired.' },
   RCS_ADDRESS_NOT_ALLOWED: { status: 403, when: 'The key may not be used from the address that the request comes from.' },
+  RCS_ACCOUNT_SUSPENDED: { status: 403, when: 'The operator has suspended the account.' },
   RCS_SCOPE: { status: 403, when: 'The key lacks the scope that the request needs; `details` has both.' },
   RCS_MODULE_NOT_AVAILABLE: { status: 403, when: 'The account lacks the module that the request needs.' },
   RCS_AGENT_NOT_FOUND: { status: 404, when: 'The agent does not exist, is inactive, or is not assigned to the account.' },

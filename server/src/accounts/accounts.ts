@@ -4,40 +4,77 @@ import { OperatorError } from '../errors.ts'
 export const MODULES = ['rcs', 'sms'] as const
 export type Module = (typeof MODULES)[number]
 
-/** `quarantineHours`: minimum hours between two SMS to the same recipient, if the message asks for it. */
-export type Account = { accountId: number; name: string; modules: Module[]; quarantineHours: number }
+export type Account = {
+  accountId: number
+  name: string
+  modules: Module[]
+  /** Minimum hours between two SMS to the same recipient, if the message asks for it. */
+  quarantineHours: number
+  /** Absent unless the account is suspended. */
+  suspendedAt?: Date
+}
+
+type Row = Omit<Account, 'suspendedAt'> & { suspendedAt: Date | null }
 
 // A year, the limit of the column.
 export const MAX_QUARANTINE_HOURS = 8_760
 
-const ACCOUNT = 'id as "accountId", name, modules, quarantine_hours as "quarantineHours"'
+const ACCOUNT = 'id as "accountId", name, modules, quarantine_hours as "quarantineHours", suspended_at as "suspendedAt"'
+
+function toAccount({ suspendedAt, ...row }: Row): Account {
+  return suspendedAt === null ? row : { ...row, suspendedAt }
+}
 
 export async function createAccount(db: Executor, name: string, modules: readonly Module[]): Promise<Account> {
-  const { rows } = await db.query<Account>(`insert into accounts (name, modules) values ($1, $2) returning ${ACCOUNT}`, [name, modules])
-  return rows[0] as Account
+  const { rows } = await db.query<Row>(`insert into accounts (name, modules) values ($1, $2) returning ${ACCOUNT}`, [name, modules])
+  return toAccount(rows[0] as Row)
 }
 
 export async function listAccounts(db: Executor): Promise<Account[]> {
-  const { rows } = await db.query<Account>(`select ${ACCOUNT} from accounts order by id`)
-  return rows
+  const { rows } = await db.query<Row>(`select ${ACCOUNT} from accounts order by id`)
+  return rows.map(toAccount)
 }
 
 export async function findAccount(db: Executor, accountId: number): Promise<Account> {
-  const { rows } = await db.query<Account>(`select ${ACCOUNT} from accounts where id = $1`, [accountId])
-  return rows[0] ?? noSuchAccount(accountId)
+  const { rows } = await db.query<Row>(`select ${ACCOUNT} from accounts where id = $1`, [accountId])
+  return toAccount(rows[0] ?? noSuchAccount(accountId))
 }
 
-export async function setModules(db: Executor, accountId: number, modules: readonly Module[]): Promise<Account> {
-  const { rows } = await db.query<Account>(`update accounts set modules = $2 where id = $1 returning ${ACCOUNT}`, [accountId, modules])
-  return rows[0] ?? noSuchAccount(accountId)
+/** `change` assigns columns. Nodes notice every change of the row, and look up the callers of the account again. */
+async function changeAccount(db: Executor, accountId: number, change: string, ...values: unknown[]): Promise<Account> {
+  const { rows } = await db.query<Row>(`update accounts set ${change} where id = $1 returning ${ACCOUNT}`, [accountId, ...values])
+  return toAccount(rows[0] ?? noSuchAccount(accountId))
 }
 
-export async function setQuarantine(db: Executor, accountId: number, hours: number): Promise<Account> {
-  const { rows } = await db.query<Account>(`update accounts set quarantine_hours = $2 where id = $1 returning ${ACCOUNT}`, [
-    accountId,
-    hours,
-  ])
-  return rows[0] ?? noSuchAccount(accountId)
+export const setModules = (db: Executor, accountId: number, modules: readonly Module[]) =>
+  changeAccount(db, accountId, 'modules = $2', modules)
+
+export const setQuarantine = (db: Executor, accountId: number, hours: number) =>
+  changeAccount(db, accountId, 'quarantine_hours = $2', hours)
+
+export const renameAccount = (db: Executor, accountId: number, name: string) => changeAccount(db, accountId, 'name = $2', name)
+
+/**
+ * From the commit on, requests of the account get 403, and nothing of it is claimed, fanned out or started. Calls in progress end. Suspending
+ * a suspended account keeps the time of the first suspension.
+ */
+export const suspendAccount = (db: Executor, accountId: number) =>
+  changeAccount(db, accountId, 'suspended_at = coalesce(suspended_at, now())')
+
+/** Workers poll once a second, and go on with what has not expired. */
+export const resumeAccount = (db: Executor, accountId: number) => changeAccount(db, accountId, 'suspended_at = null')
+
+type Waiting = { messages: number; sms: number; campaigns: number }
+
+/** Counts what a suspension holds up now. Changes nothing. */
+export async function countWaiting(db: Executor, accountId: number): Promise<Waiting> {
+  const { rows } = await db.query<Waiting>(
+    `select (select count(*) from queue where account_id = $1 and task = 'send') as messages,
+       (select count(*) from sms_queue where account_id = $1) as sms,
+       (select count(*) from campaigns where account_id = $1 and status = 'RUNNING') as campaigns`,
+    [accountId],
+  )
+  return rows[0] as Waiting
 }
 
 /** Throws an OperatorError if there is no such account. */

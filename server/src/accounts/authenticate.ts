@@ -59,7 +59,7 @@ export function createAuthenticator(pool: Pool): Authenticator {
 const IS_UNEXPIRED = '(k.expires_at is null or k.expires_at > now())'
 
 /**
- * SQL that takes recalled callers as three lists of keys and of the versions of keys and accounts, and selects the positions of the callers
+ * SQL that takes callers as three lists of keys and of the versions of keys and accounts, and selects the positions of the callers
  * that are still valid. An unchanged key has the same secret and is not revoked, but it may have expired.
  */
 export const confirmedCallers = ([keys, keyVersions, accountVersions]: [string, string, string]) => `
@@ -85,7 +85,7 @@ async function lookUpKeys(pool: Pool, keys: string[]): Promise<(Caller | undefin
 
 export const AUTHENTICATE = `
   select asked.key as "integrationKey", coalesce(k.account_id, 0) as "accountId", a.xmin::text as "accountVersion",
-    coalesce(a.modules, '{rcs,sms}') as modules, k.xmin::text as "keyVersion", coalesce(k.secret_hash, $2) as "secretHash",
+    coalesce(a.modules, '{rcs,sms}') as modules, a.suspended_at is not null as "isSuspended", k.xmin::text as "keyVersion", coalesce(k.secret_hash, $2) as "secretHash",
     k.scopes, k.addresses::text[] as addresses
   from unnest(${listed('$1::text[]')}) as asked (key)
   left join integration_keys k on k.integration_key = asked.key and k.revoked_at is null and ${IS_UNEXPIRED}

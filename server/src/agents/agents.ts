@@ -1,4 +1,4 @@
-import type { Executor } from '../db/pool.ts'
+import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 
 export const BILLING_TYPES = ['single', 'conversational', 'basic'] as const
@@ -7,7 +7,7 @@ export type BillingType = (typeof BILLING_TYPES)[number]
 /** An agent as an account sees it. */
 export type Agent = { agentId: string; name: string; displayName?: string; billingType: BillingType; active: boolean }
 
-type AgentRecord = { agentId: string; name: string; billingType: BillingType; carrier: string }
+export type AgentRecord = { agentId: string; name: string; billingType: BillingType; carrier: string }
 type AgentChange = { displayName?: string; active?: false }
 
 type AgentRow = Omit<Agent, 'displayName'> & { displayName: string | null }
@@ -59,25 +59,80 @@ export async function createAgent(db: Executor, agent: AgentRecord): Promise<Age
   return rows[0]
 }
 
-/** Assigning again changes nothing: it keeps the display name, and does not activate the agent. */
+/**
+ * Assigning an assigned agent changes nothing: it keeps the display name, and does not activate the agent. An agent that was unassigned becomes
+ * active again, without a display name.
+ */
 export async function assignAgent(db: Executor, agentId: string, accountId: number): Promise<Agent> {
   await db.query(
-    `insert into agent_assignments (account_id, agent_id)
+    `insert into agent_assignments as s (account_id, agent_id)
      select accounts.id, agents.agent_id from accounts, agents where accounts.id = $1 and agents.agent_id = $2
-     on conflict do nothing`,
+     on conflict (account_id, agent_id) do update set assigned = true, active = true where not s.assigned`,
     [accountId, agentId],
   )
   return await readAssignment(db, agentId, accountId)
 }
 
 export async function activateAgent(db: Executor, agentId: string, accountId: number): Promise<Agent> {
-  await db.query('update agent_assignments set active = true where account_id = $1 and agent_id = $2', [accountId, agentId])
+  await db.query('update agent_assignments set active = true where account_id = $1 and agent_id = $2 and assigned', [accountId, agentId])
   return await readAssignment(db, agentId, accountId)
 }
 
-async function readAssignment(db: Executor, agentId: string, accountId: number): Promise<Agent> {
+/**
+ * Ends the assignment, and removes its automatic replies. The row stays, inactive: opt-outs refer to it and count again if the agent is assigned
+ * again, and receipts and replies of earlier messages are still recorded. The delivery fails messages that wait, as for a deactivated agent.
+ */
+export async function unassignAgent(pool: Pool, agentId: string, accountId: number): Promise<Agent & { autoRepliesRemoved: number }> {
+  return await transaction(pool, async (tx) => {
+    const { displayName: _removed, ...agent } = await readAssignment(tx, agentId, accountId)
+    await tx.query(
+      `update agent_assignments set assigned = false, active = false, display_name = null where account_id = $1 and agent_id = $2`,
+      [accountId, agentId],
+    )
+    // A statement of its own, so that it sees an automatic reply that was added while the update waited for it.
+    const { rowCount } = await tx.query('delete from auto_replies where account_id = $1 and agent_id = $2', [accountId, agentId])
+    return { ...agent, active: false, autoRepliesRemoved: rowCount ?? 0 }
+  })
+}
+
+type AgentUse = { messages: number; campaigns: number; autoReplies: number; optOuts: number }
+
+/** Counts what depends on an agent of an account, or of all accounts. Changes nothing. */
+export async function countAgentUse(db: Executor, agentId: string, accountId?: number): Promise<AgentUse> {
+  const own = 'agent_id = $1 and ($2::int is null or account_id = $2)'
+  const { rows } = await db.query<AgentUse>(
+    `select (select count(*) from queue where ${own} and task = 'send') as messages,
+       (select count(*) from campaigns where ${own} and status in ('SCHEDULED', 'RUNNING', 'PAUSED')) as campaigns,
+       (select count(*) from auto_replies where ${own}) as "autoReplies",
+       (select count(*) from opt_outs where ${own} and opted_out) as "optOuts"`,
+    [agentId, accountId ?? null],
+  )
+  return rows[0] as AgentUse
+}
+
+/** Changes the given fields, for all accounts that have the agent. */
+export async function updateAgent(db: Executor, agentId: string, change: Partial<Omit<AgentRecord, 'agentId'>>): Promise<AgentRecord> {
+  const { rows } = await db.query<AgentRecord>(
+    `update agents set name = coalesce($2, name), billing_type = coalesce($3, billing_type), carrier = coalesce($4, carrier)
+     where agent_id = $1 returning ${RECORD}`,
+    [agentId, change.name ?? null, change.billingType ?? null, change.carrier ?? null],
+  )
+  return rows[0] ?? noSuchAgent(agentId)
+}
+
+export async function findAgent(db: Executor, agentId: string): Promise<AgentRecord> {
+  const { rows } = await db.query<AgentRecord>(`select ${RECORD} from agents where agent_id = $1`, [agentId])
+  return rows[0] ?? noSuchAgent(agentId)
+}
+
+function noSuchAgent(agentId: string): never {
+  throw new OperatorError(`There is no agent ${agentId}; see "herald agent list".`)
+}
+
+export async function readAssignment(db: Executor, agentId: string, accountId: number): Promise<Agent> {
   const { rows } = await db.query<AgentRow>(
-    `select ${AGENT} from agent_assignments s join agents a using (agent_id) where s.account_id = $1 and s.agent_id = $2`,
+    `select ${AGENT} from agent_assignments s join agents a using (agent_id)
+     where s.account_id = $1 and s.agent_id = $2 and s.assigned`,
     [accountId, agentId],
   )
   if (rows[0] === undefined) {
@@ -96,7 +151,7 @@ export async function listAgents(db: Executor): Promise<AgentWithAccounts[]> {
        select json_agg(
          json_strip_nulls(json_build_object('accountId', s.account_id, 'displayName', s.display_name, 'active', s.active)) order by s.account_id
        )
-       from agent_assignments s where s.agent_id = agents.agent_id
+       from agent_assignments s where s.agent_id = agents.agent_id and s.assigned
      ), '[]') as accounts
      from agents order by agent_id collate "C"`,
   )

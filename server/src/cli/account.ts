@@ -1,14 +1,18 @@
 import { Command, InvalidArgumentError } from 'commander'
 import {
   type Account,
+  countWaiting,
   createAccount,
   findAccount,
   listAccounts,
   MAX_QUARANTINE_HOURS,
   MODULES,
   type Module,
+  renameAccount,
+  resumeAccount,
   setModules,
   setQuarantine,
+  suspendAccount,
 } from '../accounts/accounts.ts'
 import { countLiveKeys } from '../accounts/keys.ts'
 import type { Pool } from '../db/pool.ts'
@@ -19,9 +23,10 @@ import { quantity, table } from './terminal.ts'
 
 const modules = listArgument(MODULES, 0)
 
-function inWords({ accountId, name, modules, quarantineHours }: Account): string {
+function inWords({ accountId, name, modules, quarantineHours, suspendedAt }: Account): string {
   const has = modules.length > 0 ? `the modules ${modules.join(', ')}` : 'no modules'
-  return `Account ${accountId} (${name}) has ${has} and a quarantine of ${quarantineHours} h.`
+  const suspended = suspendedAt === undefined ? '' : ` It has been suspended since ${suspendedAt.toISOString()}.`
+  return `Account ${accountId} (${name}) has ${has} and a quarantine of ${quarantineHours} h.${suspended}`
 }
 
 function hoursArgument(value: string): number {
@@ -42,8 +47,10 @@ const list = reportingCommand('list', 'show all accounts').action(async (options
   const accounts = await withDatabase((pool) => listAccounts(pool))
   report(options, accounts, () =>
     table(
-      ['ID', 'NAME', 'MODULES', 'QUARANTINE'],
-      accounts.map((account) => [account.accountId, account.name, account.modules.join(',') || '-', `${account.quarantineHours} h`]),
+      ['ID', 'NAME', 'MODULES', 'QUARANTINE', 'SUSPENDED'],
+      accounts.map(({ accountId, name, modules, quarantineHours, suspendedAt }) => {
+        return [accountId, name, modules.join(',') || '-', `${quarantineHours} h`, suspendedAt]
+      }),
     ),
   )
 })
@@ -76,10 +83,45 @@ const quarantine = reportingCommand('quarantine', 'set the minimum hours between
     report(options, await withDatabase((pool) => setQuarantine(pool, accountId, hours)), inWords)
   })
 
+const rename = reportingCommand('rename', 'give an account another name')
+  .argument('<account-id>', 'its id', accountIdArgument)
+  .argument('<name>', 'its new name', textArgument(200))
+  .action(async (accountId: number, name: string, options) => {
+    report(options, await withDatabase((pool) => renameAccount(pool, accountId, name)), inWords)
+  })
+
+const suspend = confirmedCommand('suspend', 'refuse the requests of an account, and send nothing of it, until it is resumed')
+  .argument('<account-id>', 'its id', accountIdArgument)
+  .action(async (accountId: number, options) => {
+    const suspended = await withDatabase(async (pool) => {
+      const { name, suspendedAt } = await findAccount(pool, accountId)
+      // Suspending a suspended account changes nothing.
+      if (suspendedAt === undefined) await confirm(options, `suspend account ${accountId} (${name}): ${await heldUp(pool, accountId)}`)
+      return await suspendAccount(pool, accountId)
+    })
+    report(options, suspended, inWords)
+  })
+
+async function heldUp(pool: Pool, accountId: number): Promise<string> {
+  const { messages, sms, campaigns } = await countWaiting(pool, accountId)
+  const keys = quantity(await countLiveKeys(pool, accountId), 'live key')
+  const waiting = `${quantity(messages, 'queued message')} and ${quantity(sms, 'SMS', 'SMS')} wait and may expire`
+  return `requests with its ${keys} get 403, ${waiting}, and ${quantity(campaigns, 'running campaign stops', 'running campaigns stop')} until it is resumed`
+}
+
+const resume = reportingCommand('resume', 'end the suspension of an account; what has not expired is sent')
+  .argument('<account-id>', 'its id', accountIdArgument)
+  .action(async (accountId: number, options) => {
+    report(options, await withDatabase((pool) => resumeAccount(pool, accountId)), inWords)
+  })
+
 export const accountCommand = new Command('account')
-  .description('accounts, their modules, their quarantine and their quotas')
+  .description('accounts: their names, modules, quarantine, quotas and suspension')
   .addCommand(create)
   .addCommand(list)
   .addCommand(change)
   .addCommand(quarantine)
   .addCommand(quotaCommand)
+  .addCommand(rename)
+  .addCommand(suspend)
+  .addCommand(resume)

@@ -1,7 +1,24 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { type Agent, activateAgent, assignAgent, BILLING_TYPES, createAgent, listAgents } from '../agents/agents.ts'
+import { findAccount } from '../accounts/accounts.ts'
+import {
+  type Agent,
+  type AgentRecord,
+  activateAgent,
+  assignAgent,
+  BILLING_TYPES,
+  changeAgent,
+  countAgentUse,
+  createAgent,
+  findAgent,
+  listAgents,
+  readAssignment,
+  unassignAgent,
+  updateAgent,
+} from '../agents/agents.ts'
+import type { Pool } from '../db/pool.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
-import { table } from './terminal.ts'
+import { confirm, confirmedCommand } from './confirm.ts'
+import { quantity, table } from './terminal.ts'
 
 function agentIdArgument(value: string): string {
   if (!/^[!-~]{1,200}$/.test(value)) {
@@ -30,12 +47,73 @@ const assign = reportingCommand('assign', 'let an account use an agent')
     report(options, await withDatabase((pool) => assignAgent(pool, id, account)), (agent) => `${describe(agent)} for account ${account}.`)
   })
 
-const activate = reportingCommand('activate', 'activate an agent that an account has deactivated')
+const activate = reportingCommand('activate', 'activate an agent that was deactivated for an account')
   .argument(...agentId)
   .argument(...accountId)
   .action(async (id: string, account: number, options) => {
     report(options, await withDatabase((pool) => activateAgent(pool, id, account)), (agent) => `${describe(agent)} for account ${account}.`)
   })
+
+const deactivate = confirmedCommand('deactivate', 'let an account send nothing more with an agent; "agent activate" undoes it')
+  .argument(...agentId)
+  .argument(...accountId)
+  .action(async (id: string, account: number, options) => {
+    const agent = await withDatabase(async (pool) => {
+      const { active } = await readAssignment(pool, id, account)
+      // Deactivating an inactive agent changes nothing.
+      if (active) await confirm(options, `deactivate the agent ${id} for ${await endOf(pool, id, account)}`)
+      return (await changeAgent(pool, account, id, { active: false })) ?? (await readAssignment(pool, id, account))
+    })
+    report(options, agent, () => `${describe(agent)} for account ${account}.`)
+  })
+
+const unassign = confirmedCommand('unassign', 'end the assignment of an agent to an account; opt-outs are kept')
+  .argument(...agentId)
+  .argument(...accountId)
+  .action(async (id: string, account: number, options) => {
+    const agent = await withDatabase(async (pool) => {
+      await readAssignment(pool, id, account)
+      const { autoReplies, optOuts } = await countAgentUse(pool, id, account)
+      const kept = `${quantity(autoReplies, 'automatic reply is', 'automatic replies are')} removed and ${quantity(optOuts, 'opt-out is', 'opt-outs are')} kept`
+      await confirm(options, `unassign the agent ${id} from ${await endOf(pool, id, account)}; ${kept}`)
+      return await unassignAgent(pool, id, account)
+    })
+    report(options, agent, () => `Agent ${id} is no longer assigned to account ${account}.`)
+  })
+
+/** The account, and what happens to messages that an agent has not sent. */
+async function endOf(pool: Pool, id: string, account: number): Promise<string> {
+  const { name } = await findAccount(pool, account)
+  const { messages, campaigns } = await countAgentUse(pool, id, account)
+  const failing = `${quantity(messages, 'queued message fails', 'queued messages fail')} with AGENT_INACTIVE`
+  const further = `and so do further messages of ${quantity(campaigns, 'campaign that is', 'campaigns that are')} not over`
+  return `account ${account} (${name}): ${failing}, ${further}; their SMS fallbacks are sent`
+}
+
+const update = confirmedCommand('update', 'change the name, billing type or carrier of an agent; asks before it changes the carrier')
+  .argument(...agentId)
+  .option('--name <name>', 'technical name', textArgument(200))
+  .addOption(new Option('--billing-type <type>', 'how its messages are billed').choices(BILLING_TYPES))
+  .option('--carrier <carrier>', 'the carrier that its messages go through', textArgument(100))
+  .action(async (id: string, options, command: Command) => {
+    const { name, billingType, carrier } = options
+    if (name === undefined && billingType === undefined && carrier === undefined) {
+      command.error('error: --name, --billing-type or --carrier is required')
+    }
+    const agent = await withDatabase(async (pool) => {
+      const before = await findAgent(pool, id)
+      if (carrier !== undefined && carrier !== before.carrier) await confirm(options, await moveOf(pool, before, carrier))
+      return await updateAgent(pool, id, { name, billingType, carrier })
+    })
+    report(options, agent, () => `Agent ${id} is ${agent.name}, billed as ${agent.billingType}, on the carrier ${agent.carrier}.`)
+  })
+
+/** Receipts count only from the agent's carrier, and only within one network is a message that is sent again the same message. */
+async function moveOf(pool: Pool, { agentId: id, carrier: from }: AgentRecord, to: string): Promise<string> {
+  const queued = quantity((await countAgentUse(pool, id)).messages, 'queued message goes', 'queued messages go')
+  const lost = `receipts and replies of messages that went through ${from} are no longer recorded`
+  return `move the agent ${id} from the carrier ${from} to ${to}: ${queued} through ${to}, twice if ${from} has one without Herald knowing; ${lost}`
+}
 
 function describe({ agentId, active }: Agent): string {
   return `Agent ${agentId} is ${active ? 'active' : 'assigned but inactive'}`
@@ -55,4 +133,7 @@ export const agentCommand = new Command('agent')
   .addCommand(create)
   .addCommand(assign)
   .addCommand(activate)
+  .addCommand(deactivate)
+  .addCommand(unassign)
+  .addCommand(update)
   .addCommand(list)

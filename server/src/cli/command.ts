@@ -11,14 +11,17 @@ import { jsonLines, type Lines, print, printError } from './terminal.ts'
 
 /** Reads the settings from the environment. A setting that is not set there comes from `.env` in the working directory. */
 export function readConfig(): Config {
-  if (existsSync('.env')) {
-    try {
-      process.loadEnvFile('.env')
-    } catch {
-      throw new OperatorError("The file .env in this directory can't be read.")
-    }
-  }
+  loadEnvFile()
   return loadConfig(process.env)
+}
+
+export function loadEnvFile(): void {
+  if (!existsSync('.env')) return
+  try {
+    process.loadEnvFile('.env')
+  } catch {
+    throw new OperatorError("The file .env in this directory can't be read.")
+  }
 }
 
 /** Runs `work` on the configured database. The service may be running or not. */

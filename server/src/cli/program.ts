@@ -5,6 +5,7 @@ import { printError } from './terminal.ts'
 // The help lists the commands in this order.
 const COMMANDS = new Map<string, () => Promise<Command>>([
   ['serve', async () => (await import('./serve.ts')).serveCommand],
+  ['config', async () => (await import('./config.ts')).configCommand],
   ['migrate', async () => (await import('./migrate.ts')).migrateCommand],
   ['account', async () => (await import('./account.ts')).accountCommand],
   ['key', async () => (await import('./key.ts')).keyCommand],

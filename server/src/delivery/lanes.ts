@@ -52,9 +52,9 @@ export const entriesOf = (lane: string, limit: string, lock = '') => `
       where task = 'revoke' or expires_at > now()`
 
 /**
- * Reads the lanes of a carrier that have entries to send now. Revocations are among them even if the agent is inactive or the campaign does not
- * run. `limit`: where to stop counting the entries of a lane. A subselect hides its value from PostgreSQL, which would otherwise plan the
- * statement again for each value.
+ * Reads the lanes of a carrier that have entries to send now. Revocations are among them even if the agent is inactive, the account is
+ * suspended or the campaign does not run. `limit`: where to stop counting the entries of a lane. A subselect hides its value from PostgreSQL,
+ * which would otherwise plan the statement again for each value.
  */
 export async function readLanes(db: Executor, carrier: string, limit: number, pausedAgents: string[]): Promise<Lane[]> {
   const { rows } = await db.query<Lane>({ name: 'read-lanes', text: READ_LANES, values: [carrier, limit, pausedAgents] })
@@ -70,7 +70,8 @@ export const READ_LANES = `
   from lane l
   join agents a on a.agent_id = l.agent_id and a.carrier = $1
   join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id
+  join accounts o on o.id = l.account_id
   left join campaigns c on c.id = l.campaign_id and l.campaign_id <> '${NO_CAMPAIGN}',
   lateral (select count(*)::int as due from (${entriesOf('l', '(select $2::int)')}) as entries) as ready
   where l.due_at <= now() and l.agent_id <> all (${listed('$3::text[]')}::text[]) and ready.due > 0
-    and (l.priority = ${PRIORITIES.revoke} or s.active and (l.campaign_id = '${NO_CAMPAIGN}' or c.status = 'RUNNING'))`
+    and (l.priority = ${PRIORITIES.revoke} or s.active and o.suspended_at is null and (l.campaign_id = '${NO_CAMPAIGN}' or c.status = 'RUNNING'))`

@@ -39,6 +39,7 @@ export function errorResponses(...codes: ErrorCode[]): Record<number, object> {
     'RCS_INVALID_REQUEST',
     'RCS_UNAUTHORIZED',
     'RCS_ADDRESS_NOT_ALLOWED',
+    'RCS_ACCOUNT_SUSPENDED',
     'RCS_SCOPE',
     'RCS_MODULE_NOT_AVAILABLE',
     'RCS_RATE_LIMITED',

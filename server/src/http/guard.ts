@@ -12,6 +12,7 @@ export type Caller = {
   /** Changes with every change of the account. */
   accountVersion: string
   modules: string[]
+  isSuspended: boolean
   integrationKey: string
   /** Changes with every change of the key. */
   keyVersion: string
@@ -49,11 +50,13 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set on every guarded route. */
     caller: Caller | undefined
-    /** Looks the caller up, and throws if the credentials are no longer valid. Set if the caller was recalled instead of looked up. */
-    confirmCaller: (() => Promise<void>) | undefined
+    /** Whether the caller was recalled instead of looked up. */
+    isRecalled: boolean
+    /** Set if the route confirms its caller. Looks the caller up, and throws if the credentials are no longer valid. */
+    lookUpCaller: (() => Promise<void>) | undefined
   }
   interface FastifyContextConfig {
-    /** The route's statement confirms a recalled caller, which saves the look-up. */
+    /** The route's statement confirms the caller, so that a recalled one needs no look-up. */
     confirmsCaller?: boolean
     /** Served without credentials; limited by address alone. */
     public?: boolean
@@ -71,7 +74,7 @@ export function guardRoutes(app: FastifyInstance, guard: Guard): void {
   app.addHook('onRequest', (request, reply) => check(guard, request, reply))
   // A look-up notes the use of a key by itself. The statement of the route has confirmed a caller that is still recalled.
   app.addHook('onResponse', (request, reply, done) => {
-    if (request.confirmCaller !== undefined && reply.statusCode < 500) guard.noteUse(callerOf(request).integrationKey)
+    if (request.isRecalled && reply.statusCode < 500) guard.noteUse(callerOf(request).integrationKey)
     done()
   })
   app.setErrorHandler(async (error, request) => {
@@ -92,8 +95,8 @@ function requireScope({ method, url, config, schema }: RouteOptions): void {
  * Not before a 503: every caller gets that while the database is out of reach, and another look-up would only wait for the database.
  */
 async function confirmBeforeError(request: FastifyRequest, error: unknown): Promise<void> {
-  if (request.confirmCaller === undefined || isUnavailable(error)) return
-  await request.confirmCaller()
+  if (!request.isRecalled || isUnavailable(error)) return
+  await request.lookUpCaller?.()
   const isLimit = error instanceof ApiError && error.code === 'RCS_RATE_LIMITED'
   if (!isLimit) checkRights(request)
 }
@@ -108,11 +111,12 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
     await waitForTurn(reply, limiter, policies.others, address)
     return
   }
+  if (route?.confirmsCaller) request.lookUpCaller = () => lookUpCaller(guard, request, reply)
   const recalled = route?.confirmsCaller ? guard.recall(request.headers.authorization) : undefined
   // The refusal of a recalled caller may be out of date.
   if (recalled !== undefined && refusalOf(recalled, request) === undefined) {
     request.caller = recalled
-    request.confirmCaller = () => lookUpCaller(guard, request, reply)
+    request.isRecalled = true
   } else await lookUpCaller(guard, request, reply)
   // The pattern is the same however the caller spells the path. An unknown path has no pattern.
   const isMessagePost = request.method === 'POST' && pattern === MESSAGES
@@ -123,7 +127,7 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
 
 async function lookUpCaller(guard: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const { authenticate, noteUse, limiter, policies } = guard
-  request.confirmCaller = undefined
+  request.isRecalled = false
   request.caller = await authenticate(request.headers.authorization)
   if (request.caller !== undefined) {
     noteUse(request.caller.integrationKey)
@@ -141,12 +145,13 @@ export function checkRights(request: FastifyRequest): void {
 }
 
 /** The reasons for 403 that need no body, in their order. An unknown route needs no scope. */
-function refusalOf({ addresses, scopes, modules }: Caller, { ip, routeOptions }: FastifyRequest): ApiError | undefined {
+function refusalOf({ addresses, isSuspended, scopes, modules }: Caller, { ip, routeOptions }: FastifyRequest): ApiError | undefined {
   const scope = routeOptions.config?.scope
   const refuse = (code: ErrorCode, reason: string) => new ApiError(code, { details: [{ path: '', reason }] })
   if (addresses !== null && !isAllowedAddress(addresses, ip)) {
     return refuse('RCS_ADDRESS_NOT_ALLOWED', `The request comes from ${plainAddress(ip)}, which is not among the addresses of the key.`)
   }
+  if (isSuspended) return refuse('RCS_ACCOUNT_SUSPENDED', 'The operator has suspended the account; nothing of it is sent meanwhile.')
   if (scopes !== null && scope !== undefined && !scopes.includes(scope)) {
     return refuse('RCS_SCOPE', `The request needs the scope ${scope}; the key has ${scopes.join(', ')}.`)
   }

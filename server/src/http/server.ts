@@ -75,7 +75,8 @@ export function createServer(
     rewriteUrl: ({ url = '/' }) => routableUrl(url),
   }) as unknown as FastifyInstance
   app.decorateRequest('caller', undefined)
-  app.decorateRequest('confirmCaller', undefined)
+  app.decorateRequest('isRecalled', false)
+  app.decorateRequest('lookUpCaller', undefined)
   // HTTP allows a server to ignore an unknown expectation; Node's response to it would have no body. CONNECT would get no response at all.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.server.on('connect', (_request, socket) => respondToBrokenRequest(new Error('CONNECT'), socket as Socket))

@@ -22,8 +22,8 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
   accountId: number
   /** Changes whenever the account changes, and so with its quotas. */
   accountVersion?: string
-  /** Set if the caller was recalled from memory: the statement confirms that the caller has not changed. */
-  recalled?: Caller | undefined
+  /** The statement confirms that the caller has not changed since it was looked up. */
+  caller?: Caller
   /** As `+` and digits. Each recipient gets a message of its own. */
   recipients: string[]
   test: boolean
@@ -38,7 +38,7 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
 
 export type Accepted = { messageIds: string[]; replayed: boolean }
 
-/** The caller was recalled from memory, but its key or account has changed since. Nothing was accepted. */
+/** The key or the account of the caller has changed since the caller was looked up, or the key has expired. Nothing was accepted. */
 export class UnconfirmedCaller extends Error {}
 
 /** The result of a submission. `no-room`: a quota of the account is exceeded. */

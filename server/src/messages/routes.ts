@@ -53,17 +53,19 @@ export const messageRoutes: FastifyPluginAsyncTypebox<Options> = async (app, opt
   await app.register(cancelRoutes, options)
 }
 
-/** If a recalled caller has changed, looks the caller up, and repeats the checks that depend on it. */
+/**
+ * If the caller has changed since its request began, looks the caller up, and repeats the checks that depend on it. A slow body can take 30 s:
+ * without this, messages of an account that was suspended meanwhile would be accepted, and perhaps sent at once.
+ */
 function createRequestAcceptor(pool: Pool, accept: (submission: Submission) => Promise<Accepted>): AcceptFrom {
   return async function acceptFrom(request, submission) {
     const caller = callerOf(request)
     const { accountId, accountVersion } = caller
-    const recalled = request.confirmCaller && caller
     try {
-      return await accept({ ...submission, accountId, accountVersion, recalled })
+      return await accept({ ...submission, accountId, accountVersion, caller })
     } catch (error) {
-      if (!(error instanceof UnconfirmedCaller) || request.confirmCaller === undefined) throw error
-      await request.confirmCaller()
+      if (!(error instanceof UnconfirmedCaller) || request.lookUpCaller === undefined) throw error
+      await request.lookUpCaller()
       checkRights(request)
       await checkSmsModule(pool, 'messages', request)
       return await acceptFrom(request, submission)

@@ -5,8 +5,8 @@ import { columns, lists } from '../db/pool.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Submission } from './accept.ts'
 
-/** A message of a request; most requests have one. `caller`: the place of its recalled caller in the list of callers, from 1 on. */
-type Requested = { submission: Submission; recipient: string; caller: number | null }
+/** A message of a request; most requests have one. `place`: of its caller in the list of callers, from 1 on. */
+type Requested = { submission: Submission; recipient: string; place: number | null }
 
 /** How a message is passed to the statement: the name, type and value of each of its columns. */
 const COLUMNS: [name: string, type: string, value: (requested: Requested) => unknown][] = [
@@ -29,7 +29,7 @@ const COLUMNS: [name: string, type: string, value: (requested: Requested) => unk
   ['targets', 'text', targetsOf],
   ['bytes', 'int', ({ submission }) => bytesOf(submission)],
   ['has_room', 'bool', ({ submission }) => submission.hasRoom ?? true],
-  ['caller', 'bigint', ({ caller }) => caller],
+  ['caller', 'bigint', ({ place }) => place],
   ['lease', 'uuid', ({ submission }) => submission.reserved?.lease ?? null],
 ]
 
@@ -37,17 +37,17 @@ const COLUMNS: [name: string, type: string, value: (requested: Requested) => unk
 export const REQUESTED = `unnest(${lists(...COLUMNS.map(([, type]) => type))})
       with ordinality as r (${COLUMNS.map(([name]) => name).join(', ')}, n)`
 
-/** The next three parameters: the recalled callers of a batch, as lists of their keys, and of the versions of their keys and accounts. */
+/** The next three parameters: the callers of a batch, as lists of their keys, and of the versions of their keys and accounts. */
 export const CALLERS = [1, 2, 3].map((n) => `$${COLUMNS.length + n}`) as [string, string, string]
 
 /** The last parameter: the duration of the leases in milliseconds. */
 export const LEASE_MS = `$${COLUMNS.length + 4}`
 
 export function valuesOf(batch: Submission[]): unknown[] {
-  const callers = [...new Set(batch.flatMap(({ recalled = [] }) => recalled))]
+  const callers = [...new Set(batch.flatMap(({ caller = [] }) => caller))]
   const requested = batch.flatMap((submission) => {
-    const caller = submission.recalled === undefined ? null : callers.indexOf(submission.recalled) + 1
-    return submission.recipients.map((recipient) => ({ submission, recipient, caller }))
+    const place = submission.caller === undefined ? null : callers.indexOf(submission.caller) + 1
+    return submission.recipients.map((recipient) => ({ submission, recipient, place }))
   })
   // The batch has one duration, the longest: no lease may end earlier than its worker assumes.
   const leaseMs = Math.max(0, ...batch.map(({ reserved }) => reserved?.leaseMs ?? 0))

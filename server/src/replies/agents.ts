@@ -18,8 +18,6 @@ export function notAssigned(accountId: number, agentId: string): OperatorError {
   )
 }
 
-const CONSTRAINTS: (string | undefined)[] = ['opt_outs_account_id_agent_id_fkey', 'auto_replies_account_id_agent_id_fkey']
-
 function isMissingAssignment(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '23503' && CONSTRAINTS.includes(error.constraint)
+  return error instanceof pg.DatabaseError && error.code === '23503' && error.constraint === 'opt_outs_account_id_agent_id_fkey'
 }

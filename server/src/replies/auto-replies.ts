@@ -2,7 +2,7 @@ import { requireAccount } from '../accounts/accounts.ts'
 import type { Executor } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 import { lengthOf } from '../text-length.ts'
-import { notAssigned, withAssignedAgent } from './agents.ts'
+import { notAssigned } from './agents.ts'
 import { folded, meaningOf } from './words.ts'
 
 type NewAutoReply = { accountId: number; agentId: string; keyword: string; templateId: number }
@@ -25,14 +25,15 @@ export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<A
   if (meaningOf(keyword) !== undefined) {
     throw new OperatorError(`"${keyword}" opts recipients out or in, and gets no automatic reply; choose another keyword.`)
   }
-  const { rows } = await withAssignedAgent(accountId, agentId, () =>
-    db.query<AutoReply>(
-      `insert into auto_replies (account_id, agent_id, keyword, template_id)
-       select account_id, $2, $3, id from templates where account_id = $1 and id = $4 and status = 'APPROVED'
-       on conflict (account_id, agent_id, keyword) do nothing
-       returning ${AUTO_REPLY}`,
-      [accountId, agentId, keyword, templateId],
-    ),
+  const { rows } = await db.query<AutoReply>(
+    `insert into auto_replies (account_id, agent_id, keyword, template_id)
+     select t.account_id, $2, $3, t.id from templates t join agent_assignments s on s.account_id = t.account_id and s.agent_id = $2
+     where t.account_id = $1 and t.id = $4 and t.status = 'APPROVED' and s.assigned
+     -- Waits for a concurrent "agent unassign", and then finds nothing.
+     for share of s
+     on conflict (account_id, agent_id, keyword) do nothing
+     returning ${AUTO_REPLY}`,
+    [accountId, agentId, keyword, templateId],
   )
   if (rows[0] !== undefined) return rows[0]
   await explainRefusal(db, { ...reply, keyword })
@@ -42,7 +43,7 @@ export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<A
 
 async function explainRefusal(db: Executor, { accountId, agentId, keyword, templateId }: NewAutoReply): Promise<void> {
   const { rows } = await db.query<{ assigned: boolean; status: string | null; existing: number | null }>(
-    `select exists (select from agent_assignments where account_id = $1 and agent_id = $2) as assigned,
+    `select exists (select from agent_assignments where account_id = $1 and agent_id = $2 and assigned) as assigned,
        (select status from templates where account_id = $1 and id = $4) as status,
        (select id from auto_replies where account_id = $1 and agent_id = $2 and keyword = $3) as existing`,
     [accountId, agentId, keyword, templateId],

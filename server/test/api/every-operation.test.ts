@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
+import { resumeAccount, suspendAccount } from '../../src/accounts/accounts.ts'
 import { createKey } from '../../src/accounts/keys.ts'
 import { SCOPES } from '../../src/scopes.ts'
 import { call, createCaller } from '../support/service.ts'
@@ -53,6 +54,18 @@ describe('every operation', () => {
       assert.ok(anonymous.code === 'RCS_UNAUTHORIZED' || anonymous.code === 'RCS_RATE_LIMITED', `${method} ${path}: ${anonymous.code}`)
       assert.deepEqual([without.status, without.code], [403, 'RCS_MODULE_NOT_AVAILABLE'], `${method} ${path}`)
     }
+  })
+
+  test('responds 403 to a suspended account, as do unknown paths and other methods, and as before once it is resumed', async () => {
+    const { authorization, accountId } = await newCaller()
+    await suspendAccount(pool, accountId)
+    const reason = 'The operator has suspended the account; nothing of it is sent meanwhile.'
+    for (const [method, path] of [...operations, ['GET', '/nowhere'], ['DELETE', '/agents']] as const) {
+      const { status, code, details } = await ask(method, path, authorization)
+      assert.deepEqual([status, code, details], [403, 'RCS_ACCOUNT_SUSPENDED', [{ path: '', reason }]], `${method} ${path}`)
+    }
+    await resumeAccount(pool, accountId)
+    assert.equal((await ask('GET', '/agents', authorization)).status, 200)
   })
 
   test('responds 403 to a key without its scope, and not to a key with its scope alone', async () => {

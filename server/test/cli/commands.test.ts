@@ -97,12 +97,40 @@ describe('herald', { concurrency: 2 }, () => {
     [['agent', 'create', 'x', '--billing-type', 'single'], /required option '--name <name>' not specified/],
     [['agent', 'assign', 'nobody', '1'], /^The agent nobody is not assigned to account 1, or one of the two does not exist/],
     [['agent', 'activate', 'nobody', '1'], /^The agent nobody is not assigned to account 1/],
+    [['agent', 'deactivate', 'nobody', '1'], /^The agent nobody is not assigned to account 1/],
+    [['agent', 'unassign', 'nobody', '1'], /^The agent nobody is not assigned to account 1/],
+    [['agent', 'update', 'nobody', '--name', 'x'], /^There is no agent nobody; see "herald agent list"\.\n$/],
+    [['agent', 'update', 'nobody'], /--name, --billing-type or --carrier is required/],
+    [['agent', 'update', 'nobody', '--billing-type', 'free'], /Allowed choices are single, conversational, basic/],
+    [['account', 'suspend', '999999'], /^There is no account 999999/],
+    [['account', 'resume', '999999'], /^There is no account 999999/],
+    [['account', 'rename', '999999', 'x'], /^There is no account 999999/],
+    [['account', 'rename', '1', ''], /It must have 1 to 200 characters/],
     [['agnet', 'list'], /unknown command 'agnet'/],
     [['serve', '--only', 'apj'], /Allowed values are api/],
     [['serve', '--only', ''], /Allowed values are api/],
     [['account', 'list', '--jsn'], /unknown option '--jsn'/],
   ]
   testFailures([], FAILURES, env)
+
+  test('account rename, suspend and resume change the account, and suspending twice keeps the first time', async () => {
+    const { accountId, ...account } = await heraldJson(['account', 'create', 'Before'], env)
+    const id = `${accountId}`
+    assert.deepEqual(await heraldJson(['account', 'rename', id, 'After'], env), { accountId, ...account, name: 'After' })
+    const { suspendedAt } = await heraldJson(['account', 'suspend', id, '--yes'], env)
+    assert.match(suspendedAt, /^\d{4}-\d\d-\d\dT/)
+    assert.equal((await heraldJson(['account', 'suspend', id], env)).suspendedAt, suspendedAt)
+    assert.match((await runHerald(['account', 'list'], env)).stdout, new RegExp(`\n${id} +After +rcs,sms +24 h +${suspendedAt}\n`))
+    assert.equal((await heraldJson(['account', 'resume', id], env)).suspendedAt, undefined)
+    assert.equal((await heraldJson(['account', 'resume', id], env)).suspendedAt, undefined)
+  })
+
+  test('agent update changes what is given, for all accounts', async () => {
+    const agent = await heraldJson(['agent', 'create', 'updated', '--name', 'a', '--billing-type', 'single'], env)
+    assert.deepEqual(await heraldJson(['agent', 'update', 'updated', '--name', 'b'], env), { ...agent, name: 'b' })
+    const changed = await heraldJson(['agent', 'update', 'updated', '--billing-type', 'basic', '--carrier', 'rbm', '--yes'], env)
+    assert.deepEqual(changed, { ...agent, name: 'b', billingType: 'basic', carrier: 'rbm' })
+  })
 
   test('agent create rejects an id that exists', async () => {
     await heraldJson(['agent', 'create', 'twin', '--name', 'x', '--billing-type', 'single'], env)
@@ -128,6 +156,6 @@ describe('herald', { concurrency: 2 }, () => {
   test('commands print words and tables without --json', async () => {
     const { stdout } = await runHerald(['account', 'create', 'Words'], env)
     assert.match(stdout, /^Account \d+ \(Words\) has the modules rcs, sms and a quarantine of 24 h\.\n$/)
-    assert.match((await runHerald(['account', 'list'], env)).stdout, /^ID +NAME +MODULES +QUARANTINE\n/)
+    assert.match((await runHerald(['account', 'list'], env)).stdout, /^ID +NAME +MODULES +QUARANTINE +SUSPENDED\n/)
   })
 })

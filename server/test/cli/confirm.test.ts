@@ -173,6 +173,37 @@ const CASES: Case[] = [
     },
   },
   {
+    command: 'account suspend',
+    prepare: async () => {
+      const { accountId } = await newCampaign({ made: true })
+      const waiting = '3 queued messages and 0 SMS wait and may expire'
+      const effect = `suspend account ${accountId} (Test): requests with its 1 live key get 403, ${waiting}, and 1 running campaign stops until it is resumed`
+      return { args: ['account', 'suspend', `${accountId}`], effect }
+    },
+  },
+  ...['deactivate', 'unassign'].map((verb) => ({
+    command: `agent ${verb}`,
+    prepare: async () => {
+      const { accountId, agentId } = await newCampaign({ made: true })
+      await changeOptOut(pool, { accountId, agentId, phone: '+48500100200' }, true)
+      const failing = '3 queued messages fail with AGENT_INACTIVE, and so do further messages of 1 campaign that is not over'
+      const kept = verb === 'unassign' ? '; 0 automatic replies are removed and 1 opt-out is kept' : ''
+      const where = verb === 'unassign' ? 'from' : 'for'
+      const effect = `${verb} the agent ${agentId} ${where} account ${accountId} (Test): ${failing}; their SMS fallbacks are sent${kept}`
+      return { args: ['agent', verb, agentId, `${accountId}`], effect }
+    },
+  })),
+  {
+    command: 'agent update, of its carrier',
+    prepare: async () => {
+      const { agentId } = await newCampaign({ made: true })
+      const moved = '3 queued messages go through rbm, twice if simulator has one without Herald knowing'
+      const lost = 'receipts and replies of messages that went through simulator are no longer recorded'
+      const effect = `move the agent ${agentId} from the carrier simulator to rbm: ${moved}; ${lost}`
+      return { args: ['agent', 'update', agentId, '--carrier', 'rbm'], effect }
+    },
+  },
+  {
     command: 'group import, into a group with members',
     prepare: async () => {
       const { accountId } = await newCampaign({ made: false })
@@ -183,7 +214,7 @@ const CASES: Case[] = [
 ]
 
 const CHANGED = ['accounts', 'integration_keys', 'campaigns', 'messages', 'webhook_endpoints', 'webhook_secrets', 'webhook_deliveries']
-const ALSO_CHANGED = ['auto_replies', 'opt_outs', 'groups', 'group_members', 'log_pages']
+const ALSO_CHANGED = ['agents', 'agent_assignments', 'auto_replies', 'opt_outs', 'groups', 'group_members', 'log_pages']
 
 /** Every row that one of the commands could write. */
 async function everything(): Promise<unknown> {
@@ -223,10 +254,15 @@ describe('without a terminal', () => {
   })
 
   test('commands that affect nothing need no --yes', async () => {
-    const { accountId, integrationKey } = await createSender(pool)
+    const { accountId, agentId, integrationKey } = await createSender(pool)
     const account = `${accountId}`
     await heraldJson(['account', 'modules', account, 'sms,rcs'], env)
     await heraldJson(['group', 'import', account, '1', peopleFile()], env)
+    await heraldJson(['account', 'suspend', account, '--yes'], env)
+    await heraldJson(['account', 'suspend', account], env)
+    await heraldJson(['agent', 'deactivate', agentId, account, '--yes'], env)
+    await heraldJson(['agent', 'deactivate', agentId, account], env)
+    await heraldJson(['agent', 'update', agentId, '--carrier', 'simulator', '--name', 'other'], env)
     await heraldJson(['key', 'revoke', integrationKey, '--yes'], env)
     await heraldJson(['key', 'revoke', integrationKey], env)
     const { campaignId } = await newCampaign({ made: false })

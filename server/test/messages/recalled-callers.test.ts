@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import pg from 'pg'
-import { setModules } from '../../src/accounts/accounts.ts'
+import { resumeAccount, setModules, suspendAccount } from '../../src/accounts/accounts.ts'
 import { revokeKey, rotateKey, updateKey } from '../../src/accounts/keys.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { callerAt, countRows, type MessageCaller, newKey, smsFallback, startMessageService } from '../support/messages.ts'
+import { parseResponse, rawConnection } from '../support/raw.ts'
 import type { ApiResponse } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -101,6 +102,38 @@ describe('a node with a cached caller', () => {
     await setModules(pool, caller.accountId, ['rcs'])
     assert.equal((await caller.send(newKey(), caller.request())).status, 202)
   })
+
+  test('rejects every request with 403 as soon as the account is suspended, and accepts again after it is resumed', async () => {
+    const caller = await cachedCaller()
+    await suspendAccount(pool, caller.accountId)
+    for (const [kind, send] of Object.entries(REQUESTS)) {
+      const { status, body } = (await send(caller)) as ApiResponse
+      assert.deepEqual([kind, status, body.code], [kind, 403, 'RCS_ACCOUNT_SUSPENDED'])
+    }
+    assert.equal((await countRows(pool, caller.accountId)).messages, 1)
+    await resumeAccount(pool, caller.accountId)
+    assert.equal((await caller.send(newKey(), caller.request())).status, 202)
+  })
+
+  for (const isCached of [true, false]) {
+    test(`rejects a message whose body arrives after the suspension, of a ${isCached ? 'cached' : 'new'} caller`, async () => {
+      const caller = isCached ? await cachedCaller() : await newCaller()
+      const body = JSON.stringify(caller.request({ ...(isCached ? {} : { smsFallback: smsFallback() }) }))
+      const connection = rawConnection(url)
+      const head = [`Authorization: ${caller.authorization}`, `Idempotency-Key: ${newKey()}`, 'Content-Type: application/json']
+      connection.send(
+        `POST /v1/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${head.join('\r\n')}\r\n\r\n`,
+      )
+      connection.send(body.slice(0, 10))
+      // A second request shows that the node has read the head of the first one.
+      assert.equal((await caller.ask('GET', '/agents')).status, 200)
+      await suspendAccount(pool, caller.accountId)
+      connection.send(body.slice(10))
+      const { status, body: refused } = parseResponse(await connection.ended)
+      assert.deepEqual([status, refused.code], [403, 'RCS_ACCOUNT_SUSPENDED'])
+      assert.equal((await countRows(pool, caller.accountId)).messages, isCached ? 1 : 0)
+    })
+  }
 
   test('checks an SMS fallback against the current modules of the account', async () => {
     const caller = await cachedCaller()

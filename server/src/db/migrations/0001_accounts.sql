@@ -19,6 +19,8 @@ create table accounts (
   quota_templates bigint check (quota_templates >= 0),
   quota_stored_bytes bigint check (quota_stored_bytes >= 0),
   quota_exports bigint check (quota_exports >= 0),
+  -- While it is set, requests of the account get 403, and nothing of the account is sent.
+  suspended_at timestamptz(3),
   created_at timestamptz(3) not null default now()
 );
 

@@ -16,10 +16,13 @@ create table agent_assignments (
   agent_id text not null references agents,
   display_name text check (char_length(display_name) between 1 and 31),
   active boolean not null default true,
+  -- False after "agent unassign". The row stays: opt-outs refer to it, and receipts and replies of earlier messages still come.
+  assigned boolean not null default true,
   -- When messages of the account were last claimed. If there are more accounts than free calls, the account that has waited longest is next.
   served_at timestamptz not null default '-infinity',
   assigned_at timestamptz(3) not null default now(),
-  primary key (account_id, agent_id)
+  primary key (account_id, agent_id),
+  constraint agent_assignments_active check (assigned or not active)
 );
 
 -- When the next message may be sent to a carrier, if a rate is set for it. A claim locks the carrier's row: all workers together keep the

@@ -1,3 +1,4 @@
+import { ACCOUNT_IS_LIVE } from '../../campaigns/campaigns.ts'
 import { campaignMayBecome } from '../../campaigns/states.ts'
 import type { Executor } from '../../db/pool.ts'
 import { recordCampaigns } from '../../events/changes.ts'
@@ -5,7 +6,7 @@ import { BY_STATUS, countersOfCampaign } from '../../reports/counters.ts'
 
 const BATCH_SIZE = 100
 
-/** Starts campaigns whose start time has passed, even if no worker ran at that time. Returns how many it started. */
+/** Starts campaigns whose start time has passed, even if no worker ran at that time, or the account was suspended. Returns how many it started. */
 export async function startDue(db: Executor): Promise<number> {
   const { rowCount } = await db.query({ name: 'start-campaigns', text: START, values: [BATCH_SIZE] })
   return rowCount ?? 0
@@ -21,7 +22,8 @@ export const START = `
         select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
         left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
     where c.id = any (array(
-      select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() order by scheduled_at limit $1 for update skip locked
+      select c.id from campaigns c where c.status = 'SCHEDULED' and c.scheduled_at <= now() and ${ACCOUNT_IS_LIVE}
+      order by c.scheduled_at limit $1 for update skip locked
     ))
     returning c.*
   ), ${recordCampaigns('started', 'campaign.started', 'started_at')}

@@ -122,6 +122,7 @@ export async function startExports(pool: Pool, times?: Times): Promise<string> {
       accountId: Number(request.headers.authorization),
       accountVersion: '',
       modules: ['rcs'],
+      isSuspended: false,
       integrationKey: '',
       keyVersion: '',
       secretHash: Buffer.alloc(0),
