@@ -29,7 +29,10 @@ export const ERRORS = {
   RCS_MESSAGE_NOT_FOUND: { status: 404, when: 'The message does not exist, or belongs to another account.' },
   RCS_CAMPAIGN_NOT_FOUND: { status: 404, when: 'The campaign does not exist, or belongs to another account.' },
   RCS_SEGMENT_NOT_FOUND: { status: 404, when: 'A group does not exist, or belongs to another account.' },
-  RCS_ROUTE_NOT_FOUND: { status: 404, when: 'There is no such path.' },
+  RCS_ROUTE_NOT_FOUND: {
+    status: 404,
+    when: 'There is no such path. Paths are case-sensitive and have no slash at the end; /docs lists them.',
+  },
   RCS_METHOD_NOT_ALLOWED: { status: 405, when: 'The path exists, but not for this method; the header Allow lists its methods.' },
   RCS_REQUEST_TIMEOUT: { status: 408, when: 'The request did not arrive completely in time.' },
   RCS_IDEMPOTENCY_CONFLICT: { status: 409, when: 'The Idempotency-Key was used before, with another body.' },
@@ -55,6 +58,9 @@ export type ErrorCode = keyof typeof ERRORS
 /** One mistake: where it is (a JSON pointer, or the name of a query parameter or header), and what would be right. */
 export type Violation = { path: string; reason: string }
 
+/** If the code that throws one of these has nothing more to say, `details` repeats when the error comes. */
+const ALWAYS_DETAILED = [401, 404, 405]
+
 /** An error that the caller gets as a response. */
 export class ApiError extends Error {
   readonly code: ErrorCode
@@ -64,9 +70,15 @@ export class ApiError extends Error {
   constructor(code: ErrorCode, options: { details?: Violation[]; headers?: Record<string, string> } = {}) {
     super(code)
     this.code = code
-    this.details = options.details
+    const { status, when } = ERRORS[code]
+    this.details = options.details ?? (ALWAYS_DETAILED.includes(status) ? [{ path: '', reason: when }] : undefined)
     this.headers = options.headers ?? {}
   }
+}
+
+/** The 404 for a path parameter. A resource of another account looks the same. */
+export function notFound(code: ErrorCode, parameter: string, resource: string): ApiError {
+  return new ApiError(code, { details: [{ path: `/${parameter}`, reason: `names no ${resource} of this account` }] })
 }
 
 /** An error for the operator. It is printed without a stack, and control characters in its lines are escaped. */

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
-import { ApiError } from '../errors.ts'
+import { notFound } from '../errors.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
 import { NoQuery, refTo } from '../schemas.ts'
@@ -74,7 +74,7 @@ export const agentRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app
     },
     async (request) => {
       const agent = await changeAgent(pool, callerOf(request).accountId, request.params.agentId, request.body)
-      if (agent === undefined) throw new ApiError('RCS_AGENT_NOT_FOUND')
+      if (agent === undefined) throw notFound('RCS_AGENT_NOT_FOUND', 'agentId', 'active agent')
       return agent
     },
   )

@@ -1,7 +1,7 @@
 import { requireAccount } from '../accounts/accounts.ts'
 import { countUsage } from '../accounts/usage.ts'
 import type { Executor } from '../db/pool.ts'
-import { ApiError, OperatorError } from '../errors.ts'
+import { notFound, OperatorError } from '../errors.ts'
 import { recordCampaigns } from '../events/changes.ts'
 import { UUID } from '../ids.ts'
 import { BY_STATUS, countersOfCampaign } from '../reports/counters.ts'
@@ -30,7 +30,7 @@ export async function readCampaign(db: Executor, accountId: number, id: string):
   const { rows } = UUID.test(id)
     ? await db.query<Row>({ name: 'read-campaign', text: `${READ} where c.account_id = $1 and c.id = $2`, values: [accountId, id] })
     : { rows: [] }
-  if (rows[0] === undefined) throw new ApiError('RCS_CAMPAIGN_NOT_FOUND')
+  if (rows[0] === undefined) throw notFound('RCS_CAMPAIGN_NOT_FOUND', 'id', 'campaign')
   return toCampaign(rows[0])
 }
 

@@ -35,6 +35,13 @@ type Guard = {
 type Policies = { messages: Policy; others: Policy; wrongCredentials: Policy }
 
 const WRONG_CREDENTIALS_PER_MINUTE = 30
+/** The same for all wrong credentials, so that nobody learns which keys exist. */
+const WRONG_CREDENTIALS = [
+  {
+    path: '/authorization',
+    reason: 'must be "Bearer <integrationKey>:<secret>", with the current secret of a key that is neither revoked nor expired',
+  },
+]
 /** The only endpoint with a limit of its own. */
 const MESSAGES = '/v1/messages'
 
@@ -135,7 +142,7 @@ async function lookUpCaller(guard: Guard, request: FastifyRequest, reply: Fastif
   }
   // Only wrong credentials count towards this limit. Right ones always pass, so a neighbour behind the same address locks nobody out.
   await waitForTurn(reply, limiter, policies.wrongCredentials, addressOf(request))
-  throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' } })
+  throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' }, details: WRONG_CREDENTIALS })
 }
 
 /** Throws if the key or the account may not do what the request asks for. */

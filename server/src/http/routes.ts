@@ -17,7 +17,11 @@ export function refuseUnknownRoutes(app: FastifyInstance, direct: readonly strin
     const segments = segmentsOf(url)
     const methods = [...methodsByPath].filter(([pattern]) => matches(pattern, segments)).flatMap(([, names]) => [...names])
     if (methods.length === 0) return new ApiError('RCS_ROUTE_NOT_FOUND')
-    return new ApiError('RCS_METHOD_NOT_ALLOWED', { headers: { Allow: [...new Set(methods)].sort().join(', ') } })
+    const allowed = [...new Set(methods)].sort().join(', ')
+    return new ApiError('RCS_METHOD_NOT_ALLOWED', {
+      headers: { Allow: allowed },
+      details: [{ path: '', reason: `The path allows only ${allowed}.` }],
+    })
   }
   app.addHook('preParsing', (request, _reply, _payload, done) => done(request.is404 ? refusal(request.url) : null))
   app.setNotFoundHandler(unknownRoute)

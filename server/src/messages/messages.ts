@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import type { Executor } from '../db/pool.ts'
-import { ApiError } from '../errors.ts'
+import { notFound } from '../errors.ts'
 import { UUID } from '../ids.ts'
 import { present } from '../present.ts'
 import type { Message as MessageSchema } from './schemas.ts'
@@ -62,7 +62,7 @@ export async function readMessage(db: Executor, accountId: number, messageId: st
   const { rows } = UUID.test(messageId)
     ? await db.query<Record<string, unknown>>({ name: 'read-message', text: READ_MESSAGE, values: [messageId, accountId] })
     : { rows: [] }
-  if (rows[0] === undefined) throw new ApiError('RCS_MESSAGE_NOT_FOUND')
+  if (rows[0] === undefined) throw notFound('RCS_MESSAGE_NOT_FOUND', 'messageId', 'message')
   return toMessage(rows[0])
 }
 

@@ -1,5 +1,5 @@
 import type { Executor } from '../db/pool.ts'
-import { ApiError } from '../errors.ts'
+import { notFound } from '../errors.ts'
 import { UUID } from '../ids.ts'
 import type { Bounds } from './range.ts'
 
@@ -23,6 +23,6 @@ export async function requireCampaign(db: Executor, accountId: number, id: strin
         values: [accountId, id],
       })
     : { rows: [] }
-  if (rows[0] === undefined) throw new ApiError('RCS_CAMPAIGN_NOT_FOUND')
+  if (rows[0] === undefined) throw notFound('RCS_CAMPAIGN_NOT_FOUND', 'id', 'campaign')
   return rows[0]
 }

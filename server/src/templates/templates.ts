@@ -4,7 +4,7 @@ import { countUsage } from '../accounts/usage.ts'
 import type { MessageContent } from '../content/content.ts'
 import { templateReferences } from '../content/references.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
-import { ApiError, type Violation } from '../errors.ts'
+import { ApiError, notFound, type Violation } from '../errors.ts'
 import { type ListDefinition, PAGE_MAX_BYTES, type PageQuery, readPage } from '../http/paging.ts'
 
 export const TEMPLATE_STATUSES = ['DRAFT', 'APPROVED'] as const
@@ -67,7 +67,7 @@ export async function readTemplate(db: Executor, accountId: number, id: number):
     text: `select ${TEMPLATE} from templates t join contents c on c.id = t.content_id where t.account_id = $1 and t.id = $2`,
     values: [accountId, id],
   })
-  if (rows[0] === undefined) throw new ApiError('RCS_TEMPLATE_NOT_FOUND')
+  if (rows[0] === undefined) throw notFound('RCS_TEMPLATE_NOT_FOUND', 'id', 'template')
   return toTemplate(rows[0])
 }
 
@@ -136,7 +136,7 @@ export async function replaceTemplate(pool: Pool, accountId: number, id: number,
       text: 'select from templates where account_id = $1 and id = $2 for no key update',
       values: [accountId, id],
     })
-    if (locked.rowCount === 0) throw new ApiError('RCS_TEMPLATE_NOT_FOUND')
+    if (locked.rowCount === 0) throw notFound('RCS_TEMPLATE_NOT_FOUND', 'id', 'template')
     const { rows } = await tx.query<TemplateRow & { isNewContent: boolean }>({
       name: 'replace-template',
       text: `with old as (
@@ -192,7 +192,7 @@ export async function deleteTemplate(pool: Pool, accountId: number, id: number):
     throw new ApiError('RCS_TEMPLATE_IN_USE', { details })
   })
   if (deleted === undefined) return await deleteTemplate(pool, accountId, id)
-  if (deleted.rowCount === 0) throw new ApiError('RCS_TEMPLATE_NOT_FOUND')
+  if (deleted.rowCount === 0) throw notFound('RCS_TEMPLATE_NOT_FOUND', 'id', 'template')
 }
 
 const MAX_USES_LISTED = 20

@@ -185,7 +185,7 @@ describe('GET /campaigns/{id}', () => {
     const { campaignId } = await fresh({ scheduledAt: inHours(1) })
     const { readCampaign } = await newCaller()
     for (const id of [campaignId, randomUUID(), campaignId.slice(1), `${campaignId}0`, '1', 'ą', "1' or 1=1"]) {
-      assertError(await readCampaign(id), 404, 'RCS_CAMPAIGN_NOT_FOUND', undefined, id)
+      assertError(await readCampaign(id), 404, 'RCS_CAMPAIGN_NOT_FOUND', [['/id', 'names no campaign of this account']], id)
     }
   })
 })

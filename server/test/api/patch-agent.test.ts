@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { activateAgent } from '../../src/agents/agents.ts'
-import { call, createAssignedAgent, createCaller } from '../support/service.ts'
+import { assertError, call, createAssignedAgent, createCaller } from '../support/service.ts'
 import { pool, url } from './templates-service.ts'
 
 async function setUp() {
@@ -79,9 +79,8 @@ describe('PATCH /agents/{agentId}', () => {
     const stranger = await createCaller(pool)
     const foreign = await createAssignedAgent(pool, stranger.accountId)
     for (const id of [foreign, 'nobody', '9'.repeat(40), 'ą/😀?x=1', 'x'.repeat(5_000), '%', "' or 1=1"]) {
-      const { status, body } = await patch({ displayName: 'X' }, id)
-      assert.equal(status, 404, id)
-      assert.deepEqual(body, { statusCode: 404, code: 'RCS_AGENT_NOT_FOUND', message: 'RCS_AGENT_NOT_FOUND', requestId: body.requestId })
+      const details = [['/agentId', 'names no active agent of this account']] as const
+      assertError(await patch({ displayName: 'X' }, id), 404, 'RCS_AGENT_NOT_FOUND', details, id)
     }
     for (const path of ['%zz', '%ff%fe', '%']) {
       const { body } = await call(`${url}/v1/agents/${path}`, {

@@ -43,6 +43,15 @@ function assertError({ status, headers, body }: ApiResponse, expected: { status:
   })
 }
 
+const WRONG_CREDENTIALS = [
+  {
+    path: '/authorization',
+    reason: 'must be "Bearer <integrationKey>:<secret>", with the current secret of a key that is neither revoked nor expired',
+  },
+]
+const NO_ROUTE = [{ path: '', reason: 'There is no such path. Paths are case-sensitive and have no slash at the end; /docs lists them.' }]
+const allows = (methods: string) => [{ path: '', reason: `The path allows only ${methods}.` }]
+
 describe('an error response is', () => {
   test('400 RCS_INVALID_REQUEST with what is wrong and where', async () => {
     const { authorization } = await createCaller(pool)
@@ -55,7 +64,7 @@ describe('an error response is', () => {
 
   test('401 RCS_UNAUTHORIZED with WWW-Authenticate', async () => {
     const response = await call(`${url}/v1/agents`)
-    assertError(response, { status: 401, code: 'RCS_UNAUTHORIZED' })
+    assertError(response, { status: 401, code: 'RCS_UNAUTHORIZED', details: WRONG_CREDENTIALS })
     assert.equal(response.headers.get('www-authenticate'), 'Bearer')
   })
 
@@ -72,34 +81,40 @@ describe('an error response is', () => {
   test('404 RCS_AGENT_NOT_FOUND and RCS_ROUTE_NOT_FOUND', async () => {
     const { authorization } = await createCaller(pool)
     const patch = await call(`${url}/v1/agents/nobody`, { method: 'PATCH', authorization, body: { displayName: 'X' } })
-    assertError(patch, { status: 404, code: 'RCS_AGENT_NOT_FOUND' })
+    const details = [{ path: '/agentId', reason: 'names no active agent of this account' }]
+    assertError(patch, { status: 404, code: 'RCS_AGENT_NOT_FOUND', details })
     for (const path of ['/v1/nowhere', '/v1', '/v1/', '/v1/agents/', '/v1/agents/a/b', '/v1//agents']) {
-      assertError(await call(`${url}${path}`, { authorization }), { status: 404, code: 'RCS_ROUTE_NOT_FOUND' })
+      assertError(await call(`${url}${path}`, { authorization }), { status: 404, code: 'RCS_ROUTE_NOT_FOUND', details: NO_ROUTE })
     }
     assertError(await call(`${url}/v1/nowhere`, { method: 'POST', authorization, body: '{"cut off' }), {
       status: 404,
       code: 'RCS_ROUTE_NOT_FOUND',
+      details: NO_ROUTE,
     })
-    assertError(await call(`${url}/nowhere`), { status: 404, code: 'RCS_ROUTE_NOT_FOUND' })
+    assertError(await call(`${url}/nowhere`), { status: 404, code: 'RCS_ROUTE_NOT_FOUND', details: NO_ROUTE })
   })
 
   test('405 RCS_METHOD_NOT_ALLOWED with the allowed methods', async () => {
     const { authorization } = await createCaller(pool)
     for (const method of ['POST', 'DELETE', 'PUT', 'OPTIONS', 'PROPFIND', 'QUERY']) {
       const response = await call(`${url}/v1/agents`, { method, authorization })
-      assertError(response, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+      assertError(response, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED', details: allows('GET, HEAD') })
       assert.equal(response.headers.get('allow'), 'GET, HEAD')
     }
     const withBody = await call(`${url}/v1/agents`, { method: 'PUT', authorization, body: '{"cut off' })
-    assertError(withBody, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+    assertError(withBody, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED', details: allows('GET, HEAD') })
     const empty = await call(`${url}/v1/agents/x`, { method: 'DELETE', authorization, headers: { 'content-type': 'application/json' } })
-    assertError(empty, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+    assertError(empty, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED', details: allows('PATCH') })
     const encoded = await call(`${url}/v1/%61gents`, { method: 'PUT', authorization })
-    assertError(encoded, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+    assertError(encoded, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED', details: allows('GET, HEAD') })
     const one = await call(`${url}/v1/agents/any`, { authorization })
-    assertError(one, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+    assertError(one, { status: 405, code: 'RCS_METHOD_NOT_ALLOWED', details: allows('PATCH') })
     assert.equal(one.headers.get('allow'), 'PATCH')
-    assertError(await call(`${url}/healthz`, { method: 'POST' }), { status: 405, code: 'RCS_METHOD_NOT_ALLOWED' })
+    assertError(await call(`${url}/healthz`, { method: 'POST' }), {
+      status: 405,
+      code: 'RCS_METHOD_NOT_ALLOWED',
+      details: allows('GET, HEAD'),
+    })
   })
 
   test('401 without credentials, whether the path and method exist or not', async () => {
@@ -109,7 +124,11 @@ describe('an error response is', () => {
       ['DELETE', '/agents'],
       ['PATCH', '/agents/x'],
     ]) {
-      assertError(await call(`${url}/v1${path}`, { method: method as string }), { status: 401, code: 'RCS_UNAUTHORIZED' })
+      assertError(await call(`${url}/v1${path}`, { method: method as string }), {
+        status: 401,
+        code: 'RCS_UNAUTHORIZED',
+        details: WRONG_CREDENTIALS,
+      })
     }
   })
 

@@ -76,9 +76,14 @@ export async function call(
 
 export type ErrorDetails = readonly (readonly [path: string, reason: string])[]
 
+/** Errors that always have details, which a test need not repeat. */
+export const ALWAYS_DETAILED = [401, 404, 405]
+
 /** Asserts the status and the whole body of an error response. */
 export function assertError({ status, body }: ApiResponse, expected: number, code: string, details?: ErrorDetails, message = code): void {
-  const named = details?.map(([path, reason]) => ({ path, reason }))
+  const isDetailed = details === undefined && ALWAYS_DETAILED.includes(expected)
+  if (isDetailed) assert.equal(body.details?.length, 1, message)
+  const named = isDetailed ? body.details : details?.map(([path, reason]) => ({ path, reason }))
   const error = { statusCode: expected, code, message: code, requestId: body.requestId, ...(named && { details: named }) }
   assert.deepEqual([status, body], [expected, error], message)
 }

@@ -9,7 +9,7 @@ export function noTemplates(id: number): string[] {
 }
 
 export function assertNoSuchTemplate(response: ApiResponse, id: number | string): void {
-  assertError(response, 404, 'RCS_TEMPLATE_NOT_FOUND', undefined, String(id))
+  assertError(response, 404, 'RCS_TEMPLATE_NOT_FOUND', [['/id', 'names no template of this account']], String(id))
 }
 
 /** A content with a button that sends a template. */
