@@ -10,6 +10,8 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['account', async () => (await import('./account.ts')).accountCommand],
   ['key', async () => (await import('./key.ts')).keyCommand],
   ['agent', async () => (await import('./agent.ts')).agentCommand],
+  ['send', async () => (await import('./send.ts')).sendCommand],
+  ['message', async () => (await import('./message.ts')).messageCommand],
   ['campaign', async () => (await import('./campaign.ts')).campaignCommand],
   ['group', async () => (await import('./group.ts')).groupCommand],
   ['webhook', async () => (await import('./webhook.ts')).webhookCommand],

@@ -4,7 +4,7 @@ import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { parseTimestamp } from '../time.ts'
 import { MESSAGE_JOINS, type Message, SHOWN_MESSAGE, SHOWN_STATUS, toMessage } from './messages.ts'
 
-type MessageFilters = {
+export type MessageFilters = {
   recipient?: string
   clientReferenceId?: string
   campaignId?: string

@@ -7,7 +7,7 @@ import { composeText, encodingFor } from '../sms/compose.ts'
 import { describeSms, orderOf, STEPS, type Step } from './steps.ts'
 
 /** One step of a message. `occurredAt` of a receipt is the network's time. */
-type TimelineItem = { occurredAt: Date; step: Step; reason: string | null; description: string; data: Record<string, unknown> }
+export type TimelineItem = { occurredAt: Date; step: Step; reason: string | null; description: string; data: Record<string, unknown> }
 
 /** A recipient may tap for ever, and an endpoint may fail for days. The first ones show why. */
 const MAX_ACTIONS = 1_000
