@@ -31,6 +31,8 @@ export type Config = {
   carrierWebhookPort: number | undefined
   carriersFile: string | undefined
   simulatorDelayMs: number
+  /** Undefined: 8081, or a free port if that is in use. */
+  simulatorPort: number | undefined
   webhookAllowPrivate: boolean
   logLevel: (typeof LOG_LEVELS)[number]
   /** HERALD_ variables that are not settings. They are no error: Kubernetes sets HERALD_SERVICE_HOST and similar ones in every container. */
@@ -182,6 +184,7 @@ export function readSettings(env: Environment): { config: Config; settings: Sett
     publicUrl: read('HERALD_PUBLIC_URL', publicAddress, undefined),
     carrierWebhookPort: read('HERALD_CARRIER_WEBHOOK_PORT', integer(0, 65535), undefined),
     carriersFile: read('HERALD_CARRIERS', filePath, undefined),
+    simulatorPort: read('HERALD_SIMULATOR_PORT', integer(0, 65_535), undefined),
     simulatorDelayMs: read('HERALD_SIMULATOR_DELAY_MS', integer(0, 3_600_000), 500),
     webhookAllowPrivate: read('HERALD_WEBHOOK_ALLOW_PRIVATE', boolean, false),
     logLevel: read('HERALD_LOG_LEVEL', oneOf(...LOG_LEVELS), 'info'),

@@ -22,6 +22,7 @@ describe('the settings', () => {
       publicUrl: undefined,
       carrierWebhookPort: undefined,
       carriersFile: undefined,
+      simulatorPort: undefined,
       simulatorDelayMs: 500,
       webhookAllowPrivate: false,
       logLevel: 'info',

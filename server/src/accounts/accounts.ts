@@ -86,3 +86,8 @@ export async function requireAccount(db: Executor, accountId: number): Promise<v
 export function noSuchAccount(accountId: number): never {
   throw new OperatorError(`There is no account ${accountId}; see "herald account list".`)
 }
+
+export async function hasAccounts(db: Executor): Promise<boolean> {
+  const { rows } = await db.query<{ any: boolean }>('select exists (select from accounts) as any')
+  return rows[0]?.any === true
+}

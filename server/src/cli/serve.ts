@@ -63,13 +63,16 @@ async function untilStarted(config: Config, logger: Logger, roles: Role[]): Prom
 async function start(config: Config, logger: Logger, roles: Role[]): Promise<Service> {
   // Imported here because no other command needs the HTTP server and the features, which take longer to load than all the rest.
   const { startService } = await import('../service.ts')
+  const { hasAccounts } = await import('../accounts/accounts.ts')
   const { makeDemoAccount } = await import('./demo.ts')
   const { refuseDemoAccount } = await import('../production.ts')
   const { findCarriers, simulator } = await chooseNetwork(config, logger, roles)
   let isNew = false
+  let hasAccount = true
   async function beforeListening(pool: Pool): Promise<void> {
     if (config.environment === 'production') await refuseDemoAccount(pool)
     else isNew = config.databaseUrl === undefined && (await makeDemoAccount(pool, config.dataDir))
+    hasAccount = isNew || (await hasAccounts(pool))
   }
   const service = await startService(config, logger, { roles, findCarriers, beforeListening }).catch(async (error: unknown) => {
     await simulator()?.stop()
@@ -81,7 +84,7 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
   }
   try {
     await simulator()?.setServiceUrl(localUrl(service.carrierWebhookUrl))
-    greet(config, { url: localUrl(service.url), roles, isNew, simulator: simulator() })
+    greet(config, { url: localUrl(service.url), roles, isNew, hasAccount, simulator: simulator() })
     return { ...service, stop }
   } catch (error) {
     await stop()
@@ -110,14 +113,22 @@ function localUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
 
-type Greeting = { url: string; roles: Role[]; isNew: boolean; simulator: Simulator | undefined }
+type Greeting = { url: string; roles: Role[]; isNew: boolean; hasAccount: boolean; simulator: Simulator | undefined }
 
 /** Prints to standard error, since standard output is for the log. */
-function greet(config: Config, { url, roles, isNew, simulator }: Greeting): void {
+function greet(config: Config, { url, roles, isNew, hasAccount, simulator }: Greeting): void {
   const reference = roles.includes('api') ? ` the API's reference is at ${url}/docs.` : ''
   const lines = [`Herald is ready at ${url};${reference} Ctrl-C stops it.`]
   if (simulator !== undefined) {
     lines.push(`No carrier is configured: a simulated network stands in. What its phones get is at ${simulator.url}/simulator/phones.`)
+  }
+  if (!hasAccount && roles.includes('api')) {
+    lines.push(
+      'The database has no account yet. These commands add one that can send:',
+      '  npx herald account create "My shop"',
+      '  npx herald agent create AGENT_ID --name "My shop" --billing-type single && npx herald agent assign AGENT_ID ACCOUNT_ID',
+      '  npx herald key create ACCOUNT_ID',
+    )
   }
   if (isNew) {
     lines.push(
@@ -176,6 +187,7 @@ async function stop(starting: Promise<Service>): Promise<void> {
   try {
     const service = await starting
     await service.stop()
+    printError('Herald has stopped.')
     process.exit(0)
   } catch (error) {
     printError(`Herald did not stop cleanly: ${(error as Error).message}`)

@@ -29,6 +29,7 @@ type Ready = { url: string; smppPort: number; carriersFile: string }
 const PROGRAM = fileURLToPath(import.meta.resolve('@herald/simulator/bin/herald-simulator.js'))
 /** The name of the RCS carrier in the carriers file that the simulator writes. */
 const CARRIER = 'simulator'
+const DEFAULT_PORT = 8081
 const START_TIMEOUT_MS = 30_000
 const FIRST_RESTART_DELAY_MS = 1_000
 const MAX_RESTART_DELAY_MS = 60_000
@@ -41,7 +42,7 @@ export async function startSimulator(config: Config, logger: Logger): Promise<Si
   makeDirectory(dataDir)
   const options = ['--data-dir', dataDir, '--delay-ms', `${config.simulatorDelayMs}`]
   let stopping = false
-  let current = await run(options)
+  let current = await runFirst(options, config.simulatorPort)
   const { url, smppPort, carriersFile } = current.ready
 
   /** Restarts the simulator if it exits, on the same ports, since the connectors continue to use them. */
@@ -77,6 +78,18 @@ export async function startSimulator(config: Config, logger: Logger): Promise<Si
       stopping = true
       await end(current.child)
     },
+  }
+}
+
+/** Starts the simulator on the configured port. By default that is 8081, so that its address is the same on every machine. */
+async function runFirst(options: string[], port: number | undefined): Promise<{ child: ChildProcess; ready: Ready }> {
+  try {
+    return await run([...options, '--port', `${port ?? DEFAULT_PORT}`])
+  } catch (error) {
+    const isInUse = error instanceof OperatorError && error.message.includes('EADDRINUSE')
+    if (!isInUse) throw error
+    if (port !== undefined) throw new OperatorError(`Port ${port} is in use: HERALD_SIMULATOR_PORT must name a free port, or 0 for any.`)
+    return await run([...options, '--port', '0'])
   }
 }
 

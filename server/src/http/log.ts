@@ -57,14 +57,15 @@ function standardOutput(): DestinationStream {
     write: (line) => {
       const { level, time, msg, err, requestId, ...fields } = JSON.parse(line) as Record<string, string>
       const texts = Object.entries(fields).map(([name, value]) => `${name}=${value}`)
-      const parts = [time?.slice(11, 19), level, msg, ...texts, err && JSON.stringify(err)]
+      const id = requestId && `requestId=${requestId}`
+      const parts = [time?.slice(11, 19), level, msg, ...texts, id, err && JSON.stringify(err)]
       process.stdout.write(`${printable(parts.filter(Boolean).join(' '))}\n`)
     },
   }
 }
 
-// Probes request these every few seconds, so they are logged at debug level.
-const PROBES = new Set(['/healthz', '/readyz'])
+// Probes request these every few seconds, and a network posts several events for each message, so they are logged at debug level.
+const QUIET = /^\/(healthz|readyz|carriers\/.*)$/
 
 /** `route` is the pattern of the route, never the URL as sent, which may hold a phone number or a secret. */
 export type ServedRequest = { method: string; route: string; status: number; ms: number; accountId?: number | undefined }
@@ -82,7 +83,7 @@ export function logOf({ log, id }: FastifyRequest): FastifyBaseLogger {
 }
 
 export function logRequest(log: FastifyBaseLogger, { method, route, status, ms, accountId }: ServedRequest): void {
-  log[PROBES.has(route) ? 'debug' : 'info']({ method, route, status, ms: Math.round(ms * 10) / 10, accountId }, 'request')
+  log[QUIET.test(route) ? 'debug' : 'info']({ method, route, status, ms: Math.round(ms * 10) / 10, accountId }, 'request')
 }
 
 /** Describes an error without the parts that may quote a caller's data: the message and the detail of a database error hold values of rows. */

@@ -7,6 +7,7 @@ import { serveDocs } from '../../src/http/docs.ts'
 import { describeApi } from '../../src/http/openapi.ts'
 
 const FILES = {
+  '/': ['text/html; charset=utf-8', 'server/static/index.html'],
   '/docs': ['text/html; charset=utf-8', 'server/static/docs/index.html'],
   '/docs/docs.css': ['text/css; charset=utf-8', 'server/static/docs/docs.css'],
   '/docs/docs.js': ['text/javascript; charset=utf-8', 'server/static/docs/docs.js'],

@@ -42,10 +42,12 @@ describe('SIGHUP', { concurrency: 2 }, () => {
     assert.equal(await herald.ended, 0)
   })
 
-  test('stops a service without TLS', async () => {
+  test('stops a service without TLS, which says so, and has said what an empty database needs', async () => {
     const { url: HERALD_DATABASE_URL } = await createTestDatabase()
     const herald = await startHerald({ HERALD_DATABASE_URL })
+    assert.match(herald.output.stderr, /\nThe database has no account yet\. These commands add one that can send:\n/)
     herald.child.kill('SIGHUP')
     assert.equal(await herald.ended, 0)
+    assert.match(herald.output.stderr, /\nHerald has stopped\.\n$/)
   })
 })

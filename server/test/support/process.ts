@@ -27,6 +27,7 @@ export function spawnHerald(args: string[], env: Env, cwd = tmpdir(), wrapper: s
       PATH: process.env.PATH,
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       HERALD_METRICS_PORT: '0',
+      HERALD_SIMULATOR_PORT: '0',
       ...sharedKeys(env),
       ...env,
     },

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../../../test/support/database.ts'
+import { freePort } from '../../../test/support/ports.ts'
 import { createDataDir, type HeraldProcess, runHerald, startHerald, startLastingHerald } from '../../../test/support/process.ts'
 import { call } from '../../../test/support/service.ts'
 import { startSimulator } from '../../../test/support/simulator.ts'
@@ -31,7 +34,8 @@ describe('the simulated network of herald serve without a configured carrier', {
   test('accepts messages and sends events, is restarted after a kill, and ends with the service', async () => {
     const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
     const dataDir = await createDataDir()
-    const env = { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_SIMULATOR_DELAY_MS: '0' }
+    const port = await freePort()
+    const env = { HERALD_DATABASE_URL, HERALD_DATA_DIR: dataDir, HERALD_SIMULATOR_PORT: `${port}`, HERALD_SIMULATOR_DELAY_MS: '0' }
     async function written(): Promise<string[]> {
       const { rows } = await pool.query<{ text: string }>("select event ->> 'text' as text from carrier_events order by received_at")
       return rows.map(({ text }) => text)
@@ -39,6 +43,7 @@ describe('the simulated network of herald serve without a configured carrier', {
 
     const first = await startHerald(env, [], ['serve'])
     const simulator = simulatorUrl(first.output)
+    assert.equal(new URL(simulator).port, `${port}`)
     await until('RCS is connected', () => first.output.stdout.includes('authenticated with the RCS network'))
     await until('SMS is connected', () => first.output.stdout.includes('bound to the SMS network'))
     await reply(simulator, 'one')
@@ -123,6 +128,22 @@ describe('the simulated network of herald serve without a configured carrier', {
       assert.equal(third.code, 1)
       assert.match(third.stderr, /^The simulated network can't keep its data in .*: .*\.\n$/)
     })
+  })
+
+  test('listens on another port than 8081 if that is in use, and fails if the configured port is', async () => {
+    const { url: HERALD_DATABASE_URL } = await createTestDatabase()
+    const [taken, other] = [createServer().listen(0, '127.0.0.1'), createServer().listen(8081, '127.0.0.1')]
+    // Another program may have 8081.
+    await Promise.all([once(taken, 'listening'), Promise.race([once(other, 'listening'), once(other, 'error')])])
+    const { port } = taken.address() as { port: number }
+    const env = { HERALD_DATABASE_URL, HERALD_DATA_DIR: await createDataDir() }
+    const refused = await runHerald(['serve'], { ...env, HERALD_PORT: '0', HERALD_SIMULATOR_PORT: `${port}` })
+    assert.match(refused.stderr, new RegExp(`^Port ${port} is in use: HERALD_SIMULATOR_PORT must name a free port, or 0 for any\\.\n`))
+    const herald = await startHerald({ ...env, HERALD_SIMULATOR_PORT: '' }, [], ['serve'])
+    assert.notEqual(new URL(simulatorUrl(herald.output)).port, '8081')
+    herald.child.kill('SIGTERM')
+    assert.equal(await herald.ended, 0)
+    for (const server of [taken, other]) server.close()
   })
 
   test('does not start with an invalid carriers file, which is reported before anything is created', async () => {
