@@ -7,6 +7,7 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['serve', async () => (await import('./serve.ts')).serveCommand],
   ['config', async () => (await import('./config.ts')).configCommand],
   ['migrate', async () => (await import('./migrate.ts')).migrateCommand],
+  ['doctor', async () => (await import('./doctor.ts')).doctorCommand],
   ['account', async () => (await import('./account.ts')).accountCommand],
   ['key', async () => (await import('./key.ts')).keyCommand],
   ['agent', async () => (await import('./agent.ts')).agentCommand],

@@ -13,6 +13,8 @@ const PROGRAM = fileURLToPath(new URL('../../../simulator/bin/herald-simulator.j
 
 export type TestSimulator = {
   url: string
+  /** The file that HERALD_CARRIERS would name. */
+  carriersFile: string
   settings: CarrierSettings
   /** The RCS carrier's settings. */
   rcs: CarrierSettings['rcs'][number]
@@ -43,5 +45,5 @@ export async function startSimulator(delayMs = 0): Promise<TestSimulator> {
     if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(response.body)}`)
     return response.body
   }
-  return { url, settings, rcs, sms: settings.sms, ask }
+  return { url, carriersFile, settings, rcs, sms: settings.sms, ask }
 }
