@@ -13,8 +13,8 @@ with started as (
     select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
     left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
   where c.id = any (array(
-      select c.id from campaigns c where c.status = 'SCHEDULED' and c.scheduled_at <= now() and not exists (select from accounts a where a.id = c.account_id and a.suspended_at is not null)
-      order by c.scheduled_at limit $1 for update skip locked
+      select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() and account_id <> all (array(select id from accounts where suspended_at is not null))
+      order by scheduled_at limit $1 for update skip locked
   ))
   returning c.*
 ), started_logged as (
@@ -26,13 +26,13 @@ select from started;
 
 -- Finds out whether a campaign needs fan-out. (server/src/delivery/campaigns/fan-out.ts)
 prepare "find-campaign" as
-select from campaigns c where c.status = 'RUNNING' and c.fan_out_completed_at is null and c.id <> all ($1::uuid[]) and not exists (select from accounts a where a.id = c.account_id and a.suspended_at is not null) limit 1;
+select from campaigns where status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) and account_id <> all (array(select id from accounts where suspended_at is not null)) limit 1;
 
 -- Locks the next campaign to fan out. (server/src/delivery/campaigns/fan-out.ts)
 prepare "lock-campaign" as
 select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
   retry_of is not null as "isRetry"
-from campaigns c where c.status = 'RUNNING' and c.fan_out_completed_at is null and c.id <> all ($1::uuid[]) and not exists (select from accounts a where a.id = c.account_id and a.suspended_at is not null)
+from campaigns where status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) and account_id <> all (array(select id from accounts where suspended_at is not null))
 order by recipients, id limit 1 for update skip locked;
 
 -- Creates the next messages of a campaign for two groups. (server/src/delivery/campaigns/fan-out.ts)

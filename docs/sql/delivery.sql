@@ -27,7 +27,6 @@ select l.account_id as "accountId", l.agent_id as "agentId", l.priority, l.campa
 from lane l
 join agents a on a.agent_id = l.agent_id and a.carrier = $1
 join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id
-join accounts o on o.id = l.account_id
 left join campaigns c on c.id = l.campaign_id and l.campaign_id <> '00000000-0000-0000-0000-000000000000',
 lateral (select count(*)::int as due from (
     select * from (
@@ -38,7 +37,7 @@ lateral (select count(*)::int as due from (
     ) as first
     where task = 'revoke' or expires_at > now()) as entries) as ready
 where l.due_at <= now() and l.agent_id <> all ((select $3::text[])::text[]) and ready.due > 0
-  and (l.priority = 1 or s.active and o.suspended_at is null and (l.campaign_id = '00000000-0000-0000-0000-000000000000' or c.status = 'RUNNING'));
+  and (l.priority = 1 or s.active and l.account_id <> all (array(select id from accounts where suspended_at is not null)) and (l.campaign_id = '00000000-0000-0000-0000-000000000000' or c.status = 'RUNNING'));
 
 -- Leases the next entries of each lane. (server/src/delivery/claim.ts)
 prepare "lease-entries" as

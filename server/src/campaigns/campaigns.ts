@@ -34,9 +34,6 @@ export async function readCampaign(db: Executor, accountId: number, id: string):
   return toCampaign(rows[0])
 }
 
-/** In SQL: the account of a campaign `c` is not suspended. */
-export const ACCOUNT_IS_LIVE = 'not exists (select from accounts a where a.id = c.account_id and a.suspended_at is not null)'
-
 /** Lists the newest campaigns first, for operators. */
 export async function listCampaigns(db: Executor, accountId: number, limit: number): Promise<Campaign[]> {
   const { rows } = await db.query<Row>(`${READ} where c.account_id = $1 order by c.id desc limit $2`, [accountId, limit])

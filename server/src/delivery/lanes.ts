@@ -1,3 +1,4 @@
+import { isLive } from '../accounts/accounts.ts'
 import type { Executor } from '../db/pool.ts'
 import { listed } from '../db/pool.ts'
 import { NO_CAMPAIGN } from '../ids.ts'
@@ -70,8 +71,7 @@ export const READ_LANES = `
   from lane l
   join agents a on a.agent_id = l.agent_id and a.carrier = $1
   join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent_id
-  join accounts o on o.id = l.account_id
   left join campaigns c on c.id = l.campaign_id and l.campaign_id <> '${NO_CAMPAIGN}',
   lateral (select count(*)::int as due from (${entriesOf('l', '(select $2::int)')}) as entries) as ready
   where l.due_at <= now() and l.agent_id <> all (${listed('$3::text[]')}::text[]) and ready.due > 0
-    and (l.priority = ${PRIORITIES.revoke} or s.active and o.suspended_at is null and (l.campaign_id = '${NO_CAMPAIGN}' or c.status = 'RUNNING'))`
+    and (l.priority = ${PRIORITIES.revoke} or s.active and ${isLive('l.account_id')} and (l.campaign_id = '${NO_CAMPAIGN}' or c.status = 'RUNNING'))`

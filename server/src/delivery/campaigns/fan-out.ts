@@ -1,5 +1,5 @@
+import { isLive } from '../../accounts/accounts.ts'
 import { countUsage, messageBytes, ROW_BYTES } from '../../accounts/usage.ts'
-import { ACCOUNT_IS_LIVE } from '../../campaigns/campaigns.ts'
 import { RETRIED_MEMBERS } from '../../campaigns/retry.ts'
 import { ensurePartitions } from '../../db/partitions.ts'
 import { isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
@@ -61,14 +61,14 @@ export const IN_ORDER = `set local enable_sort = off; set local enable_hashagg =
 
 type Running = { id: string; accountId: number; groups: number[]; generations: number[]; cursor: string; isRetry: boolean }
 
-const NEEDS_FAN_OUT = `c.status = 'RUNNING' and c.fan_out_completed_at is null and c.id <> all ($1::uuid[]) and ${ACCOUNT_IS_LIVE}`
-export const FIND_CAMPAIGN = `select from campaigns c where ${NEEDS_FAN_OUT} limit 1`
+const NEEDS_FAN_OUT = `status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) and ${isLive('account_id')}`
+export const FIND_CAMPAIGN = `select from campaigns where ${NEEDS_FAN_OUT} limit 1`
 
 /** Locks the next campaign, and skips a campaign that another worker has locked. */
 export const LOCK_CAMPAIGN = `
   select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
     retry_of is not null as "isRetry"
-  from campaigns c where ${NEEDS_FAN_OUT}
+  from campaigns where ${NEEDS_FAN_OUT}
   order by recipients, id limit 1 for update skip locked`
 
 function chunkOf({ id, accountId, groups, generations, cursor, isRetry }: Running, chunk: number) {

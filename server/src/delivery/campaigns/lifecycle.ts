@@ -1,4 +1,4 @@
-import { ACCOUNT_IS_LIVE } from '../../campaigns/campaigns.ts'
+import { isLive } from '../../accounts/accounts.ts'
 import { campaignMayBecome } from '../../campaigns/states.ts'
 import type { Executor } from '../../db/pool.ts'
 import { recordCampaigns } from '../../events/changes.ts'
@@ -22,8 +22,8 @@ export const START = `
         select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
         left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
     where c.id = any (array(
-      select c.id from campaigns c where c.status = 'SCHEDULED' and c.scheduled_at <= now() and ${ACCOUNT_IS_LIVE}
-      order by c.scheduled_at limit $1 for update skip locked
+      select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() and ${isLive('account_id')}
+      order by scheduled_at limit $1 for update skip locked
     ))
     returning c.*
   ), ${recordCampaigns('started', 'campaign.started', 'started_at')}

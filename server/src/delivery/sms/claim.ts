@@ -1,3 +1,4 @@
+import { isLive } from '../../accounts/accounts.ts'
 import type { SmsCarrier } from '../../carriers/carrier.ts'
 import { columns, type Executor, listed, lists, type Pool, transaction } from '../../db/pool.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
@@ -105,14 +106,14 @@ export const FIND_DUE = `
   with recursive ${lanesOf('sms_queue', ['account_id', 'priority', 'campaign_id'])}, due as materialized (
     select q.*, row_number() over (partition by q.account_id order by q.priority, q.due_at) as account_turn,
       row_number() over (partition by q.account_id, q.recipient order by q.priority, q.due_at) as person_turn
-    from lane l join accounts a on a.id = l.account_id left join campaigns c on c.id = l.campaign_id and c.status = 'PAUSED', lateral (
+    from lane l left join campaigns c on c.id = l.campaign_id and c.status = 'PAUSED', lateral (
       select message_id, copy, account_id, recipient, priority, due_at, expires_at from sms_queue q
       where q.account_id = l.account_id and q.priority = l.priority and q.campaign_id = l.campaign_id and q.due_at <= now() and not exists (
         select from sms_queue o where o.account_id = q.account_id and o.recipient = q.recipient and o.lease is not null and o.due_at > now()
       )
       order by q.due_at limit $1
     ) as q
-    where l.due_at <= now() and c.id is null and (a.suspended_at is null or q.expires_at <= now())
+    where l.due_at <= now() and c.id is null and (${isLive('l.account_id')} or q.expires_at <= now())
   )
   select message_id as "messageId", copy, (select count(*)::int from due) as "dueInAll"
   from due where person_turn = 1 order by priority, account_turn, due_at limit $1`
