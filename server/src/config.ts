@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { BadKeyFile, parseKeys } from './encryption/key-file.ts'
-import { OperatorError } from './errors.ts'
+import { OperatorError, wrongUsage } from './errors.ts'
 import { readTls, type Tls } from './tls.ts'
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -196,7 +196,7 @@ export function readSettings(env: Environment): { config: Config; settings: Sett
   if (env.HERALD_METRICS_ADDRESS) {
     problems.push('HERALD_METRICS_ADDRESS is no longer a setting: set HERALD_METRICS_HOST and HERALD_METRICS_PORT instead.')
   }
-  if (problems.length > 0) throw new OperatorError(...problems)
+  if (problems.length > 0) throw wrongUsage(...problems)
   return { config, settings }
 }
 

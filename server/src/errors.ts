@@ -81,12 +81,31 @@ export function notFound(code: ErrorCode, parameter: string, resource: string): 
   return new ApiError(code, { details: [{ path: `/${parameter}`, reason: `names no ${resource} of this account` }] })
 }
 
+/** The exit status of a command that failed, by the kind of failure. A fault in Herald is a 1, too. docs/get-started.md lists them. */
+export const EXIT = { refused: 1, usage: 2, notFound: 3, unavailable: 4 } as const
+
 /** An error for the operator. It is printed without a stack, and control characters in its lines are escaped. */
 export class OperatorError extends Error {
   readonly lines: readonly string[]
+  exitCode: number = EXIT.refused
 
   constructor(...lines: string[]) {
     super(lines.join('\n'))
     this.lines = lines
   }
+}
+
+/** An error for the operator about something that does not exist. */
+export function noSuch(...lines: string[]): OperatorError {
+  return Object.assign(new OperatorError(...lines), { exitCode: EXIT.notFound })
+}
+
+/** An error for the operator about arguments or settings that can't be right. */
+export function wrongUsage(...lines: string[]): OperatorError {
+  return Object.assign(new OperatorError(...lines), { exitCode: EXIT.usage })
+}
+
+/** An error for the operator about a database that can't be reached. Trying again later may help. */
+export function outOfReach(...lines: string[]): OperatorError {
+  return Object.assign(new OperatorError(...lines), { exitCode: EXIT.unavailable })
 }

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { createSecureContext, type Server, type TlsOptions } from 'node:tls'
 import type { Logger } from 'pino'
-import { OperatorError } from './errors.ts'
+import { wrongUsage } from './errors.ts'
 import { isReadableByOthers } from './files.ts'
 
 type TlsFiles = { certFile: string; keyFile: string }
@@ -39,7 +39,7 @@ export function readTls({ certFile, keyFile }: TlsFiles): Tls {
     )
   }
   if (!isPair(tls)) problems.push('HERALD_TLS_CERT and HERALD_TLS_KEY must be a certificate and its private key, both in PEM.')
-  if (problems.length > 0) throw new OperatorError(...problems)
+  if (problems.length > 0) throw wrongUsage(...problems)
   return tls
 }
 
@@ -58,7 +58,7 @@ function readPem(name: string, path: string): Buffer {
   try {
     return readFileSync(path)
   } catch {
-    throw new OperatorError(`${name} must be the path of a file that can be read.`)
+    throw wrongUsage(`${name} must be the path of a file that can be read.`)
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Executor } from '../db/pool.ts'
-import { OperatorError } from '../errors.ts'
+import { noSuch } from '../errors.ts'
 
 export const MODULES = ['rcs', 'sms'] as const
 export type Module = (typeof MODULES)[number]
@@ -90,7 +90,7 @@ export async function requireAccount(db: Executor, accountId: number): Promise<v
 }
 
 export function noSuchAccount(accountId: number): never {
-  throw new OperatorError(`There is no account ${accountId}; see "herald account list".`)
+  throw noSuch(`There is no account ${accountId}; see "herald account list".`)
 }
 
 export async function hasAccounts(db: Executor): Promise<boolean> {

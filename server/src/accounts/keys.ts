@@ -1,6 +1,6 @@
 import { hash, randomInt } from 'node:crypto'
 import type { Executor } from '../db/pool.ts'
-import { OperatorError } from '../errors.ts'
+import { noSuch } from '../errors.ts'
 import type { Scope } from '../scopes.ts'
 import { noSuchAccount } from './accounts.ts'
 
@@ -130,5 +130,5 @@ const KEY_INFO = `k.integration_key as "integrationKey", ${RESTRICTIONS},
   created_at as "createdAt", rotated_at as "rotatedAt", revoked_at as "revokedAt"`
 
 function noSuchKey(integrationKey: string): never {
-  throw new OperatorError(`There is no live integration key ${integrationKey}; see "herald key list ACCOUNT_ID".`)
+  throw noSuch(`There is no live integration key ${integrationKey}; see "herald key list ACCOUNT_ID".`)
 }

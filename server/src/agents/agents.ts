@@ -1,5 +1,5 @@
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
-import { OperatorError } from '../errors.ts'
+import { noSuch, OperatorError } from '../errors.ts'
 
 export const BILLING_TYPES = ['single', 'conversational', 'basic'] as const
 export type BillingType = (typeof BILLING_TYPES)[number]
@@ -126,7 +126,7 @@ export async function findAgent(db: Executor, agentId: string): Promise<AgentRec
 }
 
 function noSuchAgent(agentId: string): never {
-  throw new OperatorError(`There is no agent ${agentId}; see "herald agent list".`)
+  throw noSuch(`There is no agent ${agentId}; see "herald agent list".`)
 }
 
 export async function readAssignment(db: Executor, agentId: string, accountId: number): Promise<Agent> {
@@ -136,7 +136,7 @@ export async function readAssignment(db: Executor, agentId: string, accountId: n
     [accountId, agentId],
   )
   if (rows[0] === undefined) {
-    throw new OperatorError(
+    throw noSuch(
       `The agent ${agentId} is not assigned to account ${accountId}, or one of the two does not exist; see "herald agent list" and "herald account list".`,
     )
   }

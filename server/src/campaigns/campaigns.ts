@@ -1,7 +1,7 @@
 import { requireAccount } from '../accounts/accounts.ts'
 import { countUsage } from '../accounts/usage.ts'
 import type { Executor } from '../db/pool.ts'
-import { notFound, OperatorError } from '../errors.ts'
+import { noSuch, notFound, OperatorError } from '../errors.ts'
 import { recordCampaigns } from '../events/changes.ts'
 import { UUID } from '../ids.ts'
 import { BY_STATUS, countersOfCampaign } from '../reports/counters.ts'
@@ -48,7 +48,7 @@ export async function findCampaign(db: Executor, id: string): Promise<Campaign> 
 }
 
 function noSuchCampaign(id: string): never {
-  throw new OperatorError(`There is no campaign ${id}; see "herald campaign list ACCOUNT_ID".`)
+  throw noSuch(`There is no campaign ${id}; see "herald campaign list ACCOUNT_ID".`)
 }
 
 /**

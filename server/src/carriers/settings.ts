@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { HOST_EXPECTED, isHost } from '../config.ts'
-import { OperatorError, type Violation } from '../errors.ts'
+import { type OperatorError, type Violation, wrongUsage } from '../errors.ts'
 import { createSchemaCompiler } from '../validation.ts'
 import type { GoogleRbmSettings } from './google-rbm/settings.ts'
 import { isObject } from './json.ts'
@@ -154,7 +154,7 @@ function readJson(path: string): unknown {
 function carriersError(path: string, problems: string[]): OperatorError {
   const lines = problems.map((problem, index) => `${index === 0 ? `HERALD_CARRIERS: ${path} ` : '  '}${problem}`)
   const last = lines.pop() ?? ''
-  return new OperatorError(...lines.map((line) => `${line};`), last.endsWith('?') ? last : `${last}.`)
+  return wrongUsage(...lines.map((line) => `${line};`), last.endsWith('?') ? last : `${last}.`)
 }
 
 function googleRules({ region, address, serviceAccount, serviceAccountFile }: Record<string, unknown>): Violation[] {

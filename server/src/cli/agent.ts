@@ -15,7 +15,9 @@ import {
   unassignAgent,
   updateAgent,
 } from '../agents/agents.ts'
+import type { Config } from '../config.ts'
 import type { Pool } from '../db/pool.ts'
+import { carrierNamed } from './carrier-name.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
 import { quantity, table } from './terminal.ts'
@@ -34,10 +36,12 @@ const create = reportingCommand('create', 'register an agent')
   .argument(...agentId)
   .requiredOption('--name <name>', 'technical name', textArgument(200))
   .addOption(new Option('--billing-type <type>', 'how its messages are billed').choices(BILLING_TYPES).makeOptionMandatory())
-  .option('--carrier <carrier>', 'the carrier that its messages go through', textArgument(100), 'simulator')
+  .option('--carrier <carrier>', 'the carrier that its messages go through; by default the only one', textArgument(100))
   .action(async (id: string, options) => {
-    const agent = { agentId: id, name: options.name, billingType: options.billingType, carrier: options.carrier }
-    report(options, await withDatabase((pool) => createAgent(pool, agent)), () => `Agent ${id} is registered; assign it to an account.`)
+    const { name, billingType } = options
+    const create = (pool: Pool, config: Config) =>
+      createAgent(pool, { agentId: id, name, billingType, carrier: carrierNamed(options.carrier, config) })
+    report(options, await withDatabase(create), () => `Agent ${id} is registered; assign it to an account.`)
   })
 
 const assign = reportingCommand('assign', 'let an account use an agent')
@@ -100,8 +104,9 @@ const update = confirmedCommand('update', 'change the name, billing type or carr
     if (name === undefined && billingType === undefined && carrier === undefined) {
       command.error('error: --name, --billing-type or --carrier is required')
     }
-    const agent = await withDatabase(async (pool) => {
+    const agent = await withDatabase(async (pool, config) => {
       const before = await findAgent(pool, id)
+      if (carrier !== undefined) carrierNamed(carrier, config)
       if (carrier !== undefined && carrier !== before.carrier) await confirm(options, await moveOf(pool, before, carrier))
       return await updateAgent(pool, id, { name, billingType, carrier })
     })

@@ -29,13 +29,14 @@ const LATE_MS = 60_000
 const CERTIFICATE_DAYS = 21
 const DAY_MS = 86_400_000
 
-export const doctorCommand = reportingCommand('doctor', 'check settings, database, clock, carriers, disk and TLS, and say what to do')
-  .addHelpText('after', '\nExample:\n  herald doctor\n\nThe exit status is 1 if a check failed.')
-  .action(async (options) => {
-    const findings = await examine()
-    report(options, findings, () => [...findings.map(inWords), '', summaryOf(findings)])
-    if (findings.some(({ result }) => result === 'failed')) process.exitCode = 1
-  })
+export const doctorCommand = reportingCommand(
+  'doctor',
+  'check settings, database, clock, carriers, disk and TLS, and say what to do',
+).action(async (options) => {
+  const findings = await examine()
+  report(options, findings, () => [...findings.map(inWords), '', summaryOf(findings)])
+  if (findings.some(({ result }) => result === 'failed')) process.exitCode = 1
+})
 
 const MARKS = { ok: 'ok     ', warning: 'warning', failed: 'FAILED ' }
 const inWords = ({ check, result, says }: Finding) => `${MARKS[result]}  ${check}: ${says}`

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import type { Executor } from '../db/pool.ts'
 import { cancelMessage } from '../delivery/cancel.ts'
-import { ApiError, OperatorError } from '../errors.ts'
+import { ApiError, noSuch, OperatorError, wrongUsage } from '../errors.ts'
 import { UUID } from '../ids.ts'
 import { listMessages, type MessageFilters } from '../messages/list.ts'
 import { type Message, readMessage } from '../messages/messages.ts'
@@ -40,7 +40,6 @@ const find = reportingCommand('find', `find messages by number, reference, campa
   .option('--from <time>', 'accepted at this time or later', timeArgument)
   .option('--to <time>', 'accepted before this time', timeArgument)
   .option('--test', 'test messages instead of all others')
-  .addHelpText('after', '\nExample:\n  herald message find +48500100200 --status FAILED,EXPIRED')
   .action(async (phone: string | undefined, options: FindOptions) => {
     const found = await withDatabase((pool) => findMessages(pool, phone, options))
     const rows = found.map(({ messageId, accountId, acceptedAt, recipient, status, failure, smsFallback }) => [
@@ -52,9 +51,9 @@ const find = reportingCommand('find', `find messages by number, reference, campa
 async function findMessages(db: Executor, phone: string | undefined, options: FindOptions): Promise<Found[]> {
   const { account, reference, campaign, agent, status, from, to, test } = options
   if (phone === undefined && account === undefined) {
-    throw new OperatorError('Name a number or an account: "herald message find +48500100200" or "herald message find --account 1".')
+    throw wrongUsage('Name a number or an account: "herald message find +48500100200" or "herald message find --account 1".')
   }
-  if (campaign !== undefined && !UUID.test(campaign)) throw new OperatorError(`There is no campaign ${campaign}.`)
+  if (campaign !== undefined && !UUID.test(campaign)) throw noSuch(`There is no campaign ${campaign}.`)
   const filters: MessageFilters = {
     ...(phone !== undefined && { recipient: phone }),
     ...(reference !== undefined && { clientReferenceId: reference }),
@@ -94,7 +93,6 @@ async function readAll(db: Executor, accountId: number, filters: MessageFilters)
 
 const show = reportingCommand('show', 'show a message and everything that happened to it')
   .argument(...id)
-  .addHelpText('after', '\nExample:\n  herald message show 0198c0de-0000-7000-8000-000000000001')
   .action(async (messageId: string, options) => {
     const shown = await withDatabase(async (pool) => {
       const accountId = await accountOf(pool, messageId)
@@ -138,7 +136,6 @@ function inWords(description: string, { response, rules }: Record<string, unknow
 
 const cancel = confirmedCommand('cancel', 'cancel a message that has not been sent')
   .argument(...id)
-  .addHelpText('after', '\nExample:\n  herald message cancel 0198c0de-0000-7000-8000-000000000001')
   .action(async (messageId: string, options) => {
     const message = await withDatabase(async (pool) => {
       const accountId = await accountOf(pool, messageId)
@@ -158,7 +155,7 @@ async function accountOf(db: Executor, messageId: string): Promise<number> {
   const { rows } = UUID.test(messageId)
     ? await db.query<{ accountId: number }>('select account_id as "accountId" from messages where id = $1', [messageId])
     : { rows: [] }
-  if (rows[0] === undefined) throw new OperatorError(`There is no message ${messageId}. "herald message find" finds messages by number.`)
+  if (rows[0] === undefined) throw noSuch(`There is no message ${messageId}. "herald message find" finds messages by number.`)
   return rows[0].accountId
 }
 

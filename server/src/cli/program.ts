@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
-import { printError } from './terminal.ts'
+import { addManners } from './manners.ts'
 
 // The help lists the commands in this order.
 const COMMANDS = new Map<string, () => Promise<Command>>([
@@ -30,12 +30,6 @@ export async function createProgram(name = ''): Promise<Command> {
   for (const command of await Promise.all((load === undefined ? [...COMMANDS.values()] : [load]).map((each) => each()))) {
     program.addCommand(command)
   }
-  escapeErrors(program)
+  addManners(program)
   return program
-}
-
-/** Escapes Commander's errors, which quote arguments. Each command has its own setting for that. */
-function escapeErrors(command: Command): void {
-  command.configureOutput({ outputError: (message) => printError(message.trimEnd().split('\n')) })
-  for (const each of command.commands) escapeErrors(each)
 }

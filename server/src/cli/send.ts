@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Option } from 'commander'
 import { CONTENT_SCHEMAS } from '../content/content.ts'
 import type { Pool } from '../db/pool.ts'
-import { ApiError, OperatorError } from '../errors.ts'
+import { ApiError, OperatorError, wrongUsage } from '../errors.ts'
 import { createAcceptor } from '../messages/accept.ts'
 import { createAnnouncer } from '../messages/announce.ts'
 import { type Message, readMessage } from '../messages/messages.ts'
@@ -27,7 +27,6 @@ export const sendCommand = reportingCommand('send', 'send a message from the ter
   .option('--agent <agent-id>', 'the agent; required if the account has several', textArgument(200))
   .option('--reference <text>', 'your reference (clientReferenceId)', textArgument(255))
   .option('--wait', 'follow the message until it is READ, FAILED or EXPIRED')
-  .addHelpText('after', '\nExample:\n  herald send 1 +48500100200 "Your parcel is on its way." --agent demo-single --wait')
   .action(async (accountId: number, phone: string, text: string | undefined, options: SendOptions) => {
     await withDatabase(async (pool) => {
       const messageId = await send(pool, accountId, phone, text, options)
@@ -45,7 +44,7 @@ function inWords({ messageId, recipient, status, failure }: Message): string {
 
 async function send(pool: Pool, accountId: number, phone: string, text: string | undefined, options: SendOptions): Promise<string> {
   const { template, reference } = options
-  if ((text === undefined) === (template === undefined)) throw new OperatorError('Give either a text or --template.')
+  if ((text === undefined) === (template === undefined)) throw wrongUsage('Give either a text or --template.')
   const body = {
     agentId: options.agent ?? (await onlyAgentOf(pool, accountId)),
     recipient: phone,
@@ -53,7 +52,7 @@ async function send(pool: Pool, accountId: number, phone: string, text: string |
     ...(reference !== undefined && { clientReferenceId: reference }),
   }
   const violations = createSchemaCompiler(CONTENT_SCHEMAS)(MessageRequest)(body)
-  if (violations.length > 0) throw new OperatorError(...violations.map(({ path, reason }) => `${path} ${reason}.`))
+  if (violations.length > 0) throw wrongUsage(...violations.map(({ path, reason }) => `${path} ${reason}.`))
   const { recipient, ...others } = body
   const accept = createAcceptor(pool, createAnnouncer(pool))
   const { messageIds } = await accept({
@@ -79,7 +78,7 @@ async function onlyAgentOf(pool: Pool, accountId: number): Promise<string> {
   )
   const [first, ...others] = rows.map(({ agentId }) => agentId)
   if (first === undefined) throw new OperatorError(`Account ${accountId} has no active agent: "herald agent assign" adds one.`)
-  if (others.length > 0) throw new OperatorError(`Name one of the account's agents by --agent: ${[first, ...others].join(', ')}.`)
+  if (others.length > 0) throw wrongUsage(`Name one of the account's agents by --agent: ${[first, ...others].join(', ')}.`)
   return first
 }
 

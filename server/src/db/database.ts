@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config.ts'
-import { OperatorError } from '../errors.ts'
+import { outOfReach } from '../errors.ts'
 import { joinEmbeddedServer } from './embedded/server.ts'
 import { ensureSchema } from './migrate.ts'
 import { ensurePartitions } from './partitions.ts'
@@ -63,7 +63,7 @@ async function untilReachable(pool: Pool, { role, onProgress }: Options): Promis
       const reason = (error as Error).message || (error as NodeJS.ErrnoException).code
       const sentence = `PostgreSQL can't be reached at the address in HERALD_DATABASE_URL: ${reason}.`
       // Waiting does not fix a wrong address, user or password.
-      if (!isUnavailable(error) || isLockedOut(error) || performance.now() > deadline) throw new OperatorError(sentence)
+      if (!isUnavailable(error) || isLockedOut(error) || performance.now() > deadline) throw outOfReach(sentence)
       onProgress(`${sentence} Trying again.`)
       await sleep(1_000)
     }

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { OperatorError } from '../errors.ts'
+import { noSuch, type OperatorError } from '../errors.ts'
 
 /**
  * Runs a statement that writes a row for an agent of an account. Turns the foreign key violation of an unassigned agent into an error for
@@ -13,7 +13,7 @@ export async function withAssignedAgent<T>(accountId: number, agentId: string, w
 }
 
 export function notAssigned(accountId: number, agentId: string): OperatorError {
-  return new OperatorError(
+  return noSuch(
     `The agent ${agentId} is not assigned to account ${accountId}, or one of the two does not exist; see "herald agent list" and "herald account list".`,
   )
 }

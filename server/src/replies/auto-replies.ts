@@ -1,6 +1,6 @@
 import { requireAccount } from '../accounts/accounts.ts'
 import type { Executor } from '../db/pool.ts'
-import { OperatorError } from '../errors.ts'
+import { noSuch, OperatorError } from '../errors.ts'
 import { lengthOf } from '../text-length.ts'
 import { notAssigned } from './agents.ts'
 import { folded, meaningOf } from './words.ts'
@@ -50,7 +50,7 @@ async function explainRefusal(db: Executor, { accountId, agentId, keyword, templ
   )
   const { assigned, status, existing } = rows[0] as { assigned: boolean; status: string | null; existing: number | null }
   if (!assigned) throw notAssigned(accountId, agentId)
-  if (status === null) throw new OperatorError(`Account ${accountId} has no template ${templateId}.`)
+  if (status === null) throw noSuch(`Account ${accountId} has no template ${templateId}.`)
   if (status !== 'APPROVED') throw new OperatorError(`Template ${templateId} is not approved; only approved templates can be sent.`)
   if (existing !== null) throw new OperatorError(`Automatic reply ${existing} already has the keyword "${keyword}"; remove it first.`)
 }
@@ -79,7 +79,7 @@ export async function removeAutoReply(db: Executor, autoReplyId: number): Promis
 }
 
 function noSuchAutoReply(autoReplyId: number): never {
-  throw new OperatorError(`There is no automatic reply ${autoReplyId}; see "herald auto-reply list".`)
+  throw noSuch(`There is no automatic reply ${autoReplyId}; see "herald auto-reply list".`)
 }
 
 /** Reads the automatic replies of an agent, to match an incoming text. A template may have become a draft since; sending checks that. */

@@ -4,7 +4,7 @@ import { timeOf } from '../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { webhookSecretContext } from '../db/secrets.ts'
 import type { Keyring } from '../encryption/keyring.ts'
-import { OperatorError } from '../errors.ts'
+import { noSuch, OperatorError } from '../errors.ts'
 import { recordEvent, utcText } from '../events/changes.ts'
 import type { EventKind } from '../events/kinds.ts'
 import { readHead } from '../events/pages.ts'
@@ -111,7 +111,7 @@ export async function holdActiveEndpoint(tx: Executor, endpointId: number): Prom
 }
 
 function noSuchEndpoint(endpointId: number): never {
-  throw new OperatorError(`There is no webhook endpoint ${endpointId}; see "herald webhook list".`)
+  throw noSuch(`There is no webhook endpoint ${endpointId}; see "herald webhook list".`)
 }
 
 /** Lists the endpoints of one account, or of all accounts. */

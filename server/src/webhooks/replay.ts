@@ -1,6 +1,6 @@
 import { timeOf } from '../db/partitions.ts'
 import { type Executor, listed, type Pool, transaction } from '../db/pool.ts'
-import { OperatorError } from '../errors.ts'
+import { noSuch, OperatorError } from '../errors.ts'
 import { eventsOf, findEvent, type PlacedEvent, placeKey, readEventsAt, readHead, readPages } from '../events/pages.ts'
 import { type Endpoint, holdActiveEndpoint } from './endpoints.ts'
 
@@ -31,7 +31,7 @@ const LOG_DAYS = 30
 export async function requireEvent(db: Executor, accountId: number, eventId: string): Promise<{ position: number; recordedAt: Date }> {
   const event = await findEvent(db, accountId, eventId)
   if (event !== undefined) return event
-  throw new OperatorError(`Account ${accountId} has no event ${eventId}; its log keeps events for ${LOG_DAYS} days.`)
+  throw noSuch(`Account ${accountId} has no event ${eventId}; its log keeps events for ${LOG_DAYS} days.`)
 }
 
 /** Replays one event, of any kind and in any state. */

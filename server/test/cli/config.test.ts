@@ -37,7 +37,7 @@ describe('herald config', () => {
 
   test('names every wrong value, and shows none', async () => {
     const { code, stdout, stderr } = await runHerald(['config'], { HERALD_PORT: 'CANARY', HERALD_LIMITS: 'CANARY' })
-    assert.deepEqual([code, stdout], [1, ''])
+    assert.deepEqual([code, stdout], [2, ''])
     assert.match(stderr, /^HERALD_LIMITS must be .*\nHERALD_PORT must be .*\n$|^HERALD_PORT must be .*\nHERALD_LIMITS must be .*\n$/)
     assert.doesNotMatch(stderr, /CANARY/)
   })

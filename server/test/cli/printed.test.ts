@@ -128,6 +128,6 @@ describe('herald', { concurrency: 2 }, () => {
     assert.match(twice.stderr, /^The header has two columns named ".*"\.\n$/)
     assert.doesNotMatch(twice.stderr, CONTROL)
     const wrong = await runHerald(['key', 'create', '1\u001b[2J'], env)
-    assert.match(wrong.stderr, /^error: command-argument value '1\\u001b\[2J' is invalid.*An account id is a whole number.*\n$/)
+    assert.match(wrong.stderr, /^error: command-argument value '1\\u001b\[2J' is invalid.*An account id is a whole number.*\nSee .*\n$/)
   })
 })

@@ -159,9 +159,9 @@ describe('herald webhook', { concurrency: 3 }, () => {
       ['replay', '1', '--since', '2026-01-31T08:00:00Z', '--event', 'x'],
       /'--event <event-id>' cannot be used with option '--since <time>'/,
     ],
-    [['update', '1'], /^error: --events or --all-events is required\n$/],
+    [['update', '1'], /^error: --events or --all-events is required\n/],
     [['update', '1', '--events', 'sms.sent', '--all-events'], /'--events <kinds>' cannot be used with option '--all-events'/],
-    [['replay', '1'], /^error: --event, --failed-since or --since is required\n$/],
+    [['replay', '1'], /^error: --event, --failed-since or --since is required\n/],
   ]
   testFailures(['webhook'], FAILURES, { HERALD_DATABASE_URL })
 })

@@ -14,7 +14,7 @@ describe('herald serve', { concurrency: 2 }, () => {
   test('fails with an error that names a wrong setting, and creates nothing', async () => {
     const dataDir = join(await createDataDir(), 'untouched')
     const { code, stdout, stderr } = await runHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: 'eighty', HERALD_LIMITS: 'none' })
-    assert.equal(code, 1)
+    assert.equal(code, 2)
     assert.equal(stdout, '')
     assert.equal(stderr, 'HERALD_PORT must be a whole number from 0 to 65535.\nHERALD_LIMITS must be one of memory, database.\n')
     assert.throws(() => statSync(dataDir))
@@ -55,12 +55,12 @@ describe('herald serve', { concurrency: 2 }, () => {
 
   test('fails with an error without the password if the database is out of reach or rejects it', async () => {
     const refused = await runHerald(['account', 'list'], { HERALD_DATABASE_URL: 'postgres://me:CANARY@127.0.0.1:1/x' })
-    assert.equal(refused.code, 1)
+    assert.equal(refused.code, 4)
     assert.match(refused.stderr, /^PostgreSQL can't be reached at the address in HERALD_DATABASE_URL: .*ECONNREFUSED.*\n$/)
     const nowhere = new URL((await createTestDatabase()).url)
     nowhere.pathname = '/no_such_database'
     const missing = await runHerald(['serve'], { HERALD_DATABASE_URL: nowhere.href, HERALD_PORT: '0' })
-    assert.equal(missing.code, 1)
+    assert.equal(missing.code, 4)
     assert.match(missing.stderr, /^PostgreSQL can't be reached .*database "no_such_database" does not exist\.\n$/)
     assert.doesNotMatch(refused.stderr + missing.stderr, /CANARY|\n\s+at /)
   })

@@ -67,13 +67,13 @@ export async function heraldJson(args: string[], env: Env): Promise<any> {
   return JSON.parse(stdout)
 }
 
-/** Tests that each of these commands fails with status 1 and an error that matches, without output or a stack. */
+/** Tests that each of these commands fails with an error that matches, without output or a stack. cli/manners.test.ts tests the statuses. */
 export function testFailures(command: string[], failures: [args: string[], error: RegExp][], env: Env): void {
   for (const [args, error] of failures) {
     const name = [...command, ...args].join(' ').replace(tmpdir(), '').slice(0, 80)
     test(`"${name}" fails with a readable error`, async () => {
       const { code, stdout, stderr } = await runHerald([...command, ...args], env)
-      assert.deepEqual([code, stdout], [1, ''])
+      assert.ok(code !== 0 && stdout === '', `status ${code}, ${stdout}`)
       assert.match(stderr, error)
       assert.doesNotMatch(stderr, /\n\s+at /)
     })
