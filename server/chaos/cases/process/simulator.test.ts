@@ -151,7 +151,7 @@ describe('the simulated network of herald serve without a configured carrier', {
     const file = join(dataDir, 'carriers.json')
     writeFileSync(file, JSON.stringify({ google: { type: 'gogle-rbm' } }))
     const { code, stderr } = await runHerald(['serve'], { HERALD_DATA_DIR: join(dataDir, 'data'), HERALD_CARRIERS: file })
-    assert.equal(code, 1)
+    assert.equal(code, 2)
     assert.equal(stderr, `HERALD_CARRIERS: ${file} /google/type must be google-rbm or smpp.\n`)
     assert.throws(() => statSync(join(dataDir, 'data')))
   })
