@@ -39,8 +39,8 @@ const create = reportingCommand('create', 'register an agent')
   .option('--carrier <carrier>', 'the carrier that its messages go through; by default the only one', textArgument(100))
   .action(async (id: string, options) => {
     const { name, billingType } = options
-    const create = (pool: Pool, config: Config) =>
-      createAgent(pool, { agentId: id, name, billingType, carrier: carrierNamed(options.carrier, config) })
+    const create = async (pool: Pool, config: Config) =>
+      createAgent(pool, { agentId: id, name, billingType, carrier: await carrierNamed(options.carrier, config) })
     report(options, await withDatabase(create), () => `Agent ${id} is registered; assign it to an account.`)
   })
 
@@ -106,7 +106,7 @@ const update = confirmedCommand('update', 'change the name, billing type or carr
     }
     const agent = await withDatabase(async (pool, config) => {
       const before = await findAgent(pool, id)
-      if (carrier !== undefined) carrierNamed(carrier, config)
+      if (carrier !== undefined) await carrierNamed(carrier, config)
       if (carrier !== undefined && carrier !== before.carrier) await confirm(options, await moveOf(pool, before, carrier))
       return await updateAgent(pool, id, { name, billingType, carrier })
     })
