@@ -4,6 +4,7 @@ import { CARRIER_ERRORS } from '../src/carriers/errors.ts'
 import { loadConfig } from '../src/config.ts'
 import { createPool } from '../src/db/pool.ts'
 import { FAILURES, FALLBACK_TRIGGERS, NOT_NEEDED_REASONS, SKIP_REASONS, SMS_FAILURES } from '../src/delivery/failures.ts'
+import type { Keyring } from '../src/encryption/keyring.ts'
 import { ERRORS } from '../src/errors.ts'
 import { createLogger } from '../src/http/log.ts'
 import { renderPage } from './api-reference/page.ts'
@@ -12,7 +13,8 @@ import { sqlPages } from './sql-pages.ts'
 /** The text of each generated file in the repository, by its path. A test fails if a file differs. */
 export async function generateFiles(): Promise<Record<string, string>> {
   const pool = createPool({ connectionString: 'postgres://never-connected' }, () => {})
-  const options = { cursorKey: Buffer.alloc(32), announce: () => {} }
+  // Nothing is encrypted.
+  const options = { cursorKey: Buffer.alloc(32), keyring: {} as Keyring, announce: () => {} }
   const { fastify } = await buildApp(loadConfig({}), { pool, hotPool: pool }, createLogger('silent'), options)
   const document = `${JSON.stringify(fastify.swagger(), null, 2)}\n`
   await fastify.close()

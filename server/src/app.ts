@@ -10,6 +10,7 @@ import type { Config } from './config.ts'
 import { CONTENT_SCHEMAS } from './content/content.ts'
 import type { Pools } from './db/database.ts'
 import { cancelMessage } from './delivery/cancel.ts'
+import type { Keyring } from './encryption/keyring.ts'
 import { eventRoutes } from './events/routes.ts'
 import { describeWebhooks, EVENTS_TAG, WEBHOOK_HEADERS } from './events/schemas.ts'
 import { createBodyBudgets, limitBodies } from './http/body-budget.ts'
@@ -40,6 +41,8 @@ import { ROLES, type Role } from './roles.ts'
 import { NoQuery } from './schemas.ts'
 import { TEMPLATES_TAG, templateRoutes } from './templates/routes.ts'
 import { timelineRoutes } from './timeline/routes.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
+import { WEBHOOKS_TAG } from './webhooks/schemas.ts'
 
 export type App = {
   fastify: FastifyInstance
@@ -55,6 +58,8 @@ export type App = {
 type AppOptions = {
   /** Encrypts the cursors of the event feed. */
   cursorKey: Buffer
+  /** Encrypts the secrets of webhook endpoints. */
+  keyring: Keyring
   /** Wakes the delivery nodes when there are new messages. */
   announce: Announce
   /** Reserves calls to the network for new messages. Returns undefined unless this process also delivers. */
@@ -68,7 +73,7 @@ type AppOptions = {
 }
 
 export async function buildApp(config: Config, { pool, hotPool }: Pools, logger: Logger, options: AppOptions): Promise<App> {
-  const { cursorKey, announce, reserve = () => undefined, roles = ROLES, webhook } = options
+  const { cursorKey, keyring, announce, reserve = () => undefined, roles = ROLES, webhook } = options
   const metrics = createMetrics([hotPool, pool])
   const unread = createUnreadWatch(logger, options.unreadLimits)
   const bodies = createBodyBudgets()
@@ -93,7 +98,7 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
   checkQueryFirst(app)
   await describeApi(app, {
     version: packageJson.version,
-    tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG, REPORTS_TAG, EVENTS_TAG],
+    tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG, REPORTS_TAG, EVENTS_TAG, WEBHOOKS_TAG],
     webhooks: describeWebhooks(),
     parameters: WEBHOOK_HEADERS,
   })
@@ -103,7 +108,7 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
   const carrierWebhooks = hasOwnServer ? newServer(true) : undefined
   if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
   if (roles.includes('api')) {
-    const routes = { config, pool, hotPool, unread, cursorKey, announce, reserve, publicUrl: () => shortLinkBase(config, app) }
+    const routes = { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, publicUrl: () => shortLinkBase(config, app) }
     await app.register((v1) => addApiRoutes(v1, routes), { prefix: '/v1' })
   }
   await app.ready()
@@ -144,13 +149,14 @@ type ApiRoutes = Pools & {
   config: Config
   unread: UnreadWatch
   cursorKey: Buffer
+  keyring: Keyring
   announce: Announce
   reserve: Reserve
   publicUrl: () => string | undefined
 }
 
 async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<void> {
-  const { config, pool, hotPool, unread, cursorKey, announce, reserve, publicUrl } = routes
+  const { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, publicUrl } = routes
   let limiter = createMemoryLimiter()
   if (config.limits.store === 'database') {
     const shared = createDatabaseLimiter(hotPool)
@@ -173,6 +179,7 @@ async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<voi
   await v1.register(reportRoutes, { pool })
   await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })
   await v1.register(eventRoutes, { pool: hotPool, cursorKey })
+  await v1.register(webhookRoutes, { pool, keyring, hosts: config.webhookHosts })
 }
 
 /** The base URL of short links. With real networks it has no default, since recipients could not open links to this process's own address. */

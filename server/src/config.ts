@@ -3,6 +3,7 @@ import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { BadKeyFile, parseKeys } from './encryption/key-file.ts'
 import { OperatorError, wrongUsage } from './errors.ts'
+import type { WebhookHosts } from './public-host.ts'
 import { readTls, type Tls } from './tls.ts'
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -33,7 +34,8 @@ export type Config = {
   simulatorDelayMs: number
   /** Undefined: 8081, or a free port if that is in use. */
   simulatorPort: number | undefined
-  webhookAllowPrivate: boolean
+  /** With the simulated network, webhooks may go to this machine itself. */
+  webhookHosts: WebhookHosts
   logLevel: (typeof LOG_LEVELS)[number]
   /** HERALD_ variables that are not settings. They are no error: Kubernetes sets HERALD_SERVICE_HOST and similar ones in every container. */
   unknownVariables: string[]
@@ -162,6 +164,7 @@ export function readSettings(env: Environment): { config: Config; settings: Sett
   const databaseUrl = read('HERALD_DATABASE_URL', url('postgres:', 'postgresql:'), undefined)
   const certFile = read('HERALD_TLS_CERT', filePath, undefined)
   const keyFile = read('HERALD_TLS_KEY', filePath, undefined)
+  const carriersFile = read('HERALD_CARRIERS', filePath, undefined)
   const config: Config = {
     environment: read('HERALD_ENV', oneOf(...ENVIRONMENTS), 'development'),
     host: read('HERALD_HOST', host, '127.0.0.1'),
@@ -183,10 +186,10 @@ export function readSettings(env: Environment): { config: Config; settings: Sett
     },
     publicUrl: read('HERALD_PUBLIC_URL', publicAddress, undefined),
     carrierWebhookPort: read('HERALD_CARRIER_WEBHOOK_PORT', integer(0, 65535), undefined),
-    carriersFile: read('HERALD_CARRIERS', filePath, undefined),
+    carriersFile,
     simulatorPort: read('HERALD_SIMULATOR_PORT', integer(0, 65_535), undefined),
     simulatorDelayMs: read('HERALD_SIMULATOR_DELAY_MS', integer(0, 3_600_000), 500),
-    webhookAllowPrivate: read('HERALD_WEBHOOK_ALLOW_PRIVATE', boolean, false),
+    webhookHosts: webhookHosts(read('HERALD_WEBHOOK_ALLOW_PRIVATE', boolean, undefined), carriersFile),
     logLevel: read('HERALD_LOG_LEVEL', oneOf(...LOG_LEVELS), 'info'),
     unknownVariables: [],
   }
@@ -211,6 +214,11 @@ function masked(value: string): string {
   if (url.password !== '') url.password = '***'
   for (const name of url.searchParams.keys()) if (/password/i.test(name)) url.searchParams.set(name, '***')
   return url.href
+}
+
+function webhookHosts(allowPrivate: boolean | undefined, carriersFile: string | undefined): WebhookHosts {
+  if (allowPrivate) return 'any'
+  return allowPrivate === undefined && carriersFile === undefined ? 'loopback' : 'public'
 }
 
 function loadTls(certFile: string | undefined, keyFile: string | undefined, problems: string[]): Tls | undefined {

@@ -29,6 +29,8 @@ export const ERRORS = {
   RCS_MESSAGE_NOT_FOUND: { status: 404, when: 'The message does not exist, or belongs to another account.' },
   RCS_CAMPAIGN_NOT_FOUND: { status: 404, when: 'The campaign does not exist, or belongs to another account.' },
   RCS_SEGMENT_NOT_FOUND: { status: 404, when: 'A group does not exist, or belongs to another account.' },
+  RCS_WEBHOOK_ENDPOINT_NOT_FOUND: { status: 404, when: 'The webhook endpoint does not exist, or belongs to another account.' },
+  RCS_EVENT_NOT_FOUND: { status: 404, when: 'The event is not in the log of the account, which keeps events for 30 days.' },
   RCS_ROUTE_NOT_FOUND: {
     status: 404,
     when: 'There is no such path. Paths are case-sensitive and have no slash at the end; /docs lists them.',
@@ -38,6 +40,11 @@ export const ERRORS = {
   RCS_IDEMPOTENCY_CONFLICT: { status: 409, when: 'The Idempotency-Key was used before, with another body.' },
   RCS_MESSAGE_STATE: { status: 409, when: 'The message was handed to the network, or has its final status, so it can’t be cancelled.' },
   RCS_TEMPLATE_IN_USE: { status: 409, when: 'A button of another template, or an automatic reply, sends the template to be deleted.' },
+  RCS_WEBHOOK_ENDPOINT_EXISTS: { status: 409, when: 'Another webhook endpoint of the account has the same URL.' },
+  RCS_WEBHOOK_ENDPOINT_STATE: {
+    status: 409,
+    when: 'The webhook endpoint is disabled, or a replay of it is running; `details` says which.',
+  },
   RCS_PAYLOAD_TOO_LARGE: { status: 413, when: 'The body is over 256 KiB.' },
   RCS_UNSUPPORTED_MEDIA_TYPE: { status: 415, when: 'The body is not uncompressed application/json.' },
   RCS_RATE_LIMITED: { status: 429, when: 'Too many requests; Retry-After says how many seconds to wait.' },

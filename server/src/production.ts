@@ -38,8 +38,8 @@ const RULES: Rule[] = [
     tls === undefined &&
     !isLoopback(host) &&
     'HERALD_TLS_CERT and HERALD_TLS_KEY must be set, or HERALD_HOST must be a loopback address such as 127.0.0.1: otherwise credentials cross the network unencrypted.',
-  ({ webhookAllowPrivate }) =>
-    webhookAllowPrivate &&
+  ({ webhookHosts }) =>
+    webhookHosts === 'any' &&
     'HERALD_WEBHOOK_ALLOW_PRIVATE must be false: otherwise webhooks can reach this machine and its network, and use plain http.',
   (_config, { exposedCarrierFiles }) =>
     exposedCarrierFiles.length > 0 &&

@@ -1,5 +1,11 @@
 import { BlockList, isIP } from 'node:net'
 
+/**
+ * The hosts that webhooks may go to. `loopback`: the public internet and this machine itself, as suits a trial with the simulated network.
+ * `any`: private addresses too.
+ */
+export type WebhookHosts = 'public' | 'loopback' | 'any'
+
 // Addresses outside the public internet, from IANA's registries of special-purpose addresses.
 const RESERVED_IPV4 = [
   '0.0.0.0/8',

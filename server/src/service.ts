@@ -77,7 +77,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
     const cursorKey = await installationSecret(pool, 'cursors', keyring)
     let delivery: Delivery | undefined
     const reserve: Reserve = (...message) => delivery?.reserve(...message)
-    const app = await buildApp(config, database, logger, { ...options, webhook, cursorKey, announce, reserve })
+    const app = await buildApp(config, database, logger, { ...options, webhook, cursorKey, keyring, announce, reserve })
     const workers: (() => Promise<void>)[] = []
     // The servers close first, so that no new requests arrive while the rest closes.
     closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))
@@ -114,11 +114,11 @@ export async function startService(config: Config, logger: Logger, options: Serv
 }
 
 /** Starts the router, which gives events their positions, and in the role `webhooks` the dispatcher that posts them. */
-function startEvents({ webhookAllowPrivate }: Config, { hotPool }: Database, keyring: Keyring, app: App, logger: Logger, posts: boolean) {
+function startEvents({ webhookHosts }: Config, { hotPool }: Database, keyring: Keyring, app: App, logger: Logger, posts: boolean) {
   const { registry } = app.metrics
   const common = { pool: hotPool, logger }
   const dispatcher = posts
-    ? createDispatcher({ ...common, keyring, metrics: createWebhookMetrics(registry), allowPrivate: webhookAllowPrivate })
+    ? createDispatcher({ ...common, keyring, metrics: createWebhookMetrics(registry), hosts: webhookHosts })
     : undefined
   const router = startRouter({ ...common, metrics: createEventMetrics(registry), onRouted: dispatcher?.wake })
   return [router, dispatcher].flatMap((started) => started?.stop ?? [])

@@ -24,7 +24,7 @@ describe('the settings', () => {
       carriersFile: undefined,
       simulatorPort: undefined,
       simulatorDelayMs: 500,
-      webhookAllowPrivate: false,
+      webhookHosts: 'loopback',
       logLevel: 'info',
       unknownVariables: [],
     })

@@ -34,7 +34,7 @@ export async function startSubscribers({ pool, keyring, caller, random }: Subscr
     { path: `/${caller.accountId}/some`, kinds: SOME },
   ]
   for (const { path, kinds } of wanted) {
-    sink.trust(path, (await addEndpoint(pool, { accountId: caller.accountId, url: sink.url(path), kinds }, keyring)).secret)
+    sink.trust(path, (await addEndpoint(pool, { accountId: caller.accountId, url: sink.url(path), types: kinds }, keyring)).secret)
   }
   const stopping = new AbortController()
   const reading = readFeed(caller, random, stopping.signal)

@@ -9,10 +9,14 @@ import { lengthOf } from '../text-length.ts'
 import { parseTimestamp } from '../time.ts'
 import { jsonLines, type Lines, print, printError } from './terminal.ts'
 
+/** `isPrivateByEnvironment`: HERALD_WEBHOOK_ALLOW_PRIVATE is true, but not by `.env`, which the service in this directory reads too. */
+export type CommandConfig = Config & { isPrivateByEnvironment: boolean }
+
 /** Reads the settings from the environment. A setting that is not set there comes from `.env` in the working directory. */
-export function readConfig(): Config {
+export function readConfig(): CommandConfig {
+  const isPrivateByEnvironment = process.env.HERALD_WEBHOOK_ALLOW_PRIVATE === 'true'
   loadEnvFile()
-  return loadConfig(process.env)
+  return { ...loadConfig(process.env), isPrivateByEnvironment }
 }
 
 export function loadEnvFile(): void {
@@ -26,7 +30,7 @@ export function loadEnvFile(): void {
 
 /** Runs `work` on the configured database. The service may be running or not. */
 export async function withDatabase<T>(
-  work: (pool: Pool, config: Config) => Promise<T>,
+  work: (pool: Pool, config: CommandConfig) => Promise<T>,
   role: 'command' | 'migration' = 'command',
 ): Promise<T> {
   const config = readConfig()

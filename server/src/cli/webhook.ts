@@ -1,24 +1,20 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { openKeyring } from '../db/secrets.ts'
 import { EVENT_KINDS } from '../events/kinds.ts'
-import { type Attempt, awaitTest, listAttempts, type TestOutcome } from '../webhooks/attempts.ts'
+import { type Attempt, listAttempts } from '../webhooks/attempts.ts'
+import { changeEndpoint, disableEndpoint, type Enabled, enableEndpoint } from '../webhooks/change-endpoint.ts'
 import {
   type AddedEndpoint,
   addEndpoint,
   countDeliveries,
-  disableEndpoint,
-  type Enabled,
   type Endpoint,
-  enableEndpoint,
   findEndpoint,
   type ListedEndpoint,
   listEndpoints,
   type Rotated,
-  removeEndpoint,
   rotateSecret,
-  testEndpoint,
-  updateEndpoint,
 } from '../webhooks/endpoints.ts'
+import { removeEndpoint } from '../webhooks/remove-endpoint.ts'
 import {
   countReplay,
   type ReplayCount,
@@ -28,11 +24,22 @@ import {
   replayEvent,
   replayFailed,
 } from '../webhooks/replay.ts'
+import { withReplayLease } from '../webhooks/replay-lease.ts'
 import { isSuccess } from '../webhooks/schedule.ts'
-import { checkEndpointUrl } from '../webhooks/url.ts'
-import { accountIdArgument, listArgument, report, reportingCommand, textArgument, timeArgument, withDatabase } from './command.ts'
+import { awaitTest, type TestOutcome, testEndpoint } from '../webhooks/test-endpoint.ts'
+import { checkEndpointUrl, urlProblem } from '../webhooks/url.ts'
+import {
+  accountIdArgument,
+  type CommandConfig,
+  listArgument,
+  report,
+  reportingCommand,
+  textArgument,
+  timeArgument,
+  withDatabase,
+} from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
-import { quantity, statusLine, table } from './terminal.ts'
+import { printError, quantity, statusLine, table } from './terminal.ts'
 
 const MAX_URL_CHARACTERS = 4_000
 const MAX_ATTEMPTS_LISTED = 10_000
@@ -57,18 +64,33 @@ const endpoint = ['<endpoint-id>', 'its id', endpointIdArgument] as const
 const add = reportingCommand('add', "post an account's events to a URL")
   .argument('<account-id>', 'the account', accountIdArgument)
   .argument('<url>', 'the URL, beginning with https://', textArgument(MAX_URL_CHARACTERS))
-  .option('--events <kinds>', 'the kinds of events to post, separated by commas; all kinds by default', listArgument(EVENT_KINDS, 1))
+  .option(
+    '--events, --types <types>',
+    'the types of events to post, separated by commas; all types by default',
+    listArgument(EVENT_KINDS, 1),
+  )
   .action(async (accountId: number, url: string, options) => {
     const added = await withDatabase(async (pool, config) => {
-      const endpoint = { accountId, url: checkEndpointUrl(url, config.webhookAllowPrivate), kinds: options.events }
+      const endpoint = { accountId, url: checkUrl(url, config), types: options.types }
       return await addEndpoint(pool, endpoint, await openKeyring(pool, config))
     })
     report(options, added, addedInWords)
   })
 
-function addedInWords({ endpointId, accountId, url, events, secret }: AddedEndpoint): string[] {
+/** Warns if the service, which reads its own settings, may refuse to post to the URL. */
+function checkUrl(url: string, { webhookHosts, isPrivateByEnvironment }: CommandConfig): string {
+  const checked = checkEndpointUrl(url, webhookHosts)
+  if (isPrivateByEnvironment && urlProblem(url, 'public') !== undefined) {
+    printError(
+      `HERALD_WEBHOOK_ALLOW_PRIVATE is set for this command only. Set it for the service too, such as in .env: otherwise it does not post to ${new URL(url).host}.`,
+    )
+  }
+  return checked
+}
+
+function addedInWords({ endpointId, accountId, url, types, secret }: AddedEndpoint): string[] {
   return [
-    `The endpoint ${endpointId} gets ${events === null ? 'all events' : events.join(', ')} of account ${accountId}, at ${url}.`,
+    `The endpoint ${endpointId} gets ${types === null ? 'all events' : types.join(', ')} of account ${accountId}, at ${url}.`,
     `Secret: ${secret}`,
     'The secret is shown only this once.',
   ]
@@ -78,11 +100,11 @@ const list = reportingCommand('list', 'show the endpoints, their status and how 
   .argument('[account-id]', 'of this account only', accountIdArgument)
   .action(async (accountId: number | undefined, options) => {
     const endpoints = await withDatabase((pool) => listEndpoints(pool, accountId))
-    const columns = ['ID', 'ACCOUNT', 'STATUS', 'REASON', 'SINCE', 'WAITING', 'FAILED', 'SECRET ENDS', 'EVENTS', 'URL']
+    const columns = ['ID', 'ACCOUNT', 'STATUS', 'REASON', 'SINCE', 'PENDING', 'FAILED', 'SECRET ENDS', 'TYPES', 'URL']
     report(options, endpoints, () => table(columns, endpoints.map(listedCells)))
   })
 
-function listedCells({ endpointId, accountId, status, url, events, ...listed }: ListedEndpoint): unknown[] {
+function listedCells({ endpointId, accountId, status, url, types, ...listed }: ListedEndpoint): unknown[] {
   const { failingSince, disabledAt, disabledBecause, secrets } = listed
   const reason = disabledBecause ?? (failingSince === null ? null : 'FAILING')
   const ends = secrets.flatMap(({ endsAt }) => endsAt ?? []).join(', ') || null
@@ -92,10 +114,10 @@ function listedCells({ endpointId, accountId, status, url, events, ...listed }: 
     status,
     reason,
     disabledAt ?? failingSince,
-    atLeast(listed.waiting, listed.moreWaiting),
+    atLeast(listed.pending, listed.morePending),
     atLeast(listed.failed, listed.moreFailed),
     ends,
-    events?.join(',') ?? 'all',
+    types?.join(',') ?? 'all',
     url,
   ]
 }
@@ -104,21 +126,26 @@ function atLeast(count: number, isMore: boolean): string {
   return `${count}${isMore ? '+' : ''}`
 }
 
-const update = reportingCommand('update', 'change the kinds of events that an endpoint gets, from the next event on')
+const update = reportingCommand('update', 'change the URL of an endpoint, or the types of events that it gets, from the next event on')
   .argument(...endpoint)
+  .option('--url <url>', 'this URL; events that wait for the endpoint go there too', textArgument(MAX_URL_CHARACTERS))
   .addOption(
-    new Option('--events <kinds>', 'these kinds, separated by commas').argParser(listArgument(EVENT_KINDS, 1)).conflicts('allEvents'),
+    new Option('--events, --types <types>', 'these types, separated by commas')
+      .argParser(listArgument(EVENT_KINDS, 1))
+      .conflicts('allTypes'),
   )
-  .option('--all-events', 'all kinds, including those that later versions add')
+  .option('--all-events, --all-types', 'all types, including those that later versions add')
   .action(async (endpointId: number, options, command: Command) => {
-    if (options.events === undefined && options.allEvents === undefined) {
-      command.error('error: --events or --all-events is required')
-    }
-    report(options, await withDatabase((pool) => updateEndpoint(pool, endpointId, options.events ?? null)), updatedInWords)
+    const types = options.allTypes ? null : options.types
+    if (types === undefined && options.url === undefined) command.error('error: --url, --types or --all-types is required')
+    const changed = await withDatabase((pool, config) =>
+      changeEndpoint(pool, endpointId, { types, url: options.url === undefined ? undefined : checkUrl(options.url, config) }),
+    )
+    report(options, changed, updatedInWords)
   })
 
-function updatedInWords({ endpointId, events }: Endpoint): string {
-  return `The endpoint ${endpointId} gets ${events === null ? 'all events' : events.join(', ')} from now on.`
+function updatedInWords({ endpointId, url, types }: Endpoint): string {
+  return `The endpoint ${endpointId}, at ${url}, gets ${types === null ? 'all events' : types.join(', ')} from now on.`
 }
 
 function described({ endpointId, accountId, url }: Endpoint): string {
@@ -150,11 +177,11 @@ const test = reportingCommand('test', 'post a test event to an endpoint, and sho
   })
 
 function testedInWords(outcome: TestOutcome): string[] {
-  const { endpointId, durationMs, answer } = outcome
-  const verb = isSuccess(outcome.status) ? 'accepted' : 'did not accept'
-  const firstLine = firstLineOf(answer)
-  const response = firstLine === null ? [] : [`Response: ${firstLine}`]
-  return [`The endpoint ${endpointId} ${verb} the test event: ${resultOf(outcome)}, after ${durationMs} ms.`, ...response]
+  const { endpointId, durationMs, response } = outcome
+  const verb = isSuccess(outcome.status) ? 'accepted' : 'verb not accept'
+  const firstLine = firstLineOf(response)
+  const said = firstLine === null ? [] : [`Response: ${firstLine}`]
+  return [`The endpoint ${endpointId} ${verb} the test event: ${resultOf(outcome)}, after ${durationMs} ms.`, ...said]
 }
 
 function resultOf({ status, error }: Pick<Attempt, 'status' | 'error'>): string {
@@ -188,7 +215,7 @@ const attempts = reportingCommand('attempts', 'show the attempts to post events 
       attempt.attempt,
       resultOf(attempt),
       attempt.durationMs,
-      firstLineOf(attempt.answer),
+      firstLineOf(attempt.response),
     ])
     report(options, listed, () => table(columns, rows))
   })
@@ -213,7 +240,8 @@ const replay = confirmedCommand('replay', 'post events again: one event, failed 
       if (count.events > 0) await confirm(options, countedInWords(await findEndpoint(pool, endpointId), count))
       if (event !== undefined) return await replayEvent(pool, endpointId, event)
       const replaySince = failedSince !== undefined ? replayFailed : replayAll
-      return await replaySince(pool, endpointId, failedSince ?? since, { onProgress }).finally(status.clear)
+      const replaying = () => replaySince(pool, endpointId, failedSince ?? since, { onProgress })
+      return await withReplayLease(pool, endpointId, replaying).finally(status.clear)
     })
     report(options, result, replayedInWords)
   })
@@ -252,8 +280,8 @@ const remove = confirmedCommand('remove', 'remove an endpoint for good, with the
   .action(async (endpointId: number, options) => {
     const removed = await withDatabase(async (pool) => {
       const found = await findEndpoint(pool, endpointId)
-      const { waiting, moreWaiting, failed, moreFailed } = await countDeliveries(pool, found)
-      const lost = `with ${atLeast(waiting, moreWaiting)} waiting and ${atLeast(failed, moreFailed)} failed events`
+      const { pending, morePending, failed, moreFailed } = await countDeliveries(pool, found)
+      const lost = `with ${atLeast(pending, morePending)} pending and ${atLeast(failed, moreFailed)} failed events`
       await confirm(options, `remove 1 endpoint for good, ${described(found)}, ${lost}`)
       return await removeEndpoint(pool, endpointId)
     })

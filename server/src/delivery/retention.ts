@@ -1,6 +1,7 @@
 import { freeDroppedMonths } from '../accounts/usage.ts'
 import { ensurePartitions } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
+import { purgeRemoved } from '../webhooks/remove-endpoint.ts'
 
 const BATCH_SIZE = 5_000
 const KEYS_KEPT_DAYS = 7
@@ -24,6 +25,7 @@ export async function applyRetention(pool: Pool): Promise<void> {
   await freeDroppedMonths(pool)
   await deleteOldKeys(pool)
   for (const [table, column, age] of RETENTION) await sweep(pool, table, olderRows(table, column, age))
+  await purgeRemoved(pool)
   // Deliveries go before their events: a delivery without its event would block every delivery that is due after it.
   await sweep(pool, 'webhook_deliveries', OLD_DELIVERIES)
   await sweep(pool, 'log_pages', OLD_PAGES)

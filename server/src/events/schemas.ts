@@ -5,7 +5,7 @@ import type { EventKind } from './kinds.ts'
 export const EVENTS_TAG = {
   name: 'Events',
   description:
-    'Changes of messages, campaigns and recipients. Webhooks post each event at least once to the endpoints that the operator sets up for the account; the feed has each event exactly once and in order.',
+    'Changes of messages, campaigns and recipients. Webhooks post each event at least once to the endpoints of the account; the feed has each event exactly once and in order.',
 }
 
 const object = (fields: TProperties) => Type.Object(fields, { additionalProperties: false })
@@ -119,7 +119,7 @@ const DATA_OF_KINDS = {
     description: 'It accepted no event for five days. The other endpoints and the feed get this event.',
     data: { endpointId, url: text('https://example.com/herald', 'Without its query.'), failingSince: OutgoingTime },
   },
-  'webhook.test': { summary: 'The operator tested an endpoint', description: 'Posted to that endpoint only.', data: { endpointId } },
+  'webhook.test': { summary: 'An endpoint was tested', description: 'Posted to that endpoint only.', data: { endpointId } },
 } satisfies Record<EventKind, Described>
 
 const DESCRIBED = Object.entries<Described>(DATA_OF_KINDS)

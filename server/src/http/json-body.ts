@@ -12,9 +12,14 @@ export function acceptJsonOnly(app: FastifyInstance): void {
       })
     }
     // Many clients send a Content-Type with every request, even without a body.
-    if (body.length === 0 && request.method === 'DELETE') return undefined
+    if (body.length === 0 && (request.method === 'DELETE' || mayBeEmpty(request))) return undefined
     return readJson(body)
   })
+}
+
+/** Whether the schema of the route has a default for the body. */
+function mayBeEmpty({ routeOptions }: FastifyRequest): boolean {
+  return (routeOptions.schema?.body as { default?: unknown } | undefined)?.default !== undefined
 }
 
 /** Checks and parses the bytes of a body. Refusing a body takes under 2 ms, whatever it holds. */

@@ -2,7 +2,9 @@ import { promises as dns, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { buildConnector } from 'undici'
-import { isPublicAddress } from '../public-host.ts'
+import { isLoopback } from '../loopback.ts'
+import { isPublicAddress, type WebhookHosts } from '../public-host.ts'
+import { isLoopbackHost } from './url.ts'
 
 /** Includes the DNS look-up, TCP and TLS. */
 export const CONNECT_MS = 5_000
@@ -16,7 +18,7 @@ export class NotPublic extends Error {}
 type Lookup = (name: string) => Promise<LookupAddress[]>
 export type Connector = buildConnector.connector
 export type ConnectorOptions = {
-  allowPrivate: boolean
+  hosts: WebhookHosts
   lookup?: Lookup
   isAllowed?: (address: string) => boolean
   tls?: Pick<ConnectionOptions, 'ca'>
@@ -25,21 +27,21 @@ export type ConnectorOptions = {
 /**
  * Connects to public addresses only. Herald resolves a name once per connection, and connects to the addresses it has checked: between a
  * check and a second look-up, a name could resolve to another address. Uses no proxy, whatever the environment says.
+ *
+ * With `loopback`, only a URL that names this machine leads to it. A public name that resolves to 127.0.0.1 is refused as ever.
  */
-export function createConnector({
-  allowPrivate,
-  lookup = allowPrivate ? systemLookup : publicLookup,
-  isAllowed = isPublicAddress,
-  tls,
-}: ConnectorOptions): Connector {
-  const mayConnect = (address: string) => allowPrivate || (!address.includes('%') && isAllowed(address))
+export function createConnector({ hosts, lookup, isAllowed = isPublicAddress, tls }: ConnectorOptions): Connector {
+  const mayReach = (hostname: string) => (address: string) =>
+    hosts === 'any' ||
+    (!address.includes('%') && (isAllowed(address) || (hosts === 'loopback' && isLoopbackHost(hostname) && isLoopback(address))))
+  const lookUp = lookup ?? (hosts === 'any' ? systemLookup : hosts === 'loopback' ? loopbackOrPublicLookup : publicLookup)
   const connect = buildConnector({
     ...tls,
     timeout: CONNECT_MS,
     allowH2: false,
     // Node does not check the name in the certificate when it resumes a session. Connections are kept open, so resuming would save little.
     maxCachedSessions: 0,
-    lookup: checkedLookup(lookup, mayConnect),
+    lookup: checkedLookup(lookUp, mayReach),
     // Set here because Node's command line can turn it off. It makes `lookup` return all addresses at once.
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
@@ -47,6 +49,7 @@ export function createConnector({
 
   return ({ hostname, protocol, port, host }, callback) => {
     const isLiteral = isIP(hostname) !== 0
+    const mayConnect = mayReach(hostname)
     // `lookup` is not called for an IP address, so check it here.
     if (isLiteral && !mayConnect(hostname)) {
       queueMicrotask(() => callback(new NotPublic(`${hostname} is not an address of the public internet`), null))
@@ -64,6 +67,9 @@ export function createConnector({
 
 /** Also resolves names from the hosts file, which development needs. */
 const systemLookup: Lookup = (name) => dns.lookup(name, { all: true })
+
+/** Name servers need not know `localhost`. */
+const loopbackOrPublicLookup: Lookup = (name) => (isLoopback(name) ? systemLookup : publicLookup)(name)
 
 const NAME_SERVER_MS = 1_500
 let shared: Lookup | undefined
@@ -97,12 +103,13 @@ function addressesOf(settled: PromiseSettledResult<string[]>, family: 4 | 6): Lo
 }
 
 /** In the form that `net` expects. Refuses a name if any of its addresses is not public, since which address gets used is left to chance. */
-function checkedLookup(lookup: Lookup, mayConnect: (address: string) => boolean): LookupFunction {
+function checkedLookup(lookup: Lookup, mayReach: (hostname: string) => (address: string) => boolean): LookupFunction {
   const lookUpOnce = shareLookups(lookup)
   return (hostname, _, callback) => {
     lookUpOnce(hostname)
       .then((addresses) => {
         if (addresses.length === 0) throw Object.assign(new Error('no addresses'), { code: 'ENOTFOUND' })
+        const mayConnect = mayReach(hostname)
         if (!addresses.every(({ address }) => mayConnect(address))) throw notPublic(hostname)
         return addresses
       })

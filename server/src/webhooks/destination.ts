@@ -1,9 +1,9 @@
 import { Client, Pool } from 'undici'
-import { OperatorError } from '../errors.ts'
 import { Aborted, type CallEnd, type CallError, call } from '../outbound/call.ts'
 import { retryAfterMs } from '../outbound/retry-after.ts'
+import type { WebhookHosts } from '../public-host.ts'
 import { CONNECT_MS, type Connector, createConnector, NotPublic } from './address.ts'
-import { checkEndpointUrl } from './url.ts'
+import { urlProblem } from './url.ts'
 
 export type Post = { headers: Record<string, string>; body: string; signal?: AbortSignal }
 /**
@@ -20,7 +20,7 @@ export type Attempted = {
   isStopped: boolean
 }
 export type Destination = { post: (post: Post) => Promise<Attempted>; close: () => Promise<void> }
-export type DestinationOptions = { connections: number; allowPrivate: boolean; connector?: Connector; timeoutMs?: number }
+export type DestinationOptions = { connections: number; hosts: WebhookHosts; connector?: Connector; timeoutMs?: number }
 
 /** From the call to the last byte of the response, including the wait for a connection and connecting. */
 const RESPONSE_TIMEOUT_MS = 15_000
@@ -35,15 +35,15 @@ const KEEP_ALIVE_MS = 30_000
  */
 export function createDestination(
   url: string,
-  { connections, allowPrivate, connector, timeoutMs = RESPONSE_TIMEOUT_MS }: DestinationOptions,
+  { connections, hosts, connector, timeoutMs = RESPONSE_TIMEOUT_MS }: DestinationOptions,
 ): Destination {
   // Check the URL again: the endpoint may be from a time when private addresses were allowed.
-  const refusal = refusalOf(url, allowPrivate)
-  if (refusal !== undefined) return { post: async () => ({ ...noResponse(refusal), durationMs: 0 }), close: async () => {} }
+  const problem = urlProblem(url, hosts)
+  if (problem !== undefined) return { post: async () => ({ ...noResponse(`the URL ${problem}`), durationMs: 0 }), close: async () => {} }
 
   const { origin, pathname, search } = new URL(url)
   const options = {
-    connect: markErrorsAfterUse(connector ?? createConnector({ allowPrivate })),
+    connect: markErrorsAfterUse(connector ?? createConnector({ hosts })),
     pipelining: 1,
     allowH2: false,
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -75,16 +75,6 @@ export function createDestination(
     await pool.destroy()
   }
   return { post, close }
-}
-
-function refusalOf(url: string, allowPrivate: boolean): string | undefined {
-  try {
-    checkEndpointUrl(url, allowPrivate)
-    return
-  } catch (error) {
-    if (error instanceof OperatorError) return error.message.replace(/\.$/, '')
-    throw error
-  }
 }
 
 // Errors of connections that had received a response before.

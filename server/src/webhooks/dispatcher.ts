@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { createWorker } from '../background/worker.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Keyring } from '../encryption/keyring.ts'
+import type { WebhookHosts } from '../public-host.ts'
 import { createAttempt } from './attempt.ts'
 import { claimDue, type Delivery, readTargets, releaseEndpoints, subjectOf, type Target } from './claim.ts'
 import { createEndpointWindow, type EndpointWindow } from './endpoint-window.ts'
@@ -15,7 +16,7 @@ type Dispatcher = {
   stop: () => Promise<void>
 }
 
-type DispatcherOptions = { pool: Pool; keyring: Keyring; logger: Logger; metrics: WebhookMetrics; allowPrivate: boolean }
+type DispatcherOptions = { pool: Pool; keyring: Keyring; logger: Logger; metrics: WebhookMetrics; hosts: WebhookHosts }
 
 // Polling finds events that another node has routed for an endpoint of this process, and retries that are due.
 const POLL_MS = 250
@@ -29,7 +30,7 @@ const WRITE_WITHIN_MS = 60_000
 const STOP_MS = 2_500
 
 /** Posts events to the callers' endpoints, each independently of the others, and records the results. */
-export function createDispatcher({ pool, keyring, logger, metrics, allowPrivate }: DispatcherOptions): Dispatcher {
+export function createDispatcher({ pool, keyring, logger, metrics, hosts }: DispatcherOptions): Dispatcher {
   const lease = randomUUID()
   const windows = new Map<number, EndpointWindow>()
   const targetsOf = createTargetReader(pool, keyring, logger)
@@ -53,7 +54,7 @@ export function createDispatcher({ pool, keyring, logger, metrics, allowPrivate 
   }
 
   function begin(target: Target, deliveries: Delivery[], readAt: number): void {
-    const window = windows.get(target.id) ?? createEndpointWindow(allowPrivate)
+    const window = windows.get(target.id) ?? createEndpointWindow(hosts)
     windows.set(target.id, window)
     for (const delivery of deliveries) {
       window.begin(subjectOf(delivery))

@@ -1,3 +1,4 @@
+import type { WebhookHosts } from '../public-host.ts'
 import { FIRST_WINDOW } from './claim.ts'
 import { createDestination, type Destination } from './destination.ts'
 
@@ -33,7 +34,7 @@ const IDLE_MS = 30_000
  * The window of concurrent calls grows by one with each success and halves with each failure: a fast endpoint soon gets all it can handle,
  * a dead one costs little.
  */
-export function createEndpointWindow(allowPrivate: boolean): EndpointWindow {
+export function createEndpointWindow(hosts: WebhookHosts): EndpointWindow {
   const subjects = new Set<string>()
   let calls = 0
   let window = FIRST_WINDOW
@@ -61,7 +62,7 @@ export function createEndpointWindow(allowPrivate: boolean): EndpointWindow {
     destination: (url) => {
       if (open?.url !== url) {
         void open?.destination.close()
-        open = { url, destination: createDestination(url, { connections: MAX_WINDOW, allowPrivate }) }
+        open = { url, destination: createDestination(url, { connections: MAX_WINDOW, hosts }) }
       }
       return open.destination
     },

@@ -1,6 +1,6 @@
 import { type Executor, lists } from '../db/pool.ts'
 import { recordDisabled } from '../events/changes.ts'
-import { DISABLED_POSITION } from './endpoints.ts'
+import { DISABLED_POSITION } from './change-endpoint.ts'
 
 /** The result of an attempt. `afterMs`: when the next one is due; null if there is none, since the endpoint accepted it or it was the last. */
 export type Result = {

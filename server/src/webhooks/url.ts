@@ -1,27 +1,41 @@
 import { wrongUsage } from '../errors.ts'
-import { isPublicHost } from '../public-host.ts'
+import { isLoopback } from '../loopback.ts'
+import { isPublicHost, type WebhookHosts } from '../public-host.ts'
 
 const MAX_URL_LENGTH = 2048
 
-/**
- * Returns the URL of an endpoint in the form it is stored, or throws an error that says what is wrong with it. Does not resolve the name;
- * that happens when connecting.
- */
-export function checkEndpointUrl(url: string, allowPrivate: boolean): string {
+/** What is wrong with the URL of an endpoint; undefined if nothing is. Does not resolve the name; that happens when connecting. */
+export function urlProblem(url: string, hosts: WebhookHosts): string | undefined {
   const parsed = URL.parse(url)
-  if (parsed === null) throw wrongUsage('This is not a URL; an example is https://hooks.example.com/herald.')
-  if (parsed.protocol !== 'https:' && !(allowPrivate && parsed.protocol === 'http:')) {
-    throw wrongUsage(`The URL must begin with ${allowPrivate ? 'https:// or http://' : 'https://'}.`)
-  }
+  if (parsed === null) return 'must be a URL, such as https://hooks.example.com/herald'
+  const mayUseHttp = hosts === 'any' || (hosts === 'loopback' && isLoopbackHost(parsed.hostname))
+  const scheme = `must begin with ${mayUseHttp ? 'https:// or http://' : 'https://'}`
+  if (parsed.protocol !== 'https:' && parsed.protocol !== 'http:') return scheme
   if (parsed.username !== '' || parsed.password !== '') {
-    throw wrongUsage('The URL must have no user name and no password; the endpoint recognises Herald by the signature.')
+    return 'must have no user name and no password; the endpoint recognises Herald by the signature'
   }
   // `hash` omits an empty fragment; any other # is escaped in `href`.
-  if (parsed.href.includes('#')) throw wrongUsage('The URL must have no fragment (the part from # on), which is never sent.')
-  if (parsed.href.length > MAX_URL_LENGTH) throw wrongUsage(`The URL must have at most ${MAX_URL_LENGTH} characters.`)
-  if (parsed.port === '0') throw wrongUsage('The URL must have a port from 1 to 65535, or none.')
-  if (!allowPrivate && !isPublicHost(parsed.hostname)) {
-    throw wrongUsage(`${parsed.hostname} is not a host of the public internet.`)
+  if (parsed.href.includes('#')) return 'must have no fragment (the part from # on), which is never sent'
+  if (parsed.href.length > MAX_URL_LENGTH) return `must have at most ${MAX_URL_LENGTH} characters`
+  if (parsed.port === '0') return 'must have a port from 1 to 65535, or none'
+  if (!mayBeHost(parsed.hostname, hosts)) {
+    return `must have a host of the public internet, unlike ${parsed.hostname}; for development, HERALD_WEBHOOK_ALLOW_PRIVATE=true allows it`
   }
-  return parsed.href
+  return parsed.protocol === 'http:' && !mayUseHttp ? scheme : undefined
+}
+
+/** The URL in the form it is stored. Throws an error that says what is wrong with it. */
+export function checkEndpointUrl(url: string, hosts: WebhookHosts): string {
+  const problem = urlProblem(url, hosts)
+  if (problem !== undefined) throw wrongUsage(`The URL ${problem}.`)
+  return new URL(url).href
+}
+
+/** Whether the host of a parsed URL can only be this machine. */
+export function isLoopbackHost(hostname: string): boolean {
+  return isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'))
+}
+
+function mayBeHost(hostname: string, hosts: WebhookHosts): boolean {
+  return hosts === 'any' || isPublicHost(hostname) || (hosts === 'loopback' && isLoopbackHost(hostname))
 }

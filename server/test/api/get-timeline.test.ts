@@ -167,7 +167,7 @@ describe('GET /messages/{messageId}/timeline', () => {
   test('shows the calls of webhook endpoints for its events', async (t) => {
     const caller = await newCaller()
     const sink = await startSink()
-    const { endpointId } = await addEndpoint(pool, { accountId: caller.accountId, url: sink.url, kinds: undefined }, keyring)
+    const { endpointId } = await addEndpoint(pool, { accountId: caller.accountId, url: sink.url }, keyring)
     const messageId = await caller.accepted()
     await record(pool, await claimOf(messageId), { is: 'sent' })
     await routeAll(pool)

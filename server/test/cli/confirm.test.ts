@@ -139,7 +139,7 @@ const CASES: Case[] = [
     command: 'webhook remove',
     prepare: async () => {
       const { endpointId, accountId, url } = await newEndpoint()
-      const effect = `remove 1 endpoint for good, ${endpointId} of account ${accountId}, at ${url}, with 2 waiting and 0 failed events`
+      const effect = `remove 1 endpoint for good, ${endpointId} of account ${accountId}, at ${url}, with 2 pending and 0 failed events`
       return { args: ['webhook', 'remove', `${endpointId}`], effect }
     },
   },

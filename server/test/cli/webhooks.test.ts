@@ -10,8 +10,9 @@ import { recordEvent } from '../../src/events/changes.ts'
 import { createEventMetrics } from '../../src/events/metrics.ts'
 import { startRouter } from '../../src/events/router-loop.ts'
 import { createLogger } from '../../src/http/log.ts'
+import { disableEndpoint } from '../../src/webhooks/change-endpoint.ts'
 import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
-import { addEndpoint, disableEndpoint, findEndpoint, listEndpoints } from '../../src/webhooks/endpoints.ts'
+import { addEndpoint, findEndpoint, listEndpoints } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring, readWebhookSecrets } from '../support/keyring.ts'
@@ -35,7 +36,7 @@ after(() => receiver.close())
 const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
 
 const logger = createLogger('silent', { write: () => {} })
-const dispatcher = createDispatcher({ pool: hotPool, keyring, logger, metrics: createWebhookMetrics(new Registry()), allowPrivate: true })
+const dispatcher = createDispatcher({ pool: hotPool, keyring, logger, metrics: createWebhookMetrics(new Registry()), hosts: 'any' })
 const router = startRouter({ pool: hotPool, logger, metrics: createEventMetrics(new Registry()), onRouted: dispatcher.wake })
 after(() => Promise.all([router.stop(), dispatcher.stop()]))
 
@@ -53,30 +54,52 @@ describe('herald webhook', { concurrency: 3 }, () => {
       env,
     )
     const { createdAt, ...known } = added
-    assert.deepEqual(known, { accountId, url: 'https://hooks.example.com/', events: ['sms.sent', 'sms.failed'], status: 'ACTIVE' })
+    assert.deepEqual(known, { accountId, url: 'https://hooks.example.com/', types: ['sms.sent', 'sms.failed'], status: 'ACTIVE' })
     assert.match(secret, /^whsec_/)
     assert.equal(Number.isInteger(endpointId), true)
     const second = await addEndpoint(pool, { accountId, url: `${receiverUrl}/2` }, keyring)
     const { stdout } = await runHerald(['webhook', 'list', `${accountId}`], env)
     const [head, ...rows] = stdout.trimEnd().split('\n')
-    assert.match(head as string, /^ID +ACCOUNT +STATUS +REASON +SINCE +WAITING +FAILED +SECRET ENDS +EVENTS +URL$/)
+    assert.match(head as string, /^ID +ACCOUNT +STATUS +REASON +SINCE +PENDING +FAILED +SECRET ENDS +TYPES +URL$/)
     const cells = [`${accountId}`, 'ACTIVE', '-', '-', '0', '0', '-']
     assert.deepEqual(rows[0]?.split(/ {2,}/), [`${endpointId}`, ...cells, 'sms.sent,sms.failed', 'https://hooks.example.com/'])
     assert.deepEqual(rows[1]?.split(/ {2,}/), [`${second.endpointId}`, ...cells, 'all', `${receiverUrl}/2`])
   })
 
-  test('update changes the event kinds of an endpoint, and --all-events resets them', async () => {
+  test('update changes the event types of an endpoint, and --all-types resets them', async () => {
     const { endpointId, accountId, url } = await endpointAt('/good')
     const args = ['webhook', 'update', `${endpointId}`]
     const [some, { stdout, code }] = [
-      await heraldJson([...args, '--events', 'sms.sent,sms.failed'], env),
-      await runHerald([...args, '--all-events'], env),
+      await heraldJson([...args, '--types', 'sms.sent,sms.failed'], env),
+      await runHerald([...args, '--all-types'], env),
     ]
     const { createdAt, ...known } = some
     const well = { status: 'ACTIVE', failingSince: null, disabledAt: null, disabledBecause: null }
-    assert.deepEqual(known, { endpointId, accountId, url, events: ['sms.sent', 'sms.failed'], ...well })
-    assert.deepEqual([code, stdout], [0, `The endpoint ${endpointId} gets all events from now on.\n`])
-    assert.equal((await findEndpoint(pool, endpointId)).events, null)
+    assert.deepEqual(known, { endpointId, accountId, url, types: ['sms.sent', 'sms.failed'], ...well })
+    assert.deepEqual([code, stdout], [0, `The endpoint ${endpointId}, at ${url}, gets all events from now on.\n`])
+    assert.equal((await findEndpoint(pool, endpointId)).types, null)
+  })
+
+  test('add and update warn if only the command may reach a private address', async () => {
+    const { accountId } = await createCaller(pool)
+    const allowed = `HERALD_WEBHOOK_ALLOW_PRIVATE is set for this command only. Set it for the service too, such as in .env: otherwise it does not post to`
+    const added = await runHerald(['webhook', 'add', `${accountId}`, 'http://10.0.0.1:3000/', '--json'], env)
+    assert.deepEqual([added.code, added.stderr], [0, `${allowed} 10.0.0.1:3000.\n`])
+    const { endpointId } = JSON.parse(added.stdout)
+    const moved = await runHerald(['webhook', 'update', `${endpointId}`, '--url', 'http://herald:1/'], env)
+    assert.deepEqual([moved.code, moved.stderr], [0, `${allowed} herald:1.\n`])
+    assert.equal((await findEndpoint(pool, endpointId)).url, 'http://herald:1/')
+    // With the simulated network, and for a public address, the service agrees.
+    const simulated = await runHerald(['webhook', 'update', `${endpointId}`, '--url', 'http://localhost:3000/'], { HERALD_DATABASE_URL })
+    const open = await runHerald(['webhook', 'update', `${endpointId}`, '--url', 'https://hooks.example.com/'], env)
+    assert.deepEqual([simulated.code, simulated.stderr, open.code, open.stderr], [0, '', 0, ''])
+  })
+
+  test('replay fails while another replay of the endpoint runs', async () => {
+    const { endpointId } = await endpointAt('/good')
+    await pool.query(`update webhook_endpoints set replaying_until = now() + interval '1 minute' where id = $1`, [endpointId])
+    const { code, stderr } = await runHerald(['webhook', 'replay', `${endpointId}`, '--since', '2026-01-31T08:00:00Z', '--yes'], env)
+    assert.deepEqual([code, stderr], [1, `A replay of endpoint ${endpointId} is running; try again when it is done.\n`])
   })
 
   test('rotate shows the new secret and until when the old one signs', async () => {
@@ -104,8 +127,8 @@ describe('herald webhook', { concurrency: 3 }, () => {
     assert.deepEqual([accepted.code, accepted.stderr], [0, ''])
     const refused = await runHerald(['webhook', 'test', `${bad.endpointId}`, '--json'], env)
     const { attemptedAt, durationMs, eventId, ...outcome } = JSON.parse(refused.stdout)
-    const answer = '\u001b[2J\u009b31mNot \u202enow'
-    assert.deepEqual(outcome, { endpointId: bad.endpointId, type: 'webhook.test', attempt: 1, status: 503, error: null, answer })
+    const response = '\u001b[2J\u009b31mNot \u202enow'
+    assert.deepEqual(outcome, { endpointId: bad.endpointId, type: 'webhook.test', attempt: 1, status: 503, error: null, response })
     assert.equal(refused.code, 1)
     const attempts = ['webhook', 'attempts', `${bad.endpointId}`, '--failed', '--event', eventId]
     const shown = await runHerald(attempts, env)
@@ -154,13 +177,19 @@ describe('herald webhook', { concurrency: 3 }, () => {
   })
 
   const FAILURES: [args: string[], error: RegExp][] = [
-    [['add', '1', 'https://10.0.0.1/'], /^10\.0\.0\.1 is not a host of the public internet\.\n$/],
+    [
+      ['add', '1', 'https://10.0.0.1/'],
+      /^The URL must have a host of the public internet, unlike 10\.0\.0\.1; .*HERALD_WEBHOOK_ALLOW_PRIVATE=true allows it\.\n$/,
+    ],
     [
       ['replay', '1', '--since', '2026-01-31T08:00:00Z', '--event', 'x'],
       /'--event <event-id>' cannot be used with option '--since <time>'/,
     ],
-    [['update', '1'], /^error: --events or --all-events is required\n/],
-    [['update', '1', '--events', 'sms.sent', '--all-events'], /'--events <kinds>' cannot be used with option '--all-events'/],
+    [['update', '1'], /^error: --url, --types or --all-types is required\n/],
+    [
+      ['update', '1', '--events', 'sms.sent', '--all-events'],
+      /'--events, --types <types>' cannot be used with option '--all-events, --all-types'/,
+    ],
     [['replay', '1'], /^error: --event, --failed-since or --since is required\n/],
   ]
   testFailures(['webhook'], FAILURES, { HERALD_DATABASE_URL })

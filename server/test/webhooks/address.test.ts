@@ -6,6 +6,7 @@ import { createServer, isIP, type Socket } from 'node:net'
 import { after, describe, test } from 'node:test'
 import { Pool } from 'undici'
 import { OperatorError } from '../../src/errors.ts'
+import type { WebhookHosts } from '../../src/public-host.ts'
 import { isPublicAddress } from '../../src/public-host.ts'
 import { type ConnectorOptions, createConnector, NotPublic } from '../../src/webhooks/address.ts'
 import { checkEndpointUrl } from '../../src/webhooks/url.ts'
@@ -74,7 +75,7 @@ const isAllowed = (address: string) => ['127.0.0.2', '127.0.0.3'].includes(addre
 /** A call over a connection of its own. */
 async function call(url: string, options: Partial<ConnectorOptions>): Promise<number | Error> {
   const { origin } = new URL(url)
-  const pool = new Pool(origin, { connect: createConnector({ allowPrivate: false, ...options }), connections: 1, headersTimeout: 60_000 })
+  const pool = new Pool(origin, { connect: createConnector({ hosts: 'public', ...options }), connections: 1, headersTimeout: 60_000 })
   try {
     const { statusCode } = await pool.request({ method: 'POST', path: '/', body: '{}' })
     return statusCode
@@ -85,10 +86,10 @@ async function call(url: string, options: Partial<ConnectorOptions>): Promise<nu
   }
 }
 
-function refused(url: string, allowPrivate: boolean): string {
+function refused(url: string, hosts: WebhookHosts): string {
   let message = ''
   assert.throws(
-    () => checkEndpointUrl(url, allowPrivate),
+    () => checkEndpointUrl(url, hosts),
     (error) => {
       if (error instanceof OperatorError) message = error.message
       return error instanceof OperatorError
@@ -103,8 +104,16 @@ describe('the URL of an endpoint', () => {
     const hosts = words(`${Object.values(PRIVATE_LITERALS).join(' ')} ${PRIVATE_NAMES}`)
     assert.ok(hosts.length > 90)
     for (const host of hosts) {
-      assert.match(refused(`https://${host}/hook`, false), /is not a host of the public internet\.$/, host)
-      assert.match(refused(`https://${host}:8443`, false), /is not a host of the public internet\.$/, host)
+      assert.match(
+        refused(`https://${host}/hook`, 'public'),
+        /must have a host of the public internet, unlike .*HERALD_WEBHOOK_ALLOW_PRIVATE=true allows it\.$/,
+        host,
+      )
+      assert.match(
+        refused(`https://${host}:8443`, 'public'),
+        /must have a host of the public internet, unlike .*HERALD_WEBHOOK_ALLOW_PRIVATE=true allows it\.$/,
+        host,
+      )
     }
   })
 
@@ -118,7 +127,7 @@ describe('the URL of an endpoint', () => {
       'https://[::1',
       'https://256.256.256.256',
     ]) {
-      assert.match(refused(url, false), /not a URL/, url)
+      assert.match(refused(url, 'public'), /must be a URL/, url)
     }
     for (const url of [
       'http://a.example.com',
@@ -128,20 +137,21 @@ describe('the URL of an endpoint', () => {
       'unix:/run/a',
       'data:,a',
     ]) {
-      assert.match(refused(url, false), /must begin with https:\/\/\.$/, url)
+      assert.match(refused(url, 'public'), /must begin with https:\/\/\.$/, url)
     }
     for (const url of ['https://user@a.example.com', 'https://user:secret@a.example.com', 'https://:secret@a.example.com']) {
-      const message = refused(url, false)
+      const message = refused(url, 'public')
       assert.match(message, /no user name and no password/, url)
       assert.doesNotMatch(message, /secret/)
     }
     // The host is not the one that a person sees.
-    assert.match(refused('https://a.example.com@127.0.0.1/', false), /no user name/)
-    assert.match(refused('https://127.0.0.1\\@a.example.com/', false), /not a host of the public internet/)
-    for (const url of ['https://a.example.com/#', 'https://a.example.com/hook#part']) assert.match(refused(url, false), /no fragment/, url)
-    assert.match(refused(`https://a.example.com/${'x'.repeat(2027)}`, false), /at most 2048 characters/)
+    assert.match(refused('https://a.example.com@127.0.0.1/', 'public'), /no user name/)
+    assert.match(refused('https://127.0.0.1\\@a.example.com/', 'public'), /a host of the public internet/)
+    for (const url of ['https://a.example.com/#', 'https://a.example.com/hook#part'])
+      assert.match(refused(url, 'public'), /no fragment/, url)
+    assert.match(refused(`https://a.example.com/${'x'.repeat(2027)}`, 'public'), /at most 2048 characters/)
     // Too long only after percent-encoding.
-    assert.match(refused(`https://a.example.com/${'ż'.repeat(400)}`, false), /at most 2048 characters/)
+    assert.match(refused(`https://a.example.com/${'ż'.repeat(400)}`, 'public'), /at most 2048 characters/)
   })
 
   test('is stored in normalized form', () => {
@@ -156,18 +166,31 @@ describe('the URL of an endpoint', () => {
       ['https://[2606:4700::1111]/', 'https://[2606:4700::1111]/'],
       [`https://a.example.com/${'x'.repeat(2026)}`, `https://a.example.com/${'x'.repeat(2026)}`],
     ] as const) {
-      assert.equal(checkEndpointUrl(url, false), kept)
+      assert.equal(checkEndpointUrl(url, 'public'), kept)
     }
   })
 
   test('may be private and http if that is allowed', () => {
     for (const url of ['http://127.0.0.1:3000/', 'http://localhost/', 'https://10.0.0.1/', 'http://[::1]/', 'http://herald:8080/hook']) {
-      assert.equal(checkEndpointUrl(url, true), url)
+      assert.equal(checkEndpointUrl(url, 'any'), url)
     }
-    assert.match(refused('ftp://localhost', true), /must begin with https:\/\/ or http:\/\/\.$/)
-    assert.match(refused('http://user@localhost', true), /no user name/)
-    assert.match(refused('http://localhost/#', true), /no fragment/)
-    assert.match(refused('nonsense', true), /not a URL/)
+    assert.match(refused('ftp://localhost', 'any'), /must begin with https:\/\/ or http:\/\/\.$/)
+    assert.match(refused('http://user@localhost', 'any'), /no user name/)
+    assert.match(refused('http://localhost/#', 'any'), /no fragment/)
+    assert.match(refused('nonsense', 'any'), /must be a URL/)
+  })
+
+  test('may be on this machine, with http or https, if loopback is allowed; other private hosts are rejected', () => {
+    for (const url of ['http://127.0.0.1:3000/', 'https://localhost:8443/', 'http://[::1]/', 'https://hooks.example.com/']) {
+      assert.equal(checkEndpointUrl(url, 'loopback'), url)
+    }
+    for (const host of ['10.0.0.1', 'herald', 'a.localhost', '0.0.0.0', '[::ffff:10.0.0.1]']) {
+      assert.match(refused(`http://${host}/`, 'loopback'), /HERALD_WEBHOOK_ALLOW_PRIVATE/, host)
+    }
+    for (const host of ['hooks.example.com', '127.example']) {
+      assert.match(refused(`http://${host}/`, 'loopback'), /must begin with https:\/\/\.$/)
+    }
+    assert.match(refused('ftp://localhost/', 'loopback'), /must begin with https:\/\/ or http:\/\/\.$/)
   })
 })
 
@@ -187,7 +210,7 @@ describe('connecting', () => {
     }
     assert.equal(sockets, 0)
     // The count works.
-    assert.equal(await call(`http://127.1:${port}`, { allowPrivate: true }), 204)
+    assert.equal(await call(`http://127.1:${port}`, { hosts: 'any' }), 204)
     unsubscribe('net.client.socket', count)
     assert.equal(sockets, 1)
     assert.equal(connections.length, 1)
@@ -280,7 +303,7 @@ describe('connecting', () => {
     const { port, connections } = await listen()
     const lookups: PromiseWithResolvers<LookupAddress[]>[] = []
     const connect = createConnector({
-      allowPrivate: false,
+      hosts: 'public',
       isAllowed,
       lookup: () => {
         const answer = Promise.withResolvers<LookupAddress[]>()
@@ -317,7 +340,17 @@ describe('connecting', () => {
     const { port, connections } = await listen()
     assert.ok((await call(`http://localhost:${port}`, {})) instanceof Error)
     assert.equal(connections.length, 0)
-    assert.equal(await call(`http://localhost:${port}`, { allowPrivate: true }), 204)
+    assert.equal(await call(`http://localhost:${port}`, { hosts: 'any' }), 204)
+  })
+
+  test('reaches this machine by its own name or address if loopback is allowed, and by no other name', async () => {
+    const { port, connections } = await listen()
+    for (const host of ['localhost', '127.0.0.1']) assert.equal(await call(`http://${host}:${port}`, { hosts: 'loopback' }), 204, host)
+    const before = connections.length
+    const lookup = async () => [{ address: '127.0.0.1', family: 4 }]
+    assert.ok((await call(`http://hooks.example.com:${port}`, { hosts: 'loopback', lookup })) instanceof NotPublic)
+    assert.ok((await call(`http://10.0.0.1:${port}`, { hosts: 'loopback' })) instanceof NotPublic)
+    assert.equal(connections.length, before)
   })
 
   test('fails if the look-up fails or finds nothing', async () => {

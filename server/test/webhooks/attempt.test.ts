@@ -11,7 +11,7 @@ import { startSink } from './support.ts'
 
 // What the response to one attempt means for its event and its endpoint.
 
-function startAttempts(url: string, window: EndpointWindow = createEndpointWindow(true)) {
+function startAttempts(url: string, window: EndpointWindow = createEndpointWindow('any')) {
   const stopping = new AbortController()
   const registry = new Registry()
   const post = createAttempt({
@@ -73,7 +73,7 @@ describe('a connection for which this machine lacks resources', () => {
   const failingWith = (error: Error) => {
     const destination = createDestination(url, {
       connections: 1,
-      allowPrivate: true,
+      hosts: 'any',
       connector: (_, callback) => queueMicrotask(() => callback(error, null)),
     })
     after(() => destination.close())
@@ -98,7 +98,7 @@ describe('a connection for which this machine lacks resources', () => {
   })
 
   test('leaves the event untried and the window of the endpoint as it was', async () => {
-    const window = { ...createEndpointWindow(true), destination: () => failingWith(withCode('EMFILE')) }
+    const window = { ...createEndpointWindow('any'), destination: () => failingWith(withCode('EMFILE')) }
     const { stopping, registry, tried } = startAttempts(url, window)
     const trying = tried()
     // The attempt waits a second before it returns, unless the process stops.

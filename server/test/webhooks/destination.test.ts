@@ -54,7 +54,7 @@ async function serve(respond: Responder, { host = '127.0.0.1', tls }: { host?: s
 }
 
 function open(url: string, options: Partial<DestinationOptions> = {}) {
-  const destination = createDestination(url, { connections: 4, allowPrivate: true, timeoutMs: 60_000, ...options })
+  const destination = createDestination(url, { connections: 4, hosts: 'any', timeoutMs: 60_000, ...options })
   after(() => destination.close())
   return (post: Partial<Post> = {}) => destination.post({ headers: { 'content-type': 'application/json' }, body: '{}', ...post })
 }
@@ -266,7 +266,7 @@ describe('a call without a response', () => {
   })
 
   test('times out also while it connects', async () => {
-    const connector = createConnector({ allowPrivate: true, lookup: () => new Promise(() => {}) })
+    const connector = createConnector({ hosts: 'any', lookup: () => new Promise(() => {}) })
     const attempted = await open('http://hooks.example.com', { connector, timeoutMs: 200 })()
     assert.deepEqual([attempted.status, attempted.error], [undefined, 'no response within 0.2 s'])
   })
@@ -276,7 +276,7 @@ describe('a call without a response', () => {
     server.close()
     assert.equal((await open(url)()).error, 'the connection was refused')
     const lookup = async () => ['127.0.0.2', '127.0.0.3'].map((address) => ({ address, family: 4 }))
-    const connector = createConnector({ allowPrivate: true, lookup })
+    const connector = createConnector({ hosts: 'any', lookup })
     assert.equal((await open(url.replace('127.0.0.1', 'hooks.example.com'), { connector })()).error, 'the connection was refused')
     for (const [code, error] of [
       ['ENOTFOUND', 'the host name was not found'],
@@ -284,7 +284,7 @@ describe('a call without a response', () => {
       ['ESOMETHING', 'the call failed: ESOMETHING'],
     ]) {
       const connector = createConnector({
-        allowPrivate: true,
+        hosts: 'any',
         lookup: () => Promise.reject(Object.assign(new Error('at 10.0.0.1'), { code })),
       })
       assert.equal((await open('http://hooks.example.com', { connector })()).error, error)
@@ -445,7 +445,7 @@ describe('stopping', () => {
 
   test('by closing aborts the calls in progress and later ones', async () => {
     const { url, requests, sockets } = await serve(() => undefined)
-    const destination = createDestination(url, { connections: 1, allowPrivate: true })
+    const destination = createDestination(url, { connections: 1, hosts: 'any' })
     const calls = [1, 2, 3].map(() => destination.post({ headers: {}, body: '{}' }))
     await until('one is there', () => requests.length === 1)
     await destination.close()
@@ -503,14 +503,14 @@ describe('over TLS, to hosts of the public internet only', () => {
   ) {
     const endpoint = await serve(respond, { host: '127.0.0.2', tls: certificate })
     const connector = createConnector({
-      allowPrivate: false,
+      hosts: 'public',
       isAllowed: (address) => address === '127.0.0.2' || isPublicAddress(address),
       lookup: async () => [{ address: '127.0.0.2', family: 4 }],
       tls: { ca },
     })
     return {
       ...endpoint,
-      open: (host: string) => open(`https://${host}:${endpoint.port}/`, { connections: 1, allowPrivate: false, connector }),
+      open: (host: string) => open(`https://${host}:${endpoint.port}/`, { connections: 1, hosts: 'public', connector }),
     }
   }
 
@@ -563,29 +563,29 @@ describe('over TLS, to hosts of the public internet only', () => {
     await once(plain, 'listening')
     after(() => plain.close())
     const connector = createConnector({
-      allowPrivate: false,
+      hosts: 'public',
       isAllowed: () => true,
       lookup: async () => [{ address: '127.0.0.2', family: 4 }],
     })
     const { port } = plain.address() as { port: number }
-    const { error } = await open(`https://hooks.example.com:${port}`, { allowPrivate: false, connector })()
+    const { error } = await open(`https://hooks.example.com:${port}`, { hosts: 'public', connector })()
     assert.match(error ?? '', /^TLS failed: [a-z ]+$/)
   })
 
   test('rejects http and private hosts without a connection', async () => {
     const inside = await serve(() => OK, { tls: certify('localhost') })
     for (const [url, error] of [
-      [`https://127.0.0.1:${inside.port}`, /^127\.0\.0\.1 is not a host of the public internet/],
-      [`https://localhost:${inside.port}`, /^localhost is not a host/],
-      [`https://[::1]:${inside.port}`, /is not a host/],
+      [`https://127.0.0.1:${inside.port}`, /^the URL must have a host of the public internet, unlike 127\.0\.0\.1;/],
+      [`https://localhost:${inside.port}`, /unlike localhost;/],
+      [`https://[::1]:${inside.port}`, /unlike \[::1\];/],
       [`http://hooks.example.com:${inside.port}`, /must begin with https/],
     ] as const) {
-      const attempted = await open(url, { allowPrivate: false })()
+      const attempted = await open(url, { hosts: 'public' })()
       assert.match(attempted.error ?? '', error)
       assert.deepEqual([attempted.status, attempted.isStopped], [undefined, false])
     }
-    const connector = createConnector({ allowPrivate: false, lookup: async () => [{ address: '127.0.0.1', family: 4 }] })
-    const attempted = await open(`https://hooks.example.com:${inside.port}`, { allowPrivate: false, connector })()
+    const connector = createConnector({ hosts: 'public', lookup: async () => [{ address: '127.0.0.1', family: 4 }] })
+    const attempted = await open(`https://hooks.example.com:${inside.port}`, { hosts: 'public', connector })()
     assert.equal(attempted.error, 'hooks.example.com resolves to an address that is not public')
     assert.equal(inside.sockets.length, 0)
   })

@@ -44,7 +44,7 @@ describe('an event', () => {
   test('is posted to the endpoints of its account that want its kind, and to no others', async (t) => {
     const [all, some, others] = [await startSink(), await startSink(), await startSink()]
     const { accountId, endpointId } = await endpointAt(pool, all)
-    await addEndpoint(pool, { accountId, url: some.url, kinds: ['message.read'] }, keyring)
+    await addEndpoint(pool, { accountId, url: some.url, types: ['message.read'] }, keyring)
     await endpointAt(pool, others)
     startWorker(t, url)
     await writeMany(pool, accountId, 1, { kind: 'message.sent' })

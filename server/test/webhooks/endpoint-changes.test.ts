@@ -6,9 +6,11 @@ import { createHotPool } from '../../src/db/pool.ts'
 import { OperatorError } from '../../src/errors.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { createLogger } from '../../src/http/log.ts'
+import { changeEndpoint, disableEndpoint, enableEndpoint } from '../../src/webhooks/change-endpoint.ts'
 import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
-import { addEndpoint, disableEndpoint, enableEndpoint, removeEndpoint, rotateSecret, updateEndpoint } from '../../src/webhooks/endpoints.ts'
+import { addEndpoint, rotateSecret } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
+import { removeEndpoint } from '../../src/webhooks/remove-endpoint.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring } from '../support/keyring.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
@@ -38,17 +40,17 @@ async function kindsWaiting(endpointId: number): Promise<string[]> {
   return rows.map(({ kind }) => kind)
 }
 
-describe('updating the event kinds of an endpoint', () => {
+describe('changing the event types of an endpoint', () => {
   test('applies to events that are routed later, and keeps pending events', async () => {
     const { endpointId, accountId, url: address } = await endpointAt(pool, await startSink())
     await emitRouted(pool, accountId, 1, { kind: 'message.sent' })
-    const updated = await updateEndpoint(pool, endpointId, ['message.read', 'sms.sent'])
+    const updated = await changeEndpoint(pool, endpointId, { types: ['message.read', 'sms.sent'] })
     const { createdAt, ...known } = updated
     const well = { status: 'ACTIVE', failingSince: null, disabledAt: null, disabledBecause: null }
-    assert.deepEqual(known, { endpointId, accountId, url: address, events: ['message.read', 'sms.sent'], ...well })
+    assert.deepEqual(known, { endpointId, accountId, url: address, types: ['message.read', 'sms.sent'], ...well })
     for (const kind of ['message.sent', 'message.read', 'message.failed', 'sms.sent']) await emitRouted(pool, accountId, 1, { kind })
     assert.deepEqual(await kindsWaiting(endpointId), ['message.sent', 'message.read', 'sms.sent'])
-    assert.equal((await updateEndpoint(pool, endpointId, null)).events, null)
+    assert.equal((await changeEndpoint(pool, endpointId, { types: null })).types, null)
     await emitRouted(pool, accountId, 1, { kind: 'message.failed' })
     assert.equal((await kindsWaiting(endpointId)).at(-1), 'message.failed')
   })
@@ -57,11 +59,20 @@ describe('updating the event kinds of an endpoint', () => {
     const sink = await startSink()
     const [one, other] = [await endpointAt(pool, sink), await endpointAt(pool, sink)]
     await disableEndpoint(pool, one.endpointId)
-    const { status, disabledBecause } = await updateEndpoint(pool, one.endpointId, ['sms.sent'])
+    const { status, disabledBecause } = await changeEndpoint(pool, one.endpointId, { types: ['sms.sent'] })
     assert.deepEqual([status, disabledBecause], ['DISABLED', 'OPERATOR'])
     await emitRouted(pool, other.accountId, 1, { kind: 'message.read' })
     assert.deepEqual(await kindsWaiting(other.endpointId), ['message.read'])
-    await assert.rejects(updateEndpoint(pool, 2_000_000_000, null), OperatorError)
+    await assert.rejects(changeEndpoint(pool, 2_000_000_000, { types: null }), OperatorError)
+  })
+
+  test('leaves the types as they are if the new URL is taken', async () => {
+    const { endpointId, accountId } = await endpointAt(pool, await startSink())
+    await addEndpoint(pool, { accountId, url: 'https://hooks.example.com/taken' }, keyring)
+    const change = { types: ['sms.sent' as const], url: 'https://hooks.example.com/taken', disable: 'CALLER' as const }
+    await assert.rejects(changeEndpoint(pool, endpointId, change), /already has this URL/)
+    const { types, status } = await changeEndpoint(pool, endpointId, {})
+    assert.deepEqual([types, status], [null, 'ACTIVE'])
   })
 })
 
@@ -135,7 +146,7 @@ describe('a change between the claim and the call takes effect:', () => {
       return await query(...args)
     }) as typeof own.query
     const metrics = createWebhookMetrics(new Registry())
-    const dispatcher = createDispatcher({ pool: own, keyring, logger: createLogger('silent'), metrics, allowPrivate: true })
+    const dispatcher = createDispatcher({ pool: own, keyring, logger: createLogger('silent'), metrics, hosts: 'any' })
     t.after(async () => {
       await dispatcher.stop()
       await own.end()

@@ -2,21 +2,16 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { type Executor, transaction } from '../../src/db/pool.ts'
+import { applyRetention } from '../../src/delivery/retention.ts'
 import { recordEvent } from '../../src/events/changes.ts'
 import { routeEvents } from '../../src/events/router.ts'
-import { awaitTest, listAttempts } from '../../src/webhooks/attempts.ts'
-import {
-  addEndpoint,
-  COUNTED_UP_TO,
-  disableEndpoint,
-  enableEndpoint,
-  findEndpoint,
-  listEndpoints,
-  removeEndpoint,
-  rotateSecret,
-  testEndpoint,
-} from '../../src/webhooks/endpoints.ts'
+import { listAttempts } from '../../src/webhooks/attempts.ts'
+import { disableEndpoint, enableEndpoint } from '../../src/webhooks/change-endpoint.ts'
+import { addEndpoint, COUNTED_UP_TO, findEndpoint, listEndpoints, rotateSecret } from '../../src/webhooks/endpoints.ts'
+import { listOwnAttempts } from '../../src/webhooks/lists.ts'
+import { removeEndpoint } from '../../src/webhooks/remove-endpoint.ts'
 import { recordAttempts } from '../../src/webhooks/results.ts'
+import { awaitTest, testEndpoint } from '../../src/webhooks/test-endpoint.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring, readWebhookSecrets } from '../support/keyring.ts'
 import { LOGGED_EVENTS, writeEvents } from '../support/log.ts'
@@ -28,9 +23,9 @@ const { pool, url: databaseUrl } = await createTestDatabase()
 const URL = 'https://hooks.example.com/herald'
 const NOBODY = 2_000_000_000
 
-async function newEndpoint(kinds?: Parameters<typeof addEndpoint>[1]['kinds']) {
+async function newEndpoint(kinds?: Parameters<typeof addEndpoint>[1]['types']) {
   const { accountId } = await createCaller(pool)
-  return await addEndpoint(pool, { accountId, url: URL, kinds }, keyring)
+  return await addEndpoint(pool, { accountId, url: URL, types: kinds }, keyring)
 }
 
 async function count(table: string, endpointId: number): Promise<number> {
@@ -80,12 +75,12 @@ async function routed(
 describe('an endpoint', () => {
   test('is added with its own secret, for all event kinds or some', async () => {
     const { accountId } = await createCaller(pool)
-    const { endpointId, createdAt, secret, ...added } = await addEndpoint(pool, { accountId, url: URL, kinds: undefined }, keyring)
-    assert.deepEqual(added, { accountId, url: URL, events: null, status: 'ACTIVE' })
+    const { endpointId, createdAt, secret, ...added } = await addEndpoint(pool, { accountId, url: URL, types: undefined }, keyring)
+    assert.deepEqual(added, { accountId, url: URL, types: null, status: 'ACTIVE' })
     assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
     assert.deepEqual(await readWebhookSecrets(pool, endpointId), [{ secret, endsAt: null, hours: null }])
-    const some = await addEndpoint(pool, { accountId, url: `${URL}/2`, kinds: ['message.read', 'sms.sent'] }, keyring)
-    assert.deepEqual(some.events, ['message.read', 'sms.sent'])
+    const some = await addEndpoint(pool, { accountId, url: `${URL}/2`, types: ['message.read', 'sms.sent'] }, keyring)
+    assert.deepEqual(some.types, ['message.read', 'sms.sent'])
     assert.notEqual(some.secret, secret)
     const missing = `There is no account ${NOBODY}; see "herald account list".`
     assert.equal(await operatorError(addEndpoint(pool, { accountId: NOBODY, url: URL }, keyring)), missing)
@@ -112,7 +107,7 @@ describe('an endpoint', () => {
     await addDeliveries(pool, endpoint, 4, 8, `now() + interval '1 hour'`)
     const { secret: second, earlierSecretsEndAt } = await rotateSecret(pool, endpointId, keyring)
     const [{ secrets, ...listed }, ...others] = (await listEndpoints(pool, accountId)) as [any]
-    const counts = { waiting: 5, moreWaiting: false, failed: 3, moreFailed: false }
+    const counts = { pending: 5, morePending: false, failed: 3, moreFailed: false }
     const nothing = { failingSince: null, disabledAt: null, disabledBecause: null }
     assert.deepEqual(listed, { endpointId, accountId, ...known, ...nothing, ...counts })
     assert.deepEqual(others, [])
@@ -131,8 +126,8 @@ describe('an endpoint', () => {
     await addDeliveries(pool, endpoint, 1, 7, 'null')
     await addDeliveries(pool, endpoint, 8, COUNTED_UP_TO + 8, 'now()')
     const [listed] = await listEndpoints(pool, endpoint.accountId)
-    const { waiting, moreWaiting, failed, moreFailed } = listed as NonNullable<typeof listed>
-    assert.deepEqual({ waiting, moreWaiting, failed, moreFailed }, { waiting: 10_000, moreWaiting: true, failed: 7, moreFailed: false })
+    const { pending, morePending, failed, moreFailed } = listed as NonNullable<typeof listed>
+    assert.deepEqual({ pending, morePending, failed, moreFailed }, { pending: 10_000, morePending: true, failed: 7, moreFailed: false })
   })
 
   test('keeps a rotated secret for 24 hours', async () => {
@@ -209,7 +204,7 @@ describe('removing an endpoint', () => {
       await record(endpoint, position, { status: 500 })
       await addDeliveries(pool, endpoint, 2_000_001, 2_000_012, 'now()')
     }
-    await removeEndpoint(pool, one.endpointId, 5)
+    await removeEndpoint(pool, one.endpointId, { chunkRows: 5 })
     assert.equal(await exists(one.endpointId), false)
     for (const table of ['webhook_deliveries', 'webhook_attempts', 'webhook_secrets']) assert.equal(await count(table, one.endpointId), 0)
     const others = [await count('webhook_deliveries', two.endpointId), await count('webhook_attempts', two.endpointId)]
@@ -226,7 +221,10 @@ describe('removing an endpoint', () => {
     })()
     try {
       await until('some are routed', async () => (await count('webhook_deliveries', endpointId)) > 5)
-      const removals = await Promise.allSettled([removeEndpoint(pool, endpointId, 2), removeEndpoint(pool, endpointId, 2)])
+      const removals = await Promise.allSettled([
+        removeEndpoint(pool, endpointId, { chunkRows: 2 }),
+        removeEndpoint(pool, endpointId, { chunkRows: 2 }),
+      ])
       const refusals = removals.flatMap((removal) => (removal.status === 'rejected' ? [removal.reason.message] : []))
       assert.ok(refusals.length < 2)
       for (const refusal of refusals) assert.match(refusal, /^There is no webhook endpoint/)
@@ -266,14 +264,21 @@ describe('removing an endpoint', () => {
     assert.deepEqual([await exists(endpoint.endpointId), await count('webhook_deliveries', endpoint.endpointId)], [false, 0])
   })
 
-  test('that is killed leaves a disabled endpoint, and a second removal completes it', async () => {
+  test('that is killed leaves no endpoint to see, frees its URL, and retention deletes the rest', async () => {
     const endpoint = await newEndpoint()
+    const { accountId } = endpoint
     await addDeliveries(pool, endpoint, 1, 2_000, 'now()')
     const hasBegun = async () => (await count('webhook_deliveries', endpoint.endpointId)) < 2_000
-    await killMidway(databaseUrl, pool, (own) => removeEndpoint(own, endpoint.endpointId, 1), hasBegun)
-    assert.equal((await findEndpoint(pool, endpoint.endpointId)).status, 'DISABLED')
+    await killMidway(databaseUrl, pool, (own) => removeEndpoint(own, endpoint.endpointId, { chunkRows: 1 }), hasBegun)
     assert.ok((await count('webhook_deliveries', endpoint.endpointId)) > 0, 'some are left')
-    await removeEndpoint(pool, endpoint.endpointId)
+    const missing = `There is no webhook endpoint ${endpoint.endpointId}; see "herald webhook list".`
+    for (const work of [findEndpoint, enableEndpoint, disableEndpoint, removeEndpoint, testEndpoint])
+      assert.equal(await operatorError(work(pool, endpoint.endpointId)), missing, work.name)
+    assert.deepEqual(await listEndpoints(pool, accountId), [])
+    const again = await addEndpoint(pool, { accountId, url: URL }, keyring)
+    await addDeliveries(pool, again, 1, 3, 'now()')
+    await applyRetention(pool)
+    assert.equal(await count('webhook_deliveries', again.endpointId), 3)
     assert.deepEqual([await exists(endpoint.endpointId), await count('webhook_deliveries', endpoint.endpointId)], [false, 0])
   })
 })
@@ -298,7 +303,7 @@ describe('a test of an endpoint', () => {
       status: 503,
       error: null,
       durationMs: 12,
-      answer: 'Later',
+      response: 'Later',
     }
     assert.deepEqual(found, { endpointId, ...attempt })
   })
@@ -330,14 +335,19 @@ describe('a test of an endpoint', () => {
     const { endpointId } = await newEndpoint()
     const requested = await testEndpoint(pool, endpointId)
     assert.equal(
-      await operatorError(awaitTest(pool, requested, 1)),
+      await operatorError(awaitTest(pool, requested, { timeoutMs: 1 })),
       'No process claimed the test within 0.001 s: is "herald serve" running? The test is posted once it runs.',
     )
     await routeEvents(pool)
     assert.match(
-      await operatorError(awaitTest(pool, requested, 1)),
+      await operatorError(awaitTest(pool, requested, { timeoutMs: 1 })),
       /^The test was not posted within 0\.001 s\. Is "herald serve" running with the role webhooks\? Earlier events go first/,
     )
+    await assert.rejects(awaitTest(pool, requested, { timeoutMs: 1 }), ({ asApiError }) => {
+      assert.deepEqual([asApiError.code, asApiError.headers], ['RCS_UNAVAILABLE', { 'Retry-After': '10' }])
+      return true
+    })
+    await assert.rejects(awaitTest(pool, requested, { signal: AbortSignal.abort() }), { name: 'AbortError' })
     await disableEndpoint(pool, endpointId)
     const disabled = `Endpoint ${endpointId} is disabled; run "herald webhook enable ${endpointId}" first.`
     assert.equal(await operatorError(testEndpoint(pool, endpointId)), disabled)
@@ -361,7 +371,10 @@ describe('attempts', () => {
     const other = await newEndpoint()
     await record(other, (await routed(other.accountId)).position, { status: 500 })
     const read = async (filter: { eventId?: string; failedOnly?: boolean; limit: number }, batchRows: number) =>
-      (await listAttempts(pool, endpointId, filter, batchRows)).map(({ attemptedAt, answer }) => [attemptedAt.getTime(), Number(answer)])
+      (await listAttempts(pool, endpointId, filter, batchRows)).map(({ attemptedAt, response }) => [
+        attemptedAt.getTime(),
+        Number(response),
+      ])
     for (const batchRows of [1, 2, 5, 24, 100]) {
       const all = await read({ limit: 100 }, batchRows)
       assert.deepEqual(new Set(all.map(([, n]) => n)).size, 24, `in batches of ${batchRows}`)
@@ -388,6 +401,28 @@ describe('attempts', () => {
     assert.deepEqual([newest?.eventId, newest?.type, newest?.attempt], [events[1]?.id, 'message.read', 1])
   })
 
+  test('match a filter after thousands that do not: each page looks at a bounded number of rows', async () => {
+    const endpoint = await newEndpoint()
+    const { endpointId, accountId } = endpoint
+    await pool.query(
+      `insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status)
+       select $1, $2, n, 1, now() - n * interval '1 second', 1, case when n in (8, 9, 20, 21) then 500 else 200 end from generate_series(1, 25) as n`,
+      [endpointId, accountId],
+    )
+    for (const limit of [1, 2, 3, 50]) {
+      const [seen, sizes]: [number[], number[]] = [[], []]
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const query = { limit, failed: true, ...(cursor !== undefined && { cursor }) }
+        const page = await listOwnAttempts(pool, accountId, endpointId, query, 5)
+        seen.push(...page.items.map(({ attemptedAt }) => attemptedAt.getTime()))
+        sizes.push(page.items.length)
+        cursor = page.nextCursor
+      }
+      assert.deepEqual([seen.length, new Set(seen).size], [4, 4], `by ${limit}`)
+      assert.equal(sizes[0], 0, 'the first five rows have none')
+    }
+  })
+
   test('of an event of another account are not listed; those of a deleted event are', async () => {
     const [one, two] = [await newEndpoint(), await newEndpoint()]
     const { id, position } = await routed(one.accountId)
@@ -397,6 +432,6 @@ describe('attempts', () => {
       assert.equal(await operatorError(listAttempts(pool, two.endpointId, { eventId, limit: 1 })), missing(eventId))
     await pool.query('delete from log_pages where page_id = $1', [id])
     const [attempt] = await listAttempts(pool, one.endpointId, { limit: 1 })
-    assert.deepEqual([attempt?.eventId, attempt?.status, attempt?.answer], [null, 200, null])
+    assert.deepEqual([attempt?.eventId, attempt?.status, attempt?.response], [null, 200, null])
   })
 })

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { randomInt, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { transaction } from '../../src/db/pool.ts'
+import { disableEndpoint } from '../../src/webhooks/change-endpoint.ts'
 import { claimDue } from '../../src/webhooks/claim.ts'
-import { addEndpoint, disableEndpoint, removeEndpoint } from '../../src/webhooks/endpoints.ts'
+import { addEndpoint } from '../../src/webhooks/endpoints.ts'
+import { removeEndpoint } from '../../src/webhooks/remove-endpoint.ts'
 import { type ReplayProgress, replayAll, replayEvent, replayFailed } from '../../src/webhooks/replay.ts'
 import { recordAttempts } from '../../src/webhooks/results.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -19,10 +21,10 @@ const NOW = Date.now()
 const LONG_AGO = new Date(0)
 
 let urls = 0
-async function newEndpoint(accountId?: number, kinds?: Parameters<typeof addEndpoint>[1]['kinds']) {
+async function newEndpoint(accountId?: number, kinds?: Parameters<typeof addEndpoint>[1]['types']) {
   urls += 1
   const account = accountId ?? (await createCaller(pool)).accountId
-  return await addEndpoint(pool, { accountId: account, url: `https://hooks.example.com/${urls}`, kinds }, keyring)
+  return await addEndpoint(pool, { accountId: account, url: `https://hooks.example.com/${urls}`, types: kinds }, keyring)
 }
 type Ids = { endpointId: number; accountId: number }
 

@@ -12,7 +12,7 @@ const { hotPool: pool } = await createTestDatabase()
 async function prepareRouting(endpoints: number): Promise<() => Promise<number>> {
   const accountId = await newAccount(pool)
   for (let n = 0; n < endpoints; n += 1) {
-    await addEndpoint(pool, { accountId, url: `https://shop.example.com/${n}`, kinds: ['campaign.completed'] }, keyring)
+    await addEndpoint(pool, { accountId, url: `https://shop.example.com/${n}`, types: ['campaign.completed'] }, keyring)
   }
   return async () => {
     await writeMany(pool, accountId, 2_000)

@@ -10,8 +10,9 @@ import { OperatorError } from '../../src/errors.ts'
 import type { EventKind } from '../../src/events/kinds.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { createLogger } from '../../src/http/log.ts'
+import { enableEndpoint } from '../../src/webhooks/change-endpoint.ts'
 import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
-import { addEndpoint, enableEndpoint } from '../../src/webhooks/endpoints.ts'
+import { addEndpoint } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
 import { replayAll } from '../../src/webhooks/replay.ts'
 import { keyring } from '../support/keyring.ts'
@@ -58,7 +59,7 @@ export async function newAccount(pool: Pool): Promise<number> {
 
 /** An endpoint of an account of its own, at the sink. */
 export async function endpointAt(pool: Pool, sink: Sink, kinds?: EventKind[]) {
-  return await addEndpoint(pool, { accountId: await newAccount(pool), url: sink.url, kinds }, keyring)
+  return await addEndpoint(pool, { accountId: await newAccount(pool), url: sink.url, types: kinds }, keyring)
 }
 
 const EVENTS_PER_PAGE = 100
@@ -127,7 +128,7 @@ export function startWorker(t: TestContext, url: string, log = createLogger('sil
     keyring: keys,
     logger: log,
     metrics: createWebhookMetrics(new Registry()),
-    allowPrivate: true,
+    hosts: 'any',
   })
   let stopped: Promise<void> | undefined
   async function end(): Promise<void> {

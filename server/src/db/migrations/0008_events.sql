@@ -34,7 +34,7 @@ create table webhook_endpoints (
   kinds text[] check (cardinality(kinds) > 0),
   status text not null default 'ACTIVE' check (status in ('ACTIVE', 'DISABLED')),
   disabled_at timestamptz(3),
-  disabled_because text check (disabled_because in ('FAILING', 'OPERATOR')),
+  disabled_because text check (disabled_because in ('FAILING', 'OPERATOR', 'CALLER')),
   -- The last position of the account's log when the endpoint was disabled: a replay starts after it. The time is not exact enough, because a page
   -- has the time of its transaction and may get its position much later.
   disabled_position bigint,
@@ -45,8 +45,12 @@ create table webhook_endpoints (
   -- No event is posted before this time.
   paused_until timestamptz,
   created_at timestamptz(3) not null default now(),
+  -- Set when it is removed: it no longer exists for anyone, and its deliveries and attempts are deleted, which may take long.
+  removed_at timestamptz,
   lease uuid,
   leased_until timestamptz not null default '-infinity',
+  -- A replay is running until then; it renews this while it runs.
+  replaying_until timestamptz not null default '-infinity',
   constraint webhook_endpoints_disabled check ((status = 'DISABLED') = (num_nonnulls(disabled_at, disabled_because) = 2)
     and (status = 'DISABLED' or num_nonnulls(disabled_at, disabled_because) = 0))
 );
