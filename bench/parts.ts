@@ -5,6 +5,7 @@ import { measureCampaign } from './parts/campaign.ts'
 import { measureCarriers } from './parts/carriers.ts'
 import { measureExports } from './parts/exports.ts'
 import { measureFanOut } from './parts/fan-out.ts'
+import { measureFeed } from './parts/feed.ts'
 import { measureGrowth } from './parts/growth.ts'
 import { measureHistory } from './parts/history.ts'
 import { measureImport } from './parts/import.ts'
@@ -41,6 +42,7 @@ export const FEATURE_PARTS: Part[] = [
   { name: 'fan-out', measures: 'the fan-out of a campaign to a million, against a bare insert', minutes: 5, run: measureFanOut },
   { name: 'webhook-rate', measures: 'events a second to an endpoint, against bare posts', minutes: 2, run: measureWebhookRate },
   { name: 'webhook-isolation', measures: 'the delay to a good endpoint beside bad ones', minutes: 4, run: measureWebhookIsolation },
+  { name: 'feed', measures: 'pages of the event feed over a month of events, while others write', minutes: 4, run: measureFeed },
   { name: 'reports', measures: 'summaries and pages of lists of a million messages', minutes: 7, run: measureReports },
   { name: 'lists', measures: 'pages of messages by every combination of filters, of ten million', minutes: 12, run: measureLists },
   { name: 'exports', measures: 'exports of a million messages, against a bare COPY', minutes: 4, run: measureExports },

@@ -19,7 +19,7 @@ const FAILURES_TARGET = atMost(0)
 const MB = 1_000_000
 // What the service frees after an attack still counts for the attack.
 const SETTLE_MS = 3_000
-const DEFAULT_LIMITS = { HERALD_LIMIT_MESSAGES_PER_SECOND: '', HERALD_LIMIT_OTHERS_PER_MINUTE: '' }
+const DEFAULT_LIMITS = { HERALD_LIMIT_MESSAGES_PER_SECOND: '', HERALD_LIMIT_EVENTS_PER_SECOND: '', HERALD_LIMIT_OTHERS_PER_MINUTE: '' }
 
 export async function measureAttacks(bench: Bench): Promise<void> {
   for (const attack of ATTACKS) for (const server of bench.servers) await measureAttack(bench, attack, server)

@@ -60,7 +60,11 @@ export async function putWebhook({ url, carriersFile }: SimulatorProcess, addres
 export type HeraldProcess = Inspected & { url: string; metricsUrl: string; dataDir: string; databaseUrl: string }
 
 /** Limits are on, and so high that no request reaches them. They are counted where an operator has them: in the database, if one is named. */
-export const LIMITS = { HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
+export const LIMITS = {
+  HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000',
+  HERALD_LIMIT_EVENTS_PER_SECOND: '1000000',
+  HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000',
+}
 
 /** `herald serve`, with an embedded database unless `env` names one. `checkout`: whose service. */
 export async function startHerald(

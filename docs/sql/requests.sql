@@ -196,14 +196,36 @@ lateral (select case
     end as status) as now
 where m.id = $1 and m.account_id = $2;
 
+-- Finds the position of the event feed for GET /v1/events?since=. (server/src/events/start.ts)
+prepare "find-start" as
+with recursive search as (
+  select coalesce((select last_position - event_count from log_pages where account_id = $1 and last_position is not null
+      order by last_position limit 1), coalesce((select last_position from log_heads where account_id = $1), 0)) + 1 as low,
+    coalesce((select max(last_position) from log_pages where account_id = $1), coalesce((select last_position from log_heads where account_id = $1), 0)) + 1 as high
+  union all
+  select case when p.placed_at < $2 then p.last_position + 1 else low end,
+    case when p.placed_at < $2 then high else p.last_position - p.event_count + 1 end
+  from search, lateral (
+    select last_position, event_count, placed_at from log_pages where account_id = $1 and last_position >= (low + high) / 2
+    order by last_position limit 1
+  ) as p
+  where low < high
+)
+select found.position as position, coalesce(
+  (select right(page_id::text, 8) from log_pages where account_id = $1 and last_position = found.position), repeat('0', 8)) as mark from (select low - 1 as position from search where low >= high) as found;
+
+-- Finds the end of the event feed for GET /v1/events?after=now. (server/src/events/start.ts)
+prepare "find-end" as
+select head.position as position, coalesce(
+  (select right(page_id::text, 8) from log_pages where account_id = $1 and last_position = head.position), repeat('0', 8)) as mark from (select coalesce((select last_position from log_heads where account_id = $1), 0) as position) as head;
+
 -- Reads a page of the event feed for GET /v1/events. (server/src/events/feed.ts)
 prepare "read-feed" as
-select $2 = 0 or coalesce(
-  (select case when last_position - event_count < $2 then right(page_id::text, 8) = $4 end from log_pages
-    where account_id = $1 and last_position >= $2 order by last_position limit 1),
-    coalesce((select last_position >= $2 from log_heads where account_id = $1), false)
-    and not exists (select from log_pages where account_id = $1 and last_position < $2)
-) as "hasPlace", (select max(last_position) from log_pages where account_id = $1) as newest, p.page_id as "pageId", p.last_position as "lastPosition", p.event_count as "eventCount", p.events
+select not $5::bool or coalesce(
+  (select case when last_position - event_count < $2 then right(page_id::text, 8) = $4 else last_position - event_count = $2 end
+    from log_pages where account_id = $1 and last_position >= $2 order by last_position limit 1),
+    coalesce((select last_position from log_heads where account_id = $1), 0) = $2
+) as "hasPlace", (select last_position from log_heads where account_id = $1) as newest, p.page_id as "pageId", p.last_position as "lastPosition", p.event_count as "eventCount", p.events
 from (values (1)) as always left join (
   select *, sum(octet_length(events::text)) over (order by last_position rows between unbounded preceding and 1 preceding) as bytes_before
   from (

@@ -18,6 +18,7 @@ const HERALD = fileURLToPath(new URL('../bin/herald.js', import.meta.url))
 const SETTINGS = {
   HERALD_LIMITS: 'memory',
   HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000',
+  HERALD_LIMIT_EVENTS_PER_SECOND: '1000000',
   HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000',
   HERALD_LOG_LEVEL: 'warn',
 }

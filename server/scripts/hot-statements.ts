@@ -22,6 +22,7 @@ import * as schedule from '../src/delivery/sms/schedule.ts'
 import * as feed from '../src/events/feed.ts'
 import * as pages from '../src/events/pages.ts'
 import * as router from '../src/events/router.ts'
+import * as start from '../src/events/start.ts'
 import * as limits from '../src/http/limits-database.ts'
 import * as links from '../src/links/links.ts'
 import * as accept from '../src/messages/accept.ts'
@@ -76,6 +77,8 @@ const forRequests = () =>
     ['was-accepted', 'messages/accept.ts', 'Finds out whether a request was accepted under its key.', accept.WAS_ACCEPTED],
     ['accept-messages', 'messages/accept.ts', 'Checks and accepts the messages of a batch of requests.', accept.ACCEPT_MESSAGES],
     ['read-message', 'messages/messages.ts', 'Reads a message for GET /v1/messages/{messageId}.', messages.READ_MESSAGE],
+    ['find-start', 'events/start.ts', 'Finds the position of the event feed for GET /v1/events?since=.', start.FIND_START],
+    ['find-end', 'events/start.ts', 'Finds the end of the event feed for GET /v1/events?after=now.', start.FIND_END],
     ['read-feed', 'events/feed.ts', 'Reads a page of the event feed for GET /v1/events.', feed.READ_FEED],
   )
 

@@ -21,7 +21,7 @@ export type Config = {
   allowEmbedded: boolean
   /** Undefined: the default file of `encryption/key-file.ts`. */
   encryptionKeyFile: string | undefined
-  limits: { store: 'memory' | 'database'; messagesPerSecond: number; othersPerMinute: number }
+  limits: { store: 'memory' | 'database'; messagesPerSecond: number; eventsPerSecond: number; othersPerMinute: number }
   tls: Tls | undefined
   /** Addresses and networks whose X-Forwarded-For is trusted. */
   trustProxy: string[]
@@ -176,6 +176,7 @@ export function readSettings(env: Environment): { config: Config; settings: Sett
     limits: {
       store: read('HERALD_LIMITS', oneOf('memory', 'database'), databaseUrl === undefined ? 'memory' : 'database'),
       messagesPerSecond: read('HERALD_LIMIT_MESSAGES_PER_SECOND', integer(1, 1_000_000), 35),
+      eventsPerSecond: read('HERALD_LIMIT_EVENTS_PER_SECOND', integer(1, 1_000_000), 5),
       othersPerMinute: read('HERALD_LIMIT_OTHERS_PER_MINUTE', integer(1, 1_000_000), 30),
     },
     tls: loadTls(certFile, keyFile, problems),

@@ -16,6 +16,10 @@ export const ERRORS = {
     when: 'The header Idempotency-Key is missing, empty, sent twice, over 255 characters, or not printable ASCII.',
   },
   RCS_INVALID_REQUEST: { status: 400, when: 'A field, parameter, header or the JSON itself is invalid.' },
+  RCS_INVALID_CURSOR: {
+    status: 400,
+    when: 'The cursor is not one of this list, with this sort and these filters; start again without a cursor.',
+  },
   RCS_UNAUTHORIZED: { status: 401, when: 'The credentials are missing, malformed, wrong, revoked or expired.' },
   RCS_ADDRESS_NOT_ALLOWED: { status: 403, when: 'The key may not be used from the address that the request comes from.' },
   RCS_ACCOUNT_SUSPENDED: { status: 403, when: 'The operator has suspended the account.' },
@@ -44,6 +48,10 @@ export const ERRORS = {
   RCS_WEBHOOK_ENDPOINT_STATE: {
     status: 409,
     when: 'The webhook endpoint is disabled, or a replay of it is running; `details` says which.',
+  },
+  RCS_CURSOR_GONE: {
+    status: 410,
+    when: 'Events after the cursor no longer exist, since they are kept for 30 days; or the operator restored the log to before the cursor.',
   },
   RCS_PAYLOAD_TOO_LARGE: { status: 413, when: 'The body is over 256 KiB.' },
   RCS_UNSUPPORTED_MEDIA_TYPE: { status: 415, when: 'The body is not uncompressed application/json.' },

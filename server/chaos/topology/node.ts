@@ -18,6 +18,7 @@ const HERALD = fileURLToPath(new URL('../../bin/herald.js', import.meta.url))
 /** Limits that no caller reaches, counted in the database as with several nodes. */
 export const SHARED_SETTINGS = {
   HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000',
+  HERALD_LIMIT_EVENTS_PER_SECOND: '1000000',
   HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000',
   HERALD_WEBHOOK_ALLOW_PRIVATE: 'true',
   HERALD_LOG_LEVEL: 'info',

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 
 /** A place in the log: a position, and the last hex digits of the id of its event. */
-type Place = { position: number; mark: string }
+export type Place = { position: number; mark: string }
 
 export const MARK_LENGTH = 8
 export const BEGINNING: Place = { position: 0, mark: '0'.repeat(MARK_LENGTH) }

@@ -33,9 +33,11 @@ type StoredEvent = [
   more: Record<string, unknown> | null,
 ]
 
-export function eventsOf({ pageId, lastPosition, eventCount, events }: PageRow): PlacedEvent[] {
-  return events.map((event, place) => {
+/** `kinds`: only events of these kinds. */
+export function eventsOf({ pageId, lastPosition, eventCount, events }: PageRow, kinds?: readonly string[]): PlacedEvent[] {
+  return events.flatMap((event, place) => {
     const [kind, occurredAt, subjectId] = event
+    if (kinds !== undefined && !kinds.includes(kind)) return []
     const position = lastPosition - eventCount + 1 + place
     return { eventId: eventIdOf(pageId, place), kind, occurredAt: new Date(occurredAt), data: dataOf(event), position, subjectId }
   })

@@ -44,7 +44,8 @@ export const FIND_UNPLACED = 'select id from log_pages where last_position is nu
 /**
  * Runs as a separate statement after the lock, so that it sees everything that was committed before. Each change of a message waits for the
  * commit of the previous change, so the page numbers of its changes grow, and the log has them in order. The update finds pages by `ctid`,
- * since no other statement changes a page without a position.
+ * since no other statement changes a page without a position. The clock is read after the snapshot, so the time is after the start of every
+ * transaction whose page it places.
  */
 export const PLACE = `
   with unplaced as materialized (
@@ -52,11 +53,12 @@ export const PLACE = `
   ), grown as materialized (
     select account_id, sum(event_count) as events, count(*) as pages, max(id) as last from unplaced group by account_id order by account_id
   ), head as materialized (
-    insert into log_heads as h (account_id, last_position) select account_id, events from grown
-    on conflict (account_id) do update set last_position = h.last_position + excluded.last_position
-    returning account_id, last_position
+    insert into log_heads as h (account_id, last_position, placed_at) select account_id, events, clock_timestamp() from grown
+    on conflict (account_id) do update set last_position = h.last_position + excluded.last_position,
+      placed_at = greatest(h.placed_at, excluded.placed_at)
+    returning account_id, last_position, placed_at
   ), placed as (
-    update log_pages p set last_position = h.last_position - u.events_after
+    update log_pages p set last_position = h.last_position - u.events_after, placed_at = h.placed_at
     from (select *, sum(event_count) over (partition by account_id order by id desc) - event_count as events_after from unplaced) as u
     join head h using (account_id)
     where p.ctid = u.ctid

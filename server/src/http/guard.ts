@@ -32,7 +32,7 @@ type Guard = {
   policies: Policies
 }
 
-type Policies = { messages: Policy; others: Policy; wrongCredentials: Policy }
+type Policies = { messages: Policy; events: Policy; others: Policy; wrongCredentials: Policy }
 
 const WRONG_CREDENTIALS_PER_MINUTE = 30
 /** The same for all wrong credentials, so that nobody learns which keys exist. */
@@ -42,12 +42,19 @@ const WRONG_CREDENTIALS = [
     reason: 'must be "Bearer <integrationKey>:<secret>", with the current secret of a key that is neither revoked nor expired',
   },
 ]
-/** The only endpoint with a limit of its own. */
-const MESSAGES = '/v1/messages'
+type Limits = { messagesPerSecond: number; eventsPerSecond: number; othersPerMinute: number }
 
-export function createPolicies(limits: { messagesPerSecond: number; othersPerMinute: number }): Policies {
+/** The operations with a limit of their own. */
+const OWN_LIMITS: Record<string, 'messages' | 'events'> = {
+  'POST /v1/messages': 'messages',
+  'GET /v1/events': 'events',
+  'HEAD /v1/events': 'events',
+}
+
+export function createPolicies(limits: Limits): Policies {
   return {
     messages: { name: 'messages', quota: limits.messagesPerSecond, windowMs: 1_000 },
+    events: { name: 'events', quota: limits.eventsPerSecond, windowMs: 1_000 },
     others: { name: 'default', quota: limits.othersPerMinute, windowMs: 60_000 },
     wrongCredentials: { name: 'credentials', quota: WRONG_CREDENTIALS_PER_MINUTE, windowMs: 60_000 },
   }
@@ -126,8 +133,7 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
     request.isRecalled = true
   } else await lookUpCaller(guard, request, reply)
   // The pattern is the same however the caller spells the path. An unknown path has no pattern.
-  const isMessagePost = request.method === 'POST' && pattern === MESSAGES
-  const policy = isMessagePost ? policies.messages : policies.others
+  const policy = policies[OWN_LIMITS[`${request.method} ${pattern}`] ?? 'others']
   await waitForTurn(reply, limiter, policy, `${address} ${callerOf(request).integrationKey}`)
   checkRights(request)
 }

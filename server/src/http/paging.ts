@@ -157,5 +157,5 @@ function parseCursor(cursor: string): unknown[] {
 }
 
 function invalidCursor(reason: string): ApiError {
-  return new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '/cursor', reason }] })
+  return new ApiError('RCS_INVALID_CURSOR', { details: [{ path: '/cursor', reason }] })
 }

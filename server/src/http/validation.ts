@@ -58,10 +58,19 @@ const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [
 function codeFor(schema: TSchema, httpPart: string | undefined, violations: Violation[]): ErrorCode {
   // Idempotency-Key is the only header that schemas require. The guard checks the credentials.
   if (httpPart === 'headers') return 'RCS_IDEMPOTENCY_KEY_REQUIRED'
+  if (httpPart === 'querystring' && isOnlyCursor(schema, violations)) return 'RCS_INVALID_CURSOR'
   if (httpPart !== 'body') return 'RCS_INVALID_REQUEST'
   // Only for bodies that have such a field: elsewhere the field is unknown.
   const parts = CODES_BY_FIELD.filter(([field]) => field in propertiesOf(schema))
   return parts.find(([field]) => violations.some(({ path }) => isWithin(path, field)))?.[1] ?? 'RCS_INVALID_REQUEST'
+}
+
+/** The parameters of lists and of the event feed that hold a cursor. A text that can't be one gets the same code as any other wrong cursor. */
+const CURSOR_PARAMETERS = ['cursor', 'after']
+
+function isOnlyCursor(schema: TSchema, violations: Violation[]): boolean {
+  const names = CURSOR_PARAMETERS.filter((name) => name in propertiesOf(schema))
+  return violations.every(({ path }) => names.some((name) => path === `/${name}`))
 }
 
 function isWithin(path: string, field: string): boolean {

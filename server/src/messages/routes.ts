@@ -174,7 +174,7 @@ const listRoutes: FastifyPluginAsyncTypebox<Pick<Options, 'listPool'>> = async (
         description:
           'Filters can be combined. If few messages match, a page may have fewer than `limit` of them, or none, and still a `nextCursor`: the list ends where `nextCursor` is null.',
         querystring: MessageListQuery,
-        response: { 200: { ...listResponse(refTo(Message)), description: 'A page of the list.' }, ...errorResponses() },
+        response: { 200: { ...listResponse(refTo(Message)), description: 'A page of the list.' }, ...errorResponses('RCS_INVALID_CURSOR') },
       },
       config: { scope: 'read' },
     },

@@ -97,7 +97,7 @@ const campaignListRoutes: Routes = async (app, { pool }) => {
         querystring: listQuery(ACTION_LIST, RANGE, IN_ORDER),
         response: {
           200: { ...listResponse(ActionDetail), description: 'A page of actions.' },
-          ...errorResponses('RCS_CAMPAIGN_NOT_FOUND'),
+          ...errorResponses('RCS_CAMPAIGN_NOT_FOUND', 'RCS_INVALID_CURSOR'),
         },
       },
       config: { scope: 'read' },
@@ -119,7 +119,7 @@ const campaignListRoutes: Routes = async (app, { pool }) => {
             ...listResponse(ReachedRecipient),
             description: 'A page of recipients, each with the time when the message reached the state.',
           },
-          ...errorResponses('RCS_CAMPAIGN_NOT_FOUND'),
+          ...errorResponses('RCS_CAMPAIGN_NOT_FOUND', 'RCS_INVALID_CURSOR'),
         },
       },
       config: { scope: 'read' },

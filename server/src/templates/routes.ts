@@ -126,7 +126,10 @@ const listRoutes: Routes = async (app, { pool }) => {
         tags,
         summary: 'List the templates of the account',
         querystring: TemplateListQuery,
-        response: { 200: { ...listResponse(refTo(Template)), description: 'A page of templates.' }, ...errorResponses() },
+        response: {
+          200: { ...listResponse(refTo(Template)), description: 'A page of templates.' },
+          ...errorResponses('RCS_INVALID_CURSOR'),
+        },
       },
       config: { scope: 'read' },
     },

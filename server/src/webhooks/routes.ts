@@ -87,7 +87,10 @@ const readRoutes: Routes = async (app, { pool }) => {
         tags,
         summary: 'List the webhook endpoints of the account',
         querystring: EndpointQuery,
-        response: { 200: { ...listResponse(refTo(WebhookEndpoint)), description: 'A page of endpoints.' }, ...errorResponses() },
+        response: {
+          200: { ...listResponse(refTo(WebhookEndpoint)), description: 'A page of endpoints.' },
+          ...errorResponses('RCS_INVALID_CURSOR'),
+        },
       },
       config: { scope: 'read' },
     },
@@ -124,7 +127,10 @@ const readRoutes: Routes = async (app, { pool }) => {
           'The attempts of the last 30 days. With a filter, a page may have fewer items than its limit, or none, and still a `nextCursor`: continue until it is null.',
         params: EndpointPath,
         querystring: AttemptQuery,
-        response: { 200: { ...listResponse(refTo(WebhookAttempt)), description: 'A page of attempts.' }, ...errorResponses(NOT_FOUND) },
+        response: {
+          200: { ...listResponse(refTo(WebhookAttempt)), description: 'A page of attempts.' },
+          ...errorResponses(NOT_FOUND, 'RCS_INVALID_CURSOR'),
+        },
       },
       config: { scope: 'read' },
     },

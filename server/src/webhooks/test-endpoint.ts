@@ -78,7 +78,7 @@ async function readLog(tx: Executor, { endpointId, accountId, occurredAt }: Endp
   const pages = await readPages(tx, accountId, { after, last: Number.MAX_SAFE_INTEGER, limit: LOG_CHUNK_EVENTS })
   const isTest = ({ kind, occurredAt: at, data }: PlacedEvent) =>
     kind === 'webhook.test' && at.getTime() === occurredAt.getTime() && data === JSON.stringify({ endpointId })
-  const test = pages.flatMap(eventsOf).find((event) => event.position > after && isTest(event))
+  const test = pages.flatMap((page) => eventsOf(page)).find((event) => event.position > after && isTest(event))
   return { last: pages.at(-1)?.lastPosition ?? after, position: test?.position }
 }
 

@@ -10,7 +10,9 @@ import { routeUntilDone } from '../support/log.ts'
 import { assertError, call, createCaller, startTestService } from '../support/service.ts'
 
 const { url: HERALD_DATABASE_URL, pool, hotPool } = await createTestDatabase()
-const { url } = await startTestService({ HERALD_DATABASE_URL }, { roles: ['api'] })
+const limits = { HERALD_LIMITS: 'memory', HERALD_LIMIT_EVENTS_PER_SECOND: '100000' }
+const { url } = await startTestService({ HERALD_DATABASE_URL, ...limits }, { roles: ['api'] })
+const limited = await startTestService({ HERALD_DATABASE_URL }, { roles: ['api'] })
 
 const MESSAGE = { messageId: '0198c0de-0000-7000-8000-000000000001', agentId: 'demo-single', recipient: '+48500100200', test: false }
 const NAMED = { clientReferenceId: 'order "1001" ą\n😀', campaignId: '0198c0de-0000-7000-8000-000000000002' }
@@ -100,22 +102,24 @@ async function emit(accountId: number, emitted: Emitted[]): Promise<void> {
 const numbered = (from: number, count: number) =>
   Array.from({ length: count }, (_, index) => ({ kind: 'webhook.test', data: { endpointId: from + index } }))
 
-async function newReader() {
+async function newReader(at = url) {
   const { accountId, authorization } = await createCaller(pool)
-  const read = (query = '') => call(`${url}/v1/events${query}`, { authorization })
+  const read = (query = '') => call(`${at}/v1/events${query}`, { authorization })
   return { accountId, authorization, read }
 }
 
 const numbersOf = (body: any) => body.items.map(({ data }: any) => data.endpointId)
 
 describe('GET /events', () => {
-  test('counts towards the default limit', async () => {
-    const { read, authorization } = await newReader()
-    const responses = await Promise.all(Array.from({ length: 30 }, () => read()))
-    assert.deepEqual([...new Set(responses.map(({ status }) => status))], [200])
-    assert.match(responses[0]?.headers.get('ratelimit-policy') ?? '', /"default";q=30;w=60/)
-    assert.equal((await read()).status, 429)
-    assert.equal((await call(`${url}/v1/agents`, { authorization })).status, 429)
+  test('has a limit of its own, of 5 requests in a second, and leaves the default limit alone', async () => {
+    const { read, authorization } = await newReader(limited.url)
+    const responses = await Promise.all(Array.from({ length: 60 }, () => read()))
+    const refused = responses.find(({ status }) => status === 429)
+    assert.deepEqual([refused?.body.code, refused?.headers.get('retry-after')], ['RCS_RATE_LIMITED', '1'])
+    const heads = await fetch(`${limited.url}/v1/events`, { method: 'HEAD', headers: { authorization } })
+    for (const one of [...responses, heads]) assert.equal(one.headers.get('ratelimit-policy'), '"events";q=5;w=1')
+    const { headers } = await call(`${limited.url}/v1/agents`, { authorization })
+    assert.match(headers.get('ratelimit') ?? '', /^"default";r=29;/)
   })
 
   test('returns every kind as it was emitted and as the OpenAPI document describes it', async () => {
@@ -220,25 +224,37 @@ describe('GET /events', () => {
 
   const cursor = (text: string) => Buffer.from(text).toString('base64url')
   const NOT_OURS = 'is not a cursor that this feed has given out'
-  const NOT_THERE = 'points to a place that this log does not have; start again without it'
-  const REFUSED: [query: string, path: string, reason: string][] = [
+  const NOT_THERE = 'points to a place whose next events the log does not have; start again without it'
+  const TYPES = `must be one or more of ${EVENT_KINDS.join(', ')}, separated by commas`
+  const TIME = 'must be a time with its zone, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00'
+  const REFUSED: [query: string, path: string, reason: string, code?: string][] = [
+    ['since=yesterday', '/since', TIME],
+    ['since=2026-01-31T08:00:00', '/since', TIME],
+    ['since=', '/since', TIME],
+    ['since=2026-01-31T08:00:00Z&after=now', '/since', 'must be absent if after is given'],
+    ['types=', '/types', 'must not be empty'],
+    ['types=message.heard', '/types', TYPES],
+    ['types=sms.sent,', '/types', TYPES],
+    ['types=sms.sent,%20sms.failed', '/types', TYPES],
+    ['types=sms.sent&types=sms.failed', '/types', 'must be a string'],
+    ['after=NOW', '/after', NOT_OURS, 'RCS_INVALID_CURSOR'],
     ['limit=0', '/limit', 'must be at least 1'],
     ['limit=201', '/limit', 'must be at most 200'],
     ['limit=ten', '/limit', 'must be a whole number'],
     ['limit=1.5', '/limit', 'must be a whole number'],
     ['cursor=x', '/cursor', 'is not known here; is it misspelt?'],
-    ['after=', '/after', 'must not be empty'],
-    [`after=${'a'.repeat(101)}`, '/after', 'must have at most 100 characters'],
-    [`after=${cursor('1:1:0123abcd')}&after=${cursor('1:2:0123abcd')}`, '/after', 'must be a string'],
+    ['after=', '/after', 'must not be empty', 'RCS_INVALID_CURSOR'],
+    [`after=${'a'.repeat(101)}`, '/after', 'must have at most 100 characters', 'RCS_INVALID_CURSOR'],
+    [`after=${cursor('1:1:0123abcd')}&after=${cursor('1:2:0123abcd')}`, '/after', 'must be a string', 'RCS_INVALID_CURSOR'],
     ...['1:0:', '1:1:0123abcd', '2:1:0123abcd', '1:9007199254740991:0123abcd', `1:1:' or 1=1`, '\0', '\x01'.repeat(41)]
       .map((text) => cursor(text))
       .concat('*', 'null', '12', 'A'.repeat(55), '%F0%9F%98%80')
-      .map((after): [string, string, string] => [`after=${after}`, '/after', NOT_OURS]),
+      .map((after): [string, string, string, string] => [`after=${after}`, '/after', NOT_OURS, 'RCS_INVALID_CURSOR']),
   ]
-  test('rejects an invalid limit or cursor', async () => {
+  test('rejects an invalid limit, cursor, time or type', async () => {
     const { read } = await newReader()
-    for (const [query, path, reason] of REFUSED) {
-      assertError(await read(`?${query}`), 400, 'RCS_INVALID_REQUEST', [[path, reason]], query)
+    for (const [query, path, reason, code = 'RCS_INVALID_REQUEST'] of REFUSED) {
+      assertError(await read(`?${query}`), 400, code, [[path, reason]], query)
     }
   })
 
@@ -252,8 +268,10 @@ describe('GET /events', () => {
       await emit(accountId, numbered(2, 3))
       const { nextCursor } = (await read(CURSOR_AT)).body
       const refusal = async () => {
-        const { status, body } = await read(`?after=${nextCursor}`)
-        return status === 200 ? undefined : body.details?.[0]?.reason
+        const gone = await read(`?after=${nextCursor}`)
+        if (gone.status === 200) return undefined
+        assertError(gone, 410, 'RCS_CURSOR_GONE', [['/after', NOT_THERE]])
+        return NOT_THERE
       }
       assert.equal(await refusal(), undefined)
       const { rows } = await pool.query<{ last: number }>('select max(last_position) as last from log_pages where account_id = $1', [
@@ -263,26 +281,151 @@ describe('GET /events', () => {
       // A standby without the last event took over, and another event got its position.
       await pool.query('update log_pages set page_id = gen_random_uuid() where account_id = $1 and last_position = $2', [accountId, last])
       assert.equal(await refusal(), NOT_THERE)
-      // The last event is missing.
+      // The database was restored to before the last event.
       await pool.query('delete from log_pages where account_id = $1 and last_position = $2', [accountId, last])
-      assert.equal(await refusal(), NOT_THERE)
-      await pool.query('delete from log_pages where account_id = $1', [accountId])
       const setHead = (position: number) =>
         pool.query('update log_heads set last_position = $2 where account_id = $1', [accountId, position])
       await setHead(1)
       assert.equal(await refusal(), NOT_THERE)
-      // All events up to there were deleted by retention.
-      await setHead(last)
-      assert.equal(await refusal(), undefined)
+      await pool.query('delete from log_pages where account_id = $1', [accountId])
+      assert.equal(await refusal(), NOT_THERE)
     })
   }
+
+  test('continues at a cursor whose event was deleted by retention, unless later events were deleted, too', async () => {
+    const { accountId, read } = await newReader()
+    const beginning = (await read()).body.nextCursor
+    for (let n = 1; n <= 4; n += 1) await emit(accountId, numbered(n, 1))
+    const cursors: string[] = [beginning]
+    for (let n = 0; n < 4; n += 1) cursors.push((await read(`?limit=1&after=${cursors[n]}`)).body.nextCursor)
+    const drop = (...positions: number[]) =>
+      pool.query('delete from log_pages where account_id = $1 and last_position = any ($2)', [accountId, positions])
+    const after = async (n: number) => {
+      const { status, body } = await read(`?after=${cursors[n]}`)
+      return status === 200 ? numbersOf(body) : status
+    }
+    await drop(1, 2)
+    assert.deepEqual([await after(0), await after(1), await after(2), await after(3)], [410, 410, [3, 4], [4]])
+    assert.deepEqual(numbersOf((await read()).body), [3, 4], 'without a cursor')
+    await emit(accountId, numbered(5, 2))
+    // Retention goes by time, and a later position may have an earlier time.
+    await drop(4)
+    const { body } = await read()
+    assert.deepEqual([numbersOf(body), body.hasMore], [[3], true], 'the page ends before the gap')
+    assert.equal((await read(`?after=${body.nextCursor}`)).status, 410)
+    assert.deepEqual([await after(3), await after(4)], [410, [5, 6]])
+    await drop(6)
+    assert.deepEqual([await after(3), await after(4)], [410, 410], 'the end is gone')
+    await drop(3)
+    for (const query of ['', '?after=now', '?since=2026-01-31T08:00:00Z', '?types=sms.sent']) {
+      const { nextCursor, ...end } = (await read(query)).body
+      assert.deepEqual(end, { items: [], hasMore: false }, `nothing is left: ${query}`)
+      assert.deepEqual((await read(`?after=${nextCursor}`)).body, { items: [], nextCursor, hasMore: false })
+    }
+  })
+
+  test('starts at the end with after=now', async () => {
+    const { accountId, read } = await newReader()
+    for (const from of [0, 1, 4]) {
+      if (from > 0) await emit(accountId, numbered(from, 3))
+      const { body } = await read('?after=now&limit=2&types=webhook.test')
+      assert.deepEqual(body, { items: [], nextCursor: body.nextCursor, hasMore: false })
+      assert.deepEqual((await read(`?after=${body.nextCursor}`)).body, body)
+      await emit(accountId, numbered(100 + from, 1))
+      assert.deepEqual(numbersOf((await read(`?after=${body.nextCursor}`)).body), [100 + from])
+    }
+  })
+
+  test('starts with the events that were recorded at a time or later', async () => {
+    const [{ accountId, read }, other] = [await newReader(), await newReader()]
+    const since = async (time: string, more = '') => (await read(`?limit=200&since=${encodeURIComponent(time)}${more}`)).body
+    assert.deepEqual((await since('2026-01-31T08:00:00Z')).items, [])
+    await emit(other.accountId, numbered(1, 3))
+    for (let n = 1; n <= 9; n += 1) await emit(accountId, numbered(10 * n, n))
+    const at = (n: number, ms = 0) => new Date(Date.UTC(2026, 0, n) + ms).toISOString()
+    await pool.query(
+      `update log_pages p set placed_at = timestamptz '2025-12-31Z' + n * interval '1 day'
+       from (select page_id, row_number() over (order by last_position) as n from log_pages where account_id = $1) as numbered
+       where p.account_id = $1 and p.page_id = numbered.page_id`,
+      [accountId],
+    )
+    const numbers = (from: number) =>
+      Array.from({ length: 10 - from }, (_, i) => numbered(10 * (from + i), from + i).map(({ data }) => data.endpointId)).flat()
+    for (let n = 1; n <= 9; n += 1) {
+      assert.deepEqual(numbersOf(await since(at(n))), numbers(n), `${n}`)
+      assert.deepEqual(numbersOf(await since(at(n, -1))), numbers(n))
+      assert.deepEqual(numbersOf(await since(at(n, 1))), n < 9 ? numbers(n + 1) : [])
+    }
+    assert.deepEqual(numbersOf(await since('2025-01-01T01:00:00+01:00')), numbers(1))
+    const { nextCursor, hasMore, items } = await since('9999-12-31T23:59:59Z')
+    assert.deepEqual([items, hasMore], [[], false])
+    await emit(accountId, numbered(1_000, 1))
+    assert.deepEqual(numbersOf((await read(`?after=${nextCursor}`)).body), [1_000])
+    // The first pages are deleted, and the rest is still found.
+    await pool.query(`delete from log_pages where account_id = $1 and placed_at < $2`, [accountId, at(5)])
+    assert.deepEqual(numbersOf(await since(at(2))), [...numbers(5), 1_000])
+    const first = await since(at(7), '&limit=4')
+    assert.equal(first.details?.[0].reason, 'must be a whole number', 'given twice')
+    const { body } = await read(`?limit=4&since=${at(7)}`)
+    assert.deepEqual([numbersOf(body), body.hasMore], [[70, 71, 72, 73], true])
+    assert.deepEqual(numbersOf((await read(`?after=${body.nextCursor}&limit=4`)).body), [74, 75, 76, 80])
+  })
+
+  test('returns only the given types, page by page, and skips the others in bounded steps', async () => {
+    const { accountId, read } = await newReader()
+    const kinds = ['message.sent', 'message.read', 'sms.sent'] as const
+    const data = DATA['message.sent'][0]
+    await emit(
+      accountId,
+      Array.from({ length: 250 }, (_, n) => ({ kind: kinds[n % 3] as string, data: n % 3 === 2 ? { ...data, segments: n } : data })),
+    )
+    for (const limit of [5, 83, 84, 200]) {
+      const seen: number[] = []
+      for (let [query, hasMore] = ['', true]; hasMore; ) {
+        const { body } = await read(`?limit=${limit}&types=sms.sent,sms.failed${query}`)
+        seen.push(...body.items.map((item: any) => item.data.segments))
+        assert.ok(body.items.length <= limit)
+        query = `&after=${body.nextCursor}`
+        hasMore = body.hasMore
+      }
+      assert.deepEqual(
+        seen,
+        Array.from({ length: 83 }, (_, n) => 3 * n + 2),
+        `by ${limit}`,
+      )
+    }
+    const { body } = await read('?types=message.read&limit=1')
+    const { body: other } = await read(`?types=message.sent&limit=1&after=${body.nextCursor}`)
+    assert.deepEqual([body.items[0].type, other.items[0].type], ['message.read', 'message.sent'], 'types may change')
+
+    // 60,000 events of another type: a page looks at 34,000 at most.
+    await pool.query(
+      `insert into log_pages (account_id, event_count, events)
+       select $1, 100, (select json_agg(json_build_array('message.sent', now(), gen_random_uuid(), null, 'a', '+48500100200', null, false, null)) from generate_series(1, 100 + 0 * n))
+       from generate_series(1, 600) as n`,
+      [accountId],
+    )
+    await emit(accountId, [{ kind: 'sms.sent', data: { ...data, segments: 1_000 } }])
+    const found: [items: number, hasMore: boolean][] = []
+    const end = (await read('?types=sms.sent&limit=200')).body
+    for (let [cursor, hasMore] = [end.nextCursor, true]; hasMore; ) {
+      const { body: page } = await read(`?types=sms.sent&after=${cursor}`)
+      found.push([page.items.length, page.hasMore])
+      cursor = page.nextCursor
+      hasMore = page.hasMore
+    }
+    assert.equal(end.items.length, 83)
+    assert.ok(found.length > 1 && found.length < 10, `${found.length} pages`)
+    assert.deepEqual(found.at(-1), [1, false])
+    for (const page of found.slice(0, -1)) assert.deepEqual(page, [0, true])
+  })
 
   test('reads equally few blocks at any depth, even with a plan from when the log was short', async (t) => {
     const [mine, other] = [await newReader(), await newReader()]
     const client = await hotPool.connect()
     t.after(() => client.release(true))
-    await client.query(`set plan_cache_mode = force_generic_plan; prepare feed (int, bigint, int, text) as ${READ_FEED}`)
-    await client.query(`execute feed (${mine.accountId}, 0, 11, '')`)
+    await client.query(`set plan_cache_mode = force_generic_plan; prepare feed (int, bigint, int, text, bool) as ${READ_FEED}`)
+    await client.query(`execute feed (${mine.accountId}, 0, 11, '', true)`)
     await pool.query(
       `insert into log_pages (account_id, event_count, last_position, events)
        select (array[$1, $2]::int[])[1 + n % 2], 1, n, '[["webhook.test", "2026-11-15T09:30:00.125Z", null, null, null, null, null, null, {}]]'
@@ -290,7 +433,9 @@ describe('GET /events', () => {
       [mine.accountId, other.accountId],
     )
     const costs = async (depth: number, { limit = 11, pages = 11 } = {}) => {
-      const plan = await client.query(`explain (analyze, buffers, format json) execute feed (${mine.accountId}, ${depth}, ${limit}, '')`)
+      const plan = await client.query(
+        `explain (analyze, buffers, format json) execute feed (${mine.accountId}, ${depth}, ${limit}, '', true)`,
+      )
       const [{ Plan }] = plan.rows[0]['QUERY PLAN']
       assert.equal(Plan['Actual Rows'], pages)
       const blocks = Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']

@@ -81,7 +81,7 @@ describe('GET /templates', () => {
     assert.deepEqual(await walk(caller, 'limit=2'), await walk(caller, 'sort=-createdAt'))
   })
 
-  for (const [query, path, reason] of [
+  for (const [query, path, reason, code = 'RCS_INVALID_REQUEST'] of [
     ['limit=0', '/limit', 'must be at least 1'],
     ['limit=201', '/limit', 'must be at most 200'],
     ['limit=ten', '/limit', 'must be a whole number'],
@@ -94,12 +94,12 @@ describe('GET /templates', () => {
     ['createdFrom=2026-1-1', '/createdFrom', 'must be a date, such as 2026-01-31'],
     ['createdTo=2026-01-01T00:00:00Z', '/createdTo', 'must be a date, such as 2026-01-31'],
     ['createdFrom=2026-01-02&createdTo=2026-01-01', '/createdTo', 'must not be before createdFrom'],
-    ['cursor=x', '/cursor', 'is not a cursor of this list'],
+    ['cursor=x', '/cursor', 'is not a cursor of this list', 'RCS_INVALID_CURSOR'],
     ['page=2', '/page', 'is not known here; is it misspelt?'],
   ]) {
     test(`rejects ${query}`, async () => {
       const { status, body } = await (await newCaller()).list(`?${query}`)
-      assert.deepEqual([status, body.code], [400, 'RCS_INVALID_REQUEST'])
+      assert.deepEqual([status, body.code], [400, code])
       assert.deepEqual(body.details, [{ path, reason }])
     })
   }

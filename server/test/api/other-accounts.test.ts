@@ -85,7 +85,8 @@ describe('the feed', () => {
     await emit(other, 1)
     const { cursor } = await newest(other)
     const { status, body } = await mine.ask('GET', `/events?after=${cursor}`)
-    assert.deepEqual([status, body.details], [400, [{ path: '/after', reason: 'is not a cursor that this feed has given out' }]])
+    const details = [{ path: '/after', reason: 'is not a cursor that this feed has given out' }]
+    assert.deepEqual([status, body.code, body.details], [400, 'RCS_INVALID_CURSOR', details])
   })
 })
 

@@ -15,7 +15,12 @@ import { CARRIER, claimNow, record } from './worker.ts'
 // What the tests of delivery share: messages as the API leaves them, what is stored about them, and receipts.
 
 /** Settings of a service without rate limits. */
-export const NO_LIMITS = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '100000', HERALD_LIMIT_OTHERS_PER_MINUTE: '100000' }
+export const NO_LIMITS = {
+  HERALD_LIMITS: 'memory',
+  HERALD_LIMIT_MESSAGES_PER_SECOND: '100000',
+  HERALD_LIMIT_EVENTS_PER_SECOND: '100000',
+  HERALD_LIMIT_OTHERS_PER_MINUTE: '100000',
+}
 
 export type Sender = TestCaller & { agentId: string }
 

@@ -4,10 +4,11 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { createAccount, MODULES } from '../../src/accounts/accounts.ts'
+import { timeOf } from '../../src/db/partitions.ts'
 import { createHotPool, isUnavailable, type Pool, transaction } from '../../src/db/pool.ts'
 import { createCursors } from '../../src/events/cursor.ts'
 import { readFeed } from '../../src/events/feed.ts'
-import { eventBody } from '../../src/events/pages.ts'
+import { eventBody, eventsOf, readPages } from '../../src/events/pages.ts'
 import { routeEvents } from '../../src/events/router.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
@@ -141,20 +142,37 @@ function keepKilling(): () => Promise<number> {
   }
 }
 
-/** Reads small pages from cursor to cursor. `end` reads the rest and returns. */
-function follow(accountId: number, draw: Random) {
+/** Reads small pages from cursor to cursor, the first one since a time. `end` reads the rest and returns. */
+function follow(accountId: number, draw: Random, since?: Date) {
   const seen: Event[] = []
-  let cursor: string | undefined
+  let after: string | undefined
   async function readPage(): Promise<number> {
-    const page = await readFeed(pool, cursors, accountId, { limit: 1 + draw(9), ...(cursor !== undefined && { after: cursor }) })
+    const page = await readFeed(pool, cursors, accountId, { limit: 1 + draw(9), after, since: after === undefined ? since : undefined })
     seen.push(...page.items.map((event) => JSON.parse(eventBody(event)).data))
-    cursor = page.nextCursor
+    after = page.nextCursor
     if (!page.hasMore) await sleep(1)
     return page.items.length
   }
+  return { since, seen, ...repeatUntilEnd(readPage) }
+}
+
+/** Reads by the numbers of pages, without the checks of the feed. */
+function followNumbers(accountId: number, draw: Random) {
+  const seen: Event[] = []
+  let after = 0
+  async function readPage(): Promise<number> {
+    const pages = await readPages(pool, accountId, { after, last: Number.MAX_SAFE_INTEGER, limit: 1 + draw(9) })
+    seen.push(...pages.flatMap((page) => eventsOf(page)).map(({ data }) => JSON.parse(data)))
+    after = pages.at(-1)?.lastPosition ?? after
+    if (pages.length === 0) await sleep(1)
+    return pages.length
+  }
+  return { since: undefined, seen, ...repeatUntilEnd(readPage) }
+}
+
+function repeatUntilEnd(readPage: () => Promise<number>) {
   const stop = repeat(readPage)
   return {
-    seen,
     end: async () => {
       await stop()
       while ((await readPage()) > 0);
@@ -166,28 +184,38 @@ async function newAccount(): Promise<number> {
   return (await createAccount(pool, 'Test', MODULES)).accountId
 }
 
+type Reader = (accountId: number, draw: Random, since?: Date) => { since: Date | undefined; seen: Event[]; end: () => Promise<void> }
+
 /** Everything concurrently. Two transactions stay open until the readers have seen hundreds of later events: readers do not wait for them. */
-async function run(seed: number, route: Route, { changes, before }: { changes: number; before: number }) {
+async function run(seed: number, route: Route, { changes, before, reader = follow }: { changes: number; before: number; reader?: Reader }) {
   const [accountId, draw] = [await newAccount(), drawFrom(seed)]
   await pool.query('insert into subjects select $1, generate_series(0, $2)', [accountId, SUBJECTS + 1])
   const [endLong, endRolledBack] = [await openChange(accountId, SUBJECTS, 'long'), await openChange(accountId, SUBJECTS + 1, 'rolled back')]
-  const readers = [follow(accountId, draw), follow(accountId, draw)]
+  const readers = [reader(accountId, draw), reader(accountId, draw)]
   const [stopRouting, stopKilling] = [keepRouting(route), keepKilling()]
 
   const changing = change(accountId, draw, changes)
-  await until(`${before} events have been seen`, () => readers.every(({ seen }) => seen.length >= before))
+  const late: ReturnType<Reader>[] = []
+  for (const share of [0.1, 0.4, 0.7, 1]) {
+    await until(`${share * before} events have been seen`, () => readers.every(({ seen }) => seen.length >= share * before))
+    const { rows: clock } = await pool.query<{ now: Date }>('select clock_timestamp()::timestamptz(3) as now')
+    late.push(reader(accountId, draw, clock[0]?.now))
+  }
   await Promise.all([endLong('commit'), endRolledBack('rollback')])
   const committed = [...(await changing), LONG]
   await until('all is routed', async () => (await pool.query('select from log_pages where last_position is null limit 1')).rowCount === 0)
   const killed = await stopKilling()
   await stopRouting()
-  await Promise.all(readers.map(({ end }) => end()))
-  const { rows } = await pool.query<{ position: number; data: Event }>(
-    `select position, data from ${LOGGED_EVENTS} as e where account_id = $1 order by position`,
+  await Promise.all([...readers, ...late].map(({ end }) => end()))
+  const { rows } = await pool.query<{ position: number; data: Event; page_id: string; placed_at: Date }>(
+    `select e.position, e.data, page_id, p.placed_at from ${LOGGED_EVENTS} as e join log_pages p using (account_id, page_id)
+     where account_id = $1 order by position`,
     [accountId],
   )
   const [log, positions] = [rows.map(({ data }) => data), rows.map(({ position }) => position)]
-  return { committed, killed, log, positions, readers: readers.map(({ seen }) => seen) }
+  const recordedAt = rows.map(({ page_id }) => timeOf(page_id))
+  const placedAt = rows.map(({ placed_at }) => placed_at)
+  return { committed, killed, log, positions, recordedAt, placedAt, late, readers: readers.map(({ seen }) => seen) }
 }
 
 const LONG = nameOf('long', SUBJECTS)
@@ -198,11 +226,22 @@ describe('the feed', () => {
   const seed = randomInt(2 ** 31)
 
   test(`has every committed event once, in the order of the log, while transactions commit in any order and routers die (seed ${seed})`, async (t) => {
-    const { committed, killed, log, positions, readers } = await run(seed, routeEvents, { changes: 900, before: 300 })
+    const { committed, killed, log, positions, readers, late, recordedAt, placedAt } = await run(seed, routeEvents, {
+      changes: 900,
+      before: 300,
+    })
     t.diagnostic(`${committed.length} committed, ${killed} connections of routers ended`)
     assert.equal(log.length, committed.length)
     assert.deepEqual(new Set(namesOf(log)), new Set(committed), 'the log has the committed events, once, and no other')
     for (const seen of readers) assert.deepEqual(seen, log)
+    for (const { since, seen } of late) {
+      const start = log.length - seen.length
+      assert.deepEqual(seen, log.slice(start), 'a reader since a time has the rest of the log, once')
+      assert.ok(start > 0 && seen.length > 0, `${seen.length} since ${since?.toISOString()}`)
+      const missed = recordedAt.findIndex((time, index) => index < start && time >= (since as Date))
+      assert.equal(missed, -1, 'every event recorded since then is in it')
+      assert.ok((placedAt[start - 1] as Date) < (since as Date), 'the event before has had its position already')
+    }
     assert.deepEqual(
       positions,
       log.map((_, index) => index + 1),
@@ -258,7 +297,7 @@ describe('the feed', () => {
   })
 
   test(`would miss events under this load if it followed page numbers (seed ${seed})`, async () => {
-    const { committed, readers } = await run(seed, routeByNumber, { changes: 300, before: 100 })
+    const { committed, readers } = await run(seed, routeByNumber, { changes: 300, before: 100, reader: followNumbers })
     for (const seen of readers) {
       const missed = new Set(committed).difference(new Set(namesOf(seen)))
       assert.ok(missed.has(LONG))

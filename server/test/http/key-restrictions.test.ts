@@ -89,7 +89,7 @@ test('the public document needs no scope', async () => {
 test('a route that declares no scope fails the start', async () => {
   const app = fastify()
   const never = () => assert.fail('no request is made')
-  const policies = createPolicies({ messagesPerSecond: 1, othersPerMinute: 1 })
+  const policies = createPolicies({ messagesPerSecond: 1, eventsPerSecond: 5, othersPerMinute: 1 })
   guardRoutes(app, { authenticate: never, recall: never, noteUse: never, limiter: never, policies })
   assert.throws(() => app.get('/v1/agents', async () => ({})), /the route GET \/v1\/agents declares no scope/)
   app.get('/v1/open', { config: { public: true } }, async () => ({}))
@@ -118,7 +118,7 @@ describe('the last use of a key', () => {
     const { authorization, integrationKey } = await createCaller(pool)
     const notes: string[] = []
     const app = createServer(loadConfig({}), createLogger('silent'))
-    const policies = createPolicies({ messagesPerSecond: 100, othersPerMinute: 100 })
+    const policies = createPolicies({ messagesPerSecond: 100, eventsPerSecond: 5, othersPerMinute: 100 })
     guardRoutes(app, { ...createAuthenticator(pool), noteUse: (key) => notes.push(key), limiter: createMemoryLimiter(), policies })
     app.post('/confirmed', { config: { scope: 'send', confirmsCaller: true } }, async ({ headers }) => {
       if (headers['x-fails']) throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' })

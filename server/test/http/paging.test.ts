@@ -99,7 +99,7 @@ describe('paging by key', () => {
     assert.equal(again.items.length, 3, 'the size of a page may change')
     for (const query of [{ sort: '-name', kind: 'k1' }, { sort: 'name', kind: 'k0' }, { sort: 'name' }, { kind: 'k1' }]) {
       await assert.rejects(fetchPage({ ...query, cursor: nextCursor }), (error: ApiError) => {
-        assert.equal(error.code, 'RCS_INVALID_REQUEST')
+        assert.equal(error.code, 'RCS_INVALID_CURSOR')
         assert.equal(error.details?.[0]?.path, '/cursor')
         return true
       })

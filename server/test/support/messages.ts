@@ -30,7 +30,12 @@ export type MessageCaller = TestCaller & {
   template: (message?: unknown, fields?: Record<string, unknown>) => Promise<number>
 }
 
-const NO_LIMITS = { HERALD_LIMITS: 'memory', HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000', HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000' }
+const NO_LIMITS = {
+  HERALD_LIMITS: 'memory',
+  HERALD_LIMIT_MESSAGES_PER_SECOND: '1000000',
+  HERALD_LIMIT_EVENTS_PER_SECOND: '1000000',
+  HERALD_LIMIT_OTHERS_PER_MINUTE: '1000000',
+}
 
 /** The service without limits and without workers, and callers of it, each with its own account. */
 export async function startMessageService({ url, pool }: { url: string; pool: Pool }, env: Record<string, string> = {}) {

@@ -11,6 +11,9 @@ create table log_pages (
   -- The position of its last event in the log of the account. Null until the router sets it: a sequence assigns numbers before their
   -- transactions commit, so a reader of 7 could not know whether 6 is still to come. Nothing ever appears behind a position that was read.
   last_position bigint,
+  -- When the router set the position. Within an account it never decreases with the position, even if the clock is set back. It is not before
+  -- the time in the page's id, so a search by time that starts here misses no event.
+  placed_at timestamptz(3),
   -- Each event is a list (events/pages.ts).
   events json not null,
   primary key (account_id, page_id)
@@ -18,10 +21,11 @@ create table log_pages (
 create unique index log_pages_in_order on log_pages (account_id, last_position) where last_position is not null;
 create index log_pages_unplaced on log_pages (id) where last_position is null;
 
--- The last position of each account.
+-- The last position of each account, and when it was set.
 create table log_heads (
   account_id integer primary key,
-  last_position bigint not null
+  last_position bigint not null,
+  placed_at timestamptz(3) not null default '-infinity'
 ) with (fillfactor = 50);
 
 -- One worker at a time serves an endpoint, which keeps its events in order and limits its concurrent calls. If a lease is lost too early, an

@@ -83,11 +83,11 @@ describe('a cursor', () => {
       ]
       const { nextCursor } = await first.report(first.list(report, 'limit=1'))
       for (const path of elsewhere) {
-        assertRefused(await first.get(`${path}&limit=1&cursor=${nextCursor}`), 'RCS_INVALID_REQUEST', 400, NOT_HERE)
+        assertRefused(await first.get(`${path}&limit=1&cursor=${nextCursor}`), 'RCS_INVALID_CURSOR', 400, NOT_HERE)
       }
       const cut = (await first.report(first.list(report, `limit=1&${RANGE}`))).nextCursor
       for (const query of ['', 'from=2026-10-01', 'to=2026-10-31', 'from=2026-10-01&to=2026-10-30', 'from=2026-09-30&to=2026-10-31']) {
-        assertRefused(await first.get(`${first.list(report, query)}&limit=1&cursor=${cut}`), 'RCS_INVALID_REQUEST', 400, NOT_HERE)
+        assertRefused(await first.get(`${first.list(report, query)}&limit=1&cursor=${cut}`), 'RCS_INVALID_CURSOR', 400, NOT_HERE)
       }
       const same = await first.report(first.list(report, `limit=1&sort=-occurredAt&cursor=${nextCursor}`))
       assert.equal(same.items.length, 1, 'the default sort, written out, is the same')
@@ -97,7 +97,7 @@ describe('a cursor', () => {
   test('of another account is rejected', async () => {
     const [mine, theirs] = [await campaignOf(messages), await campaignOf(messages)]
     const { nextCursor } = await theirs.report(theirs.list('recipients/sent', 'limit=1'))
-    assertRefused(await mine.get(mine.list('recipients/sent', `limit=1&cursor=${nextCursor}`)), 'RCS_INVALID_REQUEST', 400, NOT_HERE)
+    assertRefused(await mine.get(mine.list('recipients/sent', `limit=1&cursor=${nextCursor}`)), 'RCS_INVALID_CURSOR', 400, NOT_HERE)
     assertRefused(await mine.get(theirs.list('recipients/sent', `limit=1&cursor=${nextCursor}`)), 'RCS_CAMPAIGN_NOT_FOUND', 404)
   })
 
@@ -119,7 +119,7 @@ describe('a cursor', () => {
       const cut = [cursor.slice(1), cursor.slice(0, -4), cursor.slice(4), [...cursor].reverse().join(''), `${cursor}.${cursor}`]
       for (const wrong of [...nonsense.splice(0), ...cut, ...rebuilt(cursor)]) {
         const { status, body } = await get(`${of}&cursor=${wrong}`)
-        assert.deepEqual([status, body.code, body.details?.[0]?.path], [400, 'RCS_INVALID_REQUEST', '/cursor'], `${sort} ${wrong}`)
+        assert.deepEqual([status, body.code, body.details?.[0]?.path], [400, 'RCS_INVALID_CURSOR', '/cursor'], `${sort} ${wrong}`)
       }
     }
   })
