@@ -28,17 +28,23 @@ export function loadEnvFile(): void {
   }
 }
 
+type DatabaseOptions = {
+  role?: 'command' | 'migration'
+  /** Called on the first Ctrl-C, for a command that then ends by itself. Without it, the command ends at once. */
+  onSignal?: () => void
+}
+
 /** Runs `work` on the configured database. The service may be running or not. */
 export async function withDatabase<T>(
   work: (pool: Pool, config: CommandConfig) => Promise<T>,
-  role: 'command' | 'migration' = 'command',
+  { role = 'command', onSignal }: DatabaseOptions = {},
 ): Promise<T> {
   const config = readConfig()
   const newKey = watchKeyFile(config)
   const opening = openDatabase(config, { role, onProgress: printError })
   // Ctrl-C must leave no embedded database running.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
-    process.once(signal, () => void opening.then(({ close }) => close()).finally(() => process.exit(130)))
+    process.once(signal, onSignal ?? (() => void opening.then(({ close }) => close()).finally(() => process.exit(130))))
   const database = await opening
   try {
     const result = await work(database.pool, config)

@@ -46,6 +46,7 @@ export const EXAMPLES: Record<string, string> = {
   'webhook enable': 'herald webhook enable 3',
   'webhook disable': 'herald webhook disable 3',
   'webhook remove': 'herald webhook remove 3',
+  listen: 'herald listen http://localhost:3000/hook --types message.delivered,message.read',
   'encryption create-key': 'herald encryption create-key',
   'encryption status': 'herald encryption status',
   'encryption rotate': 'herald encryption rotate',

@@ -16,6 +16,7 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['campaign', async () => (await import('./campaign.ts')).campaignCommand],
   ['group', async () => (await import('./group.ts')).groupCommand],
   ['webhook', async () => (await import('./webhook.ts')).webhookCommand],
+  ['listen', async () => (await import('./listen.ts')).listenCommand],
   ['encryption', async () => (await import('./encryption.ts')).encryptionCommand],
   ['auto-reply', async () => (await import('./auto-reply.ts')).autoReplyCommand],
   ['opt-out', async () => (await import('./opt-out.ts')).optOutCommand],

@@ -22,7 +22,7 @@ type Scan = { items: LoggedEvent[]; bytes: number; next: Place; hasMore: boolean
 // one it ends, although it may have found none.
 const FIRST_SCAN_EVENTS = 400
 const SCAN_GROWTH = 4
-const MAX_SCANS = 4
+const MAX_SCANS = 3
 
 /**
  * Reads the account's events after a place in the log, in the order of the log. This is one range of an index, at any depth. No event ever

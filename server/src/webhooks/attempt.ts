@@ -52,7 +52,8 @@ export function createAttempt({ metrics, logger, stopping, aborting }: Options):
   }
 }
 
-function headersOf(eventId: string, at: Date, body: string, secrets: string[]): Record<string, string> {
+/** The headers of a post, with a signature for each secret. */
+export function headersOf(eventId: string, at: Date, body: string, secrets: string[]): Record<string, string> {
   const timestamp = Math.floor(at.getTime() / 1_000)
   return {
     'content-type': 'application/json',

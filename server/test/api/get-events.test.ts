@@ -398,11 +398,11 @@ describe('GET /events', () => {
     const { body: other } = await read(`?types=message.sent&limit=1&after=${body.nextCursor}`)
     assert.deepEqual([body.items[0].type, other.items[0].type], ['message.read', 'message.sent'], 'types may change')
 
-    // 60,000 events of another type: a page looks at 34,000 at most.
+    // 30,000 events of another type: a page looks at 8,400 at most.
     await pool.query(
       `insert into log_pages (account_id, event_count, events)
        select $1, 100, (select json_agg(json_build_array('message.sent', now(), gen_random_uuid(), null, 'a', '+48500100200', null, false, null)) from generate_series(1, 100 + 0 * n))
-       from generate_series(1, 600) as n`,
+       from generate_series(1, 300) as n`,
       [accountId],
     )
     await emit(accountId, [{ kind: 'sms.sent', data: { ...data, segments: 1_000 } }])
@@ -415,7 +415,7 @@ describe('GET /events', () => {
       hasMore = page.hasMore
     }
     assert.equal(end.items.length, 83)
-    assert.ok(found.length > 1 && found.length < 10, `${found.length} pages`)
+    assert.ok(found.length > 2 && found.length < 10, `${found.length} pages`)
     assert.deepEqual(found.at(-1), [1, false])
     for (const page of found.slice(0, -1)) assert.deepEqual(page, [0, true])
   })
