@@ -23,7 +23,6 @@ test('the journey of a new user, from the first start to the first export', asyn
     HERALD_DATA_DIR: dataDir,
     HERALD_SIMULATOR_DELAY_MS: '100',
     HERALD_LIMIT_OTHERS_PER_MINUTE: '10000',
-    HERALD_WEBHOOK_ALLOW_PRIVATE: 'true',
   }
 
   const herald = await startHerald(env, [], ['serve'])
