@@ -120,6 +120,7 @@ const ARGUMENTS: Record<string, () => string[]> = {
   'account list': () => [],
   'key list': () => [`${ids.accountId}`],
   'agent list': () => [],
+  'message show': () => [ids.messageIds[0] as string],
   'campaign list': () => [`${ids.accountId}`],
   'campaign show': () => [ids.campaignId],
   'group list': () => [`${ids.accountId}`],

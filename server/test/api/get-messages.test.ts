@@ -91,7 +91,7 @@ describe(`GET /messages (seed ${seed})`, async () => {
     }
   })
   await write(caller.accountId, rows)
-  await write(other.accountId, [{ ...(rows[0] as Row), id: idAt(month), campaign: null }])
+  await write(other.accountId, [{ ...(rows[0] as Row), id: idAt(month), campaign: null, test: false }])
 
   const time = fc.integer({ min: -41, max: 41 }).map((offset) => new Date(month + offset).toISOString())
   const anyQuery = fc.record(

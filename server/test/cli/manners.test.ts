@@ -25,7 +25,7 @@ describe('every command', async () => {
   const leaves = leavesOf(program)
 
   test('has an example, and no example is of another command', () => {
-    assert.deepEqual(leaves.map(({ path }) => path).sort(), Object.keys(EXAMPLES).sort())
+    assert.deepEqual(new Set(leaves.map(({ path }) => path)), new Set(Object.keys(EXAMPLES)))
   })
 
   test('accepts its example', async () => {
