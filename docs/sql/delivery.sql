@@ -82,15 +82,18 @@ from (select * from of_carrier union all select * from of_agent) as slot;
 -- Reads the messages of claimed entries. (server/src/delivery/read-claimed.ts)
 prepare "read-claimed" as
 select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
-  coalesce(o.opted_out, false) as "isOptedOut",
+  o.reason as "stoppedBy",
   case when q.held_back_attempts = q.attempts - 1
   then round(greatest(0, extract(epoch from now() - q.held_back_at)) * 1000)::float8 else 0 end as "heldBackForMs"
 from messages_2026_07 m left join contents c on c.id = m.content_id
 left join lateral (
-  select opted_out from opt_outs o
-  where m.traffic = 'PROMOTION' and o.account_id = m.account_id and o.agent_id = m.agent_id and o.phone = m.recipient
+  select case when blocked then 'BLOCKED' when opted_out and m.traffic = 'PROMOTION' then 'OPTED_OUT' end as reason
+  from (
+    select opted_out, blocked from opt_outs
+    where account_id = m.account_id and agent_id in (m.agent_id, '') and phone = m.recipient
+    order by changed_at desc, agent_id desc limit 1) as latest
 ) as o on true
-left join queue q on o.opted_out and q.message_id = m.id
+left join queue q on o.reason is not null and q.message_id = m.id
 where m.id = any ((select $1::uuid[])::uuid[]);
 
 -- Records that messages were sent. (server/src/delivery/results.ts)
@@ -128,7 +131,7 @@ select message_id as "messageId" from held;
 -- Fails messages permanently. (server/src/delivery/results.ts)
 prepare "record-failed" as
 with held as materialized (
-  select r.message_id, r.reason, r.description, r.reason = 'OPTED_OUT' and q.attempts > 1 as awaits_revocation
+  select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED') and q.attempts > 1 as awaits_revocation
   from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[])) as r (message_id, lease, reason, description), lateral (
     select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
   ) as q

@@ -79,17 +79,20 @@ select;
 
 -- Records an opt-out or opt-in. (server/src/replies/opt-outs.ts)
 prepare "record-opt-out" as
-with before as materialized (
-  select opted_out from opt_outs where account_id = $1 and agent_id = $2 and phone = $3 for no key update
+with latest as materialized (
+  select opted_out, blocked, changed_at from opt_outs
+  where account_id = $1 and agent_id in ($2, '') and phone = $3
+  order by changed_at desc, agent_id desc limit 1
 ), written as (
-  insert into opt_outs as o (account_id, agent_id, phone, opted_out, source, changed_at)
-  select $1, $2, $3, $4::boolean, $5, least($6, clock_timestamp()) from (select count(*) from before) as after_the_lock
+  insert into opt_outs (account_id, agent_id, phone, opted_out, blocked, source, changed_at)
+  select $1, $2, $3, $4::boolean, coalesce($7, latest.blocked, false), $5, change.at
+  from (select least($6, clock_timestamp()) as at) as change left join latest on true
+  where latest.changed_at is null or latest.changed_at <= change.at and not ($7 is null and latest.blocked and not $4)
   on conflict (account_id, agent_id, phone) do update
-  set opted_out = excluded.opted_out, source = excluded.source, changed_at = excluded.changed_at
-  where o.changed_at <= excluded.changed_at and exists (select from before)
+  set opted_out = excluded.opted_out, blocked = excluded.blocked, source = excluded.source, changed_at = excluded.changed_at
   returning opted_out
 )
-select (select opted_out from before) as before, (select opted_out from written) as after;
+select (select opted_out from latest) as before, (select opted_out from written) as after;
 
 -- Accepts a template that a recipient asked for. (server/src/messages/send-template.ts)
 prepare "send-template" as

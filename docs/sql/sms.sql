@@ -44,6 +44,7 @@ select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent
   when q.expires_at <= now() then 'late'
 -- Once one segment was sent, the remaining segments follow.
   when q.segments_sent > 0 then 'go'
+  when true and o.blocked then 'BLOCKED'
   when true and o.opted_out then 'OPTED_OUT'
   when c.id is not null and c.status = 'CANCELLED' then 'CANCELLED'
   when q.copy > 0 then 'go'
@@ -55,6 +56,7 @@ select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent
   end as decision,
   case when q.copy = 0 and q.segments_sent = 0 and f.message_id is not null and m.id is not null then json_strip_nulls(json_build_array(
       json_build_object('rule', 'window', 'result', 'passed', 'dueAt', to_char(q.planned_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')),
+      json_build_object('rule', 'block', 'result', case when not (true) then 'not-required' when o.blocked then 'failed' else 'passed' end),
       json_build_object('rule', 'optOut', 'result', case when not (true) then 'not-required' when o.opted_out then 'failed' else 'passed' end),
       json_build_object('rule', 'campaign', 'result', case when not (c.id is not null) then 'not-required' when c.status = 'CANCELLED' then 'failed' else 'passed' end),
       json_build_object('rule', 'controlGroup', 'result', case when not ((f.plan ->> 'controlGroup')::bool) then 'not-required' when r.control_group then 'failed' else 'passed' end),
@@ -67,7 +69,10 @@ join accounts a on a.id = q.account_id
 left join sms_fallbacks f on f.message_id = q.message_id
 left join messages m on m.id = q.message_id
 left join campaigns c on c.id = q.campaign_id
-left join opt_outs o on o.account_id = q.account_id and o.agent_id = m.agent_id and o.phone = q.recipient
+left join lateral (
+  select opted_out, blocked from opt_outs
+  where account_id = q.account_id and agent_id in (m.agent_id, '') and phone = q.recipient
+  order by changed_at desc, agent_id desc limit 1) as o on true
 left join lateral (
   -- One index look-up for each group of the account.
   select bool_or(p.control_group) as control_group, bool_and(p.active) as active, array_agg(consent) as consents

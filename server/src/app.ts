@@ -34,6 +34,7 @@ import { linkRoutes } from './links/routes.ts'
 import type { Announce } from './messages/announce.ts'
 import { MESSAGES_TAG, messageRoutes } from './messages/routes.ts'
 import type { Reserve } from './messages/send-at-once.ts'
+import { OPT_OUTS_TAG, optOutRoutes } from './replies/routes.ts'
 import { exportRoutes } from './reports/exports/routes.ts'
 import { reportRoutes } from './reports/routes.ts'
 import { REPORTS_TAG } from './reports/schemas.ts'
@@ -98,7 +99,7 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
   checkQueryFirst(app)
   await describeApi(app, {
     version: packageJson.version,
-    tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG, REPORTS_TAG, EVENTS_TAG, WEBHOOKS_TAG],
+    tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG, OPT_OUTS_TAG, REPORTS_TAG, EVENTS_TAG, WEBHOOKS_TAG],
     webhooks: describeWebhooks(),
     parameters: WEBHOOK_HEADERS,
   })
@@ -176,6 +177,7 @@ async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<voi
   await v1.register(messageRoutes, { pool: hotPool, listPool: pool, publicUrl, reserve, announce, cancel: cancelMessage })
   await v1.register(timelineRoutes, { pool })
   await v1.register(campaignRoutes, { pool, publicUrl })
+  await v1.register(optOutRoutes, { pool })
   await v1.register(reportRoutes, { pool })
   await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })
   await v1.register(eventRoutes, { pool: hotPool, cursorKey })

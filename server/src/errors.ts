@@ -7,7 +7,7 @@ export const ERRORS = {
   },
   RCS_INVALID_RECIPIENT: {
     status: 400,
-    when: 'A number is not a possible international phone number; or a test message has no recipient, a repeated one, or more than five.',
+    when: 'A number is not a possible international phone number; or a list of recipients is empty, too long, or has a number twice.',
   },
   RCS_INVALID_SMS_FALLBACK: { status: 400, when: '`smsFallback` or `smsFallbackAfterExpiry` breaks a rule.' },
   RCS_TEMPLATE_NOT_APPROVED: { status: 400, when: 'The template is a draft; only `APPROVED` templates can be sent.' },

@@ -58,6 +58,11 @@ export function normalisePhoneNumber(text: string): string | undefined {
   return isPossible ? number : undefined
 }
 
+/** Normalises a phone number in a query, where "+" means a space: a number that was not encoded begins with one. */
+export function phoneNumberInQuery(text: string): string | undefined {
+  return normalisePhoneNumber(text.replace(/^ /, '+'))
+}
+
 /** Returns the same as `normalisePhoneNumber` for every text. A test compares the two. */
 export function normaliseByLibrary(text: string): string | undefined {
   if (!/^\+?[0-9][0-9 ().-]{4,39}$/.test(text)) return undefined

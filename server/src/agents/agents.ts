@@ -1,5 +1,5 @@
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
-import { noSuch, OperatorError } from '../errors.ts'
+import { ApiError, noSuch, OperatorError } from '../errors.ts'
 
 export const BILLING_TYPES = ['single', 'conversational', 'basic'] as const
 export type BillingType = (typeof BILLING_TYPES)[number]
@@ -47,6 +47,19 @@ export async function changeAgent(db: Executor, accountId: number, agentId: stri
   })
   return rows[0] && toAgent(rows[0])
 }
+
+/** For requests that name an agent. Returns its carrier. */
+export async function requireActiveAgent(db: Executor, accountId: number, agentId: string): Promise<{ carrier: string }> {
+  const { rows } = await db.query<{ carrier: string }>({
+    name: 'find-active-agent',
+    text: `select a.carrier from agent_assignments s join agents a using (agent_id) where s.account_id = $1 and s.agent_id = $2 and s.active`,
+    values: [accountId, agentId],
+  })
+  if (rows[0] === undefined) throw new ApiError('RCS_AGENT_NOT_FOUND', { details: [NO_AGENT] })
+  return rows[0]
+}
+
+const NO_AGENT = { path: '/agentId', reason: 'names no active agent of this account' }
 
 export async function createAgent(db: Executor, agent: AgentRecord): Promise<AgentRecord> {
   const { rows } = await db.query<AgentRecord>(

@@ -1,22 +1,17 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
 import type { Pool } from '../db/pool.ts'
-import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { printable } from '../printable.ts'
-import { changeOptOut, findOptOut, listOptOuts, type OptOut, type OptOutKey } from '../replies/opt-outs.ts'
+import { changeOptOut, findOptOuts, listOptOuts, type OptOut } from '../replies/opt-outs.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
-import { asText, tableLine } from './terminal.ts'
+import { phoneArgument } from './phone.ts'
+import { asText, quantity, tableLine } from './terminal.ts'
 
-function phoneArgument(value: string): string {
-  const phone = normalisePhoneNumber(value)
-  if (phone === undefined) throw new InvalidArgumentError('It must be an international phone number, such as +48500100200.')
-  return phone
-}
-
-function inWords({ accountId, agentId, phone, optedOut }: OptOut): string {
-  return `${phone} gets ${optedOut ? 'no campaigns' : 'campaigns again'} from the agent ${agentId} of account ${accountId}.`
+function inWords({ accountId, agentId, phone, optedOut, block }: OptOut): string {
+  const gets = optedOut ? (block ? 'no messages' : 'no campaigns') : 'campaigns again'
+  return `${phone} gets ${gets} from the agent ${agentId} of account ${accountId}.`
 }
 
 const list = reportingCommand('list', "show the recipients who opted out of an account's campaigns")
@@ -41,52 +36,69 @@ async function* asJson(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> {
 }
 
 // The width of the longest value of each column. Agent ids can be any length, so they come last.
-const WIDTHS = [16, 11, 24]
+const WIDTHS = [16, 7, 11, 24]
 
 async function* asTable(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> {
   let isEmpty = true
   for await (const page of pages) {
-    const rows = page.map(({ phone, source, changedAt, agentId }) => [phone, source, changedAt.toISOString(), agentId])
-    if (isEmpty) rows.unshift(['PHONE', 'BY', 'SINCE', 'AGENT'])
+    const rows = page.map(({ phone, block, source, changedAt, agentId }) => [
+      phone,
+      block ? 'yes' : 'no',
+      source,
+      changedAt.toISOString(),
+      agentId,
+    ])
+    if (isEmpty) rows.unshift(['PHONE', 'BLOCKED', 'BY', 'SINCE', 'AGENT'])
     isEmpty = false
     yield asText(rows.map((cells) => tableLine(cells, WIDTHS)))
   }
   if (isEmpty) yield asText('None.')
 }
 
-type Change = OptOutKey & { pool: Pool; options: { yes?: boolean } }
+type Options = { json?: boolean; yes?: boolean; agent?: string; block?: boolean }
+type Change = { pool: Pool; options: Options; concerned: { accountId: number; agentId: string | undefined; phone: string } }
 
-function changeCommand(command: Command, change: (request: Change) => Promise<OptOut>): Command {
+function changeCommand(command: Command, change: (request: Change) => Promise<OptOut[]>): Command {
   return command
     .argument('<account-id>', 'the account', accountIdArgument)
     .argument('<phone>', 'the number, with its country code', phoneArgument)
-    .requiredOption('--agent <agent-id>', 'the agent that sends the campaigns', textArgument(200))
-    .action(async (accountId: number, phone: string, options) => {
-      report(options, await withDatabase((pool) => change({ pool, options, accountId, agentId: options.agent, phone })), inWords)
+    .option('--agent <agent-id>', 'one agent; by default all agents of the account, also agents that are assigned later', textArgument(200))
+    .action(async (accountId: number, phone: string, options: Options) => {
+      const concerned = { accountId, agentId: options.agent, phone }
+      const changed = await withDatabase((pool) => change({ pool, options, concerned }))
+      const [one] = changed
+      if (options.agent !== undefined && one !== undefined) report(options, one, inWords)
+      else report(options, changed, (optOuts) => (optOuts.length > 0 ? optOuts.map(inWords) : `Account ${accountId} has no agents yet.`))
     })
 }
 
-const add = changeCommand(reportingCommand('add', 'opt a recipient out of campaigns'), ({ pool, options, ...key }) =>
-  changeOptOut(pool, key, true),
+const add = changeCommand(
+  reportingCommand('add', 'opt a recipient out of campaigns').option('--block', 'stop single messages to the recipient, too'),
+  ({ pool, options, concerned }) => changeOptOut(pool, concerned, true, options.block),
 )
 
 const remove = changeCommand(
-  confirmedCommand('remove', 'send campaigns again to a recipient who asked for them'),
-  async ({ pool, options, ...key }) => {
-    const found = await findOptOut(pool, key)
+  confirmedCommand('remove', 'send campaigns again to a recipient who asked for them; ends a block, too'),
+  async ({ pool, options, concerned }) => {
+    const found = (await findOptOuts(pool, concerned)).filter(({ optedOut }) => optedOut)
     // A number that is not opted out is refused without asking.
-    if (found?.optedOut) await confirm(options, removalInWords(found))
-    return await changeOptOut(pool, key, false)
+    if (found.length > 0) await confirm(options, removalInWords(found as [OptOut, ...OptOut[]]))
+    return await changeOptOut(pool, concerned, false)
   },
 )
 
-function removalInWords({ accountId, agentId, phone, source, changedAt }: OptOut): string {
-  const since = `who opted out at ${changedAt.toISOString()} (by ${source})`
-  return `let the agent ${agentId} of account ${accountId} send campaigns again to 1 recipient, ${phone}, ${since}`
+function removalInWords(found: [OptOut, ...OptOut[]]): string {
+  const { accountId, phone } = found[0]
+  const agents = found.length === 1 ? `the agent ${found[0].agentId}` : quantity(found.length, 'agent')
+  const since = found.map(
+    ({ source, block, changedAt }) => `${block ? 'was blocked' : 'opted out'} at ${changedAt.toISOString()} (by ${source})`,
+  )
+  const what = found.some(({ block }) => block) ? 'messages' : 'campaigns'
+  return `let ${agents} of account ${accountId} send ${what} again to 1 recipient, ${phone}, who ${[...new Set(since)].join(', ')}`
 }
 
 export const optOutCommand = new Command('opt-out')
-  .description('recipients who opted out of campaigns, by RCS and by SMS')
+  .description('recipients who opted out of campaigns, by RCS and by SMS, or are blocked')
   .addCommand(list)
   .addCommand(add)
   .addCommand(remove)

@@ -90,9 +90,14 @@ function encodedLengthRules(text: string): Violation[] {
 export const PhoneNumber = Type.String({
   description: 'An international number: `+` and digits, or digits that begin with the country code.',
   examples: ['+48500100200'],
-  rules: (text: string) =>
-    normalisePhoneNumber(text) === undefined ? invalid('must be an international phone number, such as +48500100200') : [],
+  rules: phoneRules(normalisePhoneNumber),
 })
+
+/** `normalise`: returns undefined if the text is not a phone number. */
+export function phoneRules(normalise: (text: string) => string | undefined) {
+  return (text: string): Violation[] =>
+    normalise(text) === undefined ? invalid('must be an international phone number, such as +48500100200') : []
+}
 
 export const EmailAddress = Type.String({ maxLength: 254, pattern: '^[^\\s@]+@[^\\s@.]+(\\.[^\\s@.]+)+$', description: 'an email address' })
 

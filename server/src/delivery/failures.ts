@@ -7,6 +7,7 @@ export const FAILURES = {
   CANCELLED: 'The message was cancelled before it was sent.',
   CAMPAIGN_CANCELLED: 'The campaign was cancelled before the message was sent.',
   OPTED_OUT: 'The recipient opted out of campaign messages from this agent.',
+  BLOCKED: 'The account blocks messages to the recipient.',
 } as const satisfies Record<string, string>
 export type Failure = keyof typeof FAILURES
 
@@ -22,6 +23,7 @@ export const NOT_NEEDED_REASONS = {
 
 export const SKIP_REASONS = {
   EXPIRED: 'The RCS message expired, and `smsFallbackAfterExpiry` was not given.',
+  BLOCKED: 'The account blocks messages to the recipient.',
   OPTED_OUT: 'The recipient opted out.',
   CONTROL_GROUP: 'The recipient is in the control group (`controlGroup`).',
   INACTIVE: 'The recipient is marked as inactive, and `ignoreStatus` was not given.',

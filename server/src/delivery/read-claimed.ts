@@ -4,6 +4,7 @@ import type { MessageContent } from '../content/content.ts'
 import { createBatcher } from '../db/batcher.ts'
 import { forEachMonth } from '../db/partitions.ts'
 import { columns, type Executor, isUnavailable, listed } from '../db/pool.ts'
+import { optOutOf } from '../replies/opt-outs.ts'
 import type { Entry } from './claim.ts'
 
 export type Claimed = {
@@ -12,8 +13,8 @@ export type Claimed = {
   content: MessageContent
   traffic: Traffic
   expiresAt: Date
-  /** The recipient has opted out, and messages of this kind respect opt-outs. */
-  isOptedOut: boolean
+  /** Why the message must not be sent: the recipient is blocked, or opted out and the message is of a campaign. */
+  stoppedBy: 'BLOCKED' | 'OPTED_OUT' | null
   /** Milliseconds since the message was first held back after its last call; 0 if it is not held back. */
   heldBackForMs: number
 }
@@ -55,13 +56,13 @@ export function createReader(db: Executor, { name, concurrency }: Pick<RcsCarrie
 
 export const readMonth = (messagesTable: string) => `
   select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
-    coalesce(o.opted_out, false) as "isOptedOut",
+    o.reason as "stoppedBy",
     case when q.held_back_attempts = q.attempts - 1
       then round(greatest(0, extract(epoch from now() - q.held_back_at)) * 1000)::float8 else 0 end as "heldBackForMs"
   from ${messagesTable} m left join contents c on c.id = m.content_id
   left join lateral (
-    select opted_out from opt_outs o
-    where m.traffic = 'PROMOTION' and o.account_id = m.account_id and o.agent_id = m.agent_id and o.phone = m.recipient
+    select case when blocked then 'BLOCKED' when opted_out and m.traffic = 'PROMOTION' then 'OPTED_OUT' end as reason
+    from (${optOutOf('m.account_id', 'm.agent_id', 'm.recipient')}) as latest
   ) as o on true
-  left join queue q on o.opted_out and q.message_id = m.id
+  left join queue q on o.reason is not null and q.message_id = m.id
   where m.id = any (${listed('$1::uuid[]')}::uuid[])`

@@ -13,7 +13,7 @@ export type EntryResult =
   | Extract<SendResult, { is: 'retry' | 'unknown' | 'not-tried' }>
   /** The message fails permanently. */
   | { is: 'failed'; reason: Failure; detail: string }
-  /** No call was made, and none will be, unless the recipient opts in again. */
+  /** No call was made, and none will be, unless the recipient opts in again or is unblocked. */
   | { is: 'held-back'; afterMs: number }
   /** The revocation has ended: the network accepted the request, or no further attempt is made. */
   | { is: 'revoke-asked' | 'revoke-refused'; detail: string }
@@ -76,12 +76,12 @@ const recordSent = (messagesTable: string) => `
   select message_id as "messageId" from held`
 
 /**
- * A message that has expired meanwhile leaves the queue, and the expiry loop queues its revocation. If the recipient opted out after an attempt
- * with an unknown result, the network may have the message, so it fails and is revoked. A message that the network refused needs no revocation.
+ * A message that has expired meanwhile leaves the queue, and the expiry loop queues its revocation. If the recipient opted out or was
+ * blocked after an attempt with an unknown result, the network may have the message, so it fails and is revoked. A message that the network refused needs no revocation.
  */
 const recordFailed = (messagesTable: string) => `
   with held as materialized (
-    select r.message_id, r.reason, r.description, r.reason = 'OPTED_OUT' and q.attempts > 1 as awaits_revocation
+    select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED') and q.attempts > 1 as awaits_revocation
     from unnest(${lists('uuid', 'uuid', 'text', 'text')}) as r (message_id, lease, reason, description), lateral (
       select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
     ) as q

@@ -107,8 +107,8 @@ type SendOptions = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logg
 export type Send = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<EntryResult>
 
 export function createSend({ carrier, metrics, logger, stopping }: SendOptions): Send {
-  async function sendMessage({ agentId, attempts }: Entry, { isOptedOut, heldBackForMs, ...message }: Claimed): Promise<EntryResult> {
-    if (isOptedOut) return optedOutResult(attempts, heldBackForMs)
+  async function sendMessage({ agentId, attempts }: Entry, { stoppedBy, heldBackForMs, ...message }: Claimed): Promise<EntryResult> {
+    if (stoppedBy !== null) return stoppedResult(stoppedBy, attempts, heldBackForMs)
     const result = await carrier.send({ ...message, agentId })
     count('send', result)
     // If the response was lost, the worker sends the message again: the network knows its id, and ignores a message that it already has.
@@ -146,17 +146,17 @@ function faultResult(attempts: number): EntryResult {
   return { is: 'retry', afterMs: retryMs(attempts), detail: 'a fault of the service' }
 }
 
-// How long to wait for a receipt after the recipient opts out, if an earlier attempt may have sent the message. A receipt that Herald could not
+// How long to wait for a receipt after the recipient opts out or is blocked, if an earlier attempt may have sent the message. A receipt that Herald could not
 // store comes again after some seconds, and then at growing intervals.
 const RECEIPT_TIMEOUT_MS = 120_000
 
 /**
- * A message to a recipient who opted out is not sent again. But an earlier worker may have died after the network accepted the message, and the
+ * A message to a recipient who opted out or is blocked is not sent again. But an earlier worker may have died after the network accepted the message, and the
  * STOP may be a reply to it that came before its receipt. So the message is held back, and fails only if no receipt comes in time. On the
  * first attempt it fails at once, since no earlier attempt may have sent it.
  */
-function optedOutResult(attempts: number, heldBackForMs: number): EntryResult {
-  if (attempts === 1 || heldBackForMs >= RECEIPT_TIMEOUT_MS) return { is: 'failed', reason: 'OPTED_OUT', detail: '' }
+function stoppedResult(reason: 'BLOCKED' | 'OPTED_OUT', attempts: number, heldBackForMs: number): EntryResult {
+  if (attempts === 1 || heldBackForMs >= RECEIPT_TIMEOUT_MS) return { is: 'failed', reason, detail: '' }
   return { is: 'held-back', afterMs: RECEIPT_TIMEOUT_MS - heldBackForMs }
 }
 

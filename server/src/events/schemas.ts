@@ -107,9 +107,10 @@ const DATA_OF_KINDS = {
     summary: 'A recipient opted out of messages from an agent',
     data: {
       ...REPLIED,
-      channel: Type.Optional(Type.Enum(['rcs', 'sms'], { description: 'Absent if the operator entered the opt-out.' })),
-      source: Type.Enum(['word', 'unsubscribe', 'operator'], {
-        description: '`word`: the recipient wrote STOP. `unsubscribe`: unsubscribed on the phone. `operator`: the operator entered it.',
+      channel: Type.Optional(Type.Enum(['rcs', 'sms'], { description: 'Absent unless the recipient opted out.' })),
+      source: Type.Enum(['word', 'unsubscribe', 'operator', 'api'], {
+        description:
+          '`word`: the recipient wrote STOP. `unsubscribe`: unsubscribed on the phone. `operator`: the operator entered it. `api`: you did, by `PUT /opt-outs/{phone}`.',
       }),
       text: Type.Optional(text('STOP', 'The text that the recipient wrote; absent if they unsubscribed on the phone.')),
     },

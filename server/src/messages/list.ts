@@ -1,6 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { type ListDefinition, type PageQuery, readPage } from '../http/paging.ts'
-import { normalisePhoneNumber } from '../phone-numbers.ts'
+import { phoneNumberInQuery } from '../phone-numbers.ts'
 import { parseTimestamp } from '../time.ts'
 import { MESSAGE_JOINS, type Message, SHOWN_MESSAGE, SHOWN_STATUS, toMessage } from './messages.ts'
 
@@ -130,7 +130,7 @@ function planOf(query: MessageFilters): { sources: Source[]; rest: Condition[] }
     }
   }
   if (clientReferenceId !== undefined) rest.push([`coalesce(m.client_reference_id, ${REFERENCE_OF_CAMPAIGN}) = ?`, clientReferenceId])
-  return { sources: [{ where: [`m.recipient = ?${unlessTest}`, phoneOf(recipient)] }], rest }
+  return { sources: [{ where: [`m.recipient = ?${unlessTest}`, phoneNumberInQuery(recipient)] }], rest }
 }
 
 const OF_ACCOUNT: Source[] = [{ where: ['m.campaign_id is null and not m.test'] }, { where: ['m.campaign_id is not null'] }]
@@ -144,9 +144,4 @@ function timesOf({ acceptedFrom, acceptedTo }: MessageFilters): Condition[] {
     ...(acceptedFrom === undefined ? [] : [['m.id >= uuid_v7_from(?)', idOf(acceptedFrom)] as Condition]),
     ...(acceptedTo === undefined ? [] : [['m.id < uuid_v7_from(?)', idOf(acceptedTo)] as Condition]),
   ]
-}
-
-/** In a query, "+" means a space: a number that was not encoded begins with one. */
-export function phoneOf(text: string): string | undefined {
-  return normalisePhoneNumber(text.replace(/^ /, '+'))
 }

@@ -1,15 +1,15 @@
 import { type Static, Type } from 'typebox'
 import { MessageContent } from '../content/content.ts'
-import { invalid, PhoneNumber } from '../content/fields.ts'
+import { invalid, PhoneNumber, phoneRules } from '../content/fields.ts'
 import { basicRules } from '../content/rules.ts'
 import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
 import { listQuery } from '../http/paging.ts'
 import { UUID } from '../ids.ts'
-import { normalisePhoneNumber } from '../phone-numbers.ts'
+import { normalisePhoneNumber, phoneNumberInQuery } from '../phone-numbers.ts'
 import { OutgoingTime, refTo } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
-import { MESSAGE_LIST, phoneOf } from './list.ts'
+import { MESSAGE_LIST } from './list.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from './sms-fallback.ts'
 import { FALLBACK_STATUSES, STATUSES } from './states.ts'
 
@@ -170,8 +170,7 @@ export const MessageListQuery = listQuery(
     recipient: Type.Optional(
       Type.String({
         description: 'A phone number.',
-        rules: (text: string) =>
-          phoneOf(text) === undefined ? invalid('must be an international phone number, such as +48500100200') : [],
+        rules: phoneRules(phoneNumberInQuery),
       }),
     ),
     clientReferenceId: Type.Optional(Type.String({ maxLength: 255, description: 'The reference of the message, or of its campaign.' })),

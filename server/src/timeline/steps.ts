@@ -4,7 +4,7 @@ import { FALLBACK_TRIGGERS, NOT_NEEDED_REASONS, SKIP_REASONS } from '../delivery
 export const STEPS = {
   accepted: 'Herald stored the message.',
   'attempt-failed': 'The network did not accept the message, or its response was lost. Herald tries again.',
-  'held-back': 'The recipient opted out after an attempt with an unknown result. Herald waits for its receipt.',
+  'held-back': 'The recipient opted out, or was blocked, after an attempt with an unknown result. Herald waits for its receipt.',
   sent: 'The network accepted the message.',
   delivered: 'The phone received the message.',
   read: 'The recipient read the message.',

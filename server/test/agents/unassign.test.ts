@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { activateAgent, assignAgent, changeAgent, listActiveAgents, listAgents, unassignAgent } from '../../src/agents/agents.ts'
+import {
+  activateAgent,
+  assignAgent,
+  changeAgent,
+  countAgentUse,
+  listActiveAgents,
+  listAgents,
+  unassignAgent,
+} from '../../src/agents/agents.ts'
 import { failInactive } from '../../src/delivery/fail.ts'
 import { addAutoReply, listAutoReplies } from '../../src/replies/auto-replies.ts'
-import { changeOptOut, findOptOut, recordOptOut } from '../../src/replies/opt-outs.ts'
+import { changeOptOut, findOptOuts, recordOptOut } from '../../src/replies/opt-outs.ts'
 import { createTemplate, deleteTemplate } from '../../src/templates/templates.ts'
 import { untilBlocked } from '../delivery/locks.ts'
 import { createReceiver, createSender, queueMessage, readAll, receipt, sentMessage, statusOf } from '../delivery/support.ts'
@@ -39,7 +47,7 @@ describe('an agent that is unassigned', () => {
     assert.equal((await readAll(pool, waiting)).message.failure_reason, 'AGENT_INACTIVE')
     assert.deepEqual(await listAutoReplies(pool, accountId), [])
     await deleteTemplate(pool, accountId, templateId)
-    assert.equal((await findOptOut(pool, key))?.optedOut, true)
+    assert.equal((await countAgentUse(pool, agentId, accountId)).optOuts, 1)
     for (const refused of [
       () => activateAgent(pool, agentId, accountId),
       () => unassignAgent(pool, agentId, accountId),
@@ -67,7 +75,7 @@ describe('an agent that is unassigned', () => {
     await unassignAgent(pool, agentId, accountId)
     const again = await assignAgent(pool, agentId, accountId)
     assert.deepEqual([again.active, again.displayName], [true, undefined])
-    assert.equal((await findOptOut(pool, key))?.optedOut, true)
+    assert.equal((await findOptOuts(pool, key))[0]?.optedOut, true)
     assert.equal((await listActiveAgents(pool, accountId)).length, 1)
   })
 

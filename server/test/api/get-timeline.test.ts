@@ -77,6 +77,7 @@ describe('GET /messages/{messageId}/timeline', () => {
     assert.equal(description, 'Every rule for the SMS passed.')
     assert.deepEqual(data.rules, [
       { rule: 'window', result: 'passed', dueAt: data.rules[0].dueAt },
+      { rule: 'block', result: 'passed' },
       { rule: 'optOut', result: 'passed' },
       { rule: 'campaign', result: 'not-required' },
       { rule: 'controlGroup', result: 'not-required' },
@@ -95,6 +96,12 @@ describe('GET /messages/{messageId}/timeline', () => {
     planParams: object,
     before: (caller: MessageCaller, phone: string) => Promise<unknown>,
   ][] = [
+    [
+      'BLOCKED',
+      'block',
+      {},
+      ({ accountId, agentId }, phone) => recordOptOut(pool, { accountId, agentId, phone, optedOut: true, block: true, source: 'api' }),
+    ],
     [
       'OPTED_OUT',
       'optOut',
@@ -130,11 +137,12 @@ describe('GET /messages/{messageId}/timeline', () => {
       const items = await timelineOf(caller, messageId)
       assert.deepEqual(stepsOf(items).slice(-2), ['sms-checked', 'sms-skipped'])
       const { rules } = find(items, 'sms-checked').data
-      assert.deepEqual([find(items, 'sms-checked').reason, find(items, 'sms-skipped').reason, rules.length], [reason, reason, 7])
+      assert.deepEqual([find(items, 'sms-checked').reason, find(items, 'sms-skipped').reason, rules.length], [reason, reason, 8])
       const failed = rules.filter(({ result }: { result: string }) => result === 'failed')
       assert.deepEqual(
         failed.map((one: { rule: string }) => one.rule),
-        [rule],
+        // A blocked recipient is opted out, too.
+        rule === 'block' ? ['block', 'optOut'] : [rule],
       )
       if (rule === 'consents') assert.deepEqual([failed[0].required, failed[0].given], [[7, 9], [9]])
       if (rule === 'quarantine') assert.ok(failed[0].hours === 24 && Date.parse(failed[0].lastSmsAt) > 0)

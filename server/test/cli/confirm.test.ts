@@ -158,8 +158,8 @@ const CASES: Case[] = [
     command: 'opt-out remove',
     prepare: async () => {
       const { accountId, agentId } = await createSender(pool)
-      const { changedAt } = await changeOptOut(pool, { accountId, agentId, phone: '+48500100200' }, true)
-      const since = `who opted out at ${changedAt.toISOString()} (by operator)`
+      const [optOut] = await changeOptOut(pool, { accountId, agentId, phone: '+48500100200' }, true)
+      const since = `who opted out at ${optOut?.changedAt.toISOString()} (by operator)`
       const effect = `let the agent ${agentId} of account ${accountId} send campaigns again to 1 recipient, +48500100200, ${since}`
       return { args: ['opt-out', 'remove', `${accountId}`, '+48500100200', '--agent', agentId], effect }
     },

@@ -20,7 +20,7 @@ describe('herald', { concurrency: 2 }, () => {
 
   test('opt-out add and remove accept any notation of a number, and remove fails without an opt-out', async () => {
     const { changedAt, ...added } = await heraldJson(['opt-out', 'add', account, '48 500-100-200', '--agent', agentId], env)
-    assert.deepEqual(added, { accountId, agentId, phone: PHONE, optedOut: true, source: 'operator' })
+    assert.deepEqual(added, { accountId, agentId, phone: PHONE, optedOut: true, block: false, source: 'operator' })
     assert.match(changedAt, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
     const removed = await runHerald(['opt-out', 'remove', account, '48500100200', '--agent', agentId, '--yes'], env)
     assert.deepEqual(
@@ -32,6 +32,25 @@ describe('herald', { concurrency: 2 }, () => {
       [again.code, again.stdout, again.stderr],
       [1, '', `${PHONE} is not opted out of messages from agent ${agentId} of account ${account}.\n`],
     )
+  })
+
+  test('opt-out add --block without an agent blocks for all agents, and remove ends it', async () => {
+    const { accountId: own } = await createCaller(pool)
+    const agents = [await createAssignedAgent(pool, own), await createAssignedAgent(pool, own)].sort()
+    const added = await heraldJson(['opt-out', 'add', `${own}`, PHONE, '--block'], env)
+    assert.deepEqual(
+      added.map((each: { agentId: string; block: boolean }) => [each.agentId, each.block]),
+      agents.map((id) => [id, true]),
+    )
+    const removed = await runHerald(['opt-out', 'remove', `${own}`, PHONE, '--yes'], env)
+    const { changedAt } = added[0]
+    assert.deepEqual(removed, {
+      code: 0,
+      stdout: agents.map((id) => `${PHONE} gets campaigns again from the agent ${id} of account ${own}.\n`).join(''),
+      stderr: `This will let 2 agents of account ${own} send messages again to 1 recipient, ${PHONE}, who was blocked at ${changedAt} (by operator).\n`,
+    })
+    const again = await runHerald(['opt-out', 'remove', `${own}`, PHONE, '--yes'], env)
+    assert.deepEqual([again.code, again.stderr], [1, `${PHONE} is not opted out of messages from any agent of account ${own}.\n`])
   })
 
   test('opt-out list prints all opt-outs, page by page', async () => {
@@ -49,14 +68,15 @@ describe('herald', { concurrency: 2 }, () => {
       agentId: agent,
       phone: '+48500100001',
       optedOut: true,
+      block: false,
       source: 'word',
       changedAt: '2026-01-31T08:00:00.000Z',
     })
     assert.equal(new Set(listed.map(({ phone }: { phone: string }) => phone)).size, count)
     const lines = (await runHerald(['opt-out', 'list', `${large}`], env)).stdout.split('\n')
     assert.equal(lines.length, 1 + count + 1)
-    assert.equal(lines[0], 'PHONE             BY           SINCE                     AGENT')
-    assert.equal(lines[1], `+48500100001      word         2026-01-31T08:00:00.000Z  ${agent}`)
+    assert.equal(lines[0], 'PHONE             BLOCKED  BY           SINCE                     AGENT')
+    assert.equal(lines[1], `+48500100001      no       word         2026-01-31T08:00:00.000Z  ${agent}`)
   })
 
   test('auto-reply add, list and remove manage automatic replies', async () => {
@@ -74,6 +94,8 @@ describe('herald', { concurrency: 2 }, () => {
     [['account', 'quarantine', account, '8761'], /It must be a whole number of hours from 0 to 8760/],
     [['opt-out', 'add', account, '12', '--agent', agentId], /It must be an international phone number/],
     [['opt-out', 'list', '999999', '--json'], /^There is no account 999999/],
+    [['opt-out', 'add', '999999', PHONE], /^There is no account 999999/],
+    [['opt-out', 'add', account, PHONE, '--agent', 'nobody'], /^The agent nobody is not assigned to account/],
   ]
   testFailures([], FAILURES, env)
 })

@@ -104,7 +104,7 @@ create table queue (
   leased_until timestamptz not null default '-infinity',
   -- Whether it was ever claimed.
   claimed boolean not null default false,
-  -- When it was first held back because the recipient opted out, and after how many calls: after a further call, it is held back anew.
+  -- When it was first held back because the recipient opted out or was blocked, and after how many calls: after a further call, it is held back anew.
   held_back_at timestamptz,
   held_back_attempts integer
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);

@@ -30,17 +30,20 @@ create table group_members (
   primary key (account_id, group_number, phone)
 );
 
--- Recipients who want no campaigns from an agent of an account, by RCS or SMS. The row stays when the recipient opts in again: if STOP and START
--- arrive in the wrong order, the later one counts.
+-- Recipients who want no campaigns from an agent of an account, by RCS or SMS; a blocked recipient gets no single messages either. The row stays
+-- when the recipient opts in again: if STOP and START arrive in the wrong order, the later one counts. The same goes for two rows of a phone,
+-- of one agent and of all agents.
 create table opt_outs (
   account_id integer not null,
+  -- Empty: all agents of the account, also agents that are assigned later. So there is no foreign key.
   agent_id text not null,
   phone text not null,
   opted_out boolean not null,
-  source text not null check (source in ('word', 'unsubscribe', 'operator')),
-  changed_at timestamptz(3) not null,
-  primary key (account_id, agent_id, phone),
-  foreign key (account_id, agent_id) references agent_assignments
+  blocked boolean not null default false check (opted_out or not blocked),
+  source text not null check (source in ('word', 'unsubscribe', 'operator', 'api')),
+  -- In microseconds: two requests in the same millisecond keep their order.
+  changed_at timestamptz not null,
+  primary key (account_id, agent_id, phone)
 );
 
 -- What recipients did: taps, clicks, replies, opt-outs.

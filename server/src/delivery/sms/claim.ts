@@ -2,6 +2,7 @@ import { isLive } from '../../accounts/accounts.ts'
 import type { SmsCarrier } from '../../carriers/carrier.ts'
 import { columns, type Executor, listed, lists, type Pool, transaction } from '../../db/pool.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
+import { optOutOf } from '../../replies/opt-outs.ts'
 import type { Claim } from '../claim.ts'
 import { lanesOf } from '../lanes.ts'
 import { lockRate, SLOTS_AHEAD_MS, slotsWithin, takeSlots } from '../rate.ts'
@@ -132,7 +133,7 @@ export const CHECK = `
   left join sms_fallbacks f on f.message_id = q.message_id
   left join messages m on m.id = q.message_id
   left join campaigns c on c.id = q.campaign_id
-  left join opt_outs o on o.account_id = q.account_id and o.agent_id = m.agent_id and o.phone = q.recipient
+  left join lateral (${optOutOf('q.account_id', 'm.agent_id', 'q.recipient')}) as o on true
   left join lateral (
     -- One index look-up for each group of the account.
     select bool_or(p.control_group) as control_group, bool_and(p.active) as active, array_agg(consent) as consents

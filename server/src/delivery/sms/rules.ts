@@ -27,6 +27,7 @@ const GIVEN = `coalesce(r.consents, '{}')`
 
 /** If several rules hold an SMS back, the first one is the reason that callers see: it is the most useful one. */
 const RULES: Rule[] = [
+  { name: 'block', reason: 'BLOCKED', applies: 'true', fails: 'o.blocked' },
   { name: 'optOut', reason: 'OPTED_OUT', applies: 'true', fails: 'o.opted_out' },
   { name: 'campaign', reason: 'CANCELLED', applies: 'c.id is not null', fails: `c.status = 'CANCELLED'` },
   { name: 'controlGroup', reason: 'CONTROL_GROUP', applies: `(f.plan ->> 'controlGroup')::bool`, fails: 'r.control_group' },
@@ -48,7 +49,7 @@ const RULES: Rule[] = [
 ]
 
 /** The rules of a copy to a test number, which is in no group and has no quarantine. */
-const RULES_OF_COPIES = RULES.filter(({ name }) => name === 'optOut' || name === 'campaign')
+const RULES_OF_COPIES = RULES.filter(({ name }) => ['block', 'optOut', 'campaign'].includes(name))
 
 const skip = ({ applies, fails, reason }: Rule) => `when ${applies} and ${fails} then '${reason}'`
 

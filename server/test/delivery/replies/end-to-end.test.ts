@@ -144,6 +144,31 @@ describe('a phone', { concurrency: 12 }, () => {
   })
 })
 
+test('a blocked phone gets no message and no SMS of any kind until the account ends the block', async () => {
+  const [caller, recipient] = await newPair('01')
+  const templateId = await caller.template()
+  const first = await send(caller, { recipient, message: inline({ id: 'more', type: 'trigger_template', text: 'More', templateId }) })
+  await delivered(caller, first)
+  assert.equal((await caller.ask('PUT', `/opt-outs/${recipient}`, { block: true })).status, 200)
+  await simulator.ask(`phones/${recipient}/tap`, { messageId: first, button: 'More' })
+  const triggered = await until('the tap has triggered a message', async () => {
+    const { rows } = await pool.query<{ id: string }>('select id from messages where triggered_by = $1', [first])
+    return rows[0]?.id
+  })
+  const { body: tests } = await caller.sendTest({ agentId: caller.agentId, recipients: [recipient], message: inline() })
+  const single = await send(caller, { recipient, smsFallback })
+  for (const messageId of [triggered, tests.items[0].messageId, single]) {
+    const { failure } = await readOnce(caller, messageId, 'is FAILED', ({ status }) => status === 'FAILED')
+    assert.deepEqual(failure, { reason: 'BLOCKED', description: 'The account blocks messages to the recipient.' })
+  }
+  assert.equal((await smsBecomes(caller, single, 'SKIPPED')).reason, 'BLOCKED')
+  await simulator.ask(`phones/${recipient}/reply`, { agentId: caller.agentId, text: 'START' })
+  await settled()
+  assert.equal((await received(recipient)).length, 1)
+  assert.equal((await caller.ask('PUT', `/opt-outs/${recipient}`, {})).status, 200, 'opted out of campaigns only')
+  await delivered(caller, await send(caller, { recipient }))
+})
+
 test('STOP is accepted as a reply to an SMS whose submit got no response', async () => {
   const [caller, recipient] = await newPair('02')
   await simulator.ask('faults', { smpp: { dropUnanswered: { count: 1, submits: 1 } } }, 'PUT')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
+import { setOptOut } from '../../../src/replies/opt-outs.ts'
 import { createAssignedAgent } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { createSender, kindsOf, queueMessage, readAll, receipt, type Sender, statusOf } from '../support.ts'
@@ -8,7 +9,7 @@ import { pool, url } from './nodes.ts'
 import { did, ELSEWHERE, PHONE, receiveReplies, receiveRepliesOnBothNodes, wrote, wroteSms } from './recipients.ts'
 import { actionsOf, partnerOf, sentMessage, smsContact } from './shared.ts'
 
-// A recipient who opted out gets no more campaigns and no SMS.
+// A recipient who opted out gets no more campaigns and no SMS. A blocked recipient gets nothing.
 
 describe('an opt-out', () => {
   /** By account and agent: whether the recipient has opted out, or in again. */
@@ -110,14 +111,49 @@ describe('an opt-out', () => {
   })
 })
 
-describe('a message whose recipient opts out after an attempt with an unknown result', () => {
+const block = ({ accountId, agentId }: Sender, of: { agentId?: string } = { agentId }) =>
+  setOptOut(pool, { accountId, ...of, phone: PHONE, optedOut: true, block: true, source: 'api' })
+
+test('a block fails waiting messages of any kind, of the agent or of all agents, and no message of another agent or account', async (t) => {
+  const [one, all, other] = [await createSender(pool), await createSender(pool), await createSender(pool)]
+  const ofOtherAgent = { ...one, agentId: await createAssignedAgent(pool, one.accountId) }
+  const queued = { recipient: PHONE, dueInMs: 3_600_000 }
+  const blocked = [
+    await queueMessage(pool, one, queued),
+    await queueMessage(pool, all, queued),
+    await queueMessage(pool, one, queued),
+    await queueMessage(pool, one, queued),
+  ]
+  const sent = [await queueMessage(pool, ofOtherAgent, queued), await queueMessage(pool, other, queued)]
+  await pool.query(`update messages set traffic = 'PROMOTION' where id = $1`, [blocked[2]])
+  await pool.query(`update messages set traffic = 'SERVICEREQUEST' where id = $1`, [blocked[3]])
+  await block(one)
+  await block(all, {})
+  await makeDue(pool, [...blocked, ...sent])
+  const carrier = createCarrier()
+  startWorker(t, url, carrier)
+  await until('all have their result', async () => {
+    const all = await Promise.all([...blocked, ...sent].map((id) => statusOf(pool, id)))
+    return all.join() === [...blocked.map(() => 'FAILED'), ...sent.map(() => 'SENT')].join()
+  })
+  for (const id of blocked) {
+    const { message, queue } = await readAll(pool, id)
+    const { failure_reason: reason, failure_description: description } = message
+    assert.deepEqual([reason, description, queue], ['BLOCKED', 'The account blocks messages to the recipient.', null])
+  }
+  assert.deepEqual(new Set(carrier.seen.map(({ messageId }) => messageId)), new Set(sent))
+})
+
+describe('a message whose recipient opts out or is blocked after an attempt with an unknown result', () => {
   /** Its worker died; the recipient may have it, and replies STOP before any receipt has come. Then it is due again. */
-  async function heldBack(t: TestContext) {
+  async function heldBack(t: TestContext, reason: 'OPTED_OUT' | 'BLOCKED' = 'OPTED_OUT') {
     const since = Date.now()
     const sender = await createSender(pool)
     const messageId = await queueMessage(pool, sender, { recipient: PHONE, dueInMs: 3_600_000, attempts: 1 })
-    await pool.query(`update messages set traffic = 'PROMOTION' where id = $1`, [messageId])
-    await receiveReplies([wrote(sender, 'STOP')])
+    if (reason === 'OPTED_OUT') {
+      await pool.query(`update messages set traffic = 'PROMOTION' where id = $1`, [messageId])
+      await receiveReplies([wrote(sender, 'STOP')])
+    } else await block(sender)
     await makeDue(pool, [messageId])
     const carrier = createCarrier()
     startWorker(t, url, carrier)
@@ -147,25 +183,27 @@ describe('a message whose recipient opts out after an attempt with an unknown re
     assert.deepEqual([after.message.status, after.queue, carrier.seen], ['DELIVERED', null, []])
   })
 
-  test('fails if no receipt comes, and is revoked before its SMS is sent', async (t) => {
-    const { messageId, carrier } = await heldBack(t)
-    await pool.query(
-      `insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, after_expiry)
-       select id, account_id, '{"sender":"Shop","mode":"AUTO","content":"Hi","multipart":false}', 1, 0, false from messages where id = $1`,
-      [messageId],
-    )
-    await moveHeldBack(messageId, '-2 minutes')
-    await makeDue(pool, [messageId])
-    await until('it is revoked', async () => (await kindsOf(pool, messageId)).includes('revoke-asked'))
-    const { message, queue } = await readAll(pool, messageId)
-    assert.deepEqual([message.status, message.failure_reason, queue], ['FAILED', 'OPTED_OUT', null])
-    assert.deepEqual(callsOf(carrier), [`revoke ${messageId}`])
-    const { rows } = await pool.query(
-      'select awaits_revocation, due_at > failed_at as waits from sms_queue join messages on id = message_id where id = $1',
-      [messageId],
-    )
-    assert.deepEqual(rows, [{ awaits_revocation: true, waits: true }])
-  })
+  for (const reason of ['OPTED_OUT', 'BLOCKED'] as const) {
+    test(`fails with ${reason} if no receipt comes, and is revoked before its SMS is sent`, async (t) => {
+      const { messageId, carrier } = await heldBack(t, reason)
+      await pool.query(
+        `insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, after_expiry)
+         select id, account_id, '{"sender":"Shop","mode":"AUTO","content":"Hi","multipart":false}', 1, 0, false from messages where id = $1`,
+        [messageId],
+      )
+      await moveHeldBack(messageId, '-2 minutes')
+      await makeDue(pool, [messageId])
+      await until('it is revoked', async () => (await kindsOf(pool, messageId)).includes('revoke-asked'))
+      const { message, queue } = await readAll(pool, messageId)
+      assert.deepEqual([message.status, message.failure_reason, queue], ['FAILED', reason, null])
+      assert.deepEqual(callsOf(carrier), [`revoke ${messageId}`])
+      const { rows } = await pool.query(
+        'select awaits_revocation, due_at > failed_at as waits from sms_queue join messages on id = message_id where id = $1',
+        [messageId],
+      )
+      assert.deepEqual(rows, [{ awaits_revocation: true, waits: true }])
+    })
+  }
 
   test('is held back for two minutes again if it was sent again meanwhile', async (t) => {
     const { sender, messageId, carrier } = await heldBack(t)

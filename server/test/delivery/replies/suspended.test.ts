@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { resumeAccount, suspendAccount } from '../../../src/accounts/accounts.ts'
 import { addAutoReply } from '../../../src/replies/auto-replies.ts'
-import { findOptOut } from '../../../src/replies/opt-outs.ts'
+import { findOptOuts } from '../../../src/replies/opt-outs.ts'
 import { createSender } from '../support.ts'
 import { logged, pool } from './nodes.ts'
 import { PHONE, receiveReplies, tapped, wrote } from './recipients.ts'
@@ -30,7 +30,7 @@ test('replies to a suspended account are recorded, opt out, and send nothing, al
     (await actionsOf(sender)).map(({ kind }) => kind),
     ['wrote', 'tapped', 'opted-out'],
   )
-  assert.equal((await findOptOut(pool, { accountId, agentId, phone: PHONE }))?.optedOut, true)
+  assert.equal((await findOptOuts(pool, { accountId, agentId, phone: PHONE }))[0]?.optedOut, true)
   await resumeAccount(pool, accountId)
   assert.deepEqual(await messagesOf(sender), [])
   await receiveReplies([tapped(sender, messageId, 'more')])

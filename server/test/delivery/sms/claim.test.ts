@@ -24,8 +24,8 @@ const idsOf = (entries: SmsEntry[]) => entries.map(({ messageId }) => messageId)
 const decisionsOf = (entries: SmsEntry[]) => entries.map(({ decision }) => decision)
 
 /** An opt-out of the recipient from the sender's agent, or the end of one. */
-const optOut = ({ accountId, agentId }: Sender, phone: string, optedOut = true) =>
-  recordOptOut(pool, { accountId, agentId, phone, optedOut, source: 'operator' })
+const optOut = ({ accountId, agentId }: Sender, phone: string, optedOut = true, block = false) =>
+  recordOptOut(pool, { accountId, agentId, phone, optedOut, block, source: 'operator' })
 
 describe('a claim of SMS', () => {
   test('gives every account one SMS before any account gets a second one', async () => {
@@ -140,7 +140,7 @@ describe('a due SMS', () => {
     const phone = nextPhone()
     const { accountId } = sender
     const messageId = await refusedMessage(pool, sender, { recipients: [phone], planParams: ALL_RULES })
-    await optOut(sender, phone)
+    await optOut(sender, phone, true, true)
     await holdAgainst(sender, phone)
     await receive([receipt({ messageId, phone })])
     await setQueued(messageId, SUBMITTED_AND_LATE)
@@ -150,6 +150,7 @@ describe('a due SMS', () => {
       ['lost', async () => {}],
       ['not-needed', () => pool.query(`delete from message_events where message_id = $1 and kind = 'delivered-late'`, [messageId])],
       ['late', () => setQueued(messageId, `expires_at = now() + interval '1 hour'`)],
+      ['BLOCKED', () => optOut(sender, phone)],
       ['OPTED_OUT', () => optOut(sender, phone, false)],
       ['CONTROL_GROUP', () => setMember('control_group = false')],
       ['INACTIVE', () => setMember('active = true')],
