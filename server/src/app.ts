@@ -5,6 +5,8 @@ import { createAuthenticator } from './accounts/authenticate.ts'
 import { createUseRecorder } from './accounts/last-use.ts'
 import { AGENTS_TAG, agentRoutes } from './agents/routes.ts'
 import { CAMPAIGNS_TAG, campaignRoutes } from './campaigns/routes.ts'
+import { CAPABILITIES_TAG, capabilityRoutes } from './capabilities/routes.ts'
+import type { RcsCarrier } from './carriers/carrier.ts'
 import { createWebhook, type WebhookOptions } from './carriers/google-rbm/webhook.ts'
 import type { Config } from './config.ts'
 import { CONTENT_SCHEMAS } from './content/content.ts'
@@ -56,6 +58,8 @@ export type App = {
   drain: () => void
 }
 
+type FindCarrier = (name: string) => RcsCarrier | undefined
+
 type AppOptions = {
   /** Encrypts the cursors of the event feed. */
   cursorKey: Buffer
@@ -65,6 +69,8 @@ type AppOptions = {
   announce: Announce
   /** Reserves calls to the network for new messages. Returns undefined unless this process also delivers. */
   reserve?: Reserve
+  /** Returns the carrier of this name, for look-ups; undefined if this process does not use it. */
+  findCarrier?: FindCarrier
   /** All roles by default. */
   roles?: readonly Role[]
   /** The route that networks post their events to. */
@@ -74,7 +80,7 @@ type AppOptions = {
 }
 
 export async function buildApp(config: Config, { pool, hotPool }: Pools, logger: Logger, options: AppOptions): Promise<App> {
-  const { cursorKey, keyring, announce, reserve = () => undefined, roles = ROLES, webhook } = options
+  const { cursorKey, keyring, announce, reserve = () => undefined, findCarrier = () => undefined, roles = ROLES, webhook } = options
   const metrics = createMetrics([hotPool, pool])
   const unread = createUnreadWatch(logger, options.unreadLimits)
   const bodies = createBodyBudgets()
@@ -99,7 +105,7 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
   checkQueryFirst(app)
   await describeApi(app, {
     version: packageJson.version,
-    tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG, OPT_OUTS_TAG, REPORTS_TAG, EVENTS_TAG, WEBHOOKS_TAG],
+    tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG, OPT_OUTS_TAG, CAPABILITIES_TAG, REPORTS_TAG, EVENTS_TAG, WEBHOOKS_TAG],
     webhooks: describeWebhooks(),
     parameters: WEBHOOK_HEADERS,
   })
@@ -109,7 +115,8 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
   const carrierWebhooks = hasOwnServer ? newServer(true) : undefined
   if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
   if (roles.includes('api')) {
-    const routes = { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, publicUrl: () => shortLinkBase(config, app) }
+    const publicUrl = () => shortLinkBase(config, app)
+    const routes = { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, findCarrier, publicUrl }
     await app.register((v1) => addApiRoutes(v1, routes), { prefix: '/v1' })
   }
   await app.ready()
@@ -153,11 +160,12 @@ type ApiRoutes = Pools & {
   keyring: Keyring
   announce: Announce
   reserve: Reserve
+  findCarrier: FindCarrier
   publicUrl: () => string | undefined
 }
 
 async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<void> {
-  const { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, publicUrl } = routes
+  const { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, findCarrier, publicUrl } = routes
   let limiter = createMemoryLimiter()
   if (config.limits.store === 'database') {
     const shared = createDatabaseLimiter(hotPool)
@@ -178,6 +186,7 @@ async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<voi
   await v1.register(timelineRoutes, { pool })
   await v1.register(campaignRoutes, { pool, publicUrl })
   await v1.register(optOutRoutes, { pool })
+  await v1.register(capabilityRoutes, { pool, findCarrier })
   await v1.register(reportRoutes, { pool })
   await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })
   await v1.register(eventRoutes, { pool: hotPool, cursorKey })

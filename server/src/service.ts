@@ -76,8 +76,10 @@ export async function startService(config: Config, logger: Logger, options: Serv
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
     const cursorKey = await installationSecret(pool, 'cursors', keyring)
     let delivery: Delivery | undefined
+    let carriers: Carriers | undefined
     const reserve: Reserve = (...message) => delivery?.reserve(...message)
-    const app = await buildApp(config, database, logger, { ...options, webhook, cursorKey, keyring, announce, reserve })
+    const findCarrier = (name: string) => carriers?.rcs.get(name)
+    const app = await buildApp(config, database, logger, { ...options, webhook, cursorKey, keyring, announce, reserve, findCarrier })
     const workers: (() => Promise<void>)[] = []
     // The servers close first, so that no new requests arrive while the rest closes.
     closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))
@@ -92,11 +94,16 @@ export async function startService(config: Config, logger: Logger, options: Serv
       // Read the secret before the networks are opened: if anything failed between opening them and adding their closer, the open connections
       // would keep the process running.
       const links = { key: await installationSecret(pool, 'links', keyring), publicUrl: config.publicUrl ?? url }
-      const carriers = openCarriers(settings, { postbackKey, onEvents, logger })
+      const opened = openCarriers(settings, { postbackKey, onEvents, logger })
+      carriers = opened
       const metrics = createDeliveryMetrics(app.metrics.registry)
-      const started = startDelivery({ pool, hotPool, carriers, logger, metrics, links, announce })
+      const started = startDelivery({ pool, hotPool, carriers: opened, logger, metrics, links, announce })
       delivery = started
-      workers.push(() => endDelivery(started, carriers))
+      workers.push(() => endDelivery(started, opened))
+    } else if (roles.includes('api')) {
+      // For look-ups only: another process delivers.
+      carriers = openCarriers({ ...settings, sms: undefined }, { postbackKey, onEvents, logger })
+      workers.push(carriers.close)
     }
     workers.push(...startEvents(config, database, keyring, app, logger, roles.includes('webhooks')))
     return {

@@ -111,7 +111,7 @@ function typeOf(value: unknown): string {
 
 // No list of objects or texts in the API may be longer, so a longer one is refused as a whole. Only its first items are checked one by one:
 // ajv's cost grows with the square of their number, and 87,000 cards took it 15 s.
-const MAX_ITEMS_CHECKED = 20
+const MAX_ITEMS_CHECKED = 100
 
 /** Visits every value once: most bodies need no second pass. PostgreSQL can't store some texts, and would fail much later. */
 function survey(body: unknown): { isStorable: boolean; hasLongList: boolean } {

@@ -49,8 +49,8 @@ export type RcsMessage = {
   expiresAt: Date
 }
 
-/** Whether a number can be reached by RCS, as of `checkedAt`. Undefined: the network did not say. */
-export type Reach = { recipient: string; reachable: boolean | undefined; checkedAt: Date }
+/** Whether a number can be reached by RCS, and with which features, as of `checkedAt`. Undefined: the network did not say. */
+export type Reach = { recipient: string; reachable: boolean | undefined; features: string[] | undefined; checkedAt: Date }
 
 export type RcsCarrier = {
   name: string
@@ -68,8 +68,11 @@ export type RcsCarrier = {
   send: (message: RcsMessage) => Promise<SendResult>
   /** Asks the network to revoke a message that is not delivered yet. */
   revoke: (message: Pick<RcsMessage, 'messageId' | 'agentId' | 'recipient'>) => Promise<RevokeResult>
-  /** Returns results in the order of `recipients`. Uses a cached result if it is at most `maxAgeMs` old. */
-  reach: (agentId: string, recipients: string[], maxAgeMs: number) => Promise<Reach[]>
+  /**
+   * Returns results in the order of `recipients`. Uses a cached result if it is at most `maxAgeMs` old. After `timeoutMs` it returns the results
+   * that it has, and caches the others when they come. Never throws.
+   */
+  reach: (agentId: string, recipients: string[], maxAgeMs: number, timeoutMs?: number) => Promise<Reach[]>
   close: () => Promise<void>
 }
 

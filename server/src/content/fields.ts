@@ -99,6 +99,25 @@ export function phoneRules(normalise: (text: string) => string | undefined) {
     normalise(text) === undefined ? invalid('must be an international phone number, such as +48500100200') : []
 }
 
+/** A list of different phone numbers. */
+export function PhoneNumbers(maxItems: number) {
+  return Type.Array(PhoneNumber, {
+    minItems: 1,
+    maxItems,
+    description: 'Without duplicates.',
+    rules: (phones: unknown[]) => (phones.length > maxItems ? [] : noPhoneTwice(phones)),
+  })
+}
+
+/** Compares normalised phones, so that different spellings of one phone are found. */
+function noPhoneTwice(phones: unknown[]): Violation[] {
+  const normalised = phones.map((phone) => (typeof phone === 'string' ? normalisePhoneNumber(phone) : undefined))
+  return normalised.flatMap((phone, index) => {
+    const first = normalised.indexOf(phone)
+    return phone !== undefined && first < index ? [{ path: `/${index}`, reason: `is the same number as /recipients/${first}` }] : []
+  })
+}
+
 export const EmailAddress = Type.String({ maxLength: 254, pattern: '^[^\\s@]+@[^\\s@.]+(\\.[^\\s@.]+)+$', description: 'an email address' })
 
 export const Latitude = Type.Number({ minimum: -90, maximum: 90 })

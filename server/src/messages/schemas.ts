@@ -1,12 +1,12 @@
 import { type Static, Type } from 'typebox'
 import { MessageContent } from '../content/content.ts'
-import { invalid, PhoneNumber, phoneRules } from '../content/fields.ts'
+import { invalid, PhoneNumber, PhoneNumbers, phoneRules } from '../content/fields.ts'
 import { basicRules } from '../content/rules.ts'
 import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
 import { listQuery } from '../http/paging.ts'
 import { UUID } from '../ids.ts'
-import { normalisePhoneNumber, phoneNumberInQuery } from '../phone-numbers.ts'
+import { phoneNumberInQuery } from '../phone-numbers.ts'
 import { OutgoingTime, refTo } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
 import { MESSAGE_LIST } from './list.ts'
@@ -79,25 +79,10 @@ const { recipient, ...unaddressed } = EXAMPLE
 export const TestMessageRequest = Type.Object(
   {
     ...COMMON,
-    recipients: Type.Array(PhoneNumber, {
-      minItems: 1,
-      maxItems: MAX_TEST_RECIPIENTS,
-      description: 'Without duplicates.',
-      rules: noPhoneTwice,
-    }),
+    recipients: PhoneNumbers(MAX_TEST_RECIPIENTS),
   },
   { additionalProperties: false, rules: basicMode, examples: [{ ...unaddressed, recipients: [recipient, '+48500100201'] }] },
 )
-
-/** Compares normalised phones, so that different spellings of one phone are found. */
-function noPhoneTwice(phones: unknown[]): Violation[] {
-  if (phones.length > MAX_TEST_RECIPIENTS) return []
-  const normalised = phones.map((phone) => (typeof phone === 'string' ? normalisePhoneNumber(phone) : undefined))
-  return normalised.flatMap((phone, index) => {
-    const first = normalised.indexOf(phone)
-    return phone !== undefined && first < index ? [{ path: `/${index}`, reason: `is the same number as /recipients/${first}` }] : []
-  })
-}
 
 const MessageId = Type.String({ format: 'uuid', examples: ['0198c0de-0000-7000-8000-000000000001'] })
 

@@ -32,9 +32,12 @@ const RETRY_WITHIN_MS = 5_000
 /** The time up to the retry, its token, its call, and one second for a busy process. */
 export const LONGEST_CALL_MS = RETRY_WITHIN_MS + 2 * RESPONSE_TIMEOUT_MS + 1_000
 const DENIAL_LOG_INTERVAL_MS = 60_000
+// Look-ups have connections of their own: callers can ask for many, and messages must not wait for them.
+const LOOK_UP_CONNECTIONS = 8
 
 export function createCalls({ address, connections, serviceAccount }: GoogleRbmSettings, logger: Logger): Calls {
   const http = createHttp(address, connections)
+  const lookUpHttp = createHttp(address, Math.min(connections, LOOK_UP_CONNECTIONS))
   const tokenHttp = createHttp(new URL(serviceAccount.token_uri).origin, 1)
   const tokens = createAccessTokens(serviceAccount, tokenHttp)
   // Google has separate limits for messages and look-ups, and for each agent. Each combination has its own circuit.
@@ -63,7 +66,7 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
       const entry = circuitOf('look-ups', agentId).enter()
       if (entry.is === 'paused') return undefined
       try {
-        const response = await authorised(http, tokens, request)
+        const response = await authorised(lookUpHttp, tokens, request)
         if (response.status === 403) logDenial(agentId)
         if (response.status === 401 || response.status === 429 || response.status >= 500) failedBy(entry.pass, response)
         else entry.pass.succeeded()
@@ -77,7 +80,7 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
     authorise: () => tokens.renew(),
     close: async () => {
       isClosing = true
-      await Promise.all([http.close(), tokenHttp.close()])
+      await Promise.all([http.close(), lookUpHttp.close(), tokenHttp.close()])
     },
   }
 }

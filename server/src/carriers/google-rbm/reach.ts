@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Reach } from '../carrier.ts'
+import type { RcsCarrier, Reach } from '../carrier.ts'
 import { fieldsOf, isObject } from '../json.ts'
 import type { Request, Response } from './http.ts'
 import { isRefusal } from './responses.ts'
@@ -14,12 +14,13 @@ type ReachByRecipient = Map<string, Reach>
 // For a single number, Google asks the number's network. For a batch of up to 10,000, it reads its own cache, in one request.
 const MAX_SINGLE_LOOKUPS = 3
 const BATCH_SIZE = 10_000
-// These take some 15 MB. The oldest entries are evicted in batches: to find its oldest entry, a Map walks over all entries deleted since it
+// These take some 15 MB, since equal lists of features are shared. The oldest entries are evicted in batches: to find its oldest entry, a Map walks over all entries deleted since it
 // last grew.
 const MAX_CACHED = 100_000
 const EVICTION_BATCH_SIZE = 10_000
+const MAX_FEATURE_LISTS = 1_000
 
-export function createReach(ask: Ask): (agentId: string, recipients: string[], maxAgeMs: number) => Promise<Reach[]> {
+export function createReach(ask: Ask): RcsCarrier['reach'] {
   const cache = new Map<string, { reach: Reach; at: number }>()
   /** Look-ups in progress, which concurrent calls for the same number share. */
   const inProgress = new Map<string, Promise<ReachByRecipient>>()
@@ -46,7 +47,7 @@ export function createReach(ask: Ask): (agentId: string, recipients: string[], m
     }
   }
 
-  return async (agentId, recipients, maxAgeMs) => {
+  return async (agentId, recipients, maxAgeMs, timeoutMs) => {
     const results: ReachByRecipient = new Map()
     for (const recipient of recipients) {
       const found = cache.get(keyOf(agentId, recipient))
@@ -57,11 +58,21 @@ export function createReach(ask: Ask): (agentId: string, recipients: string[], m
       agentId,
       missing.filter((recipient) => !inProgress.has(keyOf(agentId, recipient))),
     )
-    for (const found of await Promise.all(new Set(missing.map((recipient) => inProgress.get(keyOf(agentId, recipient)))))) {
-      for (const [recipient, reach] of found ?? []) results.set(recipient, reach)
-    }
-    return recipients.map((recipient) => results.get(recipient) ?? { recipient, reachable: undefined, checkedAt: new Date() })
+    const lookUps = new Set(missing.map((recipient) => inProgress.get(keyOf(agentId, recipient)) as Promise<ReachByRecipient>))
+    for (const found of await inTime([...lookUps], timeoutMs)) for (const [recipient, reach] of found) results.set(recipient, reach)
+    const unknown = { reachable: undefined, features: undefined, checkedAt: new Date() }
+    return recipients.map((recipient) => results.get(recipient) ?? { recipient, ...unknown })
   }
+}
+
+/** Returns the results of the look-ups that end in time. */
+async function inTime(lookUps: Promise<ReachByRecipient>[], timeoutMs: number | undefined): Promise<ReachByRecipient[]> {
+  if (timeoutMs === undefined || lookUps.length === 0) return await Promise.all(lookUps)
+  const { promise: tooLate, resolve } = Promise.withResolvers<ReachByRecipient>()
+  const timer = setTimeout(resolve, timeoutMs, new Map())
+  const results = await Promise.all(lookUps.map((lookUp) => Promise.race([lookUp, tooLate])))
+  clearTimeout(timer)
+  return results
 }
 
 async function lookUpOne(ask: Ask, agentId: string, recipient: string): Promise<ReachByRecipient> {
@@ -69,7 +80,24 @@ async function lookUpOne(ask: Ask, agentId: string, recipient: string): Promise<
   const response = await ask(agentId, { method: 'GET', path: `/v1/phones/${recipient}/capabilities?${query}` })
   const isReachable = response?.status === 200 && hasOnly(response.body, ['features', 'carrier'])
   const isUnreachable = (response?.status === 404 || response?.status === 403) && isRefusal(response)
-  return isReachable || isUnreachable ? new Map([[recipient, { recipient, reachable: isReachable, checkedAt: new Date() }]]) : new Map()
+  if (!isReachable && !isUnreachable) return new Map()
+  const features = isReachable ? shared(featuresOf(response.body)) : NO_FEATURES
+  return new Map([[recipient, { recipient, reachable: isReachable, features, checkedAt: new Date() }]])
+}
+
+const NO_FEATURES: string[] = []
+const featureLists = new Map<string, string[]>()
+
+function featuresOf(body: unknown): string[] {
+  const { features = [] } = fieldsOf(body)
+  return Array.isArray(features) ? features.filter((name) => typeof name === 'string') : []
+}
+
+/** Returns the same list for equal features: phones differ little, and a list takes more than the rest of a cached result. */
+function shared(features: string[]): string[] {
+  const key = features.join()
+  if (featureLists.size >= MAX_FEATURE_LISTS) featureLists.clear()
+  return featureLists.getOrInsert(key, features)
 }
 
 async function lookUpBatch(ask: Ask, agentId: string, recipients: string[]): Promise<ReachByRecipient> {
@@ -78,7 +106,12 @@ async function lookUpBatch(ask: Ask, agentId: string, recipients: string[]): Pro
   if (response?.status !== 200 || !hasOnly(response.body, BATCH_FIELDS) || !Array.isArray(reachableUsers)) return new Map()
   const reachable = new Set<unknown>(reachableUsers)
   const checkedAt = new Date()
-  return new Map(recipients.map((recipient) => [recipient, { recipient, reachable: reachable.has(recipient), checkedAt }]))
+  return new Map(
+    recipients.map((recipient) => {
+      const isReachable = reachable.has(recipient)
+      return [recipient, { recipient, reachable: isReachable, features: isReachable ? undefined : NO_FEATURES, checkedAt }]
+    }),
+  )
 }
 
 const BATCH_FIELDS = ['reachableUsers', 'reachableUsersMap', 'totalRandomSampleUserCount', 'reachableRandomSampleUserCount']

@@ -51,6 +51,36 @@ describe('the result of a look-up', async () => {
     assert.equal(network.requests.length - before, 2)
   })
 
+  test('has the features of a single number; in a list only the number that is not reachable has any, none', async () => {
+    const features = async (recipients: string[]) => (await carrier.reach('features', recipients, HOUR_MS)).map((reach) => reach.features)
+    network.respondWith(() => ({ body: { features: ['RICHCARD_STANDALONE', 7] } }))
+    assert.deepEqual(await features(['+48500100601']), [['RICHCARD_STANDALONE']])
+    network.respondWith(() => ({ body: {} }))
+    assert.deepEqual(await features(['+48500100602']), [[]])
+    network.respondWith(() => failure(404, 'NOT_FOUND'))
+    assert.deepEqual(await features(['+48500100603']), [[]])
+    network.respondWith(() => ({ body: { reachableUsers: ['+48500100605'] } }))
+    assert.deepEqual(await features([4, 5, 6, 7].map((n) => `+4850010060${n}`)), [[], undefined, [], []])
+  })
+
+  test('that comes after the timeout is undefined, and is cached', async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    network.respondWith(async ({ path }) => {
+      if (path.includes('701')) await released
+      return { body: {} }
+    })
+    const numbers = ['+48500100701', '+48500100702']
+    const before = network.requests.length
+    const results = await carrier.reach('slow', numbers, HOUR_MS, 500)
+    assert.deepEqual(
+      results.map((reach) => reach.reachable),
+      [undefined, true],
+    )
+    release()
+    assert.deepEqual(await reachable(carrier, numbers, HOUR_MS, 'slow'), [true, true])
+    assert.equal(network.requests.length - before, 2)
+  })
+
   test('is not cached if it is unknown', async () => {
     const recipients = ['+48500100401', '+48500100402', '+48500100403', '+48500100404']
     network.respondWith(() => failure(500, 'INTERNAL'))
