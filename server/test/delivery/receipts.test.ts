@@ -127,6 +127,27 @@ describe('a receipt', () => {
     assert.equal(await statusOf(pool, late), 'EXPIRED')
   })
 
+  test('of a delivery before the expiry that arrives after it leaves EXPIRED, and the timeline has both times, once', async () => {
+    const messageId = await sentMessage(pool, sender)
+    await moveExpiry(pool, [messageId], `date_trunc('second', now()) - interval '10 minutes'`)
+    await expireDue(pool)
+    const delivered = receipt({ messageId, agoMs: 1_200_000 })
+    const started = Date.now()
+    await receive([delivered])
+    const first = await readAll(pool, messageId)
+    await receive([delivered])
+    const { message, events } = await readAll(pool, messageId)
+    assert.deepEqual(events, first.events, 'a repeated receipt changes neither time')
+    const [{ occurred_at, recorded_at }] = events.filter(({ kind }) => kind === 'delivered-late') as [any]
+    const [occurredAt, recordedAt, expiresAt] = [occurred_at, recorded_at, message.expires_at].map((time) => Date.parse(time)) as [
+      number,
+      number,
+      number,
+    ]
+    assert.deepEqual([message.status, message.delivered_at, occurredAt], ['EXPIRED', null, delivered.occurredAt.getTime()])
+    assert.ok(occurredAt < expiresAt && expiresAt < recordedAt && recordedAt >= started - 1, JSON.stringify(events))
+  })
+
   test('for an unknown message, or from another phone, carrier or agent, is stored once and moves nothing', async () => {
     const messageId = await sentMessage(pool, sender)
     const before = await readAll(pool, messageId)
