@@ -215,7 +215,9 @@ describe('GET /opt-outs', () => {
     assertError(await ask('GET', '/opt-outs?limit=201'), 400, 'RCS_INVALID_REQUEST', [['/limit', 'must be at most 200']])
     assertError(await ask('GET', '/opt-outs?sort=phone'), 400, 'RCS_INVALID_REQUEST', [['/sort', 'must be one of agentId, -agentId']])
     const { body } = await ask('GET', '/opt-outs?limit=1')
-    assert.equal((await ask('GET', `/opt-outs?agentId=${agents[0]}&cursor=${body.nextCursor}`)).status, 400)
-    assert.equal((await ask('GET', '/opt-outs?cursor=x')).status, 400)
+    for (const query of [`agentId=${agents[0]}&cursor=${body.nextCursor}`, `sort=-agentId&cursor=${body.nextCursor}`, 'cursor=x']) {
+      const response = await ask('GET', `/opt-outs?${query}`)
+      assert.deepEqual([response.status, response.body.code], [400, 'RCS_INVALID_CURSOR'], query)
+    }
   })
 })
