@@ -4,7 +4,7 @@ import { ApiError, ERRORS } from '../errors.ts'
 import { readBody } from './body.ts'
 import { type BodyBudgets, reserveForBody } from './body-budget.ts'
 import { callersError, ERROR_TYPE, entryProblem, errorBody, newRequestId, unsupportedType } from './error-responses.ts'
-import { logRequest } from './log.ts'
+import { isQuiet, logRequest } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { routableUrl, segmentsOf } from './routes.ts'
 import type { DirectHandler } from './server.ts'
@@ -100,7 +100,7 @@ function reportEnd(route: string, { options: { logger, metrics }, response, log 
     if (isOver) return
     isOver = true
     const served = { method: 'POST', route, status: response.statusCode, ms: performance.now() - startedAt }
-    if (logger.isLevelEnabled('info')) logRequest(log(), served)
+    if (logger.isLevelEnabled(isQuiet(served) ? 'debug' : 'info')) logRequest(log(), served)
     metrics.countRequest(served)
   }
   response.on('finish', end)

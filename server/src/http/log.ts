@@ -64,8 +64,10 @@ function standardOutput(): DestinationStream {
   }
 }
 
-// Probes request these every few seconds, and a network posts several events for each message, so they are logged at debug level.
-const QUIET = /^\/(healthz|readyz|carriers\/.*)$/
+// Probes request these every few seconds, and a network posts several events for each message, so they are logged at debug level; but not an
+// event that was refused.
+const PROBES = new Set(['/healthz', '/readyz'])
+export const isQuiet = ({ route, status }: ServedRequest) => PROBES.has(route) || (route.startsWith('/carriers/') && status < 400)
 
 /** `route` is the pattern of the route, never the URL as sent, which may hold a phone number or a secret. */
 export type ServedRequest = { method: string; route: string; status: number; ms: number; accountId?: number | undefined }
@@ -82,8 +84,9 @@ export function logOf({ log, id }: FastifyRequest): FastifyBaseLogger {
   return log.child({ requestId: id })
 }
 
-export function logRequest(log: FastifyBaseLogger, { method, route, status, ms, accountId }: ServedRequest): void {
-  log[QUIET.test(route) ? 'debug' : 'info']({ method, route, status, ms: Math.round(ms * 10) / 10, accountId }, 'request')
+export function logRequest(log: FastifyBaseLogger, served: ServedRequest): void {
+  const { method, route, status, ms, accountId } = served
+  log[isQuiet(served) ? 'debug' : 'info']({ method, route, status, ms: Math.round(ms * 10) / 10, accountId }, 'request')
 }
 
 /** Describes an error without the parts that may quote a caller's data: the message and the detail of a database error hold values of rows. */
