@@ -34,7 +34,7 @@ export function createCheck(document: ApiDocument, secrets: string[]): Check {
     if (status === undefined) return request.isRaw ? [] : ['the connection ended without a response']
     return [
       ...statusProblems(request, status),
-      ...accessProblems(request, status),
+      ...accessProblems(request, response),
       ...headProblems(response),
       ...leaks(response, secrets),
       ...(request.method === 'HEAD' ? [] : bodyProblems(request, response, mismatch)),
@@ -59,8 +59,10 @@ function statusProblems({ operation, isIntact }: FuzzRequest, status: number): s
 const WITHOUT_ACCOUNT = new Set(['none', 'wrong', 'broken'])
 
 /** Without credentials nothing of the API is readable, not even which routes it has; with them, nothing of another account. */
-function accessProblems({ operation, credentials, owner, isIntact, isRaw }: FuzzRequest, status: number): string[] {
+function accessProblems({ operation, credentials, owner, isIntact, isRaw }: FuzzRequest, { status = 0, headers }: Response): string[] {
   if (!operation.path.startsWith('/v1/') || operation.id === 'readDocument') return []
+  // A damaged path may be "/", whose page is public. Nothing of the API is HTML.
+  if (headers.get('content-type')?.startsWith('text/html')) return []
   const isSuccess = status < 300
   if (WITHOUT_ACCOUNT.has(credentials)) {
     return isSuccess || (status === 405 && !isRaw) ? [`status ${status} without right credentials`] : []

@@ -94,6 +94,7 @@ export const OUTSIDE: Operation[] = [
   outside('readHealth', 'GET', '/healthz', [200], []),
   outside('readReadiness', 'GET', '/readyz', [200], []),
   outside('readMetrics', 'GET', '/metrics', [200], [404]),
+  outside('readFirstPage', 'GET', '/', [200], []),
   outside('readDocs', 'GET', '/docs', [200], []),
   outside('readDocument', 'GET', '/v1/openapi.json', [200], [400, 429]),
   outside('unknownRoute', 'GET', '/v1/{anything}', [], [401, 403, 404, 429]),
