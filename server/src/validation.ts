@@ -109,9 +109,9 @@ function typeOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value
 }
 
-// No list of objects or texts in the API may be longer, so a longer one is refused as a whole. Only its first items are checked one by one:
-// ajv's cost grows with the square of their number, and 87,000 cards took it 15 s.
-const MAX_ITEMS_CHECKED = 100
+// Of a longer list, only the first items are checked at first: ajv's cost grows with the square of their number, and 87,000 cards took it 15 s.
+// Only the recipients of a look-up may be more, and are then checked again as a whole.
+const MAX_ITEMS_CHECKED = 20
 
 /** Visits every value once: most bodies need no second pass. PostgreSQL can't store some texts, and would fail much later. */
 function survey(body: unknown): { isStorable: boolean; hasLongList: boolean } {

@@ -66,9 +66,12 @@ function parse(line: string): LogLine | undefined {
   }
 }
 
-/** A healthy service only writes there that it is ready. */
+// The database is empty at the start: the service then says which commands add an account.
+const GREETING = /^Herald (is ready at|has stopped)|^The database has no account yet|^ {2}npx herald /
+
+/** A healthy service only writes its greeting there, and that it has stopped. */
 function readStandardError(process: string, lines: string[]): LogError[] {
-  return lines.filter((line) => !line.startsWith('Herald is ready at')).map((line) => ({ process, level: 'stderr', text: line }))
+  return lines.filter((line) => !GREETING.test(line)).map((line) => ({ process, level: 'stderr', text: line }))
 }
 
 /** The log also has our kills and the recoveries after them. A crash of one of its processes is an error. */
