@@ -31,7 +31,7 @@ async function write(accountId: number, messages: Row[]): Promise<void> {
   )
   await pool.query(
     `insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at, claimed)
-     select m.id, $1, agent_id, 'send', 0, 'infinity', expires_at, sending from messages m, lateral (select m.status = 'SENDING' as sending)
+     select m.id, $1, agent_id, 'send', 0, 'infinity', expires_at, sending from messages m, lateral (select m.status = 'SENDING' as sending) as s
      where m.account_id = $1 and m.status in ('ACCEPTED', 'SENDING')`,
     [accountId],
   )
