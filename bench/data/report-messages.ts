@@ -117,8 +117,10 @@ const EVENTS = Object.entries({
   .join(' union all ')
 
 const UNSENT_AT = 'case when sent_at is null then coalesce(failed_at, expired_at) end'
+const CLAIMED_AT = 'case when campaign_id is not null then coalesce(sent_at, failed_at, expired_at) end'
 /** The time at which a counter counts a message. */
-const countedAt = (counter: Counter) => (counter === 'message.unsent' ? UNSENT_AT : `${COUNTERS[counter]}_at`)
+const countedAt = (counter: Counter) =>
+  counter === 'message.unsent' ? UNSENT_AT : counter === 'message.claimed' ? CLAIMED_AT : `${COUNTERS[counter]}_at`
 const KINDS = Object.keys(COUNTERS) as Counter[]
 
 const COUNT = `

@@ -186,8 +186,10 @@ prepare "complete-campaigns" as
 with completed as (
   update campaigns c set status = 'COMPLETED', completed_at = now()
   where c.status in ('RUNNING') and c.fan_out_completed_at is not null
-    and (select coalesce(sum(accepted - sent - unsent), 0) from (select hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent from report_totals n where n.account_id = c.account_id and n.campaign_id = c.id union all select hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent from report_deltas n where n.account_id = c.account_id and n.campaign_id = c.id) as counters) = 0
+    and (select coalesce(sum(accepted - sent - unsent), 0) from (select hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent, claimed from report_totals n where n.account_id = c.account_id and n.campaign_id = c.id union all select hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent, claimed from report_deltas n where n.account_id = c.account_id and n.campaign_id = c.id) as counters) = 0
   returning c.*
+), unreferred as (
+  delete from campaign_references where campaign_id = any (array(select id from completed))
 ), completed_logged as (
   insert into log_pages (account_id, event_count, events)
   select account_id, 1, json_build_array(json_build_array('campaign.completed', completed_at::timestamptz(3), id, null, null, null, null, null, json_strip_nulls(json_build_object('campaignId', id, 'clientReferenceId', client_reference_id, 'name', name,
@@ -210,7 +212,7 @@ limit $1;
 -- Fails waiting messages of cancelled campaigns. (server/src/delivery/fail.ts)
 prepare "fail-waiting CAMPAIGN_CANCELLED" as
 with failing as materialized (
-  select q.message_id, 'CAMPAIGN_CANCELLED' as reason, $2::text as description, q.attempts > 0 as awaits_revocation
+  select q.message_id, 'CAMPAIGN_CANCELLED' as reason, $2::text as description, q.attempts > 0 as awaits_revocation, q.claimed as was_claimed
   from unnest($1::uuid[]) as ids (message_id), lateral (
     select * from queue q where q.message_id = ids.message_id and q.task = 'send' and q.leased_until <= now() and q.expires_at > now() and true for update skip locked
   ) as q
@@ -220,7 +222,7 @@ with failing as materialized (
     failure_description = f.description
   from failing f
   where m.id = f.message_id and m.status in ('ACCEPTED', 'SENDING', 'SENT') and m.expires_at > clock_timestamp()
-  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation, f.was_claimed
 ), dropped as (
   delete from queue where message_id = any (array(select id from failed where not awaits_revocation))
 ), turned as (
@@ -255,10 +257,13 @@ with failing as materialized (
   union all
   select 1 as place, 'message.unsent' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
   from failed m where failed_at is not null and sent_at is null
+  union all
+  select 2 as place, 'message.claimed' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from failed m where failed_at is not null and campaign_id is not null and not was_claimed
 ), failed_change_counted as (
-  insert into report_deltas (account_id, campaign_id, hour, failed, unsent)
+  insert into report_deltas (account_id, campaign_id, hour, failed, unsent, claimed)
   select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
-    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent')
+    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent'), count(*) filter (where kind = 'message.claimed')
   from failed_change where not test group by 1, 2, 3
 ), failed_change_logged as (
   insert into log_pages (account_id, event_count, events)

@@ -9,11 +9,11 @@ with batch as (
       select ctid from report_deltas where true order by account_id, campaign_id, hour limit $1 for update skip locked))
   returning *
 ), folded as (
-  insert into report_totals as c (account_id, campaign_id, hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent)
-  select account_id, campaign_id, hour, sum(accepted), sum(sent), sum(delivered), sum(read), sum(failed), sum(expired), sum(clicked), sum(replied), sum(opted_out), sum(sms_sent), sum(sms_delivered), sum(sms_failed), sum(sms_skipped), sum(unsent)
+  insert into report_totals as c (account_id, campaign_id, hour, accepted, sent, delivered, read, failed, expired, clicked, replied, opted_out, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent, claimed)
+  select account_id, campaign_id, hour, sum(accepted), sum(sent), sum(delivered), sum(read), sum(failed), sum(expired), sum(clicked), sum(replied), sum(opted_out), sum(sms_sent), sum(sms_delivered), sum(sms_failed), sum(sms_skipped), sum(unsent), sum(claimed)
   from batch group by 1, 2, 3 order by 1, 2, 3
   on conflict (account_id, campaign_id, hour) do update
-  set accepted = c.accepted + excluded.accepted, sent = c.sent + excluded.sent, delivered = c.delivered + excluded.delivered, read = c.read + excluded.read, failed = c.failed + excluded.failed, expired = c.expired + excluded.expired, clicked = c.clicked + excluded.clicked, replied = c.replied + excluded.replied, opted_out = c.opted_out + excluded.opted_out, sms_sent = c.sms_sent + excluded.sms_sent, sms_delivered = c.sms_delivered + excluded.sms_delivered, sms_failed = c.sms_failed + excluded.sms_failed, sms_skipped = c.sms_skipped + excluded.sms_skipped, unsent = c.unsent + excluded.unsent
+  set accepted = c.accepted + excluded.accepted, sent = c.sent + excluded.sent, delivered = c.delivered + excluded.delivered, read = c.read + excluded.read, failed = c.failed + excluded.failed, expired = c.expired + excluded.expired, clicked = c.clicked + excluded.clicked, replied = c.replied + excluded.replied, opted_out = c.opted_out + excluded.opted_out, sms_sent = c.sms_sent + excluded.sms_sent, sms_delivered = c.sms_delivered + excluded.sms_delivered, sms_failed = c.sms_failed + excluded.sms_failed, sms_skipped = c.sms_skipped + excluded.sms_skipped, unsent = c.unsent + excluded.unsent, claimed = c.claimed + excluded.claimed
 )
 select count(*) as folded from batch;
 

@@ -30,7 +30,7 @@ join agent_assignments s on s.account_id = l.account_id and s.agent_id = l.agent
 left join campaigns c on c.id = l.campaign_id and l.campaign_id <> '00000000-0000-0000-0000-000000000000',
 lateral (select count(*)::int as due from (
     select * from (
-      select message_id, task, expires_at from queue q
+      select message_id, account_id, campaign_id, task, expires_at, claimed from queue q
       where q.account_id = l.account_id and q.agent_id = l.agent_id and q.priority = l.priority
         and q.campaign_id = l.campaign_id and q.due_at <= now() and q.leased_until <= now()
       order by q.due_at limit (select $2::int)
@@ -42,16 +42,21 @@ where l.due_at <= now() and l.agent_id <> all ((select $3::text[])::text[]) and 
 -- Leases the next entries of each lane. (server/src/delivery/claim.ts)
 prepare "lease-entries" as
 with unleased as materialized (
-  select q.message_id from unnest((select $1::int[]), (select $2::text[]), (select $3::smallint[]), (select $4::uuid[]), (select $5::int[]))
+  select q.* from unnest((select $1::int[]), (select $2::text[]), (select $3::smallint[]), (select $4::uuid[]), (select $5::int[]))
     as lane (account_id, agent_id, priority, campaign_id, calls), lateral (
     select * from (
-      select message_id, task, expires_at from queue q
+      select message_id, account_id, campaign_id, task, expires_at, claimed from queue q
       where q.account_id = lane.account_id and q.agent_id = lane.agent_id and q.priority = lane.priority
         and q.campaign_id = lane.campaign_id and q.due_at <= now() and q.leased_until <= now()
       order by q.due_at limit lane.calls for update skip locked
     ) as first
     where task = 'revoke' or expires_at > now()
   ) as q
+), first as (
+  select * from unleased where not claimed and task = 'send' and campaign_id <> '00000000-0000-0000-0000-000000000000'
+), counted as (
+  insert into report_deltas (account_id, campaign_id, hour, claimed)
+  select account_id, campaign_id, date_trunc('hour', now()::timestamptz(3), 'UTC'), count(*) from first group by 1, 2
 ), served as (
   update agent_assignments s set served_at = now()
   from (select distinct * from unnest((select $1::int[]), (select $2::text[]))) as lane (account_id, agent_id)
@@ -131,7 +136,7 @@ select message_id as "messageId" from held;
 -- Fails messages permanently. (server/src/delivery/results.ts)
 prepare "record-failed" as
 with held as materialized (
-  select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED') and q.attempts > 1 as awaits_revocation
+  select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED') and q.attempts > 1 as awaits_revocation, true as was_claimed
   from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[])) as r (message_id, lease, reason, description), lateral (
     select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
   ) as q
@@ -140,7 +145,7 @@ with held as materialized (
     failure_description = f.description
   from held f
   where m.id = f.message_id and m.status in ('ACCEPTED', 'SENDING', 'SENT') and m.expires_at > clock_timestamp()
-  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation, f.was_claimed
 ), dropped as (
   delete from queue where message_id = any (array(select message_id from held where not awaits_revocation))
 ), turned as (
@@ -167,10 +172,13 @@ with held as materialized (
   union all
   select 1 as place, 'message.unsent' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
   from failed m where failed_at is not null and sent_at is null
+  union all
+  select 2 as place, 'message.claimed' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from failed m where failed_at is not null and campaign_id is not null and not was_claimed
 ), failed_change_counted as (
-  insert into report_deltas (account_id, campaign_id, hour, failed, unsent)
+  insert into report_deltas (account_id, campaign_id, hour, failed, unsent, claimed)
   select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
-    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent')
+    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent'), count(*) filter (where kind = 'message.claimed')
   from failed_change where not test group by 1, 2, 3
 ), failed_change_logged as (
   insert into log_pages (account_id, event_count, events)
@@ -258,7 +266,7 @@ limit $1;
 -- Fails waiting messages whose agent was deactivated. (server/src/delivery/fail.ts)
 prepare "fail-waiting AGENT_INACTIVE" as
 with failing as materialized (
-  select q.message_id, 'AGENT_INACTIVE' as reason, $2::text as description, q.attempts > 0 as awaits_revocation
+  select q.message_id, 'AGENT_INACTIVE' as reason, $2::text as description, q.attempts > 0 as awaits_revocation, q.claimed as was_claimed
   from unnest($1::uuid[]) as ids (message_id), lateral (
     select * from queue q where q.message_id = ids.message_id and q.task = 'send' and q.leased_until <= now() and q.expires_at > now() and true for update skip locked
   ) as q
@@ -268,7 +276,7 @@ with failing as materialized (
     failure_description = f.description
   from failing f
   where m.id = f.message_id and m.status in ('ACCEPTED', 'SENDING', 'SENT') and m.expires_at > clock_timestamp()
-  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation, f.was_claimed
 ), dropped as (
   delete from queue where message_id = any (array(select id from failed where not awaits_revocation))
 ), turned as (
@@ -295,10 +303,13 @@ with failing as materialized (
   union all
   select 1 as place, 'message.unsent' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
   from failed m where failed_at is not null and sent_at is null
+  union all
+  select 2 as place, 'message.claimed' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from failed m where failed_at is not null and campaign_id is not null and not was_claimed
 ), failed_change_counted as (
-  insert into report_deltas (account_id, campaign_id, hour, failed, unsent)
+  insert into report_deltas (account_id, campaign_id, hour, failed, unsent, claimed)
   select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
-    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent')
+    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent'), count(*) filter (where kind = 'message.claimed')
   from failed_change where not test group by 1, 2, 3
 ), failed_change_logged as (
   insert into log_pages (account_id, event_count, events)
@@ -319,7 +330,7 @@ select id from failed;
 -- Fails a message that its caller cancels. (server/src/delivery/cancel.ts)
 prepare "cancel-message" as
 with failing as materialized (
-  select q.message_id, 'CANCELLED' as reason, $2::text as description, q.attempts > 0 as awaits_revocation
+  select q.message_id, 'CANCELLED' as reason, $2::text as description, q.attempts > 0 as awaits_revocation, q.claimed as was_claimed
   from unnest($1::uuid[]) as ids (message_id), lateral (
     select * from queue q where q.message_id = ids.message_id and q.task = 'send' and q.leased_until <= now() and q.expires_at > now() and q.attempts = 0 for update
   ) as q
@@ -328,7 +339,7 @@ with failing as materialized (
     failure_description = f.description
   from failing f
   where m.id = f.message_id and m.status in ('ACCEPTED', 'SENDING', 'SENT') and m.expires_at > clock_timestamp()
-  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation, f.was_claimed
 ), dropped as (
   delete from queue where message_id = any (array(select id from failed where not awaits_revocation))
 ), turned as (
@@ -363,10 +374,13 @@ with failing as materialized (
   union all
   select 1 as place, 'message.unsent' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
   from failed m where failed_at is not null and sent_at is null
+  union all
+  select 2 as place, 'message.claimed' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from failed m where failed_at is not null and campaign_id is not null and not was_claimed
 ), failed_change_counted as (
-  insert into report_deltas (account_id, campaign_id, hour, failed, unsent)
+  insert into report_deltas (account_id, campaign_id, hour, failed, unsent, claimed)
   select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
-    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent')
+    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent'), count(*) filter (where kind = 'message.claimed')
   from failed_change where not test group by 1, 2, 3
 ), failed_change_logged as (
   insert into log_pages (account_id, event_count, events)

@@ -101,13 +101,19 @@ with checked as materialized (
     case
     when o.suspended_at is not null then 'suspended'
     when a.agent_id is null then 'no-agent'
-    when t.id is null then 'no-template'
+    when t.status is null then 'no-template'
     when t.status <> 'APPROVED' then 'not-approved'
     when lately.count >= 10 then 'too-many'
     end as why
   from accounts o
   left join agent_assignments a on a.account_id = $1 and a.agent_id = $2 and a.active
-  left join templates t on t.account_id = $1 and t.id = $4
+  left join lateral (
+    select status, content_id from templates where account_id = $1 and id = $4
+    union all
+    (select status, content_id from template_versions
+      where account_id = $1 and template_id = $4 and not exists (select from templates where account_id = $1 and id = $4)
+      order by since <= (select accepted_at from messages where id = $5) desc, id desc limit 1)
+  ) as t on true
   left join contents c on c.id = t.content_id
   cross join lateral (
     select count(*) as count from messages m

@@ -43,7 +43,10 @@ export const ERRORS = {
   RCS_REQUEST_TIMEOUT: { status: 408, when: 'The request did not arrive completely in time.' },
   RCS_IDEMPOTENCY_CONFLICT: { status: 409, when: 'The Idempotency-Key was used before, with another body.' },
   RCS_MESSAGE_STATE: { status: 409, when: 'The message was handed to the network, or has its final status, so it can’t be cancelled.' },
-  RCS_TEMPLATE_IN_USE: { status: 409, when: 'A button of another template, or an automatic reply, sends the template to be deleted.' },
+  RCS_TEMPLATE_IN_USE: {
+    status: 409,
+    when: 'A button of another template or of a campaign that is not over, or an automatic reply, sends the template to be deleted.',
+  },
   RCS_WEBHOOK_ENDPOINT_EXISTS: { status: 409, when: 'Another webhook endpoint of the account has the same URL.' },
   RCS_WEBHOOK_ENDPOINT_STATE: {
     status: 409,

@@ -260,7 +260,8 @@ export async function compareStatusCounts(pool: Db): Promise<Compared> {
            .map(([status, count]) => `('${status}', ${count})`)
            .join(', ')}
        ) as by_status (status, count)
-       union all select campaign_id, status, 0, 1 from messages where campaign_id is not null
+       union all select m.campaign_id, case when m.status = 'ACCEPTED' and coalesce(q.claimed, true) then 'SENDING' else m.status end, 0, 1
+         from messages m left join queue q on q.message_id = m.id where m.campaign_id is not null
        union all select id, 'recipients', recipients, 0 from campaigns
        union all select campaign_id, 'recipients', 0, 1 from messages where campaign_id is not null
        union all select c.id, 'ACCEPTED, but completed', 0, 1 from messages m join campaigns c on c.id = m.campaign_id

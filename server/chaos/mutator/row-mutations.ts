@@ -26,7 +26,7 @@ const QUEUE_EXPIRED = `insert into queue (message_id, account_id, agent_id, task
   where status = 'EXPIRED' order by id limit 1 returning message_id as id`
 
 /** Each of these counters is part of the count of a status. */
-const COUNTER_NAMES = ['accepted', 'sent', 'delivered', 'read', 'failed', 'expired', 'unsent']
+const COUNTER_NAMES = ['accepted', 'sent', 'delivered', 'read', 'failed', 'expired', 'unsent', 'claimed']
 
 export const ROW_MUTATIONS: RowMutation[] = [
   mutation(

@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { quotaExceeded, usageOf } from '../accounts/quotas.ts'
 import { countUsage, ROW_BYTES } from '../accounts/usage.ts'
 import { templateReferences } from '../content/references.ts'
@@ -47,10 +48,16 @@ const REQUEST_ERRORS = {
   ...REFERENCE_ERRORS,
 } as const satisfies Record<string, Violation & { code: ErrorCode }>
 
-/** Accepts a campaign. Resolves after the commit, or throws the error for the caller. */
+/**
+ * Accepts a campaign. Resolves after the commit, or throws the error for the caller. If a template that a button sends is deleted while the
+ * statement runs, nothing is accepted, and the statement runs again: it then finds the template missing, or its user replaced.
+ */
 export async function acceptCampaign(db: Executor, submission: CampaignSubmission): Promise<{ campaignId: string; replayed: boolean }> {
-  const { rows } = await db.query<Row>({ name: 'accept-campaign', text: ACCEPT, values: valuesOf(submission) })
-  const { outcome, campaignId, missingTargets, missingGroups, exceeded } = rows[0] as Row
+  const accepted = await db.query<Row>({ name: 'accept-campaign', text: ACCEPT, values: valuesOf(submission) }).catch((error) => {
+    if (!isTargetDeleted(error)) throw error
+  })
+  if (accepted === undefined) return await acceptCampaign(db, submission)
+  const { outcome, campaignId, missingTargets, missingGroups, exceeded } = accepted.rows[0] as Row
   if (outcome === 'accepted' || outcome === 'replayed') return { campaignId, replayed: outcome === 'replayed' }
   if (outcome === 'conflict') throw conflict()
   if (outcome === 'sms-text') throw new ApiError('RCS_INVALID_SMS_FALLBACK', { details: submission.fallback?.violations ?? [] })
@@ -59,6 +66,10 @@ export async function acceptCampaign(db: Executor, submission: CampaignSubmissio
   if (outcome === 'bytes-quota') throw beyondQuota((exceeded ?? []).map(Number))
   const { code, path, reason } = REQUEST_ERRORS[outcome]
   throw new ApiError(code, { details: [{ path, reason }] })
+}
+
+function isTargetDeleted(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.constraint === 'campaign_references_target'
 }
 
 function beyondQuota([quota = 0, used = 0, needed = 0]: number[]): ApiError {
@@ -170,6 +181,11 @@ const ACCEPT = `
       expires_at, reserved_bytes)
     select new_id, $1, $4, $5, $6, $10, $7, coalesce(content_id, (select id from content)), fallback, scheduled_at, expires_at, reserved_bytes
     from mine
+  ), referred as (
+    insert into campaign_references (account_id, campaign_id, target_id)
+    select $1, new_id, target from mine, lateral (
+      select unnest($14::bigint[]) union select target_id from template_references where template_id = $8
+    ) as each (target)
   ), counted as (${countUsage({ account: '$1::int', from: 'mine', contentBytes: 'sum(bytes)' })}
   )
   select coalesce(outcome, case when resource_id = new_id then 'accepted' when request_hash = $3 then 'replayed' else 'conflict' end) as outcome,

@@ -6,7 +6,7 @@ import { recordCampaigns } from '../events/changes.ts'
 import { UUID } from '../ids.ts'
 import { BY_STATUS, countersOfCampaign } from '../reports/counters.ts'
 import type { Campaign } from './schemas.ts'
-import { CAMPAIGN_MOVES, type CampaignStatus, campaignMayBecome } from './states.ts'
+import { CAMPAIGN_MOVES, type CampaignStatus, campaignMayBecome, dropReferences } from './states.ts'
 
 const COUNTED = Object.keys(BY_STATUS) as (keyof typeof BY_STATUS)[]
 
@@ -23,7 +23,13 @@ type Row = Record<string, unknown> & Record<keyof typeof BY_STATUS, number>
 
 function toCampaign(row: Row): Campaign {
   const present = Object.entries(row).filter(([name, value]) => value !== null && !(name in BY_STATUS))
-  return { ...Object.fromEntries(present), counts: Object.fromEntries(COUNTED.map((status) => [status, row[status]])) } as Campaign
+  const counts = Object.fromEntries(COUNTED.map((status) => [status, row[status]])) as Campaign['counts']
+  // A database that was restored to an earlier state has lost claims, but the receipts of these messages still come.
+  const lost = Math.min(counts.SENDING, 0)
+  return {
+    ...Object.fromEntries(present),
+    counts: { ...counts, ACCEPTED: counts.ACCEPTED + lost, SENDING: counts.SENDING - lost },
+  } as Campaign
 }
 
 export async function readCampaign(db: Executor, accountId: number, id: string): Promise<Campaign> {
@@ -66,7 +72,7 @@ export async function moveCampaign(db: Executor, id: string, to: Exclude<keyof t
        ), cancelled as (
          select * from moved where cancelled_at is not null
        ), released as (${countUsage({ account: 'account_id', from: 'cancelled where reserved_bytes > 0', contentBytes: '-sum(reserved_bytes)' })}
-       ), ${recordCampaigns('cancelled', 'campaign.cancelled', 'cancelled_at')}
+       ), ${dropReferences('cancelled')}, ${recordCampaigns('cancelled', 'campaign.cancelled', 'cancelled_at')}
        select`,
       [id, to],
     )

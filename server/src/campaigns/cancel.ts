@@ -38,7 +38,9 @@ export async function planCancel(db: Executor, id: string): Promise<Cancellation
     [campaign.campaignId],
   )
   const row = rows[0] as Row
-  return { campaign, waiting: campaign.counts.ACCEPTED, waitingSms: row.waitingSms, notCreated: await countNotCreated(db, campaign, row) }
+  const { ACCEPTED, SENDING } = campaign.counts
+  const notCreated = await countNotCreated(db, campaign, row)
+  return { campaign, waiting: ACCEPTED + SENDING, waitingSms: row.waitingSms, notCreated }
 }
 
 async function countNotCreated(db: Executor, { recipients }: Campaign, { retryOf, isFanOutCompleted, ...row }: Row): Promise<number> {

@@ -1,3 +1,4 @@
+import { templateReferences } from '../content/references.ts'
 import type { Executor } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 import { NO_CAMPAIGN } from '../ids.ts'
@@ -76,19 +77,33 @@ export async function planRetry(db: Executor, id: string, choice: RetryChoice): 
  */
 export async function retryCampaign(db: Executor, id: string, { includeCancelled = false }: RetryChoice = {}): Promise<Campaign> {
   const { campaignId } = await requireRetryable(db, id)
-  const { rows } = await db.query<{ id: string }>(
-    `insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, retry_of, retry_includes_cancelled, basic,
-       content_id, fallback, scheduled_at, expires_at)
-     select uuid_v7(), account_id, agent_id, name, client_reference_id, '{}', id, $2, basic, content_id, fallback, now(),
-       now() + (expires_at - scheduled_at)
-     from campaigns where id = $1 and (status = 'COMPLETED' or withdrawn_at is not null)
-     on conflict (retry_of) do nothing
-     returning id`,
-    [campaignId, includeCancelled],
+  const { rows: contents } = await db.query<{ message: unknown }>(
+    'select message from contents where id = (select content_id from campaigns where id = $1)',
+    [campaignId],
   )
+  const targets = templateReferences(contents[0]?.message, '').map(({ templateId }) => templateId)
+  const { rows } = await db.query<{ id: string }>(RETRY, [campaignId, includeCancelled, targets])
   if (rows[0] === undefined) throw new OperatorError(`The campaign ${id} was just retried by another command.`)
   return await findCampaign(db, rows[0].id)
 }
+
+/** A template that a button sends may be deleted by now; `for key share` waits for a deletion that is not committed yet. */
+const RETRY = `
+  with made as (
+    insert into campaigns (id, account_id, agent_id, name, client_reference_id, group_numbers, retry_of, retry_includes_cancelled, basic,
+      content_id, fallback, scheduled_at, expires_at)
+    select uuid_v7(), account_id, agent_id, name, client_reference_id, '{}', id, $2, basic, content_id, fallback, now(),
+      now() + (expires_at - scheduled_at)
+    from campaigns where id = $1 and (status = 'COMPLETED' or withdrawn_at is not null)
+    on conflict (retry_of) do nothing
+    returning id, account_id
+  ), target as materialized (
+    select id, account_id from templates where id = any ($3::bigint[]) for key share
+  ), referred as (
+    insert into campaign_references (account_id, campaign_id, target_id)
+    select made.account_id, made.id, target.id from made join target using (account_id)
+  )
+  select id from made`
 
 /** Requires a campaign whose failed messages are final: it is COMPLETED, or CANCELLED with all its waiting messages withdrawn. */
 async function requireRetryable(db: Executor, id: string): Promise<Campaign> {

@@ -99,7 +99,8 @@ export const Campaign = Type.Object(
     recipients: Type.Integer({ description: 'The number of messages; it grows while the campaign starts.' }),
     counts: Type.Object(
       {
-        ACCEPTED: count('Waiting, or being sent.'),
+        ACCEPTED: count('Waiting.'),
+        SENDING: count('Being sent, waiting for a retry, or waiting for a receipt.'),
         SENT: count('Accepted by the network.'),
         DELIVERED: count('Delivered to the phone.'),
         READ: count('Read by the recipient.'),

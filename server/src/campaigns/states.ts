@@ -16,3 +16,9 @@ export const CAMPAIGN_MOVES = {
 export function campaignMayBecome(status: keyof typeof CAMPAIGN_MOVES, column: string): string {
   return `${column} in (${CAMPAIGN_MOVES[status].map((from) => `'${from}'`).join(', ')})`
 }
+
+/** A step that lets go of the templates that buttons of campaigns send, as soon as these are over. `over` names a step with their rows. */
+export const dropReferences = (over: string) => `
+  unreferred as (
+    delete from campaign_references where campaign_id = any (array(select id from ${over}))
+  )`

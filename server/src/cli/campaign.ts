@@ -30,7 +30,7 @@ const list = reportingCommand('list', `show the campaigns of an account, the new
       campaign.status,
       campaign.scheduledAt,
       campaign.recipients,
-      campaign.counts.ACCEPTED,
+      unfinished(campaign),
     ])
     report(options, campaigns, () => table(['ID', 'NAME', 'STATUS', 'SCHEDULED', 'MESSAGES', 'WAITING'], rows))
   })
@@ -112,21 +112,26 @@ async function watch(pool: Pool, first: Campaign): Promise<Campaign> {
   }
 }
 
-function handedOver({ recipients, counts }: Campaign): number {
-  return recipients - counts.ACCEPTED
+function unfinished({ counts }: Campaign): number {
+  return counts.ACCEPTED + counts.SENDING
 }
 
-function isOver({ status, counts }: Campaign): boolean {
-  return status === 'COMPLETED' || (status === 'CANCELLED' && counts.ACCEPTED === 0)
+function handedOver(campaign: Campaign): number {
+  return campaign.recipients - unfinished(campaign)
+}
+
+function isOver(campaign: Campaign): boolean {
+  return campaign.status === 'COMPLETED' || (campaign.status === 'CANCELLED' && unfinished(campaign) === 0)
 }
 
 export function progressLine(campaign: Campaign, perSecond: number): string {
-  const { status, recipients, counts } = campaign
+  const { status, recipients } = campaign
   const done = handedOver(campaign)
   const share = recipients === 0 ? (isOver(campaign) ? 1 : 0) : done / recipients
   const filled = Math.round(share * BAR_WIDTH)
   const bar = `${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}`
-  const left = counts.ACCEPTED > 0 && perSecond >= 1 ? `, ${duration(counts.ACCEPTED / perSecond)} left` : ''
+  const waiting = unfinished(campaign)
+  const left = waiting > 0 && perSecond >= 1 ? `, ${duration(waiting / perSecond)} left` : ''
   return `${status} [${bar}] ${Math.floor(share * 100)} %, ${done} of ${recipients}, ${Math.round(perSecond)} a second${left}`
 }
 

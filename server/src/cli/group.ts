@@ -7,11 +7,12 @@ import { findGroup, listGroups, MAX_GROUP_NAME_CHARACTERS, MAX_GROUP_NUMBER } fr
 import { type ImportProgress, type ImportResult, importGroup } from '../groups/import.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand, STANDARD } from './confirm.ts'
-import { quantity, statusLine, table } from './terminal.ts'
+import { printError, quantity, statusLine, table } from './terminal.ts'
 
 const MAX_REJECTED_SHOWN = 20
 const READ_BYTES = 256 * 1024
 const SHOW_EVERY_MS = 100
+const NOTHING_IMPORTED = 'Nothing was imported: no line of the file has a valid recipient.'
 
 function groupArgument(value: string): number {
   if (!/^[1-9]\d{0,9}$/.test(value) || Number(value) > MAX_GROUP_NUMBER) {
@@ -35,7 +36,10 @@ const importFile = confirmedCommand('import', 'import recipients from a CSV file
       return await importGroup(pool, { accountId, number, name: options.name, source, onProgress: progress.show }).finally(progress.clear)
     })
     report(options, result, inWords)
-    if (result.imported === 0) process.exitCode = 1
+    if (result.imported > 0) return
+    // Without --json, the result says so itself.
+    if (options.json) printError(NOTHING_IMPORTED)
+    process.exitCode = 1
   })
 
 /** Describes the effect on existing members. Returns undefined if the group is new or empty. */
@@ -93,7 +97,7 @@ export function progressLine({ phase, rows, bytes }: ImportProgress, of: { elaps
 function inWords({ group, imported, unchanged, repeated, rejectedLines, rejected }: ImportResult): string[] {
   const lines =
     imported === 0
-      ? ['Nothing was imported.']
+      ? [NOTHING_IMPORTED]
       : [
           `${imported.toLocaleString('en')} recipients of the file are in group ${group} now; ${unchanged.toLocaleString('en')} of them are unchanged.`,
         ]
@@ -112,7 +116,7 @@ const list = reportingCommand('list', "show an account's groups")
     report(options, groups, () =>
       table(
         ['GROUP', 'NAME', 'MEMBERS', 'CREATED', 'UPDATED'],
-        groups.map((group) => [group.number, group.name, group.members, group.createdAt, group.updatedAt]),
+        groups.map((group) => [group.group, group.name, group.members, group.createdAt, group.updatedAt]),
       ),
     )
   })

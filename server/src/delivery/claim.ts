@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { RcsCarrier } from '../carriers/carrier.ts'
 import { columns, type Executor, listed, lists, type Pool, transaction } from '../db/pool.ts'
+import { countFirstClaims } from '../events/changes.ts'
+import { NO_CAMPAIGN } from '../ids.ts'
 import { entriesOf, type Lane, type LaneKey, laneKey, readLanes } from './lanes.ts'
 import { isRated, lockRate, SLOTS_AHEAD_MS, slotsWithin, takeSlots } from './rate.ts'
 import { shareOut } from './share-out.ts'
@@ -76,7 +78,8 @@ type Leased = Omit<Entry, 'slotAt'> & LaneKey
 /**
  * Leases as many entries of each lane as the lane got calls, and skips entries that another worker has locked. The update touches no index,
  * since no index contains `lease` or `leased_until`. If the worker crashes, the lease ends by itself; the next claim writes a new token, so a
- * late result no longer matches. If not all due entries got a call, the accounts that got none come first next time.
+ * late result no longer matches. If not all due entries got a call, the accounts that got none come first next time. The first claim of a
+ * campaign's message is counted: the message is SENDING from then on.
  */
 async function leaseEntries(db: Executor, shared: Lane[], leaseMs: number, isContended: boolean): Promise<Leased[]> {
   const lease = randomUUID()
@@ -93,9 +96,12 @@ async function leaseEntries(db: Executor, shared: Lane[], leaseMs: number, isCon
 
 export const LEASE_ENTRIES = `
   with unleased as materialized (
-    select q.message_id from unnest(${lists('int', 'text', 'smallint', 'uuid', 'int')})
+    select q.* from unnest(${lists('int', 'text', 'smallint', 'uuid', 'int')})
       as lane (account_id, agent_id, priority, campaign_id, calls), lateral (${entriesOf('lane', 'lane.calls', 'for update skip locked')}
     ) as q
+  ), first as (
+    select * from unleased where not claimed and task = 'send' and campaign_id <> '${NO_CAMPAIGN}'
+  ), counted as (${countFirstClaims('first')}
   ), served as (
     update agent_assignments s set served_at = now()
     from (select distinct * from unnest(${listed('$1::int[]')}, ${listed('$2::text[]')})) as lane (account_id, agent_id)

@@ -1,6 +1,6 @@
 import { fallbacksTable, forEachMonth } from '../db/partitions.ts'
 import { type Executor, lists, type Pool, transaction } from '../db/pool.ts'
-import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
+import { endedUnsent, MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { DEFAULT_LIFE_HOURS } from '../messages/store.ts'
 import { toRevoke } from './fail.ts'
@@ -120,18 +120,18 @@ type Marked = { id: string; wasTried: boolean; fallsBack: boolean }
  */
 export const markExpired = (messagesTable: string) => `
   with due as materialized (
-    select ids.message_id, q.attempts from (select unnest(${lists('uuid')}) as message_id order by 1) as ids left join lateral (
-      select attempts from queue q where q.message_id = ids.message_id for update
+    select ids.message_id, q.attempts, coalesce(q.claimed, true) as was_claimed from (select unnest(${lists('uuid')}) as message_id order by 1) as ids left join lateral (
+      select attempts, claimed from queue q where q.message_id = ids.message_id for update
     ) as q on true
   ), locked as materialized (
-    select m.id, m.status, m.expires_at, due.attempts from due join ${messagesTable} m on m.id = due.message_id
+    select m.id, m.status, m.expires_at, due.attempts, due.was_claimed from due join ${messagesTable} m on m.id = due.message_id
     order by m.id for no key update of m
   ), expired as (
     -- The condition uses the columns read under the lock. With the message's own columns, PostgreSQL expected no row, since the table was last
     -- analyzed when nothing had expired, and scanned all messages: 1.8 s for 1,000 of 8,000.
     update ${messagesTable} m set status = 'EXPIRED'
     from locked l where m.id = l.id and ${mayBecome('EXPIRED', 'l.status')} and l.expires_at <= now()
-    returning ${MESSAGE_FACTS}, m.expires_at, m.sent_at, l.attempts
+    returning ${MESSAGE_FACTS}, m.expires_at, m.sent_at, l.attempts, l.was_claimed
   ), dropped as (
     delete from queue where message_id = any (array(select id from expired where attempts = 0))
   ), turned as (
@@ -141,9 +141,6 @@ export const markExpired = (messagesTable: string) => `
   ), revoking as (
     insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at)
     select id, account_id, agent_id, 'revoke', ${PRIORITIES.revoke}, now(), expires_at from expired where attempts is null
-  ), ${recordChanges('expired', [
-    { kind: 'message.expired', at: 'expires_at' },
-    { kind: 'message.unsent', at: 'expires_at', where: 'sent_at is null' },
-  ])}
+  ), ${recordChanges('expired', [{ kind: 'message.expired', at: 'expires_at' }, ...endedUnsent('expires_at')])}
   select expired.id, coalesce(expired.attempts, 1) > 0 as "wasTried", f.message_id is not null as "fallsBack"
   from expired left join ${fallbacksTable(messagesTable)} f on f.message_id = expired.id`

@@ -1,6 +1,6 @@
 import { fallbacksTable, forEachMonth } from '../db/partitions.ts'
 import type { Executor } from '../db/pool.ts'
-import { failure, MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
+import { endedUnsent, failure, MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome, PRIORITIES } from '../messages/states.ts'
 import { FAILURES, type Failure } from './failures.ts'
 import { LANES } from './lanes.ts'
@@ -17,8 +17,8 @@ export const toRevoke = (dueAt: string) =>
   `task = 'revoke', priority = ${PRIORITIES.revoke}, due_at = ${dueAt}, attempts = 0, lease = null, leased_until = '-infinity'`
 
 /**
- * Steps that fail messages permanently. `failing` names a step that has locked the queue entries, with `message_id`, `reason`, `description` and
- * `awaits_revocation`: an earlier attempt may have sent the message, so the network is asked to revoke it. `fallBack` makes the steps that
+ * Steps that fail messages permanently. `failing` names a step that has locked the queue entries, with `message_id`, `reason`, `description`,
+ * `was_claimed` and `awaits_revocation`: an earlier attempt may have sent the message, so the network is asked to revoke it. `fallBack` makes the steps that
  * schedule or skip the SMS. `dropped` selects the ids of the entries that leave the queue. The step `failed` has the messages that failed. The
  * expiry loop handles a message that has expired by now.
  */
@@ -33,14 +33,14 @@ export const failMessages = (
       failure_description = f.description
     from ${failing} f
     where m.id = f.message_id and ${mayBecome('FAILED', 'm.status')} and m.expires_at > clock_timestamp()
-    returning ${MESSAGE_FACTS}, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation
+    returning ${MESSAGE_FACTS}, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation, f.was_claimed
   ), dropped as (
     delete from queue where message_id = any (array(${dropped}))
   ), turned as (
     update queue set ${toRevoke('now()')} where message_id = any (array(select id from failed where awaits_revocation))
   ), ${fallBack(fallbacksTable(messagesTable), 'failed')}, ${recordChanges('failed', [
     { kind: 'message.failed', at: 'failed_at', more: failure('reason', 'description'), reason: 'reason' },
-    { kind: 'message.unsent', at: 'failed_at', where: 'sent_at is null' },
+    ...endedUnsent('failed_at'),
   ])}`
 
 /**
@@ -69,7 +69,7 @@ export const failMonth = (
   { because = '', which = 'true', lock = 'for update skip locked' }: Selection,
 ) => `
   with failing as materialized (
-    select q.message_id, '${reason}' as reason, $2::text as description, q.attempts > 0 as awaits_revocation
+    select q.message_id, '${reason}' as reason, $2::text as description, q.attempts > 0 as awaits_revocation, q.claimed as was_claimed
     from unnest($1::uuid[]) as ids (message_id), lateral (
       select * from queue q where q.message_id = ids.message_id and q.task = 'send' and ${IS_WAITING} and ${which} ${lock}
     ) as q

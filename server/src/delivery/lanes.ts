@@ -45,7 +45,7 @@ export const LANES = lanesOf('queue', ['account_id', 'agent_id', 'priority', 'ca
 /** The due entries of a lane that no worker has leased, in due order. It skips expired entries, which the expiry loop handles. */
 export const entriesOf = (lane: string, limit: string, lock = '') => `
       select * from (
-        select message_id, task, expires_at from queue q
+        select message_id, account_id, campaign_id, task, expires_at, claimed from queue q
         where q.account_id = ${lane}.account_id and q.agent_id = ${lane}.agent_id and q.priority = ${lane}.priority
           and q.campaign_id = ${lane}.campaign_id and q.due_at <= now() and q.leased_until <= now()
         order by q.due_at limit ${limit} ${lock}

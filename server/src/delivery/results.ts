@@ -81,7 +81,7 @@ const recordSent = (messagesTable: string) => `
  */
 const recordFailed = (messagesTable: string) => `
   with held as materialized (
-    select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED') and q.attempts > 1 as awaits_revocation
+    select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED') and q.attempts > 1 as awaits_revocation, true as was_claimed
     from unnest(${lists('uuid', 'uuid', 'text', 'text')}) as r (message_id, lease, reason, description), lateral (
       select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
     ) as q

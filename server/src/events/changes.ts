@@ -22,9 +22,11 @@ export const COUNTERS = {
   'sms.delivered': 'sms_delivered',
   'sms.failed': 'sms_failed',
   'sms.skipped': 'sms_skipped',
-  // Failed or expired before it was sent. Reports do not show it, but it is needed to derive the status of a campaign's messages.
+  // Reports do not show the last two, but the status of a campaign's messages follows from them. Unsent: failed or expired before it was sent.
+  // Claimed, only in campaigns: a worker has claimed it, or it failed or expired before that.
   'message.unsent': 'unsent',
-} as const satisfies Partial<Record<EventKind | 'message.accepted' | 'message.unsent' | 'sms.skipped', string>>
+  'message.claimed': 'claimed',
+} as const satisfies Partial<Record<EventKind | 'message.accepted' | 'message.unsent' | 'message.claimed' | 'sms.skipped', string>>
 export type Counter = keyof typeof COUNTERS
 
 /** The columns of a message `m` that a step must return, in addition to the columns that its changes name. */
@@ -42,8 +44,19 @@ export type Change = {
   reason?: string
 }
 
-/** Changes that are counted but emit no event. `message.unsent`: the message failed or expired before it was sent. */
-const COUNTED_ONLY: readonly Counter[] = ['message.accepted', 'message.unsent', 'sms.skipped']
+/** Changes that are counted but emit no event. */
+const COUNTED_ONLY: readonly Counter[] = ['message.accepted', 'message.unsent', 'message.claimed', 'sms.skipped']
+
+/** Changes of a message that fails or expires, perhaps before it was sent or even claimed. The step has the columns `sent_at` and `was_claimed`. */
+export const endedUnsent = (at: string): Change[] => [
+  { kind: 'message.unsent', at, where: 'sent_at is null' },
+  { kind: 'message.claimed', at, where: 'campaign_id is not null and not was_claimed' },
+]
+
+/** A statement that counts first claims of messages of campaigns. `claimed` names a step with a row for each. */
+export const countFirstClaims = (claimed: string) => `
+    insert into report_deltas (account_id, campaign_id, hour, claimed)
+    select account_id, campaign_id, date_trunc('hour', now()::timestamptz(3), 'UTC'), count(*) from ${claimed} group by 1, 2`
 
 /**
  * Steps that record changes of messages. `moved` names a step with MESSAGE_FACTS and the columns of `changes`. In the log, the events of one

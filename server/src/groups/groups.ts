@@ -2,13 +2,13 @@ import pg from 'pg'
 import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
 import type { Executor } from '../db/pool.ts'
 
-/** `number` is the id that callers use in `segmentIds`. */
-type Group = { number: number; name: string | null; members: number; createdAt: Date; updatedAt: Date }
+/** `group` is the number that callers use in `segmentIds`. */
+type Group = { group: number; name: string | null; members: number; createdAt: Date; updatedAt: Date }
 
 export const MAX_GROUP_NUMBER = 2 ** 31 - 1
 export const MAX_GROUP_NAME_CHARACTERS = 200
 
-const GROUP = 'number, name, members, created_at as "createdAt", updated_at as "updatedAt"'
+const GROUP = 'number as "group", name, members, created_at as "createdAt", updated_at as "updatedAt"'
 const FOREIGN_KEY_VIOLATION = '23503'
 
 /** Creates the group, or marks an existing one as changed and renames it if a name is given. Returns its generation, for new members. */

@@ -32,7 +32,8 @@ const PlanParams = Type.Object(
       }),
     ),
     campaign: Type.Optional(Type.String({ maxLength: 100, description: 'A label. Herald returns it with the message.' })),
-    smsShipmentType: Type.Optional(Type.Literal(1)),
+    // Not Type.Literal, which the OpenAPI document would have as a number.
+    smsShipmentType: Type.Optional(Type.Unsafe<1>({ type: 'integer', const: 1, default: 1 })),
     sendTime: SendTime('The earliest time of the SMS after a failure.'),
     testNumbers: Type.Optional(
       Type.Array(PhoneNumber, { maxItems: 5, description: 'With `useTestNumbers`, each number gets a copy of the SMS.' }),

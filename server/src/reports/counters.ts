@@ -7,15 +7,19 @@ import { COUNTERS } from '../events/changes.ts'
 export const COUNTED = Object.values(COUNTERS)
 export type Counts = Record<(typeof COUNTED)[number], number>
 
-/** SQL over summed counters: the number of messages in each status now. */
+/** SQL over summed counters: the number of a campaign's messages in each status now. */
 export const BY_STATUS = {
-  ACCEPTED: 'accepted - sent - unsent',
+  ACCEPTED: 'accepted - claimed',
+  SENDING: 'claimed - sent - unsent',
   SENT: 'sent - delivered - (failed + expired - unsent)',
   DELIVERED: 'delivered - read',
   READ: 'read',
   FAILED: 'failed',
   EXPIRED: 'expired',
 } as const
+
+/** The same for messages that are ACCEPTED or SENDING. */
+export const UNFINISHED = 'accepted - sent - unsent'
 
 /** SQL for counters `n`, folded or not. One statement reads both, so that a concurrent fold neither loses nor doubles any. */
 export const countersWhere = (condition: string) =>

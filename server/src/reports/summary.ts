@@ -19,7 +19,7 @@ export async function readSummary(db: Executor, accountId: number, campaignId: s
     text: `select ${SUMS} from (${COUNTERS}) as counted`,
     values: [accountId, campaignId ?? NO_CAMPAIGN, ...timesOf(range)],
   })
-  const { opted_out: optedOut, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent: _, ...counts } = rows[0] as Counts
+  const { opted_out: optedOut, sms_sent, sms_delivered, sms_failed, sms_skipped, unsent: _, claimed: __, ...counts } = rows[0] as Counts
   return {
     from: range.from ?? null,
     to: range.to ?? null,

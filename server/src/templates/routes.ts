@@ -231,7 +231,7 @@ const singleRoutes: Routes = async (app, { pool }) => {
       schema: {
         operationId: 'deleteTemplate',
         tags,
-        summary: 'Delete a template that no other template’s button and no automatic reply uses',
+        summary: 'Delete a template that no button of another template or of a campaign that is not over, and no automatic reply, sends',
         params: TemplatePath,
         querystring: NoQuery,
         response: {

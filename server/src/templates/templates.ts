@@ -75,6 +75,11 @@ const bytesOf = ({ message }: TemplateInput) => Buffer.byteLength(JSON.stringify
 const COUNT_CONTENT = (content: string) =>
   countUsage({ account: '$1::int', from: content, contentBytes: 'sum(octet_length(message::text))' })
 
+/** Adds the template `t` to the versions that taps on its messages may need after it was deleted. */
+const ADD_VERSION = `
+    insert into template_versions (account_id, template_id, status, content_id, since)
+    select account_id, id, status, content_id, updated_at from t`
+
 // Ids are random (migration 0003). With ten other templates in the same millisecond, five draws in a row collide once in 10^13 times.
 const ID_DRAWS = 5
 
@@ -115,6 +120,7 @@ export async function insertTemplate(db: Executor, accountId: number, input: Tem
              returning *
            ), referred as (
              insert into template_references (account_id, template_id, target_id) select $1, t.id, target from t, unnest($7::bigint[]) target
+           ), versioned as (${ADD_VERSION}
            ), used as (${COUNT_CONTENT('c')}
            )
            select ${TEMPLATE} from t, c`,
@@ -158,6 +164,7 @@ export async function replaceTemplate(pool: Pool, accountId: number, id: number,
              ), referred as (
                insert into template_references (account_id, template_id, target_id) select $1, $8, target from unnest($7::bigint[]) target
                on conflict do nothing
+             ), versioned as (${ADD_VERSION}
              ), used as (${COUNT_CONTENT('new')}
              )
              select ${TEMPLATE}, exists (select from new) as "isNewContent" from t, c`,
@@ -185,7 +192,7 @@ export async function deleteTemplate(pool: Pool, accountId: number, id: number):
     await tx.query(LOCK_ACCOUNT, [accountId])
     return await tx.query('delete from templates where account_id = $1 and id = $2', [accountId, id])
   }).catch(async (error) => {
-    if (!isViolation(error, FOREIGN_KEY_VIOLATION, ['template_references_target', 'auto_replies_template'])) throw error
+    if (!isViolation(error, FOREIGN_KEY_VIOLATION, USES)) throw error
     const details = await usesOf(pool, accountId, id)
     // The last use may have been removed meanwhile: try again.
     if (details.length === 0) return undefined
@@ -195,6 +202,7 @@ export async function deleteTemplate(pool: Pool, accountId: number, id: number):
   if (deleted.rowCount === 0) throw notFound('RCS_TEMPLATE_NOT_FOUND', 'id', 'template')
 }
 
+const USES = ['template_references_target', 'campaign_references_target', 'auto_replies_template']
 const MAX_USES_LISTED = 20
 
 /** Names an automatic reply by its agent and keyword: its id would reveal how many automatic replies other accounts have. */
@@ -202,6 +210,8 @@ async function usesOf(db: Executor, accountId: number, id: number): Promise<Viol
   const { rows } = await db.query<{ user: string }>(
     `select 'a button of template ' || template_id as "user" from template_references
      where account_id = $1 and target_id = $2 and template_id <> $2
+     union all
+     select 'a button of campaign ' || campaign_id from campaign_references where account_id = $1 and target_id = $2
      union all
      select 'the automatic reply of agent ' || agent_id || ' to "' || keyword || '"' from auto_replies where account_id = $1 and template_id = $2
      order by 1 limit $3`,

@@ -11,7 +11,7 @@ import { foldReports } from '../../src/reports/counters.ts'
 import { makeAll, phone, startCampaignService } from '../campaigns/support.ts'
 import { claimMessages } from '../delivery/sms/support.ts'
 import { createReceiver, receipt } from '../delivery/support.ts'
-import { CARRIER } from '../delivery/worker.ts'
+import { CARRIER, claimNow } from '../delivery/worker.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { smsFallback } from '../support/messages.ts'
 import { assertError } from '../support/service.ts'
@@ -22,7 +22,7 @@ const { newCaller } = await startCampaignService(database)
 await ensureRate(pool, CARRIER)
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-const NONE = { ACCEPTED: 0, SENT: 0, DELIVERED: 0, READ: 0, FAILED: 0, EXPIRED: 0 }
+const NONE = { ACCEPTED: 0, SENDING: 0, SENT: 0, DELIVERED: 0, READ: 0, FAILED: 0, EXPIRED: 0 }
 const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
 
 /** Claims all queued messages and records them as sent or failed, by recipient. */
@@ -122,6 +122,26 @@ describe('GET /campaigns/{id}', () => {
     assert.deepEqual(await read(), { ...completed, counts: { ...NONE, READ: 1, FAILED: 1 } })
     await foldReports(pool)
     assert.deepEqual(await read(), { ...completed, counts: { ...NONE, READ: 1, FAILED: 1 } })
+  })
+
+  test('counts a message as SENDING from its first claim on, also while it waits for a retry, and never twice', async () => {
+    const { campaignId, read } = await fresh()
+    await makeAll(pool)
+    const counts = async () => Object.fromEntries(Object.entries<number>((await read()).counts).filter(([, count]) => count > 0))
+    assert.deepEqual(await counts(), { ACCEPTED: 2 })
+    const [first] = (await claimNow(pool, { free: 1 })).entries
+    assert.deepEqual(await counts(), { ACCEPTED: 1, SENDING: 1 })
+    await recordResults(pool, [
+      { messageId: first?.messageId as string, lease: first?.lease as string, is: 'retry', detail: '', afterMs: 0 },
+    ])
+    assert.deepEqual(await counts(), { ACCEPTED: 1, SENDING: 1 })
+    await foldReports(pool)
+    await claimMessages(pool)
+    assert.deepEqual(await counts(), { SENDING: 2 })
+    await moveCampaign(pool, campaignId, 'CANCELLED')
+    await pool.query(`update queue set leased_until = now() where campaign_id = $1`, [campaignId])
+    await withdrawCancelled(pool)
+    assert.deepEqual(await counts(), { FAILED: 2 })
   })
 
   test('shows when a campaign was cancelled, and its withdrawn messages as FAILED', async () => {

@@ -67,7 +67,7 @@ describe('herald group', { concurrency: 2 }, () => {
       ].join('\n'),
     })
     const [group] = await heraldJson(['group', 'list', account], env)
-    assert.deepEqual([group.number, group.name, group.members], [7, 'People', 2])
+    assert.deepEqual([group.group, group.name, group.members], [7, 'People', 2])
     assert.match((await runHerald(['group', 'list', account], env)).stdout, /^GROUP +NAME +MEMBERS +CREATED +UPDATED\n7 +People +2 +20/)
   })
 
@@ -77,11 +77,19 @@ describe('herald group', { concurrency: 2 }, () => {
     assert.equal(code, 1)
     const lines = stdout.split('\n')
     assert.deepEqual(lines.slice(0, 3), [
-      'Nothing was imported.',
+      'Nothing was imported: no line of the file has a valid recipient.',
       '30 lines were rejected:',
       '  line 2: "x" is not a possible international phone number',
     ])
     assert.equal(lines.at(-2), '  and more; --json lists the first 30.')
+  })
+
+  test('import of a file that has only a header prints its result and fails with a sentence', async () => {
+    const path = file('header.csv', 'phone\n')
+    const { code, stdout, stderr } = await runHerald(['group', 'import', account, '8', path, '--json'], env)
+    const result = { group: 8, imported: 0, unchanged: 0, repeated: 0, rejectedLines: 0, rejected: [] }
+    assert.deepEqual([code, JSON.parse(stdout)], [1, result])
+    assert.equal(stderr, 'Nothing was imported: no line of the file has a valid recipient.\n')
   })
 
   const FAILURES: [args: string[], error: RegExp][] = [

@@ -113,7 +113,7 @@ describe('importing a group', () => {
   for (const [content, sentence] of headers) {
     test(`rejects the header ${JSON.stringify(content).slice(0, 40)}, and creates no group`, async () => {
       await assert.rejects(run(999, content), { name: 'Error', message: sentence })
-      assert.ok(!(await listGroups(pool, accountId)).some(({ number }) => number === 999))
+      assert.ok(!(await listGroups(pool, accountId)).some(({ group }) => group === 999))
     })
   }
 
@@ -126,7 +126,7 @@ describe('importing a group', () => {
   test('changes nothing when no line is valid', async () => {
     const { number, imported, rejectedLines } = await importNew('phone\nx\ny\n')
     assert.deepEqual([imported, rejectedLines], [0, 2])
-    assert.ok(!(await listGroups(pool, accountId)).some((group) => group.number === number))
+    assert.ok(!(await listGroups(pool, accountId)).some(({ group }) => group === number))
   })
 
   test('replaces members on a second import, keeps when they were added, and leaves the others', async () => {
@@ -215,7 +215,7 @@ describe('importing a group', () => {
       await holder.end()
     }
     assert.deepEqual(await phones(number), [])
-    assert.ok(!(await listGroups(pool, accountId)).some((group) => group.number === number))
+    assert.ok(!(await listGroups(pool, accountId)).some(({ group }) => group === number))
 
     assert.deepEqual(await run(number, `phone\n${numbers.join('\n')}\n`), {
       group: number,
@@ -262,7 +262,7 @@ describe('importing a group', () => {
     await importGroup(pool, { ...target, source: file('+48500100201') })
     const groups = await listGroups(pool, other.accountId)
     assert.deepEqual(
-      groups.map(({ number, name, members }) => [number, name, members]),
+      groups.map(({ group, name, members }) => [group, name, members]),
       [
         [3, 'Wąsy', 2],
         [5, 'Empty', 0],

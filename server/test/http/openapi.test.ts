@@ -49,6 +49,18 @@ test('every operation has an id, a summary, a tag, a success response, and error
   }
 })
 
+test('only coordinates and rates are numbers that need not be whole', () => {
+  const names = new Set<string>()
+  function walk(schema: unknown, name: string): void {
+    if (typeof schema !== 'object' || schema === null) return
+    const { type } = schema as { type?: unknown }
+    if ([type].flat().includes('number')) names.add(name)
+    for (const [key, value] of Object.entries(schema)) walk(value, /^(anyOf|oneOf|items|schema|\d+)$/.test(key) ? name : key)
+  }
+  walk(document, '')
+  assert.deepEqual(names, new Set(['latitude', 'longitude', 'deliveryRate', 'readRate', 'clickRate']))
+})
+
 test('every reference in the document has a target', () => {
   for (const [, pointer] of (files['openapi.json'] as string).matchAll(/"\$ref": "#\/([^"]+)"/g)) {
     const target = (pointer as string).split('/').reduce((value, key) => value?.[key], document)

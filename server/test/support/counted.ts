@@ -8,6 +8,8 @@ import { COUNTED } from '../../src/reports/counters.ts'
 
 const MOST_SHOWN = 20
 const COLUMNS = COUNTED.join(', ')
+/** No row says when a message was claimed. The claims of each campaign are compared as a whole. */
+const BY_HOUR = COUNTED.filter((counter) => counter !== 'claimed')
 
 /** A missing time becomes an hour that no counter has. */
 const NEVER = `'infinity'::timestamptz`
@@ -19,7 +21,7 @@ const COMPARE = `
     union all select account_id, campaign_id, hour, ${COLUMNS} from report_deltas
   ), counted as materialized (
     select c.account_id, c.campaign_id, c.hour, each.kind, sum(each.count)::int as count
-    from counters c, lateral (values ${COUNTED.map((counter) => `('${counter}', c.${counter})`).join(', ')}) as each (kind, count)
+    from counters c, lateral (values ${BY_HOUR.map((counter) => `('${counter}', c.${counter})`).join(', ')}) as each (kind, count)
     group by 1, 2, 3, 4 having sum(each.count) <> 0
   ), own as materialized (
     select * from messages where not test
@@ -60,6 +62,12 @@ const COMPARE = `
       from counted c full join recounted r using (account_id, campaign_id, hour, kind)
       where c.count is distinct from r.count order by 1, 2, 3, 4 limit ${MOST_SHOWN}
     ) as d) as miscounted,
+    (select coalesce(json_agg(d), '[]') from (select * from (
+      select c.id, coalesce((select sum(n.claimed) from counters n where n.campaign_id = c.id), 0) as counted, (
+        select count(*) from messages m left join queue q on q.message_id = m.id
+        where m.campaign_id = c.id and (m.status <> 'ACCEPTED' or coalesce(q.claimed, true))) as recounted
+      from campaigns c
+    ) as c where counted <> recounted limit ${MOST_SHOWN}) as d) as "miscountedClaims",
     (select coalesce(json_agg(d), '[]') from ((table listed except all table to_be_listed) limit ${MOST_SHOWN}) as d) as "wronglyListed",
     (select coalesce(json_agg(d), '[]') from ((table to_be_listed except all table listed) limit ${MOST_SHOWN}) as d) as unlisted,
     (select coalesce(json_agg(d), '[]') from (

@@ -191,14 +191,14 @@ export async function createSteps(pool: Pool) {
     await withdrawCancelled(pool)
   }
 
-  /** The counters of all hours, by campaign. Without `unsent`, which no report shows; the check of the dropped database compares it. */
+  /** The counters of all hours, by campaign. Without `unsent` and `claimed`, which no report shows; the check of the dropped database compares them. */
   async function counted(sender: Sender): Promise<Record<string, Record<string, number>>> {
     const byCampaign = Map.groupBy(await readCounted(pool, sender), ({ campaignId }) => campaignId)
     return Object.fromEntries(
       [...byCampaign].map(([campaignId, hours]) => {
         const sums: Record<string, number> = {}
         for (const { counts } of hours) for (const [kind, count] of Object.entries(counts)) sums[kind] = (sums[kind] ?? 0) + count
-        const { unsent, ...shown } = sums
+        const { unsent, claimed, ...shown } = sums
         return [campaignId, shown]
       }),
     )

@@ -52,6 +52,18 @@ create table template_references (
 );
 create index on template_references (account_id, target_id);
 
+-- The contents and statuses that a template has had. They outlive the template: if it was deleted, a tap on a message sends the template as it
+-- was when the message was accepted. So accepting a message stores nothing about the templates that its buttons send.
+create table template_versions (
+  id bigint generated always as identity primary key,
+  account_id integer not null,
+  template_id bigint not null,
+  status text not null,
+  content_id bigint not null,
+  since timestamptz(3) not null
+);
+create index on template_versions (account_id, template_id, id);
+
 -- The template that Herald sends when a recipient writes a keyword. Keywords are stored as they are compared: in lower case, without accents.
 create table auto_replies (
   id bigint generated always as identity primary key,

@@ -48,6 +48,17 @@ create index campaigns_due on campaigns (scheduled_at) where status = 'SCHEDULED
 create index campaigns_running on campaigns (id) where status = 'RUNNING';
 create index campaigns_withdrawing on campaigns (id) where status = 'CANCELLED' and withdrawn_at is null;
 
+-- The templates that buttons of a campaign's content send, until the campaign is over. As with template_references, both deleting a target and
+-- referring to it lock the target's row, so the later of two concurrent statements fails.
+create table campaign_references (
+  account_id integer not null,
+  campaign_id uuid not null,
+  target_id bigint not null,
+  primary key (campaign_id, target_id),
+  constraint campaign_references_target foreign key (account_id, target_id) references templates (account_id, id) on delete no action
+);
+create index on campaign_references (account_id, target_id);
+
 -- Test numbers that have their copy of a campaign's SMS: they get one, however many messages fall back.
 create table campaign_copies (
   campaign_id uuid not null,

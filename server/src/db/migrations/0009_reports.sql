@@ -21,6 +21,8 @@ create table report_totals (
   sms_skipped bigint not null,
   -- Messages that failed or expired before they were sent. The counts of a campaign by status follow from it.
   unsent bigint not null default 0,
+  -- Messages of campaigns that a worker has claimed, or that failed or expired before that. All others that were accepted wait.
+  claimed bigint not null default 0,
   primary key (account_id, campaign_id, hour)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
@@ -41,6 +43,7 @@ create table report_deltas (
   sms_delivered integer not null default 0,
   sms_failed integer not null default 0,
   sms_skipped integer not null default 0,
-  unsent integer not null default 0
+  unsent integer not null default 0,
+  claimed integer not null default 0
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 create index on report_deltas (account_id, campaign_id, hour);

@@ -1,8 +1,8 @@
 import { isLive } from '../../accounts/accounts.ts'
-import { campaignMayBecome } from '../../campaigns/states.ts'
+import { campaignMayBecome, dropReferences } from '../../campaigns/states.ts'
 import type { Executor } from '../../db/pool.ts'
 import { recordCampaigns } from '../../events/changes.ts'
-import { BY_STATUS, countersOfCampaign } from '../../reports/counters.ts'
+import { countersOfCampaign, UNFINISHED } from '../../reports/counters.ts'
 
 const BATCH_SIZE = 100
 
@@ -30,8 +30,8 @@ export const START = `
   select from started`
 
 /**
- * Completes campaigns that have no message left to send, and returns how many. Once the fan-out is complete, the number of ACCEPTED messages
- * only falls, so a count of 0 is final.
+ * Completes campaigns that have no message left to send, and returns how many. Once the fan-out is complete, the number of ACCEPTED and SENDING
+ * messages only falls, so a count of 0 is final.
  */
 export async function completeDone(db: Executor): Promise<number> {
   const { rowCount } = await db.query({ name: 'complete-campaigns', text: COMPLETE })
@@ -42,7 +42,7 @@ export const COMPLETE = `
   with completed as (
     update campaigns c set status = 'COMPLETED', completed_at = now()
     where ${campaignMayBecome('COMPLETED', 'c.status')} and c.fan_out_completed_at is not null
-      and (select coalesce(sum(${BY_STATUS.ACCEPTED}), 0) from ${countersOfCampaign('c')} as counters) = 0
+      and (select coalesce(sum(${UNFINISHED}), 0) from ${countersOfCampaign('c')} as counters) = 0
     returning c.*
-  ), ${recordCampaigns('completed', 'campaign.completed', 'completed_at')}
+  ), ${dropReferences('completed')}, ${recordCampaigns('completed', 'campaign.completed', 'completed_at')}
   select from completed`

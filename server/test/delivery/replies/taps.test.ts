@@ -7,7 +7,7 @@ import { transaction } from '../../../src/db/pool.ts'
 import { installationSecret } from '../../../src/db/secrets.ts'
 import { createEventReceiver } from '../../../src/delivery/receipts.ts'
 import { processReplies } from '../../../src/delivery/replies.ts'
-import { deleteTemplate } from '../../../src/templates/templates.ts'
+import { createTemplate, deleteTemplate, replaceTemplate } from '../../../src/templates/templates.ts'
 import { keyring } from '../../support/keyring.ts'
 import { startNetwork } from '../../support/network.ts'
 import { call, startTestService } from '../../support/service.ts'
@@ -193,7 +193,6 @@ describe('a button that sends a template', () => {
 
   for (const [name, why, change] of [
     ['is not approved', 'not-approved', (_: Sender, id: number) => pool.query(`update templates set status = 'DRAFT' where id = $1`, [id])],
-    ['was deleted', 'no-template', ({ accountId }: Sender, id: number) => deleteTemplate(pool, accountId, id)],
     ['has an inactive agent', 'no-agent', ({ accountId, agentId }: Sender) => changeAgent(pool, accountId, agentId, { active: false })],
   ] as const) {
     test(`sends nothing if the template ${name}, stores the tap, and logs why`, async () => {
@@ -205,11 +204,51 @@ describe('a button that sends a template', () => {
     })
   }
 
-  test('never sends a template of another account', async () => {
+  test('sends the template as it was at the acceptance of the message, if both templates were deleted since', async () => {
+    const sender = await createSender(pool)
+    const { accountId } = sender
+    const write = (content: string, status: 'APPROVED' | 'DRAFT' = 'APPROVED') => ({
+      name: 'T',
+      basic: false,
+      status,
+      message: { type: 'MESSAGE' as const, content },
+    })
+    const { id: target } = await createTemplate(pool, accountId, write('a draft', 'DRAFT'))
+    const user = await template(sender, triggering(target))
+    const messages: string[] = []
+    for (const content of ['one', 'two', 'three']) {
+      // The content of the message is that of the user: a message keeps it when the template is deleted.
+      messages.push(await sentMessage(sender, { content: triggering(target), agoMs: 0 }))
+      await replaceTemplate(pool, accountId, target, write(content))
+    }
+    messages.push(await sentMessage(sender, { content: triggering(target), agoMs: 0 }))
+    await assert.rejects(deleteTemplate(pool, accountId, target), { code: 'RCS_TEMPLATE_IN_USE' })
+    await deleteTemplate(pool, accountId, user)
+    await receiveReplies([tapped(sender, messages[1] as string, 'more')])
+    await deleteTemplate(pool, accountId, target)
+    for (const messageId of messages) await receiveReplies([tapped(sender, messageId, 'more')])
+    const expected = [
+      ['three', messages[1]],
+      ['one', messages[1]],
+      ['two', messages[2]],
+      ['three', messages[3]],
+    ]
+    assert.deepEqual(
+      (await messagesOf(sender)).map(({ content, triggeredBy }) => [content.content, triggeredBy]),
+      expected,
+      'as it is while it exists, and then as it was; a draft is never sent',
+    )
+  })
+
+  test('never sends a template of another account, deleted or not', async () => {
     const [sender, other] = [await createSender(pool), await createSender(pool)]
-    const messageId = await sentMessage(sender, { content: triggering(await template(other)) })
-    const [line] = await logged(() => receiveReplies([tapped(sender, messageId, 'more')]))
-    assert.equal(line.reason, 'the template was not sent: no-template')
+    const foreign = await template(other)
+    const messageId = await sentMessage(sender, { content: triggering(foreign) })
+    for (const change of [async () => {}, () => deleteTemplate(pool, other.accountId, foreign)]) {
+      await change()
+      const [line] = await logged(() => receiveReplies([tapped(sender, messageId, 'more')]))
+      assert.equal(line.reason, 'the template was not sent: no-template')
+    }
     assert.deepEqual([await messagesOf(sender), await messagesOf(other)], [[], []])
   })
 

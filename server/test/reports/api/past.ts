@@ -231,7 +231,8 @@ const NOTHING = Object.fromEntries(COUNTED.map((counter) => [counter, 0]))
 function counterRows(messages: Written[], accountId: number, campaignId: string | null): Record<string, unknown>[] {
   const own = messages.filter(({ test }) => !test)
   const unsent = own.flatMap(({ sentAt, failedAt, expiredAt }) => (sentAt === undefined ? (failedAt ?? expiredAt ?? []) : []))
-  const reached = [...own.flatMap(reachedBy), ...unsent.map((at) => ({ kind: 'unsent', at }))]
+  const claimed = campaignId === null ? [] : own.map(({ acceptedAt }) => ({ kind: 'claimed', at: acceptedAt }))
+  const reached = [...own.flatMap(reachedBy), ...unsent.map((at) => ({ kind: 'unsent', at })), ...claimed]
   return [...Map.groupBy(reached, ({ at }) => `${at.slice(0, 13)}:00:00Z`)].map(([hour, inHour]) => {
     const counts = inHour.map(({ kind }) => kind.replaceAll('-', '_'))
     const row: Record<string, unknown> = { account_id: accountId, campaign_id: campaignId ?? NO_CAMPAIGN, hour, ...NOTHING }
