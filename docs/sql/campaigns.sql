@@ -122,13 +122,13 @@ with campaign as materialized (
     order by m.id limit 10 * $2::int
   ) as m
 ), unreached as materialized (
-  select l.recipient as phone, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
+  select l.recipient as phone, l.failure_reason as reason, l.failure_reason = 'CAMPAIGN_CANCELLED' as is_withdrawn
   from looked_at l left join lateral (
     select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
   ) as arrived on true
   where l.status = 'FAILED' and arrived.kind is null
 ), member as materialized (
-  select u.phone from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
+  select u.phone, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
 ), progress as materialized (
   select max(id::text) as position, count(*) < 10 * $2::int as is_last, (select count(*)::int from member) as created from looked_at
 ), created as materialized (

@@ -87,6 +87,7 @@ function textFor(context: Context, { format, minLength = 0, maxLength = 40 }: Sc
   const number = wholeBetween(random, 0, 99_999)
   if (format === 'timestamp' || format === 'date-time') return timestampFor(context)
   if (format === 'date') return dateFor(context)
+  if (format === 'date-or-timestamp') return context.random() < 0.5 ? dateFor(context) : timestampFor(context)
   if (PHONES.has(name)) return phoneFor(random)
   if (name === 'agentId') return world.agentId
   if (name === 'id') return `b${number}`

@@ -47,6 +47,10 @@ export const ERRORS = {
     status: 409,
     when: 'A button of another template or of a campaign that is not over, or an automatic reply, sends the template to be deleted.',
   },
+  RCS_CAMPAIGN_STATE: {
+    status: 409,
+    when: 'The campaign can’t be paused, resumed or cancelled in its present status, which `details` names.',
+  },
   RCS_WEBHOOK_ENDPOINT_EXISTS: { status: 409, when: 'Another webhook endpoint of the account has the same URL.' },
   RCS_WEBHOOK_ENDPOINT_STATE: {
     status: 409,

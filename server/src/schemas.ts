@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import type { Violation } from './errors.ts'
+import { endOf, isRealDate, startOf } from './time.ts'
 
 /** For routes without query parameters: any parameter is an error, and is not dropped silently. */
 export const NoQuery = Type.Object({}, { additionalProperties: false })
@@ -23,6 +24,19 @@ export const daysInOrder =
     // Dates in this format can be compared as strings.
     const isOrdered = typeof first !== 'string' || typeof last !== 'string' || first <= last
     return isOrdered ? [] : [{ path: `/${to}`, reason: `must not be before ${from}` }]
+  }
+
+/** The beginning or the end of a range: a day or a time. */
+export const incomingMoment = (description: string) => Type.Optional(Type.String({ format: 'date-or-timestamp', description }))
+
+/** A rule for two such moments. */
+export const momentsInOrder =
+  (from: string, to: string) =>
+  (query: Record<string, unknown>): Violation[] => {
+    const [first, last] = [query[from], query[to]]
+    const [start, end] = [typeof first === 'string' && startOf(first), typeof last === 'string' && endOf(last)]
+    const isReversed = start && end && (isRealDate(last as string) ? end <= start : end < start)
+    return isReversed ? [{ path: `/${to}`, reason: `must not be before ${from}` }] : []
   }
 
 /** UTC with milliseconds, as JSON serializes a Date. */

@@ -28,6 +28,18 @@ export function parseTimestamp(text: string): Date | undefined {
   return time < FIRST_MS || time > LAST_MS ? undefined : new Date(time)
 }
 
+const DAY_MS = 86_400_000
+
+/** The first moment of a day in UTC, or a time. `text` is valid. */
+export function startOf(text: string): Date | undefined {
+  return isRealDate(text) ? new Date(`${text}T00:00:00Z`) : parseTimestamp(text)
+}
+
+/** The first moment after a day in UTC, or a time. `text` is valid. */
+export function endOf(text: string): Date | undefined {
+  return isRealDate(text) ? new Date(Date.parse(text) + DAY_MS) : parseTimestamp(text)
+}
+
 const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
 /** Returns undefined for a date that does not exist: Date.UTC reads the 30th of February as the 2nd of March, and the year 5 as 1905. */

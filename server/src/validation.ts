@@ -16,6 +16,10 @@ const FORMATS: Record<string, { words: string; validate: (text: string) => boole
     words: 'a time with its zone, such as 2026-01-31T08:00:00Z or 2026-01-31T09:00:00+01:00',
     validate: (text) => parseTimestamp(text) !== undefined,
   },
+  'date-or-timestamp': {
+    words: 'a date, such as 2026-01-31, or a time with its zone, such as 2026-01-31T08:00:00Z',
+    validate: (text) => isRealDate(text) || parseTimestamp(text) !== undefined,
+  },
 }
 
 /**

@@ -1,23 +1,30 @@
 import { requireAccount } from '../accounts/accounts.ts'
 import { countUsage } from '../accounts/usage.ts'
 import type { Executor } from '../db/pool.ts'
-import { noSuch, notFound, OperatorError } from '../errors.ts'
+import { ApiError, noSuch, notFound, OperatorError } from '../errors.ts'
 import { recordCampaigns } from '../events/changes.ts'
 import { UUID } from '../ids.ts'
 import { BY_STATUS, countersOfCampaign } from '../reports/counters.ts'
 import type { Campaign } from './schemas.ts'
-import { CAMPAIGN_MOVES, type CampaignStatus, campaignMayBecome, dropReferences } from './states.ts'
+import { CAMPAIGN_MOVES, type CampaignStatus, dropReferences } from './states.ts'
 
 const COUNTED = Object.keys(BY_STATUS) as (keyof typeof BY_STATUS)[]
 
-const READ = `
+const readFrom = (campaigns: string) => `
   select c.id as "campaignId", c.client_reference_id as "clientReferenceId", c.name, c.agent_id as "agentId", c.group_numbers as "segmentIds",
     c.retry_of as "retryOf", c.status, c.basic, c.created_at as "createdAt", c.scheduled_at as "scheduledAt", c.started_at as "startedAt",
     c.completed_at as "completedAt", c.cancelled_at as "cancelledAt", c.expires_at as "expiresAt", c.recipients, counted.*
-  from campaigns c, lateral (
+  from ${campaigns} c, lateral (
     select ${COUNTED.map((status) => `coalesce(sum(${BY_STATUS[status]}), 0)::bigint as "${status}"`).join(', ')}
     from ${countersOfCampaign('c')} as counters
   ) as counted`
+const READ = readFrom('campaigns')
+
+/** Reads the campaigns of a page, which `page` selects in the order `orderBy`. Only these are counted. */
+export async function readCampaigns(db: Executor, page: string, orderBy: string, values: unknown[]): Promise<Campaign[]> {
+  const text = `with page as materialized (${page}) ${readFrom('page')} order by ${orderBy}`
+  return (await db.query<Row>(text, values)).rows.map(toCampaign)
+}
 
 type Row = Record<string, unknown> & Record<keyof typeof BY_STATUS, number>
 
@@ -42,7 +49,7 @@ export async function readCampaign(db: Executor, accountId: number, id: string):
 
 /** Lists the newest campaigns first, for operators. */
 export async function listCampaigns(db: Executor, accountId: number, limit: number): Promise<Campaign[]> {
-  const { rows } = await db.query<Row>(`${READ} where c.account_id = $1 order by c.id desc limit $2`, [accountId, limit])
+  const { rows } = await db.query<Row>(`${READ} where c.account_id = $1 order by c.created_at desc, c.id desc limit $2`, [accountId, limit])
   if (rows.length === 0) await requireAccount(db, accountId)
   return rows.map(toCampaign)
 }
@@ -57,34 +64,55 @@ function noSuchCampaign(id: string): never {
   throw noSuch(`There is no campaign ${id}; see "herald campaign list ACCOUNT_ID".`)
 }
 
+type Move = Exclude<keyof typeof CAMPAIGN_MOVES, 'COMPLETED'>
+
+/** For operators: pauses, resumes or cancels a campaign. */
+export async function moveCampaign(db: Executor, id: string, to: Move): Promise<Campaign> {
+  const { campaign, refusal } = (await tryMove(db, id, to)) ?? noSuchCampaign(id)
+  if (refusal !== undefined) throw new OperatorError(`The campaign ${id} ${refusal}.`)
+  return campaign
+}
+
+/** For callers: pauses, resumes or cancels a campaign of the account. */
+export async function moveOwnCampaign(db: Executor, accountId: number, id: string, to: Move): Promise<Campaign> {
+  const moved = await tryMove(db, id, to, accountId)
+  if (moved === undefined) throw notFound('RCS_CAMPAIGN_NOT_FOUND', 'id', 'campaign')
+  if (moved.refusal !== undefined) throw new ApiError('RCS_CAMPAIGN_STATE', { details: [{ path: '/status', reason: moved.refusal }] })
+  return moved.campaign
+}
+
 /**
- * Pauses, resumes or cancels a campaign, in one statement with the guard of the state machine. The delivery worker checks the status in
- * every claim, so the change applies to everything except sends in progress. Moving to the current status is not an error.
+ * Moves a campaign in one statement with the guard of the state machine. The delivery worker checks the status in every claim, so the change
+ * applies to everything except sends in progress. Moving to the current status is not an error. Undefined if there is no such campaign.
  */
-export async function moveCampaign(db: Executor, id: string, to: Exclude<keyof typeof CAMPAIGN_MOVES, 'COMPLETED'>): Promise<Campaign> {
-  const from = to === 'RUNNING' ? `c.status = 'PAUSED'` : campaignMayBecome(to, 'c.status')
-  if (UUID.test(id)) {
-    await db.query(
-      `with moved as (
-         update campaigns c set status = $2, cancelled_at = case when $2 = 'CANCELLED' then greatest(now(), c.created_at) end
-         where c.id = $1 and ${from}
-         returning c.*
-       ), cancelled as (
-         select * from moved where cancelled_at is not null
-       ), released as (${countUsage({ account: 'account_id', from: 'cancelled where reserved_bytes > 0', contentBytes: '-sum(reserved_bytes)' })}
-       ), ${dropReferences('cancelled')}, ${recordCampaigns('cancelled', 'campaign.cancelled', 'cancelled_at')}
-       select`,
-      [id, to],
-    )
-  }
-  const campaign = await findCampaign(db, id)
-  if (campaign.status === to) return campaign
-  throw new OperatorError(refusal(campaign.status, to, id))
+async function tryMove(
+  db: Executor,
+  id: string,
+  to: Move,
+  accountId?: number,
+): Promise<{ campaign: Campaign; refusal?: string } | undefined> {
+  if (!UUID.test(id)) return undefined
+  const possible: readonly CampaignStatus[] = to === 'RUNNING' ? ['PAUSED'] : CAMPAIGN_MOVES[to]
+  const { rowCount: moved } = await db.query(MOVE, [id, to, possible, accountId ?? null])
+  const text = `${READ} where c.id = $1 and ($2::int is null or c.account_id = $2)`
+  const { rows } = await db.query<Row>(text, [id, accountId ?? null])
+  if (rows[0] === undefined) return undefined
+  const campaign = toCampaign(rows[0])
+  if (moved === 1 || campaign.status === to) return { campaign }
+  // The status has changed since the first statement.
+  if (possible.includes(campaign.status)) return await tryMove(db, id, to, accountId)
+  return { campaign, refusal: `is ${campaign.status}; only a campaign that is ${possible.join(' or ')} can be ${VERBS[to]}` }
 }
 
-const VERBS = { RUNNING: 'resumed', PAUSED: 'paused', CANCELLED: 'cancelled' } as const
+const VERBS = { RUNNING: 'resumed', PAUSED: 'paused', CANCELLED: 'cancelled' } as const satisfies Record<Move, string>
 
-function refusal(status: CampaignStatus, to: keyof typeof VERBS, id: string): string {
-  const possible = to === 'RUNNING' ? ['PAUSED'] : CAMPAIGN_MOVES[to]
-  return `The campaign ${id} is ${status}; only a campaign that is ${possible.join(' or ')} can be ${VERBS[to]}.`
-}
+const MOVE = `
+  with moved as (
+    update campaigns c set status = $2, cancelled_at = case when $2 = 'CANCELLED' then greatest(now(), c.created_at) end
+    where c.id = $1 and c.status = any ($3::text[]) and ($4::int is null or c.account_id = $4)
+    returning c.*
+  ), cancelled as (
+    select * from moved where cancelled_at is not null
+  ), released as (${countUsage({ account: 'account_id', from: 'cancelled where reserved_bytes > 0', contentBytes: '-sum(reserved_bytes)' })}
+  ), ${dropReferences('cancelled')}, ${recordCampaigns('cancelled', 'campaign.cancelled', 'cancelled_at')}
+  select from moved`

@@ -3,19 +3,33 @@ import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
+import { listQuery, listResponse } from '../http/paging.ts'
 import { checkSmsModule, idempotencyKey } from '../messages/request-checks.ts'
 import { requestHash } from '../messages/request-hash.ts'
 import { BODY_ERRORS, IdempotencyHeaders } from '../messages/schemas.ts'
 import { fallbackOf } from '../messages/sms-fallback.ts'
-import { NoQuery, refTo } from '../schemas.ts'
+import { incomingMoment, momentsInOrder, NoBody, NoQuery, refTo } from '../schemas.ts'
 import { acceptCampaign } from './accept.ts'
-import { readCampaign } from './campaigns.ts'
+import { moveOwnCampaign, readCampaign } from './campaigns.ts'
+import { CAMPAIGN_LIST, listOwnCampaigns } from './list.ts'
 import { Campaign, CampaignId, CampaignRequest } from './schemas.ts'
+import { CAMPAIGN_STATUSES } from './states.ts'
 
 export const CAMPAIGNS_TAG = { name: 'Campaigns', description: 'One content for all members of one or more groups.' }
 
 const AcceptedCampaign = Type.Object({ campaignId: CampaignId }, { additionalProperties: false })
 const CampaignPath = Type.Object({ id: Type.String() }, { additionalProperties: false })
+
+const CampaignListQuery = listQuery(
+  CAMPAIGN_LIST,
+  {
+    status: Type.Optional(Type.Enum([...CAMPAIGN_STATUSES])),
+    clientReferenceId: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'Exactly this reference.' })),
+    createdFrom: incomingMoment('Created at this time or later; or on this day (UTC) or later.'),
+    createdTo: incomingMoment('Created before this time; or on this day (UTC) or earlier.'),
+  },
+  { rules: momentsInOrder('createdFrom', 'createdTo') },
+)
 
 type Options = { pool: Pool; publicUrl: () => string | undefined }
 
@@ -23,6 +37,7 @@ export const campaignRoutes: FastifyPluginAsyncTypebox<Options> = async (app, op
   app.addSchema(Campaign)
   await app.register(createRoutes, options)
   await app.register(readRoutes, options)
+  await app.register(moveRoutes, options)
 }
 
 const createRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, publicUrl }) => {
@@ -73,6 +88,21 @@ const createRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, pub
 
 const readRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool }) => {
   app.get(
+    '/campaigns',
+    {
+      schema: {
+        operationId: 'listCampaigns',
+        tags: [CAMPAIGNS_TAG.name],
+        summary: 'List the campaigns of the account',
+        querystring: CampaignListQuery,
+        response: { 200: { ...listResponse(refTo(Campaign)), description: 'A page of campaigns.' }, ...errorResponses() },
+      },
+      config: { scope: 'read' },
+    },
+    async (request) => await listOwnCampaigns(pool, callerOf(request).accountId, request.query),
+  )
+
+  app.get(
     '/campaigns/:id',
     {
       schema: {
@@ -87,4 +117,35 @@ const readRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool }) => 
     },
     async (request) => await readCampaign(pool, callerOf(request).accountId, request.params.id),
   )
+}
+
+const MOVES = [
+  ['pause', 'PAUSED', 'Pause a campaign: messages and SMS that were not handed to the network wait until it is resumed'],
+  ['resume', 'RUNNING', 'Resume a paused campaign'],
+  ['cancel', 'CANCELLED', 'Cancel a campaign: messages and SMS that were not handed to the network are withdrawn for good'],
+] as const
+
+const moveRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool }) => {
+  for (const [action, to, summary] of MOVES) {
+    app.post(
+      `/campaigns/:id/${action}`,
+      {
+        schema: {
+          operationId: `${action}Campaign`,
+          tags: [CAMPAIGNS_TAG.name],
+          summary,
+          description: 'Repeating the request is not an error.',
+          params: CampaignPath,
+          querystring: NoQuery,
+          body: NoBody,
+          response: {
+            200: refTo(Campaign, { description: 'The campaign.' }),
+            ...errorResponses('RCS_CAMPAIGN_NOT_FOUND', 'RCS_CAMPAIGN_STATE', 'RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'),
+          },
+        },
+        config: { scope: 'send' },
+      },
+      async (request) => await moveOwnCampaign(pool, callerOf(request).accountId, request.params.id, to),
+    )
+  }
 }

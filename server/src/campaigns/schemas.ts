@@ -94,7 +94,7 @@ export const Campaign = Type.Object(
     scheduledAt: OutgoingTime,
     startedAt: at('When it started.'),
     completedAt: at('When the last message had been sent.'),
-    cancelledAt: at('When the operator cancelled it.'),
+    cancelledAt: at('When it was cancelled.'),
     expiresAt: at('Until when its messages may be delivered. Without it, each message expires 48 hours after its own acceptance.'),
     recipients: Type.Integer({ description: 'The number of messages; it grows while the campaign starts.' }),
     counts: Type.Object(

@@ -87,12 +87,19 @@ const retry = movingCommand(
   },
 )
 
-function retriedInWords({ campaign, messages, withdrawn }: RetryCount & { campaign: Campaign }, includeCancelled: boolean): string {
-  const sent = `send ${quantity(messages, 'message')}, to the recipients whose message of the campaign ${campaign.campaignId} (${campaign.name}) failed`
-  if (withdrawn === 0) return sent
-  return includeCancelled
-    ? `${sent}; ${withdrawn.toLocaleString('en')} of these were withdrawn when it was cancelled`
-    : `${sent}, without ${withdrawn.toLocaleString('en')} more that were withdrawn when it was cancelled`
+/** Names the most frequent reasons first. */
+function retriedInWords(
+  { campaign, messages, reasons, withdrawn }: RetryCount & { campaign: Campaign },
+  includeCancelled: boolean,
+): string {
+  const kinds = Object.entries(reasons)
+    .toSorted(([, one], [, other]) => other - one)
+    .map(([reason, count]) => `${count.toLocaleString('en')} ${reason}`)
+  const failed = `whose message of the campaign ${campaign.campaignId} (${campaign.name}) failed`
+  const sent = `send ${quantity(messages, 'message')}, to the recipients ${failed}: ${new Intl.ListFormat('en').format(kinds)}`
+  return withdrawn === 0 || includeCancelled
+    ? sent
+    : `${sent}; without ${withdrawn.toLocaleString('en')} more that were withdrawn when it was cancelled`
 }
 
 /** Shows the progress once a second until the campaign is over: one rewritten line on a terminal, otherwise a line each time. */

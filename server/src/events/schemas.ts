@@ -99,7 +99,7 @@ const DATA_OF_KINDS = {
     data: CAMPAIGN,
   },
   'campaign.cancelled': {
-    summary: 'The operator cancelled a campaign',
+    summary: 'A campaign was cancelled',
     description: 'A `message.failed` with `CAMPAIGN_CANCELLED` follows for each message that had not been sent.',
     data: CAMPAIGN,
   },

@@ -89,7 +89,11 @@ describe('a template that a button of a campaign sends', () => {
   test('is kept for a retry; a retry whose template was deleted before is possible', async () => {
     const { template, remove, accept } = await setUp()
     const [target, gone] = [await template(), await template()]
-    const campaignId = await accept({ inline: sending(target, gone) })
+    const cards = [
+      { title: 'A', buttons: sending(gone).buttons },
+      { title: 'B', buttons: [{ ...sending(target).buttons[0], id: 'c' }] },
+    ]
+    const campaignId = await accept({ inline: { type: 'CAROUSEL', data: { cards } } })
     await complete()
     assert.equal(await remove(gone), 204)
     const { campaignId: retried } = await retryCampaign(pool, campaignId)

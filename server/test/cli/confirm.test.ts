@@ -100,7 +100,7 @@ const CASES: Case[] = [
     command: 'campaign retry',
     prepare: async () => {
       const campaignId = await failedCampaign()
-      const effect = `send 3 messages, to the recipients whose message of the campaign ${campaignId} (Spring sale) failed`
+      const effect = `send 3 messages, to the recipients whose message of the campaign ${campaignId} (Spring sale) failed: 3 REJECTED`
       return { args: ['campaign', 'retry', campaignId], effect }
     },
   },

@@ -41,7 +41,7 @@ create table campaigns (
   constraint campaigns_cancelled check ((cancelled_at is not null) = (status = 'CANCELLED')),
   constraint campaigns_retry_choice check (retry_of is not null or not retry_includes_cancelled)
 );
-create index on campaigns (account_id, id);
+create index on campaigns (account_id, created_at, id);
 -- A campaign can be retried once. To try again, retry the retry.
 create unique index campaigns_retry on campaigns (retry_of);
 create index campaigns_due on campaigns (scheduled_at) where status = 'SCHEDULED';
