@@ -8,9 +8,10 @@ with started as (
   update campaigns c set
     status = 'RUNNING',
     started_at = greatest(now(), c.scheduled_at),
-  -- Records the groups' generations now: members of a later import are left out.
+  -- Records the groups' generations now: members that are added later are left out, and those that are removed later are not. A group that
+  -- was removed before has no members.
     group_generations = array(
-    select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
+    select coalesce(g.generation, -1) from unnest(c.group_numbers) with ordinality as n (number, place)
     left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
   where c.id = any (array(
       select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() and account_id <> all (array(select id from accounts where suspended_at is not null))
@@ -44,15 +45,10 @@ with campaign as materialized (
   select * from campaigns where id = $1
 ), member as materialized (
   select distinct phone from (
-      (
-      select phone from group_members
-      where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1]
-      order by phone
-    ) union all (
-      select phone from group_members
-      where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2]
-      order by phone
-    )
+    (select phone from group_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] order by phone)
+    union all (select phone from removed_members where account_id = $3 and group_number = ($4::int[])[1] and phone > $6 and generation <= ($5::int[])[1] and removed_generation > ($5::int[])[1] order by phone)
+    union all (select phone from group_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] order by phone)
+    union all (select phone from removed_members where account_id = $3 and group_number = ($4::int[])[2] and phone > $6 and generation <= ($5::int[])[2] and removed_generation > ($5::int[])[2] order by phone)
   ) as people
   order by phone limit $2
 ), progress as materialized (

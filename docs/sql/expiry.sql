@@ -25,7 +25,8 @@ from messages where id >= (select reached from expiry_walk) and id < uuid_v7_fro
 -- Marks messages as expired, and queues their revocation. (server/src/delivery/expiry.ts)
 prepare "expire" as
 with due as materialized (
-  select ids.message_id, q.attempts, coalesce(q.claimed, true) as was_claimed from (select unnest((select $1::uuid[])) as message_id order by 1) as ids left join lateral (
+  select ids.message_id, q.attempts, coalesce(q.claimed, true) as was_claimed
+  from (select unnest((select $1::uuid[])) as message_id order by 1) as ids left join lateral (
     select attempts, claimed from queue q where q.message_id = ids.message_id for update
   ) as q on true
 ), locked as materialized (

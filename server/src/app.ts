@@ -15,6 +15,8 @@ import { cancelMessage } from './delivery/cancel.ts'
 import type { Keyring } from './encryption/keyring.ts'
 import { eventRoutes } from './events/routes.ts'
 import { describeWebhooks, EVENTS_TAG, WEBHOOK_HEADERS } from './events/schemas.ts'
+import { SEGMENTS_TAG, segmentRoutes } from './groups/routes.ts'
+import type { UploadLimits } from './groups/upload.ts'
 import { createBodyBudgets, limitBodies } from './http/body-budget.ts'
 import { createDirectHandler } from './http/direct-route.ts'
 import { serveDocs } from './http/docs.ts'
@@ -77,7 +79,22 @@ type AppOptions = {
   webhook?: WebhookOptions
   timeouts?: Timeouts
   unreadLimits?: UnreadLimits
+  uploadLimits?: UploadLimits
 }
+
+/** The reference lists the operations in this order. */
+const TAGS = [
+  AGENTS_TAG,
+  TEMPLATES_TAG,
+  MESSAGES_TAG,
+  CAMPAIGNS_TAG,
+  SEGMENTS_TAG,
+  OPT_OUTS_TAG,
+  CAPABILITIES_TAG,
+  REPORTS_TAG,
+  EVENTS_TAG,
+  WEBHOOKS_TAG,
+]
 
 export async function buildApp(config: Config, { pool, hotPool }: Pools, logger: Logger, options: AppOptions): Promise<App> {
   const { cursorKey, keyring, announce, reserve = () => undefined, findCarrier = () => undefined, roles = ROLES, webhook } = options
@@ -103,12 +120,7 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
   const app = newServer(!hasOwnServer)
   app.addHook('onClose', async () => unread.stop())
   checkQueryFirst(app)
-  await describeApi(app, {
-    version: packageJson.version,
-    tags: [AGENTS_TAG, TEMPLATES_TAG, MESSAGES_TAG, CAMPAIGNS_TAG, OPT_OUTS_TAG, CAPABILITIES_TAG, REPORTS_TAG, EVENTS_TAG, WEBHOOKS_TAG],
-    webhooks: describeWebhooks(),
-    parameters: WEBHOOK_HEADERS,
-  })
+  await describeApi(app, { version: packageJson.version, tags: TAGS, webhooks: describeWebhooks(), parameters: WEBHOOK_HEADERS })
 
   serveHealth(app, hotPool, () => isStopping)
   serveDocs(app)
@@ -116,7 +128,8 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
   if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
   if (roles.includes('api')) {
     const publicUrl = () => shortLinkBase(config, app)
-    const routes = { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, findCarrier, publicUrl }
+    const { uploadLimits } = options
+    const routes = { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, findCarrier, publicUrl, uploadLimits }
     await app.register((v1) => addApiRoutes(v1, routes), { prefix: '/v1' })
   }
   await app.ready()
@@ -162,10 +175,11 @@ type ApiRoutes = Pools & {
   reserve: Reserve
   findCarrier: FindCarrier
   publicUrl: () => string | undefined
+  uploadLimits: UploadLimits | undefined
 }
 
 async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<void> {
-  const { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, findCarrier, publicUrl } = routes
+  const { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, findCarrier, publicUrl, uploadLimits } = routes
   let limiter = createMemoryLimiter()
   if (config.limits.store === 'database') {
     const shared = createDatabaseLimiter(hotPool)
@@ -185,6 +199,7 @@ async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<voi
   await v1.register(messageRoutes, { pool: hotPool, listPool: pool, publicUrl, reserve, announce, cancel: cancelMessage })
   await v1.register(timelineRoutes, { pool })
   await v1.register(campaignRoutes, { pool, publicUrl })
+  await v1.register(segmentRoutes, { pool, ...(uploadLimits && { uploadLimits }) })
   await v1.register(optOutRoutes, { pool })
   await v1.register(capabilityRoutes, { pool, findCarrier })
   await v1.register(reportRoutes, { pool })

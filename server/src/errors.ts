@@ -61,7 +61,10 @@ export const ERRORS = {
     when: 'Events after the cursor no longer exist, since they are kept for 30 days; or the operator restored the log to before the cursor.',
   },
   RCS_PAYLOAD_TOO_LARGE: { status: 413, when: 'The body is over 256 KiB.' },
-  RCS_UNSUPPORTED_MEDIA_TYPE: { status: 415, when: 'The body is not uncompressed application/json.' },
+  RCS_UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    when: 'The body is not uncompressed application/json; for an import, not uncompressed text/csv in UTF-8.',
+  },
   RCS_RATE_LIMITED: { status: 429, when: 'Too many requests; Retry-After says how many seconds to wait.' },
   RCS_QUOTA_EXCEEDED: {
     status: 429,
@@ -71,7 +74,7 @@ export const ERRORS = {
   RCS_INTERNAL: { status: 500, when: 'A fault of the service, logged with the request id.' },
   RCS_UNAVAILABLE: {
     status: 503,
-    when: 'The database is out of reach, the service is shutting down, or all export slots are in use; try again after Retry-After seconds.',
+    when: 'The database is out of reach, the service is shutting down, or too many exports or imports run; try again after Retry-After seconds.',
   },
 } as const satisfies Record<string, { status: number; when: string }>
 

@@ -9,7 +9,7 @@ const MAX_VALUES = 1_000
 /** The longest name in the API has 22 characters. Error paths repeat names, so names must not be long. */
 const MAX_NAME_LENGTH = 100
 // Each value has at most a name, two brackets, a colon and a comma. A body with more marks is not JSON, or has too many values.
-const MAX_MARKS = 6 * MAX_VALUES
+const MARKS_PER_VALUE = 6
 // An escaped character takes six bytes, such as \u0041.
 const MAX_NAME_BYTES = 6 * MAX_NAME_LENGTH
 
@@ -35,18 +35,18 @@ for (const [text, kind] of [
   for (const byte of Buffer.from(text)) KINDS[byte] = kind
 }
 
-const TOO_MANY = `The body holds more than ${MAX_VALUES} values.`
+const tooMany = (maxValues: number) => `The body holds more than ${maxValues} values.`
 const TOO_DEEP = `The body is nested deeper than ${MAX_DEPTH} levels.`
 const TOO_LONG = `The body has a property whose name is over ${MAX_NAME_LENGTH} characters long.`
 
-type Scan = { body: Buffer; at: number; values: number; depth: number; marks: number; nameStart: number }
+type Scan = { body: Buffer; maxValues: number; at: number; values: number; depth: number; marks: number; nameStart: number }
 
 /**
  * Returns a sentence that names the limit which the body exceeds, or undefined. The body need not be valid JSON: the parser checks that, and
  * these limits bound its work.
  */
-export function structureProblem(body: Buffer): string | undefined {
-  const scan: Scan = { body, at: 0, values: 1, depth: 0, marks: 0, nameStart: 0 }
+export function structureProblem(body: Buffer, maxValues = MAX_VALUES): string | undefined {
+  const scan: Scan = { body, maxValues, at: 0, values: 1, depth: 0, marks: 0, nameStart: 0 }
   let before = BLANK
   for (; scan.at < body.length; scan.at += 1) {
     scan.at = nextMark(body, scan.at, before)
@@ -80,7 +80,8 @@ function visit(scan: Scan, kind: number): string | undefined {
   else if (isLongName(scan.body, scan.nameStart, scan.at)) return TOO_LONG
   else scan.nameStart = scan.at
   if (scan.depth > MAX_DEPTH) return TOO_DEEP
-  return scan.values > MAX_VALUES || scan.marks > MAX_MARKS ? TOO_MANY : undefined
+  const { values, marks, maxValues } = scan
+  return values > maxValues || marks > MARKS_PER_VALUE * maxValues ? tooMany(maxValues) : undefined
 }
 
 /** The index of the closing quote, or the end of a body that has none. */

@@ -15,6 +15,7 @@ import type { Keyring } from './encryption/keyring.ts'
 import { createEventMetrics } from './events/metrics.ts'
 import { startRouter } from './events/router-loop.ts'
 import { isReadableByOthers } from './files.ts'
+import type { UploadLimits } from './groups/upload.ts'
 import { listen } from './http/listen.ts'
 import { serveMetrics } from './http/metrics.ts'
 import type { Timeouts } from './http/server.ts'
@@ -55,6 +56,7 @@ export type ServiceOptions = {
   beforeListening?: (pool: Pool) => Promise<void>
   timeouts?: Timeouts
   unreadLimits?: UnreadLimits
+  uploadLimits?: UploadLimits
 }
 
 export async function startService(config: Config, logger: Logger, options: ServiceOptions = {}): Promise<Service> {

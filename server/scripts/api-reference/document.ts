@@ -11,6 +11,7 @@ export type Schema = {
   properties?: Record<string, Schema>
   required?: string[]
   items?: Schema
+  additionalProperties?: boolean | Schema
   minItems?: number
   maxItems?: number
   minLength?: number

@@ -57,7 +57,7 @@ export function curlCommand(document: ApiDocument, endpoint: Endpoint): Html {
     '--header "Authorization: Bearer $HERALD_TOKEN"',
     bodyType && `--header ${quoted(`Content-Type: ${bodyType}`)}`,
     ...headers.map((header) => `--header ${quoted(`${header.name}: ${parameterSample(header)}`)}`),
-    body && html`--data ${colouredJson(quoted(sampleBody(body, 'required')))}`,
+    body && (isJson(bodyType ?? '') ? html`--data ${colouredJson(quoted(sampleBody(body, 'required')))}` : '--data-binary @FILE'),
     isFile && '--remote-name --remote-header-name',
   ]
   return join(

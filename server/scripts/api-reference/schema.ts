@@ -60,8 +60,9 @@ export function typeLabel(schema: Schema): Html {
   return html`${name === undefined ? plainLabel(schema) : html`<a href="#object-${name}">${name}</a>`}${nullable && ' or null'}`
 }
 
-function plainLabel({ items, type, format, enum: [value] = [] }: Schema): Html {
+function plainLabel({ items, type, format, enum: [value] = [], additionalProperties }: Schema): Html {
   if (items !== undefined) return html`array of ${typeLabel(items)}`
+  if (typeof additionalProperties === 'object') return html`object of ${typeLabel(additionalProperties)}`
   return html`${type ?? typeof value}${format && html` <span class="format">${format}</span>`}`
 }
 
@@ -97,8 +98,9 @@ const KEYWORDS = new Set(
 /** Throws for a keyword that the page does not show, so that no limit of a field stays undocumented. */
 function checkKeywords(schema: Schema): void {
   for (const [keyword, value] of Object.entries(schema)) {
-    const isMap = keyword === 'additionalProperties' && typeof value === 'object'
-    if (isMap || !KEYWORDS.has(keyword)) throw new Error(`The API reference cannot show "${keyword}": ${JSON.stringify(value)}.`)
+    // The page shows only the type of the values of a map.
+    const isLimited = keyword === 'additionalProperties' && Object.keys(value as object).some((name) => name !== 'type')
+    if (isLimited || !KEYWORDS.has(keyword)) throw new Error(`The API reference cannot show "${keyword}": ${JSON.stringify(value)}.`)
   }
 }
 

@@ -1,13 +1,11 @@
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { Command } from 'commander'
 import type { Pool } from '../db/pool.ts'
-import { printable } from '../printable.ts'
 import { changeOptOut, findOptOuts, listOptOuts, type OptOut } from '../replies/opt-outs.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
+import { printPages } from './pages.ts'
 import { phoneArgument } from './phone.ts'
-import { asText, quantity, tableLine } from './terminal.ts'
+import { quantity } from './terminal.ts'
 
 function inWords({ accountId, agentId, phone, optedOut, block }: OptOut): string {
   const gets = optedOut ? (block ? 'no messages' : 'no campaigns') : 'campaigns again'
@@ -17,42 +15,14 @@ function inWords({ accountId, agentId, phone, optedOut, block }: OptOut): string
 const list = reportingCommand('list', "show the recipients who opted out of an account's campaigns")
   .argument('<account-id>', 'the account', accountIdArgument)
   .action(async (accountId: number, options) => {
-    await withDatabase(async (pool) => {
-      const pages = listOptOuts(pool, accountId)
-      // Each page is printed as it is read, since there can be millions of rows. The reader may close the pipe early, as in `| head`.
-      await pipeline(Readable.from(options.json ? asJson(pages) : asTable(pages)), process.stdout, { end: false }).catch((error) => {
-        if (error.code !== 'EPIPE') throw error
-      })
-    })
+    await withDatabase((pool) => printPages(listOptOuts(pool, accountId), options, OPT_OUTS))
   })
 
-async function* asJson(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> {
-  let separator = '['
-  for await (const page of pages) {
-    yield `${separator}\n  ${page.map((optOut) => printable(JSON.stringify(optOut))).join(',\n  ')}`
-    separator = ','
-  }
-  yield separator === '[' ? '[]\n' : '\n]\n'
-}
-
-// The width of the longest value of each column. Agent ids can be any length, so they come last.
-const WIDTHS = [16, 7, 11, 24]
-
-async function* asTable(pages: AsyncIterable<OptOut[]>): AsyncGenerator<string> {
-  let isEmpty = true
-  for await (const page of pages) {
-    const rows = page.map(({ phone, block, source, changedAt, agentId }) => [
-      phone,
-      block ? 'yes' : 'no',
-      source,
-      changedAt.toISOString(),
-      agentId,
-    ])
-    if (isEmpty) rows.unshift(['PHONE', 'BLOCKED', 'BY', 'SINCE', 'AGENT'])
-    isEmpty = false
-    yield asText(rows.map((cells) => tableLine(cells, WIDTHS)))
-  }
-  if (isEmpty) yield asText('None.')
+// Agent ids can be any length, so they come last.
+const OPT_OUTS = {
+  columns: ['PHONE', 'BLOCKED', 'BY', 'SINCE', 'AGENT'],
+  widths: [16, 7, 11, 24],
+  cells: ({ phone, block, source, changedAt, agentId }: OptOut) => [phone, block ? 'yes' : 'no', source, changedAt.toISOString(), agentId],
 }
 
 type Options = { json?: boolean; yes?: boolean; agent?: string; block?: boolean }

@@ -14,7 +14,7 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['send', async () => (await import('./send.ts')).sendCommand],
   ['message', async () => (await import('./message.ts')).messageCommand],
   ['campaign', async () => (await import('./campaign.ts')).campaignCommand],
-  ['group', async () => (await import('./group.ts')).groupCommand],
+  ['segment', async () => (await import('./segment.ts')).segmentCommand],
   ['webhook', async () => (await import('./webhook.ts')).webhookCommand],
   ['listen', async () => (await import('./listen.ts')).listenCommand],
   ['encryption', async () => (await import('./encryption.ts')).encryptionCommand],
@@ -22,12 +22,15 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['opt-out', async () => (await import('./opt-out.ts')).optOutCommand],
 ])
 
+/** Other names of commands. */
+const ALIASES = new Map([['group', 'segment']])
+
 /** Loads only the named command, or all commands if there is none of that name. Loading all takes three times as long as loading one. */
 export async function createProgram(name = ''): Promise<Command> {
   const program = new Command('herald')
     .description('A self-hosted RCS messaging service. Settings come from the environment; .env.example lists them.')
     .version(packageJson.version)
-  const load = COMMANDS.get(name)
+  const load = COMMANDS.get(ALIASES.get(name) ?? name)
   for (const command of await Promise.all((load === undefined ? [...COMMANDS.values()] : [load]).map((each) => each()))) {
     program.addCommand(command)
   }

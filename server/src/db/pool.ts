@@ -156,6 +156,18 @@ export function createExportPool({ options }: Pool): Pool {
   return pool
 }
 
+// Four imports, and the removal of groups: a million members take 10 to 25 s.
+const MAX_LONG_CONNECTIONS = 6
+
+/** Connections for imports and other long changes, to the database of `pool` but apart from it, so that they take none from requests. */
+export function createLongPool({ options }: Pool): Pool {
+  const pool = new pg.Pool({ ...options, max: MAX_LONG_CONNECTIONS, application_name: 'herald-long' })
+  // A connection that breaks while it is idle is replaced. One that breaks in use fails its change.
+  pool.on('error', () => {})
+  ignoreErrorsBetweenUses(pool)
+  return pool
+}
+
 /** Runs `work` in one transaction on one connection; commits when it returns, rolls back when it throws. */
 export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>): Promise<T> {
   const client = await pool.connect()

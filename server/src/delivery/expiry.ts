@@ -120,7 +120,8 @@ type Marked = { id: string; wasTried: boolean; fallsBack: boolean }
  */
 export const markExpired = (messagesTable: string) => `
   with due as materialized (
-    select ids.message_id, q.attempts, coalesce(q.claimed, true) as was_claimed from (select unnest(${lists('uuid')}) as message_id order by 1) as ids left join lateral (
+    select ids.message_id, q.attempts, coalesce(q.claimed, true) as was_claimed
+    from (select unnest(${lists('uuid')}) as message_id order by 1) as ids left join lateral (
       select attempts, claimed from queue q where q.message_id = ids.message_id for update
     ) as q on true
   ), locked as materialized (

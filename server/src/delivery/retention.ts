@@ -29,6 +29,7 @@ export async function applyRetention(pool: Pool): Promise<void> {
   // Deliveries go before their events: a delivery without its event would block every delivery that is due after it.
   await sweep(pool, 'webhook_deliveries', OLD_DELIVERIES)
   await sweep(pool, 'log_pages', OLD_PAGES)
+  await sweep(pool, 'removed_members', UNNEEDED_MEMBERS)
 }
 
 /** Deletes the rows that `old` selects, in one transaction for each batch: a statement that needs the same rows waits for one batch at most. */
@@ -63,6 +64,16 @@ const OLD_PAGES = `
     limit $1 for update skip locked
   ) as p
   limit $1`
+
+// Removed members that no campaign in fan-out needs. An hour is longer than any statement that starts a campaign.
+const UNNEEDED_MEMBERS = `
+  with needed as materialized (
+    select account_id, unnest(group_numbers) as number from campaigns where status in ('RUNNING', 'PAUSED') and fan_out_completed_at is null
+  )
+  select r.ctid from removed_members r
+  where r.removed_at < now() - interval '1 hour'
+    and not exists (select from needed n where n.account_id = r.account_id and n.number = r.group_number)
+  order by r.removed_at limit $1 for update of r skip locked`
 
 const BLOCK_BATCH_SIZE = 1_000
 const SLICES = 24

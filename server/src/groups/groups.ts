@@ -1,23 +1,40 @@
 import pg from 'pg'
 import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
-import type { Executor } from '../db/pool.ts'
+import { type Executor, type Pool, transaction } from '../db/pool.ts'
 
 /** `group` is the number that callers use in `segmentIds`. */
-type Group = { group: number; name: string | null; members: number; createdAt: Date; updatedAt: Date }
+export type Group = { group: number; name: string | null; members: number; createdAt: Date; updatedAt: Date }
+export type GroupKey = { accountId: number; number: number }
 
 export const MAX_GROUP_NUMBER = 2 ** 31 - 1
 export const MAX_GROUP_NAME_CHARACTERS = 200
 
-const GROUP = 'number as "group", name, members, created_at as "createdAt", updated_at as "updatedAt"'
+// The statement timeout for a whole group or file. A million members take seconds, but a file may have many millions, the disk may be slow, and
+// another change of the same group may have to finish first. The client's timeout is longer, as for all statements.
+const LONG_STATEMENT_MS = 60 * 60 * 1000
+export const LONG_STATEMENTS = `set local statement_timeout = ${LONG_STATEMENT_MS}`
+export const LONG_QUERY = { query_timeout: LONG_STATEMENT_MS + 1_000 }
+
+export const GROUP = 'number as "group", name, members, created_at as "createdAt", updated_at as "updatedAt"'
 const FOREIGN_KEY_VIOLATION = '23503'
 
+/**
+ * Changes of one group run one after the other, until their transactions end. Every change takes this lock first, before it draws a
+ * generation, so that the generations of a group are in the order of their commits.
+ */
+async function lockGroup(tx: Executor, { accountId, number }: GroupKey, timeout = {}): Promise<void> {
+  const values = [`change group ${number} of account ${accountId}`]
+  await tx.query({ text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))', values, ...timeout })
+}
+
 /** Creates the group, or marks an existing one as changed and renames it if a name is given. Returns its generation, for new members. */
-export async function createGroup(db: Executor, group: { accountId: number; number: number; name?: string | undefined }): Promise<number> {
+export async function createGroup(tx: Executor, group: GroupKey & { name?: string | undefined }, timeout = {}): Promise<number> {
+  await lockGroup(tx, group, timeout)
   try {
-    const { rows } = await db.query<{ generation: number }>(
-      `insert into groups (account_id, number, name, generation) values ($1, $2, $3, 1)
+    const { rows } = await tx.query<{ generation: number }>(
+      `insert into groups (account_id, number, name, generation) values ($1, $2, $3, nextval('group_generations'))
        on conflict (account_id, number) do update
-       set name = coalesce(excluded.name, groups.name), generation = groups.generation + 1, updated_at = now()
+       set name = coalesce(excluded.name, groups.name), generation = excluded.generation, updated_at = now()
        returning generation`,
       [group.accountId, group.number, group.name],
     )
@@ -28,7 +45,15 @@ export async function createGroup(db: Executor, group: { accountId: number; numb
   }
 }
 
-export async function findGroup(db: Executor, accountId: number, number: number): Promise<Group | undefined> {
+/** Creates a group with this name, or renames it. */
+export async function nameGroup(pool: Pool, group: GroupKey & { name: string }): Promise<Group> {
+  return await transaction(pool, async (tx) => {
+    await createGroup(tx, group)
+    return (await findGroup(tx, group)) as Group
+  })
+}
+
+export async function findGroup(db: Executor, { accountId, number }: GroupKey): Promise<Group | undefined> {
   return (await db.query<Group>(`select ${GROUP} from groups where account_id = $1 and number = $2`, [accountId, number])).rows[0]
 }
 
@@ -36,3 +61,61 @@ export async function listGroups(db: Executor, accountId: number): Promise<Group
   await requireAccount(db, accountId)
   return (await db.query<Group>(`select ${GROUP} from groups where account_id = $1 order by number`, [accountId])).rows
 }
+
+/** Locks a group and marks it as changed. Returns the generation of the change; undefined if there is no such group. */
+export async function changeGroup(tx: Executor, group: GroupKey): Promise<number | undefined> {
+  await lockGroup(tx, group)
+  const { rows } = await tx.query<{ generation: number }>(
+    `update groups set generation = nextval('group_generations'), updated_at = now() where account_id = $1 and number = $2 returning generation`,
+    [group.accountId, group.number],
+  )
+  return rows[0]?.generation
+}
+
+const keepRemoved = (gone: string, generation: string) => `
+  insert into removed_members (account_id, group_number, phone, generation, removed_generation)
+  select account_id, group_number, phone, generation, ${generation} from ${gone}`
+
+/**
+ * Removes a member, and returns whether there was one; undefined if there is no such group. Campaigns that have started still send to the
+ * member.
+ */
+export async function removeMember(pool: Pool, group: GroupKey, phone: string): Promise<boolean | undefined> {
+  return await transaction(pool, async (tx) => {
+    await lockGroup(tx, group)
+    const { rows } = await tx.query<{ removed: number; members: number }>(REMOVE_MEMBER, [group.accountId, group.number, phone])
+    return rows[0] && rows[0].removed === 1
+  })
+}
+
+const REMOVE_MEMBER = `
+  with gone as (
+    delete from group_members where account_id = $1 and group_number = $2 and phone = $3 returning *
+  ), changed as (
+    update groups set members = members - 1, generation = nextval('group_generations'), updated_at = now()
+    where account_id = $1 and number = $2 and exists (select from gone)
+    returning generation
+  ), kept as (${keepRemoved('gone', '(select generation from changed)')}
+  )
+  select (select count(*)::int from gone) as removed from groups where account_id = $1 and number = $2`
+
+/** Removes a group and its members; undefined if there is no such group. Campaigns that have started still send to all of them. */
+export async function removeGroup(pool: Pool, group: GroupKey): Promise<Group | undefined> {
+  return await transaction(pool, async (tx) => {
+    await lockGroup(tx, group)
+    const found = await findGroup(tx, group)
+    if (found === undefined) return undefined
+    await tx.query(LONG_STATEMENTS)
+    await tx.query({ text: REMOVE_GROUP, values: [group.accountId, group.number], ...LONG_QUERY })
+    return found
+  })
+}
+
+const REMOVE_GROUP = `
+  with drawn as materialized (
+    select nextval('group_generations')::int as generation
+  ), gone as (
+    delete from group_members where account_id = $1 and group_number = $2 returning *
+  ), kept as (${keepRemoved('gone', '(select generation from drawn)')}
+  )
+  delete from groups where account_id = $1 and number = $2`

@@ -5,7 +5,7 @@ import { requireAccount } from '../accounts/accounts.ts'
 import type { Pool } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 import { type CsvRecord, readRecords } from './csv.ts'
-import { createGroup } from './groups.ts'
+import { createGroup, type GroupKey, LONG_QUERY, LONG_STATEMENTS } from './groups.ts'
 import { type Columns, readHeader, readMember } from './members.ts'
 
 // A file is copied into a temporary table in chunks, and from there into the group in one transaction: a campaign sees all of it or
@@ -45,10 +45,6 @@ export type ImportResult = {
 const MAX_REJECTED_SHOWN = 1_000
 // Some 15,000 members: a COPY of a tenth of a second, far below the statement timeout of the pool.
 const CHUNK_BYTES = 1024 * 1024
-// The statement timeout for a whole file. A million members take seconds, but a file may have many millions, the disk may be slow, and
-// another import into the same group may have to finish first. The client's timeout is longer, as for all statements.
-const LONG_STATEMENT_MS = 60 * 60 * 1000
-const LONG_QUERY = { query_timeout: LONG_STATEMENT_MS + 1_000 }
 
 /** Imports a file into a group. Changes nothing if no line can be imported. Concurrent imports into one group run one after the other. */
 export async function importGroup(pool: Pool, { source, onProgress = () => {}, ...group }: Import): Promise<ImportResult> {
@@ -75,6 +71,7 @@ const ARRIVALS = `create temporary table arrivals (
   consents integer[] not null,
   control_group boolean not null,
   active boolean not null,
+  time_zone text,
   attributes json,
   line integer not null
 )`
@@ -135,21 +132,20 @@ function readBatch(records: CsvRecord[], columns: Columns, result: Staged): stri
 }
 
 async function copy(client: pg.ClientBase, chunk: Buffer[]): Promise<void> {
-  const stream = client.query(copyFrom('copy arrivals (phone, consents, control_group, active, attributes, line) from stdin'))
+  const stream = client.query(copyFrom('copy arrivals (phone, consents, control_group, active, time_zone, attributes, line) from stdin'))
   for (const rows of chunk) stream.write(rows)
   stream.end()
   await finished(stream)
 }
 
-type Target = { accountId: number; number: number; name?: string | undefined }
+type Target = GroupKey & { name?: string | undefined }
 
 /** Moves the rows from the temporary table into the group. Returns how many lines were repeated, and how many rows were written. */
 async function moveIntoGroup(client: pg.ClientBase, group: Target): Promise<{ repeated: number; written: number }> {
   await client.query('begin isolation level read committed')
-  await client.query(`set local statement_timeout = ${LONG_STATEMENT_MS}; set local work_mem = '64MB'`)
+  await client.query(`${LONG_STATEMENTS}; set local work_mem = '64MB'`)
   const repeated = await dropRepeated(client)
-  await waitForTurn(client, group)
-  const generation = await createGroup(client, group)
+  const generation = await createGroup(client, group, LONG_QUERY)
   const written = await merge(client, group, generation)
   await countMembers(client, group)
   const { command } = await client.query({ text: 'commit', ...LONG_QUERY })
@@ -168,16 +164,10 @@ async function dropRepeated(client: pg.ClientBase): Promise<number> {
   return rowCount ?? 0
 }
 
-/** Imports into one group run one after the other, until their transactions end: `merge` relies on it. */
-async function waitForTurn(client: pg.ClientBase, { accountId, number }: Target): Promise<void> {
-  const values = [`import into group ${number} of account ${accountId}`]
-  await client.query({ text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))', values, ...LONG_QUERY })
-}
-
 /**
- * Forces a merge join in the order of the key, whatever the planner knows of the tables' sizes. No other transaction may add members
- * meanwhile: a number that both add would fail here. An unchanged row is not written, which would take most of the time of an import that
- * changes little.
+ * Forces a merge join in the order of the key, whatever the planner knows of the tables' sizes. The lock of the group keeps all other
+ * transactions from adding members meanwhile: a number that both add would fail here. An unchanged row is not written: that would take most of
+ * the time of an import that changes little.
  */
 async function merge(client: pg.ClientBase, { accountId, number }: Target, generation: number): Promise<number> {
   await client.query('set local enable_hashjoin = off; set local enable_nestloop = off')
@@ -185,12 +175,13 @@ async function merge(client: pg.ClientBase, { accountId, number }: Target, gener
     text: `merge into group_members m
       using (select * from arrivals order by phone) as a
       on m.account_id = $1 and m.group_number = $2 and m.phone = a.phone
-      when matched and ((m.consents, m.control_group, m.active) is distinct from (a.consents, a.control_group, a.active)
+      when matched and (
+        (m.consents, m.control_group, m.active, m.time_zone) is distinct from (a.consents, a.control_group, a.active, a.time_zone)
         or m.attributes::text is distinct from a.attributes::text) then
-        update set consents = a.consents, control_group = a.control_group, active = a.active, attributes = a.attributes
+        update set consents = a.consents, control_group = a.control_group, active = a.active, time_zone = a.time_zone, attributes = a.attributes
       when not matched then
-        insert (account_id, group_number, phone, consents, control_group, active, attributes, generation)
-        values ($1, $2, a.phone, a.consents, a.control_group, a.active, a.attributes, $3)`,
+        insert (account_id, group_number, phone, consents, control_group, active, time_zone, attributes, generation)
+        values ($1, $2, a.phone, a.consents, a.control_group, a.active, a.time_zone, a.attributes, $3)`,
     values: [accountId, number, generation],
     ...LONG_QUERY,
   })

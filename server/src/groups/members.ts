@@ -2,15 +2,16 @@ import { OperatorError } from '../errors.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { lengthOf } from '../text-length.ts'
 
-// Turns a line of a group's file into a row for COPY.
+// Turns a line of a group's file into a row for COPY, and has the rules for the values of a member.
 
 const MAX_COLUMNS = 100
 const MAX_NAME_CHARACTERS = 200
-const MAX_CONSENT = 2 ** 31 - 1
+export const MAX_CONSENT = 2 ** 31 - 1
 const SHOWN_CHARACTERS = 40
 // Files have few distinct lists of consents. Beyond these limits, a list is parsed each time.
 const MAX_CACHED_CONSENTS = 1_000
 const MAX_CACHED_LENGTH = 100
+const MAX_CACHED_ZONES = 1_000
 
 const YES_NO = new Map(Object.entries({ true: 't', 1: 't', yes: 't', false: 'f', 0: 'f', no: 'f', '': 'f' }))
 const STATUSES = new Map(Object.entries({ active: 't', inactive: 'f', '': 't' }))
@@ -22,6 +23,7 @@ export type Columns = {
   consents: number | undefined
   controlGroup: number | undefined
   status: number | undefined
+  timeZone: number | undefined
   attributes: { index: number; key: string }[]
 }
 
@@ -41,7 +43,13 @@ export function readHeader(header: string[]): Columns {
   })
   const phone = indexes.get('phone')
   if (phone === undefined) throw new OperatorError('The header has no column "phone"; the first line of the file must name the columns.')
-  const known = { phone, consents: indexes.get('consents'), controlGroup: indexes.get('controlgroup'), status: indexes.get('status') }
+  const known = {
+    phone,
+    consents: indexes.get('consents'),
+    controlGroup: indexes.get('controlgroup'),
+    status: indexes.get('status'),
+    timeZone: indexes.get('timezone'),
+  }
   const attributes = names
     .map((name, index) => ({ index, key: `${JSON.stringify(name)}:` }))
     .filter(({ index }) => !Object.values(known).includes(index))
@@ -53,18 +61,40 @@ export function readMember(fields: string[], columns: Columns): { row: string } 
   if (fields.length !== columns.count) return { problem: `it has ${fieldCount(fields.length)}, and the header has ${columns.count}` }
   const written = (fields[columns.phone] as string).trim()
   const phone = normalisePhoneNumber(written)
-  if (phone === undefined) {
-    return { problem: written === '' ? 'it has no phone number' : `${shown(written)} is not a possible international phone number` }
-  }
+  if (phone === undefined) return { problem: wrongPhone(written) }
   const consents = readConsents(fieldAt(fields, columns.consents))
   if (consents === undefined) return wrongValue('consents', fieldAt(fields, columns.consents), 'whole numbers separated by ";"')
   const controlGroup = YES_NO.get(fieldAt(fields, columns.controlGroup).toLowerCase())
   if (controlGroup === undefined) return wrongValue('controlGroup', fieldAt(fields, columns.controlGroup), 'true or false')
   const active = STATUSES.get(fieldAt(fields, columns.status).toLowerCase())
   if (active === undefined) return wrongValue('status', fieldAt(fields, columns.status), 'active or inactive')
+  const timeZone = readTimeZone(fieldAt(fields, columns.timeZone))
+  if (timeZone === undefined) return wrongValue('timeZone', fieldAt(fields, columns.timeZone), TIME_ZONE)
   const attributes = readAttributes(fields, columns)
   if (attributes === undefined) return { problem: 'it has a null character' }
-  return { row: `${phone}\t${consents}\t${controlGroup}\t${active}\t${attributes}` }
+  return { row: `${phone}\t${consents}\t${controlGroup}\t${active}\t${timeZone ?? '\\N'}\t${attributes}` }
+}
+
+export function wrongPhone(written: string): string {
+  return written === '' ? 'it has no phone number' : `${shown(written)} is not a possible international phone number`
+}
+
+export const TIME_ZONE = 'the IANA name of a time zone, such as Europe/Warsaw'
+const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/
+const zonesByText = new Map<string, string>()
+
+/** The name as IANA spells it, null if the text is empty; undefined if there is no such zone. */
+export function readTimeZone(text: string): string | null | undefined {
+  if (text === '') return null
+  const known = zonesByText.get(text)
+  if (known !== undefined || !ZONE_NAME.test(text)) return known
+  try {
+    const zone = new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone
+    if (zonesByText.size < MAX_CACHED_ZONES) zonesByText.set(Buffer.from(text).toString(), zone)
+    return zone
+  } catch {
+    return undefined
+  }
 }
 
 function fieldAt(fields: string[], index: number | undefined): string {
@@ -75,7 +105,7 @@ function fieldCount(count: number): string {
   return count === 1 ? '1 field' : `${count} fields`
 }
 
-function wrongValue(column: string, value: string, expected: string): { problem: string } {
+export function wrongValue(column: string, value: string, expected: string): { problem: string } {
   return { problem: `${column} is ${shown(value)}, and must be ${expected}` }
 }
 

@@ -46,10 +46,18 @@ export function createBodyBudgets(): BodyBudgets {
   return { accounts: createBodyBudget(192 * MIB), addresses: createBodyBudget(64 * MIB) }
 }
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The route reads its body bit by bit, and bounds its memory itself. */
+    streamsBody?: boolean
+  }
+}
+
 /** Refuses a body (503) while the bodies being received fill a budget. Call this for every server of the process, with the same budgets. */
 export function limitBodies(app: FastifyInstance, { accounts, addresses }: BodyBudgets): void {
   app.addHook('preParsing', (request, reply, _payload, done) => {
-    const { caller } = request
+    const { caller, routeOptions } = request
+    if (routeOptions.config?.streamsBody) return done()
     const reserve = (bytes: number) =>
       caller === undefined ? addresses.reserve(addressOf(request), bytes) : accounts.reserve(caller.accountId, bytes)
     done(reserveForBody(reserve, request.raw, reply.raw, app.initialConfig.bodyLimit ?? 0) ?? null)

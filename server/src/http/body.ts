@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { ApiError } from '../errors.ts'
 
-/** Calls `done` once, with the whole body or with the error. Node ends a request that takes too long. */
+/** Calls `done` once, with the whole body or with the error. http/request-timeout.ts ends a request that takes too long. */
 export function readBody(request: IncomingMessage, limitBytes: number, done: (error: unknown, body: Buffer) => void): void {
   const chunks: Buffer[] = []
   let bytes = 0

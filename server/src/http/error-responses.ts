@@ -116,8 +116,8 @@ export function unavailable(reason: string): ApiError {
   return new ApiError('RCS_UNAVAILABLE', { headers: { 'Retry-After': RETRY_AFTER_SECONDS }, details: [{ path: '', reason }] })
 }
 
-export function unsupportedType(): ApiError {
-  return new ApiError('RCS_UNSUPPORTED_MEDIA_TYPE', { details: [{ path: '', reason: 'Content-Type must be application/json' }] })
+export function unsupportedType(expected = 'application/json'): ApiError {
+  return new ApiError('RCS_UNSUPPORTED_MEDIA_TYPE', { details: [{ path: '', reason: `Content-Type must be ${expected}` }] })
 }
 
 /** The first check of every request. The health checks are served even while the process shuts down. */

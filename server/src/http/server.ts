@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { HSTS, tlsOptions } from '../tls.ts'
 import { newRequestId, respondToBrokenRequest } from './error-responses.ts'
+import { limitRequest } from './request-timeout.ts'
 import { routableUrl } from './routes.ts'
 import { buildSerializer } from './serialization.ts'
 import { buildValidator } from './validation.ts'
@@ -18,7 +19,7 @@ export type DirectHandler = (request: IncomingMessage, response: ServerResponse)
 export const BODY_LIMIT_BYTES = 256 * 1024
 const HEADER_LIMIT_BYTES = 16 * 1024
 
-// Headers must arrive within 10 s and the whole request within 30 s, so that a slow client can't hold a connection for longer. An idle
+// Headers must arrive within 10 s and the body within another 30 s, so that a slow client can't hold a connection for longer. An idle
 // connection is kept for 72 s, longer than the 60 s of load balancers: they close it first, so no request is lost on a closing connection.
 const TIMEOUTS: Timeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 72_000 }
 
@@ -32,7 +33,8 @@ export function createServer(
   const serverOptions = {
     maxHeaderSize: HEADER_LIMIT_BYTES,
     headersTimeout: timeouts.headersMs,
-    requestTimeout: timeouts.requestMs,
+    // Not Node's own: see request-timeout.ts.
+    requestTimeout: 0,
     keepAliveTimeout: timeouts.keepAliveMs,
     // Node's response would have no body; the first hook sends the documented one.
     requireHostHeader: false,
@@ -48,6 +50,7 @@ export function createServer(
       // Set here rather than in a hook, since Fastify sends some responses that no hook sees.
       if (tls !== undefined) server.on('request', (_request, response) => response.setHeader(HSTS.name, HSTS.value))
       const handle = inBatches((request, response) => {
+        limitRequest(server, request, timeouts.requestMs)
         if (!handleDirectly?.(request, response)) toFastify(request, response)
       })
       server.on('request', handle)

@@ -12,7 +12,10 @@ import { createTestDatabase } from '../support/database.ts'
 import { assertAllEmitted } from '../support/emitted.ts'
 import { acceptedCampaign, fillGroup, phone } from './support.ts'
 
-const { url, hotPool: pool } = await createTestDatabase({ unmetered: 'messages are queued by hand' })
+const { url, hotPool: pool } = await createTestDatabase({
+  unmetered: 'messages are queued by hand',
+  uncounted: 'so their claims have no message',
+})
 await ensureRate(pool, CARRIER)
 const [sender, other] = [await createSender(pool), await createSender(pool)]
 await fillGroup(pool, sender.accountId, 1, [phone(0)])

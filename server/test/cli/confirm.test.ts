@@ -211,6 +211,24 @@ const CASES: Case[] = [
       return { args: ['group', 'import', `${accountId}`, '1', peopleFile()], effect }
     },
   },
+  {
+    command: 'segment remove',
+    prepare: async () => {
+      const { accountId } = await newCampaign({ made: false })
+      return {
+        args: ['segment', 'remove', `${accountId}`, '1'],
+        effect: `remove group 1 of account ${accountId} with its 3 members for good`,
+      }
+    },
+  },
+  {
+    command: 'segment remove, of one member',
+    prepare: async () => {
+      const { accountId } = await newCampaign({ made: false })
+      const args = ['segment', 'remove', `${accountId}`, '1', '48700000000']
+      return { args, effect: `remove +48700000000 from group 1 of account ${accountId}` }
+    },
+  },
 ]
 
 const CHANGED = ['accounts', 'integration_keys', 'campaigns', 'messages', 'webhook_endpoints', 'webhook_secrets', 'webhook_deliveries']

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { progressLine } from '../../src/cli/group.ts'
+import { progressLine } from '../../src/cli/segment.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { heraldJson, runHerald, testFailures } from '../support/process.ts'
 import { createCaller } from '../support/service.ts'
@@ -92,10 +92,50 @@ describe('herald group', { concurrency: 2 }, () => {
     assert.equal(stderr, 'Nothing was imported: no line of the file has a valid recipient.\n')
   })
 
+  test('show, members and remove work by both names of the command', async () => {
+    const account = `${(await createCaller(pool)).accountId}`
+    const path = file('two.csv', 'phone,consents,timeZone,city\n+48500100201,1;7,Europe/Warsaw,X\n+48500100202,,,\n')
+    await heraldJson(['segment', 'import', account, '3', path, '--name', 'Two'], env)
+    const [listed] = (await heraldJson(['segment', 'list', account], env)).filter(({ group }: { group: number }) => group === 3)
+    assert.deepEqual(await heraldJson(['group', 'show', account, '3'], env), listed)
+    const { stdout } = await runHerald(['segment', 'show', account, '3'], env)
+    assert.match(stdout, /^Group 3 \(Two\) has 2 members, and was last changed at 20.*Z\.\n$/)
+    const first = {
+      phone: '+48500100201',
+      consents: [1, 7],
+      controlGroup: false,
+      status: 'active',
+      timeZone: 'Europe/Warsaw',
+      attributes: { city: 'X' },
+    }
+    const second = { phone: '+48500100202', consents: [], controlGroup: false, status: 'active' }
+    assert.deepEqual(await heraldJson(['group', 'members', account, '3'], env), [first, second])
+    const table = (await runHerald(['segment', 'members', account, '3'], env)).stdout.split('\n').map((line) => line.split(/ {2,}/))
+    assert.deepEqual(table, [
+      ['PHONE', 'STATUS', 'CONTROL', 'ZONE', 'CONSENTS', 'ATTRIBUTES'],
+      ['+48500100201', 'active', 'no', 'Europe/Warsaw', '1;7', '{"city":"X"}'],
+      ['+48500100202', 'active', 'no', '-', '-', '-'],
+      [''],
+    ])
+    assert.deepEqual(await heraldJson(['segment', 'remove', account, '3', '48500100201', '--yes'], env), {
+      group: 3,
+      phone: '+48500100201',
+    })
+    const again = await runHerald(['segment', 'remove', account, '3', '48500100201', '--yes'], env)
+    assert.equal(again.code, 3)
+    assert.match(again.stderr, new RegExp(`\\n\\+48500100201 is not a member of group 3 \\(Two\\) of account ${account}\\.\\n$`))
+    const removed = await runHerald(['group', 'remove', account, '3', '--yes'], env)
+    assert.equal(removed.stdout, 'Group 3 (Two) and its 1 member were removed.\n')
+    assert.equal((await runHerald(['segment', 'members', account, '3'], env)).code, 3)
+  })
+
   const FAILURES: [args: string[], error: RegExp][] = [
     [['import', '999', '1', file('fine.csv', 'phone\n+48500100200\n')], /^There is no account 999; see "herald account list"/],
     [['import', account, '1', join(directory, 'none.csv')], /^There is no file .*none\.csv\.\n$/],
     [['import', account, '1', directory], /is a directory, not a file\.\n$/],
+    [['show', account, '77'], new RegExp(`^Account ${account} has no group 77; see "herald segment list ${account}"\\.\\n$`)],
+    [['remove', account, '77', '--yes'], /has no group 77/],
+    [['remove', account, '7', 'x', '--yes'], /It must be an international phone number/],
     [['import', account, '2147483648', 'x.csv'], /A group number is a whole number from 1 to 2147483647/],
   ]
   testFailures(['group'], FAILURES, env)

@@ -154,7 +154,7 @@ describe('renderPage', () => {
     const withField = (field: object) => JSON.stringify({ ...document, webhooks: eventWith({ type: 'object', properties: { field } }) })
     assert.throws(() => renderPage(withField({ type: 'integer', multipleOf: 5 })), /cannot show "multipleOf": 5/)
     assert.throws(
-      () => renderPage(withField({ type: 'object', additionalProperties: { type: 'string' } })),
+      () => renderPage(withField({ type: 'object', additionalProperties: { type: 'string', maxLength: 5 } })),
       /cannot show "additionalProperties"/,
     )
     assert.throws(() => renderPage(withField({ $ref: '#/components/schemas/Other' })), /nothing at #\/components\/schemas\/Other/)

@@ -2,20 +2,26 @@
 
 -- A recipient's flags are stored with each group that has the recipient. A recipient is inactive, or in the control group, if any group of the
 -- account says so, and has all consents that any group lists.
+--
+-- Every change of a group draws a generation, under a lock of the group (groups/groups.ts). A campaign notes the generations of its groups when
+-- it starts, and so knows which members there were. The sequence never returns to an earlier generation, even if a group is removed and created
+-- anew.
+create sequence group_generations as integer;
+
 create table groups (
   account_id integer not null references accounts,
   number integer not null check (number > 0),
   name text check (char_length(name) between 1 and 200),
-  -- The number of members after the last import: counting a million takes half a second.
+  -- Counting a million members takes half a second.
   members integer not null default 0,
-  -- Grows with each import and is committed with it, so a reader of this number knows which members existed.
+  -- The generation of the last change, committed with it: a reader of this number knows which members there are.
   generation integer not null default 0,
   created_at timestamptz(3) not null default now(),
   updated_at timestamptz(3) not null default now(),
   primary key (account_id, number)
 );
 
--- No foreign keys: they would double the time of an import, and groups are never deleted.
+-- No foreign keys: they would double the time of an import. A group is removed with its members.
 create table group_members (
   account_id integer not null,
   group_number integer not null,
@@ -23,12 +29,28 @@ create table group_members (
   consents integer[] not null default '{}',
   control_group boolean not null default false,
   active boolean not null default true,
+  -- An IANA name.
+  time_zone text,
   -- Further columns of the imported file, as an object of texts.
   attributes json,
-  -- The generation of the import that added the member.
+  -- The generation of the change that added the member.
   generation integer not null default 0,
   primary key (account_id, group_number, phone)
 );
+
+-- Members that were removed. A campaign that started before still sends to them: those that were added up to its generation, and removed in a
+-- later one. Every removal is stored, since a campaign may be starting at the same moment; delivery/retention.ts deletes rows that no campaign
+-- needs.
+create table removed_members (
+  account_id integer not null,
+  group_number integer not null,
+  phone text collate "C" not null,
+  generation integer not null,
+  removed_generation integer not null,
+  removed_at timestamptz not null default now(),
+  primary key (account_id, group_number, phone, generation)
+);
+create index on removed_members (removed_at);
 
 -- Recipients who want no campaigns from an agent of an account, by RCS or SMS; a blocked recipient gets no single messages either. The row stays
 -- when the recipient opts in again: if STOP and START arrive in the wrong order, the later one counts. The same goes for two rows of a phone,

@@ -78,21 +78,23 @@ function chunkOf({ id, accountId, groups, generations, cursor, isRetry }: Runnin
 }
 
 /**
- * Reads the next numbers of all groups, in order, each once. The statement has one arm for each group, so PostgreSQL merges the index scans,
- * stops at the end of the chunk, and reads only what the chunk uses. Members that were imported after the start of the campaign are left out.
+ * Reads the next numbers of all groups, in order, each once. The statement has two arms for each group, so PostgreSQL merges the index scans,
+ * stops at the end of the chunk, and reads only what the chunk uses. Members that were added after the start of the campaign are left out, and
+ * members that were removed after it are included.
  */
 export function createFromGroups(groups: number[]): string {
-  const arms = groups.map(
-    (_, index) => `(
-        select phone from group_members
-        where account_id = $3 and group_number = ($4::int[])[${index + 1}] and phone > $6 and generation <= ($5::int[])[${index + 1}]
-        order by phone
-      )`,
-  )
+  const arms = groups.flatMap((_, index) => {
+    const [group, generation] = [`($4::int[])[${index + 1}]`, `($5::int[])[${index + 1}]`]
+    const before = `account_id = $3 and group_number = ${group} and phone > $6 and generation <= ${generation}`
+    return [
+      `(select phone from group_members where ${before} order by phone)`,
+      `(select phone from removed_members where ${before} and removed_generation > ${generation} order by phone)`,
+    ]
+  })
   return createMessages(`
   member as materialized (
     select distinct phone from (
-      ${arms.join(' union all ')}
+      ${arms.join('\n      union all ')}
     ) as people
     order by phone limit $2
   ), progress as materialized (

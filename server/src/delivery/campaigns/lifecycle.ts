@@ -17,9 +17,10 @@ export const START = `
     update campaigns c set
       status = 'RUNNING',
       started_at = greatest(now(), c.scheduled_at),
-      -- Records the groups' generations now: members of a later import are left out.
+      -- Records the groups' generations now: members that are added later are left out, and those that are removed later are not. A group that
+      -- was removed before has no members.
       group_generations = array(
-        select coalesce(g.generation, 0) from unnest(c.group_numbers) with ordinality as n (number, place)
+        select coalesce(g.generation, -1) from unnest(c.group_numbers) with ordinality as n (number, place)
         left join groups g on g.account_id = c.account_id and g.number = n.number order by place)
     where c.id = any (array(
       select id from campaigns where status = 'SCHEDULED' and scheduled_at <= now() and ${isLive('account_id')}

@@ -2,11 +2,22 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import type { Pool } from '../db/pool.ts'
-import { OperatorError } from '../errors.ts'
-import { findGroup, listGroups, MAX_GROUP_NAME_CHARACTERS, MAX_GROUP_NUMBER } from '../groups/groups.ts'
+import { noSuch, OperatorError } from '../errors.ts'
+import {
+  findGroup,
+  type Group,
+  listGroups,
+  MAX_GROUP_NAME_CHARACTERS,
+  MAX_GROUP_NUMBER,
+  removeGroup,
+  removeMember,
+} from '../groups/groups.ts'
 import { type ImportProgress, type ImportResult, importGroup } from '../groups/import.ts'
+import { type Member, readMembers } from '../groups/read-members.ts'
 import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand, STANDARD } from './confirm.ts'
+import { printPages } from './pages.ts'
+import { phoneArgument } from './phone.ts'
 import { printError, quantity, statusLine, table } from './terminal.ts'
 
 const MAX_REJECTED_SHOWN = 20
@@ -21,8 +32,11 @@ function groupArgument(value: string): number {
   return Number(value)
 }
 
+const account = ['<account-id>', 'the account', accountIdArgument] as const
+const group = ['<group>', 'the number of the group', groupArgument] as const
+
 const importFile = confirmedCommand('import', 'import recipients from a CSV file into a group; members with the same number are replaced')
-  .argument('<account-id>', 'the account', accountIdArgument)
+  .argument(...account)
   .argument('<group>', 'the number of the group, which is created if it does not exist', groupArgument)
   .argument('<file>', 'a CSV file with a header that has a column "phone"; - reads standard input')
   .option('--name <name>', 'the name of the group', textArgument(MAX_GROUP_NAME_CHARACTERS))
@@ -42,13 +56,16 @@ const importFile = confirmedCommand('import', 'import recipients from a CSV file
     process.exitCode = 1
   })
 
+function named({ group: number, name }: Group): string {
+  return name === null ? `group ${number}` : `group ${number} (${name})`
+}
+
 /** Describes the effect on existing members. Returns undefined if the group is new or empty. */
 async function replacedMembers(pool: Pool, accountId: number, number: number): Promise<string | undefined> {
-  const group = await findGroup(pool, accountId, number)
-  if (group === undefined || group.members === 0) return undefined
-  const named = group.name === null ? '' : ` (${group.name})`
-  const members = quantity(group.members, 'member')
-  return `import into group ${number}${named} of account ${accountId}, which has ${members} now: members in the file are replaced, all others stay`
+  const found = await findGroup(pool, { accountId, number })
+  if (found === undefined || found.members === 0) return undefined
+  const members = quantity(found.members, 'member')
+  return `import into ${named(found)} of account ${accountId}, which has ${members} now: members in the file are replaced, all others stay`
 }
 
 /** `bytes`: the size of the source, if it is known. */
@@ -110,7 +127,7 @@ function inWords({ group, imported, unchanged, repeated, rejectedLines, rejected
 }
 
 const list = reportingCommand('list', "show an account's groups")
-  .argument('<account-id>', 'the account', accountIdArgument)
+  .argument(...account)
   .action(async (accountId: number, options) => {
     const groups = await withDatabase((pool) => listGroups(pool, accountId))
     report(options, groups, () =>
@@ -121,4 +138,81 @@ const list = reportingCommand('list', "show an account's groups")
     )
   })
 
-export const groupCommand = new Command('group').description('groups of recipients').addCommand(importFile).addCommand(list)
+async function requireGroup(pool: Pool, accountId: number, number: number): Promise<Group> {
+  return (await findGroup(pool, { accountId, number })) ?? noSuchGroup(accountId, number)
+}
+
+function noSuchGroup(accountId: number, number: number): never {
+  throw noSuch(`Account ${accountId} has no group ${number}; see "herald segment list ${accountId}".`)
+}
+
+const show = reportingCommand('show', 'show a group')
+  .argument(...account)
+  .argument(...group)
+  .action(async (accountId: number, number: number, options) => {
+    const found = await withDatabase((pool) => requireGroup(pool, accountId, number))
+    report(
+      options,
+      found,
+      () =>
+        `${named(found).replace('g', 'G')} has ${quantity(found.members, 'member')}, and was last changed at ${found.updatedAt.toISOString()}.`,
+    )
+  })
+
+// Attributes have no limit of their length that fits a line, so they come last.
+const MEMBERS = {
+  columns: ['PHONE', 'STATUS', 'CONTROL', 'ZONE', 'CONSENTS', 'ATTRIBUTES'],
+  widths: [16, 8, 7, 20, 12],
+  cells: ({ phone, status, controlGroup, timeZone, consents, attributes }: Member) => [
+    phone,
+    status,
+    controlGroup ? 'yes' : 'no',
+    timeZone ?? '-',
+    consents.join(';') || '-',
+    attributes === undefined ? '-' : JSON.stringify(attributes),
+  ],
+}
+
+const members = reportingCommand('members', 'show the members of a group')
+  .argument(...account)
+  .argument(...group)
+  .action(async (accountId: number, number: number, options) => {
+    await withDatabase(async (pool) => {
+      await requireGroup(pool, accountId, number)
+      await printPages(readMembers(pool, { accountId, number }), options, MEMBERS)
+    })
+  })
+
+const remove = confirmedCommand(
+  'remove',
+  'remove a group with all its members, or one member; campaigns that have started still send to them',
+)
+  .argument(...account)
+  .argument(...group)
+  .argument('[phone]', 'the number of the member to remove; without it, the whole group is removed', phoneArgument)
+  .action(async (accountId: number, number: number, phone: string | undefined, options) => {
+    await withDatabase(async (pool) => {
+      const found = await requireGroup(pool, accountId, number)
+      if (phone === undefined) return await removeAll(pool, accountId, found, options)
+      await confirm(options, `remove ${phone} from ${named(found)} of account ${accountId}`)
+      const removed = (await removeMember(pool, { accountId, number }, phone)) ?? noSuchGroup(accountId, number)
+      if (!removed) throw noSuch(`${phone} is not a member of ${named(found)} of account ${accountId}.`)
+      report(options, { group: number, phone }, () => `${phone} was removed from ${named(found)}.`)
+    })
+  })
+
+async function removeAll(pool: Pool, accountId: number, found: Group, options: { yes?: boolean; json?: boolean }): Promise<void> {
+  await confirm(options, `remove ${named(found)} of account ${accountId} with its ${quantity(found.members, 'member')} for good`)
+  const removed = (await removeGroup(pool, { accountId, number: found.group })) ?? noSuchGroup(accountId, found.group)
+  report(options, removed, () => `${named(removed).replace('g', 'G')} and its ${quantity(removed.members, 'member')} were removed.`)
+}
+
+/** `group` is the older name of the command. */
+export const segmentCommand = new Command('segment')
+  .alias('group')
+  .description('groups of recipients, which campaigns are sent to')
+  .addCommand(list)
+  .addCommand(show)
+  .addCommand(members)
+  .addCommand(importFile)
+  .addCommand(remove)

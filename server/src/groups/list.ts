@@ -1,0 +1,47 @@
+import type { Executor } from '../db/pool.ts'
+import { type ListDefinition, type PageQuery, readPage, withinPageBytes } from '../http/paging.ts'
+import { GROUP, type Group, type GroupKey } from './groups.ts'
+import { MEMBER, type MemberRow, toMember } from './read-members.ts'
+
+export type Segment = { segmentId: number; name?: string; members: number; createdAt: Date; updatedAt: Date }
+
+export function toSegment({ group, name, ...others }: Group): Segment {
+  return { segmentId: group, ...(name !== null && { name }), ...others }
+}
+
+export const SEGMENT_LIST: ListDefinition<'segmentId'> = {
+  fields: { segmentId: { column: 'number', type: 'bigint' } },
+  id: 'segmentId',
+  defaultSort: 'segmentId',
+}
+
+export async function listSegments(db: Executor, accountId: number, query: PageQuery) {
+  const page = readPage(SEGMENT_LIST, query, 3)
+  const { rows } = await db.query<Group>(
+    `select ${GROUP} from groups where account_id = $1 and ${page.condition} order by ${page.orderBy} limit $2`,
+    [accountId, page.fetch, ...page.values],
+  )
+  return page.toBody(rows.map(toSegment))
+}
+
+export const MEMBER_LIST: ListDefinition<'phone'> = {
+  fields: { phone: { column: 'phone', type: 'text' } },
+  id: 'phone',
+  defaultSort: 'phone',
+}
+
+export async function listMembers(db: Executor, { accountId, number }: GroupKey, query: PageQuery) {
+  const page = readPage(MEMBER_LIST, query, 4)
+  const { rows } = await db.query<MemberRow & { found: number; bytesBefore: number | null }>(
+    withinPageBytes(
+      `select ${MEMBER} from group_members where account_id = $1 and group_number = $2 and ${page.condition}
+       order by ${page.orderBy} limit $3`,
+      `200 + coalesce(octet_length(attributes::text), 0) + 11 * cardinality(consents)`,
+    ),
+    [accountId, number, page.fetch, ...page.values],
+  )
+  return page.toBody(
+    rows.map(({ found, bytesBefore, ...member }) => toMember(member)),
+    rows[0]?.found,
+  )
+}

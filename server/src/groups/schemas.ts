@@ -1,0 +1,89 @@
+import { Type } from 'typebox'
+import { OutgoingTime } from '../schemas.ts'
+import { MAX_GROUP_NAME_CHARACTERS } from './groups.ts'
+
+const MAX_MEMBERS = 1_000
+const MAX_ATTRIBUTES = 100
+const MAX_CONSENTS = 1_000
+
+const name = Type.String({ minLength: 1, maxLength: MAX_GROUP_NAME_CHARACTERS })
+
+export const Segment = Type.Object(
+  {
+    segmentId: Type.Integer({ description: 'The number that `segmentIds` of a campaign names.' }),
+    name: Type.Optional(name),
+    members: Type.Integer({ description: 'How many members it has.' }),
+    createdAt: OutgoingTime,
+    updatedAt: Type.Unsafe<Date>({ ...OutgoingTime, description: 'When the segment or a member was last changed.' }),
+  },
+  { $id: 'Segment', additionalProperties: false },
+)
+
+export const SegmentName = Type.Object({ name }, { additionalProperties: false, examples: [{ name: 'Customers' }] })
+
+const consents = Type.Array(Type.Integer(), { maxItems: MAX_CONSENTS, description: 'The consents that the recipient has given.' })
+const controlGroup = Type.Boolean({ description: 'Whether the recipient is in the control group.' })
+const attributes = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  additionalProperties: { type: 'string' },
+  maxProperties: MAX_ATTRIBUTES,
+  description: 'Further facts about the recipient, by name.',
+})
+
+export const SegmentMember = Type.Object(
+  {
+    phone: Type.String({ description: '`+` and digits.' }),
+    consents,
+    controlGroup,
+    status: Type.Enum(['active', 'inactive']),
+    timeZone: Type.Optional(Type.String({ description: 'The IANA name of the time zone.' })),
+    attributes: Type.Optional(attributes),
+  },
+  { $id: 'SegmentMember', additionalProperties: false },
+)
+
+// Values that a rule refuses concern one member, which is rejected. So the schema checks only the types.
+const NewMember = Type.Object(
+  {
+    phone: Type.String({ description: 'An international phone number.' }),
+    consents: Type.Optional(consents),
+    controlGroup: Type.Optional(controlGroup),
+    status: Type.Optional(Type.String({ description: '`active`, the default, or `inactive`.' })),
+    timeZone: Type.Optional(Type.String({ description: 'The IANA name of a time zone. An empty text removes it.' })),
+    attributes: Type.Optional(attributes),
+  },
+  { additionalProperties: false, description: 'Of a member that the segment already has, the fields that are absent stay as they are.' },
+)
+
+const EXAMPLE = { phone: '+48500100200', consents: [1, 7], timeZone: 'Europe/Warsaw', attributes: { city: 'Gdynia' } }
+
+export const NewMembers = Type.Object(
+  { members: Type.Array(NewMember, { minItems: 1, maxItems: MAX_MEMBERS }) },
+  { additionalProperties: false, examples: [{ members: [EXAMPLE] }] },
+)
+
+const reason = Type.String({ description: 'Why.' })
+
+export const MembersChange = Type.Object(
+  {
+    added: Type.Integer({ description: 'New members.' }),
+    updated: Type.Integer({ description: 'Members that the segment already had.' }),
+    rejected: Type.Array(
+      Type.Object({ index: Type.Integer({ description: 'In `members`, from 0.' }), reason }, { additionalProperties: false }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export const Import = Type.Object(
+  {
+    imported: Type.Integer({ description: 'Numbers of the file that are in the segment now.' }),
+    rejected: Type.Array(
+      Type.Object({ line: Type.Integer({ description: 'In the file, from 1.' }), reason }, { additionalProperties: false }),
+      {
+        description: 'The first 1,000 lines that were rejected.',
+      },
+    ),
+  },
+  { additionalProperties: false },
+)
