@@ -1,6 +1,7 @@
 import { acceptCampaign } from '../../server/src/campaigns/accept.ts'
 import { CHUNK, fanOut as fanOutChunk } from '../../server/src/delivery/campaigns/fan-out.ts'
 import { startDue } from '../../server/src/delivery/campaigns/lifecycle.ts'
+import { createErasedPeople } from '../../server/src/erasure/erased.ts'
 import { PRIORITIES } from '../../server/src/messages/states.ts'
 import { DEFAULT_LIFE_HOURS } from '../../server/src/messages/store.ts'
 import { grouped, once, ratioAtLeast } from '../measure/figures.ts'
@@ -9,6 +10,8 @@ import { type Rate, reportRates, showRate, sideOf, takeTurns, timed } from '../m
 import type { Bench } from '../part.ts'
 import { AGENT, createBenchAgent, createSender, MESSAGE } from '../setup/accounts.ts'
 import { createDatabase, type Database, startPostgres } from '../setup/postgres.ts'
+
+const erased = createErasedPeople(Buffer.alloc(32))
 
 // The messages of a campaign, created while nothing sends. The limit is a bare `insert … select` of the same rows into the same tables, empty
 // each time, in chunks as large as the fan-out's. One statement is slower: ids begin with the time of their transaction and go on at random, so
@@ -87,7 +90,7 @@ async function startCampaign({ pool, accountId }: Sending): Promise<string> {
 
 async function runFanOut({ pool }: Sending): Promise<void> {
   for (let isLeft = true; isLeft; ) {
-    const { mayBeMore, failed } = await fanOutChunk(pool)
+    const { mayBeMore, failed } = await fanOutChunk(pool, erased)
     if (failed !== undefined) throw failed.error
     isLeft = mayBeMore
   }

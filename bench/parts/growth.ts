@@ -2,6 +2,7 @@ import { claim } from '../../server/src/delivery/claim.ts'
 import { ensureRate } from '../../server/src/delivery/rate.ts'
 import { readClaimed } from '../../server/src/delivery/read-claimed.ts'
 import { recordResults } from '../../server/src/delivery/results.ts'
+import { createErasedPeople } from '../../server/src/erasure/erased.ts'
 import { enqueue, type Filled, fillHistory, fillQueue, vacuum } from '../data/messages.ts'
 import { saturateHttp } from '../load/connections.ts'
 import { byMedian, type Figure, grouped, median, ratioAtLeast, ratioAtMost } from '../measure/figures.ts'
@@ -10,6 +11,8 @@ import type { Bench } from '../part.ts'
 import { createBenchAgent, createSender, messageRequest } from '../setup/accounts.ts'
 import { cloneDatabase, createDatabase, type Database, openDatabase, type Postgres, startPostgres } from '../setup/postgres.ts'
 import { startHerald } from '../setup/processes.ts'
+
+const erased = createErasedPeople(Buffer.alloc(32))
 
 // Whether accepting and claiming cost more in a large database: one with millions of READ messages in the table of this month against a new
 // one, and one with a million waiting messages against one with next to none. The two of a pair take turns.
@@ -57,7 +60,7 @@ type Times = { claimed: number; recorded: number }
 async function claimAndRecord({ pool }: Sending, free: number): Promise<Times> {
   const from = performance.now()
   const { entries } = await claim(pool, { carrier: CARRIER, free, leaseMs: 3_600_000, pausedAgents: [], calls: new Map() })
-  const messages = await readClaimed(pool, entries)
+  const messages = await readClaimed(pool, entries, erased)
   const claimedAt = performance.now()
   const results = entries.map(({ messageId, lease }) => ({ messageId, lease, is: 'sent' as const }))
   const recorded = (await recordResults(pool, results)).filter(Boolean).length

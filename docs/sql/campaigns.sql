@@ -32,7 +32,7 @@ select from campaigns where status = 'RUNNING' and fan_out_completed_at is null 
 -- Locks the next campaign to fan out. (server/src/delivery/campaigns/fan-out.ts)
 prepare "lock-campaign" as
 select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
-  retry_of is not null as "isRetry"
+  retry_of is not null as "isRetry", exists (select from erased_people) as "hasErased"
 from campaigns where status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) and account_id <> all (array(select id from accounts where suspended_at is not null))
 order by recipients, id limit 1 for update skip locked;
 
@@ -122,7 +122,7 @@ with campaign as materialized (
   from looked_at l left join lateral (
     select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
   ) as arrived on true
-  where l.status = 'FAILED' and arrived.kind is null
+  where l.status = 'FAILED' and arrived.kind is null and not l.recipient like 'erased-%'
 ), member as materialized (
   select u.phone, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
 ), progress as materialized (

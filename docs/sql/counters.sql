@@ -39,7 +39,7 @@ with batch as (
     folded_until = greatest(u.folded_until, excluded.folded_until)
 ), by_month as (
   insert into account_usage_months as m (account_id, month, message_bytes)
-  select account_id, date_trunc('month', day)::date, sum(message_bytes) from by_day where message_bytes > 0 group by 1, 2 order by 1, 2
+  select account_id, date_trunc('month', day)::date, sum(message_bytes) from by_day where message_bytes <> 0 group by 1, 2 order by 1, 2
   on conflict (account_id, month) do update set message_bytes = m.message_bytes + excluded.message_bytes
 )
 select count(*) as folded from batch;

@@ -84,10 +84,14 @@ with of_carrier as (
 select agent_id as "agentId", greatest(0, extract(epoch from slot_at - clock_timestamp()) * 1000)::float8 as "waitMs"
 from (select * from of_carrier union all select * from of_agent) as slot;
 
+-- Finds out which numbers were erased. Runs only if any person was. (server/src/erasure/erased.ts)
+prepare "find-erased" as
+select hash, account_id as "accountId" from erased_people where hash = any ((select $1::bytea[])::bytea[]);
+
 -- Reads the messages of claimed entries. (server/src/delivery/read-claimed.ts)
 prepare "read-claimed" as
 select m.id as "messageId", m.recipient, coalesce(m.content, c.message) as content, m.traffic, m.expires_at as "expiresAt",
-  o.reason as "stoppedBy",
+  o.reason as "stoppedBy", exists (select from erased_people) as "hasErased",
   case when q.held_back_attempts = q.attempts - 1
   then round(greatest(0, extract(epoch from now() - q.held_back_at)) * 1000)::float8 else 0 end as "heldBackForMs"
 from messages_2026_07 m left join contents c on c.id = m.content_id
@@ -136,7 +140,7 @@ select message_id as "messageId" from held;
 -- Fails messages permanently. (server/src/delivery/results.ts)
 prepare "record-failed" as
 with held as materialized (
-  select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED') and q.attempts > 1 as awaits_revocation, true as was_claimed
+  select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED', 'ERASED') and q.attempts > 1 as awaits_revocation
   from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[])) as r (message_id, lease, reason, description), lateral (
     select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
   ) as q
@@ -179,6 +183,74 @@ with held as materialized (
   insert into report_deltas (account_id, campaign_id, hour, failed, unsent, claimed)
   select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
     count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent'), count(*) filter (where kind = 'message.claimed')
+  from failed_change where not test group by 1, 2, 3
+), failed_change_logged as (
+  insert into log_pages (account_id, event_count, events)
+  select account_id, count(*), json_agg(
+      json_build_array(kind, at, id, client_reference_id, agent_id, recipient, campaign_id, test, more) order by n)
+  from (
+    select *, row_number() over (partition by account_id order by place, id) - 1 as n from failed_change where kind in ('message.failed')
+  ) as numbered
+  group by account_id, n / 100 order by account_id, n / 100
+), failed_change_listed as (
+  insert into message_events (message_id, account_id, kind, occurred_at, reason, campaign_id, recipient)
+  select id, account_id, replace(replace(kind, 'message.', ''), '.', '-'), at, reason, campaign_id,
+    case when campaign_id is not null then recipient end
+  from failed_change where kind in ('message.failed') and (campaign_id is not null or kind like 'sms.%')
+)
+select message_id as "messageId" from held;
+
+-- Fails messages to erased people. (server/src/delivery/results.ts)
+prepare "record-erased" as
+with held as materialized (
+  select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED', 'ERASED') and q.attempts > 1 as awaits_revocation
+  from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[])) as r (message_id, lease, reason, description), lateral (
+    select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
+  ) as q
+), failed as (
+  update messages_2026_07 m set status = 'FAILED', failed_at = greatest(now(), m.accepted_at), failure_reason = f.reason,
+    failure_description = f.description
+  from held f
+  where m.id = f.message_id and m.status in ('ACCEPTED', 'SENDING', 'SENT') and m.expires_at > clock_timestamp()
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation
+), dropped as (
+  delete from queue where message_id = any (array(select message_id from held where not awaits_revocation))
+), turned as (
+  update queue set task = 'revoke', priority = 1, due_at = now(), attempts = 0, lease = null, leased_until = '-infinity' where message_id = any (array(select id from failed where awaits_revocation))
+), sms_settled as (
+  update sms_fallbacks_2026_07 f set status = 'SKIPPED', reason = 'ERASED'
+  from failed as m where f.message_id = m.id and f.status in ('WAITING')
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.awaits_revocation, f.status, f.reason, f.due_at, f.segments
+), sms_queued as (
+  insert into sms_queue (message_id, copy, account_id, recipient, priority, campaign_id, planned_at, awaits_revocation, due_at, expires_at,
+      segments)
+  select id, 0, account_id, recipient, case traffic when 'PROMOTION' then 2 else 0 end,
+    coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), due_at, awaits_revocation,
+    case when awaits_revocation then greatest(due_at, now() + interval '30 seconds') else due_at end,
+    greatest(due_at, now()) + interval '48 hours', segments
+  from sms_settled where status = 'SCHEDULED'
+), sms_noted as (
+  insert into message_events (message_id, account_id, kind, occurred_at, reason)
+  select id, account_id, 'sms-' || replace(lower(status), '_', '-'), now(), reason from sms_settled
+  on conflict do nothing
+), sms_settled_change as materialized (
+  select 0 as place, 'sms.skipped' as kind, now()::timestamptz(3) as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from sms_settled m where now()::timestamptz(3) is not null and status = 'SKIPPED'
+), sms_settled_change_counted as (
+  insert into report_deltas (account_id, campaign_id, hour, sms_skipped)
+  select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
+    count(*) filter (where kind = 'sms.skipped')
+  from sms_settled_change where not test group by 1, 2, 3
+), failed_change as materialized (
+  select 0 as place, 'message.failed' as kind, failed_at as at, json_build_object('failure', json_build_object('reason', reason, 'description', description)) as more, reason as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from failed m where failed_at is not null
+  union all
+  select 1 as place, 'message.unsent' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from failed m where failed_at is not null and sent_at is null
+), failed_change_counted as (
+  insert into report_deltas (account_id, campaign_id, hour, failed, unsent)
+  select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
+    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent')
   from failed_change where not test group by 1, 2, 3
 ), failed_change_logged as (
   insert into log_pages (account_id, event_count, events)

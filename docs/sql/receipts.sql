@@ -14,7 +14,8 @@ with queued as materialized (
   select r.place, m.id, m.status, m.expires_at, m.sent_at is null as is_unsent, r.read_at is not null as is_read, at.sent, at.delivered,
     greatest(at.delivered, least(r.read_at, now())) as read
   from receipt r
-  join messages_2026_07 m on m.id = r.message_id and m.recipient = r.phone and split_part(m.agent_id, '@rbm.goog', 1) = r.agent_id
+  join messages_2026_07 m on m.id = r.message_id and (m.recipient = r.phone or m.recipient like 'erased-%')
+    and split_part(m.agent_id, '@rbm.goog', 1) = r.agent_id
   join agents a on a.agent_id = m.agent_id and a.carrier = r.carrier,
   lateral (select least(coalesce(r.delivered_at, r.read_at), now()) as first) as reported,
   lateral (select coalesce(m.sent_at, greatest(reported.first, m.accepted_at)) as sent) as sending,
@@ -68,7 +69,8 @@ with known as materialized (
   -- Locks the messages: the expiry of a message either sees this note, or the next statement sees the expiry.
   select r.place, m.id, m.account_id, r.kind, r.occurred_at from unnest((select $1::uuid[]), (select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::timestamptz(3)[]), (select $6::text[]))
   with ordinality as r (message_id, carrier, phone, agent_id, occurred_at, kind, place)
-  join messages_2026_07 m on m.id = r.message_id and m.recipient = r.phone and split_part(m.agent_id, '@rbm.goog', 1) = r.agent_id
+  join messages_2026_07 m on m.id = r.message_id and (m.recipient = r.phone or m.recipient like 'erased-%')
+    and split_part(m.agent_id, '@rbm.goog', 1) = r.agent_id
   join agents a on a.agent_id = m.agent_id and a.carrier = r.carrier
   order by m.id for no key update of m
 ), noted as (
@@ -99,9 +101,12 @@ select;
 prepare "store-carrier-events" as
 with stored as (
   insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event, process_after)
-  select carrier, event_id, kind, phone, occurred_at, event::json, case when kind = any ($7::text[]) then now() end
-  from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::timestamptz(3)[]), (select $6::text[]))
-    as e (carrier, event_id, kind, phone, occurred_at, event)
+  select carrier, event_id, kind, phone, occurred_at, event::json, case when kind = any ($8::text[]) then now() end
+  from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::timestamptz(3)[]), (select $6::text[]), (select $7::bytea[]))
+    as e (carrier, event_id, kind, phone, occurred_at, event, hash)
+  where not exists (
+    select from erased_people x where x.hash = e.hash and (x.account_id = 0 or e.kind <> all ($8::text[]))
+  )
   order by carrier, event_id
   on conflict do nothing
 )

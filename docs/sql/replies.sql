@@ -13,7 +13,7 @@ from (
   select ctid from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
 ) as mine
 where e.ctid = mine.ctid
-returning e.event, e.occurred_at as "occurredAt";
+returning e.event, e.occurred_at as "occurredAt", exists (select from erased_people) as "hasErased";
 
 -- Finds the message that a recipient replies to. (server/src/replies/attribution.ts)
 prepare "find-replied-message" as

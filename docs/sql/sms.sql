@@ -41,6 +41,7 @@ select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent
   when q.submitted_under is not null then 'lost'
   when f.message_id is null or m.id is null then 'gone'
   when q.copy = 0 and q.segments_sent = 0 and (select kind from message_events where message_id = q.message_id and kind in ('delivered-late', 'read-late') limit 1) is not null then 'not-needed'
+  when q.recipient like 'erased-%' then 'ERASED'
   when q.expires_at <= now() then 'late'
 -- Once one segment was sent, the remaining segments follow.
   when q.segments_sent > 0 then 'go'
@@ -63,7 +64,8 @@ select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent
       json_build_object('rule', 'status', 'result', case when not (not (f.plan ->> 'ignoreStatus')::bool) then 'not-required' when not r.active then 'failed' else 'passed' end),
       json_build_object('rule', 'consents', 'result', case when not (json_array_length(f.plan -> 'consentIds') > 0) then 'not-required' when not (array(select json_array_elements_text(f.plan -> 'consentIds')::int) <@ coalesce(r.consents, '{}')) then 'failed' else 'passed' end, 'required', array(select json_array_elements_text(f.plan -> 'consentIds')::int), 'given', array(select distinct id from unnest(coalesce(r.consents, '{}')) as id where id is not null order by id)),
       json_build_object('rule', 'quarantine', 'result', case when not ((f.plan ->> 'quarantine')::bool) then 'not-required' when last.sent_at > now() - a.quarantine_hours * interval '1 hour' then 'failed' else 'passed' end, 'hours', a.quarantine_hours, 'lastSmsAt', to_char(last.sent_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-))::text end as rules
+))::text end as rules,
+  exists (select from erased_people) as "hasErased"
 from held q
 join accounts a on a.id = q.account_id
 left join sms_fallbacks f on f.message_id = q.message_id
@@ -224,7 +226,7 @@ with stored as (
   select * from unnest((select $1::text[]), (select $2::text[]), (select $3::text[]), (select $4::text[]), (select $5::smallint[]), (select $6::text[]), (select $7::text[]), (select $8::timestamptz[]))
   on conflict do nothing
 )
-select pg_logical_emit_message(true, 'herald', '');
+select pg_logical_emit_message(true, 'herald', ''), exists (select from erased_people) as "hasErased";
 
 -- Applies receipts to the segments of SMS. (server/src/delivery/sms/receipts.ts)
 prepare "apply-sms-receipts" as
@@ -235,7 +237,7 @@ with candidate as materialized (
   ) as r, lateral (
     select * from sms_segments s where s.carrier_message_id = r.carrier_message_id and s.state = 'sent' offset 0
   ) as s
-  where s.carrier = r.carrier and s.recipient = r.recipient
+  where s.carrier = r.carrier and (s.recipient = r.recipient or s.recipient like 'erased-%')
   union all
   select r.*, s.message_id, s.copy, s.segment, s.submitted_at
   from unnest((select $2::uuid[])) as ids (message_id), lateral (
@@ -243,7 +245,7 @@ with candidate as materialized (
   ) as s, lateral (
     select * from sms_receipts r where r.carrier_message_id = s.carrier_message_id offset 0
   ) as r
-  where r.carrier = s.carrier and r.recipient = s.recipient and s.state = 'sent'
+  where r.carrier = s.carrier and (s.recipient = r.recipient or s.recipient like 'erased-%') and s.state = 'sent'
     and r.received_at > now() - interval '120 seconds'
 ), reading as materialized (
   select distinct on (carrier, event_id) * from candidate order by carrier, event_id, reading, submitted_at desc

@@ -19,6 +19,7 @@ import * as smsClaim from '../src/delivery/sms/claim.ts'
 import * as smsReceipts from '../src/delivery/sms/receipts.ts'
 import * as smsResults from '../src/delivery/sms/results.ts'
 import * as schedule from '../src/delivery/sms/schedule.ts'
+import * as erased from '../src/erasure/erased.ts'
 import * as feed from '../src/events/feed.ts'
 import * as pages from '../src/events/pages.ts'
 import * as router from '../src/events/router.ts'
@@ -88,9 +89,11 @@ const forDelivery = (messagesTable: string) =>
     ['read-lanes', 'delivery/lanes.ts', 'Reads the lanes of a carrier that have entries to send now.', lanes.READ_LANES],
     ['lease-entries', 'delivery/claim.ts', 'Leases the next entries of each lane.', claim.LEASE_ENTRIES],
     ['take-slots', 'delivery/rate.ts', 'Takes slots of the rates of a carrier and its agents.', rate.TAKE_SLOTS],
+    ['find-erased', 'erasure/erased.ts', 'Finds out which numbers were erased. Runs only if any person was.', erased.FIND_ERASED],
     ['read-claimed', 'delivery/read-claimed.ts', 'Reads the messages of claimed entries.', readClaimed.readMonth(messagesTable)],
     ['record-sent', 'delivery/results.ts', 'Records that messages were sent.', results.STATEMENTS.sent.text(messagesTable)],
     ['record-failed', 'delivery/results.ts', 'Fails messages permanently.', results.STATEMENTS.failed.text(messagesTable)],
+    ['record-erased', 'delivery/results.ts', 'Fails messages to erased people.', results.STATEMENTS.erased.text(messagesTable)],
     ['record-released', 'delivery/results.ts', 'Releases and postpones entries.', results.STATEMENTS.retry.text(messagesTable)],
     ['record-revoked', 'delivery/results.ts', 'Ends revocations.', results.STATEMENTS['revoke-asked'].text(messagesTable)],
     ['find-inactive', 'delivery/fail.ts', 'Finds waiting messages whose agent was deactivated.', fail.FIND_INACTIVE],

@@ -12,6 +12,7 @@ import { createDeliveryMetrics } from './delivery/metrics.ts'
 import { createEventReceiver } from './delivery/receipts.ts'
 import { watchKeyFile } from './encryption/key-file.ts'
 import type { Keyring } from './encryption/keyring.ts'
+import { createErasedPeople, ERASURE_SECRET } from './erasure/erased.ts'
 import { createEventMetrics } from './events/metrics.ts'
 import { startRouter } from './events/router-loop.ts'
 import { isReadableByOthers } from './files.ts'
@@ -68,13 +69,12 @@ export async function startService(config: Config, logger: Logger, options: Serv
   const closers: (() => Promise<unknown>)[] = [() => database.close()]
   try {
     const keyring = await openKeyring(pool, config)
-    const sentence = newKey()
-    if (sentence !== undefined) logger.warn(sentence)
-    warnOfReadableFiles(logger, [keyring.keyFile, config.carriersFile])
+    warnOfFiles(logger, newKey(), [keyring.keyFile, config.carriersFile])
     const settings = await findCarriers()
     const postbackKey = await installationSecret(pool, 'postback', keyring)
     const announce = createAnnouncer(hotPool)
-    const onEvents = createEventReceiver(hotPool, announce)
+    const erased = createErasedPeople(await installationSecret(pool, ERASURE_SECRET, keyring))
+    const onEvents = createEventReceiver(hotPool, announce, erased)
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
     const cursorKey = await installationSecret(pool, 'cursors', keyring)
     let delivery: Delivery | undefined
@@ -99,7 +99,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
       const opened = openCarriers(settings, { postbackKey, onEvents, logger })
       carriers = opened
       const metrics = createDeliveryMetrics(app.metrics.registry)
-      const started = startDelivery({ pool, hotPool, carriers: opened, logger, metrics, links, announce })
+      const started = startDelivery({ pool, hotPool, carriers: opened, logger, metrics, links, erased, announce })
       delivery = started
       workers.push(() => endDelivery(started, opened))
     } else if (roles.includes('api')) {
@@ -147,7 +147,9 @@ function warnOfSettings(config: Config, logger: Logger): void {
   for (const name of config.unknownVariables) logger.warn({ name }, 'this variable is not a setting of Herald')
 }
 
-function warnOfReadableFiles(logger: Logger, files: (string | undefined)[]): void {
+/** `newKey`: what to do about a key file that was created just now. */
+function warnOfFiles(logger: Logger, newKey: string | undefined, files: (string | undefined)[]): void {
+  if (newKey !== undefined) logger.warn(newKey)
   for (const file of files) {
     if (file !== undefined && isReadableByOthers(file)) logger.warn({ file }, 'a file with secrets is readable by other users: chmod 600')
   }

@@ -1,4 +1,5 @@
 import type { Executor } from '../db/pool.ts'
+import { isErasedNumber } from '../erasure/erased.ts'
 import { OperatorError } from '../errors.ts'
 import { NO_CAMPAIGN } from '../ids.ts'
 import { findCampaign } from './campaigns.ts'
@@ -10,7 +11,8 @@ type RetryChoice = { includeCancelled?: boolean }
 /**
  * CTEs that select the recipients of a retry, for the fan-out and for the count that an operator confirms. They read from a CTE `campaign`
  * (`retry_of`, `fan_out_cursor`, `retry_includes_cancelled`); `$2` is the chunk size. A chunk reads ten times as many messages of the first
- * campaign, failed or not. It skips a recipient whose message was delivered after it had failed.
+ * campaign, failed or not. It skips a recipient whose message was delivered after it had failed,
+ * and one who was erased since.
  */
 export const RETRIED_MEMBERS = `
   looked_at as materialized (
@@ -25,7 +27,7 @@ export const RETRIED_MEMBERS = `
     from looked_at l left join lateral (
       select kind from message_events e where e.message_id = l.id and e.kind in ('delivered-late', 'read-late') limit 1
     ) as arrived on true
-    where l.status = 'FAILED' and arrived.kind is null
+    where l.status = 'FAILED' and arrived.kind is null and not ${isErasedNumber('l.recipient')}
   ), member as materialized (
     select u.phone, u.reason from unreached u, campaign c where c.retry_includes_cancelled or not u.is_withdrawn
   ), progress as materialized (

@@ -59,4 +59,8 @@ export const EXAMPLES: Record<string, string> = {
   'opt-out list': 'herald opt-out list 1',
   'opt-out add': 'herald opt-out add 1 +48500100200 --agent my-shop',
   'opt-out remove': 'herald opt-out remove 1 +48500100200 --agent my-shop',
+  'person show': 'herald person show +48500100200',
+  'person export': 'herald person export +48500100200 --file person.json',
+  'person erase': 'herald person erase +48500100200',
+  'person allow': 'herald person allow +48500100200 --account 1',
 }

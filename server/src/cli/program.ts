@@ -20,6 +20,7 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['encryption', async () => (await import('./encryption.ts')).encryptionCommand],
   ['auto-reply', async () => (await import('./auto-reply.ts')).autoReplyCommand],
   ['opt-out', async () => (await import('./opt-out.ts')).optOutCommand],
+  ['person', async () => (await import('./person.ts')).personCommand],
 ])
 
 /** Other names of commands. */

@@ -5,6 +5,7 @@ import type { Carriers } from '../carriers/carriers.ts'
 import type { Pools } from '../db/database.ts'
 import type { Executor } from '../db/pool.ts'
 import { refreshStatistics } from '../db/statistics.ts'
+import type { ErasedPeople } from '../erasure/erased.ts'
 import type { Announce, Work } from '../messages/announce.ts'
 import type { Reserve } from '../messages/send-at-once.ts'
 import { foldReports } from '../reports/counters.ts'
@@ -27,6 +28,7 @@ type DeliveryOptions = Pools & {
   logger: Logger
   metrics: DeliveryMetrics
   links: Links
+  erased: ErasedPeople
   announce: Announce
 }
 
@@ -34,10 +36,10 @@ const STATISTICS_EVERY_MS = 5_000
 const RETENTION_EVERY_MS = 3_600_000
 
 /** Starts every loop that moves messages. Any number of processes can run these loops side by side. */
-export function startDelivery({ pool, hotPool, carriers, logger, metrics, links, announce }: DeliveryOptions): Delivery {
-  const sms = createSmsDispatcher({ pool: hotPool, carrier: carriers.sms, links, logger, metrics })
+export function startDelivery({ pool, hotPool, carriers, logger, metrics, links, erased, announce }: DeliveryOptions): Delivery {
+  const sms = createSmsDispatcher({ pool: hotPool, carrier: carriers.sms, links, erased, logger, metrics })
   const dispatchers = [...carriers.rcs.values()].map((carrier) =>
-    createDispatcher({ pool: hotPool, carrier, logger, metrics, onFailed: sms.wake }),
+    createDispatcher({ pool: hotPool, carrier, erased, logger, metrics, onFailed: sms.wake }),
   )
   function wake(work?: Work): void {
     if (work !== 'replies') for (const dispatcher of dispatchers) dispatcher.wake()
@@ -68,7 +70,7 @@ export function startDelivery({ pool, hotPool, carriers, logger, metrics, links,
   }
 
   async function handleReplies() {
-    const result = await processReplies(hotPool, logger)
+    const result = await processReplies(hotPool, logger, erased)
     // Automatic replies may have queued messages.
     if (result.processed > 0) announce('messages')
     return result
@@ -86,7 +88,7 @@ export function startDelivery({ pool, hotPool, carriers, logger, metrics, links,
     listenForWork(hotPool, wake, logger),
     every(500, 'expire messages', expire),
     every(1_000, 'fail messages of inactive agents', failForInactiveAgents),
-    ...startCampaignLoops(hotPool, logger, () => wake('messages')),
+    ...startCampaignLoops(hotPool, logger, erased, () => wake('messages')),
     every(1_000, 'fold reports and usage', fold),
     repeat('refresh statistics', logger, () => refreshStatistics(pool).then(() => STATISTICS_EVERY_MS)),
     repeat('apply retention', logger, () => applyRetention(pool).then(() => RETENTION_EVERY_MS)),

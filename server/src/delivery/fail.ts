@@ -10,7 +10,7 @@ import { scheduleFailed } from './sms/schedule.ts'
 export const IS_WAITING = 'q.leased_until <= now() and q.expires_at > now()'
 
 /** Makes the SQL steps that schedule or skip the SMS of failed messages. */
-type FallBack = (fallbacksTable: string, failed: string) => string
+export type FallBack = (fallbacksTable: string, failed: string) => string
 
 /** In SQL: the assignments that turn a queue entry into one that revokes its message. */
 export const toRevoke = (dueAt: string) =>

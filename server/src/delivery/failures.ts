@@ -8,6 +8,7 @@ export const FAILURES = {
   CAMPAIGN_CANCELLED: 'The campaign was cancelled before the message was sent.',
   OPTED_OUT: 'The recipient opted out of campaign messages from this agent.',
   BLOCKED: 'The account blocks messages to the recipient.',
+  ERASED: 'The data of this person was erased, so nothing is sent to the number.',
 } as const satisfies Record<string, string>
 export type Failure = keyof typeof FAILURES
 
@@ -30,6 +31,7 @@ export const SKIP_REASONS = {
   CONSENT: 'The recipient has not given all required consents (`consentIDS`).',
   QUARANTINE: 'The recipient got another SMS from the account within the quarantine time (`quarantine`).',
   CANCELLED: 'The message or its campaign was cancelled.',
+  ERASED: 'The data of this person was erased, so nothing is sent to the number.',
 } as const satisfies Record<string, string>
 export type SkipReason = keyof typeof SKIP_REASONS
 

@@ -3,6 +3,7 @@ import { createBatcher } from '../db/batcher.ts'
 import { eventsTable, forEachMonth } from '../db/partitions.ts'
 import { columns, type Executor, listed, lists, type Pool } from '../db/pool.ts'
 import { HELD_BY_STANDBY } from '../db/standby.ts'
+import { ALL_ACCOUNTS, type ErasedPeople, isErasedNumber } from '../erasure/erased.ts'
 import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { UUID } from '../ids.ts'
 import type { Announce } from '../messages/announce.ts'
@@ -16,10 +17,10 @@ const BATCH_SIZE = 500
 const GATHER_MS = 20
 
 /** Stores the events of carriers. It returns after the commit, so a carrier gets its response only once its event is stored. */
-export function createEventReceiver(pool: Pool, announce: Announce): OnEvents {
+export function createEventReceiver(pool: Pool, announce: Announce, erased: ErasedPeople): OnEvents {
   const receive = createBatcher(
     async (events: CarrierEvent[]) => {
-      await receiveEvents(pool, events, announce)
+      await receiveEvents(pool, events, announce, erased)
       return events.map(() => undefined)
     },
     { maxItems: BATCH_SIZE, gatherMs: GATHER_MS },
@@ -30,7 +31,7 @@ export function createEventReceiver(pool: Pool, announce: Announce): OnEvents {
 }
 
 /** Applies receipts to their messages, and stores other events. Each month takes its own statement, but most batches are of one month. */
-async function receiveEvents(pool: Pool, events: CarrierEvent[], announce: Announce): Promise<void> {
+async function receiveEvents(pool: Pool, events: CarrierEvent[], announce: Announce, erased: ErasedPeople): Promise<void> {
   const unmatched = await forEachMonth(
     events.filter(isReceipt),
     ({ messageId }) => messageId,
@@ -38,8 +39,8 @@ async function receiveEvents(pool: Pool, events: CarrierEvent[], announce: Annou
     (receipts) => receipts,
   )
   const kept = [...events.filter((event) => !isReceipt(event) && !isSmsReceipt(event)), ...unmatched]
-  await receiveSmsReceipts(pool, events.filter(isSmsReceipt))
-  if (kept.length > 0) await storeEvents(pool, kept)
+  await receiveSmsReceipts(pool, events.filter(isSmsReceipt), erased)
+  if (kept.length > 0) await storeEvents(pool, kept, erased)
   if (kept.some(({ kind }) => REPLIES.includes(kind))) announce('replies')
 }
 
@@ -110,9 +111,13 @@ async function applyReceipts(db: Executor, messagesTable: string, receipts: Rece
   return { unmatched: unmoved('unmatched'), late: unmoved('late') }
 }
 
-/** In SQL: joins the message `m` of a receipt `r`. Both the network and Herald may write an agent's id with or without its domain. */
+/**
+ * In SQL: joins the message `m` of a receipt `r`. Both the network and Herald may write an agent's id with or without its domain. If the recipient
+ * was erased since the message was sent, the id of the message is enough.
+ */
 const matched = (messagesTable: string) => `
-    join ${messagesTable} m on m.id = r.message_id and m.recipient = r.phone and split_part(m.agent_id, '@rbm.goog', 1) = r.agent_id
+    join ${messagesTable} m on m.id = r.message_id and (m.recipient = r.phone or ${isErasedNumber('m.recipient')})
+      and split_part(m.agent_id, '@rbm.goog', 1) = r.agent_id
     join agents a on a.agent_id = m.agent_id and a.carrier = r.carrier`
 
 // A step's rows carry what later steps need, or later steps look it up in a set ("not in"). A join of two steps would compare each row with
@@ -180,14 +185,19 @@ export const noteMonthReceipts = (messagesTable: string) => `
   )
   select place::int from known`
 
-/** Stores events. An event that is already stored, or is twice in a batch, changes nothing. The reply loop processes replies from this table. */
-async function storeEvents(db: Executor, events: CarrierEvent[]): Promise<void> {
+/**
+ * Stores events. An event that is already stored, or is twice in a batch, changes nothing. The reply loop processes replies from this table, and
+ * drops those to an account in which the person was erased. An event of a person who was erased in all accounts is not stored at all, and neither
+ * is a receipt that matches no message.
+ */
+async function storeEvents(db: Executor, events: CarrierEvent[], erased: ErasedPeople): Promise<void> {
   await db.query({
     name: 'store-carrier-events',
     text: STORE_EVENTS,
     values: [
       ...columns(events, 'carrier', 'eventId', 'kind', 'phone', 'occurredAt'),
       events.map((event) => JSON.stringify(event)),
+      events.map(({ phone }) => erased.hashOf(phone)),
       REPLY_KINDS,
     ],
   })
@@ -196,9 +206,12 @@ async function storeEvents(db: Executor, events: CarrierEvent[]): Promise<void> 
 export const STORE_EVENTS = `
   with stored as (
     insert into carrier_events (carrier, event_id, kind, phone, occurred_at, event, process_after)
-    select carrier, event_id, kind, phone, occurred_at, event::json, case when kind = any ($7::text[]) then now() end
-    from unnest(${lists('text', 'text', 'text', 'text', 'timestamptz(3)', 'text')})
-      as e (carrier, event_id, kind, phone, occurred_at, event)
+    select carrier, event_id, kind, phone, occurred_at, event::json, case when kind = any ($8::text[]) then now() end
+    from unnest(${lists('text', 'text', 'text', 'text', 'timestamptz(3)', 'text', 'bytea')})
+      as e (carrier, event_id, kind, phone, occurred_at, event, hash)
+    where not exists (
+      select from erased_people x where x.hash = e.hash and (x.account_id = ${ALL_ACCOUNTS} or e.kind <> all ($8::text[]))
+    )
     order by carrier, event_id
     on conflict do nothing
   )

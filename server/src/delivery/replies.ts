@@ -3,6 +3,7 @@ import type { CarrierEvent } from '../carriers/carrier.ts'
 import type { Button } from '../content/buttons.ts'
 import { buttonsOf } from '../content/rules.ts'
 import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../db/pool.ts'
+import { ALL_ACCOUNTS, ANY_ERASED, type ErasedPeople, isErasedNumber, NOBODY } from '../erasure/erased.ts'
 import { sendTemplate } from '../messages/send-template.ts'
 import { type Action, recordAction } from '../replies/actions.ts'
 import { type Addressee, findAddressee, findConcerned, findTapped } from '../replies/attribution.ts'
@@ -21,7 +22,7 @@ const CONCURRENCY = 4
  * Processes replies: attributes each to an account, and sends an automatic reply if one applies. Each reply has its own transaction, which
  * also marks it as processed, so a crash neither loses nor repeats it. Returns how many there were, and whether there may be more.
  */
-export async function processReplies(pool: Pool, logger: Logger): Promise<{ processed: number; mayBeMore: boolean }> {
+export async function processReplies(pool: Pool, logger: Logger, erased: ErasedPeople): Promise<{ processed: number; mayBeMore: boolean }> {
   const { rows } = await pool.query<EventKey>({
     name: 'find-replies',
     text: FIND_REPLIES,
@@ -29,7 +30,7 @@ export async function processReplies(pool: Pool, logger: Logger): Promise<{ proc
   })
   const waiting = rows.values()
   async function work(): Promise<void> {
-    for (const key of waiting) await processReply(pool, logger, key)
+    for (const key of waiting) await processReply(pool, logger, erased, key)
   }
   const worked = await Promise.allSettled(Array.from({ length: CONCURRENCY }, work))
   for (const result of worked) if (result.status === 'rejected') throw result.reason
@@ -40,17 +41,20 @@ export const FIND_REPLIES = `select carrier, event_id as "eventId" from carrier_
 
 type EventKey = { carrier: string; eventId: string }
 
-async function processReply(pool: Pool, logger: Logger, { carrier, eventId }: EventKey): Promise<void> {
+async function processReply(pool: Pool, logger: Logger, erased: ErasedPeople, { carrier, eventId }: EventKey): Promise<void> {
   try {
     await transaction(pool, async (tx) => {
-      const { rows } = await tx.query<{ event: Reply; occurredAt: Date }>({
+      const { rows } = await tx.query<{ event: Reply; occurredAt: Date; hasErased: boolean }>({
         name: 'claim-reply',
         text: CLAIM_REPLY,
         values: [carrier, eventId],
       })
       if (rows[0] === undefined) return
       const reply = { ...rows[0].event, occurredAt: rows[0].occurredAt }
-      const reason = await applyReply(tx, reply)
+      const isErased = rows[0].hasErased ? await erased.find(tx, [reply.phone]) : NOBODY
+      const reason = await applyReply(tx, reply, (accountId) => isErased(accountId, reply.phone))
+      const isUseless = reason === ERASED_SENDER || (reason === NO_ACCOUNT && isErased !== NOBODY)
+      if (isUseless) await tx.query('delete from carrier_events where carrier = $1 and event_id = $2', [carrier, eventId])
       if (reason !== undefined) logger.warn({ carrier, kind: reply.kind, reason }, 'ignored a reply, or part of it')
     })
   } catch (error) {
@@ -67,7 +71,7 @@ export const CLAIM_REPLY = `
     select ctid from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
   ) as mine
   where e.ctid = mine.ctid
-  returning e.event, e.occurred_at as "occurredAt"`
+  returning e.event, e.occurred_at as "occurredAt", ${ANY_ERASED} as "hasErased"`
 
 // Postpones a reply, unless another worker has processed it meanwhile. The delay grows with each failure, from a minute to an hour.
 const POSTPONE = `
@@ -77,18 +81,25 @@ const POSTPONE = `
 /** Why a reply has no effect, or only part of its effect; undefined if it had its full effect. */
 type Ignored = string | undefined
 
-async function applyReply(tx: Executor, reply: Reply): Promise<Ignored> {
+/** Whether the sender of the reply was erased in this account. Such a reply is dropped: the person is not written to, and leaves no new data. */
+type IsErasedIn = (accountId: number) => boolean
+
+const ERASED_SENDER = 'the sender was erased'
+
+async function applyReply(tx: Executor, reply: Reply, isErased: IsErasedIn): Promise<Ignored> {
+  if (isErased(ALL_ACCOUNTS)) return ERASED_SENDER
   switch (reply.kind) {
     case 'tapped':
-      return await applyTap(tx, reply)
+      return await applyTap(tx, reply, isErased)
     case 'subscribed':
     case 'unsubscribed':
-      return await changeOptOut(tx, reply, reply.kind === 'unsubscribed', 'unsubscribe')
+      return await changeOptOut(tx, reply, isErased, { optedOut: reply.kind === 'unsubscribed', source: 'unsubscribe' })
     default: {
       const meaning = reply.kind === 'wrote' ? meaningOf(reply.text) : undefined
-      if (meaning !== undefined) return await changeOptOut(tx, reply, meaning === 'stop', 'word')
+      if (meaning !== undefined) return await changeOptOut(tx, reply, isErased, { optedOut: meaning === 'stop', source: 'word' })
       const addressee = await findAddressee(tx, reply)
       if (addressee === undefined) return NO_ACCOUNT
+      if (isErased(addressee.accountId)) return ERASED_SENDER
       await recordAction(tx, actionOf(reply, addressee))
       // Automatic replies are RCS messages, so only replies by RCS get one.
       return reply.kind === 'wrote' && reply.agentId !== undefined ? await replyTo(tx, reply.phone, reply.text, addressee) : undefined
@@ -99,9 +110,10 @@ async function applyReply(tx: Executor, reply: Reply): Promise<Ignored> {
 const NO_ACCOUNT = 'no account matches'
 
 /** A tap counts only for the message in its signed postback, and only from the phone that got that message. */
-async function applyTap(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>): Promise<Ignored> {
+async function applyTap(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>, isErased: IsErasedIn): Promise<Ignored> {
   const message = await findTapped(tx, reply, reply.messageId)
-  if (message === undefined) return 'no message from this agent to this phone has the button'
+  if (message === undefined) return await unknownTap(tx, reply.messageId, isErased)
+  if (isErased(message.accountId)) return ERASED_SENDER
   const button = buttonsOf(message.content)
     .map(({ button: any }) => any as Button)
     .find(({ id }) => id === reply.buttonId)
@@ -109,6 +121,12 @@ async function applyTap(tx: Executor, reply: Extract<Reply, { kind: 'tapped' }>)
   if (button?.type === 'url') await recordAction(tx, { ...action, kind: 'clicked', url: button.url })
   else await recordAction(tx, { ...action, ...(button?.type === 'quick_reply' && { payload: button.payload }) })
   return button?.type === 'trigger_template' ? await send(tx, message, reply.phone, button.templateId) : undefined
+}
+
+async function unknownTap(tx: Executor, messageId: string, isErased: IsErasedIn): Promise<string> {
+  const text = `select account_id as "accountId" from messages where id = $1 and ${isErasedNumber('recipient')}`
+  const { rows } = await tx.query<{ accountId: number }>(text, [messageId])
+  return rows.some(({ accountId }) => isErased(accountId)) ? ERASED_SENDER : 'no message from this agent to this phone has the button'
 }
 
 async function replyTo(tx: Executor, phone: string, text: string, addressee: Addressee): Promise<Ignored> {
@@ -123,14 +141,18 @@ async function send(tx: Executor, addressee: Addressee, recipient: string, templ
   return 'why' in sent ? `the template was not sent: ${sent.why}` : undefined
 }
 
-async function changeOptOut(tx: Executor, reply: Reply, optedOut: boolean, source: 'word' | 'unsubscribe'): Promise<Ignored> {
-  const concerned = await findConcerned(tx, reply)
+type OptOutChange = { optedOut: boolean; source: 'word' | 'unsubscribe' }
+
+async function changeOptOut(tx: Executor, reply: Reply, isErased: IsErasedIn, { optedOut, source }: OptOutChange): Promise<Ignored> {
+  const found = await findConcerned(tx, reply)
+  const concerned = found.filter(({ accountId }) => !isErased(accountId))
   for (const addressee of concerned) {
     const { accountId, agentId } = addressee
     const hasChanged = await recordOptOut(tx, { accountId, agentId, phone: reply.phone, optedOut, source, at: reply.occurredAt })
     if (hasChanged) await recordAction(tx, { ...actionOf(reply, addressee), source, kind: optedOut ? 'opted-out' : 'opted-in' })
   }
-  return concerned.length === 0 ? NO_ACCOUNT : undefined
+  if (found.length > 0 && concerned.length === 0) return ERASED_SENDER
+  return found.length === 0 ? NO_ACCOUNT : undefined
 }
 
 function actionOf(reply: Reply, { accountId, agentId, messageId }: Addressee): Action {

@@ -3,9 +3,9 @@ import { eventsTable, forEachMonth } from '../db/partitions.ts'
 import { columns, type Executor, lists } from '../db/pool.ts'
 import { MESSAGE_FACTS, recordChanges } from '../events/changes.ts'
 import { mayBecome } from '../messages/states.ts'
-import { failMessages } from './fail.ts'
+import { type FallBack, failMessages } from './fail.ts'
 import { describeFailure, FAILURES, type Failure } from './failures.ts'
-import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed } from './sms/schedule.ts'
+import { REVOCATION_GRACE_SECONDS, releaseRevoked, scheduleFailed, skipErased } from './sms/schedule.ts'
 
 /** What to record about a claimed entry. `detail`: the network's own text, if it sent one. */
 export type EntryResult =
@@ -13,6 +13,8 @@ export type EntryResult =
   | Extract<SendResult, { is: 'retry' | 'unknown' | 'not-tried' }>
   /** The message fails permanently. */
   | { is: 'failed'; reason: Failure; detail: string }
+  /** The recipient was erased: the message fails permanently, and its SMS is skipped. */
+  | { is: 'erased' }
   /** No call was made, and none will be, unless the recipient opts in again or is unblocked. */
   | { is: 'held-back'; afterMs: number }
   /** The revocation has ended: the network accepted the request, or no further attempt is made. */
@@ -48,9 +50,10 @@ type Statement = (typeof STATEMENTS)[EntryResult['is']]
 
 async function recordMonth(db: Executor, messagesTable: string, statement: Statement, results: Result[]): Promise<Recorded[]> {
   const { name, text, fields } = statement
-  const described = results.map((result) =>
-    result.is === 'failed' ? { ...result, description: describeFailure(FAILURES[result.reason], result.detail) } : result,
-  )
+  const described = results.map((result) => {
+    if (result.is === 'erased') return { ...result, reason: 'ERASED', description: FAILURES.ERASED }
+    return result.is === 'failed' ? { ...result, description: describeFailure(FAILURES[result.reason], result.detail) } : result
+  })
   const values = columns(described, 'messageId', 'lease', ...fields)
   return (await db.query<Recorded>({ name: `record-${name} ${messagesTable}`, text: text(messagesTable), values })).rows
 }
@@ -76,16 +79,19 @@ const recordSent = (messagesTable: string) => `
   select message_id as "messageId" from held`
 
 /**
- * A message that has expired meanwhile leaves the queue, and the expiry loop queues its revocation. If the recipient opted out or was
- * blocked after an attempt with an unknown result, the network may have the message, so it fails and is revoked. A message that the network refused needs no revocation.
+ * A message that has expired meanwhile leaves the queue, and the expiry loop queues its revocation. If the recipient opted out, was blocked or was
+ * erased after an attempt with an unknown result, the network may have the message, so it fails and is revoked. A message that the network
+ * refused needs no revocation.
  */
-const recordFailed = (messagesTable: string) => `
+const recordFailed = (fallBack: FallBack) => (messagesTable: string) =>
+  `
   with held as materialized (
-    select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED') and q.attempts > 1 as awaits_revocation, true as was_claimed
+    select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED', 'ERASED') and q.attempts > 1 as awaits_revocation,
+      true as was_claimed
     from unnest(${lists('uuid', 'uuid', 'text', 'text')}) as r (message_id, lease, reason, description), lateral (
       select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
     ) as q
-  ), ${failMessages(messagesTable, 'held', scheduleFailed, 'select message_id from held where not awaits_revocation')}
+  ), ${failMessages(messagesTable, 'held', fallBack, 'select message_id from held where not awaits_revocation')}
   select message_id as "messageId" from held`
 
 // By default Herald can try a message for two days. The timeline has only this many failed attempts, which is enough to see why they fail.
@@ -136,7 +142,8 @@ const RELEASED = { name: 'released', text: recordReleased, fields: ['is', 'detai
 const REVOKED = { name: 'revoked', text: recordRevoked, fields: ['is', 'detail'] } as const
 export const STATEMENTS = {
   sent: { name: 'sent', text: recordSent, fields: [] },
-  failed: { name: 'failed', text: recordFailed, fields: ['reason', 'description'] },
+  failed: { name: 'failed', text: recordFailed(scheduleFailed), fields: ['reason', 'description'] },
+  erased: { name: 'erased', text: recordFailed(skipErased), fields: ['reason', 'description'] },
   retry: RELEASED,
   unknown: RELEASED,
   'not-tried': RELEASED,

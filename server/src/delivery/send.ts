@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { RcsCarrier, RevokeResult, SendResult } from '../carriers/carrier.ts'
 import { isUnavailable, type Pool } from '../db/pool.ts'
+import { type ErasedPeople, PLACEHOLDER_PREFIX } from '../erasure/erased.ts'
 import type { Reserve } from '../messages/send-at-once.ts'
 import { claim, type Entry } from './claim.ts'
 import type { DeliveryMetrics } from './metrics.ts'
@@ -19,6 +20,7 @@ export type RcsDispatcher = Dispatcher & { reserve: Reserve }
 type DispatcherOptions = {
   pool: Pool
   carrier: RcsCarrier
+  erased: ErasedPeople
   logger: Logger
   metrics: DeliveryMetrics
   /** A message failed permanently, so its SMS may be due. */
@@ -29,7 +31,7 @@ type DispatcherOptions = {
 const LEASE_MARGIN_MS = 2_000
 
 /** Sends the queue's entries to one carrier, with as many concurrent calls as the carrier allows, and records the results. */
-export function createDispatcher({ pool, carrier, logger, metrics, onFailed = () => {} }: DispatcherOptions): RcsDispatcher {
+export function createDispatcher({ pool, carrier, erased, logger, metrics, onFailed = () => {} }: DispatcherOptions): RcsDispatcher {
   // The lease outlasts the longest call, so no other worker claims an entry while its call may still be running.
   const leaseMs = LATEST_BEGIN_MS + carrier.longestCallMs + LEASE_MARGIN_MS
   // The agents whose entries this dispatcher has claimed. They belong to this carrier.
@@ -96,7 +98,7 @@ export function createDispatcher({ pool, carrier, logger, metrics, onFailed = ()
   }
   const worker = createCarrierWorker({ pool, carrier, logger, metrics, claim: claimFree, record, onWake })
   const { calls } = worker
-  const read = createReader(pool, carrier, logger)
+  const read = createReader(pool, carrier, erased, logger)
   const send = createSend({ carrier, metrics, logger, stopping: worker.stopping })
   return { ...worker, reserve: createReserve({ carrier, agents, leaseMs, reserveCalls, end, send: handle, add: worker.add }) }
 }
@@ -107,7 +109,11 @@ type SendOptions = { carrier: RcsCarrier; metrics: DeliveryMetrics; logger: Logg
 export type Send = (entry: Entry, message: Claimed | undefined, claimedAt: number) => Promise<EntryResult>
 
 export function createSend({ carrier, metrics, logger, stopping }: SendOptions): Send {
-  async function sendMessage({ agentId, attempts }: Entry, { stoppedBy, heldBackForMs, ...message }: Claimed): Promise<EntryResult> {
+  async function sendMessage(
+    { agentId, attempts }: Entry,
+    { isErased, stoppedBy, heldBackForMs, ...message }: Claimed,
+  ): Promise<EntryResult> {
+    if (isErased) return { is: 'erased' }
     if (stoppedBy !== null) return stoppedResult(stoppedBy, attempts, heldBackForMs)
     const result = await carrier.send({ ...message, agentId })
     count('send', result)
@@ -116,6 +122,7 @@ export function createSend({ carrier, metrics, logger, stopping }: SendOptions):
   }
 
   async function revokeMessage({ messageId, agentId, attempts }: Entry, { recipient }: Claimed): Promise<EntryResult> {
+    if (recipient.startsWith(PLACEHOLDER_PREFIX)) return { is: 'revoke-refused', detail: 'the number of the recipient was erased' }
     const result = await carrier.revoke({ messageId, agentId, recipient })
     count('revoke', result)
     return revokeResult(result, attempts)

@@ -20,7 +20,7 @@ export type PageRow = { pageId: string; lastPosition: number; eventCount: number
 /** The columns of `log_pages p` for a PageRow. */
 export const PAGE = 'p.page_id as "pageId", p.last_position as "lastPosition", p.event_count as "eventCount", p.events'
 
-type StoredEvent = [
+export type StoredEvent = [
   kind: string,
   occurredAt: string,
   subjectId: string | null,

@@ -38,13 +38,18 @@ export async function findUnplaced(db: Executor, from: number): Promise<number |
   return rows[0]?.id
 }
 
+/** Keeps the router from routing until this transaction ends. */
+export async function lockRouter(tx: Executor): Promise<void> {
+  await tx.query('select pg_advisory_xact_lock($1)', [ROUTER_LOCK])
+}
+
 const LOCK = `select pg_try_advisory_xact_lock(${ROUTER_LOCK}) as mine`
 export const FIND_UNPLACED = 'select id from log_pages where last_position is null and id >= $1 order by id limit 1'
 
 /**
  * Runs as a separate statement after the lock, so that it sees everything that was committed before. Each change of a message waits for the
  * commit of the previous change, so the page numbers of its changes grow, and the log has them in order. The update finds pages by `ctid`,
- * since no other statement changes a page without a position. The clock is read after the snapshot, so the time is after the start of every
+ * since a statement that changes a page without a position holds the same lock. The clock is read after the snapshot, so the time is after the start of every
  * transaction whose page it places.
  */
 export const PLACE = `

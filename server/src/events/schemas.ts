@@ -13,7 +13,7 @@ const uuid = (last: number) => Type.String({ format: 'uuid', examples: [`0198c0d
 const text = (example: string, description?: string) => Type.String({ examples: [example], ...(description && { description }) })
 
 const agentId = text('demo-single')
-const recipient = text('+48500100200', '`+` and digits.')
+const recipient = text('+48500100200', '`+` and digits; `erased-` and 32 hex digits once the person was erased.')
 const clientReferenceId = Type.Optional(text('order-1001', 'The reference from the request.'))
 const campaignId = Type.Optional(Type.String({ ...uuid(2), description: 'Present if the message belongs to a campaign.' }))
 

@@ -121,7 +121,7 @@ export const Message = Type.Object(
     clientReferenceId: Type.Optional(Type.String()),
     campaignId: Type.Optional(Type.String({ description: 'Present if the message belongs to a campaign.' })),
     agentId: Type.String(),
-    recipient: Type.String({ description: '`+` and digits.' }),
+    recipient: Type.String({ description: '`+` and digits; `erased-` and 32 hex digits once the person was erased.' }),
     status: Type.Enum([...STATUSES], {
       description: 'SENDING: being sent, waiting for a retry, or held back until its receipt comes. READ, FAILED and EXPIRED are final.',
     }),

@@ -129,6 +129,7 @@ const ARGUMENTS: Record<string, () => string[]> = {
   'webhook attempts': () => [`${ids.endpointId}`],
   'auto-reply list': () => [],
   'opt-out list': () => [`${ids.accountId}`],
+  'person show': () => ['+48500100206'],
   'encryption status': () => [],
 }
 

@@ -10,6 +10,7 @@ import { importGroup } from '../../src/groups/import.ts'
 import { createTemplate, deleteTemplate, replaceTemplate } from '../../src/templates/templates.ts'
 import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { erased } from '../support/erased.ts'
 import { until } from '../support/until.ts'
 import { acceptedCampaign, assertCountersEqualRows, fillGroup, fillGroups, makeAll, phone, phones, recipientsOf } from './support.ts'
 
@@ -165,7 +166,7 @@ async function duringChunk(meanwhile: (tx: Executor, pid: number) => Promise<unk
   try {
     await transaction(pool, async (tx) => {
       await tx.query('lock table queue in share mode')
-      chunk = Promise.allSettled([fanOut(worker)])
+      chunk = Promise.allSettled([fanOut(worker, erased)])
       const pid = await until('it waits in the middle', async () => {
         const { rows } = await pool.query<{ pid: number }>(`select pid from pg_locks where relation = 'queue'::regclass and not granted`)
         return rows[0]?.pid
@@ -189,7 +190,7 @@ describe('each number gets exactly one message', () => {
       assert.equal(status, 'rejected')
       assert.deepEqual(await findCampaign(pool, campaignId), before, 'nothing is left of the chunk')
       await assertCountersEqualRows(pool, campaignId)
-      isLeft = (await fanOut(pool)).created > 0 && (await findCampaign(pool, campaignId)).recipients < 2_300
+      isLeft = (await fanOut(pool, erased)).created > 0 && (await findCampaign(pool, campaignId)).recipients < 2_300
     }
     await makeAll(pool)
     await assertMade(campaignId, phones(0, 2_300))
@@ -213,7 +214,7 @@ describe('each number gets exactly one message', () => {
       paused = moveCampaign(pool, campaignId, 'PAUSED')
     })
     await paused
-    assert.deepEqual(await fanOut(pool), { created: 0, mayBeMore: false })
+    assert.deepEqual(await fanOut(pool, erased), { created: 0, mayBeMore: false })
     assert.equal((await recipientsOf(pool, campaignId)).length, CHUNK)
     await moveCampaign(pool, campaignId, 'RUNNING')
     await makeAll(pool)
@@ -223,10 +224,10 @@ describe('each number gets exactly one message', () => {
   test('and a small campaign does not wait for a large one', async () => {
     const large = await campaignTo([phones(0, 1_200)])
     await startDue(pool)
-    await fanOut(pool)
+    await fanOut(pool, erased)
     const small = await campaignTo([phones(0, 10)])
     await startDue(pool)
-    await fanOut(pool)
+    await fanOut(pool, erased)
     assert.deepEqual(
       [(await recipientsOf(pool, large.campaignId)).length, (await recipientsOf(pool, small.campaignId)).length],
       [CHUNK, 10],
@@ -241,9 +242,9 @@ test('names a campaign whose fan-out fails, skips it for others, and continues i
   await pool.query(
     `create trigger fail before update on campaigns for each row when (old.id = '${broken.campaignId}') execute function fail()`,
   )
-  assert.equal((await fanOut(pool)).failed?.campaignId, broken.campaignId)
-  assert.deepEqual(await fanOut(pool, [broken.campaignId]), { created: 7, mayBeMore: true })
-  assert.deepEqual(await fanOut(pool, [broken.campaignId]), { created: 0, mayBeMore: false })
+  assert.equal((await fanOut(pool, erased)).failed?.campaignId, broken.campaignId)
+  assert.deepEqual(await fanOut(pool, erased, [broken.campaignId]), { created: 7, mayBeMore: true })
+  assert.deepEqual(await fanOut(pool, erased, [broken.campaignId]), { created: 0, mayBeMore: false })
   await assertMade(other.campaignId, phones(0, 7))
   await pool.query('drop function fail cascade')
   await makeAll(pool)

@@ -14,6 +14,7 @@ import { createSmsCarrier } from '../delivery/sms/worker.ts'
 import { createReceiver, createSender, queueMessage, receipt, type Sender, statusOf } from '../delivery/support.ts'
 import { CARRIER, createCarrier, logger, sent } from '../delivery/worker.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { erased } from '../support/erased.ts'
 import { moveExpiry } from '../support/expiring.ts'
 import { watchStalls } from '../support/stalls.ts'
 import { until } from '../support/until.ts'
@@ -35,6 +36,7 @@ const delivery = startDelivery({
   logger,
   metrics: createDeliveryMetrics(new Registry()),
   links: { key: Buffer.alloc(32), publicUrl: 'http://localhost' },
+  erased,
   announce: () => {},
 })
 after(() => delivery.stop())

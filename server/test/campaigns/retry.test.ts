@@ -8,6 +8,7 @@ import { withdrawCancelled } from '../../src/delivery/campaigns/withdraw.ts'
 import { PRIORITIES } from '../../src/messages/states.ts'
 import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { erased } from '../support/erased.ts'
 import { acceptedCampaign, fillGroup, makeAll, phones, recipientsOf } from './support.ts'
 
 // The recipients of a retry, and the counts that an operator sees before a retry or a cancellation.
@@ -183,7 +184,7 @@ describe('the count before a cancellation', () => {
     const { campaign, ...scheduled } = (await planCancel(pool, campaignId)) ?? {}
     assert.deepEqual([campaign?.campaignId, scheduled], [campaignId, { waiting: 0, waitingSms: 0, notCreated: 1_500 }])
     await pool.query(`update campaigns set status = 'RUNNING', started_at = now(), group_generations = '{0}' where id = $1`, [campaignId])
-    await fanOut(pool)
+    await fanOut(pool, erased)
     const running = await planCancel(pool, campaignId)
     assert.deepEqual([running?.waiting, running?.notCreated], [1_000, 500])
     await makeAll(pool)

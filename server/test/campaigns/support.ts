@@ -6,6 +6,7 @@ import type { Executor, Pool } from '../../src/db/pool.ts'
 import { fanOut } from '../../src/delivery/campaigns/fan-out.ts'
 import { startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { fallbackOf } from '../../src/messages/sms-fallback.ts'
+import { erased } from '../support/erased.ts'
 import { type MessageCaller, newKey, smsFallback, startMessageService } from '../support/messages.ts'
 import type { ApiResponse } from '../support/service.ts'
 import { TEXT } from '../support/templates.ts'
@@ -65,7 +66,7 @@ export async function makeAll(pool: Pool): Promise<number[]> {
   await startDue(pool)
   const chunks: number[] = []
   for (;;) {
-    const { created, mayBeMore } = await fanOut(pool)
+    const { created, mayBeMore } = await fanOut(pool, erased)
     if (!mayBeMore) return chunks
     chunks.push(created)
   }

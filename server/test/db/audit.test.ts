@@ -18,7 +18,7 @@ const SENT = `status = 'SENT', sent_at = accepted_at`
 
 /** A statement that breaks each rule. */
 const BREAKING: Record<keyof typeof RULES, string> = {
-  'a recipient is + and 5 to 15 digits': `update messages set recipient = '48500'`,
+  'a recipient is + and 5 to 15 digits, or erased': `update messages set recipient = '48500'`,
   'a status is one that is stored': `update messages set status = 'SENDING'`,
   'a traffic is one that carriers know': `update messages set traffic = 'SPAM'`,
   'a reference has at most 255 characters': `update messages set client_reference_id = repeat('x', 256)`,

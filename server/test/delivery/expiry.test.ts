@@ -10,6 +10,7 @@ import { startDelivery } from '../../src/delivery/delivery.ts'
 import { expireDue } from '../../src/delivery/expiry.ts'
 import { createDeliveryMetrics } from '../../src/delivery/metrics.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { erased } from '../support/erased.ts'
 import { moveExpiry } from '../support/expiring.ts'
 import { keyring } from '../support/keyring.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
@@ -46,6 +47,7 @@ function deliver(t: TestContext, carrier: RcsCarrier): void {
     logger,
     metrics: createDeliveryMetrics(new Registry()),
     links,
+    erased,
     announce: () => {},
   })
   t.after(() => delivery.stop())

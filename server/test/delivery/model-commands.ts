@@ -8,6 +8,7 @@ import { recordResults } from '../../src/delivery/results.ts'
 import type { Accepted, Submission } from '../../src/messages/accept.ts'
 import { requestHash } from '../../src/messages/request-hash.ts'
 import { MOVES } from '../../src/messages/states.ts'
+import { erased } from '../support/erased.ts'
 import { TEXT } from '../support/templates.ts'
 import { readRows } from './model-checks.ts'
 import type { Receipt, Response } from './model-network.ts'
@@ -83,6 +84,7 @@ export function callNetwork(workerIndex: number, count: number, response: Respon
     const messages = await readClaimed(
       pool,
       waiting.map(({ entry }) => entry),
+      erased,
     )
     network.respondWith(response)
     for (const [index, held] of waiting.entries()) {

@@ -9,6 +9,7 @@ import { createSend, type Send } from '../../src/delivery/send.ts'
 import { createAcceptor } from '../../src/messages/accept.ts'
 import type { Message } from '../../src/messages/messages.ts'
 import type { Status } from '../../src/messages/states.ts'
+import { erased } from '../support/erased.ts'
 import { createNetwork, type Network } from './model-network.ts'
 import type { SendResult } from './worker.ts'
 
@@ -77,7 +78,7 @@ export async function newWorld(pool: Pool, carrierName: string, agents: Pick<Cal
       stopping: new AbortController().signal,
     }),
     accept: [createAcceptor(pool, () => {}), createAcceptor(pool, () => {})],
-    receivers: Array.from({ length: 4 }, () => createEventReceiver(pool, () => {})),
+    receivers: Array.from({ length: 4 }, () => createEventReceiver(pool, () => {}, erased)),
     workers: [{ held: [] }, { held: [] }],
     callers: agents.map((agent) => ({ ...agent, isActive: true })),
     keys: [],

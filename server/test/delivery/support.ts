@@ -6,6 +6,7 @@ import type { Entry } from '../../src/delivery/claim.ts'
 import { createEventReceiver } from '../../src/delivery/receipts.ts'
 import { MESSAGE_FACTS, recordChanges } from '../../src/events/changes.ts'
 import { UUID } from '../../src/ids.ts'
+import { erased } from '../support/erased.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
 import { type MessageCaller, newKey } from '../support/messages.ts'
 import { createAssignedAgent, createCaller, type TestCaller } from '../support/service.ts'
@@ -133,7 +134,7 @@ const AGENT_OF_MESSAGE = 'the agent of the message'
 
 /** Stores events as the service does. A network knows which agent sent a message, so receipts get the agent's id here. */
 export function createReceiver(pool: Pool): OnEvents {
-  const receive = createEventReceiver(pool, () => {})
+  const receive = createEventReceiver(pool, () => {}, erased)
   return async (events) => {
     const ids = events.flatMap((event) => ('messageId' in event && UUID.test(event.messageId) ? [event.messageId] : []))
     const { rows } = await pool.query<{ id: string; agentId: string }>(

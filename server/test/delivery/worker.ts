@@ -9,6 +9,7 @@ import { recordResults } from '../../src/delivery/results.ts'
 import { createDispatcher } from '../../src/delivery/send.ts'
 import type { Dispatcher } from '../../src/delivery/worker.ts'
 import { createLogger } from '../../src/http/log.ts'
+import { erased } from '../support/erased.ts'
 
 // A worker, step by step or as a whole, and a network that a test controls.
 
@@ -112,7 +113,7 @@ export function runDispatcher<D extends Dispatcher>(
 }
 
 export function startWorker(t: TestContext, databaseUrl: string, carrier: RcsCarrier) {
-  return runDispatcher(t, databaseUrl, (pool, metrics) => createDispatcher({ pool, carrier, logger, metrics }))
+  return runDispatcher(t, databaseUrl, (pool, metrics) => createDispatcher({ pool, carrier, erased, logger, metrics }))
 }
 
 /** A promise that `release` resolves, or the end of the test: the worker of a failed test must not wait for it. Create it before the worker. */

@@ -21,6 +21,7 @@ import { createSender, receipt, type Sender } from '../delivery/support.ts'
 import { logger } from '../delivery/worker.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { readEmitted } from '../support/emitted.ts'
+import { erased } from '../support/erased.ts'
 import { createSteps, type Made, type Sort } from '../support/steps.ts'
 import { assertAsDocumented } from './documented.ts'
 
@@ -87,7 +88,7 @@ async function smsReceived(kind: 'sms-delivered' | 'sms-failed', more: object, d
 /** Processes the replies that wait. The worker postpones a failed reply by a minute, which passes at once here. */
 async function processWaiting(): Promise<void> {
   await pool.query('update carrier_events set process_after = now() where process_after is not null')
-  await processReplies(pool, logger)
+  await processReplies(pool, logger, erased)
 }
 
 type Action = { action: Record<string, unknown>; more: object; sort?: Sort; table?: string }

@@ -11,6 +11,7 @@ import { createSender, type Sender } from '../delivery/support.ts'
 import { logger } from '../delivery/worker.ts'
 import { readCounted } from '../support/counted.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { erased } from '../support/erased.ts'
 import { createSteps } from '../support/steps.ts'
 import { until } from '../support/until.ts'
 
@@ -108,6 +109,7 @@ describe('a fold', () => {
       logger,
       metrics: createDeliveryMetrics(new Registry()),
       links,
+      erased,
       announce: () => {},
     })
     t.after(() => delivery.stop())

@@ -13,6 +13,7 @@ import { logger } from '../delivery/worker.ts'
 import { assertAllCounted, readCounted } from '../support/counted.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { assertAllEmitted } from '../support/emitted.ts'
+import { erased } from '../support/erased.ts'
 import { createSteps, type Made, type Sort } from '../support/steps.ts'
 
 // Delivery tests walk the states of messages and SMS; when a test database is dropped, its counters and events are compared with its rows.
@@ -41,7 +42,7 @@ async function sent(sort: Sort, options: Parameters<typeof make>[1] = {}): Promi
 /** Several actions arrive together, and two nodes process them concurrently. */
 async function actConcurrently(made: Made, actions: Record<string, unknown>[]): Promise<void> {
   await receive(actions.map((action) => actionEvent(made, action)))
-  await Promise.all([pool, otherNode, pool, otherNode].map((node: Pool) => processReplies(node, logger)))
+  await Promise.all([pool, otherNode, pool, otherNode].map((node: Pool) => processReplies(node, logger, erased)))
 }
 
 test('counts the results and receipts of one batch for the account and campaign of each message', async () => {

@@ -9,7 +9,8 @@ const ID = { messages: 'm.id::text', queue: 'q.message_id::text', keys: 'k.key',
 
 /** Each query selects the ids of rows that break the rule. */
 export const RULES = {
-  'a recipient is + and 5 to 15 digits': `select ${ID.messages} from messages m where m.recipient !~ '^\\+[0-9]{5,15}$'`,
+  'a recipient is + and 5 to 15 digits, or erased': `
+    select ${ID.messages} from messages m where m.recipient !~ '^(\\+[0-9]{5,15}|erased-[0-9a-f]{32})$'`,
   'a status is one that is stored': `
     select ${ID.messages} from messages m where m.status not in ('ACCEPTED', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'EXPIRED')`,
   'a traffic is one that carriers know': `

@@ -21,6 +21,7 @@ import { claimDueSms, recordSent, SMS_CARRIER } from '../delivery/sms/worker.ts'
 import { createReceiver, createSender, receipt, type Sender } from '../delivery/support.ts'
 import { CARRIER, logger } from '../delivery/worker.ts'
 import { readCounted } from './counted.ts'
+import { erased } from './erased.ts'
 import { moveExpiry } from './expiring.ts'
 import { smsFallback } from './messages.ts'
 
@@ -170,7 +171,7 @@ export async function createSteps(pool: Pool) {
 
   async function act(made: Made, action: Record<string, unknown>, at?: Date): Promise<void> {
     await receive([actionEvent(made, action, at)])
-    await processReplies(pool, logger)
+    await processReplies(pool, logger, erased)
   }
 
   async function tap(made: Made, buttonId: string, at?: Date): Promise<void> {

@@ -68,6 +68,18 @@ create table opt_outs (
   primary key (account_id, agent_id, phone)
 );
 
+-- People whose data was erased. Herald never writes to them again, so a keyed hash of the number stays (erasure/erased.ts).
+create table erased_people (
+  hash bytea not null check (octet_length(hash) = 32),
+  -- 0: all accounts.
+  account_id integer not null,
+  -- The placeholders that replace the number are derived from it. A repeated run continues with it. It is deleted when the erasure is complete:
+  -- then nothing connects the hash with the rows of the person.
+  seed bytea check (octet_length(seed) = 32),
+  erased_at timestamptz(3) not null default now(),
+  primary key (hash, account_id)
+);
+
 -- What recipients did: taps, clicks, replies, opt-outs.
 create table recipient_actions (
   id uuid primary key default uuid_v7(),

@@ -2,7 +2,8 @@ import { isLive } from '../../accounts/accounts.ts'
 import { countUsage, messageBytes, ROW_BYTES } from '../../accounts/usage.ts'
 import { RETRIED_MEMBERS } from '../../campaigns/retry.ts'
 import { ensurePartitions } from '../../db/partitions.ts'
-import { isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
+import { type Executor, isTimedOut, isUnavailable, type Pool, transaction } from '../../db/pool.ts'
+import { ANY_ERASED, type ErasedPeople, type IsErased } from '../../erasure/erased.ts'
 import { isMissingPartition } from '../../messages/accept.ts'
 import { PRIORITIES } from '../../messages/states.ts'
 import { storeMessages } from '../../messages/store.ts'
@@ -23,20 +24,20 @@ type FanOut = {
  * crash the next chunk continues there, and every recipient gets exactly one message. A request to pause or cancel waits for the current
  * chunk, and no chunk follows it. `skipped`: campaigns to skip this time.
  */
-export async function fanOut(pool: Pool, skipped: readonly string[] = []): Promise<FanOut> {
+export async function fanOut(pool: Pool, erased: ErasedPeople, skipped: readonly string[] = []): Promise<FanOut> {
   // Most polls find no campaign, so one statement checks for one before the transaction begins.
   const { rowCount } = await pool.query({ name: 'find-campaign', text: FIND_CAMPAIGN, values: [skipped] })
   if (rowCount === 0) return { created: 0, mayBeMore: false }
-  const first = await createChunk(pool, CHUNK, skipped)
+  const first = await createChunk(pool, erased, CHUNK, skipped)
   if (first.failed === undefined) return first
   const { error } = first.failed
   if (isMissingPartition(error)) await ensurePartitions(pool)
   // After a timeout the database is very busy: the smaller chunk takes less time.
   else if (!isTimedOut(error)) return first
-  return await createChunk(pool, SMALL_CHUNK, skipped)
+  return await createChunk(pool, erased, SMALL_CHUNK, skipped)
 }
 
-async function createChunk(pool: Pool, chunk: number, skipped: readonly string[]): Promise<FanOut> {
+async function createChunk(pool: Pool, erased: ErasedPeople, chunk: number, skipped: readonly string[]): Promise<FanOut> {
   let campaignId: string | undefined
   try {
     return await transaction(pool, async (tx) => {
@@ -45,7 +46,7 @@ async function createChunk(pool: Pool, chunk: number, skipped: readonly string[]
       if (campaign === undefined) return { created: 0, mayBeMore: false }
       campaignId = campaign.id
       await tx.query(IN_ORDER)
-      const { rows } = await tx.query<{ created: number }>(chunkOf(campaign, chunk))
+      const { rows } = await tx.query<{ created: number }>(await chunkOf(tx, erased, campaign, chunk))
       return { created: rows[0]?.created ?? 0, mayBeMore: true }
     })
   } catch (error) {
@@ -59,7 +60,15 @@ async function createChunk(pool: Pool, chunk: number, skipped: readonly string[]
 export const IN_ORDER = `set local enable_sort = off; set local enable_hashagg = off; set local enable_bitmapscan = off;
   set local max_parallel_workers_per_gather = 0`
 
-type Running = { id: string; accountId: number; groups: number[]; generations: number[]; cursor: string; isRetry: boolean }
+type Running = {
+  id: string
+  accountId: number
+  groups: number[]
+  generations: number[]
+  cursor: string
+  isRetry: boolean
+  hasErased: boolean
+}
 
 const NEEDS_FAN_OUT = `status = 'RUNNING' and fan_out_completed_at is null and id <> all ($1::uuid[]) and ${isLive('account_id')}`
 export const FIND_CAMPAIGN = `select from campaigns where ${NEEDS_FAN_OUT} limit 1`
@@ -67,14 +76,27 @@ export const FIND_CAMPAIGN = `select from campaigns where ${NEEDS_FAN_OUT} limit
 /** Locks the next campaign, and skips a campaign that another worker has locked. */
 export const LOCK_CAMPAIGN = `
   select id, account_id as "accountId", group_numbers as groups, group_generations as generations, fan_out_cursor as "cursor",
-    retry_of is not null as "isRetry"
+    retry_of is not null as "isRetry", ${ANY_ERASED} as "hasErased"
   from campaigns where ${NEEDS_FAN_OUT}
   order by recipients, id limit 1 for update skip locked`
 
-function chunkOf({ id, accountId, groups, generations, cursor, isRetry }: Running, chunk: number) {
+async function chunkOf(tx: Executor, erased: ErasedPeople, campaign: Running, chunk: number) {
+  const { id, accountId, groups, generations, cursor, isRetry, hasErased } = campaign
   if (isRetry) return { name: 'create-retried-messages', text: CREATE_RETRIED, values: [id, chunk] }
   const values = [id, chunk, accountId, groups, generations, cursor]
+  if (hasErased) {
+    const members = { name: `read-members ${groups.length}`, text: readMembers(groups), values }
+    const phones = (await tx.query<{ phone: string }>(members)).rows.map(({ phone }) => phone)
+    return chunkWithoutErased(campaign, phones, await erased.find(tx, phones), chunk)
+  }
   return { name: `create-campaign-messages ${groups.length}`, text: createFromGroups(groups), values }
+}
+
+/** Leaves out erased people. Their numbers do not become the cursor, which stays with the campaign, unless the chunk has no other number. */
+function chunkWithoutErased({ id, accountId }: Running, phones: string[], isErased: IsErased, chunk: number) {
+  const kept = phones.filter((phone) => !isErased(accountId, phone))
+  const values = [id, kept, kept.at(-1) ?? phones.at(-1), phones.length < chunk]
+  return { name: 'create-listed-messages', text: CREATE_LISTED, values }
 }
 
 /**
@@ -82,7 +104,7 @@ function chunkOf({ id, accountId, groups, generations, cursor, isRetry }: Runnin
  * stops at the end of the chunk, and reads only what the chunk uses. Members that were added after the start of the campaign are left out, and
  * members that were removed after it are included.
  */
-export function createFromGroups(groups: number[]): string {
+function nextMembers(groups: number[]): string {
   const arms = groups.flatMap((_, index) => {
     const [group, generation] = [`($4::int[])[${index + 1}]`, `($5::int[])[${index + 1}]`]
     const before = `account_id = $3 and group_number = ${group} and phone > $6 and generation <= ${generation}`
@@ -91,16 +113,22 @@ export function createFromGroups(groups: number[]): string {
       `(select phone from removed_members where ${before} and removed_generation > ${generation} order by phone)`,
     ]
   })
-  return createMessages(`
-  member as materialized (
-    select distinct phone from (
+  return `select distinct phone from (
       ${arms.join('\n      union all ')}
     ) as people
-    order by phone limit $2
+    order by phone limit $2`
+}
+
+// It has the same parameters as createFromGroups.
+const readMembers = (groups: number[]) => `with campaign as (select $1::uuid) ${nextMembers(groups)}`
+
+export const createFromGroups = (groups: number[]) =>
+  createMessages(`
+  member as materialized (
+    ${nextMembers(groups)}
   ), progress as materialized (
     select max(phone) as position, count(*) < $2 as is_last, count(*)::int as created from member
   )`)
-}
 
 /** In SQL: the reserved bytes to release for this chunk; for the last chunk, all that are left. */
 const released = (campaign: string) =>
@@ -132,3 +160,11 @@ const createMessages = (members: string) => `
   select created from progress`
 
 export const CREATE_RETRIED = createMessages(RETRIED_MEMBERS)
+
+/** The members are a list: $2. */
+const CREATE_LISTED = createMessages(`
+  member as materialized (
+    select unnest($2::text[]) as phone
+  ), progress as materialized (
+    select $3::text as position, $4::boolean as is_last, cardinality($2::text[]) as created
+  )`)

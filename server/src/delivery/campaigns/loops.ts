@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { type Loop, repeat } from '../../background/repeat.ts'
 import type { Pool } from '../../db/pool.ts'
+import type { ErasedPeople } from '../../erasure/erased.ts'
 import { fanOut } from './fan-out.ts'
 import { completeDone, startDue } from './lifecycle.ts'
 import { withdrawCancelled } from './withdraw.ts'
@@ -13,7 +14,7 @@ const WITHDRAW_EVERY_MS = 1_000
 const SKIPPED_FOR_MS = 10_000
 
 /** Starts the loops that move campaigns. They are independent: a slow or failing loop delays no other. `onQueued`: messages were queued. */
-export function startCampaignLoops(pool: Pool, logger: Logger, onQueued: () => void): Loop[] {
+export function startCampaignLoops(pool: Pool, logger: Logger, erased: ErasedPeople, onQueued: () => void): Loop[] {
   const skipped = new Set<string>()
 
   async function startAndComplete(): Promise<number> {
@@ -23,7 +24,7 @@ export function startCampaignLoops(pool: Pool, logger: Logger, onQueued: () => v
   }
 
   async function fanOutNext(): Promise<number> {
-    const { created, mayBeMore, failed } = await fanOut(pool, [...skipped])
+    const { created, mayBeMore, failed } = await fanOut(pool, erased, [...skipped])
     if (created > 0) onQueued()
     if (failed !== undefined) {
       logger.error({ err: failed.error }, 'failed to fan out a campaign; will retry')

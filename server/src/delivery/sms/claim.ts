@@ -1,6 +1,7 @@
 import { isLive } from '../../accounts/accounts.ts'
 import type { SmsCarrier } from '../../carriers/carrier.ts'
 import { columns, type Executor, listed, lists, type Pool, transaction } from '../../db/pool.ts'
+import { ANY_ERASED, type ErasedPeople } from '../../erasure/erased.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
 import { optOutOf } from '../../replies/opt-outs.ts'
 import type { Claim } from '../claim.ts'
@@ -46,6 +47,7 @@ type SmsClaimRequest = {
   isPaused: boolean
   /** Leases of claims that failed, perhaps after the commit. Nothing was submitted under them. */
   abandoned: string[]
+  erased: ErasedPeople
 }
 
 // An SMS takes one slot for each of its segments: ten at most, at one a second, and some slack.
@@ -57,14 +59,15 @@ const LONGEST_SMS_SECONDS = 15
  * An account submits at most one SMS at a time to the same person: only its result shows whether it counts for the quarantine of the next one.
  */
 export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Claim<SmsEntry>> {
-  const { carrier, free, isPaused, abandoned } = request
+  const { carrier, free, isPaused, abandoned, erased } = request
   return await transaction(pool, async (tx) => {
     const waitMs = await lockRate(tx, carrier.name, LONGEST_SMS_SECONDS)
     if (waitMs === undefined) return { entries: [], isBusy: true, mayBeMore: false }
     if (abandoned.length > 0) await tx.query({ name: 'release-abandoned-sms', text: RELEASE_ABANDONED, values: [abandoned] })
     const { rows: due } = await tx.query<Due>({ name: 'find-due-sms', text: FIND_DUE, values: [free] })
     if (due.length === 0) return { entries: [], isBusy: false, mayBeMore: false }
-    const { rows: checked } = await tx.query<Checked>({ name: 'check-sms', text: CHECK, values: columns(due, 'messageId', 'copy') })
+    const { rows } = await tx.query<CheckedRow>({ name: 'check-sms', text: CHECK, values: columns(due, 'messageId', 'copy') })
+    const checked = rows[0]?.hasErased ? await withoutErased(tx, rows, erased) : rows
     const slots = isPaused ? 0 : slotsWithin(SLOTS_AHEAD_MS, waitMs, carrier.messagesPerSecond)
     const leased = await leaseWithin(tx, checked, slots, request)
     const entries = await takeSlots(tx, carrier, leased, LONGEST_SMS_SECONDS)
@@ -74,6 +77,21 @@ export async function claimSms(pool: Pool, request: SmsClaimRequest): Promise<Cl
 
 type Due = { messageId: string; copy: number; dueInAll: number }
 type Checked = Omit<SmsEntry, 'segmentsLeft' | 'lease' | 'leaseMs' | 'slotAt'>
+type CheckedRow = Checked & { hasErased: boolean }
+
+const ERASED_RULE = { rule: 'erased', result: 'failed' }
+
+/** Skips SMS to erased people. Only this process has the key of their hashes, so the database can't check it as a rule. */
+async function withoutErased(tx: Executor, checked: CheckedRow[], erased: ErasedPeople): Promise<Checked[]> {
+  const isErased = await erased.find(
+    tx,
+    checked.map(({ recipient }) => recipient),
+  )
+  return checked.map((entry) => {
+    if (entry.decision !== 'ERASED' && !(entry.decision === 'go' && isErased(entry.accountId, entry.recipient))) return entry
+    return { ...entry, decision: 'ERASED', rules: entry.rules && JSON.stringify([...JSON.parse(entry.rules), ERASED_RULE]) }
+  })
+}
 
 /** Leases the SMS whose first segment gets one of these slots, and every SMS that needs none. */
 async function leaseWithin(tx: Executor, checked: Checked[], slots: number, { lease, segmentMs, marginMs }: SmsClaimRequest) {
@@ -127,7 +145,8 @@ export const CHECK = `
     ) as q
   )
   select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent_id as "agentId", q.recipient, f.plan, q.segments,
-    q.segments_sent as "segmentsSent", q.attempts + 1 as attempts, q.expires_at as "expiresAt", ${DECISION} as decision,${CHECKED_RULES} as rules
+    q.segments_sent as "segmentsSent", q.attempts + 1 as attempts, q.expires_at as "expiresAt", ${DECISION} as decision,${CHECKED_RULES} as rules,
+    ${ANY_ERASED} as "hasErased"
   from held q
   join accounts a on a.id = q.account_id
   left join sms_fallbacks f on f.message_id = q.message_id

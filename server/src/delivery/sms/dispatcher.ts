@@ -12,7 +12,7 @@ const NO_CARRIER = { name: 'no-sms-network', concurrency: 100, longestCallMs: 0,
 
 /** Submits each due SMS once, with as many concurrent calls as the carrier allows, and records the results. */
 export function createSmsDispatcher(options: SmsOptions): Dispatcher {
-  const { pool, carrier, logger, metrics } = options
+  const { pool, carrier, erased, logger, metrics } = options
   const sms = carrier ?? NO_CARRIER
   // Leases of claims that failed, perhaps after the commit. The next claim releases their SMS.
   const abandoned = new Set<string>()
@@ -23,7 +23,7 @@ export function createSmsDispatcher(options: SmsOptions): Dispatcher {
     const releasing = [...abandoned]
     const times = { segmentMs: sms.longestCallMs, marginMs: MARGIN_MS, isPaused: pauseMs > 0 }
     abandoned.add(lease)
-    const { entries, isBusy, mayBeMore } = await claimSms(pool, { carrier: sms, free, lease, ...times, abandoned: releasing })
+    const { entries, isBusy, mayBeMore } = await claimSms(pool, { carrier: sms, free, lease, ...times, abandoned: releasing, erased })
     abandoned.delete(lease)
     if (isBusy) return CLAIM_AGAIN_MS
     for (const released of releasing) abandoned.delete(released)

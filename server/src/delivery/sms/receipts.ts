@@ -2,6 +2,7 @@ import type { CarrierEvent } from '../../carriers/carrier.ts'
 import { fallbacksTable, forEachMonth, queryInSavepoint } from '../../db/partitions.ts'
 import { columns, type Executor, listed, lists, type Pool, transaction } from '../../db/pool.ts'
 import { HELD_BY_STANDBY } from '../../db/standby.ts'
+import { ALL_ACCOUNTS, ANY_ERASED, type ErasedPeople, isErasedNumber } from '../../erasure/erased.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
 import { SMS_FAILURES } from '../failures.ts'
@@ -21,25 +22,27 @@ export async function lockReceipts(tx: Executor): Promise<void> {
 }
 
 /** Stores final receipts and applies them: now, or once the network has responded to the submit of the SMS. Ignores receipts of progress. */
-export async function receiveSmsReceipts(pool: Pool, receipts: SmsReceipt[]): Promise<void> {
+export async function receiveSmsReceipts(pool: Pool, receipts: SmsReceipt[], erased: ErasedPeople): Promise<void> {
   const final = receipts.filter(({ kind, phone }) => kind !== 'sms-underway' && phone !== '')
   if (final.length === 0) return
   await transaction(pool, async (tx) => {
     await lockReceipts(tx)
-    await storeReceipts(tx, final)
+    const { hasErased } = await storeReceipts(tx, final)
     const eventIds = final.map(({ eventId }) => eventId)
     await applyReceipts(tx, eventIds, [])
+    if (hasErased) await tx.query(FORGET_ERASED, [eventIds, final.map(({ phone }) => erased.hashOf(phone))])
   })
 }
 
 /** Stores one row for each way to read the carrier's message id, decimal or hexadecimal. The reading that matches an SMS counts. */
-async function storeReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<void> {
+async function storeReceipts(tx: Executor, receipts: SmsReceipt[]): Promise<{ hasErased: boolean }> {
   const readings = receipts.flatMap((receipt) => {
     const state = receipt.kind === 'sms-delivered' ? 'delivered' : 'failed'
     return receipt.carrierMessageIds.map((carrierMessageId, reading) => ({ ...receipt, state, carrierMessageId, reading }))
   })
   const values = columns(readings, 'carrier', 'carrierMessageId', 'phone', 'eventId', 'reading', 'state', 'detail', 'occurredAt')
-  await tx.query({ name: 'store-sms-receipts', text: STORE_RECEIPTS, values })
+  const { rows } = await tx.query<{ hasErased: boolean }>({ name: 'store-sms-receipts', text: STORE_RECEIPTS, values })
+  return rows[0] as { hasErased: boolean }
 }
 
 export const STORE_RECEIPTS = `
@@ -48,7 +51,13 @@ export const STORE_RECEIPTS = `
     select * from unnest(${lists('text', 'text', 'text', 'text', 'smallint', 'text', 'text', 'timestamptz')})
     on conflict do nothing
   )
-  select ${HELD_BY_STANDBY}`
+  select ${HELD_BY_STANDBY}, ${ANY_ERASED} as "hasErased"`
+
+// Receipts that match no SMS of a person who was erased in all accounts. They would keep the number for an hour.
+const FORGET_ERASED = `
+  delete from sms_receipts r using unnest($1::text[], $2::bytea[]) as e (event_id, hash)
+  join erased_people x on x.hash = e.hash and x.account_id = ${ALL_ACCOUNTS}
+  where r.event_id = e.event_id`
 
 /** Applies these receipts, and the receipts of these messages that came before the response to their submit. */
 export async function applyReceipts(tx: Executor, eventIds: string[], messageIds: string[]): Promise<void> {
@@ -67,6 +76,8 @@ export async function applyReceipts(tx: Executor, eventIds: string[], messageIds
 
 // A network reuses ids after a while, so a receipt from long before a submit belongs to another SMS.
 const EARLY_SECONDS = 120
+// The number of an erased person is not known any more, so the id of the carrier decides.
+const IS_SAME_PHONE = `(s.recipient = r.recipient or ${isErasedNumber('s.recipient')})`
 
 /** "offset 0" fixes the join order, and the index of each step. In a new database, PostgreSQL would read all segments for each receipt. */
 export const APPLY = `
@@ -77,7 +88,7 @@ export const APPLY = `
     ) as r, lateral (
       select * from sms_segments s where s.carrier_message_id = r.carrier_message_id and s.state = 'sent' offset 0
     ) as s
-    where s.carrier = r.carrier and s.recipient = r.recipient
+    where s.carrier = r.carrier and ${IS_SAME_PHONE}
     union all
     select r.*, s.message_id, s.copy, s.segment, s.submitted_at
     from unnest(${listed('$2::uuid[]')}) as ids (message_id), lateral (
@@ -85,7 +96,7 @@ export const APPLY = `
     ) as s, lateral (
       select * from sms_receipts r where r.carrier_message_id = s.carrier_message_id offset 0
     ) as r
-    where r.carrier = s.carrier and r.recipient = s.recipient and s.state = 'sent'
+    where r.carrier = s.carrier and ${IS_SAME_PHONE} and s.state = 'sent'
       and r.received_at > now() - interval '${EARLY_SECONDS} seconds'
   ), reading as materialized (
     select distinct on (carrier, event_id) * from candidate order by carrier, event_id, reading, submitted_at desc

@@ -1,3 +1,4 @@
+import { isErasedNumber } from '../../erasure/erased.ts'
 import { utcText } from '../../events/changes.ts'
 import type { SkipReason } from '../failures.ts'
 
@@ -65,6 +66,7 @@ export const DECISION = `
       when q.submitted_under is not null then 'lost'
       when f.message_id is null or m.id is null then 'gone'
       when q.copy = 0 and q.segments_sent = 0 and ${LATE_RECEIPT} is not null then 'not-needed'
+      when ${isErasedNumber('q.recipient')} then 'ERASED'
       when q.expires_at <= now() then 'late'
       -- Once one segment was sent, the remaining segments follow.
       when q.segments_sent > 0 then 'go'

@@ -2,6 +2,7 @@ import { columns, type Executor, lists } from '../../db/pool.ts'
 import { type Change, MESSAGE_FACTS, recordChanges } from '../../events/changes.ts'
 import { NO_CAMPAIGN } from '../../ids.ts'
 import { fallbackMayBecome, PRIORITIES } from '../../messages/states.ts'
+import type { SkipReason } from '../failures.ts'
 
 // Decides when the SMS of a message is sent. The transaction that ends a message schedules its fallback, and only if that is WAITING: if a failure,
 // an expiry and a refusal coincide, only one of them ends the message and schedules the SMS.
@@ -54,9 +55,14 @@ export const scheduleFailed = (fallbacksTable: string, failed: string) =>
     `status = 'SCHEDULED', reason = 'RCS_FAILED', due_at = greatest(m.failed_at + f.delay_seconds * interval '1 second', f.not_before)`,
   )
 
-/** Skips the SMS of messages that failed because their campaign was cancelled. */
-export const skipCancelled = (fallbacksTable: string, failed: string) =>
-  `${settle(fallbacksTable, failed, `status = 'SKIPPED', reason = 'CANCELLED'`)}, ${recordChanges('sms_settled', [SKIPPED])}`
+const skip = (reason: SkipReason) => (fallbacksTable: string, failed: string) =>
+  `${settle(fallbacksTable, failed, `status = 'SKIPPED', reason = '${reason}'`)}, ${recordChanges('sms_settled', [SKIPPED])}`
+
+/** Skips the SMS of messages that failed because they or their campaign were cancelled. */
+export const skipCancelled = skip('CANCELLED')
+
+/** Skips the SMS of messages that failed because their recipient was erased. */
+export const skipErased = skip('ERASED')
 
 type Expired = { id: string; wasTried: boolean }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { SendResult, SmsCarrier, SmsSegment } from '../../carriers/carrier.ts'
 import { type Executor, isUnavailable, type Pool } from '../../db/pool.ts'
+import type { ErasedPeople } from '../../erasure/erased.ts'
 import { shortCode, shortLink } from '../../links/codes.ts'
 import { createLinks } from '../../links/links.ts'
 import { composeText, encodingFor, linksIn } from '../../sms/compose.ts'
@@ -22,12 +23,20 @@ export type SmsOptions = {
   /** Undefined if there is no SMS network: due SMS then fail. */
   carrier: SmsCarrier | undefined
   links: Links
+  erased: ErasedPeople
   metrics: DeliveryMetrics
   logger: Logger
 }
 
 /** Makes a function that submits an SMS and returns the result. `endBy`: it submits no segment that might end later. It never throws. */
-export function createSubmitter({ pool, carrier, links, metrics, logger, stopping }: SmsOptions & { stopping: AbortSignal }) {
+export function createSubmitter({
+  pool,
+  carrier,
+  links,
+  metrics,
+  logger,
+  stopping,
+}: Omit<SmsOptions, 'erased'> & { stopping: AbortSignal }) {
   /** Submits one segment after the other, until the network does not accept one. The result always has the accepted segments. */
   async function submitSegments(sms: SmsCarrier, entry: SmsEntry, texts: TextSegment[], times: Times): Promise<Submitted> {
     const submittedSegments: SubmittedSegment[] = []

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { CarrierEvent } from '../../../src/carriers/carrier.ts'
 import type { Pool } from '../../../src/db/pool.ts'
 import { processReplies } from '../../../src/delivery/replies.ts'
+import { erased } from '../../support/erased.ts'
 import { createReceiver } from '../support.ts'
 import { CARRIER } from '../worker.ts'
 import { logger, otherNode, pool } from './nodes.ts'
@@ -35,11 +36,11 @@ export function wroteSms(senderNumber: string, text: string): CarrierEvent {
 /** A node receives events and processes them. */
 export async function receiveReplies(events: CarrierEvent[], node: Pool = pool): Promise<void> {
   await createReceiver(node)(events)
-  await processReplies(node, logger)
+  await processReplies(node, logger, erased)
 }
 
 /** Two nodes receive the same events at the same moment, and process them twice each. */
 export async function receiveRepliesOnBothNodes(events: CarrierEvent[]): Promise<void> {
   await Promise.all([pool, otherNode].map((node) => createReceiver(node)(events)))
-  await Promise.all([pool, otherNode, pool, otherNode].map((node) => processReplies(node, logger)))
+  await Promise.all([pool, otherNode, pool, otherNode].map((node) => processReplies(node, logger, erased)))
 }

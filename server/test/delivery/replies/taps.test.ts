@@ -8,6 +8,7 @@ import { installationSecret } from '../../../src/db/secrets.ts'
 import { createEventReceiver } from '../../../src/delivery/receipts.ts'
 import { processReplies } from '../../../src/delivery/replies.ts'
 import { createTemplate, deleteTemplate, replaceTemplate } from '../../../src/templates/templates.ts'
+import { erased } from '../../support/erased.ts'
 import { keyring } from '../../support/keyring.ts'
 import { startNetwork } from '../../support/network.ts'
 import { call, startTestService } from '../../support/service.ts'
@@ -23,7 +24,7 @@ import { actionsOf, everything, MINUTE_MS, messagesOf, sentMessage, TEXT, templa
 
 /** How many actions and triggered messages there are. */
 const countsOf = async (sender: Sender) => [(await actionsOf(sender)).length, (await messagesOf(sender)).length]
-const store = createEventReceiver(pool, () => {})
+const store = createEventReceiver(pool, () => {}, erased)
 
 /** A sender, and its message with a button that sends a template. */
 async function withTrigger(made: object = {}): Promise<Sender & { messageId: string; templateId: number }> {
@@ -80,7 +81,7 @@ describe('a tap', () => {
     await store([tapped(sender, sender.messageId, 'more')])
     await transaction(pool, async (tx) => {
       await tx.query('lock table queue in exclusive mode')
-      const processing = assert.rejects(processReplies(otherNode, logger))
+      const processing = assert.rejects(processReplies(otherNode, logger, erased))
       await until('its connection waits, and is ended', async () => {
         const { rows } = await pool.query<{ pid: number }>(WAITING)
         for (const { pid } of rows) await pool.query('select pg_terminate_backend($1)', [pid])
@@ -89,7 +90,7 @@ describe('a tap', () => {
       await processing
     })
     assert.deepEqual(await countsOf(sender), [0, 0])
-    await Promise.all([processReplies(pool, logger), processReplies(otherNode, logger)])
+    await Promise.all([processReplies(pool, logger, erased), processReplies(otherNode, logger, erased)])
     assert.deepEqual(await countsOf(sender), [1, 1])
   })
 })
@@ -115,7 +116,7 @@ describe('a tap changes nothing, and is logged without its number and text, if',
     const body = { message: { data: bytes.toString('base64') } }
     const headers = { 'X-Goog-Signature': signature }
     assert.equal((await call(`${service.url}/carriers/${carrier}/webhook`, { method: 'POST', headers, body })).status, 200)
-    const lines = await logged(() => processReplies(pool, logger))
+    const lines = await logged(() => processReplies(pool, logger, erased))
     const log = service.log().slice(before)
     assert.doesNotMatch(log, /48500\d{6}|CANARY/)
     const warnings = log.split('\n').filter((line) => line.includes('"level":"warn"'))
@@ -271,7 +272,7 @@ describe('a button that sends a template', () => {
     // The lock holds them where they send: each has counted the messages by then.
     const processing = await transaction(pool, async (tx) => {
       await tx.query('lock table queue in exclusive mode')
-      const all = [pool, otherNode].map((node) => processReplies(node, logger))
+      const all = [pool, otherNode].map((node) => processReplies(node, logger, erased))
       await untilBlocked(pool, 4)
       return all
     })
@@ -295,7 +296,7 @@ test('an event that can’t be processed delays no other, is logged without its 
     [broken.eventId, JSON.stringify({ ...broken, text: 'Fixed' }), since],
   )
   assert.equal(rowCount, 1, 'it is due again in a minute')
-  await processReplies(pool, logger)
+  await processReplies(pool, logger, erased)
   const fixed = (await actionsOf(sender)).filter(({ text }) => text === 'Fixed')
   assert.deepEqual(fixed, [{ kind: 'wrote', channel: 'rcs', agentId: sender.agentId, messageId, text: 'Fixed' }])
 })
@@ -328,7 +329,7 @@ async function processOnTwoNodes(eventId: string): Promise<boolean> {
   let both: Promise<unknown>[] = []
   await transaction(pool, async (tx) => {
     await tx.query('select pg_advisory_xact_lock(42)')
-    const failing = processReplies(pool, logger).finally(() => {
+    const failing = processReplies(pool, logger, erased).finally(() => {
       hasEnded = true
     })
     await untilBlocked(pool, 1)

@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { createEventReceiver } from '../../../src/delivery/receipts.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { erased } from '../../support/erased.ts'
 import { readOnce, startSimulated } from '../simulated.ts'
 import { createSender, kinds, sendUntilAccepted } from '../support.ts'
 import { LONG_TEXT, nextPhone, readSms, refusedMessage, refusedMessages, smsReceipt, smsStatusOf } from './support.ts'
@@ -10,7 +11,7 @@ import { claimDueSms, claimSmsOf, recordSent, recordSms } from './worker.ts'
 
 const { hotPool: pool } = await createTestDatabase()
 const sender = await createSender(pool)
-const receive = createEventReceiver(pool, () => {})
+const receive = createEventReceiver(pool, () => {}, erased)
 
 const SENT = ['SENT', 'RCS_FAILED']
 const DELIVERED = ['DELIVERED', 'RCS_FAILED']
@@ -201,7 +202,7 @@ test(`a receipt and the response to its submit are matched if they come at once,
     const works = entries.flatMap((entry) => {
       const id = idOf.get(entry.messageId) as string
       // A taker for each receipt: one taker would write them together.
-      const receive = () => createEventReceiver(pool, () => {})([smsReceipt({ phone: entry.recipient, ids: [id] })])
+      const receive = () => createEventReceiver(pool, () => {}, erased)([smsReceipt({ phone: entry.recipient, ids: [id] })])
       return [() => recordSent(pool, entry, [id]), receive]
     })
     const shuffled = works.map((work) => ({ work, at: random() })).toSorted((a, b) => a.at - b.at)

@@ -7,6 +7,7 @@ import { claimSms, type SmsEntry } from '../../../src/delivery/sms/claim.ts'
 import { createSmsDispatcher } from '../../../src/delivery/sms/dispatcher.ts'
 import { recordSmsResults } from '../../../src/delivery/sms/results.ts'
 import type { Dispatcher } from '../../../src/delivery/worker.ts'
+import { erased } from '../../support/erased.ts'
 import { logger, runDispatcher } from '../worker.ts'
 
 // A worker that submits SMS, step by step or as a whole, and an SMS network that a test controls.
@@ -20,8 +21,9 @@ type SmsClaim = { free?: number; messagesPerSecond?: number | undefined; abandon
 export async function claimDueSms(pool: Pool, { free = 1_000, messagesPerSecond, abandoned = [] }: SmsClaim = {}): Promise<SmsEntry[]> {
   await ensureRate(pool, SMS_CARRIER)
   const carrier = { name: SMS_CARRIER, messagesPerSecond }
-  return (await claimSms(pool, { carrier, free, lease: randomUUID(), segmentMs: 1_000, marginMs: 60_000, isPaused: false, abandoned }))
-    .entries
+  return (
+    await claimSms(pool, { carrier, free, lease: randomUUID(), segmentMs: 1_000, marginMs: 60_000, isPaused: false, abandoned, erased })
+  ).entries
 }
 
 /** Claims the SMS of one message, together with everything else that is due. */
@@ -90,5 +92,5 @@ export function acceptSegment(_segment: SmsSegment, carrierMessageId: string): S
 
 export function startSmsWorker(t: TestContext, databaseUrl: string, carrier: SmsCarrier | undefined): Dispatcher {
   const links = { key: randomBytes(32), publicUrl: PUBLIC_URL }
-  return runDispatcher(t, databaseUrl, (pool, metrics) => createSmsDispatcher({ pool, carrier, links, logger, metrics }))
+  return runDispatcher(t, databaseUrl, (pool, metrics) => createSmsDispatcher({ pool, carrier, links, erased, logger, metrics }))
 }

@@ -1,0 +1,125 @@
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { Command } from 'commander'
+import type { Pool } from '../db/pool.ts'
+import { installationSecret, openKeyring } from '../db/secrets.ts'
+import { createErasedPeople, ERASURE_SECRET, type ErasedPeople } from '../erasure/erased.ts'
+import { OperatorError } from '../errors.ts'
+import { printable } from '../printable.ts'
+import { allowPerson } from '../privacy/allow.ts'
+import { type Erased, erasePerson } from '../privacy/erase.ts'
+import { type FoundRows, findPerson, type Progress, type Summary, summarize, type Wanted } from '../privacy/find.ts'
+import { accountIdArgument, report, reportingCommand, withDatabase } from './command.ts'
+import { confirm, confirmedCommand } from './confirm.ts'
+import { phoneArgument } from './phone.ts'
+import { quantity, statusLine, table } from './terminal.ts'
+
+type Work<T> = (pool: Pool, people: ErasedPeople, onProgress: (progress: Progress) => void) => Promise<T>
+
+/** Runs `work` with the key of the hashes, and shows how far it has read. */
+async function withPeople<T>(work: Work<T>): Promise<T> {
+  const { show, clear } = statusLine()
+  return await withDatabase(async (pool, config) => {
+    const people = createErasedPeople(await installationSecret(pool, ERASURE_SECRET, await openKeyring(pool, config)))
+    return await work(pool, people, ({ place, rows }) => show(`${place}: ${quantity(rows, 'row')} read`)).finally(clear)
+  })
+}
+
+const withPhone = (command: Command) =>
+  command
+    .argument('<phone>', 'the number, with its country code', phoneArgument)
+    .option('--account <account-id>', 'only this account; all accounts without it', accountIdArgument)
+
+const show = withPhone(reportingCommand('show', 'show how much is stored about a number')).action(async (phone: string, options) => {
+  const wanted = { phone, accountId: options.account }
+  const summary = await withPeople((pool, people, onProgress) => summarize(pool, wanted, people, onProgress))
+  report(options, summary, summaryInWords)
+})
+
+function summaryInWords({ phone, rows, total, erased }: Summary): string[] {
+  const found = total === 0 ? [`Nothing is stored about ${phone}.`] : table(['WHAT', 'ROWS'], Object.entries(rows))
+  return [...found, ...erased.map(({ accountId, erasedAt }) => `Erased ${inAccount(accountId)} at ${erasedAt.toISOString()}.`)]
+}
+
+const inAccount = (accountId: number | null | undefined) => (accountId ? `in account ${accountId}` : 'in all accounts')
+
+const exportCommand = withPhone(reportingCommand('export', 'write everything that is stored about a number; always as JSON'))
+  .option('--file <path>', 'write to this new file, which only you can read; standard output without it')
+  .action(async (phone: string, options) => {
+    const wanted = { phone, accountId: options.account }
+    const written = { phone, file: options.file as string | undefined, rows: 0 }
+    await withPeople(async (pool, _people, onProgress) => {
+      const json = Readable.from(asJson(wanted, findPerson(pool, wanted, onProgress), written))
+      if (options.file === undefined) return await pipeline(json, process.stdout, { end: false }).catch(ignoreClosedPipe)
+      await pipeline(json, createWriteStream(options.file, { flags: 'wx', mode: 0o600 })).catch((error) => unwritable(options.file, error))
+    })
+    if (options.file !== undefined)
+      report(options, written, ({ rows }) => `${quantity(rows, 'row')} about ${phone} are in ${options.file}.`)
+  })
+
+/** Writes rows as they are read: a test number can be in millions of them. */
+async function* asJson({ phone }: Wanted, found: AsyncIterable<FoundRows>, written: { rows: number }): AsyncGenerator<string> {
+  yield `{\n  "phone": "${phone}",\n  "exportedAt": "${new Date().toISOString()}"`
+  let current: string | undefined
+  for await (const { place, rows } of found) {
+    if (place !== current) yield `${current === undefined ? '' : '\n  ]'},\n  "${place}": [`
+    yield rows.map((row, index) => `${place === current || index > 0 ? ',' : ''}\n    ${printable(JSON.stringify(row))}`).join('')
+    current = place
+    written.rows += rows.length
+  }
+  yield current === undefined ? '\n}\n' : '\n  ]\n}\n'
+}
+
+/** The reader may close the pipe early, as in `| head`. */
+function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+}
+
+function unwritable(path: string, error: NodeJS.ErrnoException): never {
+  if (error.syscall !== 'open' && error.syscall !== 'write') throw error
+  throw new OperatorError(
+    error.code === 'EEXIST' ? `The file ${path} exists already.` : `The file ${path} can't be written: ${error.message}.`,
+  )
+}
+
+const erase = withPhone(
+  confirmedCommand('erase', 'erase everything that is stored about a number, and never write to it again; this cannot be undone'),
+).action(async (phone: string, options) => {
+  const wanted = { phone, accountId: options.account }
+  const erased = await withPeople(async (pool, people, onProgress) => {
+    await confirm(options, eraseInWords(wanted, await summarize(pool, wanted, people, onProgress)))
+    return await erasePerson(pool, people, wanted, onProgress)
+  })
+  const total = Object.values(erased).reduce((sum, rows) => sum + rows, 0)
+  report(options, { phone, accountId: options.account ?? null, erased, total }, () => erasedInWords(wanted, erased, total))
+})
+
+function eraseInWords({ phone, accountId }: Wanted, { rows, total }: Summary): string {
+  const what = Object.entries(rows).map(([place, count]) => `${place} ${count.toLocaleString('en')}`)
+  const listed = total === 0 ? '' : ` (${what.join(', ')})`
+  return `erase ${quantity(total, 'row')} about ${phone} ${inAccount(accountId)}${listed} for good, and never write to this number again`
+}
+
+function erasedInWords({ phone, accountId }: Wanted, erased: Erased, total: number): string[] {
+  const rows = Object.entries(erased)
+  return [...(total === 0 ? [] : table(['WHAT', 'ROWS'], rows)), `${phone} is erased ${inAccount(accountId)}: ${quantity(total, 'row')}.`]
+}
+
+const allow = withPhone(confirmedCommand('allow', 'write again to a number that was erased, because its owner asked for it')).action(
+  async (phone: string, options) => {
+    const wanted = { phone, accountId: options.account }
+    await withPeople(async (pool, people) => {
+      await confirm(options, `let ${options.account ? `account ${options.account}` : 'all accounts'} write to ${phone} again`)
+      await allowPerson(pool, people, wanted)
+    })
+    report(options, { phone, accountId: options.account ?? null }, () => `${phone} can be written to again ${inAccount(options.account)}.`)
+  },
+)
+
+export const personCommand = new Command('person')
+  .description('what is stored about a phone number: show, export or erase it')
+  .addCommand(show)
+  .addCommand(exportCommand)
+  .addCommand(erase)
+  .addCommand(allow)

@@ -1,0 +1,30 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EXPORTS_NAME, type Executor } from './pool.ts'
+
+// Every transaction of the service is shorter: its statements are cancelled after 3.5 s, and so is a pause between two of them. Longer ones, such
+// as a backup or an import, record nothing about messages.
+const TIMEOUT_MS = 10_000
+const POLL_MS = 20
+
+/**
+ * Waits for the transactions that run now, for ten seconds at most. Transactions that begin later see everything that was committed before this
+ * call. Exports only read, and may run for an hour.
+ */
+export async function awaitTransactions(db: Executor): Promise<void> {
+  let running = await readRunning(db)
+  for (const deadline = performance.now() + TIMEOUT_MS; running.size > 0 && performance.now() < deadline; ) {
+    await sleep(POLL_MS)
+    running = running.intersection(await readRunning(db))
+  }
+}
+
+async function readRunning(db: Executor): Promise<Set<string>> {
+  const { rows } = await db.query<{ id: string }>(RUNNING)
+  return new Set(rows.map(({ id }) => id))
+}
+
+// Each transaction holds a lock on its own virtual id. Another role may see the locks, but not the type of a backend.
+const RUNNING = `
+  select l.virtualxid as id from pg_locks l join pg_stat_activity a on a.pid = l.pid
+  where l.locktype = 'virtualxid' and l.mode = 'ExclusiveLock' and l.pid <> pg_backend_pid() and a.datname = current_database()
+    and a.application_name <> '${EXPORTS_NAME}' and coalesce(a.backend_type, 'client backend') = 'client backend'`

@@ -1,0 +1,100 @@
+import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import type { StoredEvent } from './pages.ts'
+import { lockRouter } from './router.ts'
+
+// Finds and erases the events of a person in the log. No index leads from a number to its pages, so all pages of an account are read.
+
+const READ_PAGES = 500
+
+type PersonInLog = { accountId: number; phone: string }
+/** An event of the person. `position`: null if the router has not placed its page yet. */
+type EventOfPerson = { position: number | null; event: StoredEvent }
+
+type PageOfLog = { pageId: string; lastPosition: number | null; eventCount: number; events: StoredEvent[] }
+
+/** The ids of pages that may have events of the person, and how many pages were read. */
+type FoundPages = { pageIds: string[]; read: number }
+
+/** Finds pages that mention the number, some hundred pages of the account at a time. */
+async function* findPages(db: Executor, { accountId, phone }: PersonInLog): AsyncGenerator<FoundPages> {
+  for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
+    const { rows } = await db.query<{ pageId: string; isFound: boolean }>(FIND_PAGES, [accountId, after, `%${phone.slice(1)}%`, READ_PAGES])
+    yield { pageIds: rows.filter(({ isFound }) => isFound).map(({ pageId }) => pageId), read: rows.length }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < READ_PAGES) return
+    after = last.pageId
+  }
+}
+
+const FIND_PAGES = `
+  select page_id as "pageId", events::text like $3 as "isFound" from log_pages
+  where account_id = $1 and page_id > $2 order by page_id limit $4`
+
+const READ_PAGES_BY_ID = `
+  select page_id as "pageId", last_position as "lastPosition", event_count as "eventCount", events from log_pages
+  where account_id = $1 and page_id = any ($2::uuid[]) order by page_id`
+
+/** Reads the events of the person, in the order of the log. */
+export async function* findInLog(db: Executor, person: PersonInLog, onRead: (pages: number) => void): AsyncGenerator<EventOfPerson[]> {
+  for await (const { pageIds, read } of findPages(db, person)) {
+    onRead(read)
+    if (pageIds.length === 0) continue
+    const { rows } = await db.query<PageOfLog>(READ_PAGES_BY_ID, [person.accountId, pageIds])
+    const events = rows.flatMap((page) =>
+      page.events.flatMap((event, place) => (isAbout(event, person.phone) ? [{ position: positionOf(page, place), event }] : [])),
+    )
+    if (events.length > 0) yield events
+  }
+}
+
+const positionOf = ({ lastPosition, eventCount }: PageOfLog, place: number) =>
+  lastPosition === null ? null : lastPosition - eventCount + 1 + place
+
+function isAbout([, , , , , recipient, , , more]: StoredEvent, phone: string): boolean {
+  return recipient === phone || more?.recipient === phone
+}
+
+type Erasure = { placeholder: string; scrub: (text: string) => string }
+
+/**
+ * Replaces the number in the log of an account, and removes what the person wrote. Ids, kinds, times and positions stay. Each batch of pages is a
+ * transaction of its own. The router waits for it, and so does a concurrent erasure of another person in the same pages.
+ */
+export async function* eraseFromLog(pool: Pool, person: PersonInLog, erasure: Erasure): AsyncGenerator<{ read: number; erased: number }> {
+  for await (const { pageIds, read } of findPages(pool, person)) {
+    yield { read, erased: pageIds.length === 0 ? 0 : await erasePages(pool, person, pageIds, erasure) }
+  }
+}
+
+async function erasePages(pool: Pool, { accountId, phone }: PersonInLog, pageIds: string[], erasure: Erasure): Promise<number> {
+  return await transaction(pool, async (tx) => {
+    await lockRouter(tx)
+    const { rows } = await tx.query<PageOfLog>(`${READ_PAGES_BY_ID} for update`, [accountId, pageIds])
+    const isMine = (event: StoredEvent) => isAbout(event, phone)
+    const changed = rows.filter(({ events }) => events.some(isMine))
+    const written = changed.map(({ events }) =>
+      JSON.stringify(events.map((event) => (isMine(event) ? erasedEvent(event, erasure) : event))),
+    )
+    await tx.query(
+      `update log_pages p set events = c.events::json from unnest($2::uuid[], $3::text[]) as c (page_id, events)
+       where p.account_id = $1 and p.page_id = c.page_id`,
+      [accountId, changed.map(({ pageId }) => pageId), written],
+    )
+    return changed.flatMap(({ events }) => events.filter(isMine)).length
+  })
+}
+
+/** The same event without the number, the caller's reference and what the person wrote, as the rows of messages and actions have it. */
+function erasedEvent(event: StoredEvent, { placeholder, scrub }: Erasure): StoredEvent {
+  const [kind, occurredAt, subjectId, , agentId, recipient, campaignId, test, more] = event
+  return [kind, occurredAt, subjectId, null, agentId, recipient === null ? null : placeholder, campaignId, test, more && erasedData(more)]
+
+  function erasedData({ text, payload, url, latitude, longitude, ...kept }: Record<string, unknown>): Record<string, unknown> {
+    const { failure } = kept as { failure?: { reason: string; description: string } }
+    return {
+      ...kept,
+      ...('recipient' in kept && { recipient: placeholder }),
+      ...(failure && { failure: { ...failure, description: scrub(failure.description) } }),
+    }
+  }
+}

@@ -1,0 +1,221 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import type { CarrierEvent } from '../carriers/carrier.ts'
+import { type Executor, isTimedOut, type Pool } from '../db/pool.ts'
+import { awaitTransactions } from '../db/transactions.ts'
+import { failWaiting } from '../delivery/fail.ts'
+import { skipErased } from '../delivery/sms/schedule.ts'
+import { ALL_ACCOUNTS, type ErasedPeople, PLACEHOLDER_PREFIX } from '../erasure/erased.ts'
+import { eraseFromLog, findInLog } from '../events/erase.ts'
+import { findConcerned } from '../replies/attribution.ts'
+import { accountsOf, counter, findMessages, type Progress, placesFor, type Wanted } from './find.ts'
+import { CAMPAIGNS, MESSAGES, OF_THEIR_MESSAGES, type Place, WEBHOOK_ATTEMPTS, withoutNumber } from './places.ts'
+import { eraseRows, findRows, isDroppedMonth, listMonths, type Person, tablesOf } from './rows.ts'
+
+/** How many rows of each place were erased. */
+export type Erased = Record<string, number>
+
+type Erasure = { pool: Pool; wanted: Wanted; person: Person; months: string[]; erased: Erased; onProgress: (progress: Progress) => void }
+
+/**
+ * Erases a person while the service runs. The order makes it final:
+ *
+ * 1. The hash is stored. From then on no worker sends anything to the number.
+ * 2. Waiting messages fail, and calls in progress end.
+ * 3. The number of the messages is replaced. Everything that is recorded about them from then on has the placeholder.
+ * 4. What was recorded before is erased, table by table, in small transactions.
+ *
+ * Between the steps it waits for the transactions that began before. A repeated run does the rest of a killed one, with the same placeholders.
+ */
+export async function erasePerson(
+  pool: Pool,
+  people: ErasedPeople,
+  wanted: Wanted,
+  onProgress: (progress: Progress) => void = () => {},
+): Promise<Erased> {
+  const accounts = await accountsOf(pool, wanted)
+  const hash = people.hashOf(wanted.phone)
+  const { own, seeds } = await storeHash(pool, hash, wanted)
+  await awaitTransactions(pool)
+  const person = { phone: wanted.phone, accounts, placeholders: accounts.map((accountId) => placeholderOf(own, accountId)) }
+  const erasure: Erasure = { pool, wanted, person, months: await listMonths(pool), erased: {}, onProgress }
+  await dropReplies(erasure)
+  await stopSending(erasure)
+  await eraseMessages(erasure)
+  // Placeholders of an unfinished run in one account, or in all accounts, count as well.
+  const known = seeds.flatMap((seed) => accounts.map((accountId) => placeholderOf(seed, accountId)))
+  await eraseDetails(erasure, known)
+  for (const place of placesFor(wanted)) await erasePlace(erasure, place)
+  // A concurrent erasure of the next member of a group may have made this number the cursor of a campaign, until it left the group.
+  await awaitTransactions(pool)
+  await erasePlace(erasure, CAMPAIGNS)
+  await eraseLog(erasure)
+  await endErasure(pool, hash, wanted)
+  return erasure.erased
+}
+
+const scopeOf = ({ accountId = ALL_ACCOUNTS }: Wanted) => accountId
+
+/** Stores the hash, and returns the seed of the placeholders, and the seeds of all runs for this person that have not ended. */
+async function storeHash(db: Executor, hash: Buffer, wanted: Wanted): Promise<{ own: Buffer; seeds: Buffer[] }> {
+  const { rows } = await db.query<{ seed: Buffer }>(
+    `insert into erased_people as e (hash, account_id, seed) values ($1, $2, $3)
+     on conflict (hash, account_id) do update set seed = coalesce(e.seed, excluded.seed) returning seed`,
+    [hash, scopeOf(wanted), randomBytes(32)],
+  )
+  const { seed: own } = rows[0] as { seed: Buffer }
+  const { rows: unfinished } = await db.query<{ seed: Buffer }>('select seed from erased_people where hash = $1 and seed is not null', [
+    hash,
+  ])
+  return { own, seeds: [own, ...unfinished.map(({ seed }) => seed)] }
+}
+
+/** The seed is deleted at the end, so that nobody can connect the placeholders of a person with each other or with the hash. */
+function placeholderOf(seed: Buffer, accountId: number): string {
+  return PLACEHOLDER_PREFIX + createHmac('sha256', seed).update(String(accountId)).digest('hex').slice(0, 32)
+}
+
+/** An erasure in all accounts also ends unfinished ones in a single account. */
+async function endErasure(db: Executor, hash: Buffer, wanted: Wanted): Promise<void> {
+  const scope = scopeOf(wanted)
+  await db.query(`update erased_people set seed = null where hash = $1 and ($2::int = ${ALL_ACCOUNTS} or account_id = $2)`, [hash, scope])
+}
+
+/** Drops replies that are still to be processed. In one account: only if they are for that account. */
+async function dropReplies({ pool, wanted, erased }: Erasure): Promise<void> {
+  const { rows } = await pool.query<{ carrier: string; eventId: string; event: CarrierEvent; occurredAt: Date }>(
+    `select carrier, event_id as "eventId", event, occurred_at as "occurredAt" from carrier_events
+     where process_after is not null and phone = $1`,
+    [wanted.phone],
+  )
+  for (const { carrier, eventId, event, occurredAt } of rows) {
+    const concerned = wanted.accountId === undefined ? [] : await findConcerned(pool, { ...event, occurredAt })
+    if (concerned.some(({ accountId }) => accountId !== wanted.accountId)) continue
+    const text = `update carrier_events set phone = '', event = '{}', process_after = null where carrier = $1 and event_id = $2`
+    const { rowCount } = await pool.query(text, [carrier, eventId])
+    count(erased, 'networkEvents', rowCount ?? 0)
+  }
+}
+
+function count(erased: Erased, place: string, rows: number): void {
+  if (rows > 0) erased[place] = (erased[place] ?? 0) + rows
+}
+
+// Longer than any lease: a worker that died in a call loses its lease by then.
+const CALLS_END_WITHIN_MS = 120_000
+const POLL_MS = 50
+
+/** Fails the messages that wait to be sent, and waits for running calls: their results may have the number in the words of the network. */
+async function stopSending({ pool, person, months }: Erasure): Promise<void> {
+  for (const deadline = performance.now() + CALLS_END_WITHIN_MS; performance.now() < deadline; await sleep(POLL_MS)) {
+    const { waiting, isSending } = await findQueued(pool, person, months)
+    if (waiting.length > 0) await failWaiting(pool, waiting, 'ERASED', '', skipErased)
+    if (!isSending) return
+  }
+}
+
+async function findQueued(db: Executor, person: Person, months: string[]): Promise<{ waiting: string[]; isSending: boolean }> {
+  const { rows: sms } = await db.query(
+    `select from sms_queue where account_id = any ($1::int[]) and recipient = $2 and lease is not null and due_at > now() limit 1`,
+    [person.accounts, person.phone],
+  )
+  let isSending = sms.length > 0
+  const waiting: string[] = []
+  for await (const { ids } of findMessages(db, { ...person, placeholders: [] }, months)) {
+    const { rows } = await db.query<{ messageId: string; isLeased: boolean }>(
+      `select message_id as "messageId", leased_until > now() as "isLeased" from queue where message_id = any ($1::uuid[]) and task = 'send'`,
+      [ids],
+    )
+    isSending ||= rows.some(({ isLeased }) => isLeased)
+    waiting.push(...rows.filter(({ isLeased }) => !isLeased).map(({ messageId }) => messageId))
+  }
+  return { waiting, isSending }
+}
+
+/** A transaction that began before may still add a message, so the second pass runs after the end of all of them. */
+async function eraseMessages(erasure: Erasure): Promise<void> {
+  for (let pass = 1; pass <= 2; pass += 1) {
+    await erasePlace(erasure, MESSAGES)
+    await erasePlace(erasure, CAMPAIGNS)
+    await awaitTransactions(erasure.pool)
+  }
+}
+
+/** `known`: the placeholders that messages of this person may have. */
+async function eraseDetails(erasure: Erasure, known: string[]): Promise<void> {
+  const { pool, person, months } = erasure
+  for await (const { month, ids } of findMessages(pool, { ...person, placeholders: known }, months))
+    for (const place of OF_THEIR_MESSAGES) await erasePlace({ ...erasure, months: [month] }, place, ids)
+}
+
+async function erasePlace({ pool, person, months, erased, onProgress }: Erasure, place: Place, ids: string[] = []): Promise<void> {
+  const onRead = counter(place.name, onProgress)
+  for (const table of tablesOf(place, months)) {
+    try {
+      for await (const found of findRows(pool, table, person, { ids, onRead }))
+        count(erased, place.name, await persist(() => eraseRows(pool, table, person, found, ids)))
+    } catch (error) {
+      if (!isDroppedMonth(error)) throw error
+    }
+  }
+}
+
+// An import of a large group holds its lock for minutes.
+const PERSIST_MS = 600_000
+
+/** Runs a statement again if it waits for a lock for too long, or loses a deadlock. */
+async function persist<T>(run: () => Promise<T>): Promise<T> {
+  for (const deadline = performance.now() + PERSIST_MS; ; await sleep(POLL_MS)) {
+    try {
+      return await run()
+    } catch (error) {
+      const isLocked = isTimedOut(error) || (error instanceof pg.DatabaseError && error.code === '40P01')
+      if (!isLocked || performance.now() > deadline) throw error
+    }
+  }
+}
+
+/**
+ * Erases the events, and the responses of endpoints that got them. The responses come first: a repeated run finds them by the events. An
+ * endpoint that is being called gets the old event, and its response may come later.
+ */
+async function eraseLog(erasure: Erasure): Promise<void> {
+  const { pool, person, onProgress, erased } = erasure
+  const { phone } = person
+  const events: { accountId: number; position: number }[] = []
+  for (const accountId of person.accounts) {
+    for await (const found of findInLog(pool, { accountId, phone }, counter('events', onProgress)))
+      events.push(...found.flatMap(({ position }) => (position === null ? [] : [{ accountId, position }])))
+  }
+  const ids = events.map(({ accountId, position }) => `${accountId} ${position}`)
+  await erasePlace(erasure, WEBHOOK_ATTEMPTS, ids)
+  for (const [index, accountId] of person.accounts.entries()) {
+    const placeholder = person.placeholders[index] as string
+    const erasing = eraseFromLog(pool, { accountId, phone }, { placeholder, scrub: (text) => withoutNumber(text, phone) })
+    for await (const { erased: rows } of erasing) count(erased, 'events', rows)
+  }
+  if (await awaitPosts(pool, events)) await erasePlace(erasure, WEBHOOK_ATTEMPTS, ids)
+}
+
+// The timeout of a call, and some seconds to record its result.
+const POSTS_END_WITHIN_MS = 20_000
+
+/** Waits until no worker can be posting these events as they were. Returns whether it had to wait. */
+async function awaitPosts(db: Executor, events: { accountId: number; position: number }[]): Promise<boolean> {
+  const { rows } = await db.query<{ now: Date }>('select clock_timestamp() as now')
+  const values = [events.map(({ accountId }) => accountId), events.map(({ position }) => position), rows[0]?.now]
+  let hasWaited = false
+  for (const deadline = performance.now() + POSTS_END_WITHIN_MS; performance.now() < deadline; await sleep(POLL_MS)) {
+    const { rowCount } = await db.query(POSTING, values)
+    if (rowCount === 0) break
+    hasWaited = true
+  }
+  return hasWaited
+}
+
+const POSTING = `
+  select from unnest($1::int[], $2::bigint[]) as e (account_id, position)
+  join webhook_endpoints w on w.account_id = e.account_id and w.leased_until > now()
+  join webhook_deliveries d on d.endpoint_id = w.id and d.position = e.position and d.due_at <= $3
+  limit 1`

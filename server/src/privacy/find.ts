@@ -1,0 +1,105 @@
+import { listAccounts, requireAccount } from '../accounts/accounts.ts'
+import type { Executor } from '../db/pool.ts'
+import { ALL_ACCOUNTS, type ErasedPeople } from '../erasure/erased.ts'
+import { findInLog } from '../events/erase.ts'
+import { CAMPAIGNS, MESSAGES, OF_THEIR_MESSAGES, PLACES, type Place, WEBHOOK_ATTEMPTS } from './places.ts'
+import { findRows, isDroppedMonth, listMonths, type Person, readRows, tablesOf } from './rows.ts'
+
+/** Whose data: a number, in one account or in all. */
+export type Wanted = { phone: string; accountId?: number | undefined }
+
+/** `rows`: how many rows of `place` were read so far. */
+export type Progress = { place: string; rows: number }
+type OnProgress = (progress: Progress) => void
+
+/** The accounts of a request. Rows that name no account are listed under 0. */
+export async function accountsOf(db: Executor, { accountId }: Wanted): Promise<number[]> {
+  if (accountId !== undefined) await requireAccount(db, accountId)
+  const accounts = accountId === undefined ? (await listAccounts(db)).map((account) => account.accountId) : [accountId]
+  return [...accounts, ALL_ACCOUNTS]
+}
+
+/** Places that apply to a person who is erased in all accounts, or in one. */
+export const placesFor = ({ accountId }: Wanted) => PLACES.filter((place) => accountId === undefined || !place.inAllAccountsOnly)
+
+/** Some rows of a place, as an export shows them. */
+export type FoundRows = { place: string; rows: object[] }
+
+/** Finds everything that is stored about a number. A place may come several times, one after the other. */
+export async function* findPerson(db: Executor, wanted: Wanted, onProgress: OnProgress = () => {}): AsyncGenerator<FoundRows> {
+  const person = { phone: wanted.phone, accounts: await accountsOf(db, wanted), placeholders: [] }
+  const months = await listMonths(db)
+  yield* findIn(db, MESSAGES, person, { months, onProgress })
+  for (const place of OF_THEIR_MESSAGES)
+    for await (const { month, ids } of findMessages(db, person, months))
+      yield* findIn(db, place, person, { months: [month], ids, onProgress })
+  for (const place of [CAMPAIGNS, ...placesFor(wanted)]) yield* findIn(db, place, person, { months, onProgress })
+  const ids: string[] = []
+  for (const accountId of person.accounts) {
+    const read = counter('events', onProgress)
+    for await (const events of findInLog(db, { accountId, phone: wanted.phone }, read)) {
+      ids.push(...events.map(({ position }) => `${accountId} ${position}`))
+      yield { place: 'events', rows: events.map(({ position, event }) => ({ accountId, position, event })) }
+    }
+  }
+  yield* findIn(db, WEBHOOK_ATTEMPTS, person, { months, ids, onProgress })
+}
+
+/** The messages to these numbers, by month. `person.placeholders`: also messages whose number has been replaced. */
+export async function* findMessages(db: Executor, person: Person, months: string[]): AsyncGenerator<{ month: string; ids: string[] }> {
+  for (const month of months) {
+    for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
+      const ids = await readIds(db, person, month, after)
+      if (ids.length > 0) yield { month, ids }
+      if (ids.length < MESSAGES_AT_ONCE) break
+      after = ids.at(-1) as string
+    }
+  }
+}
+
+const MESSAGES_AT_ONCE = 500
+
+async function readIds(db: Executor, { phone, accounts, placeholders }: Person, month: string, after: string): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select id from messages_${month} where recipient = any ($1::text[]) and account_id = any ($2::int[]) and id > $3 order by id limit $4`,
+    [[phone, ...placeholders], accounts, after, MESSAGES_AT_ONCE],
+  )
+  return rows.map(({ id }) => id)
+}
+
+type Search = { months: string[]; ids?: string[]; onProgress: OnProgress }
+
+async function* findIn(db: Executor, place: Place, person: Person, { months, ids = [], onProgress }: Search): AsyncGenerator<FoundRows> {
+  const onRead = counter(place.name, onProgress)
+  for (const table of tablesOf(place, months)) {
+    try {
+      for await (const found of findRows(db, table, person, { ids, onRead }))
+        yield { place: place.name, rows: await readRows(db, table, person, found, ids) }
+    } catch (error) {
+      if (!isDroppedMonth(error)) throw error
+    }
+  }
+}
+
+export function counter(place: string, onProgress: OnProgress): (rows: number) => void {
+  let rows = 0
+  return (read) => {
+    rows += read
+    onProgress({ place, rows })
+  }
+}
+
+/** `rows`: how many rows each place has, without places that have none. `erased`: where the person was erased before. */
+export type Summary = { phone: string; rows: Record<string, number>; total: number; erased: { accountId: number | null; erasedAt: Date }[] }
+
+export async function summarize(db: Executor, wanted: Wanted, erased: ErasedPeople, onProgress?: OnProgress): Promise<Summary> {
+  const counts: Record<string, number> = {}
+  for await (const { place, rows } of findPerson(db, wanted, onProgress)) counts[place] = (counts[place] ?? 0) + rows.length
+  const { rows } = await db.query<{ accountId: number | null; erasedAt: Date }>(
+    `select nullif(account_id, ${ALL_ACCOUNTS}) as "accountId", erased_at as "erasedAt" from erased_people
+     where hash = $1 and account_id = any ($2::int[]) order by account_id`,
+    [erased.hashOf(wanted.phone), await accountsOf(db, wanted)],
+  )
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  return { phone: wanted.phone, rows: counts, total, erased: rows }
+}

@@ -1,0 +1,250 @@
+// Every table that can have a phone number, or a text to or from a person. A test fails if a new column is in no place (test/privacy).
+
+/**
+ * A place where something about a person is stored. In its SQL, `t` is the row, `$1` the number, `$2` a pattern that finds its digits, and `$5` a
+ * list of ids. In `set` and `deleteIf`, `h.placeholder` stands for the number.
+ */
+export type Place = {
+  /** The field of the export. */
+  name: string
+  table: string
+  /** Partitioned by month: the name of the month follows the name of the table. */
+  monthly?: true
+  /** The columns of its primary key, with their types. */
+  key: Record<string, string>
+  /** Which rows are about the person. */
+  mine: string
+  /** The account of a row; 0 if the row does not say. */
+  account?: string
+  /** If an index finds the rows: the tables to join, from `t` on. Otherwise the whole table is read, in the order of its key. */
+  from?: string
+  /** What an export shows of a row. */
+  columns: string
+  /** How a row is erased. It is deleted without `set`. */
+  set?: string
+  /** The rows to leave alone. */
+  exceptIf?: string
+  /** The rows to delete instead. */
+  deleteIf?: string
+  /** A further step, which may read the steps `deleted` and `changed`. */
+  also?: string
+  /** The bytes of a row that count for the quota of its account. */
+  bytes?: string
+  /** Without an account in its rows: left alone if the person is erased in one account only. */
+  inAllAccountsOnly?: true
+}
+
+const ERASED_TEXT = '(erased)'
+
+/** Removes the number from a text of a network, such as the description of an error. Networks may write it with or without the plus. */
+export function withoutNumber(text: string, phone: string): string {
+  return text.replaceAll(phone, ERASED_TEXT).replaceAll(phone.slice(1), ERASED_TEXT)
+}
+
+const scrubbed = (column: string) => `replace(replace(${column}, $1, '${ERASED_TEXT}'), substr($1, 2), '${ERASED_TEXT}')`
+const octets = (column: string) => `coalesce(octet_length(${column}::text), 0)`
+
+/** In SQL: the message of a row has no campaign, so its texts were written for this person. */
+const IS_SINGLE = `coalesce((select m.campaign_id is null from messages m where m.id = t.message_id), true)`
+const CAMPAIGN_ACCOUNT = '(select c.account_id from campaigns c where c.id = t.campaign_id)'
+const MESSAGE_ACCOUNT = 'coalesce((select m.account_id from messages m where m.id = t.message_id), 0)'
+
+/** The messages. Rows in other places are found by their ids. */
+export const MESSAGES: Place = {
+  name: 'messages',
+  table: 'messages',
+  monthly: true,
+  key: { id: 'uuid' },
+  mine: 't.recipient = $1',
+  from: '',
+  columns: `t.id as "messageId", t.agent_id as "agentId", t.status, t.test, t.campaign_id as "campaignId",
+    t.client_reference_id as "clientReferenceId", coalesce(t.content, (select c.message from contents c where c.id = t.content_id)) as content,
+    t.accepted_at as "acceptedAt", t.sent_at as "sentAt", t.delivered_at as "deliveredAt", t.read_at as "readAt", t.failed_at as "failedAt",
+    t.failure_reason as "failureReason", t.failure_description as "failureDescription", t.expires_at as "expiresAt"`,
+  set: `recipient = h.placeholder, client_reference_id = null, failure_description = ${scrubbed('t.failure_description')},
+    content = case when t.content is not null then '{"type":"MESSAGE","content":""}'::json end`,
+  bytes: `${octets('t.content')} + ${octets('t.client_reference_id')}`,
+}
+
+/** Campaigns that send copies of their SMS to the number, or that have reached it. New messages of a campaign copy its fallback. */
+export const CAMPAIGNS: Place = {
+  name: 'campaigns',
+  table: 'campaigns',
+  key: { id: 'uuid' },
+  mine: `(t.fan_out_cursor = $1 or t.fallback::text like '%"' || $1 || '"%')`,
+  columns: `t.id as "campaignId", t.name, 'its SMS go to this test number, or its fan-out has reached this recipient' as relation`,
+  // The next chunk of the fan-out starts after the cursor: the last member before this one serves as well.
+  set: `fan_out_cursor = case when t.fan_out_cursor = $1 then coalesce((
+      select max(g.phone) from group_members g
+      where g.account_id = t.account_id and g.group_number = any (t.group_numbers) and g.phone < $1 and t.fan_out_completed_at is null
+    ), '') else t.fan_out_cursor end,
+    fallback = jsonb_set(t.fallback::jsonb, '{plan,copies}', (t.fallback::jsonb #> '{plan,copies}') - $1)::json`,
+  bytes: octets('t.fallback'),
+}
+
+const OF_MESSAGES = 't.message_id = any ($5::text[]::uuid[])'
+
+/** Places of messages. `$5` has the ids of the messages. */
+export const OF_THEIR_MESSAGES: Place[] = [
+  {
+    name: 'timeline',
+    table: 'message_events',
+    monthly: true,
+    key: { message_id: 'uuid', kind: 'text', occurred_at: 'timestamptz' },
+    mine: OF_MESSAGES,
+    from: '',
+    columns: `t.message_id as "messageId", t.kind, t.occurred_at as "occurredAt", t.reason, t.detail`,
+    set: `recipient = case when t.recipient is not null then h.placeholder end, detail = ${scrubbed('t.detail')}`,
+  },
+  {
+    name: 'smsFallbacks',
+    table: 'sms_fallbacks',
+    monthly: true,
+    key: { message_id: 'uuid' },
+    mine: OF_MESSAGES,
+    from: '',
+    columns: `t.message_id as "messageId", t.status, t.reason, t.plan ->> 'sender' as sender, t.plan ->> 'content' as text, t.segments,
+      t.due_at as "dueAt", t.sent_at as "sentAt", t.delivered_at as "deliveredAt", t.failed_at as "failedAt", t.detail`,
+    set: `plan = case when ${IS_SINGLE} then (t.plan::jsonb || '{"content": "", "copies": []}')::json else t.plan end,
+      detail = ${scrubbed('t.detail')}`,
+    bytes: octets('t.plan'),
+  },
+]
+
+/** All other places. A number in `copies` of a plan is a test number, which gets copies of SMS to other people. */
+export const PLACES: Place[] = [
+  {
+    name: 'testNumberOf',
+    table: 'sms_fallbacks',
+    monthly: true,
+    key: { message_id: 'uuid' },
+    mine: `t.plan::text like '%"' || $1 || '"%'`,
+    columns: `t.message_id as "messageId", 'the SMS of this message goes to this test number, too' as relation`,
+    set: `plan = jsonb_set(t.plan::jsonb, '{copies}', (t.plan::jsonb -> 'copies') - $1)::json`,
+    bytes: octets('t.plan'),
+  },
+  {
+    name: 'actions',
+    table: 'recipient_actions',
+    monthly: true,
+    key: { id: 'uuid' },
+    mine: 't.recipient = $1',
+    columns: `t.message_id as "messageId", t.agent_id as "agentId", t.kind, t.channel, t.button_id as "buttonId", t.text, t.payload, t.url,
+      t.latitude, t.longitude, t.occurred_at as "occurredAt"`,
+    set: 'recipient = h.placeholder, text = null, payload = null, url = null, latitude = null, longitude = null',
+  },
+  {
+    name: 'optOuts',
+    table: 'opt_outs',
+    key: { account_id: 'int', agent_id: 'text', phone: 'text' },
+    mine: 't.phone = $1',
+    from: `join (
+      select account_id, agent_id from agent_assignments union all select id, '' from accounts
+    ) as s on s.account_id = t.account_id and s.agent_id = t.agent_id`,
+    columns: `nullif(t.agent_id, '') as "agentId", t.opted_out as "optedOut", t.blocked, t.source, t.changed_at as "changedAt"`,
+  },
+  {
+    name: 'groups',
+    table: 'group_members',
+    key: { account_id: 'int', group_number: 'int', phone: 'text' },
+    mine: 't.phone = $1',
+    from: 'join groups g on g.account_id = t.account_id and g.number = t.group_number',
+    columns: `t.group_number as "group", t.consents, t.control_group as "controlGroup", t.active, t.attributes`,
+    also: `counted as (
+      update groups g set members = g.members - 1 from deleted d
+      where g.account_id = d.account_id and g.number = d.group_number and g.members > 0
+    )`,
+  },
+  {
+    name: 'smsQueue',
+    table: 'sms_queue',
+    key: { message_id: 'uuid', copy: 'smallint' },
+    mine: 't.recipient = $1',
+    columns: 't.message_id as "messageId", t.copy, t.planned_at as "plannedAt"',
+    // Due now, so that the next claim records that it is skipped.
+    set: 'recipient = h.placeholder, due_at = case when t.lease is null then least(t.due_at, now()) else t.due_at end',
+  },
+  {
+    name: 'smsSegments',
+    table: 'sms_segments',
+    key: { message_id: 'uuid', copy: 'smallint', segment: 'smallint' },
+    mine: 't.recipient = $1',
+    account: MESSAGE_ACCOUNT,
+    columns: 't.message_id as "messageId", t.copy, t.segment, t.carrier, t.state, t.detail, t.submitted_at as "submittedAt"',
+    set: `recipient = h.placeholder, detail = ${scrubbed('t.detail')}`,
+  },
+  {
+    name: 'smsReceipts',
+    table: 'sms_receipts',
+    key: { event_id: 'text', carrier: 'text', carrier_message_id: 'text' },
+    mine: 't.recipient = $1',
+    account: '0',
+    columns: 't.carrier, t.state, t.detail, t.occurred_at as "occurredAt"',
+    inAllAccountsOnly: true,
+  },
+  {
+    name: 'smsContacts',
+    table: 'sms_contacts',
+    key: { account_id: 'int', recipient: 'text', sender: 'text', agent_id: 'text', is_copy: 'boolean' },
+    mine: 't.recipient = $1',
+    from: '',
+    columns: 't.sender, t.agent_id as "agentId", t.message_id as "messageId", t.sent_at as "sentAt"',
+  },
+  {
+    name: 'shortLinks',
+    table: 'short_links',
+    key: { code: 'text' },
+    mine: 't.recipient = $1',
+    columns: 't.message_id as "messageId", t.url, t.created_at as "createdAt", t.clicked_at as "clickedAt"',
+    // The address is part of the text of a single message. The links of a campaign go on working, and count for its reports.
+    deleteIf: `t.copy = 0 and ${IS_SINGLE}`,
+    set: 'recipient = h.placeholder',
+  },
+  {
+    name: 'automaticReplies',
+    table: 'auto_reply_turns',
+    key: { account_id: 'int', phone: 'text' },
+    mine: 't.phone = $1',
+    from: 'join accounts a on a.id = t.account_id',
+    columns: 't.replied_at as "repliedAt"',
+  },
+  {
+    name: 'campaignCopies',
+    table: 'campaign_copies',
+    key: { campaign_id: 'uuid', phone: 'text' },
+    mine: 't.phone = $1',
+    account: CAMPAIGN_ACCOUNT,
+    columns: 't.campaign_id as "campaignId"',
+  },
+  {
+    name: 'networkEvents',
+    table: 'carrier_events',
+    key: { carrier: 'text', event_id: 'text' },
+    mine: 't.phone = $1',
+    // A reply that is still to be processed may be for another account (privacy/erase.ts).
+    exceptIf: 't.process_after is not null',
+    account: '0',
+    columns: 't.carrier, t.kind, t.occurred_at as "occurredAt", t.event',
+    // The ids stay: a network may repeat an event.
+    set: `phone = '', event = '{}'`,
+  },
+  {
+    name: 'idempotencyKeys',
+    table: 'idempotency_keys',
+    key: { account_id: 'int', endpoint: 'text', key: 'text' },
+    mine: 't.key like $2',
+    columns: 't.endpoint, t.key, t.created_at as "createdAt"',
+    set: `key = h.placeholder || '-' || gen_random_uuid()`,
+  },
+]
+
+/** Responses of webhook endpoints, which may repeat an event. `$5` has the events of the person, as account and position. */
+export const WEBHOOK_ATTEMPTS: Place = {
+  name: 'webhookResponses',
+  table: 'webhook_attempts',
+  key: { endpoint_id: 'int', attempted_at: 'timestamptz', position: 'bigint', attempt: 'smallint', duration_ms: 'int' },
+  mine: `num_nonnulls(t.answer, t.error) > 0
+    and (t.answer like $2 or t.error like $2 or t.answer is not null and (t.account_id || ' ' || t.position) = any ($5::text[]))`,
+  columns: 't.endpoint_id as "endpointId", t.position, t.attempted_at as "attemptedAt", t.status, t.error, t.answer',
+  set: `answer = null, error = ${scrubbed('t.error')}`,
+}

@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import type { Pool } from '../../src/db/pool.ts'
+import { rotateKeys } from '../../src/db/rotate-keys.ts'
+import { installationSecret } from '../../src/db/secrets.ts'
+import { createErasedPeople, ERASURE_SECRET } from '../../src/erasure/erased.ts'
+import { erasePerson } from '../../src/privacy/erase.ts'
+import { findPerson, summarize } from '../../src/privacy/find.ts'
+import { CAMPAIGNS, MESSAGES, OF_THEIR_MESSAGES, PLACES, WEBHOOK_ATTEMPTS } from '../../src/privacy/places.ts'
+import { createSender } from '../delivery/support.ts'
+import { keyLine, newKeyFile } from '../encryption/support.ts'
+import { createTestDatabase, makePastMonths } from '../support/database.ts'
+import { tablesWith } from '../support/dump.ts'
+import { keyring } from '../support/keyring.ts'
+import { heraldJson, runHerald, spawnHerald } from '../support/process.ts'
+import { until } from '../support/until.ts'
+import { fillPerson } from './filled.ts'
+
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase({ uncounted: 'rows are written by hand' })
+const env = { HERALD_DATABASE_URL }
+await makePastMonths(pool)
+const people = createErasedPeople(await installationSecret(pool, ERASURE_SECRET, keyring))
+const [one, other] = [await createSender(pool), await createSender(pool)]
+
+let persons = 0
+async function newPerson(count?: number) {
+  persons += 1
+  const [phone, mark] = [`+4850066${String(persons).padStart(4, '0')}`, `Nowak${persons}x`]
+  for (const sender of [one, other]) await fillPerson(pool, sender, phone, `${mark}${sender.accountId}`, count)
+  return { phone, mark }
+}
+
+/** How many rows each table has, with the placeholders of a person: an erased person leaves the same whatever happened meanwhile. */
+async function shapeOf(phone: string): Promise<unknown> {
+  const { rows } = await pool.query(
+    `select account_id, status, failure_description, content::text, client_reference_id, count(*), count(distinct recipient)
+     from messages where recipient like 'erased-%' group by 1, 2, 3, 4, 5 order by 1, 6`,
+  )
+  await pool.query(`delete from messages where recipient like 'erased-%'`)
+  return [rows, await tablesWith(pool, [phone.slice(1)])]
+}
+
+const ALL_PLACES = [MESSAGES, CAMPAIGNS, WEBHOOK_ATTEMPTS, ...OF_THEIR_MESSAGES, ...PLACES].map(({ name }) => name)
+
+/** Fails the statements of a pool, from the n-th on, as if the process had been killed there. */
+function failingAfter(count: number): Pool {
+  let left = count
+  const fail = (target: any) => (property: string) => {
+    if (property !== 'query') return typeof target[property] === 'function' ? target[property].bind(target) : target[property]
+    return (...args: unknown[]) => {
+      left -= 1
+      if (left < 0 && !/^(rollback|commit)/.test(String(args[0]))) return Promise.reject(new Error('killed'))
+      return target.query(...args)
+    }
+  }
+  const wrap = (target: any): any =>
+    new Proxy(target, {
+      get: (_, property: string) => (property === 'connect' ? async () => wrap(await target.connect()) : fail(target)(property)),
+    })
+  return wrap(pool)
+}
+
+describe('an erasure', () => {
+  test('finds and erases rows in every place, also in months before and in pages without a position', async () => {
+    const { phone, mark } = await newPerson()
+    const { rows } = await summarize(pool, { phone }, people)
+    assert.deepEqual(new Set(Object.keys(rows)), new Set([...ALL_PLACES, 'events']))
+    const members = async () => (await pool.query('select sum(members) from groups')).rows[0].sum
+    const before = Number(await members())
+    await erasePerson(pool, people, { phone })
+    assert.deepEqual(await tablesWith(pool, [phone.slice(1), mark, '52.5']), [])
+    assert.equal(Number(await members()), before - 2)
+    assert.equal((await summarize(pool, { phone }, people)).total, 0)
+    const { rows: campaigns } = await pool.query('select fan_out_cursor, fallback -> $1 ->> $2 as copies from campaigns', [
+      'plan',
+      'copies',
+    ])
+    assert.deepEqual(campaigns[0], { fan_out_cursor: '+48100000000', copies: '["+48500999999"]' })
+    const { rows: left } = await pool.query(`select distinct plan ->> 'content' as text from sms_fallbacks order by 1`)
+    assert.deepEqual(left, [{ text: '' }, { text: 'To another' }])
+  })
+
+  test('that is killed at any statement and repeated ends like one that was not', async () => {
+    await pool.query(`delete from messages where recipient like 'erased-%'`)
+    const whole = await newPerson()
+    await erasePerson(pool, people, whole)
+    const expected = await shapeOf(whole.phone)
+    const killed = await newPerson()
+    let kills = 0
+    for (let isDone = false; !isDone; kills += 1) {
+      await erasePerson(failingAfter(kills), people, killed).then(
+        () => {
+          isDone = true
+        },
+        (error) => assert.equal(error.message, 'killed'),
+      )
+    }
+    assert.ok(kills > 60, `${kills}`)
+    const texts = [killed.phone.slice(1), killed.mark]
+    assert.deepEqual(await tablesWith(pool, texts), [])
+    assert.deepEqual(JSON.stringify(await shapeOf(killed.phone)).replaceAll(killed.mark, whole.mark), JSON.stringify(expected))
+  })
+
+  test('whose process is killed at random is completed by the next command', async () => {
+    const { phone, mark } = await newPerson(300)
+    for (let kill = 0; kill < 3; kill += 1) {
+      const { child, ended } = spawnHerald(['person', 'erase', phone, '--yes'], env)
+      await until('it has begun', async () => (await pool.query('select from erased_people where seed is not null')).rowCount === 1)
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 200))
+      child.kill('SIGKILL')
+      await ended
+    }
+    const { code, stdout, stderr } = await runHerald(['person', 'erase', phone, '--yes'], env)
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, new RegExp(`^\\+${phone.slice(1)} is erased in all accounts: `, 'm'))
+    assert.deepEqual(await tablesWith(pool, [phone.slice(1), mark]), [])
+    assert.deepEqual((await pool.query('select from erased_people where seed is not null')).rowCount, 0)
+  })
+
+  test('of one account that was killed is completed by one of all accounts', async () => {
+    const { phone, mark } = await newPerson()
+    const wanted = { phone, accountId: one.accountId }
+    const hasMessages = async () => (await summarize(pool, wanted, people)).rows.messages !== undefined
+    for (let statements = 1; await hasMessages(); statements += 1)
+      await assert.rejects(erasePerson(failingAfter(statements), people, wanted), /killed/)
+    assert.notDeepEqual(await tablesWith(pool, [`${mark}${one.accountId}`]), [])
+    await erasePerson(pool, people, { phone })
+    assert.deepEqual(await tablesWith(pool, [phone.slice(1), mark]), [])
+  })
+
+  test('of one account keeps the rows of the others', async () => {
+    const { phone, mark } = await newPerson()
+    const counts = async (accountId?: number) => (await summarize(pool, { phone, accountId }, people)).rows
+    const { networkEvents: _, smsReceipts: __, ...before } = await counts(other.accountId)
+    await erasePerson(pool, people, { phone, accountId: one.accountId })
+    const { smsReceipts: ___, networkEvents: ____, ...afterwards } = await counts(other.accountId)
+    assert.deepEqual(afterwards, before)
+    assert.deepEqual(await tablesWith(pool, [`${mark}${one.accountId}`]), [])
+  })
+
+  test('of two people in the same pages at once loses neither', async () => {
+    const [first, second] = [await newPerson(), await newPerson()]
+    await pool.query(
+      `insert into log_pages (account_id, event_count, events)
+       select $1, 2, json_agg(json_build_array('message.sent', now(), null, null, 'agent', phone, null, false, null))
+       from unnest($2::text[]) as phone, generate_series(1, 50) as page group by page`,
+      [one.accountId, [first.phone, second.phone]],
+    )
+    await Promise.all([first, second, first].map(({ phone }) => erasePerson(pool, people, { phone })))
+    assert.deepEqual(
+      await tablesWith(
+        pool,
+        [first, second].flatMap(({ phone, mark }) => [phone.slice(1), mark]),
+      ),
+      [],
+    )
+  })
+
+  test('outlasts a rotation of the encryption keys', async () => {
+    const own = await createTestDatabase()
+    const [old, next] = [keyLine('old'), keyLine('next')]
+    const file = newKeyFile(old)
+    const peopleOf = async () => createErasedPeople(await installationSecret(own.pool, ERASURE_SECRET, file.load()))
+    await erasePerson(own.pool, await peopleOf(), { phone: '+48500100200' })
+    file.write(next, old)
+    await rotateKeys(own.pool, file.load())
+    file.write(next)
+    const isErased = await (await peopleOf()).find(own.pool, ['+48500100200', '+48500100201'])
+    assert.deepEqual([isErased(7, '+48500100200'), isErased(7, '+48500100201')], [true, false])
+  })
+})
+
+describe('herald person', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'herald-person-'))
+  after(() => rmSync(directory, { recursive: true }))
+
+  test('show counts, export writes every row, and erase states its effect first', async () => {
+    const { phone, mark } = await newPerson()
+    const shown = await heraldJson(['person', 'show', phone.slice(1)], env)
+    assert.deepEqual([shown.phone, shown.rows.messages, shown.erased], [phone, 18, []])
+    const file = join(directory, 'person.json')
+    assert.deepEqual(await heraldJson(['person', 'export', phone, '--file', file], env), { phone, file, rows: shown.total })
+    assert.equal(statSync(file).mode & 0o777, 0o600)
+    const exported = JSON.parse(readFileSync(file, 'utf8'))
+    assert.deepEqual([exported.phone, exported.messages.length], [phone, 18])
+    for (const [place, rows] of Object.entries(shown.rows)) assert.equal(exported[place].length, rows, place)
+    assert.ok(exported.actions.some(({ text }: { text: string }) => text === `${mark}${one.accountId}`))
+    const { stdout } = await runHerald(['person', 'export', phone, '--account', `${other.accountId}`], env)
+    assert.deepEqual([...new Set(JSON.parse(stdout).messages.map((message: any) => message.accountId))], [other.accountId])
+    const again = await runHerald(['person', 'export', phone, '--file', file], env)
+    assert.deepEqual([again.code, again.stderr], [1, `The file ${file} exists already.\n`])
+    const refused = await runHerald(['person', 'erase', phone], env)
+    assert.equal(refused.code, 1)
+    assert.match(refused.stderr, /^This would erase \d+ rows about \+\d+ in all accounts \(messages 18, .*\) for good.*--yes to do it\.\n$/)
+    const erased = await heraldJson(['person', 'erase', phone, '--yes'], env)
+    assert.deepEqual(erased.erased, shown.rows)
+    const { erased: since, total } = await heraldJson(['person', 'show', phone], env)
+    assert.deepEqual([total, since.length, since[0].accountId], [0, 1, null])
+    assert.equal((await runHerald(['person', 'allow', phone, '--yes'], env)).stdout, `${phone} can be written to again in all accounts.\n`)
+  })
+
+  test('fails with a readable error for what is not a number, or no account', async () => {
+    for (const [args, status, error] of [
+      [['show', 'Nowak'], 2, /It must be an international phone number/],
+      [['show', '+48500100200', '--account', '999'], 3, /^There is no account 999/],
+      [['allow', '+48500100299', '--yes'], 3, /\+48500100299 was not erased\./],
+    ] as const) {
+      const { code, stdout, stderr } = await runHerald(['person', ...args], env)
+      assert.deepEqual([code, stdout], [status, ''])
+      assert.match(stderr, error)
+    }
+  })
+
+  test('export writes valid JSON if nothing is stored', async () => {
+    const { stdout } = await runHerald(['person', 'export', '+48500100298'], env)
+    assert.deepEqual(Object.keys(JSON.parse(stdout)), ['phone', 'exportedAt'])
+    for await (const found of findPerson(pool, { phone: '+48500100298' })) assert.fail(JSON.stringify(found))
+  })
+})
