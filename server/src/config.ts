@@ -31,6 +31,8 @@ export type Config = {
   /** Undefined: carriers' webhooks are served on the port of the API. */
   carrierWebhookPort: number | undefined
   carriersFile: string | undefined
+  /** How many whole months of messages to keep. Undefined: all. */
+  retentionMonths: number | undefined
   simulatorDelayMs: number
   /** Undefined: 8081, or a free port if that is in use. */
   simulatorPort: number | undefined
@@ -188,6 +190,7 @@ export function readSettings(env: Environment): { config: Config; settings: Sett
     publicUrl: read('HERALD_PUBLIC_URL', publicAddress, undefined),
     carrierWebhookPort: read('HERALD_CARRIER_WEBHOOK_PORT', integer(0, 65535), undefined),
     carriersFile,
+    retentionMonths: read('HERALD_RETENTION_MONTHS', integer(1, 1_200), undefined),
     simulatorPort: read('HERALD_SIMULATOR_PORT', integer(0, 65_535), undefined),
     simulatorDelayMs: read('HERALD_SIMULATOR_DELAY_MS', integer(0, 3_600_000), 500),
     webhookHosts: webhookHosts(read('HERALD_WEBHOOK_ALLOW_PRIVATE', boolean, undefined), carriersFile),

@@ -66,6 +66,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
   const newKey = watchKeyFile(config)
   const database = await openDatabase(config, { role: 'service', onProgress: (sentence) => logger.warn(sentence) })
   const { pool, hotPool } = database
+  const { retentionMonths } = config
   const closers: (() => Promise<unknown>)[] = [() => database.close()]
   try {
     const keyring = await openKeyring(pool, config)
@@ -99,7 +100,7 @@ export async function startService(config: Config, logger: Logger, options: Serv
       const opened = openCarriers(settings, { postbackKey, onEvents, logger })
       carriers = opened
       const metrics = createDeliveryMetrics(app.metrics.registry)
-      const started = startDelivery({ pool, hotPool, carriers: opened, logger, metrics, links, erased, announce })
+      const started = startDelivery({ ...database, carriers: opened, logger, metrics, links, erased, announce, retentionMonths })
       delivery = started
       workers.push(() => endDelivery(started, opened))
     } else if (roles.includes('api')) {

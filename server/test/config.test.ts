@@ -22,6 +22,7 @@ describe('the settings', () => {
       publicUrl: undefined,
       carrierWebhookPort: undefined,
       carriersFile: undefined,
+      retentionMonths: undefined,
       simulatorPort: undefined,
       simulatorDelayMs: 500,
       webhookHosts: 'loopback',
@@ -92,6 +93,7 @@ describe('the settings', () => {
     ['HERALD_CARRIERS', '/nowhere.json', 'HERALD_CARRIERS must be the path of a file that can be read.'],
     ['HERALD_SIMULATOR_DELAY_MS', 'fast', 'HERALD_SIMULATOR_DELAY_MS must be a whole number from 0 to 3600000.'],
     ['HERALD_WEBHOOK_ALLOW_PRIVATE', 'yes', 'HERALD_WEBHOOK_ALLOW_PRIVATE must be one of true, false.'],
+    ['HERALD_RETENTION_MONTHS', '0', 'HERALD_RETENTION_MONTHS must be a whole number from 1 to 1200.'],
     ['HERALD_LOG_LEVEL', 'loud', 'HERALD_LOG_LEVEL must be one of trace, debug, info, warn, error, fatal, silent.'],
   ]
   for (const [name, value, sentence] of wrong) {

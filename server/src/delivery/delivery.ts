@@ -1,20 +1,21 @@
 import type { Logger } from 'pino'
 import { foldUsage } from '../accounts/usage.ts'
-import { repeat } from '../background/repeat.ts'
+import { type Loop, repeat } from '../background/repeat.ts'
 import type { Carriers } from '../carriers/carriers.ts'
 import type { Pools } from '../db/database.ts'
-import type { Executor } from '../db/pool.ts'
+import type { Executor, Pool } from '../db/pool.ts'
 import { refreshStatistics } from '../db/statistics.ts'
 import type { ErasedPeople } from '../erasure/erased.ts'
 import type { Announce, Work } from '../messages/announce.ts'
 import type { Reserve } from '../messages/send-at-once.ts'
 import { foldReports } from '../reports/counters.ts'
 import { startCampaignLoops } from './campaigns/loops.ts'
+import { findOldMonths } from './drop-months.ts'
 import { expireDue } from './expiry.ts'
 import { failInactive } from './fail.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { processReplies } from './replies.ts'
-import { applyRetention } from './retention.ts'
+import { applyRetention, dropOldMonths } from './retention.ts'
 import { createDispatcher, type RcsDispatcher } from './send.ts'
 import { createSmsDispatcher } from './sms/dispatcher.ts'
 import type { Links } from './sms/submit.ts'
@@ -30,13 +31,27 @@ type DeliveryOptions = Pools & {
   links: Links
   erased: ErasedPeople
   announce: Announce
+  /** How many whole months to keep. Undefined: all. */
+  retentionMonths?: number | undefined
 }
 
 const STATISTICS_EVERY_MS = 5_000
 const RETENTION_EVERY_MS = 3_600_000
+// After a month could not be dropped, because an export reads it.
+const DROP_AGAIN_MS = 60_000
 
 /** Starts every loop that moves messages. Any number of processes can run these loops side by side. */
-export function startDelivery({ pool, hotPool, carriers, logger, metrics, links, erased, announce }: DeliveryOptions): Delivery {
+export function startDelivery({
+  pool,
+  hotPool,
+  carriers,
+  logger,
+  metrics,
+  links,
+  erased,
+  announce,
+  retentionMonths,
+}: DeliveryOptions): Delivery {
   const sms = createSmsDispatcher({ pool: hotPool, carrier: carriers.sms, links, erased, logger, metrics })
   const dispatchers = [...carriers.rcs.values()].map((carrier) =>
     createDispatcher({ pool: hotPool, carrier, erased, logger, metrics, onFailed: sms.wake }),
@@ -92,6 +107,7 @@ export function startDelivery({ pool, hotPool, carriers, logger, metrics, links,
     every(1_000, 'fold reports and usage', fold),
     repeat('refresh statistics', logger, () => refreshStatistics(pool).then(() => STATISTICS_EVERY_MS)),
     repeat('apply retention', logger, () => applyRetention(pool).then(() => RETENTION_EVERY_MS)),
+    ...(retentionMonths === undefined ? [] : [startDropping(pool, retentionMonths, logger)]),
   ]
   return {
     reserve,
@@ -99,6 +115,17 @@ export function startDelivery({ pool, hotPool, carriers, logger, metrics, links,
       await Promise.all([...loops, ...dispatchers, sms].map(({ stop }) => stop()))
     },
   }
+}
+
+/** Starts the loop that drops old months. At first it logs what it is about to drop. */
+function startDropping(pool: Pool, retentionMonths: number, logger: Logger): Loop {
+  const drop = async () => ((await dropOldMonths(pool, retentionMonths, logger)) ? RETENTION_EVERY_MS : DROP_AGAIN_MS)
+  return repeat('drop old months', logger, drop, {
+    before: async () => {
+      const months = (await findOldMonths(pool, retentionMonths)).map(({ name }) => name)
+      logger.info({ retentionMonths, months }, 'old months will be dropped')
+    },
+  })
 }
 
 /** Warns of agents whose carrier is not configured: their messages wait until they expire, and nothing else would say why. */

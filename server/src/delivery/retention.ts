@@ -1,7 +1,9 @@
+import type { Logger } from 'pino'
 import { freeDroppedMonths } from '../accounts/usage.ts'
 import { ensurePartitions } from '../db/partitions.ts'
 import type { Executor, Pool } from '../db/pool.ts'
 import { purgeRemoved } from '../webhooks/remove-endpoint.ts'
+import { dropMonth, FORGET_CURSORS, findOldMonths, OF_OLD_MONTHS } from './drop-months.ts'
 
 const BATCH_SIZE = 5_000
 const KEYS_KEPT_DAYS = 7
@@ -32,10 +34,31 @@ export async function applyRetention(pool: Pool): Promise<void> {
   await sweep(pool, 'removed_members', UNNEEDED_MEMBERS)
 }
 
+/**
+ * Drops the months whose retention has ended, oldest first, with all rows that belong to them. Sums in reports stay. The tables go last, so a
+ * killed process leaves nothing behind: the next one finds the month again. Returns whether all of them are dropped.
+ */
+export async function dropOldMonths(pool: Pool, keepMonths: number, logger: Logger): Promise<boolean> {
+  const months = await findOldMonths(pool, keepMonths)
+  const last = months.at(-1)
+  if (last === undefined) return true
+  for (const [table, isOld] of Object.entries(OF_OLD_MONTHS)) {
+    await sweep(pool, table, `select ctid from ${table} where ${isOld} limit $1 for update skip locked`, [last.end])
+  }
+  await pool.query(FORGET_CURSORS, [last.end])
+  for (const month of months) {
+    const drop = await dropMonth(pool, month)
+    if (drop === 'dropped') logger.info({ month: month.name }, 'dropped a month')
+    if (drop === 'in-use') return false
+  }
+  await freeDroppedMonths(pool)
+  return true
+}
+
 /** Deletes the rows that `old` selects, in one transaction for each batch: a statement that needs the same rows waits for one batch at most. */
-async function sweep(db: Executor, table: string, old: string): Promise<void> {
+async function sweep(db: Executor, table: string, old: string, values: unknown[] = []): Promise<void> {
   for (;;) {
-    const { rowCount } = await db.query(`delete from ${table} where ctid = any (array(${old}))`, [BATCH_SIZE])
+    const { rowCount } = await db.query(`delete from ${table} where ctid = any (array(${old}))`, [BATCH_SIZE, ...values])
     if ((rowCount ?? 0) < BATCH_SIZE) return
   }
 }

@@ -52,10 +52,10 @@ export async function createTestDatabase({ empty = false, ...reasons }: Database
   return { url, pool, hotPool }
 }
 
-/** A new database has partitions from this month on. Creates those of the two months before. */
-export async function makePastMonths(pool: Pool): Promise<void> {
+/** A new database has partitions from this month on. Creates those of the months before. */
+export async function makePastMonths(pool: Pool, count = 2): Promise<void> {
   await pool.query(`do $$ declare month timestamp; begin
-    for n in 1..2 loop
+    for n in 1..${count} loop
       month := date_trunc('month', now() at time zone 'UTC') - n * interval '1 month';
       execute format('create table messages_%s partition of messages for values from (%L) to (%L)', to_char(month, 'YYYY_MM'),
         uuid_v7_from(month at time zone 'UTC'), uuid_v7_from((month + interval '1 month') at time zone 'UTC'));

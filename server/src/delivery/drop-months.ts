@@ -1,0 +1,75 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { PARTITIONED } from '../db/partitions.ts'
+import { type Executor, type Pool, transaction } from '../db/pool.ts'
+
+/** A month whose retention has ended. `name`: such as 2026_08. `end`: when it ended, which is when the next month began. */
+type OldMonth = { name: string; end: Date }
+
+/**
+ * Finds the months whose retention has ended, oldest first: the month itself is over, and so are `keepMonths` months after it, and 30 days. No
+ * message lives for longer than 15 days, and no SMS waits for longer than a week after it, unless its caller named a later time.
+ */
+export async function findOldMonths(db: Executor, keepMonths: number): Promise<OldMonth[]> {
+  const { rows } = await db.query<OldMonth>(FIND_OLD_MONTHS, [keepMonths])
+  return rows
+}
+
+const FIND_OLD_MONTHS = `
+  select name, ended as end
+  from (
+    select right(tablename, 7) as name, to_timestamp(right(tablename, 7), 'YYYY_MM') + interval '1 month' as ended
+    from pg_tables where schemaname = current_schema() and tablename ~ '^messages_\\d{4}_\\d{2}$'
+  ) as months
+  where ended + $1 * interval '1 month' <= now() and ended + interval '30 days' <= now()
+  order by 1`
+
+/** In SQL: for each table that has rows about messages, the rows of all months that ended at `$2` or before. */
+export const OF_OLD_MONTHS: Record<string, string> = {
+  queue: 'message_id < uuid_v7_from($2)',
+  expiries: 'message_id < uuid_v7_from($2)',
+  sms_queue: 'message_id < uuid_v7_from($2)',
+  sms_segments: 'message_id < uuid_v7_from($2)',
+  sms_contacts: 'sent_at < $2',
+  short_links: 'created_at < $2',
+  campaign_copies: 'campaign_id in (select id from campaigns where coalesce(completed_at, cancelled_at) < $2)',
+}
+
+/** The cursor of a fan-out is the number of a recipient. */
+export const FORGET_CURSORS = `update campaigns set fan_out_cursor = '' where fan_out_completed_at < $1 and fan_out_cursor <> ''`
+
+// The key of an advisory lock, unique in this database: "hrlm" in ASCII.
+const DROP_LOCK = 0x68726c6d
+// While the drop waits for its locks, every statement on these tables waits behind it.
+const LOCK_TIMEOUT = '200ms'
+const MAX_TRIES = 5
+const RETRY_MS = 500
+
+/** `gone`: another process has dropped the month. `in-use`: another process is dropping it, or an export, which is not ended for this, reads it. */
+type Drop = 'dropped' | 'gone' | 'in-use'
+
+/** Drops the tables of a month, all or none, in one process at a time. */
+export async function dropMonth(pool: Pool, { name }: OldMonth): Promise<Drop> {
+  const tables = PARTITIONED.map((table) => `${table}_${name}`)
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await transaction(pool, async (tx) => {
+        const { rows } = await tx.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [DROP_LOCK])
+        if (!rows[0]?.mine) return 'in-use'
+        const { rowCount } = await tx.query('select from pg_tables where schemaname = current_schema() and tablename = any ($1)', [tables])
+        if (rowCount === 0) return 'gone'
+        await tx.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
+        await tx.query(`drop table if exists ${tables.join(', ')}`)
+        return 'dropped'
+      })
+    } catch (error) {
+      if (!isLocked(error)) throw error
+      if (tries === MAX_TRIES) return 'in-use'
+      await sleep(RETRY_MS)
+    }
+  }
+}
+
+function isLocked(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && (error.code === '55P03' || error.code === '40P01')
+}
