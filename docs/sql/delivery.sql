@@ -140,7 +140,8 @@ select message_id as "messageId" from held;
 -- Fails messages permanently. (server/src/delivery/results.ts)
 prepare "record-failed" as
 with held as materialized (
-  select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED', 'ERASED') and q.attempts > 1 as awaits_revocation
+  select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED', 'ERASED') and q.attempts > 1 as awaits_revocation,
+    true as was_claimed
   from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[])) as r (message_id, lease, reason, description), lateral (
     select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
   ) as q
@@ -203,7 +204,8 @@ select message_id as "messageId" from held;
 -- Fails messages to erased people. (server/src/delivery/results.ts)
 prepare "record-erased" as
 with held as materialized (
-  select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED', 'ERASED') and q.attempts > 1 as awaits_revocation
+  select r.message_id, r.reason, r.description, r.reason in ('OPTED_OUT', 'BLOCKED', 'ERASED') and q.attempts > 1 as awaits_revocation,
+    true as was_claimed
   from unnest((select $1::uuid[]), (select $2::uuid[]), (select $3::text[]), (select $4::text[])) as r (message_id, lease, reason, description), lateral (
     select attempts from queue q where q.message_id = r.message_id and q.lease = r.lease for update
   ) as q
@@ -212,7 +214,7 @@ with held as materialized (
     failure_description = f.description
   from held f
   where m.id = f.message_id and m.status in ('ACCEPTED', 'SENDING', 'SENT') and m.expires_at > clock_timestamp()
-  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation
+  returning m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test, m.traffic, m.sent_at, m.failed_at, f.reason, f.description, f.awaits_revocation, f.was_claimed
 ), dropped as (
   delete from queue where message_id = any (array(select message_id from held where not awaits_revocation))
 ), turned as (
@@ -247,10 +249,13 @@ with held as materialized (
   union all
   select 1 as place, 'message.unsent' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
   from failed m where failed_at is not null and sent_at is null
+  union all
+  select 2 as place, 'message.claimed' as kind, failed_at as at, null::json as more, null as reason, m.id, m.account_id, m.agent_id, m.recipient, m.client_reference_id, m.campaign_id, m.test
+  from failed m where failed_at is not null and campaign_id is not null and not was_claimed
 ), failed_change_counted as (
-  insert into report_deltas (account_id, campaign_id, hour, failed, unsent)
+  insert into report_deltas (account_id, campaign_id, hour, failed, unsent, claimed)
   select account_id, coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'), date_trunc('hour', at, 'UTC'),
-    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent')
+    count(*) filter (where kind = 'message.failed'), count(*) filter (where kind = 'message.unsent'), count(*) filter (where kind = 'message.claimed')
   from failed_change where not test group by 1, 2, 3
 ), failed_change_logged as (
   insert into log_pages (account_id, event_count, events)

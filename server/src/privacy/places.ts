@@ -75,7 +75,9 @@ export const CAMPAIGNS: Place = {
   columns: `t.id as "campaignId", t.name, 'its SMS go to this test number, or its fan-out has reached this recipient' as relation`,
   // The next chunk of the fan-out starts after the cursor: the last member before this one serves as well.
   set: `fan_out_cursor = case when t.fan_out_cursor = $1 then coalesce((
-      select max(g.phone) from group_members g
+      select max(g.phone) from (
+        select account_id, group_number, phone from group_members union all select account_id, group_number, phone from removed_members
+      ) as g
       where g.account_id = t.account_id and g.group_number = any (t.group_numbers) and g.phone < $1 and t.fan_out_completed_at is null
     ), '') else t.fan_out_cursor end,
     fallback = jsonb_set(t.fallback::jsonb, '{plan,copies}', (t.fallback::jsonb #> '{plan,copies}') - $1)::json`,
@@ -149,11 +151,19 @@ export const PLACES: Place[] = [
     key: { account_id: 'int', group_number: 'int', phone: 'text' },
     mine: 't.phone = $1',
     from: 'join groups g on g.account_id = t.account_id and g.number = t.group_number',
-    columns: `t.group_number as "group", t.consents, t.control_group as "controlGroup", t.active, t.attributes`,
+    columns: `t.group_number as "group", t.consents, t.control_group as "controlGroup", t.active,
+      t.time_zone as "timeZone", t.attributes`,
     also: `counted as (
       update groups g set members = g.members - 1 from deleted d
       where g.account_id = d.account_id and g.number = d.group_number and g.members > 0
     )`,
+  },
+  {
+    name: 'formerGroups',
+    table: 'removed_members',
+    key: { account_id: 'int', group_number: 'int', phone: 'text', generation: 'int' },
+    mine: 't.phone = $1',
+    columns: `t.group_number as "group", t.removed_at as "removedAt"`,
   },
   {
     name: 'smsQueue',

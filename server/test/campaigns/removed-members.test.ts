@@ -8,9 +8,11 @@ import { startDue } from '../../src/delivery/campaigns/lifecycle.ts'
 import { applyRetention } from '../../src/delivery/retention.ts'
 import { nameGroup, removeGroup, removeMember } from '../../src/groups/groups.ts'
 import { putMembers } from '../../src/groups/put-members.ts'
+import { erasePerson } from '../../src/privacy/erase.ts'
 import { untilBlocked } from '../delivery/locks.ts'
 import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { erased } from '../support/erased.ts'
 import { acceptedCampaign, makeAll, phone, phones, recipientsOf } from './support.ts'
 
 // A campaign sends to the members that its groups had when it started, whatever happens to them since.
@@ -59,11 +61,11 @@ describe('a campaign', () => {
     const members = phones(0, 2 * CHUNK + 300)
     const { start, remove, removeAll, create, add } = await setUp(members)
     const campaignId = await start()
-    await fanOut(hotPool)
+    await fanOut(hotPool, erased)
     await remove(phone(0))
     await remove(phone(CHUNK + 5))
     await add(phone(CHUNK + 5), phone(50_000))
-    await fanOut(hotPool)
+    await fanOut(hotPool, erased)
     await removeAll()
     await create(phone(2 * CHUNK + 7), phone(60_000))
     await makeAll(hotPool)
@@ -71,6 +73,23 @@ describe('a campaign', () => {
     const next = await start()
     await makeAll(hotPool)
     assert.deepEqual(await recipientsOf(pool, next), [phone(2 * CHUNK + 7), phone(60_000)])
+  })
+
+  test('sends to nobody twice if its last recipient so far is erased, and the one before was removed', async () => {
+    const members = phones(0, CHUNK + 3)
+    const { accountId, start, remove } = await setUp(members)
+    const campaignId = await start()
+    await fanOut(hotPool, erased)
+    const [before = '', last = ''] = members.slice(CHUNK - 2)
+    await remove(before)
+    await erasePerson(pool, erased, { phone: last, accountId })
+    await makeAll(hotPool)
+    const recipients = await recipientsOf(pool, campaignId)
+    assert.deepEqual(
+      recipients.filter((recipient) => members.includes(recipient)),
+      members.filter((member) => member !== last),
+    )
+    assert.equal(recipients.length, members.length)
   })
 
   test('that is scheduled sends to nobody of a group that is removed before it starts', async () => {
@@ -89,7 +108,7 @@ describe('a campaign', () => {
     const removing = removeAll()
     await untilBlocked(pool, 1)
     const campaignId = await start()
-    await fanOut(hotPool)
+    await fanOut(hotPool, erased)
     await holder.query('commit')
     holder.release()
     await removing
@@ -124,7 +143,7 @@ describe('a campaign', () => {
             members = new Set()
           },
           start: async () => void expected.set(await start(), [...members].sort()),
-          'fan-out': () => fanOut(hotPool),
+          'fan-out': () => fanOut(hotPool, erased),
         }
         for (const { do: action, who } of steps) await actions[action as keyof typeof actions](who)
         await makeAll(hotPool)

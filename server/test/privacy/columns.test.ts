@@ -7,9 +7,9 @@ const { pool } = await createTestDatabase()
 /** Columns that can have a number of a person, or a text to or from them. src/privacy/places.ts and events/erase.ts erase them. */
 const PERSONAL = `
   campaign_copies.phone campaigns.fallback campaigns.fan_out_cursor carrier_events.event carrier_events.phone
-  auto_reply_turns.phone group_members.attributes group_members.phone idempotency_keys.key log_pages.events
+  auto_reply_turns.phone group_members.attributes group_members.phone group_members.time_zone idempotency_keys.key log_pages.events
   message_events.detail message_events.recipient messages.client_reference_id messages.content messages.failure_description messages.recipient
-  opt_outs.phone recipient_actions.payload recipient_actions.recipient recipient_actions.text recipient_actions.url
+  opt_outs.phone removed_members.phone recipient_actions.payload recipient_actions.recipient recipient_actions.text recipient_actions.url
   short_links.recipient short_links.url sms_contacts.recipient sms_fallbacks.detail sms_fallbacks.plan sms_queue.recipient
   sms_receipts.detail sms_receipts.recipient sms_segments.detail sms_segments.recipient webhook_attempts.answer webhook_attempts.error`
 
@@ -24,7 +24,7 @@ const NOT_PERSONAL = `
   recipient_actions.channel recipient_actions.kind schema_migrations.checksum schema_migrations.name secrets.key_id secrets.name secrets.value
   short_links.agent_id short_links.code sms_contacts.agent_id sms_contacts.sender sms_fallbacks.reason sms_fallbacks.status sms_receipts.carrier
   sms_receipts.carrier_message_id sms_receipts.event_id sms_receipts.state sms_segments.carrier sms_segments.carrier_message_id
-  sms_segments.state templates.description templates.name templates.status templates.type webhook_attempts.subject_id webhook_deliveries.subject_id
+  sms_segments.state template_versions.status templates.description templates.name templates.status templates.type webhook_attempts.subject_id webhook_deliveries.subject_id
   webhook_endpoints.disabled_because webhook_endpoints.kinds webhook_endpoints.status webhook_endpoints.url webhook_secrets.key_id
   webhook_secrets.value`
 
