@@ -84,6 +84,13 @@ export async function killDuringFanOut(crash: Crash): Promise<void> {
   assert.ok(hits.fanOut > 0 && hits.sending > 0, `not both were hit: ${JSON.stringify(hits)}`)
 }
 
+/** Messages without an attempt: those that wait, and those that a worker withdrew between the cancellation and its death. */
+const UNSENT = `
+  select message_id as id from queue where campaign_id = $1 and lease is null and attempts = 0 and task = 'send'
+  union all
+  select id from messages m where campaign_id = $1 and failure_reason = 'CAMPAIGN_CANCELLED'
+    and not exists (select from message_events e where e.message_id = m.id and e.kind = 'attempt-failed')`
+
 /** Stops the campaign when some of it is out, kills all workers, and records that nothing leaves before `afterwards`. */
 async function stopAndKill(
   crash: Crash,
@@ -98,11 +105,7 @@ async function stopAndKill(
   await sleep(random() * CALL_MS)
   let waiting: string[] = []
   await whileKilled(crash, DELIVERING, async () => {
-    const { rows } = await checkPool.query<{ id: string }>(
-      'select message_id as id from queue where campaign_id = $1 and lease is null and attempts = 0',
-      [campaign.id],
-    )
-    waiting = rows.map(({ id }) => id)
+    waiting = (await checkPool.query<{ id: string }>(UNSENT, [campaign.id])).rows.map(({ id }) => id)
     await endLeases(crash, DELIVERING, ['queue', 'sms_queue'])
     await nodeOf(crash, 'delivery-1').start()
   })
