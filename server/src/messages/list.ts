@@ -29,7 +29,7 @@ export const MESSAGE_LIST: ListDefinition<'acceptedAt'> = {
  * up to 240 ms among ten million messages.
  */
 export const FIRST_CHECKED = 500
-const CHECK_FOR_MS = 15
+const CHECK_FOR_MS = 8
 
 /** The columns that SHOWN_MESSAGE and the filters need; not the content, which may be large. */
 const COLUMNS = [
