@@ -113,11 +113,11 @@ const update = confirmedCommand('update', 'change the name, billing type or carr
     report(options, agent, () => `Agent ${id} is ${agent.name}, billed as ${agent.billingType}, on the carrier ${agent.carrier}.`)
   })
 
-/** Receipts count only from the agent's carrier, and only within one network is a message that is sent again the same message. */
+/** Describes the effect of another carrier. Receipts count only from the agent's current carrier, and a network recognizes only its own messages. */
 async function moveOf(pool: Pool, { agentId: id, carrier: from }: AgentRecord, to: string): Promise<string> {
   const queued = quantity((await countAgentUse(pool, id)).messages, 'queued message goes', 'queued messages go')
   const lost = `receipts and replies of messages that went through ${from} are no longer recorded`
-  return `move the agent ${id} from the carrier ${from} to ${to}: ${queued} through ${to}, twice if ${from} has one without Herald knowing; ${lost}`
+  return `move the agent ${id} from the carrier ${from} to ${to}: ${queued} through ${to}; a message that ${from} already has may arrive twice; ${lost}`
 }
 
 function describe({ agentId, active }: Agent): string {

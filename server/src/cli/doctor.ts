@@ -54,7 +54,7 @@ async function examine(): Promise<Finding[]> {
     run: async () => {
       config = readConfig()
       if (config.unknownVariables.length === 0) return `valid for ${config.environment}`
-      throw new Warning(`${config.unknownVariables.join(', ')} is unknown; is it misspelt? .env.example lists all settings`)
+      throw new Warning(`not a setting: ${config.unknownVariables.join(', ')}; .env.example lists all settings`)
     },
   })
   if (config === undefined) return [settings]
@@ -187,7 +187,8 @@ async function checkClock(pool: Pool): Promise<string> {
   const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now')
   const offMs = Math.round((rows[0]?.now.getTime() ?? 0) - (before + Date.now()) / 2)
   if (Math.abs(offMs) > CLOCK_OFF_MS) {
-    throw new Warning(`the clock of the database is ${quantity(offMs, 'ms', 'ms')} ahead of this machine's; synchronise both with NTP`)
+    const differ = `the clocks of the database and this machine differ by ${quantity(Math.abs(offMs), 'ms', 'ms')}`
+    throw new Warning(`${differ}; synchronize both with NTP`)
   }
   return `this machine and the database agree within ${CLOCK_OFF_MS / 1_000} s`
 }

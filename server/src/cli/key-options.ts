@@ -7,7 +7,7 @@ import { listArgument, timeArgument } from './command.ts'
 const UNIT_MS: Record<string, number> = { h: 3_600_000, d: 86_400_000 }
 const scopesArgument = listArgument(SCOPES, 1)
 
-// Options that can be repeated: each adds to the list. Not null for "no restriction", which Commander would replace by true.
+// These options can be repeated: each adds to the list. "No restriction" is a word, since Commander would replace null by true.
 
 function scopes(value: string, before: Scope[] | 'all' = []): Scope[] | 'all' {
   return value === 'all' || before === 'all' ? 'all' : [...new Set([...before, ...scopesArgument(value)])]

@@ -127,7 +127,7 @@ function timelineOf(items: TimelineItem[]): string[] {
   return table(['TIME', 'STEP', 'REASON', ''], rows)
 }
 
-/** The description, and the facts that it does not have. */
+/** Returns the description of a step, with the data that it does not mention. */
 function inWords(description: string, { response, rules }: Record<string, unknown>): string {
   if (typeof response === 'string') return `${description} It said: ${response}`
   if (!Array.isArray(rules)) return description

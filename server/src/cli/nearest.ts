@@ -1,4 +1,4 @@
-/** Words that people try, and the command that does it. */
+/** Words that operators may try, and the command that they mean. */
 const MEANT: Record<string, string> = {
   unpause: 'resume',
   continue: 'resume',
@@ -13,7 +13,7 @@ const MEANT: Record<string, string> = {
 }
 const NEGATED = /^(un|de|dis|non-?|no-)/
 
-/** The known word that was probably meant; undefined if none is near. Never the opposite: "unpause" is near to "pause". */
+/** Returns the known word that was probably meant, or undefined. Never an opposite, such as "pause" for "unpause". */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const meant = MEANT[word]
   if (meant !== undefined && known.includes(meant)) return meant

@@ -178,7 +178,7 @@ const test = reportingCommand('test', 'post a test event to an endpoint, and sho
 
 function testedInWords(outcome: TestOutcome): string[] {
   const { endpointId, durationMs, response } = outcome
-  const verb = isSuccess(outcome.status) ? 'accepted' : 'verb not accept'
+  const verb = isSuccess(outcome.status) ? 'accepted' : 'did not accept'
   const firstLine = firstLineOf(response)
   const said = firstLine === null ? [] : [`Response: ${firstLine}`]
   return [`The endpoint ${endpointId} ${verb} the test event: ${resultOf(outcome)}, after ${durationMs} ms.`, ...said]

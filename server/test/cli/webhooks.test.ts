@@ -146,6 +146,11 @@ describe('herald webhook', { concurrency: 3 }, () => {
       '\\u001b[2J\\u009b31mNot \\u202enow',
     ])
     assert.equal((await heraldJson([...attempts, '--limit', '1'], env)).length, 1)
+    const inWords = await runHerald(['webhook', 'test', `${bad.endpointId}`], env)
+    assert.match(
+      inWords.stdout,
+      new RegExp(`^The endpoint ${bad.endpointId} did not accept the test event: status 503, after \\d+ ms\\.\n`),
+    )
   })
 
   test('enable names the replay command that posts missed events; remove deletes the endpoint', async () => {
