@@ -106,7 +106,7 @@ order by e.id, s.created_at desc, s.ends_at desc nulls first;
 -- Records the results of attempts. (server/src/webhooks/results.ts)
 prepare "record-webhook-attempts" as
 with result as materialized (
-  select * from unnest((select $1::int[]), (select $2::int[]), (select $3::bigint[]), (select $4::text[]), (select $5::xid8[]), (select $6::int[]), (select $7::timestamptz[]), (select $8::int[]), (select $9::bool[]), (select $10::bigint[]), (select $11::int[]), (select $12::int[]), (select $13::text[]), (select $14::text[])) as r (endpoint_id, account_id, position, subject_id, generation, attempts, attempted_at, duration_ms, is_accepted, after_ms, pause_ms, status, error, answer) order by endpoint_id, position
+  select * from unnest((select $1::int[]), (select $2::int[]), (select $3::bigint[]), (select $4::text[]), (select $5::xid8[]), (select $6::int[]), (select $7::timestamptz[]), (select $8::int[]), (select $9::bool[]), (select $10::bigint[]), (select $11::int[]), (select $12::int[]), (select $13::text[]), (select $14::text[])) as r (endpoint_id, account_id, position, subject_id, generation, attempts, attempted_at, duration_ms, is_accepted, after_ms, pause_ms, status, error, response) order by endpoint_id, position
 ), held as materialized (
   select r.* from result r, lateral (
     select from webhook_deliveries d
@@ -154,8 +154,8 @@ with result as materialized (
   select account_id, 1, json_build_array(json_build_array('webhook.disabled', disabled_at, null, null, null, null, null, null, json_build_object('endpointId', id, 'url', split_part(url, '?', 1), 'failingSince', to_char(failing_since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))) from disabled
 ), history as (
   -- Skips endpoints removed meanwhile. A repeated write of the same attempt changes nothing.
-  insert into webhook_attempts (endpoint_id, account_id, position, subject_id, attempt, attempted_at, duration_ms, status, error, answer)
-  select endpoint_id, account_id, position, subject_id, attempts + 1, attempted_at, duration_ms, status, error, answer from result
+  insert into webhook_attempts (endpoint_id, account_id, position, subject_id, attempt, attempted_at, duration_ms, status, error, response)
+  select endpoint_id, account_id, position, subject_id, attempts + 1, attempted_at, duration_ms, status, error, response from result
   where endpoint_id in (select id from webhook_endpoints where id = any ($1::int[]))
   on conflict do nothing
 )

@@ -253,8 +253,8 @@ export const WEBHOOK_ATTEMPTS: Place = {
   name: 'webhookResponses',
   table: 'webhook_attempts',
   key: { endpoint_id: 'int', attempted_at: 'timestamptz', position: 'bigint', attempt: 'smallint', duration_ms: 'int' },
-  mine: `num_nonnulls(t.answer, t.error) > 0
-    and (t.answer like $2 or t.error like $2 or t.answer is not null and (t.account_id || ' ' || t.position) = any ($5::text[]))`,
-  columns: 't.endpoint_id as "endpointId", t.position, t.attempted_at as "attemptedAt", t.status, t.error, t.answer',
-  set: `answer = null, error = ${scrubbed('t.error')}`,
+  mine: `num_nonnulls(t.response, t.error) > 0
+    and (t.response like $2 or t.error like $2 or t.response is not null and (t.account_id || ' ' || t.position) = any ($5::text[]))`,
+  columns: 't.endpoint_id as "endpointId", t.position, t.attempted_at as "attemptedAt", t.status, t.error, t.response',
+  set: `response = null, error = ${scrubbed('t.error')}`,
 }

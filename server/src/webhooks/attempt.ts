@@ -32,7 +32,7 @@ export function createAttempt({ metrics, logger, stopping, aborting }: Options):
     } catch (error) {
       // The fault may concern this event only, so it is retried like any other failed attempt.
       logger.error({ endpointId: target.id, kind: delivery.kind, err: error }, 'failed to post an event; will retry')
-      return { status: undefined, error: 'internal error', retryAfterMs: undefined, durationMs: 0, answer: '', isStopped: false }
+      return { status: undefined, error: 'internal error', retryAfterMs: undefined, durationMs: 0, response: '', isStopped: false }
     }
   }
 
@@ -43,7 +43,7 @@ export function createAttempt({ metrics, logger, stopping, aborting }: Options):
     if (isStopped) return await sleep(AFTER_FAULT_MS, undefined, { signal: stopping }).catch(() => undefined)
     const isAccepted = isSuccess(attempted.status)
     window.recordAttempt(isAccepted)
-    metrics.countAttempt(isAccepted ? 'taken' : attempted.status === undefined ? 'no-answer' : 'refused')
+    metrics.countAttempt(isAccepted ? 'accepted' : attempted.status === undefined ? 'no-response' : 'refused')
     const { endpointId, accountId, position, subjectId, generation, attempts } = delivery
     const askedMs = attempted.status === 429 || attempted.status === 503 ? retryAfterMs : 0
     const afterMs = isAccepted ? null : nextTryMs(attempts + 1, askedMs)

@@ -19,7 +19,7 @@ export type Attempt = {
 
 type AttemptFilter = { eventId?: string | undefined; failedOnly?: boolean | undefined; limit: number }
 
-export const ATTEMPT = 'position, attempt, attempted_at as "attemptedAt", status, error, duration_ms as "durationMs", answer as response'
+export const ATTEMPT = 'position, attempt, attempted_at as "attemptedAt", status, error, duration_ms as "durationMs", response'
 
 // The maximum number of rows that one statement reads. The matching rows may be few among millions, and a statement is cancelled after 3.5 s.
 const CHUNK_ROWS = 20_000

@@ -7,7 +7,7 @@ import { urlProblem } from './url.ts'
 
 export type Post = { headers: Record<string, string>; body: string; signal?: AbortSignal }
 /**
- * The outcome of a call. If `status` is set, the headers arrived in time and `error` is undefined, whatever happened to the body. `answer`
+ * The outcome of a call. If `status` is set, the headers arrived in time and `error` is undefined, whatever happened to the body. `response`
  * is the start of the response body. `isStopped`: this process aborted the call or could not make it, so it says nothing about the
  * endpoint.
  */
@@ -16,7 +16,7 @@ export type Attempted = {
   error: string | undefined
   retryAfterMs: number | undefined
   durationMs: number
-  answer: string
+  response: string
   isStopped: boolean
 }
 export type Destination = { post: (post: Post) => Promise<Attempted>; close: () => Promise<void> }
@@ -94,13 +94,13 @@ function markErrorsAfterUse(connector: Connector): Connector {
 type Outcome = Omit<Attempted, 'durationMs'>
 
 function noResponse(error: string, isStopped = false): Outcome {
-  return { status: undefined, error, retryAfterMs: undefined, answer: '', isStopped }
+  return { status: undefined, error, retryAfterMs: undefined, response: '', isStopped }
 }
 
 /** The status counts once the headers are complete, whatever happens to the body. */
 function outcomeOf({ status, headers, body, error }: CallEnd): Outcome {
   if (status !== undefined) {
-    return { status, error: undefined, retryAfterMs: retryAfterMs(headers['retry-after']), answer: beginning(body), isStopped: false }
+    return { status, error: undefined, retryAfterMs: retryAfterMs(headers['retry-after']), response: beginning(body), isStopped: false }
   }
   if (error === undefined) return noResponse(NOT_HTTP)
   return error instanceof Aborted ? noResponse(error.message, error.isStopped) : noResponse(describe(error), isLocal(error))

@@ -1,6 +1,6 @@
 import { Counter, type Registry } from 'prom-client'
 
-export type WebhookMetrics = { countAttempt: (outcome: 'taken' | 'refused' | 'no-answer') => void }
+export type WebhookMetrics = { countAttempt: (outcome: 'accepted' | 'refused' | 'no-response') => void }
 
 export function createWebhookMetrics(registry: Registry): WebhookMetrics {
   const attempts = new Counter({

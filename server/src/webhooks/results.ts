@@ -21,7 +21,7 @@ export type Result = {
   pauseMs: number
   status: number | undefined
   error: string | undefined
-  answer: string
+  response: string
 }
 
 type Disabled = { endpointId: number; accountId: number }
@@ -48,7 +48,7 @@ const COLUMNS: [name: string, type: string, value: (result: Result) => unknown][
   ['pause_ms', 'int', ({ pauseMs }) => Math.round(pauseMs)],
   ['status', 'int', ({ status }) => status ?? null],
   ['error', 'text', ({ error }) => error ?? null],
-  ['answer', 'text', ({ answer }) => (answer === '' ? null : answer)],
+  ['response', 'text', ({ response }) => (response === '' ? null : response)],
 ]
 const RESULTS = `unnest(${lists(...COLUMNS.map(([, type]) => type))}) as r (${COLUMNS.map(([name]) => name).join(', ')})`
 
@@ -117,8 +117,8 @@ export const RECORD = `
     from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_accepted
   ), ${UPDATE_ENDPOINTS}, ${recordDisabled('disabled')}, history as (
     -- Skips endpoints removed meanwhile. A repeated write of the same attempt changes nothing.
-    insert into webhook_attempts (endpoint_id, account_id, position, subject_id, attempt, attempted_at, duration_ms, status, error, answer)
-    select endpoint_id, account_id, position, subject_id, attempts + 1, attempted_at, duration_ms, status, error, answer from result
+    insert into webhook_attempts (endpoint_id, account_id, position, subject_id, attempt, attempted_at, duration_ms, status, error, response)
+    select endpoint_id, account_id, position, subject_id, attempts + 1, attempted_at, duration_ms, status, error, response from result
     where endpoint_id in (select id from webhook_endpoints where id = any ($1::int[]))
     on conflict do nothing
   )

@@ -11,7 +11,7 @@ const PERSONAL = `
   message_events.detail message_events.recipient messages.client_reference_id messages.content messages.failure_description messages.recipient
   opt_outs.phone removed_members.phone recipient_actions.payload recipient_actions.recipient recipient_actions.text recipient_actions.url
   short_links.recipient short_links.url sms_contacts.recipient sms_fallbacks.detail sms_fallbacks.plan sms_queue.recipient
-  sms_receipts.detail sms_receipts.recipient sms_segments.detail sms_segments.recipient webhook_attempts.answer webhook_attempts.error`
+  sms_receipts.detail sms_receipts.recipient sms_segments.detail sms_segments.recipient webhook_attempts.response webhook_attempts.error`
 
 /** All others: ids, states, secrets, and texts of the account or the operator. */
 const NOT_PERSONAL = `

@@ -68,7 +68,7 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
          json_build_object('failure', json_build_object('reason', 'NOT_REACHABLE', 'description', ${words}))),
        json_build_array('recipient.opted_out', now(), null, null, null, null, null, null, json_build_object('recipient', '${phone}', 'text', '${mark}')))
      from filled`,
-    `insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status, error, answer)
+    `insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status, error, response)
      select 1, ${accountId}, ${base} + 2 * (n * 3 + m), 1, now(), 5, 200, case n when 1 then ${words} end, case when n > 1 then '${mark}' else 'got ${phone}' end from filled`,
   ])
     await pool.query(statement)

@@ -75,7 +75,7 @@ describe('a call', () => {
       body,
     })
     const { durationMs, ...rest } = attempted
-    assert.deepEqual(rest, { status: 200, error: undefined, retryAfterMs: undefined, answer: 'ok', isStopped: false })
+    assert.deepEqual(rest, { status: 200, error: undefined, retryAfterMs: undefined, response: 'ok', isStopped: false })
     assert.ok(Number.isInteger(durationMs) && durationMs >= 0)
     const lines = requests[0]?.head.split('\r\n') ?? []
     assert.equal(lines[0], 'POST /hook?a=b HTTP/1.1')
@@ -106,7 +106,7 @@ describe('a call', () => {
     for (const status of [200, 201, 204, 299, 300, 301, 302, 303, 304, 307, 308, 400, 401, 404, 410, 418, 429, 500, 502, 503, 599]) {
       const body = status === 204 || status === 304 ? '' : 'content-length: 0\r\n'
       const result = await postTo(`HTTP/1.1 ${status} So\r\nlocation: ${inside.url}\r\nrefresh: 0; url=${inside.url}\r\n${body}\r\n`)
-      assert.deepEqual([result.status, result.error, result.answer, result.requests.length], [status, undefined, '', 1])
+      assert.deepEqual([result.status, result.error, result.response, result.requests.length], [status, undefined, '', 1])
     }
     assert.equal(inside.sockets.length, 0)
   })
@@ -130,7 +130,7 @@ describe('a call', () => {
 describe('a response', () => {
   test('is kept up to 1 KiB, as text that a database can store', async () => {
     const text = async (body: Buffer, headers = '') =>
-      (await postTo(Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\n${headers}content-length: ${body.length}\r\n\r\n`), body]))).answer
+      (await postTo(Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\n${headers}content-length: ${body.length}\r\n\r\n`), body]))).response
     assert.equal(await text(Buffer.from('ż'.repeat(600))), 'ż'.repeat(512))
     assert.equal(await text(Buffer.from(`x${'ż'.repeat(600)}`)), `x${'ż'.repeat(511)}`)
     assert.equal(await text(Buffer.from(`xx${'👍'.repeat(600)}`)), `xx${'👍'.repeat(255)}`)
@@ -152,9 +152,9 @@ describe('a response', () => {
     const { url } = await serve(
       () => 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nHe\r\n3;a=b\r\nllo\r\n0\r\nx-trailer: 1\r\n\r\n',
     )
-    assert.equal((await open(url)()).answer, 'Hello')
+    assert.equal((await open(url)()).response, 'Hello')
     const untilClosed = await postTo(({ socket }) => void socket.end('HTTP/1.0 200 OK\r\n\r\nHello'))
-    assert.deepEqual([untilClosed.status, untilClosed.answer], [200, 'Hello'])
+    assert.deepEqual([untilClosed.status, untilClosed.response], [200, 'Hello'])
   })
 
   for (const [what, length] of [
@@ -173,7 +173,7 @@ describe('a response', () => {
         write()
         return undefined
       })
-      assert.deepEqual([result.status, result.error, result.answer], [202, undefined, 'y'.repeat(1024)])
+      assert.deepEqual([result.status, result.error, result.response], [202, undefined, 'y'.repeat(1024)])
       await until('the connection is closed', () => result.sockets[0]?.destroyed)
       // The kernel buffers the rest.
       assert.ok(written < 9 * 1024 * 1024, `${written} bytes`)
@@ -184,7 +184,7 @@ describe('a response', () => {
   test('of exactly 64 KiB keeps the connection', async () => {
     const { url, sockets } = await serve(() => `HTTP/1.1 200 OK\r\ncontent-length: 65536\r\n\r\n${'y'.repeat(65_536)}`)
     const post = open(url, { connections: 1 })
-    for (let index = 0; index < 3; index += 1) assert.equal((await post()).answer, 'y'.repeat(1024))
+    for (let index = 0; index < 3; index += 1) assert.equal((await post()).response, 'y'.repeat(1024))
     assert.equal(sockets.length, 1)
   })
 
@@ -195,7 +195,7 @@ describe('a response', () => {
       return 'HTTP/1.1 200 OK\r\ncontent-length: 60000\r\n\r\n'
     }, 300)
     assert.equal(result.status, 200)
-    assert.match(result.answer, /^\.+$/)
+    assert.match(result.response, /^\.+$/)
     assert.ok(result.durationMs >= 295, `${result.durationMs} ms`)
     await until('the connection is closed', () => result.sockets[0]?.destroyed)
   })
@@ -206,7 +206,7 @@ describe('a response', () => {
         socket.write('HTTP/1.1 500 No\r\ncontent-length: 100\r\n\r\nhalf', () => setTimeout(() => socket[end](), 50))
         return undefined
       })
-      assert.deepEqual([result.status, result.error, result.answer, result.requests.length], [500, undefined, 'half', 1], end)
+      assert.deepEqual([result.status, result.error, result.response, result.requests.length], [500, undefined, 'half', 1], end)
     }
   })
 
@@ -234,7 +234,7 @@ describe('a response', () => {
   ] as const) {
     test(`of ${what} fails with a readable error`, async () => {
       const result = await postTo(response)
-      assert.deepEqual([result.status, result.error, result.answer, result.isStopped], [undefined, error, '', false])
+      assert.deepEqual([result.status, result.error, result.response, result.isStopped], [undefined, error, '', false])
       assert.equal(result.requests.length, 1)
     })
   }
@@ -415,8 +415,8 @@ describe('stopping', () => {
     for (const { status, error, isStopped } of await Promise.all(silent)) {
       assert.deepEqual([status, error, isStopped], [undefined, 'stopped before a response', true])
     }
-    const { status, answer, isStopped } = await begun
-    assert.deepEqual([status, answer, isStopped], [200, 'some', false])
+    const { status, response, isStopped } = await begun
+    assert.deepEqual([status, response, isStopped], [200, 'some', false])
     await until('the connections are closed', () => sockets.every(({ destroyed }) => destroyed))
     const { length } = requests
     assert.equal((await post({ signal: stopping.signal })).isStopped, true)

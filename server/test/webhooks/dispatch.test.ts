@@ -15,7 +15,7 @@ const { url, hotPool: pool } = await createTestDatabase()
 
 async function attemptsOf(endpointId: number) {
   const { rows } = await pool.query(
-    `select attempt, status, error, answer, duration_ms >= 0 as timed from webhook_attempts where endpoint_id = $1 order by attempted_at, attempt`,
+    `select attempt, status, error, response, duration_ms >= 0 as timed from webhook_attempts where endpoint_id = $1 order by attempted_at, attempt`,
     [endpointId],
   )
   return rows
@@ -37,7 +37,7 @@ describe('an event', () => {
       [arrived?.path, arrived?.headers['webhook-id'], arrived?.headers['content-type']],
       ['/hook', eventId, 'application/json'],
     )
-    assert.deepEqual(await attemptsOf(endpointId), [{ attempt: 1, status: 201, error: null, answer: 'thanks', timed: true }])
+    assert.deepEqual(await attemptsOf(endpointId), [{ attempt: 1, status: 201, error: null, response: 'thanks', timed: true }])
     assert.equal(sink.arrived.length, 1)
   })
 

@@ -45,13 +45,13 @@ async function addDeliveries(db: Executor, { endpointId, accountId }: Ids, from:
 }
 
 type Ids = { endpointId: number; accountId: number }
-type Tried = { status?: number; error?: string; answer?: string; at?: string; attempts?: number }
+type Tried = { status?: number; error?: string; response?: string; at?: string; attempts?: number }
 
 /** Records an attempt as a worker does. */
-async function record({ endpointId, accountId }: Ids, position: number, { status, error, answer = '', at, attempts = 0 }: Tried) {
+async function record({ endpointId, accountId }: Ids, position: number, { status, error, response = '', at, attempts = 0 }: Tried) {
   const isAccepted = status !== undefined && status < 300
   const attemptedAt = at === undefined ? (await pool.query('select clock_timestamp() as now')).rows[0].now : new Date(at)
-  const outcome = { attemptedAt, durationMs: 12, isAccepted, afterMs: isAccepted ? null : 5_000, pauseMs: 0, status, error, answer }
+  const outcome = { attemptedAt, durationMs: 12, isAccepted, afterMs: isAccepted ? null : 5_000, pauseMs: 0, status, error, response }
   const found = 'select generation from webhook_deliveries where endpoint_id = $1 and position = $2'
   const { rows } = await pool.query<{ generation: string }>(found, [endpointId, position])
   await recordAttempts(pool, [
@@ -294,7 +294,7 @@ describe('a test of an endpoint', () => {
     const { rows } = await pool.query(`select position, event_id, data from ${LOGGED_EVENTS} as e where account_id = $1`, [accountId])
     assert.deepEqual([rows.length, rows[0].data], [1, { endpointId }])
     assert.deepEqual([await count('webhook_deliveries', endpointId), await count('webhook_deliveries', sibling.endpointId)], [1, 0])
-    await record(endpoint, rows[0].position, { status: 503, answer: 'Later' })
+    await record(endpoint, rows[0].position, { status: 503, response: 'Later' })
     const { attemptedAt, ...found } = await outcome
     const attempt = {
       eventId: rows[0].event_id,
@@ -366,7 +366,7 @@ describe('attempts', () => {
       const result = n % 4 === 0 ? { error: 'it was out of reach' } : { status: n % 4 === 1 ? 200 : 301 }
       made.push({ event: n % 2, ...result })
       const position = events[n % 2]?.position as number
-      await record(endpoint, position, { ...result, answer: `${n}`, at: new Date(begin + Math.floor(n / 3) * 1_000).toISOString() })
+      await record(endpoint, position, { ...result, response: `${n}`, at: new Date(begin + Math.floor(n / 3) * 1_000).toISOString() })
     }
     const other = await newEndpoint()
     await record(other, (await routed(other.accountId)).position, { status: 500 })

@@ -334,7 +334,7 @@ describe('a replay', () => {
         )
         // In random order, as results arrive.
         const some = rows.map((row) => ({ row, order: random() })).sort((a, b) => a.order - b.order)
-        const outcome = { attemptedAt: new Date(), durationMs: 1, pauseMs: 0, error: undefined, answer: '' }
+        const outcome = { attemptedAt: new Date(), durationMs: 1, pauseMs: 0, error: undefined, response: '' }
         const results = some.map(({ row }) => {
           const isAccepted = random() < 0.5
           return {

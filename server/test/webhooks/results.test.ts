@@ -29,7 +29,7 @@ async function triesOf(endpointId: number, most: number): Promise<Result[]> {
     .filter((delivery) => delivery.endpointId === endpointId)
     .map(({ accountId, position, generation, attempts, readAt: attemptedAt }) => {
       const tried = { endpointId, accountId, position, subjectId: null, generation, attempts, attemptedAt, durationMs: 5 }
-      return { ...tried, isAccepted: false, afterMs: 5_000, pauseMs: 0, status: 500, error: undefined, answer: '' }
+      return { ...tried, isAccepted: false, afterMs: 5_000, pauseMs: 0, status: 500, error: undefined, response: '' }
     })
 }
 

@@ -103,7 +103,7 @@ create table webhook_attempts (
   status smallint,
   error text,
   -- The first KiB of the response.
-  answer text
+  response text
 );
 -- An attempt is stored once, also if the response to its commit was lost and it is written a second time.
 create unique index webhook_attempts_once on webhook_attempts (endpoint_id, attempted_at, position, attempt, duration_ms, coalesce(status, 0));
