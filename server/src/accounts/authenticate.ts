@@ -24,10 +24,10 @@ type Authenticator = {
    * The caller as of the last look-up. A statement that acts for the caller must confirm that nothing has changed since: see
    * confirmedCallers.
    */
-  recall: (authorization: string | undefined) => Caller | undefined
+  findCached: (authorization: string | undefined) => Caller | undefined
 }
 
-const MAX_RECALLED = 10_000
+const MAX_CACHED = 10_000
 
 export function createAuthenticator(pool: Pool): Authenticator {
   const lookUp = createBatcher<string, Caller | undefined>((keys) => lookUpKeys(pool, keys), { maxItems: 500 })
@@ -42,17 +42,17 @@ export function createAuthenticator(pool: Pool): Authenticator {
     if (found === undefined || !timingSafeEqual(hashSecret(secret), found.secretHash)) return undefined
     // Copy the hash: the driver's buffer is a slice of a larger one, which the hash would keep in memory.
     lastFound.set(integrationKey, { ...found, secretHash: Buffer.alloc(NO_HASH.length, found.secretHash) })
-    if (lastFound.size > MAX_RECALLED) lastFound.delete(lastFound.keys().next().value as string)
+    if (lastFound.size > MAX_CACHED) lastFound.delete(lastFound.keys().next().value as string)
     return found
   }
 
-  function recall(authorization: string | undefined): Caller | undefined {
+  function findCached(authorization: string | undefined): Caller | undefined {
     const { integrationKey, secret } = parseAuthorization(authorization)
     const found = lastFound.get(integrationKey)
     return timingSafeEqual(hashSecret(secret), found?.secretHash ?? NO_HASH) ? found : undefined
   }
 
-  return { authenticate, recall }
+  return { authenticate, findCached }
 }
 
 /** In SQL: the key has not expired, by the database's clock. */

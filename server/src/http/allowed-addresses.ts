@@ -4,7 +4,7 @@ import { plainAddress } from './limits.ts'
 type Family = 'ipv4' | 'ipv6'
 type Allowed = { networks: Record<Family, BlockList>; known: Set<string> }
 
-// By the list of a caller: a recalled caller keeps its list, so that nearly all its requests find their address in `known`. On a busy
+// By the list of a caller: a cached caller keeps its list, so that nearly all its requests find their address in `known`. On a busy
 // machine, a check in the networks took 14 µs, and making a list of one network 28 µs.
 const byList = new WeakMap<readonly string[], Allowed>()
 const MAX_KNOWN = 1_000

@@ -25,7 +25,7 @@ export type Caller = {
 
 type Guard = {
   authenticate: (authorization: string | undefined) => Promise<Caller | undefined>
-  recall: (authorization: string | undefined) => Caller | undefined
+  findCached: (authorization: string | undefined) => Caller | undefined
   /** Notes that a request had right credentials. */
   noteUse: (integrationKey: string) => void
   limiter: Limiter
@@ -64,13 +64,13 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set on every guarded route. */
     caller: Caller | undefined
-    /** Whether the caller was recalled instead of looked up. */
-    isRecalled: boolean
+    /** Whether the caller comes from the cache and was not looked up. */
+    isCached: boolean
     /** Set if the route confirms its caller. Looks the caller up, and throws if the credentials are no longer valid. */
     lookUpCaller: (() => Promise<void>) | undefined
   }
   interface FastifyContextConfig {
-    /** The route's statement confirms the caller, so that a recalled one needs no look-up. */
+    /** The route's statement confirms the caller, so that a cached one needs no look-up. */
     confirmsCaller?: boolean
     /** Served without credentials; limited by address alone. */
     public?: boolean
@@ -86,9 +86,9 @@ declare module 'fastify' {
 export function guardRoutes(app: FastifyInstance, guard: Guard): void {
   app.addHook('onRoute', requireScope)
   app.addHook('onRequest', (request, reply) => check(guard, request, reply))
-  // A look-up notes the use of a key by itself. The statement of the route has confirmed a caller that is still recalled.
+  // A look-up notes the use of a key by itself. If the caller still comes from the cache, the statement of the route has confirmed it.
   app.addHook('onResponse', (request, reply, done) => {
-    if (request.isRecalled && reply.statusCode < 500) guard.noteUse(callerOf(request).integrationKey)
+    if (request.isCached && reply.statusCode < 500) guard.noteUse(callerOf(request).integrationKey)
     done()
   })
   app.setErrorHandler(async (error, request) => {
@@ -105,11 +105,11 @@ function requireScope({ method, url, config, schema }: RouteOptions): void {
 }
 
 /**
- * Looks a recalled caller up before the caller gets an error, so that wrong credentials and missing rights come first, as for every caller.
+ * Looks a cached caller up before the caller gets an error, so that wrong credentials and missing rights come first, as for every caller.
  * Not before a 503: every caller gets that while the database is out of reach, and another look-up would only wait for the database.
  */
 async function confirmBeforeError(request: FastifyRequest, error: unknown): Promise<void> {
-  if (!request.isRecalled || isUnavailable(error)) return
+  if (!request.isCached || isUnavailable(error)) return
   await request.lookUpCaller?.()
   const isLimit = error instanceof ApiError && error.code === 'RCS_RATE_LIMITED'
   if (!isLimit) checkRights(request)
@@ -126,11 +126,11 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
     return
   }
   if (route?.confirmsCaller) request.lookUpCaller = () => lookUpCaller(guard, request, reply)
-  const recalled = route?.confirmsCaller ? guard.recall(request.headers.authorization) : undefined
-  // The refusal of a recalled caller may be out of date.
-  if (recalled !== undefined && refusalOf(recalled, request) === undefined) {
-    request.caller = recalled
-    request.isRecalled = true
+  const cached = route?.confirmsCaller ? guard.findCached(request.headers.authorization) : undefined
+  // The refusal of a cached caller may be out of date.
+  if (cached !== undefined && refusalOf(cached, request) === undefined) {
+    request.caller = cached
+    request.isCached = true
   } else await lookUpCaller(guard, request, reply)
   // The pattern is the same however the caller spells the path. An unknown path has no pattern.
   const policy = policies[OWN_LIMITS[`${request.method} ${pattern}`] ?? 'others']
@@ -140,7 +140,7 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
 
 async function lookUpCaller(guard: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const { authenticate, noteUse, limiter, policies } = guard
-  request.isRecalled = false
+  request.isCached = false
   request.caller = await authenticate(request.headers.authorization)
   if (request.caller !== undefined) {
     noteUse(request.caller.integrationKey)

@@ -33,7 +33,7 @@ export function createServer(
   const serverOptions = {
     maxHeaderSize: HEADER_LIMIT_BYTES,
     headersTimeout: timeouts.headersMs,
-    // Not Node's own: see request-timeout.ts.
+    // request-timeout.ts replaces Node's timeout.
     requestTimeout: 0,
     keepAliveTimeout: timeouts.keepAliveMs,
     // Node's response would have no body; the first hook sends the documented one.
@@ -78,7 +78,7 @@ export function createServer(
     rewriteUrl: ({ url = '/' }) => routableUrl(url),
   }) as unknown as FastifyInstance
   app.decorateRequest('caller', undefined)
-  app.decorateRequest('isRecalled', false)
+  app.decorateRequest('isCached', false)
   app.decorateRequest('lookUpCaller', undefined)
   // HTTP allows a server to ignore an unknown expectation; Node's response to it would have no body. CONNECT would get no response at all.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))

@@ -11,7 +11,7 @@ import { requestHash } from './request-hash.ts'
 /** Runs before the body is validated. A request that was accepted while the account had the module still gets its response. */
 export async function checkSmsModule(pool: Pool, endpoint: Endpoint, request: FastifyRequest): Promise<void> {
   if (fieldsOf(request.body).smsFallback === undefined) return
-  if (request.isRecalled) await request.lookUpCaller?.()
+  if (request.isCached) await request.lookUpCaller?.()
   const { accountId, modules } = callerOf(request)
   if (modules.includes('sms')) return
   const [key, second] = keysOf(request)

@@ -90,7 +90,7 @@ test('a route that declares no scope fails the start', async () => {
   const app = fastify()
   const never = () => assert.fail('no request is made')
   const policies = createPolicies({ messagesPerSecond: 1, eventsPerSecond: 5, othersPerMinute: 1 })
-  guardRoutes(app, { authenticate: never, recall: never, noteUse: never, limiter: never, policies })
+  guardRoutes(app, { authenticate: never, findCached: never, noteUse: never, limiter: never, policies })
   assert.throws(() => app.get('/v1/agents', async () => ({})), /the route GET \/v1\/agents declares no scope/)
   app.get('/v1/open', { config: { public: true } }, async () => ({}))
   app.get('/v1/scoped', { config: { scope: 'read' } }, async () => ({}))
