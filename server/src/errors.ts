@@ -45,11 +45,11 @@ export const ERRORS = {
   RCS_MESSAGE_STATE: { status: 409, when: 'The message was handed to the network, or has its final status, so it can’t be cancelled.' },
   RCS_TEMPLATE_IN_USE: {
     status: 409,
-    when: 'A button of another template or of a campaign that is not over, or an automatic reply, sends the template to be deleted.',
+    when: 'The template to be deleted is sent by a button of another template or of an unfinished campaign, or by an automatic reply.',
   },
   RCS_CAMPAIGN_STATE: {
     status: 409,
-    when: 'The campaign can’t be paused, resumed or cancelled in its present status, which `details` names.',
+    when: 'The campaign can’t be paused, resumed or cancelled in its current status, which `details` names.',
   },
   RCS_WEBHOOK_ENDPOINT_EXISTS: { status: 409, when: 'Another webhook endpoint of the account has the same URL.' },
   RCS_WEBHOOK_ENDPOINT_STATE: {
@@ -83,7 +83,7 @@ export type ErrorCode = keyof typeof ERRORS
 /** One mistake: where it is (a JSON pointer, or the name of a query parameter or header), and what would be right. */
 export type Violation = { path: string; reason: string }
 
-/** If the code that throws one of these has nothing more to say, `details` repeats when the error comes. */
+/** Errors of these statuses always have `details`. If the code that throws gives none, they are the `when` of the error. */
 const ALWAYS_DETAILED = [401, 404, 405]
 
 /** An error that the caller gets as a response. */

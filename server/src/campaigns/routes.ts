@@ -56,7 +56,7 @@ const createRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, pub
             ...AcceptedCampaign,
             description: 'It is stored and will start. The same request with the same key gets the same response for at least 7 days.',
             headers: {
-              Location: { type: 'string', description: 'The URL of the campaign.' },
+              Location: { type: 'string', description: 'The path of the campaign.' },
               'Idempotent-Replayed': { type: 'string', description: '`true` if the campaign had been accepted before.' },
             },
           },

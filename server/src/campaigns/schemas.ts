@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
+import { MAX_GROUP_NUMBER } from '../groups/groups.ts'
 import { basicMode, COMMON, EXAMPLE } from '../messages/schemas.ts'
 import { afterExpiryRules, SmsFallback, SmsFallbackAfterExpiry } from '../messages/sms-fallback.ts'
 import { OutgoingTime } from '../schemas.ts'
@@ -8,7 +9,6 @@ import { parseTimestamp } from '../time.ts'
 import { CAMPAIGN_STATUSES } from './states.ts'
 
 const MAX_GROUPS = 100
-const MAX_GROUP = 2 ** 31 - 1
 export const LONGEST_LIFE_DAYS = 15
 
 const CAMPAIGN_EXAMPLE = {
@@ -22,8 +22,8 @@ const CAMPAIGN_EXAMPLE = {
 export const CampaignRequest = Type.Object(
   {
     ...COMMON,
-    name: Type.String({ minLength: 1, maxLength: 200, description: 'A name for people.' }),
-    segmentIds: Type.Array(Type.Integer({ minimum: 1, maximum: MAX_GROUP }), {
+    name: Type.String({ minLength: 1, maxLength: 200, description: 'A name that lists and commands show. Recipients do not see it.' }),
+    segmentIds: Type.Array(Type.Integer({ minimum: 1, maximum: MAX_GROUP_NUMBER }), {
       minItems: 1,
       maxItems: MAX_GROUPS,
       description: 'The numbers of the groups. A recipient who is in several of them gets one message.',

@@ -22,12 +22,13 @@ const MemberPath = Type.Object({ segmentId: Type.Integer(), phone: Type.String()
 const TheSegment = refTo(SegmentSchema, { description: 'The segment.' })
 const BODY_ERRORS = ['RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'] as const
 
-/** An id that no segment can have is not found, and can't be created. */
+/** Throws a 404 for an id that no segment can have. */
 const groupOf = (request: FastifyRequest, segmentId: number): GroupKey => {
   if (segmentId < 1 || segmentId > MAX_GROUP_NUMBER) throw notFound('RCS_SEGMENT_NOT_FOUND', 'segmentId', 'segment')
   return { accountId: callerOf(request).accountId, number: segmentId }
 }
 
+/** As above, for a segment that the request may create: a 400 says which ids are valid. */
 const newGroupOf = (request: FastifyRequest, segmentId: number): GroupKey => {
   const reason = `must be a whole number from 1 to ${MAX_GROUP_NUMBER}`
   if (segmentId < 1 || segmentId > MAX_GROUP_NUMBER) {
@@ -98,7 +99,10 @@ const listRoutes: Routes = async (app, { pool }) => {
         params: SegmentPath,
         querystring: listQuery(MEMBER_LIST, {}),
         response: {
-          200: { ...listResponse(refTo(SegmentMember)), description: 'A page of members. It has fewer than `limit` if they are large.' },
+          200: {
+            ...listResponse(refTo(SegmentMember)),
+            description: 'A page of members. If members are large, it has fewer than `limit`.',
+          },
           ...errorResponses('RCS_SEGMENT_NOT_FOUND'),
         },
       },
@@ -168,7 +172,7 @@ const memberRoutes: Routes = async (app, { pool }) => {
         querystring: NoQuery,
         body: NewMembers,
         response: {
-          200: { ...MembersChange, description: 'All other members of the request are in the segment now.' },
+          200: { ...MembersChange, description: 'All members of the request that were not rejected are in the segment now.' },
           ...errorResponses('RCS_SEGMENT_NOT_FOUND', ...BODY_ERRORS),
         },
       },
@@ -188,7 +192,7 @@ const memberRoutes: Routes = async (app, { pool }) => {
         params: MemberPath,
         querystring: NoQuery,
         response: {
-          204: Type.Null({ description: 'The segment has no such member, or no longer.' }),
+          204: Type.Null({ description: 'The number is not a member of the segment, or no longer is.' }),
           ...errorResponses('RCS_INVALID_RECIPIENT', 'RCS_SEGMENT_NOT_FOUND', ...BODY_ERRORS),
         },
       },

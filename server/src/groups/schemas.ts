@@ -10,7 +10,7 @@ const name = Type.String({ minLength: 1, maxLength: MAX_GROUP_NAME_CHARACTERS })
 
 export const Segment = Type.Object(
   {
-    segmentId: Type.Integer({ description: 'The number that `segmentIds` of a campaign names.' }),
+    segmentId: Type.Integer({ description: 'The number to use in `segmentIds` of a campaign.' }),
     name: Type.Optional(name),
     members: Type.Integer({ description: 'How many members it has.' }),
     createdAt: OutgoingTime,
@@ -42,17 +42,17 @@ export const SegmentMember = Type.Object(
   { $id: 'SegmentMember', additionalProperties: false },
 )
 
-// Values that a rule refuses concern one member, which is rejected. So the schema checks only the types.
+// The schema checks only types. A wrong value rejects its member, not the whole request (put-members.ts).
 const NewMember = Type.Object(
   {
     phone: Type.String({ description: 'An international phone number.' }),
     consents: Type.Optional(consents),
     controlGroup: Type.Optional(controlGroup),
     status: Type.Optional(Type.String({ description: '`active`, the default, or `inactive`.' })),
-    timeZone: Type.Optional(Type.String({ description: 'The IANA name of a time zone. An empty text removes it.' })),
+    timeZone: Type.Optional(Type.String({ description: 'The IANA name of a time zone. An empty string removes it.' })),
     attributes: Type.Optional(attributes),
   },
-  { additionalProperties: false, description: 'Of a member that the segment already has, the fields that are absent stay as they are.' },
+  { additionalProperties: false, description: 'If the segment already has the member, fields that are absent keep their values.' },
 )
 
 const EXAMPLE = { phone: '+48500100200', consents: [1, 7], timeZone: 'Europe/Warsaw', attributes: { city: 'Gdynia' } }
@@ -62,14 +62,14 @@ export const NewMembers = Type.Object(
   { additionalProperties: false, examples: [{ members: [EXAMPLE] }] },
 )
 
-const reason = Type.String({ description: 'Why.' })
+const reason = Type.String({ description: 'Why it was rejected.' })
 
 export const MembersChange = Type.Object(
   {
     added: Type.Integer({ description: 'New members.' }),
     updated: Type.Integer({ description: 'Members that the segment already had.' }),
     rejected: Type.Array(
-      Type.Object({ index: Type.Integer({ description: 'In `members`, from 0.' }), reason }, { additionalProperties: false }),
+      Type.Object({ index: Type.Integer({ description: 'The position in `members`, from 0.' }), reason }, { additionalProperties: false }),
     ),
   },
   { additionalProperties: false },
@@ -79,7 +79,7 @@ export const Import = Type.Object(
   {
     imported: Type.Integer({ description: 'Numbers of the file that are in the segment now.' }),
     rejected: Type.Array(
-      Type.Object({ line: Type.Integer({ description: 'In the file, from 1.' }), reason }, { additionalProperties: false }),
+      Type.Object({ line: Type.Integer({ description: 'The line of the file, from 1.' }), reason }, { additionalProperties: false }),
       {
         description: 'The first 1,000 lines that were rejected.',
       },

@@ -5,8 +5,8 @@ import { liftRequestTimeout } from '../http/request-timeout.ts'
 import type { GroupKey } from './groups.ts'
 import { type ImportResult, importGroup } from './import.ts'
 
-// A file that a caller uploads can have any length, so its body is not buffered, and neither the limit of bodies nor their budget applies. It
-// is read as fast as the database stores it, with a few blocks in memory. Each upload holds a connection of a pool of its own.
+// A file that a caller uploads can have any length, so its body is not buffered, and neither the size limit nor the memory budget of request
+// bodies applies. It is read as fast as the database stores it, with a few blocks in memory. Uploads have their own connection pool.
 
 export type UploadLimits = {
   /** A client must send at least `windowBytes` in each `windowMs` that the service waits for it. */
@@ -36,7 +36,7 @@ export function createReceiver(pool: Pool, limits: UploadLimits): Receive {
 
   function takeSlot(accountId: number): void {
     const own = running.filter((id) => id === accountId).length
-    if (own >= UPLOADS_PER_ACCOUNT) throw busy(`The account already has ${UPLOADS_PER_ACCOUNT} imports on this node`)
+    if (own >= UPLOADS_PER_ACCOUNT) throw busy(`The account already runs ${UPLOADS_PER_ACCOUNT} imports on this node`)
     if (running.length >= UPLOADS_PER_NODE) throw busy(`This node already runs ${UPLOADS_PER_NODE} imports`)
     running.push(accountId)
   }
@@ -81,10 +81,10 @@ async function* readUpload(request: IncomingMessage, limits: UploadLimits): Asyn
 }
 
 async function within<T>(arriving: Promise<T>, ms: number, { windowMs, windowBytes, longestMs }: UploadLimits): Promise<T> {
-  // If the time is over, nothing waits for it any more.
+  // After a timeout nothing awaits this promise. Mark it as handled.
   arriving.catch(() => {})
   const { promise: over, reject } = Promise.withResolvers<never>()
-  const reason = `${windowBytes / KIB} KiB must arrive in ${windowMs / 1_000} s, and the whole file in ${longestMs / 60_000} minutes`
+  const reason = `the client must send ${windowBytes / KIB} KiB every ${windowMs / 1_000} s, and the whole file in ${longestMs / 60_000} min`
   const timer = setTimeout(() => reject(new ApiError('RCS_REQUEST_TIMEOUT', { details: [{ path: '', reason }] })), Math.max(ms, 0))
   try {
     return await Promise.race([arriving, over])

@@ -146,7 +146,7 @@ const listRoutes: Routes = async (app, { pool }) => {
         querystring: NoQuery,
         body: NewTemplate,
         response: {
-          201: { ...TheTemplate, headers: { Location: { type: 'string', description: 'The URL of the template.' } } },
+          201: { ...TheTemplate, headers: { Location: { type: 'string', description: 'The path of the template.' } } },
           ...errorResponses('RCS_TEMPLATE_NOT_FOUND', ...BODY_ERRORS),
         },
       },
@@ -231,7 +231,7 @@ const singleRoutes: Routes = async (app, { pool }) => {
       schema: {
         operationId: 'deleteTemplate',
         tags,
-        summary: 'Delete a template that no button of another template or of a campaign that is not over, and no automatic reply, sends',
+        summary: 'Delete a template that no other template, unfinished campaign or automatic reply sends',
         params: TemplatePath,
         querystring: NoQuery,
         response: {

@@ -157,7 +157,7 @@ const createRoutes: Routes = async (app, { pool, keyring, hosts }) => {
           201: {
             ...NewWebhookEndpoint,
             description: 'The endpoint, with its secret.',
-            headers: { Location: { type: 'string', description: 'The URL of the endpoint.' } },
+            headers: { Location: { type: 'string', description: 'The path of the endpoint.' } },
           },
           ...errorResponses('RCS_WEBHOOK_ENDPOINT_EXISTS', 'RCS_QUOTA_EXCEEDED', ...BODY_ERRORS),
         },

@@ -29,7 +29,7 @@ const ENDPOINT = {
   disabledAt: at('When it was disabled.'),
   disabledBecause: Type.Optional(
     Type.Enum(['FAILING', 'OPERATOR', 'CALLER'], {
-      description: '`FAILING`: it accepted nothing for five days. Otherwise who disabled it.',
+      description: '`FAILING`: it accepted nothing for five days. `OPERATOR` or `CALLER`: disabled by the operator, or through the API.',
     }),
   ),
   failingSince: at('The first failed attempt since the last accepted event.'),

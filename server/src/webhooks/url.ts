@@ -12,7 +12,7 @@ export function urlProblem(url: string, hosts: WebhookHosts): string | undefined
   const scheme = `must begin with ${mayUseHttp ? 'https:// or http://' : 'https://'}`
   if (parsed.protocol !== 'https:' && parsed.protocol !== 'http:') return scheme
   if (parsed.username !== '' || parsed.password !== '') {
-    return 'must have no user name and no password; the endpoint recognises Herald by the signature'
+    return 'must have no user name and no password; the endpoint recognizes Herald by the signature'
   }
   // `hash` omits an empty fragment; any other # is escaped in `href`.
   if (parsed.href.includes('#')) return 'must have no fragment (the part from # on), which is never sent'

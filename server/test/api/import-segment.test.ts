@@ -29,7 +29,7 @@ async function setUp(base = url) {
   function begin(id: number, at = base): Upload {
     const sent = request(`${at}/v1/segments/${id}/import`, { method: 'PUT', headers: { ...CSV, authorization } })
     sent.on('error', () => {})
-    const response = once(sent, 'response').then(async ([answer]) => ({ status: answer.statusCode, body: await readBody(answer) }))
+    const response = once(sent, 'response').then(async ([incoming]) => ({ status: incoming.statusCode, body: await readBody(incoming) }))
     response.catch(() => {})
     return { request: sent, response }
   }
@@ -39,8 +39,8 @@ async function setUp(base = url) {
   return { accountId, authorization, begin, send, read }
 }
 
-async function readBody(answer: IncomingMessage): Promise<any> {
-  return JSON.parse(Buffer.concat(await answer.toArray()).toString())
+async function readBody(response: IncomingMessage): Promise<any> {
+  return JSON.parse(Buffer.concat(await response.toArray()).toString())
 }
 
 /** The connections of imports. Each ends with its import. */
@@ -142,7 +142,7 @@ describe('PUT /segments/{segmentId}/import', () => {
 })
 
 describe('an upload', () => {
-  test('may take longer than a request, if its bytes keep coming', async () => {
+  test('may take longer than the request timeout while its bytes keep coming', async () => {
     const { begin, read } = await setUp()
     const upload = begin(1)
     upload.request.write('phone,city\n')
@@ -170,7 +170,7 @@ describe('an upload', () => {
       const timer = setInterval(() => writeMore(upload), 50)
       const { status, body } = await upload.response.finally(() => clearInterval(timer))
       assert.deepEqual([status, body.code], [408, 'RCS_REQUEST_TIMEOUT'])
-      assert.deepEqual(body.details, [{ path: '', reason: '1 KiB must arrive in 0.7 s, and the whole file in 1 minutes' }])
+      assert.deepEqual(body.details, [{ path: '', reason: 'the client must send 1 KiB every 0.7 s, and the whole file in 1 min' }])
       await untilFree()
       await once(upload.request, 'close')
       assert.equal((await read(1)).status, 404)
@@ -221,7 +221,7 @@ describe('an upload', () => {
     for (const { request } of open) request.write('phone\n')
     await until('both run', async () => (await connections()) === 2)
     const busy = await mine.send(3, 'phone\n')
-    assertError(busy, 503, 'RCS_UNAVAILABLE', [['', 'The account already has 2 imports on this node, the maximum; try again later.']])
+    assertError(busy, 503, 'RCS_UNAVAILABLE', [['', 'The account already runs 2 imports on this node, the maximum; try again later.']])
     assert.equal(busy.headers.get('retry-after'), '10')
     for (const id of [1, 2]) open.push(other.begin(id))
     for (const { request } of open.slice(2)) request.write('phone\n')
