@@ -29,7 +29,7 @@ async function withPeople<T>(work: Work<T>): Promise<T> {
 const withPhone = (command: Command) =>
   command
     .argument('<phone>', 'the number, with its country code', phoneArgument)
-    .option('--account <account-id>', 'only this account; all accounts without it', accountIdArgument)
+    .option('--account <account-id>', 'one account; by default all accounts', accountIdArgument)
 
 const show = withPhone(reportingCommand('show', 'show how much is stored about a number')).action(async (phone: string, options) => {
   const wanted = { phone, accountId: options.account }
@@ -45,7 +45,7 @@ function summaryInWords({ phone, rows, total, erased }: Summary): string[] {
 const inAccount = (accountId: number | null | undefined) => (accountId ? `in account ${accountId}` : 'in all accounts')
 
 const exportCommand = withPhone(reportingCommand('export', 'write everything that is stored about a number; always as JSON'))
-  .option('--file <path>', 'write to this new file, which only you can read; standard output without it')
+  .option('--file <path>', 'a new file to write to, which only you can read; by default standard output')
   .action(async (phone: string, options) => {
     const wanted = { phone, accountId: options.account }
     const written = { phone, file: options.file as string | undefined, rows: 0 }
@@ -55,7 +55,7 @@ const exportCommand = withPhone(reportingCommand('export', 'write everything tha
       await pipeline(json, createWriteStream(options.file, { flags: 'wx', mode: 0o600 })).catch((error) => unwritable(options.file, error))
     })
     if (options.file !== undefined)
-      report(options, written, ({ rows }) => `${quantity(rows, 'row')} about ${phone} are in ${options.file}.`)
+      report(options, written, ({ rows }) => `Wrote ${quantity(rows, 'row')} about ${phone} to ${options.file}.`)
   })
 
 /** Writes rows as they are read: a test number can be in millions of them. */
@@ -79,12 +79,12 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
 function unwritable(path: string, error: NodeJS.ErrnoException): never {
   if (error.syscall !== 'open' && error.syscall !== 'write') throw error
   throw new OperatorError(
-    error.code === 'EEXIST' ? `The file ${path} exists already.` : `The file ${path} can't be written: ${error.message}.`,
+    error.code === 'EEXIST' ? `The file ${path} already exists; name a new one.` : `The file ${path} can't be written: ${error.message}.`,
   )
 }
 
 const erase = withPhone(
-  confirmedCommand('erase', 'erase everything that is stored about a number, and never write to it again; this cannot be undone'),
+  confirmedCommand('erase', "erase everything that is stored about a number, and never write to it again; this can't be undone"),
 ).action(async (phone: string, options) => {
   const wanted = { phone, accountId: options.account }
   const erased = await withPeople(async (pool, people, onProgress) => {
@@ -106,7 +106,7 @@ function erasedInWords({ phone, accountId }: Wanted, erased: Erased, total: numb
   return [...(total === 0 ? [] : table(['WHAT', 'ROWS'], rows)), `${phone} is erased ${inAccount(accountId)}: ${quantity(total, 'row')}.`]
 }
 
-const allow = withPhone(confirmedCommand('allow', 'write again to a number that was erased, because its owner asked for it')).action(
+const allow = withPhone(confirmedCommand('allow', 'write to an erased number again, because its owner asked for it')).action(
   async (phone: string, options) => {
     const wanted = { phone, accountId: options.account }
     await withPeople(async (pool, people) => {

@@ -7,8 +7,8 @@ import { type Executor, type Pool, transaction } from '../db/pool.ts'
 type OldMonth = { name: string; end: Date }
 
 /**
- * Finds the months whose retention has ended, oldest first: the month itself is over, and so are `keepMonths` months after it, and 30 days. No
- * message lives for longer than 15 days, and no SMS waits for longer than a week after it, unless its caller named a later time.
+ * Finds the months whose retention has ended, oldest first. A month is kept for `keepMonths` months after its end, and for at least 30 days: a
+ * message lives for at most 15 days, and its SMS waits for at most a week after that, unless the caller named a later time.
  */
 export async function findOldMonths(db: Executor, keepMonths: number): Promise<OldMonth[]> {
   const { rows } = await db.query<OldMonth>(FIND_OLD_MONTHS, [keepMonths])
@@ -40,12 +40,12 @@ export const FORGET_CURSORS = `update campaigns set fan_out_cursor = '' where fa
 
 // The key of an advisory lock, unique in this database: "hrlm" in ASCII.
 const DROP_LOCK = 0x68726c6d
-// While the drop waits for its locks, every statement on these tables waits behind it.
+// Short, since every statement on these tables waits behind the drop while it waits for its locks.
 const LOCK_TIMEOUT = '200ms'
 const MAX_TRIES = 5
 const RETRY_MS = 500
 
-/** `gone`: another process has dropped the month. `in-use`: another process is dropping it, or an export, which is not ended for this, reads it. */
+/** `gone`: another process has dropped the month. `in-use`: another process is dropping it, or an export reads it, which may finish. */
 type Drop = 'dropped' | 'gone' | 'in-use'
 
 /** Drops the tables of a month, all or none, in one process at a time. */

@@ -35,8 +35,8 @@ export async function applyRetention(pool: Pool): Promise<void> {
 }
 
 /**
- * Drops the months whose retention has ended, oldest first, with all rows that belong to them. Sums in reports stay. The tables go last, so a
- * killed process leaves nothing behind: the next one finds the month again. Returns whether all of them are dropped.
+ * Drops the months whose retention has ended, oldest first, with all rows that belong to them. Sums in reports stay. The tables are dropped last:
+ * if the process is killed before, the next run finds the month again and finishes it. Returns whether all of these months are dropped.
  */
 export async function dropOldMonths(pool: Pool, keepMonths: number, logger: Logger): Promise<boolean> {
   const months = await findOldMonths(pool, keepMonths)
@@ -48,7 +48,7 @@ export async function dropOldMonths(pool: Pool, keepMonths: number, logger: Logg
   await pool.query(FORGET_CURSORS, [last.end])
   for (const month of months) {
     const drop = await dropMonth(pool, month)
-    if (drop === 'dropped') logger.info({ month: month.name }, 'dropped a month')
+    if (drop === 'dropped') logger.info({ month: month.name }, 'dropped the tables of a month')
     if (drop === 'in-use') return false
   }
   await freeDroppedMonths(pool)

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto'
 import type { Executor } from '../db/pool.ts'
 
-// Herald never writes to a person whose data was erased. Only a keyed hash of the number is stored. The key is a secret of the installation, so
-// the database alone does not reveal the number, although anyone could try all numbers.
+// Herald never writes to a person whose data was erased. Only a keyed hash of the number is stored. The key is a secret of the installation:
+// without it, hashing all possible numbers would reveal the number.
 
 /** The name of the secret that keys the hashes. */
 export const ERASURE_SECRET = 'erasure'
@@ -10,13 +10,13 @@ export const ERASURE_SECRET = 'erasure'
 /** The `account_id` of a person who was erased in all accounts, also in those that are created later. */
 export const ALL_ACCOUNTS = 0
 
-/** What stands for an erased number in the rows of an account. Not a phone number, and random. */
+/** How the placeholder of an erased number begins. Random hex digits follow, so it is never a phone number. */
 export const PLACEHOLDER_PREFIX = 'erased-'
 
 /** In SQL: whether a column has a placeholder instead of a number. */
 export const isErasedNumber = (column: string) => `${column} like '${PLACEHOLDER_PREFIX}%'`
 
-/** In SQL: whether anyone was erased. It reads one index entry at most, so only installations that have erased a person pay for the look-up. */
+/** In SQL: whether any person was erased. It reads one index entry at most, so only installations that have erased a person pay for the look-up. */
 export const ANY_ERASED = 'exists (select from erased_people)'
 
 /** Whether a phone was erased in an account. */
@@ -28,6 +28,7 @@ export type ErasedPeople = {
   find: (db: Executor, phones: string[]) => Promise<IsErased>
 }
 
+/** For statements that found no erased person. */
 export const NOBODY: IsErased = () => false
 
 export function createErasedPeople(key: Buffer): ErasedPeople {

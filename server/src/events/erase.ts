@@ -84,7 +84,7 @@ async function erasePages(pool: Pool, { accountId, phone }: PersonInLog, pageIds
   })
 }
 
-/** The same event without the number, the caller's reference and what the person wrote, as the rows of messages and actions have it. */
+/** Returns the event without the number, the caller's reference and what the person wrote. Messages and actions lose the same fields. */
 function erasedEvent(event: StoredEvent, { placeholder, scrub }: Erasure): StoredEvent {
   const [kind, occurredAt, subjectId, , agentId, recipient, campaignId, test, more] = event
   return [kind, occurredAt, subjectId, null, agentId, recipient === null ? null : placeholder, campaignId, test, more && erasedData(more)]

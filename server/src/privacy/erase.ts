@@ -10,7 +10,7 @@ import { ALL_ACCOUNTS, type ErasedPeople, PLACEHOLDER_PREFIX } from '../erasure/
 import { eraseFromLog, findInLog } from '../events/erase.ts'
 import { findConcerned } from '../replies/attribution.ts'
 import { accountsOf, counter, findMessages, type Progress, placesFor, type Wanted } from './find.ts'
-import { CAMPAIGNS, MESSAGES, OF_THEIR_MESSAGES, type Place, WEBHOOK_ATTEMPTS, withoutNumber } from './places.ts'
+import { CAMPAIGNS, MESSAGE_DETAILS, MESSAGES, type Place, WEBHOOK_ATTEMPTS, withoutNumber } from './places.ts'
 import { eraseRows, findRows, isDroppedMonth, listMonths, type Person, tablesOf } from './rows.ts'
 
 /** How many rows of each place were erased. */
@@ -26,7 +26,7 @@ type Erasure = { pool: Pool; wanted: Wanted; person: Person; months: string[]; e
  * 3. The number of the messages is replaced. Everything that is recorded about them from then on has the placeholder.
  * 4. What was recorded before is erased, table by table, in small transactions.
  *
- * Between the steps it waits for the transactions that began before. A repeated run does the rest of a killed one, with the same placeholders.
+ * Between the steps it waits for the transactions that began before. After a crash, a second run finishes the rest with the same placeholders.
  */
 export async function erasePerson(
   pool: Pool,
@@ -43,11 +43,11 @@ export async function erasePerson(
   await dropReplies(erasure)
   await stopSending(erasure)
   await eraseMessages(erasure)
-  // Placeholders of an unfinished run in one account, or in all accounts, count as well.
+  // An unfinished run for another scope (one account, or all of them) has left placeholders, too.
   const known = seeds.flatMap((seed) => accounts.map((accountId) => placeholderOf(seed, accountId)))
   await eraseDetails(erasure, known)
   for (const place of placesFor(wanted)) await erasePlace(erasure, place)
-  // A concurrent erasure of the next member of a group may have made this number the cursor of a campaign, until it left the group.
+  // While this number was still in a group, a concurrent erasure of the next member may have made it the fan-out cursor of a campaign.
   await awaitTransactions(pool)
   await erasePlace(erasure, CAMPAIGNS)
   await eraseLog(erasure)
@@ -57,7 +57,7 @@ export async function erasePerson(
 
 const scopeOf = ({ accountId = ALL_ACCOUNTS }: Wanted) => accountId
 
-/** Stores the hash, and returns the seed of the placeholders, and the seeds of all runs for this person that have not ended. */
+/** Stores the hash. `own`: the seed of this run's placeholders. `seeds`: the seeds of all unfinished runs for this person. */
 async function storeHash(db: Executor, hash: Buffer, wanted: Wanted): Promise<{ own: Buffer; seeds: Buffer[] }> {
   const { rows } = await db.query<{ seed: Buffer }>(
     `insert into erased_people as e (hash, account_id, seed) values ($1, $2, $3)
@@ -71,18 +71,18 @@ async function storeHash(db: Executor, hash: Buffer, wanted: Wanted): Promise<{ 
   return { own, seeds: [own, ...unfinished.map(({ seed }) => seed)] }
 }
 
-/** The seed is deleted at the end, so that nobody can connect the placeholders of a person with each other or with the hash. */
+/** The seed is deleted at the end. Without it, the placeholders of a person can't be connected with each other or with the hash. */
 function placeholderOf(seed: Buffer, accountId: number): string {
   return PLACEHOLDER_PREFIX + createHmac('sha256', seed).update(String(accountId)).digest('hex').slice(0, 32)
 }
 
-/** An erasure in all accounts also ends unfinished ones in a single account. */
+/** Deletes the seed. An erasure in all accounts also completes unfinished erasures in single accounts. */
 async function endErasure(db: Executor, hash: Buffer, wanted: Wanted): Promise<void> {
   const scope = scopeOf(wanted)
   await db.query(`update erased_people set seed = null where hash = $1 and ($2::int = ${ALL_ACCOUNTS} or account_id = $2)`, [hash, scope])
 }
 
-/** Drops replies that are still to be processed. In one account: only if they are for that account. */
+/** Drops replies that wait to be processed. An erasure in one account drops only replies to that account. */
 async function dropReplies({ pool, wanted, erased }: Erasure): Promise<void> {
   const { rows } = await pool.query<{ carrier: string; eventId: string; event: CarrierEvent; occurredAt: Date }>(
     `select carrier, event_id as "eventId", event, occurred_at as "occurredAt" from carrier_events
@@ -102,11 +102,11 @@ function count(erased: Erased, place: string, rows: number): void {
   if (rows > 0) erased[place] = (erased[place] ?? 0) + rows
 }
 
-// Longer than any lease: a worker that died in a call loses its lease by then.
+// Longer than any lease, so that the lease of a crashed worker has ended as well.
 const CALLS_END_WITHIN_MS = 120_000
 const POLL_MS = 50
 
-/** Fails the messages that wait to be sent, and waits for running calls: their results may have the number in the words of the network. */
+/** Fails the messages that wait to be sent, and waits for calls in progress: the network's text in a result may contain the number. */
 async function stopSending({ pool, person, months }: Erasure): Promise<void> {
   for (const deadline = performance.now() + CALLS_END_WITHIN_MS; performance.now() < deadline; await sleep(POLL_MS)) {
     const { waiting, isSending } = await findQueued(pool, person, months)
@@ -133,7 +133,7 @@ async function findQueued(db: Executor, person: Person, months: string[]): Promi
   return { waiting, isSending }
 }
 
-/** A transaction that began before may still add a message, so the second pass runs after the end of all of them. */
+/** A transaction that began before the first pass may still add a message, so the second pass runs after all of them have ended. */
 async function eraseMessages(erasure: Erasure): Promise<void> {
   for (let pass = 1; pass <= 2; pass += 1) {
     await erasePlace(erasure, MESSAGES)
@@ -146,7 +146,7 @@ async function eraseMessages(erasure: Erasure): Promise<void> {
 async function eraseDetails(erasure: Erasure, known: string[]): Promise<void> {
   const { pool, person, months } = erasure
   for await (const { month, ids } of findMessages(pool, { ...person, placeholders: known }, months))
-    for (const place of OF_THEIR_MESSAGES) await erasePlace({ ...erasure, months: [month] }, place, ids)
+    for (const place of MESSAGE_DETAILS) await erasePlace({ ...erasure, months: [month] }, place, ids)
 }
 
 async function erasePlace({ pool, person, months, erased, onProgress }: Erasure, place: Place, ids: string[] = []): Promise<void> {
@@ -154,7 +154,7 @@ async function erasePlace({ pool, person, months, erased, onProgress }: Erasure,
   for (const table of tablesOf(place, months)) {
     try {
       for await (const found of findRows(pool, table, person, { ids, onRead }))
-        count(erased, place.name, await persist(() => eraseRows(pool, table, person, found, ids)))
+        count(erased, place.name, await retryWhileLocked(() => eraseRows(pool, table, person, found, ids)))
     } catch (error) {
       if (!isDroppedMonth(error)) throw error
     }
@@ -162,11 +162,11 @@ async function erasePlace({ pool, person, months, erased, onProgress }: Erasure,
 }
 
 // An import of a large group holds its lock for minutes.
-const PERSIST_MS = 600_000
+const LOCKED_FOR_MS = 600_000
 
-/** Runs a statement again if it waits for a lock for too long, or loses a deadlock. */
-async function persist<T>(run: () => Promise<T>): Promise<T> {
-  for (const deadline = performance.now() + PERSIST_MS; ; await sleep(POLL_MS)) {
+/** Repeats a statement that timed out while it waited for a lock, or that PostgreSQL cancelled to end a deadlock. */
+async function retryWhileLocked<T>(run: () => Promise<T>): Promise<T> {
+  for (const deadline = performance.now() + LOCKED_FOR_MS; ; await sleep(POLL_MS)) {
     try {
       return await run()
     } catch (error) {
@@ -177,8 +177,8 @@ async function persist<T>(run: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Erases the events, and the responses of endpoints that got them. The responses come first: a repeated run finds them by the events. An
- * endpoint that is being called gets the old event, and its response may come later.
+ * Erases the person's events, and the responses of webhook endpoints to them. The responses are erased first, since a second run finds them by
+ * the events. An endpoint that is being called still gets the old event, so its response is erased after the call.
  */
 async function eraseLog(erasure: Erasure): Promise<void> {
   const { pool, person, onProgress, erased } = erasure
@@ -201,7 +201,7 @@ async function eraseLog(erasure: Erasure): Promise<void> {
 // The timeout of a call, and some seconds to record its result.
 const POSTS_END_WITHIN_MS = 20_000
 
-/** Waits until no worker can be posting these events as they were. Returns whether it had to wait. */
+/** Waits until no worker can still be posting these events with the number. Returns whether it had to wait. */
 async function awaitPosts(db: Executor, events: { accountId: number; position: number }[]): Promise<boolean> {
   const { rows } = await db.query<{ now: Date }>('select clock_timestamp() as now')
   const values = [events.map(({ accountId }) => accountId), events.map(({ position }) => position), rows[0]?.now]

@@ -2,7 +2,7 @@ import { listAccounts, requireAccount } from '../accounts/accounts.ts'
 import type { Executor } from '../db/pool.ts'
 import { ALL_ACCOUNTS, type ErasedPeople } from '../erasure/erased.ts'
 import { findInLog } from '../events/erase.ts'
-import { CAMPAIGNS, MESSAGES, OF_THEIR_MESSAGES, PLACES, type Place, WEBHOOK_ATTEMPTS } from './places.ts'
+import { CAMPAIGNS, MESSAGE_DETAILS, MESSAGES, PLACES, type Place, WEBHOOK_ATTEMPTS } from './places.ts'
 import { findRows, isDroppedMonth, listMonths, type Person, readRows, tablesOf } from './rows.ts'
 
 /** Whose data: a number, in one account or in all. */
@@ -19,18 +19,18 @@ export async function accountsOf(db: Executor, { accountId }: Wanted): Promise<n
   return [...accounts, ALL_ACCOUNTS]
 }
 
-/** Places that apply to a person who is erased in all accounts, or in one. */
+/** The places to search; for a single account, without the places that need all accounts. */
 export const placesFor = ({ accountId }: Wanted) => PLACES.filter((place) => accountId === undefined || !place.inAllAccountsOnly)
 
 /** Some rows of a place, as an export shows them. */
 export type FoundRows = { place: string; rows: object[] }
 
-/** Finds everything that is stored about a number. A place may come several times, one after the other. */
+/** Finds everything that is stored about a number. Yields the rows of a place in one or more batches, one after the other. */
 export async function* findPerson(db: Executor, wanted: Wanted, onProgress: OnProgress = () => {}): AsyncGenerator<FoundRows> {
   const person = { phone: wanted.phone, accounts: await accountsOf(db, wanted), placeholders: [] }
   const months = await listMonths(db)
   yield* findIn(db, MESSAGES, person, { months, onProgress })
-  for (const place of OF_THEIR_MESSAGES)
+  for (const place of MESSAGE_DETAILS)
     for await (const { month, ids } of findMessages(db, person, months))
       yield* findIn(db, place, person, { months: [month], ids, onProgress })
   for (const place of [CAMPAIGNS, ...placesFor(wanted)]) yield* findIn(db, place, person, { months, onProgress })
@@ -45,24 +45,24 @@ export async function* findPerson(db: Executor, wanted: Wanted, onProgress: OnPr
   yield* findIn(db, WEBHOOK_ATTEMPTS, person, { months, ids, onProgress })
 }
 
-/** The messages to these numbers, by month. `person.placeholders`: also messages whose number has been replaced. */
+/** Finds the ids of the person's messages, month by month. With `person.placeholders`, also of messages whose number has been replaced. */
 export async function* findMessages(db: Executor, person: Person, months: string[]): AsyncGenerator<{ month: string; ids: string[] }> {
   for (const month of months) {
     for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
       const ids = await readIds(db, person, month, after)
       if (ids.length > 0) yield { month, ids }
-      if (ids.length < MESSAGES_AT_ONCE) break
+      if (ids.length < BATCH_SIZE) break
       after = ids.at(-1) as string
     }
   }
 }
 
-const MESSAGES_AT_ONCE = 500
+const BATCH_SIZE = 500
 
 async function readIds(db: Executor, { phone, accounts, placeholders }: Person, month: string, after: string): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select id from messages_${month} where recipient = any ($1::text[]) and account_id = any ($2::int[]) and id > $3 order by id limit $4`,
-    [[phone, ...placeholders], accounts, after, MESSAGES_AT_ONCE],
+    [[phone, ...placeholders], accounts, after, BATCH_SIZE],
   )
   return rows.map(({ id }) => id)
 }
@@ -89,7 +89,7 @@ export function counter(place: string, onProgress: OnProgress): (rows: number) =
   }
 }
 
-/** `rows`: how many rows each place has, without places that have none. `erased`: where the person was erased before. */
+/** `rows`: the number of rows of each place that has any. `erased`: where the person was erased before. */
 export type Summary = { phone: string; rows: Record<string, number>; total: number; erased: { accountId: number | null; erasedAt: Date }[] }
 
 export async function summarize(db: Executor, wanted: Wanted, erased: ErasedPeople, onProgress?: OnProgress): Promise<Summary> {

@@ -1,8 +1,8 @@
-// Every table that can have a phone number, or a text to or from a person. A test fails if a new column is in no place (test/privacy).
+// Every table that can have a phone number, or a text to or from a person. test/privacy/columns.test.ts fails if a new column is in no place.
 
 /**
- * A place where something about a person is stored. In its SQL, `t` is the row, `$1` the number, `$2` a pattern that finds its digits, and `$5` a
- * list of ids. In `set` and `deleteIf`, `h.placeholder` stands for the number.
+ * A place where something about a person is stored. In its SQL, `t` is the row, `$1` the number, `$2` a LIKE pattern of its digits, and `$5` a
+ * list of ids. In `set` and `deleteIf`, `h.placeholder` is what replaces the number.
  */
 export type Place = {
   /** The field of the export. */
@@ -16,21 +16,21 @@ export type Place = {
   mine: string
   /** The account of a row; 0 if the row does not say. */
   account?: string
-  /** If an index finds the rows: the tables to join, from `t` on. Otherwise the whole table is read, in the order of its key. */
+  /** Set if an index finds the rows: the joins after `t`, or '' for none. Without it, the whole table is read in the order of its key. */
   from?: string
   /** What an export shows of a row. */
   columns: string
-  /** How a row is erased. It is deleted without `set`. */
+  /** The assignments that erase a row. Without them, the row is deleted. */
   set?: string
   /** The rows to leave alone. */
   exceptIf?: string
-  /** The rows to delete instead. */
+  /** The rows to delete, although there is a `set`. */
   deleteIf?: string
   /** A further step, which may read the steps `deleted` and `changed`. */
   also?: string
   /** The bytes of a row that count for the quota of its account. */
   bytes?: string
-  /** Without an account in its rows: left alone if the person is erased in one account only. */
+  /** The rows name no account, so they are left alone when the person is erased in one account only. */
   inAllAccountsOnly?: true
 }
 
@@ -72,7 +72,7 @@ export const CAMPAIGNS: Place = {
   table: 'campaigns',
   key: { id: 'uuid' },
   mine: `(t.fan_out_cursor = $1 or t.fallback::text like '%"' || $1 || '"%')`,
-  columns: `t.id as "campaignId", t.name, 'its SMS go to this test number, or its fan-out has reached this recipient' as relation`,
+  columns: `t.id as "campaignId", t.name, 'copies of its SMS go to this number, or its fan-out cursor is this number' as relation`,
   // The next chunk of the fan-out starts after the cursor: the last member before this one serves as well.
   set: `fan_out_cursor = case when t.fan_out_cursor = $1 then coalesce((
       select max(g.phone) from (
@@ -86,8 +86,8 @@ export const CAMPAIGNS: Place = {
 
 const OF_MESSAGES = 't.message_id = any ($5::text[]::uuid[])'
 
-/** Places of messages. `$5` has the ids of the messages. */
-export const OF_THEIR_MESSAGES: Place[] = [
+/** Places with rows about messages. `$5` has the ids of the person's messages. */
+export const MESSAGE_DETAILS: Place[] = [
   {
     name: 'timeline',
     table: 'message_events',
@@ -121,7 +121,7 @@ export const PLACES: Place[] = [
     monthly: true,
     key: { message_id: 'uuid' },
     mine: `t.plan::text like '%"' || $1 || '"%'`,
-    columns: `t.message_id as "messageId", 'the SMS of this message goes to this test number, too' as relation`,
+    columns: `t.message_id as "messageId", 'a copy of the SMS of this message goes to this number' as relation`,
     set: `plan = jsonb_set(t.plan::jsonb, '{copies}', (t.plan::jsonb -> 'copies') - $1)::json`,
     bytes: octets('t.plan'),
   },

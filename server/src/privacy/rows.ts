@@ -16,7 +16,7 @@ type TablePlace = Place & { month?: string }
 
 const READ_ROWS = 5_000
 
-/** The tables of a place. `months` are such as 2026_08. */
+/** The tables of a place. `months`: such as `2026_08`. */
 export function tablesOf(place: Place, months: string[]): TablePlace[] {
   return place.monthly ? months.map((month) => ({ ...place, table: `${place.table}_${month}`, month })) : [place]
 }
@@ -104,8 +104,8 @@ function keyValues(key: Place['key'], found: FoundRow[]): string[][] {
 }
 
 /**
- * Erases these rows in one statement, and returns how many. Rows that are no longer about the person are left alone. It locks them in the order of
- * their keys, as other statements do, and corrects the usage of the accounts.
+ * Erases these rows in one statement, and returns how many. Rows that are no longer about the person are left alone. The statement locks the rows
+ * in the order of their keys, as other statements do, and corrects the usage of the accounts.
  */
 export async function eraseRows(db: Executor, place: TablePlace, person: Person, found: FoundRow[], ids: string[] = []): Promise<number> {
   const values = [...valuesOf(person, ids), ...keyValues(place.key, found)]

@@ -136,7 +136,7 @@ describe('the retention by months', () => {
     do assert.match(await caller.accepted(), /^[0-9a-f-]{36}$/)
     while (!(await isDropped()))
     const logged = (msg: string) => nodes.flatMap(({ log }) => log().match(new RegExp(`"msg":"${msg}"`, 'g')) ?? []).length
-    await until('one node has logged each drop', () => logged('dropped a month') === 2)
+    await until('one node has logged each drop', () => logged('dropped the tables of a month') === 2)
     assert.equal(logged('old months will be dropped'), 2)
     assert.equal((await caller.read(old?.id as string)).status, 404)
     const { body } = await caller.ask('GET', `/messages?recipient=${encodeURIComponent(PHONE)}&sort=acceptedAt`)

@@ -49,8 +49,8 @@ async function downloads({ caller, campaignId }: Life): Promise<string> {
 }
 
 describe('erasing a person', () => {
-  for (const [who, live] of Object.entries({ 'with RCS': liveByRcs, 'without RCS': liveBySms })) {
-    test(`${who} removes the number and the texts from every table, and changes no report`, async () => {
+  for (const [how, live] of Object.entries({ 'with RCS': liveByRcs, 'without RCS': liveBySms })) {
+    test(`${how} removes the number and the texts from every table, and changes no report`, async () => {
       const life = await live()
       const before = await readReports(life)
       const found = await tablesWith(pool, textsOf(life))
@@ -130,7 +130,7 @@ describe('erasing a person', () => {
       await readOnce(caller, await caller.accepted({ recipient: phone }), `is ${status}`, (message) => message.status === status)
   })
 
-  test('ends the same while the service sends to them, hears from them and posts their events', async () => {
+  test('has the same result while the service sends to the person, gets replies and posts events', async () => {
     const caller = await newAccount()
     const { phone, mark } = newName('06')
     const inline = { type: 'MESSAGE', content: `Dear ${mark}` }

@@ -1,7 +1,7 @@
 import type { Pool } from '../../src/db/pool.ts'
 import type { Sender } from '../delivery/support.ts'
 
-// A person by hand: rows in every table that can have a number, in three months, with texts that networks could write.
+// Writes the rows of a person by hand: in every table that can have a number, in three months, with texts that networks could write.
 
 /** Writes `count` messages to the person in each month, and everything that belongs to them. `mark` is in every text of the person. */
 export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark: string, count = 3): Promise<void> {

@@ -9,7 +9,7 @@ import { installationSecret } from '../../src/db/secrets.ts'
 import { createErasedPeople, ERASURE_SECRET } from '../../src/erasure/erased.ts'
 import { erasePerson } from '../../src/privacy/erase.ts'
 import { findPerson, summarize } from '../../src/privacy/find.ts'
-import { CAMPAIGNS, MESSAGES, OF_THEIR_MESSAGES, PLACES, WEBHOOK_ATTEMPTS } from '../../src/privacy/places.ts'
+import { CAMPAIGNS, MESSAGE_DETAILS, MESSAGES, PLACES, WEBHOOK_ATTEMPTS } from '../../src/privacy/places.ts'
 import { createSender } from '../delivery/support.ts'
 import { keyLine, newKeyFile } from '../encryption/support.ts'
 import { createTestDatabase, makePastMonths } from '../support/database.ts'
@@ -43,7 +43,7 @@ async function shapeOf(phone: string): Promise<unknown> {
   return [rows, await tablesWith(pool, [phone.slice(1)])]
 }
 
-const ALL_PLACES = [MESSAGES, CAMPAIGNS, WEBHOOK_ATTEMPTS, ...OF_THEIR_MESSAGES, ...PLACES].map(({ name }) => name)
+const ALL_PLACES = [MESSAGES, CAMPAIGNS, WEBHOOK_ATTEMPTS, ...MESSAGE_DETAILS, ...PLACES].map(({ name }) => name)
 
 /** Fails the statements of a pool, from the n-th on, as if the process had been killed there. */
 function failingAfter(count: number): Pool {
@@ -64,7 +64,7 @@ function failingAfter(count: number): Pool {
 }
 
 describe('an erasure', () => {
-  test('finds and erases rows in every place, also in months before and in pages without a position', async () => {
+  test('finds and erases rows in every place, also in earlier months and in log pages without a position', async () => {
     const { phone, mark } = await newPerson()
     const { rows } = await summarize(pool, { phone }, people)
     assert.deepEqual(new Set(Object.keys(rows)), new Set([...ALL_PLACES, 'events']))
@@ -83,7 +83,7 @@ describe('an erasure', () => {
     assert.deepEqual(left, [{ text: '' }, { text: 'To another' }])
   })
 
-  test('that is killed at any statement and repeated ends like one that was not', async () => {
+  test('that is killed at any statement and run again ends like an uninterrupted one', async () => {
     await pool.query(`delete from messages where recipient like 'erased-%'`)
     const whole = await newPerson()
     await erasePerson(pool, people, whole)
@@ -141,7 +141,7 @@ describe('an erasure', () => {
     assert.deepEqual(await tablesWith(pool, [`${mark}${one.accountId}`]), [])
   })
 
-  test('of two people in the same pages at once loses neither', async () => {
+  test('of two people in the same log pages at once erases both', async () => {
     const [first, second] = [await newPerson(), await newPerson()]
     await pool.query(
       `insert into log_pages (account_id, event_count, events)
@@ -191,7 +191,7 @@ describe('herald person', () => {
     const { stdout } = await runHerald(['person', 'export', phone, '--account', `${other.accountId}`], env)
     assert.deepEqual([...new Set(JSON.parse(stdout).messages.map((message: any) => message.accountId))], [other.accountId])
     const again = await runHerald(['person', 'export', phone, '--file', file], env)
-    assert.deepEqual([again.code, again.stderr], [1, `The file ${file} exists already.\n`])
+    assert.deepEqual([again.code, again.stderr], [1, `The file ${file} already exists; name a new one.\n`])
     const refused = await runHerald(['person', 'erase', phone], env)
     assert.equal(refused.code, 1)
     assert.match(refused.stderr, /^This would erase \d+ rows about \+\d+ in all accounts \(messages 18, .*\) for good.*--yes to do it\.\n$/)
@@ -202,7 +202,7 @@ describe('herald person', () => {
     assert.equal((await runHerald(['person', 'allow', phone, '--yes'], env)).stdout, `${phone} can be written to again in all accounts.\n`)
   })
 
-  test('fails with a readable error for what is not a number, or no account', async () => {
+  test('fails with a readable error for an invalid number and an unknown account', async () => {
     for (const [args, status, error] of [
       [['show', 'Nowak'], 2, /It must be an international phone number/],
       [['show', '+48500100200', '--account', '999'], 3, /^There is no account 999/],
