@@ -35,7 +35,7 @@ export async function measureFeed(bench: Bench): Promise<void> {
     measured: once(percentile(firstMs, 0.99)),
     target: atMost(TARGET_MS),
   })
-  // The longest that a page takes: it finds nothing, and gives up.
+  // The longest that a page takes: it finds nothing, and stops at its limit.
   const rareMs = await timesOf(each, () => reader.get(`/events?types=sms.failed&since=${randomTime()}`, account))
   report({ what: 'a page of a type that the month does not have, 99th percentile', unit: 'ms', measured: once(percentile(rareMs, 0.99)) })
   await followWriters(bench, database, account, reader)

@@ -79,7 +79,7 @@ describe('a database connection in production', () => {
     ['postgres://u@db.example.com/herald', 'refused'],
     ['postgres://u@10.0.0.5:5432/herald', 'refused'],
     ['postgres://u@db.example.com/herald?sslmode=disable', 'refused'],
-    // Encrypted, but for any server that answers.
+    // Encrypted, but for any server that responds.
     ['postgres://u@db.example.com/herald?sslmode=no-verify', 'refused'],
     ['postgres://u@db.example.com/herald?ssl=no-verify', 'refused'],
     ['postgres://u@db.example.com/herald?uselibpqcompat=true&sslmode=require', 'refused'],

@@ -42,7 +42,7 @@ export const checkAvailability: Check = ({ calls, faults, stalls, addresses }) =
 
 type Things = { keys: Map<string, string[]>; exists: Set<string>; noun: string }
 
-/** One thing for each accepted key, at most one for an unanswered key, none for a rejected key. */
+/** One message or campaign for each accepted key, at most one for a key without a response, none for a rejected key. */
 function wrongOf({ key, outcome, ids }: RequestedMessage | RequestedCampaign, { keys, exists, noun }: Things): string[] {
   const created = keys.get(key) ?? []
   const different = new Set([...ids, ...created])

@@ -108,7 +108,7 @@ function planFor(target: string, random: Random, lengthMs: number): PlannedFault
 
 const SLEEPER = 'delivery-2'
 const TAKES_OVER = 'delivery-1'
-// The network hangs before the sleeper is frozen, and is killed afterwards. So it has not taken the sleeper's calls, which a receipt would end.
+// The network hangs before the sleeper is frozen, and is killed afterwards. So it has not accepted the sleeper's calls, which a receipt would end.
 const HANGS_BEFORE_MS = 1_000
 const HANGS_FOR_MS = 1_500
 // In between it is killed while it works, and its ledger is read before that.

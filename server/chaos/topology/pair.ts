@@ -79,7 +79,7 @@ async function setSynchronousStandby(place: Place, names: string): Promise<void>
 }
 
 /**
- * PostgreSQL does not tell when commits begin to wait, since its processes reload their settings one after the other. So this commits until
+ * PostgreSQL does not report when commits begin to wait, since its processes reload their settings one after the other. So this commits until
  * a commit waits. `ended`: the standby has that commit.
  */
 async function untilACommitWaits(place: Place): Promise<{ ended: Promise<void> }> {

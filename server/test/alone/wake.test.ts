@@ -43,7 +43,7 @@ async function measure(): Promise<{ delays: number[]; allowedMs: number }> {
   return { delays: delays.toSorted((a, b) => a - b), allowedMs: 10 * (await stalls.end()) }
 }
 
-/** A worker that hears nothing polls once a second, so that half of its messages wait for 500 ms and more. */
+/** A worker without notifications polls once a second, so half of its messages would wait for 500 ms or more. */
 function assertAwake({ delays, allowedMs }: Awaited<ReturnType<typeof measure>>): void {
   const [first, , median] = delays as [number, number, number]
   assert.ok(first < 60 + allowedMs && median < 300 + allowedMs, `${delays} ms, ${allowedMs} ms allowed`)

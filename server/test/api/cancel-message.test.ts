@@ -17,9 +17,9 @@ async function claimOf({ agentId }: MessageCaller) {
   return (await claimNow(pool, { free: 1_000 })).entries.filter((entry) => entry.agentId === agentId)
 }
 
-function assertState(answer: Awaited<ReturnType<typeof cancel>>, status: string): void {
+function assertState(response: Awaited<ReturnType<typeof cancel>>, status: string): void {
   const reason = `is ${status}: a message can be cancelled until it is handed to the network`
-  assertError(answer, 409, 'RCS_MESSAGE_STATE', [['/status', reason]])
+  assertError(response, 409, 'RCS_MESSAGE_STATE', [['/status', reason]])
 }
 
 describe('POST /messages/{messageId}/cancel', () => {
@@ -39,7 +39,7 @@ describe('POST /messages/{messageId}/cancel', () => {
     const messageId = await caller.accepted()
     const first = await Promise.all(Array.from({ length: 10 }, () => cancel(caller, messageId)))
     const { body } = await cancel(caller, messageId)
-    for (const answer of first) assert.deepEqual([answer.status, answer.body], [200, body])
+    for (const response of first) assert.deepEqual([response.status, response.body], [200, body])
   })
 
   test('responds 409 once the message was claimed, and also if its attempt is repeated', async () => {

@@ -32,7 +32,7 @@ const SCOPES_OF: Record<string, string> = {
 const scopeOf = (method: string, path: string) => SCOPES_OF[`${method} ${path}`] ?? (method === 'GET' ? 'read' : 'manage')
 const urlOf = (path: string) => `${url}/v1${path.replaceAll(/\{\w+\}/g, '1')}`
 const BROKEN = '{"cut off'
-/** Another method of these is one of a path with an id. */
+/** With another method, these paths match a route whose path has an id. */
 const LITERAL = ['/templates/check', '/messages/test']
 
 /** Sends a body that is not JSON: the expected error must come before the check of the body. */

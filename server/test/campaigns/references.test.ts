@@ -103,11 +103,11 @@ describe('a template that a button of a campaign sends', () => {
   })
 
   for (const [end, outcome, used, removed] of [
-    ['commit', 'fails', 404, 409],
-    ['rollback', 'succeeds after a rollback', 202, 204],
+    ['commit', 'fails after its commit', 404, 409],
+    ['rollback', 'succeeds after its rollback', 202, 204],
   ] as const) {
     for (const user of ['inline content', 'a template'] as const) {
-      test(`is deleted: a concurrent campaign with ${user} waits, and ${outcome}`, async () => {
+      test(`delays a concurrent campaign with ${user} while it is being deleted; the campaign ${outcome}`, async () => {
         const { accountId, template, send } = await setUp()
         const target = await template()
         const templateId = user === 'a template' ? await template(sending(target)) : 0
@@ -123,7 +123,7 @@ describe('a template that a button of a campaign sends', () => {
       })
     }
 
-    test(`is used by a campaign: a concurrent deletion waits, and ${outcome}`, async () => {
+    test(`delays a concurrent deletion while a campaign is being accepted; the deletion ${outcome}`, async () => {
       const { template, remove, accept } = await setUp()
       const target = await template()
       const client = await pool.connect()
@@ -137,7 +137,7 @@ describe('a template that a button of a campaign sends', () => {
     })
   }
 
-  test('has either the campaign or the deletion, of two at the same moment', async () => {
+  test('lets either the campaign or the deletion succeed if both come at the same moment', async () => {
     const { template, remove, send } = await setUp()
     for (let round = 0; round < 50; round += 1) {
       const target = await template()

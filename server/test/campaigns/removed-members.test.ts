@@ -116,7 +116,7 @@ describe('a campaign', () => {
     assert.deepEqual(await recipientsOf(pool, campaignId), members)
   })
 
-  test('sends to the members of its start, under any changes between the starts and the fan-outs', async () => {
+  test('sends to the members that its groups had at its start, whatever changes before its fan-out', async () => {
     const some = fc.subarray(phones(0, 6), { minLength: 1 })
     const step = fc.oneof(
       fc.record({ do: fc.constant('add' as const), who: some }),
@@ -154,7 +154,7 @@ describe('a campaign', () => {
   })
 })
 
-test('retention forgets removed members after an hour, unless a campaign in fan-out needs them', async () => {
+test('retention deletes removed members after an hour, unless a campaign in fan-out needs them', async () => {
   const { accountId, start, remove, accept } = await setUp(phones(0, 3))
   const campaignId = await start()
   await moveCampaign(pool, campaignId, 'PAUSED')

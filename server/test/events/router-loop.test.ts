@@ -8,7 +8,7 @@ import { routeUntilDone } from '../support/log.ts'
 
 const { hotPool: pool, url } = await createTestDatabase()
 
-/** The clock that rounds go by, which stands still between two moves of it. */
+/** Stops the clock of the polls. It advances only by `move`. */
 function holdClock(t: TestContext): { move: (seconds: number) => void } {
   let now = performance.now()
   t.mock.method(performance, 'now', () => now)

@@ -70,7 +70,7 @@ describe('credentials', () => {
         get(one.url, current),
         get(two.url, current),
       ])
-      // The 30 wrong attempts a minute that an address has run out on the way; either way the secret opens nothing.
+      // 429 after the 30 wrong attempts that an address has in a minute. Either way, the old secret is refused.
       assert.ok([401, 429].includes(refusedByOne.status), `round ${round}: ${refusedByOne.status}`)
       assert.ok([401, 429].includes(refusedByTwo.status), `round ${round}: ${refusedByTwo.status}`)
       assert.equal(takenByOne.status, 200)

@@ -192,7 +192,7 @@ export async function createSteps(pool: Pool) {
     await withdrawCancelled(pool)
   }
 
-  /** The counters of all hours, by campaign. Without `unsent` and `claimed`, which no report shows; the check of the dropped database compares them. */
+  /** The counters of all hours, by campaign, without `unsent` and `claimed`: the check of the dropped database compares these. */
   async function counted(sender: Sender): Promise<Record<string, Record<string, number>>> {
     const byCampaign = Map.groupBy(await readCounted(pool, sender), ({ campaignId }) => campaignId)
     return Object.fromEntries(

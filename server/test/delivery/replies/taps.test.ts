@@ -218,7 +218,7 @@ describe('a button that sends a template', () => {
     const user = await template(sender, triggering(target))
     const messages: string[] = []
     for (const content of ['one', 'two', 'three']) {
-      // The content of the message is that of the user: a message keeps it when the template is deleted.
+      // The message has the content of the template `user`, and keeps it when that template is deleted.
       messages.push(await sentMessage(sender, { content: triggering(target), agoMs: 0 }))
       await replaceTemplate(pool, accountId, target, write(content))
     }
