@@ -84,7 +84,7 @@ with of_carrier as (
 select agent_id as "agentId", greatest(0, extract(epoch from slot_at - clock_timestamp()) * 1000)::float8 as "waitMs"
 from (select * from of_carrier union all select * from of_agent) as slot;
 
--- Finds out which numbers were erased. Runs only if any person was. (server/src/erasure/erased.ts)
+-- Finds erased numbers. Runs only if a person was erased. (server/src/erasure/erased.ts)
 prepare "find-erased" as
 select hash, account_id as "accountId" from erased_people where hash = any ((select $1::bytea[])::bytea[]);
 

@@ -89,7 +89,7 @@ const forDelivery = (messagesTable: string) =>
     ['read-lanes', 'delivery/lanes.ts', 'Reads the lanes of a carrier that have entries to send now.', lanes.READ_LANES],
     ['lease-entries', 'delivery/claim.ts', 'Leases the next entries of each lane.', claim.LEASE_ENTRIES],
     ['take-slots', 'delivery/rate.ts', 'Takes slots of the rates of a carrier and its agents.', rate.TAKE_SLOTS],
-    ['find-erased', 'erasure/erased.ts', 'Finds out which numbers were erased. Runs only if any person was.', erased.FIND_ERASED],
+    ['find-erased', 'erasure/erased.ts', 'Finds erased numbers. Runs only if a person was erased.', erased.FIND_ERASED],
     ['read-claimed', 'delivery/read-claimed.ts', 'Reads the messages of claimed entries.', readClaimed.readMonth(messagesTable)],
     ['record-sent', 'delivery/results.ts', 'Records that messages were sent.', results.STATEMENTS.sent.text(messagesTable)],
     ['record-failed', 'delivery/results.ts', 'Fails messages permanently.', results.STATEMENTS.failed.text(messagesTable)],

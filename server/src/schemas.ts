@@ -5,7 +5,7 @@ import { endOf, isRealDate, startOf } from './time.ts'
 /** For routes without query parameters: any parameter is an error, and is not dropped silently. */
 export const NoQuery = Type.Object({}, { additionalProperties: false })
 
-/** For requests that need no body. An empty object will do, too; a field that is sent is an error. */
+/** For requests that need no body. An empty object is accepted, too; any field is an error. */
 export const NoBody = Type.Unsafe<unknown>({ type: 'object', properties: {}, additionalProperties: false, default: {} })
 
 /** Refers to a schema that was added under its `$id`, so that the OpenAPI document has it once. The reference has the type of the schema. */
@@ -26,10 +26,10 @@ export const daysInOrder =
     return isOrdered ? [] : [{ path: `/${to}`, reason: `must not be before ${from}` }]
   }
 
-/** The beginning or the end of a range: a day or a time. */
+/** The start or the end of a range: a day or a time. */
 export const incomingMoment = (description: string) => Type.Optional(Type.String({ format: 'date-or-timestamp', description }))
 
-/** A rule for two such moments. */
+/** A rule: the end of a range is not before its start. */
 export const momentsInOrder =
   (from: string, to: string) =>
   (query: Record<string, unknown>): Violation[] => {

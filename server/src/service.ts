@@ -148,7 +148,7 @@ function warnOfSettings(config: Config, logger: Logger): void {
   for (const name of config.unknownVariables) logger.warn({ name }, 'this variable is not a setting of Herald')
 }
 
-/** `newKey`: what to do about a key file that was created just now. */
+/** `newKey`: a sentence about a key file that was just created. */
 function warnOfFiles(logger: Logger, newKey: string | undefined, files: (string | undefined)[]): void {
   if (newKey !== undefined) logger.warn(newKey)
   for (const file of files) {

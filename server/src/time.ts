@@ -30,12 +30,12 @@ export function parseTimestamp(text: string): Date | undefined {
 
 const DAY_MS = 86_400_000
 
-/** The first moment of a day in UTC, or a time. `text` is valid. */
+/** Reads the start of a range: the first moment of a day in UTC, or a time. `text` must be valid. */
 export function startOf(text: string): Date | undefined {
   return isRealDate(text) ? new Date(`${text}T00:00:00Z`) : parseTimestamp(text)
 }
 
-/** The first moment after a day in UTC, or a time. `text` is valid. */
+/** Reads the end of a range: the first moment after a day in UTC, or a time. `text` must be valid. */
 export function endOf(text: string): Date | undefined {
   return isRealDate(text) ? new Date(Date.parse(text) + DAY_MS) : parseTimestamp(text)
 }

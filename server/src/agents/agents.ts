@@ -93,7 +93,7 @@ export async function activateAgent(db: Executor, agentId: string, accountId: nu
 
 /**
  * Ends the assignment, and removes its automatic replies. The row stays, inactive: opt-outs refer to it and count again if the agent is assigned
- * again, and receipts and replies of earlier messages are still recorded. The delivery fails messages that wait, as for a deactivated agent.
+ * again, and receipts and replies of earlier messages are still recorded. Workers fail waiting messages, as for a deactivated agent.
  */
 export async function unassignAgent(pool: Pool, agentId: string, accountId: number): Promise<Agent & { autoRepliesRemoved: number }> {
   return await transaction(pool, async (tx) => {

@@ -50,7 +50,8 @@ const REQUEST_ERRORS = {
 
 /**
  * Accepts a campaign. Resolves after the commit, or throws the error for the caller. If a template that a button sends is deleted while the
- * statement runs, nothing is accepted, and the statement runs again: it then finds the template missing, or its user replaced.
+ * statement runs, nothing is accepted, and the statement runs again. It then reports the missing template, or no longer needs it, because the
+ * campaign's own template was replaced.
  */
 export async function acceptCampaign(db: Executor, submission: CampaignSubmission): Promise<{ campaignId: string; replayed: boolean }> {
   const accepted = await db.query<Row>({ name: 'accept-campaign', text: ACCEPT, values: valuesOf(submission) }).catch((error) => {

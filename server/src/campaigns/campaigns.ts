@@ -20,7 +20,7 @@ const readFrom = (campaigns: string) => `
   ) as counted`
 const READ = readFrom('campaigns')
 
-/** Reads the campaigns of a page, which `page` selects in the order `orderBy`. Only these are counted. */
+/** Reads the campaigns that `page` selects, in the order `orderBy`. Only the counters of these campaigns are summed. */
 export async function readCampaigns(db: Executor, page: string, orderBy: string, values: unknown[]): Promise<Campaign[]> {
   const text = `with page as materialized (${page}) ${readFrom('page')} order by ${orderBy}`
   return (await db.query<Row>(text, values)).rows.map(toCampaign)

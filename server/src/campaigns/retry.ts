@@ -11,8 +11,7 @@ type RetryChoice = { includeCancelled?: boolean }
 /**
  * CTEs that select the recipients of a retry, for the fan-out and for the count that an operator confirms. They read from a CTE `campaign`
  * (`retry_of`, `fan_out_cursor`, `retry_includes_cancelled`); `$2` is the chunk size. A chunk reads ten times as many messages of the first
- * campaign, failed or not. It skips a recipient whose message was delivered after it had failed,
- * and one who was erased since.
+ * campaign, failed or not. It skips recipients whose message was delivered after it had failed, and recipients who have been erased since.
  */
 export const RETRIED_MEMBERS = `
   looked_at as materialized (

@@ -17,7 +17,7 @@ export function campaignMayBecome(status: keyof typeof CAMPAIGN_MOVES, column: s
   return `${column} in (${CAMPAIGN_MOVES[status].map((from) => `'${from}'`).join(', ')})`
 }
 
-/** A step that lets go of the templates that buttons of campaigns send, as soon as these are over. `over` names a step with their rows. */
+/** A step that deletes the references of campaigns to the templates that their buttons send. `over` names a step with campaigns that are over. */
 export const dropReferences = (over: string) => `
   unreferred as (
     delete from campaign_references where campaign_id = any (array(select id from ${over}))

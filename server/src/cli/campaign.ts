@@ -61,7 +61,7 @@ const resume = movingCommand(reportingCommand('resume', 'continue a paused campa
 )
 
 const cancel = movingCommand(
-  confirmedCommand('cancel', 'withdraw the messages that have not been sent; this can’t be undone'),
+  confirmedCommand('cancel', "withdraw the messages that have not been sent; this can't be undone"),
   async (pool, campaignId, options) => {
     const plan = await planCancel(pool, campaignId)
     if (plan !== undefined) await confirm(options, cancelledInWords(plan))
@@ -99,7 +99,7 @@ function retriedInWords(
   const sent = `send ${quantity(messages, 'message')}, to the recipients ${failed}: ${new Intl.ListFormat('en').format(kinds)}`
   return withdrawn === 0 || includeCancelled
     ? sent
-    : `${sent}; without ${withdrawn.toLocaleString('en')} more that were withdrawn when it was cancelled`
+    : `${sent}; ${quantity(withdrawn, 'message that was', 'messages that were')} withdrawn when it was cancelled ${withdrawn === 1 ? 'is' : 'are'} left out`
 }
 
 /** Shows the progress once a second until the campaign is over: one rewritten line on a terminal, otherwise a line each time. */

@@ -5,7 +5,7 @@ import { asText, tableLine } from './terminal.ts'
 
 type Pages<Item> = AsyncIterable<Item[]>
 
-/** `widths`: of the widest values of each column. The last column needs none. */
+/** `widths`: the width of the widest value of each column. The last column needs none. */
 type Table<Item> = { columns: string[]; widths: number[]; cells: (item: Item) => string[] }
 
 /** Prints items as they are read, since there can be millions. The reader may close the pipe early, as in `| head`. */

@@ -159,7 +159,7 @@ const show = reportingCommand('show', 'show a group')
     )
   })
 
-// Attributes have no limit of their length that fits a line, so they come last.
+// Attributes can be longer than a line, so they come last.
 const MEMBERS = {
   columns: ['PHONE', 'STATUS', 'CONTROL', 'ZONE', 'CONSENTS', 'ATTRIBUTES'],
   widths: [16, 8, 7, 20, 12],

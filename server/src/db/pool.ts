@@ -156,7 +156,7 @@ export function createExportPool({ options }: Pool): Pool {
   return pool
 }
 
-// Four imports, and the removal of groups: a million members take 10 to 25 s.
+// Four imports and two removals of groups. Each takes 10 to 25 s for a million members.
 const MAX_LONG_CONNECTIONS = 6
 
 /** Connections for imports and other long changes, to the database of `pool` but apart from it, so that they take none from requests. */

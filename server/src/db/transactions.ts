@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EXPORTS_NAME, type Executor } from './pool.ts'
 
-// Every transaction of the service is shorter: its statements are cancelled after 3.5 s, and so is a pause between two of them. Longer ones, such
-// as a backup or an import, record nothing about messages.
+// Every transaction that writes about messages is shorter: PostgreSQL ends a statement, and a pause between two statements, after 3.5 s.
+// Longer transactions, such as backups and imports, record nothing about messages.
 const TIMEOUT_MS = 10_000
 const POLL_MS = 20
 
@@ -23,7 +23,7 @@ async function readRunning(db: Executor): Promise<Set<string>> {
   return new Set(rows.map(({ id }) => id))
 }
 
-// Each transaction holds a lock on its own virtual id. Another role may see the locks, but not the type of a backend.
+// Each transaction holds a lock on its own virtual id. A role that may not read the activity of other roles sees no `backend_type`.
 const RUNNING = `
   select l.virtualxid as id from pg_locks l join pg_stat_activity a on a.pid = l.pid
   where l.locktype = 'virtualxid' and l.mode = 'ExclusiveLock' and l.pid <> pg_backend_pid() and a.datname = current_database()

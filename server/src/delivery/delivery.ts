@@ -37,7 +37,7 @@ type DeliveryOptions = Pools & {
 
 const STATISTICS_EVERY_MS = 5_000
 const RETENTION_EVERY_MS = 3_600_000
-// After a month could not be dropped, because an export reads it.
+// The delay if a month could not be dropped because an export reads it.
 const DROP_AGAIN_MS = 60_000
 
 /** Starts every loop that moves messages. Any number of processes can run these loops side by side. */
@@ -117,7 +117,7 @@ export function startDelivery({
   }
 }
 
-/** Starts the loop that drops old months. At first it logs what it is about to drop. */
+/** Starts the loop that drops old months. Before its first iteration, it logs which months it will drop. */
 function startDropping(pool: Pool, retentionMonths: number, logger: Logger): Loop {
   const drop = async () => ((await dropOldMonths(pool, retentionMonths, logger)) ? RETENTION_EVERY_MS : DROP_AGAIN_MS)
   return repeat('drop old months', logger, drop, {

@@ -18,9 +18,9 @@ export const toRevoke = (dueAt: string) =>
 
 /**
  * Steps that fail messages permanently. `failing` names a step that has locked the queue entries, with `message_id`, `reason`, `description`,
- * `was_claimed` and `awaits_revocation`: an earlier attempt may have sent the message, so the network is asked to revoke it. `fallBack` makes the steps that
- * schedule or skip the SMS. `dropped` selects the ids of the entries that leave the queue. The step `failed` has the messages that failed. The
- * expiry loop handles a message that has expired by now.
+ * `was_claimed` and `awaits_revocation`: an earlier attempt may have sent the message, so the network is asked to revoke it. `fallBack` makes
+ * the steps that schedule or skip the SMS. `dropped` selects the ids of the entries that leave the queue. The step `failed` has the messages
+ * that failed. The expiry loop handles a message that has expired by now.
  */
 export const failMessages = (
   messagesTable: string,

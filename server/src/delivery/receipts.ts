@@ -112,8 +112,8 @@ async function applyReceipts(db: Executor, messagesTable: string, receipts: Rece
 }
 
 /**
- * In SQL: joins the message `m` of a receipt `r`. Both the network and Herald may write an agent's id with or without its domain. If the recipient
- * was erased since the message was sent, the id of the message is enough.
+ * In SQL: joins the message `m` of a receipt `r`. Both the network and Herald may write an agent's id with or without its domain. If the
+ * recipient has been erased, the ids of the message and its agent are enough.
  */
 const matched = (messagesTable: string) => `
     join ${messagesTable} m on m.id = r.message_id and (m.recipient = r.phone or ${isErasedNumber('m.recipient')})
@@ -187,8 +187,8 @@ export const noteMonthReceipts = (messagesTable: string) => `
 
 /**
  * Stores events. An event that is already stored, or is twice in a batch, changes nothing. The reply loop processes replies from this table, and
- * drops those to an account in which the person was erased. An event of a person who was erased in all accounts is not stored at all, and neither
- * is a receipt that matches no message.
+ * drops replies to an account in which the person was erased. Not stored: any event of a person who was erased in all accounts, and a receipt
+ * that matches no message from a person who was erased in any account.
  */
 async function storeEvents(db: Executor, events: CarrierEvent[], erased: ErasedPeople): Promise<void> {
   await db.query({

@@ -153,14 +153,14 @@ function faultResult(attempts: number): EntryResult {
   return { is: 'retry', afterMs: retryMs(attempts), detail: 'a fault of the service' }
 }
 
-// How long to wait for a receipt after the recipient opts out or is blocked, if an earlier attempt may have sent the message. A receipt that Herald could not
-// store comes again after some seconds, and then at growing intervals.
+// How long to wait for a receipt after the recipient opts out or is blocked, if an earlier attempt may have sent the message. A receipt that
+// Herald could not store comes again after some seconds, and then at growing intervals.
 const RECEIPT_TIMEOUT_MS = 120_000
 
 /**
- * A message to a recipient who opted out or is blocked is not sent again. But an earlier worker may have died after the network accepted the message, and the
- * STOP may be a reply to it that came before its receipt. So the message is held back, and fails only if no receipt comes in time. On the
- * first attempt it fails at once, since no earlier attempt may have sent it.
+ * A message to a recipient who opted out or is blocked is not sent again. But an earlier worker may have died after the network accepted the
+ * message, and the STOP may be a reply to it that came before its receipt. So the message is held back, and fails only if no receipt comes in
+ * time. On the first attempt it fails at once, since no earlier attempt can have sent it.
  */
 function stoppedResult(reason: 'BLOCKED' | 'OPTED_OUT', attempts: number, heldBackForMs: number): EntryResult {
   if (attempts === 1 || heldBackForMs >= RECEIPT_TIMEOUT_MS) return { is: 'failed', reason, detail: '' }

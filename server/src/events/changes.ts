@@ -22,8 +22,8 @@ export const COUNTERS = {
   'sms.delivered': 'sms_delivered',
   'sms.failed': 'sms_failed',
   'sms.skipped': 'sms_skipped',
-  // Reports do not show the last two, but the status of a campaign's messages follows from them. Unsent: failed or expired before it was sent.
-  // Claimed, only in campaigns: a worker has claimed it, or it failed or expired before that.
+  // Reports do not show these two, but the status of a campaign's messages follows from them. Unsent: the message failed or expired before it
+  // was sent. Claimed, only in campaigns: a worker has claimed the message, or it failed or expired before that.
   'message.unsent': 'unsent',
   'message.claimed': 'claimed',
 } as const satisfies Partial<Record<EventKind | 'message.accepted' | 'message.unsent' | 'message.claimed' | 'sms.skipped', string>>
@@ -47,13 +47,13 @@ export type Change = {
 /** Changes that are counted but emit no event. */
 const COUNTED_ONLY: readonly Counter[] = ['message.accepted', 'message.unsent', 'message.claimed', 'sms.skipped']
 
-/** Changes of a message that fails or expires, perhaps before it was sent or even claimed. The step has the columns `sent_at` and `was_claimed`. */
+/** Counts a message that failed or expired before it was sent, or even claimed. The step has the columns `sent_at` and `was_claimed`. */
 export const endedUnsent = (at: string): Change[] => [
   { kind: 'message.unsent', at, where: 'sent_at is null' },
   { kind: 'message.claimed', at, where: 'campaign_id is not null and not was_claimed' },
 ]
 
-/** A statement that counts first claims of messages of campaigns. `claimed` names a step with a row for each. */
+/** A statement that counts the first claims of campaign messages. `claimed` names a step with a row for each message. */
 export const countFirstClaims = (claimed: string) => `
     insert into report_deltas (account_id, campaign_id, hour, claimed)
     select account_id, campaign_id, date_trunc('hour', now()::timestamptz(3), 'UTC'), count(*) from ${claimed} group by 1, 2`

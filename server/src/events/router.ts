@@ -49,8 +49,8 @@ export const FIND_UNPLACED = 'select id from log_pages where last_position is nu
 /**
  * Runs as a separate statement after the lock, so that it sees everything that was committed before. Each change of a message waits for the
  * commit of the previous change, so the page numbers of its changes grow, and the log has them in order. The update finds pages by `ctid`,
- * since a statement that changes a page without a position holds the same lock. The clock is read after the snapshot, so the time is after the start of every
- * transaction whose page it places.
+ * since every other statement that changes a page without a position holds the same lock. The clock is read after the snapshot, so the time is
+ * after the start of every transaction whose page it places.
  */
 export const PLACE = `
   with unplaced as materialized (

@@ -19,8 +19,8 @@ export const GROUP = 'number as "group", name, members, created_at as "createdAt
 const FOREIGN_KEY_VIOLATION = '23503'
 
 /**
- * Changes of one group run one after the other, until their transactions end. Every change takes this lock first, before it draws a
- * generation, so that the generations of a group are in the order of their commits.
+ * Locks a group until the transaction ends, so that changes of one group run one after the other. Every change takes this lock before it draws
+ * a generation, so the generations of a group are in the order of their commits.
  */
 async function lockGroup(tx: Executor, { accountId, number }: GroupKey, timeout = {}): Promise<void> {
   const values = [`change group ${number} of account ${accountId}`]
@@ -83,7 +83,7 @@ const keepRemoved = (gone: string, generation: string) => `
 export async function removeMember(pool: Pool, group: GroupKey, phone: string): Promise<boolean | undefined> {
   return await transaction(pool, async (tx) => {
     await lockGroup(tx, group)
-    const { rows } = await tx.query<{ removed: number; members: number }>(REMOVE_MEMBER, [group.accountId, group.number, phone])
+    const { rows } = await tx.query<{ removed: number }>(REMOVE_MEMBER, [group.accountId, group.number, phone])
     return rows[0] && rows[0].removed === 1
   })
 }

@@ -165,9 +165,9 @@ async function dropRepeated(client: pg.ClientBase): Promise<number> {
 }
 
 /**
- * Forces a merge join in the order of the key, whatever the planner knows of the tables' sizes. The lock of the group keeps all other
- * transactions from adding members meanwhile: a number that both add would fail here. An unchanged row is not written: that would take most of
- * the time of an import that changes little.
+ * Forces a merge join in the order of the key, whatever the planner knows of the tables' sizes. The lock of the group keeps other transactions
+ * from adding members meanwhile; without it, a number that two transactions add would fail here. Unchanged rows are not written, since writing
+ * them would take most of the time of an import that changes little.
  */
 async function merge(client: pg.ClientBase, { accountId, number }: Target, generation: number): Promise<number> {
   await client.query('set local enable_hashjoin = off; set local enable_nestloop = off')

@@ -13,7 +13,7 @@ type MemberInput = {
   attributes?: Record<string, string>
 }
 
-/** The values to write. Undefined: a new member gets the default, and an existing one keeps its value. `timeZone`: '' removes it. */
+/** The values to write. Undefined: a new member gets the default, and an existing member keeps its value. An empty `timeZone` removes it. */
 type Change = {
   phone: string
   consents: string | undefined
@@ -27,8 +27,8 @@ type Rejection = { index: number; reason: string }
 type Result = { added: number; updated: number; rejected: Rejection[] }
 
 /**
- * Adds members to a group, and updates those that it has, in one transaction; undefined if there is no such group. If a number occurs several
- * times, the later item updates the earlier one.
+ * Adds new members to a group and updates existing ones, in one transaction. Returns undefined if there is no such group. If a number occurs
+ * several times, the later item updates the earlier one.
  */
 export async function putMembers(pool: Pool, group: GroupKey, members: MemberInput[]): Promise<Result | undefined> {
   const changes = new Map<string, Change>()
@@ -79,7 +79,7 @@ function merged(earlier: Change | undefined, later: Change): Change {
   return { ...(earlier ?? later), ...given }
 }
 
-/** The lock of the group keeps others from adding a member between the two steps. */
+/** The lock of the group keeps other transactions from adding a member between the update and the insert. */
 const PUT_MEMBERS = `
   with given as materialized (
     select phone, consents::int[], control_group, active, time_zone, nullif(attributes, '{}')::json as attributes,

@@ -18,7 +18,7 @@ export function toMember({ timeZone, attributes, ...member }: MemberRow): Member
   return { ...member, ...(timeZone !== null && { timeZone }), ...(attributes !== null && { attributes }) }
 }
 
-// A member has up to 64 KiB of attributes.
+// A member has up to 64 KiB of attributes, so a page takes at most 32 MiB.
 const PAGE_ROWS = 500
 
 /** For operators: reads the members of a group in the order of their numbers, a page at a time, since a group can have millions. */

@@ -48,7 +48,7 @@ export function createBodyBudgets(): BodyBudgets {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route reads its body bit by bit, and bounds its memory itself. */
+    /** The route reads its body as a stream, and bounds its memory itself. */
     streamsBody?: boolean
   }
 }

@@ -25,8 +25,8 @@ const HEADERS = {
 const REPOSITORY = new URL('../../../', import.meta.url)
 
 /**
- * Serves a page with links at `/`, and the API reference, which `npm run generate` writes, under `/docs`. It is public and has no rate limit, since a request costs little: each
- * file is read once, at start, and compressed once, on its first request, which takes 10 ms for all files.
+ * Serves a page with links at `/`, and the API reference, which `npm run generate` writes, under `/docs`. Both are public and have no rate limit,
+ * since a request costs little: each file is read once, at start, and compressed once, on its first request, which takes 10 ms for all files.
  */
 export function serveDocs(app: FastifyInstance): void {
   serveFile(app, '/', 'text/html; charset=utf-8', 'server/static/index.html')

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http'
 
-// Node's own timeout for requests has no exceptions, and an upload of any length needs one. Almost every request is complete when it is
+// Node's `requestTimeout` applies to all requests, but an upload of any length needs an exception. Almost every request is complete when it is
 // handled, and needs no timer.
 
 const timers = new WeakMap<IncomingMessage, NodeJS.Timeout>()
@@ -16,7 +16,7 @@ export function limitRequest(server: Server, request: IncomingMessage, requestMs
   request.once('close', () => clearTimeout(timer))
 }
 
-/** Lets a request take any time from now on. The route has to end the request of a client that is too slow. */
+/** Lets a request take any time from now on. The route must end the request of a client that is too slow. */
 export function liftRequestTimeout(request: IncomingMessage): void {
   clearTimeout(timers.get(request))
 }

@@ -24,9 +24,9 @@ export const MESSAGE_LIST: ListDefinition<'acceptedAt'> = {
 }
 
 /**
- * How many messages a page checks at first, if it has a filter without an index; then twice as many, as long as the page is not full and there
- * is time. An index on the status would end the in-place updates of messages. Sparse rows are a page of the table each: 5,000 at once took
- * up to 240 ms among ten million messages.
+ * How many messages a page checks first if a filter has no index. The number doubles until the page is full or the time is over. An index on
+ * the status would end in-place (HOT) updates of messages. Rows that lie far apart each need a page of the table: checking 5,000 at once took up
+ * to 240 ms among ten million messages.
  */
 export const FIRST_CHECKED = 500
 const CHECK_FOR_MS = 8
@@ -100,7 +100,7 @@ async function readScan(db: Executor, accountId: number, query: PageQuery & Mess
   return { messages, last: filters.length === 0 ? undefined : (found[0]?.lastChecked ?? undefined) }
 }
 
-/** `of`: rows to repeat the scan for. */
+/** `of`: a subselect; the scan is repeated for each of its rows. */
 type Source = { where: Condition; of?: Condition }
 
 /** The indexes to read, and the filters that they do not cover. The most selective filter comes first. */
@@ -137,7 +137,7 @@ const OF_ACCOUNT: Source[] = [{ where: ['m.campaign_id is null and not m.test'] 
 
 const REFERENCE_OF_CAMPAIGN = '(select c.client_reference_id from campaigns c where c.id = m.campaign_id)'
 
-/** No id is from before 1970. */
+/** Ids begin with the time since 1970, so an earlier time counts as 1970. */
 function timesOf({ acceptedFrom, acceptedTo }: MessageFilters): Condition[] {
   const idOf = (text: string) => new Date(Math.max(parseTimestamp(text)?.getTime() ?? 0, 0))
   return [

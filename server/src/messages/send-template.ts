@@ -36,7 +36,7 @@ export async function sendTemplate(db: Executor, wanted: RequestedTemplate): Pro
   return messageId === null ? { why } : { messageId }
 }
 
-/** Of a template that was deleted, sends the version of the moment when the message with the button was accepted. */
+/** If the template was deleted, this sends the version that was current when the message with the button was accepted. */
 export const SEND_TEMPLATE = `
   with checked as materialized (
     select t.content_id, c.basic,

@@ -32,7 +32,7 @@ const PlanParams = Type.Object(
       }),
     ),
     campaign: Type.Optional(Type.String({ maxLength: 100, description: 'A label. Herald returns it with the message.' })),
-    // Not Type.Literal, which the OpenAPI document would have as a number.
+    // Type.Literal would appear as a number in the OpenAPI document, not as an integer.
     smsShipmentType: Type.Optional(Type.Unsafe<1>({ type: 'integer', const: 1, default: 1 })),
     sendTime: SendTime('The earliest time of the SMS after a failure.'),
     testNumbers: Type.Optional(

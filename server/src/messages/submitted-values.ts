@@ -5,7 +5,7 @@ import { columns, lists } from '../db/pool.ts'
 import { parseTimestamp } from '../time.ts'
 import type { Submission } from './accept.ts'
 
-/** A message of a request; most requests have one. `place`: of its caller in the list of callers, from 1 on. */
+/** A message of a request; most requests have one. `place`: the position of its caller in the list of callers, from 1. */
 type Requested = { submission: Submission; recipient: string; place: number | null }
 
 /** How a message is passed to the statement: the name, type and value of each of its columns. */

@@ -11,8 +11,8 @@ export type OptOutKey = { accountId: number; agentId: string; phone: string }
 export type OptOut = OptOutKey & { optedOut: boolean; block: boolean; source: OptOutSource; changedAt: Date }
 
 /**
- * `block`: left out, an opt-out keeps a block, and an opt-in can't end one. `at`: when the recipient opted out or in; now, by the database's
- * clock, if it is left out.
+ * `block`: if it is left out, an opt-out keeps an existing block, and an opt-in does not end it. `at`: when the recipient opted out or in; by
+ * default now, by the database's clock.
  */
 export type OptOutChange = OptOutKey & { optedOut: boolean; source: OptOutSource; block?: boolean; at?: Date }
 

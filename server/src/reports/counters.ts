@@ -18,7 +18,7 @@ export const BY_STATUS = {
   EXPIRED: 'expired',
 } as const
 
-/** The same for messages that are ACCEPTED or SENDING. */
+/** SQL over summed counters: the number of messages that are ACCEPTED or SENDING. */
 export const UNFINISHED = 'accepted - sent - unsent'
 
 /** SQL for counters `n`, folded or not. One statement reads both, so that a concurrent fold neither loses nor doubles any. */

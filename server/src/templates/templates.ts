@@ -75,7 +75,7 @@ const bytesOf = ({ message }: TemplateInput) => Buffer.byteLength(JSON.stringify
 const COUNT_CONTENT = (content: string) =>
   countUsage({ account: '$1::int', from: content, contentBytes: 'sum(octet_length(message::text))' })
 
-/** Adds the template `t` to the versions that taps on its messages may need after it was deleted. */
+/** Stores the current version of the template `t`. A tap on a button may need it after the template was deleted. */
 const ADD_VERSION = `
     insert into template_versions (account_id, template_id, status, content_id, since)
     select account_id, id, status, content_id, updated_at from t`

@@ -9,7 +9,7 @@ import { describeSms, orderOf, STEPS, type Step } from './steps.ts'
 /** One step of a message. `occurredAt` of a receipt is the network's time. */
 export type TimelineItem = { occurredAt: Date; step: Step; reason: string | null; description: string; data: Record<string, unknown> }
 
-/** A recipient may tap for ever, and an endpoint may fail for days. The first ones show why. */
+/** A recipient can tap any number of times, and an endpoint can fail for days. The timeline shows the first of each. */
 const MAX_ACTIONS = 1_000
 const MAX_ATTEMPTS = 1_000
 

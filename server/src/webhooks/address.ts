@@ -28,7 +28,7 @@ export type ConnectorOptions = {
  * Connects to public addresses only. Herald resolves a name once per connection, and connects to the addresses it has checked: between a
  * check and a second look-up, a name could resolve to another address. Uses no proxy, whatever the environment says.
  *
- * With `loopback`, only a URL that names this machine leads to it. A public name that resolves to 127.0.0.1 is refused as ever.
+ * With `loopback`, only a URL that names this machine leads to it. A public name that resolves to 127.0.0.1 is still refused.
  */
 export function createConnector({ hosts, lookup, isAllowed = isPublicAddress, tls }: ConnectorOptions): Connector {
   const mayReach = (hostname: string) => (address: string) =>

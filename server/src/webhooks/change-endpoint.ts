@@ -5,7 +5,7 @@ import { type Endpoint, EXISTS, findEndpoint, lockEndpoint, lockEndpoints } from
 
 /**
  * `types`: the types of events from the next routed event on; null means all. Deliveries that are already waiting are still posted, to the
- * new URL. `disable`: who disables it.
+ * new URL. `disable`: the reason to store with the disabled endpoint.
  */
 type EndpointChange = {
   url?: string | undefined

@@ -109,7 +109,7 @@ async function addSecret(tx: Executor, endpointId: number, keyring: Keyring): Pr
 
 /** `accountId`: absent for operators, who need not know the account. */
 export async function findEndpoint(db: Executor, endpointId: number, accountId?: number): Promise<Endpoint> {
-  // As bigint: an id from a path may be beyond integers.
+  // As bigint: an id from a path may be too large for an integer.
   const { rows } = await db.query<Endpoint>(
     `select ${ENDPOINT} from webhook_endpoints where id = $1::bigint and ($2::int is null or account_id = $2) and ${EXISTS}`,
     [endpointId, accountId ?? null],

@@ -32,15 +32,15 @@ export const ATTEMPT_LIST: ListDefinition<'attemptedAt' | 'tie'> = {
   defaultSort: '-attemptedAt',
 }
 
-// The most rows that a page looks at, some 30 ms: the attempts that match a filter may be few among millions.
+// The maximum number of rows that a page reads, in some 30 ms: the attempts that match a filter may be few among millions.
 const SCANNED_ROWS = 20_000
 
-/** `n`: its number among the rows that were looked at. */
+/** `n`: its number among the rows that were read. */
 type Row = AttemptRow & { tie: string; n: number; isWanted: boolean }
 type AttemptQuery = PageQuery & { eventId?: string; failed?: boolean }
 type AttemptPage = { items: Attempt[]; nextCursor: string | null }
 
-/** With a filter, a page may have fewer items than its limit, or none, although a `nextCursor` follows: it has looked at enough rows. */
+/** With a filter, a page may have fewer items than its limit, or none, although a `nextCursor` follows: it has read its maximum of rows. */
 export async function listOwnAttempts(
   pool: Pool,
   accountId: number,

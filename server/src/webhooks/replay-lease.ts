@@ -19,7 +19,7 @@ export async function withReplayLease<T>(pool: Pool, endpointId: number, replay:
       reason: 'A replay of the endpoint is running: try again when it is done.',
     })
   }
-  // A renewal that comes after the end changes nothing. One that fails is made good by the next.
+  // A renewal after the end of the lease changes nothing. If a renewal fails, the next one comes in time.
   const renew = () => void pool.query(`${lease} and replaying_until > clock_timestamp()`, [endpointId]).catch(() => {})
   const timer = setInterval(renew, RENEW_MS)
   try {

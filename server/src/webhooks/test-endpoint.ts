@@ -33,7 +33,7 @@ type Waiting = { timeoutMs?: number; signal?: AbortSignal }
 
 /**
  * Waits for the first attempt of a test event. After the timeout, throws an error that says how far the event got; it is still posted once
- * a worker runs. `signal`: nobody waits any longer.
+ * a worker runs. `signal`: aborted when the caller no longer waits.
  */
 export async function awaitTest(
   pool: Pool,

@@ -14,8 +14,8 @@ type ReachByRecipient = Map<string, Reach>
 // For a single number, Google asks the number's network. For a batch of up to 10,000, it reads its own cache, in one request.
 const MAX_SINGLE_LOOKUPS = 3
 const BATCH_SIZE = 10_000
-// These take some 15 MB, since equal lists of features are shared. The oldest entries are evicted in batches: to find its oldest entry, a Map walks over all entries deleted since it
-// last grew.
+// These take some 15 MB, since equal lists of features are shared. The oldest entries are evicted in batches: to find its oldest entry, a Map
+// walks over all entries that were deleted since it last grew.
 const MAX_CACHED = 100_000
 const EVICTION_BATCH_SIZE = 10_000
 const MAX_FEATURE_LISTS = 1_000

@@ -52,8 +52,8 @@ create table template_references (
 );
 create index on template_references (account_id, target_id);
 
--- The contents and statuses that a template has had. They outlive the template: if it was deleted, a tap on a message sends the template as it
--- was when the message was accepted. So accepting a message stores nothing about the templates that its buttons send.
+-- The contents and statuses that a template has had. They outlive the template: if it was deleted, a tap on a message sends the version that was
+-- current when the message was accepted. So accepting a message need not store anything about the templates that its buttons send.
 create table template_versions (
   id bigint generated always as identity primary key,
   account_id integer not null,

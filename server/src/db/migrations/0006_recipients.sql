@@ -3,18 +3,17 @@
 -- A recipient's flags are stored with each group that has the recipient. A recipient is inactive, or in the control group, if any group of the
 -- account says so, and has all consents that any group lists.
 --
--- Every change of a group draws a generation, under a lock of the group (groups/groups.ts). A campaign notes the generations of its groups when
--- it starts, and so knows which members there were. The sequence never returns to an earlier generation, even if a group is removed and created
--- anew.
+-- Every change of a group draws a generation under the lock of the group (groups/groups.ts). A campaign records the generations of its groups
+-- when it starts, so it knows the members at that moment. Generations only grow, even if a group is removed and created again.
 create sequence group_generations as integer;
 
 create table groups (
   account_id integer not null references accounts,
   number integer not null check (number > 0),
   name text check (char_length(name) between 1 and 200),
-  -- Counting a million members takes half a second.
+  -- Stored, since counting a million members takes half a second.
   members integer not null default 0,
-  -- The generation of the last change, committed with it: a reader of this number knows which members there are.
+  -- The generation of the last change. Both are committed together, so this number identifies the current members.
   generation integer not null default 0,
   created_at timestamptz(3) not null default now(),
   updated_at timestamptz(3) not null default now(),
@@ -38,9 +37,8 @@ create table group_members (
   primary key (account_id, group_number, phone)
 );
 
--- Members that were removed. A campaign that started before still sends to them: those that were added up to its generation, and removed in a
--- later one. Every removal is stored, since a campaign may be starting at the same moment; delivery/retention.ts deletes rows that no campaign
--- needs.
+-- Members who were removed. A campaign that started before the removal still sends to members who were added in its generation or earlier. Every
+-- removal is stored, since a campaign may be starting at the same moment; delivery/retention.ts deletes rows that no campaign needs.
 create table removed_members (
   account_id integer not null,
   group_number integer not null,
@@ -53,8 +51,8 @@ create table removed_members (
 create index on removed_members (removed_at);
 
 -- Recipients who want no campaigns from an agent of an account, by RCS or SMS; a blocked recipient gets no single messages either. The row stays
--- when the recipient opts in again: if STOP and START arrive in the wrong order, the later one counts. The same goes for two rows of a phone,
--- of one agent and of all agents.
+-- when the recipient opts in again: if STOP and START arrive in the wrong order, the later one counts. If a phone has a row for one agent and a
+-- row for all agents, the later one counts, too.
 create table opt_outs (
   account_id integer not null,
   -- Empty: all agents of the account, also agents that are assigned later. So there is no foreign key.
@@ -73,8 +71,8 @@ create table erased_people (
   hash bytea not null check (octet_length(hash) = 32),
   -- 0: all accounts.
   account_id integer not null,
-  -- The placeholders that replace the number are derived from it. A repeated run continues with it. It is deleted when the erasure is complete:
-  -- then nothing connects the hash with the rows of the person.
+  -- The placeholders that replace the number are derived from this seed, so a second run of an unfinished erasure uses the same ones. The seed is
+  -- deleted when the erasure is complete: then nothing connects the hash with the rows of the person.
   seed bytea check (octet_length(seed) = 32),
   erased_at timestamptz(3) not null default now(),
   primary key (hash, account_id)

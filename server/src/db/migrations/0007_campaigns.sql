@@ -48,8 +48,8 @@ create index campaigns_due on campaigns (scheduled_at) where status = 'SCHEDULED
 create index campaigns_running on campaigns (id) where status = 'RUNNING';
 create index campaigns_withdrawing on campaigns (id) where status = 'CANCELLED' and withdrawn_at is null;
 
--- The templates that buttons of a campaign's content send, until the campaign is over. As with template_references, both deleting a target and
--- referring to it lock the target's row, so the later of two concurrent statements fails.
+-- The templates that buttons of a campaign's content send. Rows are deleted when the campaign is over. As with template_references, both deleting
+-- a target and referring to it lock the target's row, so the later of two concurrent statements fails.
 create table campaign_references (
   account_id integer not null,
   campaign_id uuid not null,

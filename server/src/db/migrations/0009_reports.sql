@@ -21,7 +21,7 @@ create table report_totals (
   sms_skipped bigint not null,
   -- Messages that failed or expired before they were sent. The counts of a campaign by status follow from it.
   unsent bigint not null default 0,
-  -- Messages of campaigns that a worker has claimed, or that failed or expired before that. All others that were accepted wait.
+  -- Messages of campaigns that a worker has claimed, or that failed or expired before that. All other accepted messages are waiting.
   claimed bigint not null default 0,
   primary key (account_id, campaign_id, hour)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);

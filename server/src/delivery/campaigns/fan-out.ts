@@ -92,7 +92,7 @@ async function chunkOf(tx: Executor, erased: ErasedPeople, campaign: Running, ch
   return { name: `create-campaign-messages ${groups.length}`, text: createFromGroups(groups), values }
 }
 
-/** Leaves out erased people. Their numbers do not become the cursor, which stays with the campaign, unless the chunk has no other number. */
+/** Leaves out erased people. An erased number becomes the fan-out cursor, which the campaign keeps, only if the chunk has no other number. */
 function chunkWithoutErased({ id, accountId }: Running, phones: string[], isErased: IsErased, chunk: number) {
   const kept = phones.filter((phone) => !isErased(accountId, phone))
   const values = [id, kept, kept.at(-1) ?? phones.at(-1), phones.length < chunk]
@@ -119,7 +119,7 @@ function nextMembers(groups: number[]): string {
     order by phone limit $2`
 }
 
-// It has the same parameters as createFromGroups.
+// The unused step gives the statement the same parameters as createFromGroups.
 const readMembers = (groups: number[]) => `with campaign as (select $1::uuid) ${nextMembers(groups)}`
 
 export const createFromGroups = (groups: number[]) =>
@@ -161,7 +161,7 @@ const createMessages = (members: string) => `
 
 export const CREATE_RETRIED = createMessages(RETRIED_MEMBERS)
 
-/** The members are a list: $2. */
+/** `$2` lists the members. */
 const CREATE_LISTED = createMessages(`
   member as materialized (
     select unnest($2::text[]) as phone

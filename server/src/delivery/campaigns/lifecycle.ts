@@ -17,8 +17,8 @@ export const START = `
     update campaigns c set
       status = 'RUNNING',
       started_at = greatest(now(), c.scheduled_at),
-      -- Records the groups' generations now: members that are added later are left out, and those that are removed later are not. A group that
-      -- was removed before has no members.
+      -- Records the groups' generations now: members who are added later are left out, and members who are removed later still get their message.
+      -- A group that no longer exists has no members.
       group_generations = array(
         select coalesce(g.generation, -1) from unnest(c.group_numbers) with ordinality as n (number, place)
         left join groups g on g.account_id = c.account_id and g.number = n.number order by place)

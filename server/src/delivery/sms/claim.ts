@@ -81,7 +81,7 @@ type CheckedRow = Checked & { hasErased: boolean }
 
 const ERASED_RULE = { rule: 'erased', result: 'failed' }
 
-/** Skips SMS to erased people. Only this process has the key of their hashes, so the database can't check it as a rule. */
+/** Skips SMS to erased people. The database does not have the key of their hashes, so it can't check this as a rule. */
 async function withoutErased(tx: Executor, checked: CheckedRow[], erased: ErasedPeople): Promise<Checked[]> {
   const isErased = await erased.find(
     tx,
@@ -118,8 +118,8 @@ const RELEASE_ABANDONED = `
 
 /**
  * Transactional SMS come before campaigns. Within a priority, each account gets one SMS before any account gets a second one. A person gets
- * one SMS of an account at a time, and none while another one is being submitted. Of a suspended account, it finds only SMS that have expired,
- * and that the check does not let through.
+ * one SMS of an account at a time, and none while another one is being submitted. Of a suspended account, it finds only expired SMS, which the
+ * check then refuses.
  */
 export const FIND_DUE = `
   with recursive ${lanesOf('sms_queue', ['account_id', 'priority', 'campaign_id'])}, due as materialized (

@@ -53,7 +53,7 @@ export const STORE_RECEIPTS = `
   )
   select ${HELD_BY_STANDBY}, ${ANY_ERASED} as "hasErased"`
 
-// Receipts that match no SMS of a person who was erased in all accounts. They would keep the number for an hour.
+// Deletes receipts that match no SMS, if the person was erased in all accounts. Retention would keep the number for an hour.
 const FORGET_ERASED = `
   delete from sms_receipts r using unnest($1::text[], $2::bytea[]) as e (event_id, hash)
   join erased_people x on x.hash = e.hash and x.account_id = ${ALL_ACCOUNTS}
@@ -76,7 +76,7 @@ export async function applyReceipts(tx: Executor, eventIds: string[], messageIds
 
 // A network reuses ids after a while, so a receipt from long before a submit belongs to another SMS.
 const EARLY_SECONDS = 120
-// The number of an erased person is not known any more, so the id of the carrier decides.
+// The number of an erased person is no longer known, so the message id of the carrier decides.
 const IS_SAME_PHONE = `(s.recipient = r.recipient or ${isErasedNumber('s.recipient')})`
 
 /** "offset 0" fixes the join order, and the index of each step. In a new database, PostgreSQL would read all segments for each receipt. */

@@ -2,7 +2,7 @@ import { isErasedNumber } from '../../erasure/erased.ts'
 import { utcText } from '../../events/changes.ts'
 import type { SkipReason } from '../failures.ts'
 
-// The rules that decide whether a due SMS is sent, by the state of now. In SQL, `q` is the queue entry, `f` the fallback, `m` the message, `c` its
+// The rules that decide whether a due SMS is sent, by the current state. In SQL, `q` is the queue entry, `f` the fallback, `m` the message, `c` its
 // campaign, `a` the account, `o` the opt-out of the recipient, `r` what the account's groups say about the recipient, and `last` the last SMS
 // of the account to the recipient.
 
