@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto'
-import { type TProperties, type TSchema, Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import { structureProblem } from '../json-structure.ts'
-import type { Rule } from '../validation.ts'
 
-const DEFAULT_LIMIT = 50
-const MAX_LIMIT = 200
+export const DEFAULT_LIMIT = 50
+export const MAX_LIMIT = 200
 
 /** A page ends early once its items reach this size, but has at least one item. 200 of the largest templates would be a response of 50 MB. */
 export const PAGE_MAX_BYTES = 1024 * 1024
@@ -57,29 +55,6 @@ export const withinPageBytes = (statement: string, size: string) => `
     from (${statement}) as page
   ) as sized
   where coalesce("bytesBefore", 0) < ${PAGE_MAX_BYTES}`
-
-/** The query parameters of a list: `limit`, `cursor`, `sort`, and its own filters. */
-export function listQuery<Name extends string, Filters extends TProperties>(
-  list: ListDefinition<Name>,
-  filters: Filters,
-  options: { rules?: Rule } = {},
-) {
-  const offered = Object.keys(list.fields).filter((name) => !list.fields[name as Name].hidden)
-  const sorts = offered.flatMap((name) => [name, `-${name}`])
-  return Type.Object(
-    {
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT })),
-      cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 2048, description: '`nextCursor` of the previous page.' })),
-      sort: Type.Optional(Type.Enum(sorts, { default: list.defaultSort, description: 'A leading `-` sorts descending.' })),
-      ...filters,
-    },
-    { additionalProperties: false, ...options },
-  )
-}
-
-export function listResponse<Item extends TSchema>(item: Item) {
-  return Type.Object({ items: Type.Array(item), nextCursor: Type.Union([Type.String(), Type.Null()]) }, { additionalProperties: false })
-}
 
 /** Reads the query of a list. A cursor is valid only with the sort and the filters that it was made with. */
 export function readPage<Name extends string>(list: ListDefinition<Name>, query: PageQuery, firstParameter: number): Page {

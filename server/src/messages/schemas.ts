@@ -4,7 +4,7 @@ import { invalid, PhoneNumber, PhoneNumbers, phoneRules } from '../content/field
 import { basicRules } from '../content/rules.ts'
 import { fieldsOf } from '../content/untrusted.ts'
 import type { Violation } from '../errors.ts'
-import { listQuery } from '../http/paging.ts'
+import { listQuery } from '../http/list-schemas.ts'
 import { UUID } from '../ids.ts'
 import { phoneNumberInQuery } from '../phone-numbers.ts'
 import { OutgoingTime, refTo } from '../schemas.ts'

@@ -7,7 +7,7 @@ import type { Pool } from '../db/pool.ts'
 import type { ApiError, Violation } from '../errors.ts'
 import { errorResponses, ViolationList } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
-import { listQuery, listResponse } from '../http/paging.ts'
+import { listQuery, listResponse } from '../http/list-schemas.ts'
 import { daysInOrder, incomingDay, NoQuery, OutgoingTime, refTo } from '../schemas.ts'
 import {
   createTemplate,

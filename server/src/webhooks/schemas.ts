@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { Violation } from '../errors.ts'
 import { EVENT_KINDS } from '../events/kinds.ts'
-import { listQuery } from '../http/paging.ts'
+import { listQuery } from '../http/list-schemas.ts'
 import type { WebhookHosts } from '../public-host.ts'
 import { OutgoingTime } from '../schemas.ts'
 import { parseTimestamp } from '../time.ts'
