@@ -1,50 +1,40 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
 import type { Keyring } from '../encryption/keyring.ts'
-import { ApiError } from '../errors.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
 import { listResponse } from '../http/list-schemas.ts'
 import { present } from '../present.ts'
 import type { WebhookHosts } from '../public-host.ts'
 import { NoBody, NoQuery, refTo } from '../schemas.ts'
-import { parseTimestamp } from '../time.ts'
-import type { Attempt } from './attempts.ts'
 import { changeEndpoint } from './change-endpoint.ts'
 import { addEndpoint, type Endpoint, findEndpoint, type ListedEndpoint, rotateSecret, withCounts } from './endpoints.ts'
 import { listOwnAttempts, listOwnEndpoints } from './lists.ts'
+import { postRoutes } from './post-routes.ts'
 import { Refusal } from './refusal.ts'
 import { removeEndpoint } from './remove-endpoint.ts'
-import { replayAll, replayEvent, replayFailed } from './replay.ts'
-import { withReplayLease } from './replay-lease.ts'
 import {
   AttemptQuery,
+  BODY_ERRORS,
   ChangedWebhookEndpoint,
+  ENDPOINT_NOT_FOUND,
+  EndpointPath,
   EndpointQuery,
   endpointChange,
   endpointRequest,
   NewWebhookEndpoint,
-  ReplayCount,
-  ReplayRequest,
   RotatedSecret,
   storedTypes,
-  TestResult,
   WEBHOOKS_TAG,
   WebhookAttempt,
   WebhookEndpoint,
 } from './schemas.ts'
-import { awaitTest, testEndpoint } from './test-endpoint.ts'
 
 const tags = [WEBHOOKS_TAG.name]
-const EndpointPath = Type.Object({ id: Type.Integer() }, { additionalProperties: false })
-const NOT_FOUND = 'RCS_WEBHOOK_ENDPOINT_NOT_FOUND'
-const BODY_ERRORS = ['RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'] as const
 // A caller gets the response within a second or two. Retention deletes the rest.
 const REMOVE_WITHIN_MS = 1_000
-// 40 chunks, which take a few seconds. The command line has no limit.
-const MAX_REPLAYED = 200_000
 
 type Options = { pool: Pool; keyring: Keyring; hosts: WebhookHosts }
 type Routes = FastifyPluginAsyncTypebox<Options>
@@ -70,8 +60,6 @@ function respondWithRefusals(app: FastifyInstance): void {
 function shownEndpoint({ accountId: _, morePending: _p, moreFailed: _f, types, secrets, ...fields }: ListedEndpoint) {
   return { ...present(fields), types, secrets: secrets.map(present) } as never
 }
-
-const shownAttempt = (attempt: Attempt) => present(attempt) as never
 
 async function read(pool: Pool, endpoint: Endpoint) {
   const [listed] = (await withCounts(pool, [endpoint])) as [ListedEndpoint]
@@ -109,7 +97,7 @@ const readRoutes: Routes = async (app, { pool }) => {
         summary: 'Read a webhook endpoint',
         params: EndpointPath,
         querystring: NoQuery,
-        response: { 200: refTo(WebhookEndpoint, { description: 'The endpoint.' }), ...errorResponses(NOT_FOUND) },
+        response: { 200: refTo(WebhookEndpoint, { description: 'The endpoint.' }), ...errorResponses(ENDPOINT_NOT_FOUND) },
       },
       config: { scope: 'read' },
     },
@@ -129,14 +117,14 @@ const readRoutes: Routes = async (app, { pool }) => {
         querystring: AttemptQuery,
         response: {
           200: { ...listResponse(refTo(WebhookAttempt)), description: 'A page of attempts.' },
-          ...errorResponses(NOT_FOUND, 'RCS_INVALID_CURSOR'),
+          ...errorResponses(ENDPOINT_NOT_FOUND, 'RCS_INVALID_CURSOR'),
         },
       },
       config: { scope: 'read' },
     },
     async (request) => {
       const { items, nextCursor } = await listOwnAttempts(pool, callerOf(request).accountId, request.params.id, request.query)
-      return { items: items.map(shownAttempt), nextCursor }
+      return { items: items.map((attempt) => present(attempt) as never), nextCursor }
     },
   )
 }
@@ -191,7 +179,7 @@ const changeRoutes: Routes = async (app, { pool, hosts }) => {
         body: endpointChange(hosts),
         response: {
           200: { ...ChangedWebhookEndpoint, description: 'The endpoint after the change.' },
-          ...errorResponses(NOT_FOUND, 'RCS_WEBHOOK_ENDPOINT_EXISTS', ...BODY_ERRORS),
+          ...errorResponses(ENDPOINT_NOT_FOUND, 'RCS_WEBHOOK_ENDPOINT_EXISTS', ...BODY_ERRORS),
         },
       },
       config: { scope: 'manage' },
@@ -218,7 +206,7 @@ const changeRoutes: Routes = async (app, { pool, hosts }) => {
         summary: 'Delete an endpoint, with the events that wait for it',
         params: EndpointPath,
         querystring: NoQuery,
-        response: { 204: Type.Null({ description: 'It is deleted.' }), ...errorResponses(NOT_FOUND, ...BODY_ERRORS) },
+        response: { 204: Type.Null({ description: 'It is deleted.' }), ...errorResponses(ENDPOINT_NOT_FOUND, ...BODY_ERRORS) },
       },
       config: { scope: 'manage' },
     },
@@ -245,7 +233,7 @@ const secretRoutes: Routes = async (app, { pool, keyring }) => {
         body: NoBody,
         response: {
           200: { ...RotatedSecret, description: 'The new secret.' },
-          ...errorResponses(NOT_FOUND, 'RCS_QUOTA_EXCEEDED', ...BODY_ERRORS),
+          ...errorResponses(ENDPOINT_NOT_FOUND, 'RCS_QUOTA_EXCEEDED', ...BODY_ERRORS),
         },
       },
       config: { scope: 'manage' },
@@ -254,73 +242,6 @@ const secretRoutes: Routes = async (app, { pool, keyring }) => {
       const { endpointId } = await findEndpoint(pool, request.params.id, callerOf(request).accountId)
       const { secret, earlierSecretsEndAt } = await rotateSecret(pool, endpointId, keyring)
       return present({ endpointId, secret, earlierSecretsEndAt }) as never
-    },
-  )
-}
-
-/** Waits for the result of a test, until the client disconnects. Then there is no response, and no fault to log. */
-async function resultOf(pool: Pool, endpointId: number, { raw }: FastifyReply): Promise<Attempt> {
-  const disconnecting = new AbortController()
-  raw.once('close', () => disconnecting.abort())
-  try {
-    return await awaitTest(pool, await testEndpoint(pool, endpointId), { signal: disconnecting.signal })
-  } catch (error) {
-    throw disconnecting.signal.aborted ? new ApiError('RCS_INVALID_REQUEST') : error
-  }
-}
-
-const postRoutes: Routes = async (app, { pool }) => {
-  app.post(
-    '/webhook-endpoints/:id/test',
-    {
-      schema: {
-        operationId: 'testWebhookEndpoint',
-        tags,
-        summary: 'Post a `webhook.test` event to an endpoint, and wait for the result',
-        description: 'Responds after the first attempt, within 20 seconds. Repeating the request posts another event.',
-        params: EndpointPath,
-        querystring: NoQuery,
-        body: NoBody,
-        response: {
-          200: { ...TestResult, description: 'The result of the attempt, accepted or not.' },
-          ...errorResponses(NOT_FOUND, 'RCS_WEBHOOK_ENDPOINT_STATE', ...BODY_ERRORS),
-        },
-      },
-      config: { scope: 'manage' },
-    },
-    async (request, reply) => {
-      const { endpointId } = await findEndpoint(pool, request.params.id, callerOf(request).accountId)
-      return shownAttempt(await resultOf(pool, endpointId, reply))
-    },
-  )
-
-  app.post(
-    '/webhook-endpoints/:id/replay',
-    {
-      schema: {
-        operationId: 'replayWebhookEvents',
-        tags,
-        summary: 'Post events to an endpoint again',
-        description: `One event, or those of a time range, of the types that the endpoint gets; at most ${MAX_REPLAYED} in the range. One replay of an endpoint runs at a time. Repeating the request posts again what the endpoint has accepted since; drop repeats by \`eventId\`.`,
-        params: EndpointPath,
-        querystring: NoQuery,
-        body: ReplayRequest,
-        response: {
-          200: { ...ReplayCount, description: 'The events are queued.' },
-          ...errorResponses(NOT_FOUND, 'RCS_EVENT_NOT_FOUND', 'RCS_WEBHOOK_ENDPOINT_STATE', ...BODY_ERRORS),
-        },
-      },
-      config: { scope: 'manage' },
-    },
-    async (request) => {
-      const { eventId, from, to, failed } = request.body
-      const { endpointId } = await findEndpoint(pool, request.params.id, callerOf(request).accountId)
-      const since = (from === undefined ? undefined : parseTimestamp(from)) ?? new Date(0)
-      const options = { until: to === undefined ? undefined : parseTimestamp(to), maxEvents: MAX_REPLAYED }
-      return await withReplayLease(pool, endpointId, () => {
-        if (eventId !== undefined) return replayEvent(pool, endpointId, eventId)
-        return (failed ? replayFailed : replayAll)(pool, endpointId, since, options)
-      })
     },
   )
 }

@@ -15,6 +15,11 @@ export const WEBHOOKS_TAG = {
 }
 
 const object = { additionalProperties: false }
+
+export const EndpointPath = Type.Object({ id: Type.Integer() }, object)
+export const ENDPOINT_NOT_FOUND = 'RCS_WEBHOOK_ENDPOINT_NOT_FOUND'
+export const BODY_ERRORS = ['RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'] as const
+
 const at = (description: string) => Type.Optional(Type.Unsafe<Date>({ ...OutgoingTime, description }))
 const counted = (description: string) => Type.Integer({ description: `${description} Counted up to ${COUNTED_UP_TO}.` })
 const STATUSES = ['ACTIVE', 'DISABLED'] as const
