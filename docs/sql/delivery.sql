@@ -314,7 +314,12 @@ with held as materialized (
   where s.copy = 0 and s.message_id = any (array(select message_id from sms_awaiting))
 ), noted as (
   insert into message_events_2026_07 (message_id, account_id, kind, occurred_at, detail)
-  select message_id, account_id, outcome, now(), detail from result
+  select message_id, account_id, outcome, now(), detail from result r
+  -- If a message has expired at the network, the network says so first, and then refuses the request as too late.
+  left join lateral (
+    select kind from message_events_2026_07 e where e.message_id = r.message_id and e.kind = 'revoked' limit 1
+  ) as revoked on true
+  where outcome <> 'revoke-refused' or revoked.kind is null
   on conflict do nothing
 )
 select message_id as "messageId" from held;
@@ -409,7 +414,7 @@ prepare "cancel-message" as
 with failing as materialized (
   select q.message_id, 'CANCELLED' as reason, $2::text as description, q.attempts > 0 as awaits_revocation, q.claimed as was_claimed
   from unnest($1::uuid[]) as ids (message_id), lateral (
-    select * from queue q where q.message_id = ids.message_id and q.task = 'send' and q.leased_until <= now() and q.expires_at > now() and q.attempts = 0 for update
+    select * from queue q where q.message_id = ids.message_id and q.task = 'send' and q.leased_until <= now() and q.expires_at > now() and true for update
   ) as q
 ), failed as (
   update messages_2026_07 m set status = 'FAILED', failed_at = greatest(now(), m.accepted_at), failure_reason = f.reason,

@@ -42,7 +42,7 @@ export const ERRORS = {
   RCS_METHOD_NOT_ALLOWED: { status: 405, when: 'The path exists, but not for this method; the header Allow lists its methods.' },
   RCS_REQUEST_TIMEOUT: { status: 408, when: 'The request did not arrive completely in time.' },
   RCS_IDEMPOTENCY_CONFLICT: { status: 409, when: 'The Idempotency-Key was used before, with another body.' },
-  RCS_MESSAGE_STATE: { status: 409, when: 'The message was handed to the network, or has its final status, so it can’t be cancelled.' },
+  RCS_MESSAGE_STATE: { status: 409, when: 'The message is being sent, was sent, or has its final status, so it can’t be cancelled.' },
   RCS_TEMPLATE_IN_USE: {
     status: 409,
     when: 'The template to be deleted is sent by a button of another template or of an unfinished campaign, or by an automatic reply.',
@@ -74,7 +74,7 @@ export const ERRORS = {
   RCS_INTERNAL: { status: 500, when: 'A fault of the service, logged with the request id.' },
   RCS_UNAVAILABLE: {
     status: 503,
-    when: 'The database is out of reach, the service is shutting down, or too many exports or imports run; try again after Retry-After seconds.',
+    when: 'The database is out of reach, the service is shutting down, too many exports or imports run, or a large import is changing the segment; try again after Retry-After seconds.',
   },
 } as const satisfies Record<string, { status: number; when: string }>
 

@@ -38,7 +38,11 @@ const Capability = Type.Object(
       description:
         'What the phone supports, in the words of the network, such as `RICHCARD_CAROUSEL`; empty if it is not reachable. Null: the network did not say. It lists features only if it is asked about at most three numbers at once.',
     }),
-    checkedAt: Type.Unsafe<Date>({ ...OutgoingTime, description: 'When the network was asked: up to 24 hours ago.' }),
+    checkedAt: Type.Unsafe<Date | null>({
+      ...OutgoingTime,
+      type: ['string', 'null'],
+      description: 'When the network was asked, up to 24 hours ago; null if it could not be asked.',
+    }),
   },
   { additionalProperties: false },
 )
@@ -78,6 +82,6 @@ export const capabilityRoutes: FastifyPluginAsyncTypebox<Options> = async (app, 
 
 /** `found`: undefined if this process does not use the network of the agent. */
 function toItem(recipient: string, found: Reach | undefined) {
-  const { reachable = null, features = null, checkedAt = new Date() } = found ?? {}
+  const { reachable = null, features = null, checkedAt = null } = found ?? {}
   return { recipient, reachable, features, checkedAt }
 }

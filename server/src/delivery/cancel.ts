@@ -7,8 +7,8 @@ import { FAILURES } from './failures.ts'
 import { skipCancelled } from './sms/schedule.ts'
 
 /**
- * Cancels a message that no call to the network has been made for, and returns it. Its SMS is skipped. A message that was cancelled before is
- * no error: the caller may not have got the first response.
+ * Cancels a message that waits to be sent, and returns it. Its SMS is skipped. If an attempt failed in a way that may have sent it, the network is
+ * asked to revoke it. A message that was cancelled before is no error: the caller may not have got the first response.
  */
 export async function cancelMessage(pool: Pool, accountId: number, messageId: string): Promise<Message> {
   const before = await readMessage(pool, accountId, messageId)
@@ -16,10 +16,9 @@ export async function cancelMessage(pool: Pool, accountId: number, messageId: st
   await pool.query({ name: `cancel-message ${table}`, text: cancelOfMonth(table), values: [[before.messageId], FAILURES.CANCELLED] })
   const message = await readMessage(pool, accountId, messageId)
   if (message.failure?.reason === 'CANCELLED') return message
-  const reason = `is ${message.status}: a message can be cancelled until it is handed to the network`
+  const reason = `is ${message.status}: a message can be cancelled while it waits to be handed to the network`
   throw new ApiError('RCS_MESSAGE_STATE', { details: [{ path: '/status', reason }] })
 }
 
-/** Waits for a worker that is claiming the entry, to see whether it did. An attempt that was counted may have sent the message. */
-export const cancelOfMonth = (messagesTable: string) =>
-  failMonth(messagesTable, 'CANCELLED', skipCancelled, { which: 'q.attempts = 0', lock: 'for update' })
+/** Waits for a worker that is claiming the entry, to see whether it did. */
+export const cancelOfMonth = (messagesTable: string) => failMonth(messagesTable, 'CANCELLED', skipCancelled, { lock: 'for update' })

@@ -123,7 +123,7 @@ function startDropping(pool: Pool, retentionMonths: number, logger: Logger): Loo
   return repeat('drop old months', logger, drop, {
     before: async () => {
       const months = (await findOldMonths(pool, retentionMonths)).map(({ name }) => name)
-      logger.info({ retentionMonths, months }, 'old months will be dropped')
+      if (months.length > 0) logger.info({ retentionMonths, months }, 'old months will be dropped')
     },
   })
 }

@@ -132,7 +132,12 @@ const recordRevoked = (messagesTable: string) => `
     select message_id from result where outcome = 'revoke-asked'
   ), ${releaseRevoked('asked', REVOCATION_GRACE_SECONDS.accepted)}, noted as (
     insert into ${eventsTable(messagesTable)} (message_id, account_id, kind, occurred_at, detail)
-    select message_id, account_id, outcome, now(), detail from result
+    select message_id, account_id, outcome, now(), detail from result r
+    -- If a message has expired at the network, the network says so first, and then refuses the request as too late.
+    left join lateral (
+      select kind from ${eventsTable(messagesTable)} e where e.message_id = r.message_id and e.kind = 'revoked' limit 1
+    ) as revoked on true
+    where outcome <> 'revoke-refused' or revoked.kind is null
     on conflict do nothing
   )
   select message_id as "messageId" from held`

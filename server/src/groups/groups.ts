@@ -1,6 +1,9 @@
 import pg from 'pg'
 import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
+import { countUsage } from '../accounts/usage.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import { Refusal } from '../refusal.ts'
+import { memberBytes } from './member-bytes.ts'
 
 /** `group` is the number that callers use in `segmentIds`. */
 export type Group = { group: number; name: string | null; members: number; createdAt: Date; updatedAt: Date }
@@ -24,7 +27,28 @@ const FOREIGN_KEY_VIOLATION = '23503'
  */
 async function lockGroup(tx: Executor, { accountId, number }: GroupKey, timeout = {}): Promise<void> {
   const values = [`change group ${number} of account ${accountId}`]
-  await tx.query({ text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))', values, ...timeout })
+  const isLong = 'query_timeout' in timeout
+  if (!isLong) await tx.query(`set local lock_timeout = '${LOCK_TIMEOUT_MS}ms'`)
+  try {
+    await tx.query({ text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))', values, ...timeout })
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE) throw groupBusy(number)
+    throw error
+  }
+}
+
+// The write phase of an import of a million members takes ten seconds. A caller gets a response within five.
+const LOCK_TIMEOUT_MS = 3_000
+const LOCK_NOT_AVAILABLE = '55P03'
+const BUSY_RETRY_SECONDS = 5
+
+/** A large import or removal of the same group is running. */
+function groupBusy(number: number): Refusal {
+  return new Refusal(`Group ${number} is being changed by an import or a removal; try again when it has ended.`, {
+    code: 'RCS_UNAVAILABLE',
+    reason: 'An import or a removal is changing the segment; try again when it has ended.',
+    retryAfterSeconds: BUSY_RETRY_SECONDS,
+  })
 }
 
 /** Creates the group, or marks an existing one as changed and renames it if a name is given. Returns its generation, for new members. */
@@ -92,20 +116,21 @@ const REMOVE_MEMBER = `
   with gone as (
     delete from group_members where account_id = $1 and group_number = $2 and phone = $3 returning *
   ), changed as (
-    update groups set members = members - 1, generation = nextval('group_generations'), updated_at = now()
+    update groups set members = members - 1, bytes = bytes - (select sum(${memberBytes('gone')}) from gone), generation = nextval('group_generations'), updated_at = now()
     where account_id = $1 and number = $2 and exists (select from gone)
     returning generation
   ), kept as (${keepRemoved('gone', '(select generation from changed)')}
+  ), freed as (${countUsage({ account: 'account_id', from: 'gone', contentBytes: `-sum(${memberBytes('gone')})` })}
   )
   select (select count(*)::int from gone) as removed from groups where account_id = $1 and number = $2`
 
 /** Removes a group and its members; undefined if there is no such group. Campaigns that have started still send to all of them. */
 export async function removeGroup(pool: Pool, group: GroupKey): Promise<Group | undefined> {
   return await transaction(pool, async (tx) => {
-    await lockGroup(tx, group)
+    await tx.query(LONG_STATEMENTS)
+    await lockGroup(tx, group, LONG_QUERY)
     const found = await findGroup(tx, group)
     if (found === undefined) return undefined
-    await tx.query(LONG_STATEMENTS)
     await tx.query({ text: REMOVE_GROUP, values: [group.accountId, group.number], ...LONG_QUERY })
     return found
   })
@@ -117,5 +142,7 @@ const REMOVE_GROUP = `
   ), gone as (
     delete from group_members where account_id = $1 and group_number = $2 returning *
   ), kept as (${keepRemoved('gone', '(select generation from drawn)')}
+  ), removed as (
+    delete from groups where account_id = $1 and number = $2 returning account_id, bytes
   )
-  delete from groups where account_id = $1 and number = $2`
+  ${countUsage({ account: 'account_id', from: 'removed', contentBytes: '-sum(bytes)' })}`

@@ -2,10 +2,13 @@ import { finished } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { requireAccount } from '../accounts/accounts.ts'
+import { refuseBeyondQuota } from '../accounts/quotas.ts'
+import { countUsage } from '../accounts/usage.ts'
 import type { Pool } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 import { type CsvRecord, readRecords } from './csv.ts'
 import { createGroup, type GroupKey, LONG_QUERY, LONG_STATEMENTS } from './groups.ts'
+import { memberBytes } from './member-bytes.ts'
 import { type Columns, readHeader, readMember } from './members.ts'
 
 // A file is copied into a temporary table in chunks, and from there into the group in one transaction: a campaign sees all of it or
@@ -188,11 +191,21 @@ async function merge(client: pg.ClientBase, { accountId, number }: Target, gener
   return rowCount ?? 0
 }
 
+/** Counts the members and their bytes, and refuses an import beyond the quota. */
 async function countMembers(client: pg.ClientBase, { accountId, number }: Target): Promise<void> {
-  await client.query({
-    text: `update groups set members = (select count(*) from group_members m where m.account_id = $1 and m.group_number = $2)
-           where account_id = $1 and number = $2`,
-    values: [accountId, number],
-    ...LONG_QUERY,
-  })
+  const { rows } = await client.query<{ bytes: number }>({ text: COUNT_MEMBERS, values: [accountId, number], ...LONG_QUERY })
+  await refuseBeyondQuota(client, accountId, { storedBytes: rows[0]?.bytes ?? 0 })
 }
+
+const COUNT_MEMBERS = `
+  with old as materialized (
+    select bytes from groups where account_id = $1 and number = $2
+  ), all_members as materialized (
+    select count(*) as members, coalesce(sum(${memberBytes('m')}), 0) as bytes
+    from group_members m where m.account_id = $1 and m.group_number = $2
+  ), more as (
+    update groups g set members = a.members, bytes = a.bytes from all_members a where g.account_id = $1 and g.number = $2
+    returning g.account_id, g.bytes - (select bytes from old) as bytes
+  ), used as (${countUsage({ account: 'account_id', from: 'more', contentBytes: 'sum(bytes)' })}
+  )
+  select bytes from more`

@@ -1,6 +1,9 @@
+import { refuseBeyondQuota } from '../accounts/quotas.ts'
+import { countUsage } from '../accounts/usage.ts'
 import { columns, type Pool, transaction } from '../db/pool.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
-import { changeGroup, type GroupKey } from './groups.ts'
+import { changeGroup, findGroup, type GroupKey } from './groups.ts'
+import { memberBytes } from './member-bytes.ts'
 import { MAX_CONSENT, readTimeZone, TIME_ZONE, wrongPhone, wrongValue } from './members.ts'
 
 /** A member as a caller sends it. The types of its fields have been checked, their values have not. */
@@ -40,11 +43,13 @@ export async function putMembers(pool: Pool, group: GroupKey, members: MemberInp
   }
   const accepted = members.length - rejected.length
   return await transaction(pool, async (tx) => {
+    if (changes.size === 0) return (await findGroup(tx, group)) && { added: 0, updated: 0, rejected }
     const generation = await changeGroup(tx, group)
     if (generation === undefined) return undefined
     const lists = columns([...changes.values()], 'phone', 'consents', 'controlGroup', 'active', 'timeZone', 'attributes')
-    const { rows } = await tx.query<{ added: number }>(PUT_MEMBERS, [group.accountId, group.number, generation, ...lists])
-    const { added } = rows[0] as { added: number }
+    const { rows } = await tx.query<{ added: number; bytes: number }>(PUT_MEMBERS, [group.accountId, group.number, generation, ...lists])
+    const { added, bytes } = rows[0] as { added: number; bytes: number }
+    await refuseBeyondQuota(tx, group.accountId, { storedBytes: bytes })
     return { added, updated: accepted - added, rejected }
   })
 }
@@ -86,6 +91,8 @@ const PUT_MEMBERS = `
       attributes is not null as has_attributes
     from unnest($4::text[], $5::text[], $6::bool[], $7::bool[], $8::text[], $9::text[])
       as given (phone, consents, control_group, active, time_zone, attributes)
+  ), old as materialized (
+    select sum(${memberBytes('m')}) as bytes from group_members m join given g on m.phone = g.phone where m.account_id = $1 and m.group_number = $2
   ), updated as (
     update group_members m set
       consents = coalesce(g.consents, m.consents),
@@ -94,13 +101,18 @@ const PUT_MEMBERS = `
       time_zone = nullif(coalesce(g.time_zone, m.time_zone), ''),
       attributes = case when g.has_attributes then g.attributes else m.attributes end
     from given g where m.account_id = $1 and m.group_number = $2 and m.phone = g.phone
-    returning m.phone
+    returning m.*
   ), added as (
     insert into group_members (account_id, group_number, phone, consents, control_group, active, time_zone, attributes, generation)
     select $1, $2, phone, coalesce(consents, '{}'), coalesce(control_group, false), coalesce(active, true), nullif(time_zone, ''), attributes, $3
     from given where phone not in (select phone from updated)
-    returning phone
+    returning *
+  ), more as (
+    select coalesce(sum(${memberBytes('new')}), 0) - coalesce((select bytes from old), 0) as bytes
+    from (select * from updated union all select * from added) as new
   ), counted as (
-    update groups set members = members + (select count(*) from added) where account_id = $1 and number = $2
+    update groups set members = members + (select count(*) from added), bytes = bytes + (select bytes from more)
+    where account_id = $1 and number = $2
+  ), used as (${countUsage({ account: '$1::int', from: 'more', contentBytes: 'sum(bytes)' })}
   )
-  select count(*)::int as added from added`
+  select (select count(*)::int from added) as added, bytes::bigint from more`

@@ -176,7 +176,7 @@ const memberRoutes: Routes = async (app, { pool }) => {
           ...errorResponses('RCS_SEGMENT_NOT_FOUND', ...BODY_ERRORS),
         },
       },
-      // 1,000 members with 20 values each.
+      // 1,000 members with 16 attributes, or a few consents less.
       config: { scope: 'manage', maxBodyValues: 20_000 },
     },
     async (request) => found(await putMembers(pool, groupOf(request, request.params.segmentId), request.body.members)),
@@ -226,7 +226,7 @@ const importRoutes: Routes = async (app, { longPool, uploadLimits = UPLOAD_LIMIT
       schema: {
         operationId: 'importSegment',
         tags,
-        summary: 'Import members from a CSV file of any length; the segment is created if it does not exist',
+        summary: 'Import members from a CSV file of any length; the segment is created if it does not exist and a line can be imported',
         description:
           'The body is the file, as for `herald segment import`: UTF-8, with a header that has a column `phone`. The columns `consents`, `controlGroup`, `status` and `timeZone` are known, and all others are kept as attributes. Members of the file are added or replaced, and the others stay. A campaign sees the whole file or nothing of it, and an upload that breaks off changes nothing.',
         params: SegmentPath,

@@ -36,8 +36,9 @@ export function createReceiver(pool: Pool, limits: UploadLimits): Receive {
 
   function takeSlot(accountId: number): void {
     const own = running.filter((id) => id === accountId).length
-    if (own >= UPLOADS_PER_ACCOUNT) throw busy(`The account already runs ${UPLOADS_PER_ACCOUNT} imports on this node`)
-    if (running.length >= UPLOADS_PER_NODE) throw busy(`This node already runs ${UPLOADS_PER_NODE} imports`)
+    if (own >= UPLOADS_PER_ACCOUNT)
+      throw busy(`The account already runs ${UPLOADS_PER_ACCOUNT} imports on this node, the maximum; try again later.`)
+    if (running.length >= UPLOADS_PER_NODE) throw busy(`This node already runs ${UPLOADS_PER_NODE} imports, the maximum; try again later.`)
     running.push(accountId)
   }
 
@@ -57,8 +58,7 @@ export function createReceiver(pool: Pool, limits: UploadLimits): Receive {
 }
 
 function busy(reason: string): ApiError {
-  const details = [{ path: '', reason: `${reason}, the maximum; try again later.` }]
-  return new ApiError('RCS_UNAVAILABLE', { headers: { 'Retry-After': RETRY_AFTER_SECONDS }, details })
+  return new ApiError('RCS_UNAVAILABLE', { headers: { 'Retry-After': RETRY_AFTER_SECONDS }, details: [{ path: '', reason }] })
 }
 
 /** Yields the bytes of a body. Throws if the client disconnects or is too slow; the time that the database takes does not count. */

@@ -6,6 +6,7 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest }
 import { type Static, Type } from 'typebox'
 import { isUnavailable } from '../db/pool.ts'
 import { ApiError, ERRORS, type ErrorCode } from '../errors.ts'
+import { Refusal } from '../refusal.ts'
 import { refTo } from '../schemas.ts'
 import { HSTS } from '../tls.ts'
 import { logOf } from './log.ts'
@@ -93,6 +94,7 @@ export function errorBody({ code, details }: ApiError, requestId: string): Stati
 
 function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error
+  if (error instanceof Refusal) return error.asApiError
   // The client disconnected in the middle of its body. This check comes first: a lost connection to the database has the same code.
   if (isAborted(error)) return new ApiError('RCS_INVALID_REQUEST')
   if (isUnavailable(error)) return unavailable('The database is out of reach, or does not respond in time.')

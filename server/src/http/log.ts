@@ -20,6 +20,9 @@ const FIELDS = [
   'code',
   'signal',
   'name',
+  'month',
+  'months',
+  'retentionMonths',
   'metricsUrl',
   'err',
 ] as const

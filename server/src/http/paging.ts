@@ -56,15 +56,23 @@ export const withinPageBytes = (statement: string, size: string) => `
   ) as sized
   where coalesce("bytesBefore", 0) < ${PAGE_MAX_BYTES}`
 
-/** Reads the query of a list. A cursor is valid only with the sort and the filters that it was made with. */
-export function readPage<Name extends string>(list: ListDefinition<Name>, query: PageQuery, firstParameter: number): Page {
+/**
+ * Reads the query of a list. A cursor is valid only for the list, the sort and the filters that it was made with. `owner` is what the list belongs
+ * to: an account, or something of it.
+ */
+export function readPage<Name extends string>(
+  list: ListDefinition<Name>,
+  owner: number | string,
+  query: PageQuery,
+  firstParameter: number,
+): Page {
   const { limit = DEFAULT_LIMIT, cursor, sort = list.defaultSort, ...filters } = query
   const descending = sort.startsWith('-')
   const name = sort.replace(/^-/, '') as Name
   const names = name === list.id ? [name] : [name, list.id]
   const columns = names.map((field) => list.fields[field].column)
   const belongsTo = createHash('sha256')
-    .update(JSON.stringify([sort, Object.entries(filters).sort()]))
+    .update(JSON.stringify([Object.keys(list.fields), owner, sort, Object.entries(filters).sort()]))
     .digest('base64url')
     .slice(0, 10)
 
@@ -112,9 +120,9 @@ function isRealTime(value: string): boolean {
 }
 
 function decodeCursor(cursor: string, belongsTo: string, fields: SortField[]): unknown[] {
-  const [owner, ...values] = parseCursor(cursor)
-  if (owner === undefined) throw invalidCursor('is not a cursor of this list')
-  if (owner !== belongsTo) throw invalidCursor('belongs to a list with another sort or other filters; start again without a cursor')
+  const [list, ...values] = parseCursor(cursor)
+  if (list === undefined) throw invalidCursor('is not a cursor of this list')
+  if (list !== belongsTo) throw invalidCursor('belongs to another list, or to another sort or other filters; start again without a cursor')
   if (values.length !== fields.length || !fields.every(({ type }, index) => IS_VALUE[type](values[index]))) {
     throw invalidCursor('is not a cursor of this list')
   }

@@ -59,7 +59,8 @@ function codeFor(schema: TSchema, httpPart: string | undefined, violations: Viol
   // Idempotency-Key is the only header that schemas require. The guard checks the credentials.
   if (httpPart === 'headers') return 'RCS_IDEMPOTENCY_KEY_REQUIRED'
   if (httpPart === 'querystring' && isOnlyCursor(schema, violations)) return 'RCS_INVALID_CURSOR'
-  if (httpPart === 'params' && violations.some(({ path }) => path === '/phone')) return 'RCS_INVALID_RECIPIENT'
+  const isNumber = ({ path }: Violation) => path === '/phone' || path === '/recipient'
+  if (httpPart !== 'body' && violations.every(isNumber) && violations.length > 0) return 'RCS_INVALID_RECIPIENT'
   if (httpPart !== 'body') return 'RCS_INVALID_REQUEST'
   // Only for bodies that have such a field: elsewhere the field is unknown.
   const parts = CODES_BY_FIELD.filter(([field]) => field in propertiesOf(schema))

@@ -1,20 +1,8 @@
 import type { Executor } from '../db/pool.ts'
 import { type ListDefinition, type PageQuery, readPage } from '../http/paging.ts'
-import { phoneNumberInQuery } from '../phone-numbers.ts'
 import { parseTimestamp } from '../time.ts'
-import { MESSAGE_JOINS, type Message, SHOWN_MESSAGE, SHOWN_STATUS, toMessage } from './messages.ts'
-
-export type MessageFilters = {
-  recipient?: string
-  clientReferenceId?: string
-  campaignId?: string
-  agentId?: string
-  /** Separated by commas. */
-  status?: string
-  test?: boolean
-  acceptedFrom?: string
-  acceptedTo?: string
-}
+import { type Condition, type MessageFilters, type Plan, planOf } from './list-plan.ts'
+import { MESSAGE_JOINS, type Message, SHOWN_MESSAGE, toMessage } from './messages.ts'
 
 /** Ids are in the order of acceptance. */
 export const MESSAGE_LIST: ListDefinition<'acceptedAt'> = {
@@ -37,20 +25,18 @@ const COLUMNS = [
   ...['accepted_at', 'expires_at', 'sent_at', 'delivered_at', 'read_at', 'failed_at', 'failure_reason', 'failure_description'],
 ].map((column) => `m.${column}`)
 
-/** A condition, and the values of its parameters in order: each `?` is one. */
-type Condition = [sql: string, ...values: unknown[]]
-
 /**
  * Lists messages by one index, chosen by the filters, in the order of the list. The other filters are checked on what that index finds, for a
  * limited time: if few messages match, a page has fewer than `limit`, and a cursor.
  */
 export async function listMessages(db: Executor, accountId: number, query: PageQuery & MessageFilters, checkForMs = CHECK_FOR_MS) {
-  const page = readPage(MESSAGE_LIST, query, 2)
+  const page = readPage(MESSAGE_LIST, accountId, query, 2)
+  const plan = await planOf(db, accountId, query)
   const endAt = performance.now() + checkForMs
   const messages: Message[] = []
   let after = page.values[0] as string | undefined
   for (let rows = FIRST_CHECKED; ; rows *= 2) {
-    const scan = await readScan(db, accountId, query, { after, rows, fetch: page.fetch - messages.length })
+    const scan = await readScan(db, accountId, query, plan, { after, rows, fetch: page.fetch - messages.length })
     messages.push(...scan.messages)
     const isDone = messages.length === page.fetch || scan.last === undefined
     if (isDone || performance.now() >= endAt) {
@@ -64,7 +50,7 @@ export async function listMessages(db: Executor, accountId: number, query: PageQ
 type Range = { after: string | undefined; rows: number; fetch: number }
 
 /** `last`: the last message that was checked, if there may be more behind it. */
-async function readScan(db: Executor, accountId: number, query: PageQuery & MessageFilters, { after, rows, fetch }: Range) {
+async function readScan(db: Executor, accountId: number, query: PageQuery & MessageFilters, plan: Plan, { after, rows, fetch }: Range) {
   const values: unknown[] = [accountId]
   const bind = ([sql, ...bound]: Condition) =>
     sql.replaceAll('?', () => {
@@ -73,13 +59,13 @@ async function readScan(db: Executor, accountId: number, query: PageQuery & Mess
     })
   const isAscending = query.sort === 'acceptedAt'
   const order = `order by m.id ${isAscending ? 'asc' : 'desc'}`
-  const { sources, rest } = planOf(query)
+  const { sources, rest } = plan
   const filters = rest.map(bind)
   const read = filters.length === 0 ? fetch : rows
   const behind: Condition[] = after === undefined ? [] : [[`m.id ${isAscending ? '>' : '<'} ?::uuid`, after]]
   const within = ['true', ...[...behind, ...timesOf(query)].map(bind)].join(' and ')
   const scans = sources.map(({ of, where }) => {
-    const scan = `select ${COLUMNS} from messages m where m.account_id = $1 and ${bind(where)} and ${within} ${order} limit ${read}`
+    const scan = `select ${COLUMNS} from messages m where ${bind(where)} and ${within} ${order} limit ${read}`
     return of === undefined ? `(${scan})` : `(select m.* from ${bind(of)}, lateral (${scan}) as m)`
   })
   const { rows: found } = await db.query<Record<string, unknown> & { lastChecked: string | null }>(
@@ -99,43 +85,6 @@ async function readScan(db: Executor, accountId: number, query: PageQuery & Mess
   const messages = found.flatMap(({ lastChecked: _, ...row }) => (row.messageId === null ? [] : [toMessage(row)]))
   return { messages, last: filters.length === 0 ? undefined : (found[0]?.lastChecked ?? undefined) }
 }
-
-/** `of`: a subselect; the scan is repeated for each of its rows. */
-type Source = { where: Condition; of?: Condition }
-
-/** The indexes to read, and the filters that they do not cover. The most selective filter comes first. */
-function planOf(query: MessageFilters): { sources: Source[]; rest: Condition[] } {
-  const { recipient, clientReferenceId, campaignId, agentId, status, test = false } = query
-  const rest: Condition[] = []
-  if (agentId !== undefined) rest.push(['m.agent_id = ?', agentId])
-  if (status !== undefined) rest.push([`(${SHOWN_STATUS}) = any (?::text[])`, status.split(',')])
-  if (recipient === undefined && clientReferenceId === undefined && campaignId === undefined) {
-    return { sources: test ? [{ where: ['m.test'] }] : OF_ACCOUNT, rest }
-  }
-  if (test) rest.push(['m.test'])
-  const unlessTest = test ? '' : ' and not m.test'
-  if (recipient === undefined && clientReferenceId === undefined) {
-    const own: Condition = ['(select id from campaigns where account_id = $1 and id = ?) as c', campaignId]
-    return { sources: [{ of: own, where: ['m.campaign_id = c.id'] }], rest }
-  }
-  if (campaignId !== undefined) rest.push(['m.campaign_id = ?', campaignId])
-  if (recipient === undefined) {
-    const named: Condition = ['(select id from campaigns where account_id = $1 and client_reference_id = ?) as c', clientReferenceId]
-    return {
-      sources: [
-        { where: [`m.client_reference_id = ?${unlessTest}`, clientReferenceId] },
-        { of: named, where: ['m.campaign_id = c.id and m.client_reference_id is null'] },
-      ],
-      rest,
-    }
-  }
-  if (clientReferenceId !== undefined) rest.push([`coalesce(m.client_reference_id, ${REFERENCE_OF_CAMPAIGN}) = ?`, clientReferenceId])
-  return { sources: [{ where: [`m.recipient = ?${unlessTest}`, phoneNumberInQuery(recipient)] }], rest }
-}
-
-const OF_ACCOUNT: Source[] = [{ where: ['m.campaign_id is null and not m.test'] }, { where: ['m.campaign_id is not null'] }]
-
-const REFERENCE_OF_CAMPAIGN = '(select c.client_reference_id from campaigns c where c.id = m.campaign_id)'
 
 /** Ids begin with the time since 1970, so an earlier time counts as 1970. */
 function timesOf({ acceptedFrom, acceptedTo }: MessageFilters): Condition[] {

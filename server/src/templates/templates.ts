@@ -34,7 +34,7 @@ function toTemplate({ id, name, description, ...row }: TemplateRow): Template {
 
 /** Finds the page by the templates alone. Contents, which may be large and many, are read only for the templates of the page. */
 export async function listTemplates(db: Executor, accountId: number, query: PageQuery & TemplateFilters) {
-  const page = readPage(TEMPLATE_LIST, query, 8)
+  const page = readPage(TEMPLATE_LIST, accountId, query, 8)
   const { rows } = await db.query<TemplateRow & { found: number }>(
     `with t as materialized (
        select * from templates t
@@ -78,7 +78,11 @@ const COUNT_CONTENT = (content: string) =>
 /** Stores the current version of the template `t`. A tap on a button may need it after the template was deleted. */
 const ADD_VERSION = `
     insert into template_versions (account_id, template_id, status, content_id, since)
-    select account_id, id, status, content_id, updated_at from t`
+    select account_id, id, status, content_id, updated_at from t where not exists (
+      select from template_versions v where v.account_id = t.account_id and v.template_id = t.id
+        and v.id = (select max(id) from template_versions l where l.account_id = t.account_id and l.template_id = t.id)
+        and (v.status, v.content_id) = (t.status, t.content_id)
+    )`
 
 // Ids are random (migration 0003). With ten other templates in the same millisecond, five draws in a row collide once in 10^13 times.
 const ID_DRAWS = 5

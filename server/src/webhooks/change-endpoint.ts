@@ -1,16 +1,17 @@
 import { timeOf } from '../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import type { EventKind } from '../events/kinds.ts'
+import { Refusal } from '../refusal.ts'
 import { type Endpoint, EXISTS, findEndpoint, lockEndpoint, lockEndpoints } from './endpoints.ts'
 
 /**
  * `types`: the types of events from the next routed event on; null means all. Deliveries that are already waiting are still posted, to the
- * new URL. `disable`: the reason to store with the disabled endpoint.
+ * new URL. `disable`: the reason to store with the disabled endpoint. `enable`: by whom; callers can't enable what the operator disabled.
  */
 type EndpointChange = {
   url?: string | undefined
   types?: readonly EventKind[] | null | undefined
-  enable?: boolean | undefined
+  enable?: 'OPERATOR' | 'CALLER' | undefined
   disable?: 'OPERATOR' | 'CALLER' | undefined
 }
 
@@ -26,9 +27,20 @@ export async function changeEndpoint(pool: Pool, endpointId: number, change: End
     await lockEndpoint(tx, endpointId)
     if (url !== undefined) await tx.query('update webhook_endpoints set url = $2 where id = $1', [endpointId, url])
     if (types !== undefined) await tx.query('update webhook_endpoints set kinds = $2 where id = $1', [endpointId, types])
+    if (enable === 'CALLER') await refuseIfOperators(tx, endpointId)
     const missed = enable ? { missedSince: await enableLocked(tx, endpointId) } : {}
     if (disable !== undefined) await disableLocked(tx, endpointId, disable)
     return { ...(await findEndpoint(tx, endpointId)), ...missed }
+  })
+}
+
+async function refuseIfOperators(tx: Executor, endpointId: number): Promise<void> {
+  const { disabledBecause } = await findEndpoint(tx, endpointId)
+  if (disabledBecause !== 'OPERATOR') return
+  throw new Refusal(`The operator has disabled endpoint ${endpointId}.`, {
+    code: 'RCS_WEBHOOK_ENDPOINT_STATE',
+    path: '/status',
+    reason: 'The operator has disabled the endpoint, and only the operator can enable it.',
   })
 }
 
@@ -100,7 +112,7 @@ async function disableLocked(tx: Executor, endpointId: number, because: 'OPERATO
 }
 
 export async function enableEndpoint(pool: Pool, endpointId: number): Promise<Enabled> {
-  return (await changeEndpoint(pool, endpointId, { enable: true })) as Enabled
+  return (await changeEndpoint(pool, endpointId, { enable: 'OPERATOR' })) as Enabled
 }
 
 export async function disableEndpoint(pool: Pool, endpointId: number): Promise<Endpoint> {

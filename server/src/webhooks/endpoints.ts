@@ -4,7 +4,7 @@ import { webhookSecretContext } from '../db/secrets.ts'
 import type { Keyring } from '../encryption/keyring.ts'
 import { utcText } from '../events/changes.ts'
 import type { EventKind } from '../events/kinds.ts'
-import { Refusal } from './refusal.ts'
+import { Refusal } from '../refusal.ts'
 import { newSecret } from './sign.ts'
 
 export type Endpoint = {

@@ -1,6 +1,6 @@
 import type { Pool } from '../db/pool.ts'
+import { Refusal } from '../refusal.ts'
 import { EXISTS, findEndpoint } from './endpoints.ts'
-import { Refusal } from './refusal.ts'
 
 const LEASE_SECONDS = 30
 const RENEW_MS = 10_000

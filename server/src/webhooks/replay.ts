@@ -1,8 +1,8 @@
 import { timeOf } from '../db/partitions.ts'
 import { type Executor, listed, type Pool, transaction } from '../db/pool.ts'
 import { eventsOf, findEvent, type PlacedEvent, placeKey, readEventsAt, readHead, readPages } from '../events/pages.ts'
+import { Refusal } from '../refusal.ts'
 import { type Endpoint, holdActiveEndpoint } from './endpoints.ts'
-import { Refusal } from './refusal.ts'
 
 // A replay makes deliveries due as if they had never been attempted. It skips deliveries that are already due, possibly in progress: they are
 // posted anyway. Each chunk is its own transaction, so a killed replay keeps its progress. If the operator runs it again, it does the rest, and

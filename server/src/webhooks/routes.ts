@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
 import type { Keyring } from '../encryption/keyring.ts'
@@ -13,7 +12,6 @@ import { changeEndpoint } from './change-endpoint.ts'
 import { addEndpoint, type Endpoint, findEndpoint, type ListedEndpoint, rotateSecret, withCounts } from './endpoints.ts'
 import { listOwnAttempts, listOwnEndpoints } from './lists.ts'
 import { postRoutes } from './post-routes.ts'
-import { Refusal } from './refusal.ts'
 import { removeEndpoint } from './remove-endpoint.ts'
 import {
   AttemptQuery,
@@ -42,19 +40,11 @@ type Routes = FastifyPluginAsyncTypebox<Options>
 export const webhookRoutes: Routes = async (app, options) => {
   app.addSchema(WebhookEndpoint)
   app.addSchema(WebhookAttempt)
-  respondWithRefusals(app)
   await app.register(readRoutes, options)
   await app.register(createRoutes, options)
   await app.register(changeRoutes, options)
   await app.register(secretRoutes, options)
   await app.register(postRoutes, options)
-}
-
-/** The functions of endpoints throw refusals, which the command line prints. A caller gets the error of the API. */
-function respondWithRefusals(app: FastifyInstance): void {
-  app.setErrorHandler(async (error) => {
-    throw error instanceof Refusal ? error.asApiError : error
-  })
 }
 
 function shownEndpoint({ accountId: _, morePending: _p, moreFailed: _f, types, secrets, ...fields }: ListedEndpoint) {
@@ -190,7 +180,7 @@ const changeRoutes: Routes = async (app, { pool, hosts }) => {
       const changed = await changeEndpoint(pool, endpointId, {
         url: url && new URL(url).href,
         types: types && storedTypes(types),
-        enable: status === 'ACTIVE',
+        enable: status === 'ACTIVE' ? 'CALLER' : undefined,
         disable: status === 'DISABLED' ? 'CALLER' : undefined,
       })
       return await read(pool, changed)

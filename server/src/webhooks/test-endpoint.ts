@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { recordEvent } from '../events/changes.ts'
 import { eventsOf, type PlacedEvent, readHead, readPages } from '../events/pages.ts'
+import { Refusal } from '../refusal.ts'
 import { type Attempt, readChunk } from './attempts.ts'
-import { holdActiveEndpoint } from './endpoints.ts'
-import { Refusal } from './refusal.ts'
+import { findEndpoint, holdActiveEndpoint } from './endpoints.ts'
 
 /** `occurredAt` identifies the event in the log once the router has placed it. */
 type EndpointTest = { endpointId: number; accountId: number; occurredAt: Date; after: number }
@@ -51,6 +51,8 @@ export async function awaitTest(
     }
     const outcome = position === undefined ? undefined : await readFirstAttempt(pool, test, position)
     if (outcome !== undefined) return { endpointId: test.endpointId, ...outcome }
+    // Throws if the endpoint was removed meanwhile: nothing will be posted.
+    await findEndpoint(pool, test.endpointId)
     if (performance.now() > deadline) throw notAttempted(test.endpointId, position !== undefined, timeoutMs)
     await sleep(POLL_MS, undefined, { signal })
   }

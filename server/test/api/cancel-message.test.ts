@@ -18,7 +18,7 @@ async function claimOf({ agentId }: MessageCaller) {
 }
 
 function assertState(response: Awaited<ReturnType<typeof cancel>>, status: string): void {
-  const reason = `is ${status}: a message can be cancelled until it is handed to the network`
+  const reason = `is ${status}: a message can be cancelled while it waits to be handed to the network`
   assertError(response, 409, 'RCS_MESSAGE_STATE', [['/status', reason]])
 }
 
@@ -42,13 +42,17 @@ describe('POST /messages/{messageId}/cancel', () => {
     for (const response of first) assert.deepEqual([response.status, response.body], [200, body])
   })
 
-  test('responds 409 once the message was claimed, and also if its attempt is repeated', async () => {
+  test('responds 409 while the message is being sent, and cancels and revokes it between two attempts', async () => {
     const caller = await newCaller()
     const messageId = await caller.accepted()
     const [entry] = await claimOf(caller)
     assertState(await cancel(caller, messageId), 'SENDING')
-    assert.ok(entry !== undefined && (await record(pool, entry, { is: 'retry', afterMs: 60_000, detail: 'later' })))
-    assertState(await cancel(caller, messageId), 'SENDING')
+    assert.ok(entry !== undefined && (await record(pool, entry, { is: 'unknown', afterMs: 60_000, detail: '503' })))
+    assert.equal((await cancel(caller, messageId)).body.failure.reason, 'CANCELLED')
+    assert.deepEqual(
+      (await claimOf(caller)).map((each) => [each.messageId, each.task]),
+      [[messageId, 'revoke']],
+    )
   })
 
   test('cancels a message whose worker made no call', async () => {

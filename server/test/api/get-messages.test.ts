@@ -7,11 +7,14 @@ import { STATUSES } from '../../src/messages/states.ts'
 import { acceptedCampaign } from '../campaigns/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { type MessageCaller, startMessageService } from '../support/messages.ts'
-import { assertError, createAssignedAgent } from '../support/service.ts'
+import { assertError, createAssignedAgent, type ErrorDetails } from '../support/service.ts'
 
 const database = await createTestDatabase({ uncounted: 'messages are written by hand' })
 const { pool } = database
 const { newCaller } = await startMessageService(database)
+const FOREIGN_CURSOR: ErrorDetails = [
+  ['/cursor', 'belongs to another list, or to another sort or other filters; start again without a cursor'],
+]
 const seed = Date.now() % 2 ** 31
 
 type Row = { id: string; agent: string; phone: string; status: string; test: boolean; reference: string | null; campaign: string | null }
@@ -67,9 +70,12 @@ describe(`GET /messages (seed ${seed})`, async () => {
   const campaigns = [
     await acceptedCampaign(pool, caller, { clientReferenceId: 'A' }),
     await acceptedCampaign(pool, caller, { clientReferenceId: 'A' }),
+    await acceptedCampaign(pool, caller, { clientReferenceId: 'B' }),
     await acceptedCampaign(pool, caller),
   ]
-  const referenceOf = (row: Row) => row.reference ?? (campaigns.indexOf(row.campaign ?? '') < 2 && row.campaign !== null ? 'A' : null)
+  // More campaigns of one reference than are read one by one.
+  for (let more = 0; more < 4; more += 1) await acceptedCampaign(pool, caller, { clientReferenceId: 'A' })
+  const referenceOf = ({ reference, campaign }: Row) => reference ?? ['A', 'A', 'B'][campaigns.indexOf(campaign ?? '')] ?? null
 
   const anyRow = fc.record({
     offset: fc.integer({ min: -40, max: 40 }),
@@ -155,8 +161,22 @@ describe(`GET /messages (seed ${seed})`, async () => {
     assert.equal((await walk(other, '')).items.length, 1)
     assert.deepEqual((await walk(other, `campaignId=${campaigns[0]}`)).items, [])
     const { body } = await caller.ask('GET', '/messages?limit=1')
-    const { items } = (await other.ask('GET', `/messages?limit=1&cursor=${body.nextCursor}`)).body
-    assert.ok(items.every(({ messageId }: { messageId: string }) => !rows.some(({ id }) => id === messageId)))
+    assertError(await other.ask('GET', `/messages?limit=1&cursor=${body.nextCursor}`), 400, 'RCS_INVALID_CURSOR', FOREIGN_CURSOR)
+  })
+
+  test('by recipient checks a bounded number of messages of all accounts, and finds its own with the next cursors', async () => {
+    const [phone, big] = ['+48500100777', await newCaller()]
+    const own = { ...(rows[0] as Row), id: idAt(month), phone, test: false, campaign: null, agent: big.agentId }
+    await write(big.accountId, [own])
+    const others = Array.from({ length: 2 * FIRST_CHECKED }, (_, n) => ({ ...own, id: idAt(month + 1 + n), agent: other.agentId }))
+    await write(other.accountId, others)
+    const { items, nextCursor } = await listMessages(pool, big.accountId, { recipient: phone }, 0)
+    assert.deepEqual([items, typeof nextCursor], [[], 'string'])
+    const found = await walk(big, `recipient=${encodeURIComponent(phone)}`)
+    assert.deepEqual(
+      found.items.map(({ messageId }) => messageId),
+      [own.id],
+    )
   })
 
   test('checks a bounded number of messages a page, and finds a rare status with the next cursors', async () => {
@@ -184,8 +204,9 @@ describe(`GET /messages (seed ${seed})`, async () => {
 
   test('responds 400 to a filter that can’t match', async () => {
     const words = `one or more of ${STATUSES.join(', ')}, separated by commas`
+    const wrongNumber = 'must be an international phone number, such as +48500100200'
+    assertError(await caller.ask('GET', '/messages?recipient=hello'), 400, 'RCS_INVALID_RECIPIENT', [['/recipient', wrongNumber]])
     for (const [query, path, reason] of [
-      ['recipient=hello', '/recipient', 'must be an international phone number, such as +48500100200'],
       ['campaignId=1', '/campaignId', 'must be the id of a campaign, as its creation returned it'],
       ['status=LOST', '/status', `must be ${words}`],
       ['status=', '/status', `must be ${words}`],

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
+import { readQuotas, setQuotas } from '../../src/accounts/quotas.ts'
+import { createGroup } from '../../src/groups/groups.ts'
 import { importGroup } from '../../src/groups/import.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startMessageService } from '../support/messages.ts'
@@ -10,6 +12,7 @@ const database = await createTestDatabase()
 const { pool } = database
 const { newCaller } = await startMessageService(database)
 
+const CSV = { 'content-type': 'text/csv' }
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const PHONES = ['+48500100200', '+48500100201', '+48500100202'] as const
 const NOT_FOUND = ['0', '01', '-1', '1.0', '2147483648', '99999999999999999999', 'abc', '%00', "1' or 1=1"]
@@ -245,6 +248,54 @@ describe('GET /segments/{segmentId}/members', () => {
     assert.ok(body.items.length < 23 && body.nextCursor !== null, `${body.items.length}`)
     assert.deepEqual(phonesOf(await walk((query) => segment('GET', `/2/members${query}`), 200, 'phone')), numbers)
   })
+})
+
+test('a cursor of one segment’s members is refused for another segment', async () => {
+  const { put, add, segment } = await caller()
+  for (const id of [1, 2]) await put(id, { name: 'S' })
+  for (const id of [1, 2]) await add(id, ...PHONES.map((phone) => ({ phone })))
+  const { nextCursor } = (await segment('GET', '/1/members?limit=1')).body
+  assert.equal((await segment('GET', `/1/members?limit=1&cursor=${nextCursor}`)).status, 200)
+  const foreign = await segment('GET', `/2/members?limit=1&cursor=${nextCursor}`)
+  assert.deepEqual([foreign.status, foreign.body.code], [400, 'RCS_INVALID_CURSOR'])
+})
+
+test('members count towards the quota storedBytes while they are stored, and an excess is refused whole', async () => {
+  const { accountId, put, add, segment, ask } = await caller()
+  await put(1, { name: 'S' })
+  const used = async () => (await readQuotas(pool, accountId)).storedBytes.used
+  const before = await used()
+  const large = { phone: PHONES[0], attributes: { text: 'x'.repeat(1_000) }, consents: [1, 2] }
+  await add(1, large, { phone: PHONES[1] })
+  const [first, second] = [150 + 8 + JSON.stringify(large.attributes).length, 150]
+  assert.equal(await used(), before + first + second)
+  await add(1, { phone: PHONES[0], attributes: {} })
+  assert.equal(await used(), before + 158 + 150)
+  await setQuotas(pool, accountId, { storedBytes: before + 400 })
+  const upload = (phone: string) => ask('PUT', '/segments/1/import', `phone,text\n${phone},${'x'.repeat(500)}\n`, CSV)
+  for (const refused of [await add(1, large), await upload(PHONES[2])]) {
+    assert.deepEqual([refused.status, refused.body.code], [429, 'RCS_QUOTA_EXCEEDED'])
+  }
+  assert.equal(await used(), before + 158 + 150)
+  await setQuotas(pool, accountId, { storedBytes: null })
+  assert.equal((await upload(PHONES[0])).status, 200)
+  await segment('DELETE', `/1/members/${PHONES[1]}`)
+  assert.ok((await used()) > before + 600)
+  await segment('DELETE', '/1')
+  assert.equal(await used(), before)
+})
+
+test('a change of a segment that a large import is changing gets 503 with the reason', async () => {
+  const { accountId, put, segment } = await caller()
+  await put(1, { name: 'S' })
+  const importing = await pool.connect()
+  await importing.query('begin')
+  await createGroup(importing, { accountId, number: 1 })
+  const response = await put(1, { name: 'T' })
+  await importing.query('rollback')
+  importing.release()
+  assertError(response, 503, 'RCS_UNAVAILABLE', [['', 'An import or a removal is changing the segment; try again when it has ended.']])
+  assert.equal((await segment('GET', '/1')).body.name, 'S')
 })
 
 describe('DELETE', () => {

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { recordEvent } from '../../src/events/changes.ts'
 import type { EventKind } from '../../src/events/kinds.ts'
+import { disableEndpoint } from '../../src/webhooks/change-endpoint.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { readWebhookSecrets } from '../support/keyring.ts'
 import { LOGGED_EVENTS } from '../support/log.ts'
@@ -199,6 +200,9 @@ describe('a webhook endpoint', () => {
     const enabled = await patch({ status: 'ACTIVE' })
     assert.deepEqual(enabled.body, { ...moved.body, missedSince: disabledAt })
     assert.deepEqual((await patch({ status: 'ACTIVE' })).body, moved.body)
+    await disableEndpoint(pool, endpointId)
+    const reason = 'The operator has disabled the endpoint, and only the operator can enable it.'
+    assertError(await patch({ status: 'ACTIVE' }), 409, 'RCS_WEBHOOK_ENDPOINT_STATE', [['/status', reason]])
     for (const body of [{}, { types: null }, { status: 'PAUSED' }, { url: '' }, { secret: 'x' }, { types: [] }, []])
       assert.equal((await patch(body)).status, 400, JSON.stringify(body))
   })
@@ -279,6 +283,16 @@ describe('POST /webhook-endpoints/{id}/test', () => {
   })
 })
 
+test('POST /webhook-endpoints/{id}/test responds 404 as soon as the endpoint is deleted', async () => {
+  const { ask, create } = await newCaller()
+  const hanging = await startSink(() => undefined)
+  const { endpointId } = await create({ url: hanging.url })
+  const testing = ask('POST', `/${endpointId}/test`)
+  await until('it is called', () => hanging.arrived.length === 1)
+  assert.equal((await ask('DELETE', `/${endpointId}`)).status, 204)
+  assertError(await testing, 404, 'RCS_WEBHOOK_ENDPOINT_NOT_FOUND')
+})
+
 describe('POST /webhook-endpoints/{id}/replay', () => {
   /** An endpoint that has accepted three events. */
   async function withEvents() {
@@ -290,18 +304,23 @@ describe('POST /webhook-endpoints/{id}/replay', () => {
       'three are accepted',
       async () => sink.arrived.length === 3 && (await caller.ask('GET', `/${endpointId}`)).body.pending === 0,
     )
-    return { ...caller, sink, endpointId, replay: (body: unknown) => caller.ask('POST', `/${endpointId}/replay`, body) }
+    const posted = (count: number) =>
+      until(
+        'they are accepted',
+        async () => sink.arrived.length === count && (await caller.ask('GET', `/${endpointId}`)).body.pending === 0,
+      )
+    return { ...caller, sink, endpointId, posted, replay: (body: unknown) => caller.ask('POST', `/${endpointId}/replay`, body) }
   }
 
   test('posts the events of a time range, one event, or failed events again, and returns how many', async () => {
-    const { accountId, endpointId, sink, replay } = await withEvents()
+    const { accountId, endpointId, sink, posted, replay } = await withEvents()
     const before = new Date(Date.now() - 3_600_000).toISOString()
     const all = await replay({ from: before })
     assert.deepEqual([all.status, all.body], [200, { endpointId, replayed: 3, alreadyDue: 0 }])
-    await until('they are posted', () => sink.arrived.length === 6)
+    await posted(6)
     assert.deepEqual((await replay({ from: before, to: new Date(Date.now() - 1_800_000).toISOString() })).body.replayed, 0)
     assert.deepEqual((await replay({ from: before, to: new Date(Date.now() + 60_000).toISOString() })).body.replayed, 3)
-    await until('they are posted', () => sink.arrived.length === 9)
+    await posted(9)
     assert.deepEqual((await replay({ failed: true })).body, { endpointId, replayed: 0, alreadyDue: 0 })
     const [, read] = await eventIds(accountId)
     assert.deepEqual((await replay({ eventId: read })).body, { endpointId, replayed: 1, alreadyDue: 0 })

@@ -13,6 +13,8 @@ create table groups (
   name text check (char_length(name) between 1 and 200),
   -- Stored, since counting a million members takes half a second.
   members integer not null default 0,
+  -- What the members count towards the quota storedBytes (groups/member-bytes.ts).
+  bytes bigint not null default 0,
   -- The generation of the last change. Both are committed together, so this number identifies the current members.
   generation integer not null default 0,
   created_at timestamptz(3) not null default now(),

@@ -42,6 +42,7 @@ create table campaigns (
   constraint campaigns_retry_choice check (retry_of is not null or not retry_includes_cancelled)
 );
 create index on campaigns (account_id, created_at, id);
+create index on campaigns (account_id, client_reference_id, created_at, id) where client_reference_id is not null;
 -- A campaign can be retried once. To try again, retry the retry.
 create unique index campaigns_retry on campaigns (retry_of);
 create index campaigns_due on campaigns (scheduled_at) where status = 'SCHEDULED';

@@ -1,11 +1,11 @@
-import { ApiError, ERRORS, type ErrorCode, EXIT, OperatorError } from '../errors.ts'
+import { ApiError, ERRORS, type ErrorCode, EXIT, OperatorError } from './errors.ts'
 
 type Refused = { code: ErrorCode; path?: string; reason?: string; retryAfterSeconds?: number }
 
 /** The exit status of a command, by the status that a caller gets. */
 const EXIT_CODES: Record<number, number> = { 400: EXIT.usage, 404: EXIT.notFound, 503: EXIT.unavailable }
 
-/** A refusal for operators and for callers: a command prints its sentence, and a route responds with `asApiError`. */
+/** A refusal for operators and for callers: a command prints its sentence, and a caller gets `asApiError`. */
 export class Refusal extends OperatorError {
   readonly asApiError: ApiError
 
