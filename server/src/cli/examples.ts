@@ -1,5 +1,6 @@
-/** An example of each command, for its help. A test parses every one of them. */
-export const EXAMPLES: Record<string, string> = {
+/** Examples of `herald` and of each command, for the help. A test parses every one of them. */
+export const EXAMPLES: Record<string, string | string[]> = {
+  '': ['herald serve', 'herald send 1 +48500100200 "Hello" --wait', 'herald doctor'],
   serve: 'herald serve --only api,delivery',
   config: 'herald config --json',
   migrate: 'herald migrate',

@@ -11,9 +11,15 @@ export function addManners(command: Command, path: string[] = []): void {
   command.showSuggestionAfterError(false)
   command.configureOutput({ outputError: (message) => printError([...message.trimEnd().split('\n'), ...suggestionsFor(command, message)]) })
   command.configureHelp({ commandUsage, optionDescription })
-  const example = EXAMPLES[names.slice(1).join(' ')]
-  if (example !== undefined) command.addHelpText('after', `\nExample:\n  ${example}`)
+  const examples = examplesOf(command, names.slice(1))
+  command.addHelpText('after', ['', examples.length === 1 ? 'Example:' : 'Examples:', ...examples.map((line) => `  ${line}`)].join('\n'))
   for (const each of command.commands) addManners(each, names)
+}
+
+/** A group shows the examples of its first commands. */
+function examplesOf(command: Command, path: string[]): string[] {
+  const own = EXAMPLES[path.join(' ')]
+  return own === undefined ? command.commands.slice(0, 2).flatMap((each) => examplesOf(each, [...path, each.name()])) : [own].flat()
 }
 
 /** Commander's errors quote arguments unescaped; printError escapes them. */

@@ -10,19 +10,45 @@ const MEANT: Record<string, string> = {
   edit: 'update',
   start: 'serve',
   unblock: 'remove',
+  reactivate: 'activate',
+  reassign: 'assign',
 }
-const NEGATED = /^(un|de|dis|non-?|no-)/
+/** Beginnings that make opposites of two words: "unassign" and "assign", "disable" and "enable". */
+const OPPOSITES = [
+  ...['un', 'de', 'dis', 'in', 'non-', 'no-'].map((negated) => [negated, '']),
+  ...[
+    ['dis', 'en'],
+    ['de', 'en'],
+    ['de', 're'],
+    ['un', 're'],
+    ['ex', 'in'],
+  ],
+] as [string, string][]
 
 /** Returns the known word that was probably meant, or undefined. Never an opposite, such as "pause" for "unpause". */
-export function nearest(word: string, known: readonly string[]): string | undefined {
+export function nearest(typed: string, known: readonly string[]): string | undefined {
+  const word = typed.toLowerCase()
   const meant = MEANT[word]
   if (meant !== undefined && known.includes(meant)) return meant
-  const isOpposite = (other: string) => NEGATED.test(word) !== NEGATED.test(other)
   const near = known
-    .filter((other) => !isOpposite(other))
-    .map((other) => ({ other, distance: distance(word.toLowerCase(), other) }))
+    .map((other) => ({ other, distance: distance(word, other) }))
     .filter((one) => one.distance <= Math.max(1, Math.floor(one.other.length / 3)))
+    .filter(({ other }) => oppositesOf(other).every((opposite) => isNearer(word, other, opposite)))
   return near.sort((a, b) => a.distance - b.distance)[0]?.other
+}
+
+/** The opposites that a word may have, whether they are commands or not. */
+function oppositesOf(word: string): string[] {
+  return OPPOSITES.flatMap(([one, other]) => [
+    ...(word.startsWith(one) ? [other + word.slice(one.length)] : []),
+    ...(word.startsWith(other) ? [one + word.slice(other.length)] : []),
+  ])
+}
+
+/** If a mistyped word is as near to both, the first letter decides: it is rarely the wrong one. */
+function isNearer(word: string, one: string, other: string): boolean {
+  const difference = distance(word, other) - distance(word, one)
+  return difference > 0 || (difference === 0 && word[0] === one[0] && word[0] !== other[0])
 }
 
 /** How many letters were added, left out, changed or swapped with their neighbour. */

@@ -17,6 +17,8 @@ function leavesOf(command: Command, path: string[] = []): { path: string; comman
   return command.commands.flatMap((each) => leavesOf(each, here))
 }
 
+const allOf = (command: Command): Command[] => [command, ...command.commands.flatMap(allOf)]
+
 /** As a shell splits it. */
 const wordsOf = (line: string) => [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? '')
 
@@ -25,14 +27,25 @@ describe('every command', async () => {
   const leaves = leavesOf(program)
 
   test('has an example, and no example is of another command', () => {
-    assert.deepEqual(new Set(leaves.map(({ path }) => path)), new Set(Object.keys(EXAMPLES)))
+    assert.deepEqual(new Set(['', ...leaves.map(({ path }) => path)]), new Set(Object.keys(EXAMPLES)))
+  })
+
+  test('shows one to three examples in its help, and so does every group', () => {
+    for (const command of allOf(program)) {
+      let help = ''
+      command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp()
+      assert.match(help, /\nExamples?:(\n {2}herald\b.*){1,3}\n$/, command.name())
+      if (command.parent) assert.match(help.slice(help.indexOf('\nExample')), new RegExp(` ${command.name()}\\s`), command.name())
+    }
   })
 
   test('accepts its example', async () => {
     for (const { command } of leaves) command.action(() => {})
-    for (const [path, example] of Object.entries(EXAMPLES)) {
+    for (const [path, example] of Object.entries(EXAMPLES).flatMap(([path, examples]) =>
+      [examples].flat().map((each) => [path, each] as const),
+    )) {
       const words = wordsOf(example)
-      assert.deepEqual([words[0], words.slice(1, 1 + path.split(' ').length).join(' ')], ['herald', path])
+      assert.equal(`${words.join(' ')} `.startsWith(`herald ${path}`), true, example)
       await assert.doesNotReject(program.parseAsync(words.slice(1), { from: 'user' }), example)
     }
   })
@@ -63,6 +76,15 @@ describe('a mistyped word', () => {
     ['deactivate', ['activate'], undefined],
     ['disable', ['enable'], undefined],
     ['delete', ['remove', 'list'], 'remove'],
+    ['dactivate', ['activate', 'deactivate'], 'deactivate'],
+    ['eactivate', ['activate', 'deactivate'], undefined],
+    ['reactivate', ['deactivate'], undefined],
+    ['uassign', ['assign', 'unassign'], 'unassign'],
+    ['reasign', ['unassign'], undefined],
+    ['dsable', ['enable', 'disable'], 'disable'],
+    ['isable', ['enable', 'disable'], 'disable'],
+    ['enble', ['enable', 'disable'], 'enable'],
+    ['exclude-cancelled', ['include-cancelled'], undefined],
     ['zebra', ['list', 'show'], undefined],
   ]
   for (const [word, known, meant] of NEAR) {
