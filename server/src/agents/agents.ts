@@ -1,3 +1,4 @@
+import { requireAccount } from '../accounts/accounts.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { ApiError, noSuch, OperatorError } from '../errors.ts'
 
@@ -148,12 +149,13 @@ export async function readAssignment(db: Executor, agentId: string, accountId: n
      where s.account_id = $1 and s.agent_id = $2 and s.assigned`,
     [accountId, agentId],
   )
-  if (rows[0] === undefined) {
-    throw noSuch(
-      `The agent ${agentId} is not assigned to account ${accountId}, or one of the two does not exist; see "herald agent list" and "herald account list".`,
-    )
-  }
-  return toAgent(rows[0])
+  return rows[0] === undefined ? await notAssigned(db, agentId, accountId) : toAgent(rows[0])
+}
+
+async function notAssigned(db: Executor, agentId: string, accountId: number): Promise<never> {
+  await findAgent(db, agentId)
+  await requireAccount(db, accountId)
+  throw noSuch(`The agent ${agentId} is not assigned to account ${accountId}; "herald agent assign ${agentId} ${accountId}" assigns it.`)
 }
 
 type AgentWithAccounts = AgentRecord & { accounts: { accountId: number; displayName?: string; active: boolean }[] }

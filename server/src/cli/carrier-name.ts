@@ -4,10 +4,7 @@ import { nearest } from './nearest.ts'
 
 const SIMULATOR = 'simulator'
 
-/**
- * The RCS carrier of an agent: the named one or, without a name, the only one. A name that HERALD_CARRIERS does not have is refused. Without that
- * setting, only the service knows its carriers, so a name that is not misspelt is accepted.
- */
+/** The RCS carrier of an agent: the named one or, without a name, the only one. Without HERALD_CARRIERS, that is the simulator. */
 export async function carrierNamed(wanted: string | undefined, { carriersFile }: Pick<Config, 'carriersFile'>): Promise<string> {
   const known = carriersFile === undefined ? [SIMULATOR] : await carriersIn(carriersFile)
   if (wanted === undefined) {
@@ -17,9 +14,10 @@ export async function carrierNamed(wanted: string | undefined, { carriersFile }:
   }
   if (known.includes(wanted)) return wanted
   const meant = nearest(wanted, known)
-  if (carriersFile === undefined && meant === undefined) return wanted
-  const suggestion = meant === undefined ? `It has ${known.join(', ')}` : `Did you mean ${meant}`
-  throw noSuch(`HERALD_CARRIERS has no RCS carrier ${wanted}. ${suggestion}${meant === undefined ? '.' : '?'}`)
+  if (meant !== undefined) throw noSuch(`There is no RCS carrier ${wanted}. Did you mean ${meant}?`)
+  const reason =
+    carriersFile === undefined ? `HERALD_CARRIERS is not set, so the only one is ${SIMULATOR}` : `HERALD_CARRIERS has ${known.join(', ')}`
+  throw noSuch(`There is no RCS carrier ${wanted}: ${reason}.`)
 }
 
 /** Imported here, since the schemas of carriers take as long to load as the rest of a command. */

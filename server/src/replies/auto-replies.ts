@@ -1,8 +1,8 @@
 import { requireAccount } from '../accounts/accounts.ts'
+import { readAssignment } from '../agents/agents.ts'
 import type { Executor } from '../db/pool.ts'
 import { noSuch, OperatorError } from '../errors.ts'
 import { lengthOf } from '../text-length.ts'
-import { notAssigned } from './agents.ts'
 import { folded, meaningOf } from './words.ts'
 
 type NewAutoReply = { accountId: number; agentId: string; keyword: string; templateId: number }
@@ -42,14 +42,13 @@ export async function addAutoReply(db: Executor, reply: NewAutoReply): Promise<A
 }
 
 async function explainRefusal(db: Executor, { accountId, agentId, keyword, templateId }: NewAutoReply): Promise<void> {
-  const { rows } = await db.query<{ assigned: boolean; status: string | null; existing: number | null }>(
-    `select exists (select from agent_assignments where account_id = $1 and agent_id = $2 and assigned) as assigned,
-       (select status from templates where account_id = $1 and id = $4) as status,
+  await readAssignment(db, agentId, accountId)
+  const { rows } = await db.query<{ status: string | null; existing: number | null }>(
+    `select (select status from templates where account_id = $1 and id = $4) as status,
        (select id from auto_replies where account_id = $1 and agent_id = $2 and keyword = $3) as existing`,
     [accountId, agentId, keyword, templateId],
   )
-  const { assigned, status, existing } = rows[0] as { assigned: boolean; status: string | null; existing: number | null }
-  if (!assigned) throw notAssigned(accountId, agentId)
+  const { status, existing } = rows[0] as { status: string | null; existing: number | null }
   if (status === null) throw noSuch(`Account ${accountId} has no template ${templateId}.`)
   if (status !== 'APPROVED') throw new OperatorError(`Template ${templateId} is not approved; only approved templates can be sent.`)
   if (existing !== null) throw new OperatorError(`Automatic reply ${existing} already has the keyword "${keyword}"; remove it first.`)

@@ -1,8 +1,8 @@
 import { requireAccount } from '../accounts/accounts.ts'
+import { readAssignment } from '../agents/agents.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 import { recordEvent } from '../events/changes.ts'
-import { notAssigned } from './agents.ts'
 
 /** `word` and `unsubscribe`: the recipient; `operator`: the command line; `api`: the account, through the API. */
 export const OPT_OUT_SOURCES = ['word', 'unsubscribe', 'operator', 'api'] as const
@@ -101,21 +101,13 @@ export async function setOptOut(pool: Pool, change: ManualChange): Promise<{ bef
 export async function changeOptOut(pool: Pool, concerned: Concerned, optedOut: boolean, block = false): Promise<OptOut[]> {
   const { accountId, agentId, phone } = concerned
   if (agentId === undefined) await requireAccount(pool, accountId)
-  else await requireAssigned(pool, accountId, agentId)
+  else await readAssignment(pool, agentId, accountId)
   const { before, after } = await setOptOut(pool, { ...concerned, optedOut, block, source: 'operator' })
   if (!optedOut && !before.some((each) => each.optedOut)) {
     const agents = agentId === undefined ? 'any agent' : `agent ${agentId}`
     throw new OperatorError(`${phone} is not opted out of messages from ${agents} of account ${accountId}.`)
   }
   return after
-}
-
-async function requireAssigned(db: Executor, accountId: number, agentId: string): Promise<void> {
-  const { rowCount } = await db.query('select from agent_assignments where account_id = $1 and agent_id = $2 and assigned', [
-    accountId,
-    agentId,
-  ])
-  if (rowCount === 0) throw notAssigned(accountId, agentId)
 }
 
 const OPT_OUT = `s.account_id as "accountId", s.agent_id as "agentId", o.phone, o.opted_out as "optedOut", o.blocked as block, o.source,

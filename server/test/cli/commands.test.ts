@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Command } from 'commander'
+import { createAccount } from '../../src/accounts/accounts.ts'
+import { createAgent } from '../../src/agents/agents.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { heraldJson, runHerald, testFailures } from '../support/process.ts'
 import { call, startTestService } from '../support/service.ts'
 
-const { url: HERALD_DATABASE_URL } = await createTestDatabase()
+const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const env = { HERALD_DATABASE_URL }
+const account = `${(await createAccount(pool, 'First', ['rcs'])).accountId}`
+await createAgent(pool, { agentId: 'lonely', name: 'lonely', billingType: 'single', carrier: 'simulator' })
 
 describe('herald', { concurrency: 2 }, () => {
   test('migrate reports what it applied, then nothing', async () => {
@@ -95,10 +99,18 @@ describe('herald', { concurrency: 2 }, () => {
     [['agent', 'create', 'has space', '--name', 'x', '--billing-type', 'single'], /printable ASCII characters and no space/],
     [['agent', 'create', 'x', '--name', 'x', '--billing-type', 'free'], /Allowed choices are single, conversational, basic/],
     [['agent', 'create', 'x', '--billing-type', 'single'], /required option '--name <name>' not specified/],
-    [['agent', 'assign', 'nobody', '1'], /^The agent nobody is not assigned to account 1, or one of the two does not exist/],
-    [['agent', 'activate', 'nobody', '1'], /^The agent nobody is not assigned to account 1/],
-    [['agent', 'deactivate', 'nobody', '1'], /^The agent nobody is not assigned to account 1/],
-    [['agent', 'unassign', 'nobody', '1'], /^The agent nobody is not assigned to account 1/],
+    [['agent', 'assign', 'nobody', '1'], /^There is no agent nobody; see "herald agent list"\.\n$/],
+    [['agent', 'assign', 'lonely', '999999'], /^There is no account 999999; see "herald account list"\.\n$/],
+    [
+      ['agent', 'activate', 'lonely', account],
+      /^The agent lonely is not assigned to account \d+; "herald agent assign lonely \d+" assigns it\.\n$/,
+    ],
+    [['agent', 'deactivate', 'lonely', account], /^The agent lonely is not assigned to account \d+; /],
+    [['agent', 'unassign', 'nobody', account], /^There is no agent nobody/],
+    [
+      ['agent', 'update', 'lonely', '--carrier', 'nope', '--yes'],
+      /^There is no RCS carrier nope: HERALD_CARRIERS is not set, so the only one is simulator\.\n$/,
+    ],
     [['agent', 'update', 'nobody', '--name', 'x'], /^There is no agent nobody; see "herald agent list"\.\n$/],
     [['agent', 'update', 'nobody'], /--name, --billing-type or --carrier is required/],
     [['agent', 'update', 'nobody', '--billing-type', 'free'], /Allowed choices are single, conversational, basic/],
@@ -128,8 +140,9 @@ describe('herald', { concurrency: 2 }, () => {
   test('agent update changes what is given, for all accounts', async () => {
     const agent = await heraldJson(['agent', 'create', 'updated', '--name', 'a', '--billing-type', 'single'], env)
     assert.deepEqual(await heraldJson(['agent', 'update', 'updated', '--name', 'b'], env), { ...agent, name: 'b' })
-    const changed = await heraldJson(['agent', 'update', 'updated', '--billing-type', 'basic', '--carrier', 'rbm', '--yes'], env)
-    assert.deepEqual(changed, { ...agent, name: 'b', billingType: 'basic', carrier: 'rbm' })
+    await pool.query(`update agents set carrier = 'rbm' where agent_id = 'updated'`)
+    const changed = await heraldJson(['agent', 'update', 'updated', '--billing-type', 'basic', '--carrier', 'simulator', '--yes'], env)
+    assert.deepEqual(changed, { ...agent, name: 'b', billingType: 'basic', carrier: 'simulator' })
   })
 
   test('agent create rejects an id that exists', async () => {

@@ -197,10 +197,11 @@ const CASES: Case[] = [
     command: 'agent update, of its carrier',
     prepare: async () => {
       const { agentId } = await newCampaign({ made: true })
-      const moved = '3 queued messages go through rbm; a message that simulator already has may arrive twice'
-      const lost = 'receipts and replies of messages that went through simulator are no longer recorded'
-      const effect = `move the agent ${agentId} from the carrier simulator to rbm: ${moved}; ${lost}`
-      return { args: ['agent', 'update', agentId, '--carrier', 'rbm'], effect }
+      await pool.query(`update agents set carrier = 'rbm' where agent_id = $1`, [agentId])
+      const moved = '3 queued messages go through simulator; a message that rbm already has may arrive twice'
+      const lost = 'receipts and replies of messages that went through rbm are no longer recorded'
+      const effect = `move the agent ${agentId} from the carrier rbm to simulator: ${moved}; ${lost}`
+      return { args: ['agent', 'update', agentId, '--carrier', 'simulator'], effect }
     },
   },
   {

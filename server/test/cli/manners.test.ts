@@ -116,9 +116,9 @@ describe('a carrier name', () => {
         HERALD_CARRIERS: carriersFile,
       })
     const wrong = await create('a', '--carrier', 'simulater')
-    assert.deepEqual([wrong.code, wrong.stderr], [3, 'HERALD_CARRIERS has no RCS carrier simulater. Did you mean simulator?\n'])
+    assert.deepEqual([wrong.code, wrong.stderr], [3, 'There is no RCS carrier simulater. Did you mean simulator?\n'])
     const other = await create('a', '--carrier', 'rbm')
-    assert.deepEqual([other.code, other.stderr], [3, 'HERALD_CARRIERS has no RCS carrier rbm. It has simulator.\n'])
+    assert.deepEqual([other.code, other.stderr], [3, 'There is no RCS carrier rbm: HERALD_CARRIERS has simulator.\n'])
     assert.equal(JSON.parse((await create('b')).stdout).carrier, 'simulator')
   })
 })

@@ -95,7 +95,7 @@ describe('herald', { concurrency: 2 }, () => {
     [['opt-out', 'add', account, '12', '--agent', agentId], /It must be an international phone number/],
     [['opt-out', 'list', '999999', '--json'], /^There is no account 999999/],
     [['opt-out', 'add', '999999', PHONE], /^There is no account 999999/],
-    [['opt-out', 'add', account, PHONE, '--agent', 'nobody'], /^The agent nobody is not assigned to account/],
+    [['opt-out', 'add', account, PHONE, '--agent', 'nobody'], /^There is no agent nobody/],
   ]
   testFailures([], FAILURES, env)
 })

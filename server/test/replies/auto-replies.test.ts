@@ -51,17 +51,18 @@ describe('an automatic reply', () => {
 
   test('is rejected with a sentence when it is invalid, and nothing is stored', async () => {
     const account = await newAccount()
-    const { accountId, agentId } = account
+    const { accountId } = account
     const other = await newAccount()
     const draft = await newTemplate(accountId, 'DRAFT')
     const good = { ...account, keyword: 'hours' }
-    const notAssigned = (agent: string, id: number) =>
-      `The agent ${agent} is not assigned to account ${id}, or one of the two does not exist; see "herald agent list" and "herald account list".`
     const keywordRule = 'A keyword must have at least one letter or digit, and at most 100 characters.'
     const mistakes: [typeof good, string][] = [
-      [{ ...good, agentId: 'nobody' }, notAssigned('nobody', accountId)],
-      [{ ...good, agentId: other.agentId }, notAssigned(other.agentId, accountId)],
-      [{ ...good, accountId: 999_999 }, notAssigned(agentId, 999_999)],
+      [{ ...good, agentId: 'nobody' }, 'There is no agent nobody; see "herald agent list".'],
+      [
+        { ...good, agentId: other.agentId },
+        `The agent ${other.agentId} is not assigned to account ${accountId}; "herald agent assign ${other.agentId} ${accountId}" assigns it.`,
+      ],
+      [{ ...good, accountId: 999_999 }, 'There is no account 999999; see "herald account list".'],
       [{ ...good, templateId: other.templateId }, `Account ${accountId} has no template ${other.templateId}.`],
       [{ ...good, templateId: 999_999 }, `Account ${accountId} has no template 999999.`],
       [{ ...good, templateId: draft }, `Template ${draft} is not approved; only approved templates can be sent.`],

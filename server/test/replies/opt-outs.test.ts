@@ -139,14 +139,12 @@ describe('an operator', () => {
   })
 
   test('is rejected for an agent that is not assigned to the account', async () => {
-    for (const wrong of [
-      { ...newKey(), agentId: 'nobody' },
-      { ...newKey(), accountId: 999_999 },
-    ]) {
+    for (const [wrong, message] of [
+      [{ ...newKey(), agentId: 'nobody' }, 'There is no agent nobody; see "herald agent list".'],
+      [{ ...newKey(), accountId: 999_999 }, 'There is no account 999999; see "herald account list".'],
+    ] as const) {
       for (const optedOut of [true, false]) {
-        await assert.rejects(changeOptOut(pool, wrong, optedOut), {
-          message: `The agent ${wrong.agentId} is not assigned to account ${wrong.accountId}, or one of the two does not exist; see "herald agent list" and "herald account list".`,
-        })
+        await assert.rejects(changeOptOut(pool, wrong, optedOut), { message })
       }
     }
   })
