@@ -1,13 +1,8 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { Command } from 'commander'
 import { type AutoReply, addAutoReply, findAutoReply, listAutoReplies, removeAutoReply } from '../replies/auto-replies.ts'
-import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { accountIdArgument, idArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
 import { table } from './terminal.ts'
-
-function idArgument(value: string): number {
-  if (!/^[1-9]\d{0,14}$/.test(value)) throw new InvalidArgumentError('An id is a whole number above 0.')
-  return Number(value)
-}
 
 function inWords({ autoReplyId, agentId, keyword, templateId, accountId }: AutoReply): string {
   return `The automatic reply ${autoReplyId} sends template ${templateId} to recipients who write "${keyword}" to the agent ${agentId} of account ${accountId}.`

@@ -4,7 +4,7 @@ import { type Config, loadConfig } from '../config.ts'
 import { openDatabase } from '../db/database.ts'
 import type { Pool } from '../db/pool.ts'
 import { watchKeyFile } from '../encryption/key-file.ts'
-import { OperatorError } from '../errors.ts'
+import { ApiError, ERRORS, type ErrorCode, OperatorError } from '../errors.ts'
 import { lengthOf } from '../text-length.ts'
 import { parseTimestamp } from '../time.ts'
 import { jsonLines, type Lines, print, printError } from './terminal.ts'
@@ -29,7 +29,7 @@ export function loadEnvFile(): void {
 }
 
 type DatabaseOptions = {
-  role?: 'command' | 'migration'
+  role?: 'command' | 'migration' | 'inspection'
   /** Called on the first Ctrl-C, for a command that then ends by itself. Without it, the command ends at once. */
   onSignal?: () => void
 }
@@ -67,6 +67,15 @@ export function report<T>(options: { json?: boolean }, result: T, inWords: (resu
   print(options.json ? jsonLines(result) : inWords(result))
 }
 
+type Explain = (reason: string) => OperatorError
+
+/** Throws a refusal of the API as an error for the operator: by the function of its code or, if its reason is a sentence, as it is. */
+export function asOperatorError(error: unknown, explain: Partial<Record<ErrorCode, Explain>>): never {
+  if (!(error instanceof ApiError)) throw error
+  const { path, reason } = error.details?.[0] ?? { path: '', reason: ERRORS[error.code].when }
+  throw explain[error.code]?.(reason) ?? new OperatorError(path === '' ? reason : ERRORS[error.code].when)
+}
+
 /** Parses the id of an account. */
 export function accountIdArgument(value: string): number {
   if (!/^[1-9]\d{0,9}$/.test(value) || Number(value) >= 2 ** 31) {
@@ -82,12 +91,20 @@ export function timeArgument(value: string): Date {
   return time
 }
 
+/** Parses an id that is a whole number, such as that of a template. */
+export function idArgument(value: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(value)) throw new InvalidArgumentError('An id is a whole number above 0.')
+  return Number(value)
+}
+
 /** Returns a parser for text that can be stored and is not too long. */
-export function textArgument(maxLength: number): (value: string) => string {
+export function textArgument(maxLength: number, { isMultiline = false } = {}): (value: string) => string {
   return (value) => {
     const length = lengthOf(value)
-    if (length < 1 || length > maxLength || /[\p{Cc}\p{Cs}\uFFFD]/u.test(value)) {
-      throw new InvalidArgumentError(`It must have 1 to ${maxLength} characters, in UTF-8, and no control characters.`)
+    const checked = isMultiline ? value.replace(/[\n\r\t]/g, '') : value
+    if (length < 1 || length > maxLength || /[\p{Cc}\p{Cs}\uFFFD]/u.test(checked)) {
+      const allowed = isMultiline ? ' but line breaks and tabs' : ''
+      throw new InvalidArgumentError(`It must have 1 to ${maxLength} characters, in UTF-8, and no control characters${allowed}.`)
     }
     return value
   }

@@ -1,15 +1,17 @@
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, statfsSync } from 'node:fs'
+import { existsSync, statfsSync } from 'node:fs'
 import { connect } from 'node:net'
+import { dirname } from 'node:path'
+import { isLive } from '../accounts/accounts.ts'
 import { createAccessTokens } from '../carriers/google-rbm/access-token.ts'
 import { createHttp } from '../carriers/google-rbm/http.ts'
 import type { GoogleRbmSettings } from '../carriers/google-rbm/settings.ts'
 import { readCarriers } from '../carriers/settings.ts'
 import type { SmppSettings } from '../carriers/smpp/settings.ts'
 import type { Config } from '../config.ts'
-import type { Pool } from '../db/pool.ts'
-import { OperatorError } from '../errors.ts'
+import { isUnavailable, type Pool } from '../db/pool.ts'
+import { EXIT, OperatorError } from '../errors.ts'
 import { checkProduction } from '../production.ts'
 import { ROLES } from '../roles.ts'
 import { readConfig, report, reportingCommand, withDatabase } from './command.ts'
@@ -18,6 +20,8 @@ import { quantity } from './terminal.ts'
 /** The result of one check. `says`: what was found, and for anything but `ok` what to do. */
 type Finding = { check: string; result: 'ok' | 'warning' | 'failed'; says: string }
 type Check = { name: string; run: () => Promise<string> }
+/** `exitCode`: the exit status that the finding asks for. */
+type Result = { finding: Finding; exitCode: number }
 
 /** Thrown by a check that found something to improve; any other error means that the check failed. */
 class Warning extends Error {}
@@ -33,9 +37,10 @@ export const doctorCommand = reportingCommand(
   'doctor',
   'check settings, database, clock, carriers, disk and TLS, and say what to do',
 ).action(async (options) => {
-  const findings = await examine()
+  const results = await examine()
+  const findings = results.map(({ finding }) => finding)
   report(options, findings, () => [...findings.map(inWords), '', summaryOf(findings)])
-  if (findings.some(({ result }) => result === 'failed')) process.exitCode = 1
+  process.exitCode = Math.max(...results.map(({ exitCode }) => exitCode))
 })
 
 const MARKS = { ok: 'ok     ', warning: 'warning', failed: 'FAILED ' }
@@ -47,9 +52,9 @@ function summaryOf(findings: Finding[]): string {
 }
 
 /** Without readable settings, nothing else can be checked. */
-async function examine(): Promise<Finding[]> {
+async function examine(): Promise<Result[]> {
   let config: Config | undefined
-  const settings = await finding({
+  const settings = await resultOf({
     name: 'settings',
     run: async () => {
       config = readConfig()
@@ -60,18 +65,25 @@ async function examine(): Promise<Finding[]> {
   if (config === undefined) return [settings]
   const found = config
   const checks = [...checksOf(found), ...carrierChecks(found)]
-  const findings = [settings]
-  for (const check of checks) findings.push(await finding(check))
-  return [...findings, ...(await examineDatabase())]
+  const results = [settings]
+  for (const check of checks) results.push(await resultOf(check))
+  return [...results, ...(await examineDatabase())]
 }
 
-async function finding({ name, run }: Check): Promise<Finding> {
+async function resultOf({ name, run }: Check): Promise<Result> {
   try {
-    return { check: name, result: 'ok', says: await run() }
+    return { finding: { check: name, result: 'ok', says: await run() }, exitCode: 0 }
   } catch (error) {
-    const says = (error as Error).message.replace(/\.$/, '')
-    return { check: name, result: error instanceof Warning ? 'warning' : 'failed', says }
+    return failureOf(name, error)
   }
+}
+
+function failureOf(check: string, error: unknown): Result {
+  const lines = error instanceof OperatorError ? error.lines : [(error as Error).message]
+  const says = lines.join(' ').replace(/\.$/, '')
+  if (error instanceof Warning) return { finding: { check, result: 'warning', says }, exitCode: 0 }
+  const exitCode = error instanceof OperatorError ? error.exitCode : isUnavailable(error) ? EXIT.unavailable : EXIT.refused
+  return { finding: { check, result: 'failed', says }, exitCode }
 }
 
 function checksOf(config: Config): Check[] {
@@ -93,11 +105,15 @@ function checksOf(config: Config): Check[] {
 }
 
 function checkDisk(dataDir: string): string {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-  const { bavail, bsize } = statfsSync(dataDir)
+  const { bavail, bsize } = statfsSync(existingPart(dataDir))
   const free = `${((bavail * bsize) / 1024 ** 3).toFixed(1)} GiB are free in ${dataDir}`
   if (bavail * bsize < LOW_DISK_BYTES) throw new Warning(`only ${free}; make room`)
   return free
+}
+
+/** The directory, or the one that it will be created in. */
+function existingPart(directory: string): string {
+  return existsSync(directory) ? directory : existingPart(dirname(directory))
 }
 
 function checkCertificate({ validFromDate, validToDate }: X509Certificate): string {
@@ -155,16 +171,16 @@ async function checkSmsc({ host, port }: SmppSettings): Promise<string> {
   }
 }
 
-async function examineDatabase(): Promise<Finding[]> {
+async function examineDatabase(): Promise<Result[]> {
+  const examineWith = async (pool: Pool) => {
+    const results: Result[] = []
+    for (const check of databaseChecks(pool)) results.push(await resultOf(check))
+    return results
+  }
   try {
-    return await withDatabase(async (pool) => {
-      const findings: Finding[] = []
-      for (const check of databaseChecks(pool)) findings.push(await finding(check))
-      return findings
-    })
+    return await withDatabase(examineWith, { role: 'inspection' })
   } catch (error) {
-    const lines = error instanceof OperatorError ? error.lines : [(error as Error).message]
-    return [{ check: 'database', result: 'failed', says: lines.join(' ').replace(/\.$/, '') }]
+    return [failureOf('database', error)]
   }
 }
 
@@ -202,14 +218,17 @@ async function checkConnections(pool: Pool): Promise<string> {
   return `${used} of ${most} are in use`
 }
 
-/** A message that has been due for a minute, and that nothing holds back, waits for a process that delivers. */
+/**
+ * A message that has been due for a minute waits for a process that delivers, unless its account is suspended, its agent inactive or its
+ * campaign paused.
+ */
 async function checkDelivery(pool: Pool): Promise<string> {
   const { rows } = await pool.query<{ waiting: number; lateMs: number | null }>(
     `select count(*)::int as waiting, extract(epoch from now() - min(q.due_at)) * 1000 as "lateMs"
      from queue q
      join agent_assignments s on s.account_id = q.account_id and s.agent_id = q.agent_id and s.active
      left join campaigns c on c.id = q.campaign_id
-     where q.due_at <= now() and q.leased_until <= now() and c.status is distinct from 'PAUSED'`,
+     where q.due_at <= now() and q.leased_until <= now() and c.status is distinct from 'PAUSED' and ${isLive('q.account_id')}`,
   )
   const { waiting, lateMs } = rows[0] as { waiting: number; lateMs: number | null }
   if (waiting === 0) return 'no message is due'

@@ -1,14 +1,25 @@
 import { Command, Option } from 'commander'
+import { requireAccount } from '../accounts/accounts.ts'
+import { findAgent } from '../agents/agents.ts'
 import type { Executor } from '../db/pool.ts'
 import { cancelMessage } from '../delivery/cancel.ts'
-import { ApiError, noSuch, OperatorError, wrongUsage } from '../errors.ts'
+import { noSuch, OperatorError, wrongUsage } from '../errors.ts'
 import { UUID } from '../ids.ts'
 import { listMessages } from '../messages/list.ts'
 import type { MessageFilters } from '../messages/list-plan.ts'
 import { type Message, readMessage } from '../messages/messages.ts'
 import { STATUSES } from '../messages/states.ts'
 import { readTimeline, type TimelineItem } from '../timeline/timeline.ts'
-import { accountIdArgument, listArgument, report, reportingCommand, textArgument, timeArgument, withDatabase } from './command.ts'
+import {
+  accountIdArgument,
+  asOperatorError,
+  listArgument,
+  report,
+  reportingCommand,
+  textArgument,
+  timeArgument,
+  withDatabase,
+} from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
 import { phoneArgument } from './phone.ts'
 import { table } from './terminal.ts'
@@ -51,10 +62,7 @@ const find = reportingCommand('find', `find messages by number, reference, campa
 
 async function findMessages(db: Executor, phone: string | undefined, options: FindOptions): Promise<Found[]> {
   const { account, reference, campaign, agent, status, from, to, test } = options
-  if (phone === undefined && account === undefined) {
-    throw wrongUsage('Name a number or an account: "herald message find +48500100200" or "herald message find --account 1".')
-  }
-  if (campaign !== undefined && !UUID.test(campaign)) throw noSuch(`There is no campaign ${campaign}.`)
+  await checkFilters(db, phone, options)
   const filters: MessageFilters = {
     ...(phone !== undefined && { recipient: phone }),
     ...(reference !== undefined && { clientReferenceId: reference }),
@@ -69,6 +77,24 @@ async function findMessages(db: Executor, phone: string | undefined, options: Fi
   const found: Found[] = []
   for (const accountId of accounts) found.push(...(await readAll(db, accountId, filters)))
   return found.sort((a, b) => (a.messageId < b.messageId ? 1 : -1)).slice(0, MAX_FOUND)
+}
+
+async function checkFilters(db: Executor, phone: string | undefined, { account, campaign, agent, from, to }: FindOptions): Promise<void> {
+  if (phone === undefined && account === undefined) {
+    throw wrongUsage('Name a number or an account: "herald message find +48500100200" or "herald message find --account 1".')
+  }
+  if (from !== undefined && to !== undefined && to < from) throw wrongUsage('--to must not be before --from.')
+  if (account !== undefined) await requireAccount(db, account)
+  if (campaign !== undefined) await requireCampaign(db, campaign, account)
+  if (agent !== undefined) await findAgent(db, agent)
+}
+
+async function requireCampaign(db: Executor, id: string, accountId: number | undefined): Promise<void> {
+  const owner = accountId === undefined ? 'There is' : `Account ${accountId} has`
+  const { rowCount } = UUID.test(id)
+    ? await db.query('select from campaigns where id = $1 and ($2::int is null or account_id = $2)', [id, accountId ?? null])
+    : { rowCount: 0 }
+  if (rowCount === 0) throw noSuch(`${owner} no campaign ${id}; see "herald campaign list ${accountId ?? 'ACCOUNT_ID'}".`)
 }
 
 async function accountsOf(db: Executor, phone: string): Promise<number[]> {
@@ -142,15 +168,12 @@ const cancel = confirmedCommand('cancel', 'cancel a message that has not been se
       const accountId = await accountOf(pool, messageId)
       const { recipient } = await readMessage(pool, accountId, messageId)
       await confirm(options, `cancel the message ${messageId} to ${recipient}, and its SMS`)
-      return await cancelMessage(pool, accountId, messageId).catch(asOperatorError)
+      return await cancelMessage(pool, accountId, messageId).catch((error) =>
+        asOperatorError(error, { RCS_MESSAGE_STATE: (reason) => new OperatorError(`The message ${reason}.`) }),
+      )
     })
     report(options, message, () => `Message ${messageId} is cancelled: it will not be sent.`)
   })
-
-function asOperatorError(error: unknown): never {
-  if (!(error instanceof ApiError) || error.code !== 'RCS_MESSAGE_STATE') throw error
-  throw new OperatorError(`The message ${error.details?.[0]?.reason}.`)
-}
 
 async function accountOf(db: Executor, messageId: string): Promise<number> {
   const { rows } = UUID.test(messageId)

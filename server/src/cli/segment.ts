@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { Command, InvalidArgumentError } from 'commander'
+import { requireAccount } from '../accounts/accounts.ts'
 import type { Pool } from '../db/pool.ts'
 import { noSuch, OperatorError } from '../errors.ts'
 import {
@@ -37,7 +38,7 @@ const group = ['<group>', 'the number of the group', groupArgument] as const
 
 const importFile = confirmedCommand('import', 'import recipients from a CSV file into a group; members with the same number are replaced')
   .argument(...account)
-  .argument('<group>', 'the number of the group, which is created if it does not exist', groupArgument)
+  .argument('<group>', 'the number of the group, which is created if it does not exist and a line can be imported', groupArgument)
   .argument('<file>', 'a CSV file with a header that has a column "phone"; - reads standard input')
   .option('--name <name>', 'the name of the group', textArgument(MAX_GROUP_NAME_CHARACTERS))
   .action(async (accountId: number, number: number, path: string, options) => {
@@ -49,7 +50,7 @@ const importFile = confirmedCommand('import', 'import recipients from a CSV file
       const progress = showProgress(bytes)
       return await importGroup(pool, { accountId, number, name: options.name, source, onProgress: progress.show }).finally(progress.clear)
     })
-    report(options, result, inWords)
+    report(options, result, importedInWords)
     if (result.imported > 0) return
     // Without --json, the result says so itself.
     if (options.json) printError(NOTHING_IMPORTED)
@@ -111,12 +112,12 @@ export function progressLine({ phase, rows, bytes }: ImportProgress, of: { elaps
   return `${quantity(rows, 'row')} read, ${perSecond}${percent}`
 }
 
-function inWords({ group, imported, unchanged, repeated, rejectedLines, rejected }: ImportResult): string[] {
+export function importedInWords({ group, imported, unchanged, repeated, rejectedLines, rejected }: ImportResult): string[] {
   const lines =
     imported === 0
       ? [NOTHING_IMPORTED]
       : [
-          `${imported.toLocaleString('en')} recipients of the file are in group ${group} now; ${unchanged.toLocaleString('en')} of them are unchanged.`,
+          `${quantity(imported, 'recipient of the file is', 'recipients of the file are')} in group ${group} now; ${unchanged.toLocaleString('en')} ${unchanged === 1 ? 'is' : 'are'} unchanged.`,
         ]
   if (repeated > 0)
     lines.push(`${quantity(repeated, 'line has', 'lines have')} a number that appears again further down; the last one counts.`)
@@ -139,7 +140,9 @@ const list = reportingCommand('list', "show an account's groups")
   })
 
 async function requireGroup(pool: Pool, accountId: number, number: number): Promise<Group> {
-  return (await findGroup(pool, { accountId, number })) ?? noSuchGroup(accountId, number)
+  const found = await findGroup(pool, { accountId, number })
+  if (found === undefined) await requireAccount(pool, accountId)
+  return found ?? noSuchGroup(accountId, number)
 }
 
 function noSuchGroup(accountId: number, number: number): never {

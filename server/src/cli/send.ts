@@ -1,37 +1,37 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Option } from 'commander'
-import { CONTENT_SCHEMAS } from '../content/content.ts'
+import { findAccount } from '../accounts/accounts.ts'
+import { listActiveAgents } from '../agents/agents.ts'
+import { TEXT_MAX_LENGTH } from '../content/limits.ts'
 import type { Pool } from '../db/pool.ts'
-import { ApiError, OperatorError, wrongUsage } from '../errors.ts'
+import { EXIT, noSuch, OperatorError, wrongUsage } from '../errors.ts'
 import { createAcceptor } from '../messages/accept.ts'
 import { createAnnouncer } from '../messages/announce.ts'
 import { type Message, readMessage } from '../messages/messages.ts'
-import { requestHash } from '../messages/request-hash.ts'
-import { MessageRequest } from '../messages/schemas.ts'
-import { createSchemaCompiler } from '../validation.ts'
-import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { readTemplate } from '../templates/templates.ts'
+import { accountIdArgument, asOperatorError, idArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { nearest } from './nearest.ts'
 import { phoneArgument } from './phone.ts'
 import { statusLine } from './terminal.ts'
 
 const POLL_MS = 200
 
-type SendOptions = { json?: boolean; agent?: string; template?: string; reference?: string; wait?: boolean }
+type SendOptions = { json?: boolean; agent?: string; template?: number; reference?: string; wait?: boolean }
 
 /** Sends through the database, like every command, so it needs no key. The service delivers the message as soon as it runs. */
 export const sendCommand = reportingCommand('send', 'send a message from the terminal')
   .argument('<account-id>', 'the account that sends', accountIdArgument)
   .argument('<phone>', 'the recipient', phoneArgument)
-  .argument('[text]', 'the text; or use --template', textArgument(3072))
-  .addOption(new Option('--template <template-id>', 'send this template instead of a text').argParser(textArgument(16)))
+  .argument('[text]', 'the text; or use --template', textArgument(TEXT_MAX_LENGTH, { isMultiline: true }))
+  .option('--template <template-id>', 'send this template instead of a text', idArgument)
   .option('--agent <agent-id>', 'the agent; required if the account has several', textArgument(200))
   .option('--reference <text>', 'your reference (clientReferenceId)', textArgument(255))
-  .option('--wait', 'follow the message until it is READ, FAILED or EXPIRED')
+  .option('--wait', 'follow the message until it is READ, FAILED or EXPIRED; exits with 1 unless it is READ')
   .action(async (accountId: number, phone: string, text: string | undefined, options: SendOptions) => {
     await withDatabase(async (pool) => {
       const messageId = await send(pool, accountId, phone, text, options)
       const message = options.wait ? await follow(pool, accountId, messageId) : await readMessage(pool, accountId, messageId)
       report(options, message, inWords)
+      if (options.wait && message.status !== 'READ') process.exitCode = EXIT.refused
     })
   })
 
@@ -42,45 +42,69 @@ function inWords({ messageId, recipient, status, failure }: Message): string {
   )
 }
 
+/** The arguments are checked as the API checks its fields, and the account as the API checks its caller. */
 async function send(pool: Pool, accountId: number, phone: string, text: string | undefined, options: SendOptions): Promise<string> {
   const { template, reference } = options
   if ((text === undefined) === (template === undefined)) throw wrongUsage('Give either a text or --template.')
-  const body = {
-    agentId: options.agent ?? (await onlyAgentOf(pool, accountId)),
-    recipient: phone,
-    message: text === undefined ? { templateId: Number(template) } : { inline: { type: 'MESSAGE' as const, content: text } },
-    ...(reference !== undefined && { clientReferenceId: reference }),
-  }
-  const violations = createSchemaCompiler(CONTENT_SCHEMAS)(MessageRequest)(body)
-  if (violations.length > 0) throw wrongUsage(...violations.map(({ path, reason }) => `${path} ${reason}.`))
-  const { recipient, ...others } = body
+  await requireRights(pool, accountId)
+  const agentId = await agentOf(pool, accountId, options.agent)
+  const content =
+    template === undefined
+      ? { message: { inline: { type: 'MESSAGE' as const, content: text as string } } }
+      : { message: { templateId: template }, basic: await isBasic(pool, accountId, template) }
   const accept = createAcceptor(pool, createAnnouncer(pool))
   const { messageIds } = await accept({
-    ...others,
+    ...content,
     accountId,
-    recipients: [recipient],
+    agentId,
+    recipients: [phone],
     test: false,
-    idempotency: { key: `herald-send-${randomUUID()}`, hash: requestHash(body) },
-  }).catch(asOperatorError)
+    ...(reference !== undefined && { clientReferenceId: reference }),
+  }).catch((error) =>
+    asOperatorError(error, {
+      RCS_AGENT_NOT_FOUND: () => noSuch(`Account ${accountId} has no active agent ${agentId}.`),
+      RCS_TEMPLATE_NOT_FOUND: () => noTemplate(accountId, template),
+      RCS_TEMPLATE_NOT_APPROVED: () => new OperatorError(`Template ${template} is not approved; only approved templates can be sent.`),
+    }),
+  )
   return messageIds[0] as string
 }
 
-function asOperatorError(error: unknown): never {
-  if (!(error instanceof ApiError)) throw error
-  const details = error.details?.map(({ path, reason }) => `${path} ${reason}.`) ?? []
-  throw new OperatorError(...(details.length > 0 ? details : [`The message was refused: ${error.code}.`]))
+async function requireRights(pool: Pool, accountId: number): Promise<void> {
+  const { suspendedAt, modules } = await findAccount(pool, accountId)
+  if (suspendedAt !== undefined) {
+    throw new OperatorError(`Account ${accountId} is suspended, so nothing of it is sent; "herald account resume ${accountId}" ends that.`)
+  }
+  if (!modules.includes('rcs')) {
+    const all = ['rcs', ...modules].join(',')
+    throw new OperatorError(`Account ${accountId} does not have the module rcs; "herald account modules ${accountId} ${all}" adds it.`)
+  }
 }
 
-async function onlyAgentOf(pool: Pool, accountId: number): Promise<string> {
-  const { rows } = await pool.query<{ agentId: string }>(
-    'select agent_id as "agentId" from agent_assignments where account_id = $1 and active order by 1',
-    [accountId],
+/** The named agent or, without a name, the only one. */
+async function agentOf(pool: Pool, accountId: number, wanted: string | undefined): Promise<string> {
+  const known = (await listActiveAgents(pool, accountId)).map(({ agentId }) => agentId)
+  const [first, ...others] = known
+  if (first === undefined) throw noSuch(`Account ${accountId} has no active agent: "herald agent assign" adds one.`)
+  if (wanted === undefined) {
+    if (others.length > 0) throw wrongUsage(`Name one of the account's agents by --agent: ${known.join(', ')}.`)
+    return first
+  }
+  if (known.includes(wanted)) return wanted
+  const meant = nearest(wanted, known)
+  throw noSuch(
+    `Account ${accountId} has no active agent ${wanted}. ${meant === undefined ? `It has ${known.join(', ')}.` : `Did you mean ${meant}?`}`,
   )
-  const [first, ...others] = rows.map(({ agentId }) => agentId)
-  if (first === undefined) throw new OperatorError(`Account ${accountId} has no active agent: "herald agent assign" adds one.`)
-  if (others.length > 0) throw wrongUsage(`Name one of the account's agents by --agent: ${[first, ...others].join(', ')}.`)
-  return first
 }
+
+/** A message must be basic if, and only if, its template is. */
+async function isBasic(pool: Pool, accountId: number, template: number): Promise<boolean> {
+  const reading = readTemplate(pool, accountId, template)
+  const found = await reading.catch((error) => asOperatorError(error, { RCS_TEMPLATE_NOT_FOUND: () => noTemplate(accountId, template) }))
+  return found.basic
+}
+
+const noTemplate = (accountId: number, template: number | undefined) => noSuch(`Account ${accountId} has no template ${template}.`)
 
 /** A delivered message may never be read, so Ctrl-C ends the wait. */
 async function follow(pool: Pool, accountId: number, messageId: string): Promise<Message> {

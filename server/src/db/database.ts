@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config.ts'
-import { outOfReach } from '../errors.ts'
+import { noSuch, outOfReach } from '../errors.ts'
+import { hasCluster } from './embedded/cluster.ts'
 import { joinEmbeddedServer } from './embedded/server.ts'
-import { ensureSchema } from './migrate.ts'
+import { ensureSchema, requireSchema } from './migrate.ts'
 import { ensurePartitions } from './partitions.ts'
 import { checkServer, createHotPool, createPool, isLockedOut, isUnavailable, type Pool } from './pool.ts'
 
@@ -11,8 +12,11 @@ export type Pools = { pool: Pool; hotPool: Pool }
 export type Database = Pools & { close: () => Promise<void> }
 
 type Options = {
-  /** A service waits for its database and applies missing migrations. A command does neither. The caller of a migration applies them itself. */
-  role: 'service' | 'command' | 'migration'
+  /**
+   * A service waits for its database and applies missing migrations. A command does neither. The caller of a migration applies them itself. An
+   * inspection changes nothing: it fails if there is no database, or not the schema of this version.
+   */
+  role: 'service' | 'command' | 'migration' | 'inspection'
   onProgress: (sentence: string) => void
 }
 
@@ -22,8 +26,7 @@ const POOL_CLOSE_TIMEOUT_MS = 500
 
 /** Opens the configured database, or starts the embedded one. Ensures that Herald supports its version and, except to migrate, its schema. */
 export async function openDatabase(config: Config, options: Options): Promise<Database> {
-  const embedded =
-    config.databaseUrl === undefined ? await joinEmbeddedServer(config.dataDir, options.role === 'service', options.onProgress) : undefined
+  const embedded = config.databaseUrl === undefined ? await joinEmbedded(config.dataDir, options) : undefined
   const connection = embedded?.connection ?? { connectionString: config.databaseUrl as string }
   // An idle connection that breaks does no harm: the next query opens another one, and fails if that is impossible.
   const onIdleError = () => options.onProgress('An idle connection to the database broke.')
@@ -44,13 +47,27 @@ export async function openDatabase(config: Config, options: Options): Promise<Da
     // A command sets up an empty database, but does not upgrade one that nodes may be using: `migrate` and `serve` do that. The embedded
     // database has no other nodes.
     const mayUpgrade = options.role === 'service' || embedded !== undefined
-    if (options.role !== 'migration') await ensureSchema(pool, mayUpgrade)
+    if (options.role === 'inspection') await requireSchema(pool)
+    else if (options.role !== 'migration') await ensureSchema(pool, mayUpgrade)
     if (options.role === 'service') await ensurePartitions(pool)
     return database
   } catch (error) {
     await database.close()
     throw error
   }
+}
+
+/** A command in a wrong directory would show nothing and exit with 0, so it says that the database is new. */
+async function joinEmbedded(dataDir: string, { role, onProgress }: Options): Promise<Awaited<ReturnType<typeof joinEmbeddedServer>>> {
+  const isNew = !hasCluster(dataDir)
+  if (isNew && role === 'inspection') {
+    throw noSuch(
+      `There is no database in ${dataDir}: "herald serve" creates one. If there should be one, set HERALD_DATA_DIR or HERALD_DATABASE_URL.`,
+    )
+  }
+  const server = await joinEmbeddedServer(dataDir, role === 'service', onProgress)
+  if (isNew && role !== 'service') onProgress(`There was no database in ${dataDir}, so this command created a new, empty one.`)
+  return server
 }
 
 async function untilReachable(pool: Pool, { role, onProgress }: Options): Promise<void> {

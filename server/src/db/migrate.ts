@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { OperatorError } from '../errors.ts'
+import { noSuch, OperatorError } from '../errors.ts'
 import { BEFORE_EVERY_REQUEST, EXPORTS_NAME, type Executor, type Pool, transaction } from './pool.ts'
 
 type Migration = { name: string; checksum: string; sql: string }
@@ -79,10 +79,20 @@ export async function schemaState(db: Executor): Promise<SchemaState> {
 export async function ensureSchema(pool: Pool, mayUpgrade: boolean): Promise<void> {
   const state = await schemaState(pool)
   if (state === 'current') return
-  if (state === 'behind' && !mayUpgrade) {
-    throw new OperatorError('The database has an older schema than this version of Herald: run "npx herald migrate" first.')
-  }
+  if (state === 'behind' && !mayUpgrade) throw olderSchema()
   await migrate(pool)
+}
+
+/** Fails unless the schema is the one of this version. Changes nothing. */
+export async function requireSchema(db: Executor): Promise<void> {
+  const state = await schemaState(db)
+  if (state === 'empty') throw noSuch('The database has no tables yet: run "npx herald migrate" or "npx herald serve" first.')
+  if (state === 'behind') throw olderSchema()
+  refuseNewer(compare(await appliedMigrations(db)).unknown)
+}
+
+function olderSchema(): OperatorError {
+  return new OperatorError('The database has an older schema than this version of Herald: run "npx herald migrate" first.')
 }
 
 async function appliedMigrations(db: Executor): Promise<Map<string, string>> {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { suspendAccount } from '../../src/accounts/accounts.ts'
 import { createSender, queueMessage } from '../delivery/support.ts'
 import { installCertificate } from '../support/certificates.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -39,14 +40,26 @@ describe('herald doctor', () => {
     assert.deepEqual([misspelt.code, misspelt.of('settings').result], [0, 'warning'])
     assert.match(misspelt.of('settings').says, /^not a setting: HERALD_LOGLEVEL; /)
     const wrong = await examine({ HERALD_PORT: 'eighty' })
-    assert.deepEqual([wrong.code, wrong.findings.length, wrong.of('settings').result], [1, 1, 'failed'])
+    assert.deepEqual([wrong.code, wrong.findings.length, wrong.of('settings').result], [2, 1, 'failed'])
     assert.match(wrong.of('settings').says, /^HERALD_PORT must be a whole number/)
   })
 
   test('fails without a database, and says why', async () => {
     const { code, of } = await examine({ HERALD_DATABASE_URL: 'postgres://127.0.0.1:1/x' })
-    assert.deepEqual([code, of('database').result], [1, 'failed'])
+    assert.deepEqual([code, of('database').result], [4, 'failed'])
     assert.match(of('database').says, /^PostgreSQL can't be reached at the address in HERALD_DATABASE_URL: .*ECONNREFUSED/)
+  })
+
+  test('creates no database and no tables, and says how to', async () => {
+    const dataDir = join(directory, 'none', 'data')
+    const missing = await examine({ HERALD_DATABASE_URL: '', HERALD_DATA_DIR: dataDir })
+    assert.deepEqual([missing.code, missing.of('disk').result, existsSync(join(directory, 'none'))], [3, 'ok', false])
+    assert.match(missing.of('database').says, new RegExp(`^There is no database in ${dataDir}: "herald serve" creates one\\. If .*URL$`))
+    const empty = await createTestDatabase({ empty: true })
+    const noTables = await examine({ HERALD_DATABASE_URL: empty.url })
+    assert.equal(noTables.code, 3)
+    assert.match(noTables.of('database').says, /^The database has no tables yet: run /)
+    assert.deepEqual((await empty.pool.query(`select from pg_tables where schemaname = 'public'`)).rows, [])
   })
 
   test('asks Google for a token and connects to the SMSC', async () => {
@@ -64,6 +77,9 @@ describe('herald doctor', () => {
 
   test('checks the certificate, and warns of messages that nothing delivers', async () => {
     await queueMessage(pool, await createSender(pool), { dueInMs: -120_000 })
+    const suspended = await createSender(pool)
+    await queueMessage(pool, suspended, { dueInMs: -120_000 })
+    await suspendAccount(pool, suspended.accountId)
     const { of } = await examine({ ...installCertificate('ec').settings })
     assert.equal(of('delivery').result, 'warning')
     assert.match(of('delivery').says, /^1 message due, the oldest for 12\d s; does a process with the role delivery run\?$/)

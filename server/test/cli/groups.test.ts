@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { progressLine } from '../../src/cli/segment.ts'
+import { importedInWords, progressLine } from '../../src/cli/segment.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { heraldJson, runHerald, testFailures } from '../support/process.ts'
 import { createCaller } from '../support/service.ts'
@@ -59,7 +59,7 @@ describe('herald group', { concurrency: 2 }, () => {
       code: 0,
       stderr: `This will import into group 7 (People) of account ${account}, which has 2 members now: members in the file are replaced, all others stay.\n`,
       stdout: [
-        '2 recipients of the file are in group 7 now; 2 of them are unchanged.',
+        '2 recipients of the file are in group 7 now; 2 are unchanged.',
         '1 line has a number that appears again further down; the last one counts.',
         '1 line was rejected:',
         '  line 5: "12" is not a possible international phone number',
@@ -69,6 +69,12 @@ describe('herald group', { concurrency: 2 }, () => {
     const [group] = await heraldJson(['group', 'list', account], env)
     assert.deepEqual([group.group, group.name, group.members], [7, 'People', 2])
     assert.match((await runHerald(['group', 'list', account], env)).stdout, /^GROUP +NAME +MEMBERS +CREATED +UPDATED\n7 +People +2 +20/)
+  })
+
+  test('import counts in the singular and the plural', () => {
+    const result = { group: 7, imported: 1, unchanged: 1, repeated: 0, rejectedLines: 0, rejected: [] }
+    assert.deepEqual(importedInWords(result), ['1 recipient of the file is in group 7 now; 1 is unchanged.'])
+    assert.deepEqual(importedInWords({ ...result, imported: 1_000 }), ['1,000 recipients of the file are in group 7 now; 1 is unchanged.'])
   })
 
   test('import fails if every line is rejected, and reports why', async () => {
@@ -129,12 +135,12 @@ describe('herald group', { concurrency: 2 }, () => {
     assert.equal((await runHerald(['segment', 'members', account, '3'], env)).code, 3)
   })
 
-  const FAILURES: [args: string[], error: RegExp][] = [
+  const FAILURES: [args: string[], error: RegExp, status?: number][] = [
     [['import', '999', '1', file('fine.csv', 'phone\n+48500100200\n')], /^There is no account 999; see "herald account list"/],
     [['import', account, '1', join(directory, 'none.csv')], /^There is no file .*none\.csv\.\n$/],
     [['import', account, '1', directory], /is a directory, not a file\.\n$/],
     [['show', account, '77'], new RegExp(`^Account ${account} has no group 77; see "herald segment list ${account}"\\.\\n$`)],
-    [['remove', account, '77', '--yes'], /has no group 77/],
+    [['remove', '999', '77', '--yes'], /^There is no account 999; see "herald account list"/, 3],
     [['remove', account, '7', 'x', '--yes'], /It must be an international phone number/],
     [['import', account, '2147483648', 'x.csv'], /A group number is a whole number from 1 to 2147483647/],
   ]

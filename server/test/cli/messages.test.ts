@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { setModules, suspendAccount } from '../../src/accounts/accounts.ts'
+import { setQuotas } from '../../src/accounts/quotas.ts'
+import { cancelMessage } from '../../src/delivery/cancel.ts'
+import { createTemplate, type TemplateInput } from '../../src/templates/templates.ts'
 import { createReceiver, createSender, queueMessage, receipt } from '../delivery/support.ts'
 import { claimNow, record } from '../delivery/worker.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -9,6 +13,17 @@ import { until } from '../support/until.ts'
 const { url: HERALD_DATABASE_URL, hotPool: pool } = await createTestDatabase()
 const env = { HERALD_DATABASE_URL }
 const PHONE = '+48500100200'
+
+const template = async (accountId: number, input: Partial<TemplateInput>) =>
+  (
+    await createTemplate(pool, accountId, {
+      name: 'x',
+      basic: false,
+      status: 'APPROVED',
+      message: { type: 'MESSAGE', content: 'Hi' },
+      ...input,
+    })
+  ).id
 const UNKNOWN = '0198c0de-0000-7000-8000-000000000001'
 
 describe('herald message', () => {
@@ -60,10 +75,18 @@ describe('herald message', () => {
   testFailures(
     ['message'],
     [
-      [['find'], /^Name a number or an account: /],
+      [['find'], /^Name a number or an account: /, 2],
+      [['find', '--account', '999999'], /^There is no account 999999; /, 3],
+      [['find', PHONE, '--agent', 'nobody'], /^There is no agent nobody; /, 3],
+      [['find', PHONE, '--from', '2026-02-01T00:00Z', '--to', '2026-01-01T00:00Z'], /^--to must not be before --from\.\n$/, 2],
+      [
+        ['find', PHONE, '--campaign', UNKNOWN],
+        new RegExp(`^There is no campaign ${UNKNOWN}; see "herald campaign list ACCOUNT_ID"\\.\n$`),
+        3,
+      ],
       [['find', 'hello'], /international phone number/],
       [['find', PHONE, '--status', 'LOST'], /Allowed values are ACCEPTED, /],
-      [['find', PHONE, '--campaign', '1'], /^There is no campaign 1\.\n$/],
+      [['find', PHONE, '--campaign', '1'], /^There is no campaign 1; /, 3],
       [['show', UNKNOWN], new RegExp(`^There is no message ${UNKNOWN}\\.`)],
       [['cancel', 'x', '--yes'], /^There is no message x\./],
     ],
@@ -89,19 +112,58 @@ describe('herald send', () => {
     assert.match(command.output.stderr, /ACCEPTED\n(.*\n)*.* READ\n/)
   })
 
-  test('names what is missing or wrong', async () => {
+  test('takes a text of several lines, and with --wait fails if the message does', async () => {
     const { accountId } = await createSender(pool)
-    for (const [args, error] of [
-      [[], /^Give either a text or --template\.\n$/],
-      [['Hello', '--template', '5'], /^Give either a text or --template\.\n$/],
-      [['Hello', '--agent', 'nobody'], /^\/agentId names no active agent of this account\.\n$/],
-      [['--template', '5'], /^\/message\/templateId names no template of this account\.\n$/],
-    ] as const) {
-      const { code, stderr } = await runHerald(['send', `${accountId}`, PHONE, ...args], env)
-      assert.ok(code === 1 || code === 2)
-      assert.match(stderr, error)
+    const command = spawnHerald(['send', `${accountId}`, PHONE, 'Hello\n\tWorld', '--wait'], env)
+    const messageId = await until('the message is there', async () => {
+      const { rows } = await pool.query('select id, content from messages where account_id = $1', [accountId])
+      if (rows[0] !== undefined) assert.equal(rows[0].content.content, 'Hello\n\tWorld')
+      return rows[0]?.id as string | undefined
+    })
+    await cancelMessage(pool, accountId, messageId)
+    assert.equal(await command.ended, 1)
+    assert.match(command.output.stdout, / is FAILED: .*[^.]\.\n$/)
+  })
+
+  test('sends a basic template', async () => {
+    const { accountId } = await createSender(pool)
+    const id = await template(accountId, { basic: true })
+    assert.equal((await heraldJson(['send', `${accountId}`, PHONE, '--template', `${id}`], env)).basic, true)
+  })
+
+  test('names what is missing or wrong', async () => {
+    const { accountId, agentId } = await createSender(pool)
+    const draft = await template(accountId, { status: 'DRAFT' })
+    const full = await createSender(pool)
+    await setQuotas(pool, full.accountId, { messagesPerDay: 0 })
+    const suspended = await createSender(pool)
+    await suspendAccount(pool, suspended.accountId)
+    const smsOnly = await createSender(pool)
+    await setModules(pool, smsOnly.accountId, ['sms'])
+    const refusals: [account: number, args: string[], status: number, error: string][] = [
+      [accountId, ['Hello', '--template', '5'], 2, 'Give either a text or --template.'],
+      [accountId, ['Hello', '--agent', `${agentId}x`], 3, `Account ${accountId} has no active agent ${agentId}x. Did you mean ${agentId}?`],
+      [accountId, ['Hello', '--agent', 'nobody'], 3, `Account ${accountId} has no active agent nobody. It has ${agentId}.`],
+      [accountId, ['--template', '5'], 3, `Account ${accountId} has no template 5.`],
+      [accountId, ['--template', `${draft}`], 1, `Template ${draft} is not approved; only approved templates can be sent.`],
+      [99_999, ['Hello'], 3, 'There is no account 99999; see "herald account list".'],
+      [full.accountId, ['Hello'], 1, 'The quota messagesPerDay of the account is 0, and 0 are used: the count starts again at 00:00 UTC.'],
+      [
+        suspended.accountId,
+        ['Hello'],
+        1,
+        `Account ${suspended.accountId} is suspended, so nothing of it is sent; "herald account resume ${suspended.accountId}" ends that.`,
+      ],
+      [
+        smsOnly.accountId,
+        ['Hello'],
+        1,
+        `Account ${smsOnly.accountId} does not have the module rcs; "herald account modules ${smsOnly.accountId} rcs,sms" adds it.`,
+      ],
+    ]
+    for (const [account, args, status, error] of refusals) {
+      const { code, stdout, stderr } = await runHerald(['send', `${account}`, PHONE, ...args], env)
+      assert.deepEqual([code, stdout, stderr], [status, '', `${error}\n`])
     }
-    const { stderr } = await runHerald(['send', '99999', PHONE, 'Hello'], env)
-    assert.match(stderr, /^Account 99999 has no active agent: "herald agent assign" adds one\.\n$/)
   })
 })

@@ -67,14 +67,17 @@ export async function heraldJson(args: string[], env: Env): Promise<any> {
   return JSON.parse(stdout)
 }
 
-/** Tests that each of these commands fails with an error that matches, without output or a stack. cli/manners.test.ts tests the statuses. */
-export function testFailures(command: string[], failures: [args: string[], error: RegExp][], env: Env): void {
-  for (const [args, error] of failures) {
+type Failure = [args: string[], error: RegExp, status?: number]
+
+/** Tests that each of these commands fails with an error that matches and, if it is given, this status, without output or a stack. */
+export function testFailures(command: string[], failures: Failure[], env: Env): void {
+  for (const [args, error, status] of failures) {
     const name = [...command, ...args].join(' ').replace(tmpdir(), '').slice(0, 80)
     test(`"${name}" fails with a readable error`, async () => {
       const { code, stdout, stderr } = await runHerald([...command, ...args], env)
       assert.ok(code !== 0 && stdout === '', `status ${code}, ${stdout}`)
       assert.match(stderr, error)
+      if (status !== undefined) assert.equal(code, status)
       assert.doesNotMatch(stderr, /\n\s+at /)
     })
   }

@@ -58,9 +58,12 @@ export async function prepareCluster(dataDir: string): Promise<Cluster> {
     socketDir: socketDirectory(dataDir, identity),
     logFile: join(dataDir, 'postgres.log'),
   }
-  const isCreated = () => existsSync(join(dir, 'PG_VERSION'))
-  if (!isCreated()) await oneAtATime(cluster, async () => (isCreated() ? undefined : await initialise(cluster)))
+  if (!hasCluster(dataDir)) await oneAtATime(cluster, async () => (hasCluster(dataDir) ? undefined : await initialise(cluster)))
   return cluster
+}
+
+export function hasCluster(dataDir: string): boolean {
+  return existsSync(join(dataDir, 'postgres', 'PG_VERSION'))
 }
 
 /**
