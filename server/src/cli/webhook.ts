@@ -44,6 +44,7 @@ import { printError, quantity, statusLine, table } from './terminal.ts'
 const MAX_URL_CHARACTERS = 4_000
 const MAX_ATTEMPTS_LISTED = 10_000
 const MAX_RESPONSE_CHARACTERS = 60
+const MAX_URL_SHOWN = 80
 
 function endpointIdArgument(value: string): number {
   if (!/^[1-9]\d{0,9}$/.test(value) || Number(value) >= 2 ** 31) {
@@ -96,18 +97,20 @@ function addedInWords({ endpointId, accountId, url, types, secret }: AddedEndpoi
   ]
 }
 
-const list = reportingCommand('list', 'show the endpoints, their status and how many events wait for each')
+const list = reportingCommand(
+  'list',
+  'show the endpoints, their status and how many events wait for each; with --json also whole URLs and when secrets end',
+)
   .argument('[account-id]', 'of this account only', accountIdArgument)
   .action(async (accountId: number | undefined, options) => {
     const endpoints = await withDatabase((pool) => listEndpoints(pool, accountId))
-    const columns = ['ID', 'ACCOUNT', 'STATUS', 'REASON', 'SINCE', 'PENDING', 'FAILED', 'SECRET ENDS', 'TYPES', 'URL']
+    const columns = ['ID', 'ACCOUNT', 'STATUS', 'REASON', 'SINCE', 'PENDING', 'FAILED', 'SECRETS', 'TYPES', 'URL']
     report(options, endpoints, () => table(columns, endpoints.map(listedCells)))
   })
 
 function listedCells({ endpointId, accountId, status, url, types, ...listed }: ListedEndpoint): unknown[] {
   const { failingSince, disabledAt, disabledBecause, secrets } = listed
   const reason = disabledBecause ?? (failingSince === null ? null : 'FAILING')
-  const ends = secrets.flatMap(({ endsAt }) => endsAt ?? []).join(', ') || null
   return [
     endpointId,
     accountId,
@@ -116,9 +119,9 @@ function listedCells({ endpointId, accountId, status, url, types, ...listed }: L
     disabledAt ?? failingSince,
     atLeast(listed.pending, listed.morePending),
     atLeast(listed.failed, listed.moreFailed),
-    ends,
+    secrets.length,
     types?.join(',') ?? 'all',
-    url,
+    shortened(url, MAX_URL_SHOWN),
   ]
 }
 
@@ -194,9 +197,12 @@ function firstLineOf(text: string | null): string | null {
     ?.trimStart()
     .split(/[\r\n]/, 1)[0]
     ?.trim()
-  if (!line) return null
-  const characters = [...line]
-  return characters.length > MAX_RESPONSE_CHARACTERS ? `${characters.slice(0, MAX_RESPONSE_CHARACTERS).join('')}…` : line
+  return line ? shortened(line, MAX_RESPONSE_CHARACTERS) : null
+}
+
+function shortened(text: string, maxCharacters: number): string {
+  const characters = [...text]
+  return characters.length > maxCharacters ? `${characters.slice(0, maxCharacters).join('')}…` : text
 }
 
 const attempts = reportingCommand('attempts', 'show the attempts to post events to an endpoint, newest first')

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { Command } from 'commander'
 import { createAccount } from '../../src/accounts/accounts.ts'
 import { createAgent } from '../../src/agents/agents.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { heraldJson, runHerald, testFailures } from '../support/process.ts'
+import { createDataDir, heraldJson, runHerald, testFailures } from '../support/process.ts'
 import { call, startTestService } from '../support/service.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
@@ -32,6 +33,13 @@ describe('herald', { concurrency: 2 }, () => {
     await fresh.pool.query('delete from schema_migrations')
     const older = await runHerald(['account', 'list'], freshEnv)
     assert.equal(older.stderr, 'The database has an older schema than this version of Herald: run "npx herald migrate" first.\n')
+  })
+
+  test('a command says that it created an embedded database', async () => {
+    const dataDir = join(await createDataDir(), 'new')
+    const { code, stdout, stderr } = await runHerald(['account', 'list'], { HERALD_DATA_DIR: dataDir })
+    assert.deepEqual([code, stdout], [0, 'None.\n'])
+    assert.equal(stderr, `There was no database in ${dataDir}, so this command created a new, empty one.\n`)
   })
 
   test('account, key and agent commands give access to the API, and revoke it', async () => {

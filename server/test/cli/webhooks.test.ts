@@ -12,7 +12,7 @@ import { startRouter } from '../../src/events/router-loop.ts'
 import { createLogger } from '../../src/http/log.ts'
 import { disableEndpoint } from '../../src/webhooks/change-endpoint.ts'
 import { createDispatcher } from '../../src/webhooks/dispatcher.ts'
-import { addEndpoint, findEndpoint, listEndpoints } from '../../src/webhooks/endpoints.ts'
+import { addEndpoint, findEndpoint, listEndpoints, rotateSecret } from '../../src/webhooks/endpoints.ts'
 import { createWebhookMetrics } from '../../src/webhooks/metrics.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { keyring, readWebhookSecrets } from '../support/keyring.ts'
@@ -57,13 +57,15 @@ describe('herald webhook', { concurrency: 3 }, () => {
     assert.deepEqual(known, { accountId, url: 'https://hooks.example.com/', types: ['sms.sent', 'sms.failed'], status: 'ACTIVE' })
     assert.match(secret, /^whsec_/)
     assert.equal(Number.isInteger(endpointId), true)
-    const second = await addEndpoint(pool, { accountId, url: `${receiverUrl}/2` }, keyring)
+    const long = `https://example.com/${'x'.repeat(1_000)}`
+    const second = await addEndpoint(pool, { accountId, url: long }, keyring)
+    await rotateSecret(pool, second.endpointId, keyring)
     const { stdout } = await runHerald(['webhook', 'list', `${accountId}`], env)
     const [head, ...rows] = stdout.trimEnd().split('\n')
-    assert.match(head as string, /^ID +ACCOUNT +STATUS +REASON +SINCE +PENDING +FAILED +SECRET ENDS +TYPES +URL$/)
-    const cells = [`${accountId}`, 'ACTIVE', '-', '-', '0', '0', '-']
-    assert.deepEqual(rows[0]?.split(/ {2,}/), [`${endpointId}`, ...cells, 'sms.sent,sms.failed', 'https://hooks.example.com/'])
-    assert.deepEqual(rows[1]?.split(/ {2,}/), [`${second.endpointId}`, ...cells, 'all', `${receiverUrl}/2`])
+    assert.match(head as string, /^ID +ACCOUNT +STATUS +REASON +SINCE +PENDING +FAILED +SECRETS +TYPES +URL$/)
+    const cells = [`${accountId}`, 'ACTIVE', '-', '-', '0', '0']
+    assert.deepEqual(rows[0]?.split(/ {2,}/), [`${endpointId}`, ...cells, '1', 'sms.sent,sms.failed', 'https://hooks.example.com/'])
+    assert.deepEqual(rows[1]?.split(/ {2,}/), [`${second.endpointId}`, ...cells, '2', 'all', `${long.slice(0, 80)}…`])
   })
 
   test('update changes the event types of an endpoint, and --all-types resets them', async () => {
