@@ -70,7 +70,7 @@ export function report<T>(options: { json?: boolean }, result: T, inWords: (resu
 type Explain = (reason: string) => OperatorError
 
 /** Throws a refusal of the API as an error for the operator: by the function of its code or, if its reason is a sentence, as it is. */
-export function asOperatorError(error: unknown, explain: Partial<Record<ErrorCode, Explain>>): never {
+export function asOperatorError(error: unknown, explain: Partial<Record<ErrorCode, Explain>> = {}): never {
   if (!(error instanceof ApiError)) throw error
   const { path, reason } = error.details?.[0] ?? { path: '', reason: ERRORS[error.code].when }
   throw explain[error.code]?.(reason) ?? new OperatorError(path === '' ? reason : ERRORS[error.code].when)

@@ -15,7 +15,7 @@ import {
 } from '../groups/groups.ts'
 import { type ImportProgress, type ImportResult, importGroup } from '../groups/import.ts'
 import { type Member, readMembers } from '../groups/read-members.ts'
-import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { accountIdArgument, asOperatorError, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand, STANDARD } from './confirm.ts'
 import { printPages } from './pages.ts'
 import { phoneArgument } from './phone.ts'
@@ -48,7 +48,9 @@ const importFile = confirmedCommand('import', 'import recipients from a CSV file
       // With "-", standard input is the file, so the operator can't reply there.
       if (effect !== undefined) await confirm(options, effect, path === '-' ? { ...STANDARD, input: undefined } : STANDARD)
       const progress = showProgress(bytes)
-      return await importGroup(pool, { accountId, number, name: options.name, source, onProgress: progress.show }).finally(progress.clear)
+      return await importGroup(pool, { accountId, number, name: options.name, source, onProgress: progress.show })
+        .finally(progress.clear)
+        .catch((error) => asOperatorError(error))
     })
     report(options, result, importedInWords)
     if (result.imported > 0) return

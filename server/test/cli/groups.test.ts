@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { setQuotas } from '../../src/accounts/quotas.ts'
 import { importedInWords, progressLine } from '../../src/cli/segment.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { heraldJson, runHerald, testFailures } from '../support/process.ts'
@@ -16,6 +17,8 @@ const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const env = { HERALD_DATABASE_URL }
 const { accountId } = await createCaller(pool)
 const account = `${accountId}`
+const full = await createCaller(pool)
+await setQuotas(pool, full.accountId, { storedBytes: 0 })
 const directory = mkdtempSync(join(tmpdir(), 'herald-groups-'))
 after(() => rmSync(directory, { recursive: true }))
 
@@ -137,6 +140,11 @@ describe('herald group', { concurrency: 2 }, () => {
 
   const FAILURES: [args: string[], error: RegExp, status?: number][] = [
     [['import', '999', '1', file('fine.csv', 'phone\n+48500100200\n')], /^There is no account 999; see "herald account list"/],
+    [
+      ['import', `${full.accountId}`, '1', file('fine.csv', 'phone\n+48500100200\n')],
+      /^The quota storedBytes of the account is 0, .*\.\n$/,
+      1,
+    ],
     [['import', account, '1', join(directory, 'none.csv')], /^There is no file .*none\.csv\.\n$/],
     [['import', account, '1', directory], /is a directory, not a file\.\n$/],
     [['show', account, '77'], new RegExp(`^Account ${account} has no group 77; see "herald segment list ${account}"\\.\\n$`)],

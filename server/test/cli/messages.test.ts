@@ -69,7 +69,7 @@ describe('herald message', () => {
     await record(pool, entries.find((entry) => entry.messageId === sent) as (typeof entries)[number], { is: 'sent' })
     const { code, stderr } = await runHerald(['message', 'cancel', sent, '--yes'], env)
     assert.equal(code, 1)
-    assert.match(stderr, /The message is SENT: a message can be cancelled until it is handed to the network\.\n$/)
+    assert.match(stderr, /The message is SENT: a message can be cancelled while it waits to be handed to the network\.\n$/)
   })
 
   testFailures(
