@@ -18,7 +18,7 @@ export type MessageFilters = {
 export type Condition = [sql: string, ...values: unknown[]]
 
 /** An index to read. `of`: a subselect; the scan is repeated for each of its rows. */
-export type Source = { where: Condition; of?: Condition }
+type Source = { where: Condition; of?: Condition }
 
 /** The indexes to read, and the filters that they do not cover. */
 export type Plan = { sources: Source[]; rest: Condition[] }
