@@ -1,5 +1,7 @@
 import { Type } from 'typebox'
+import type { Violation } from '../errors.ts'
 import { OutgoingTime } from '../schemas.ts'
+import { escapePointer } from '../validation.ts'
 import { MAX_GROUP_NAME_CHARACTERS } from './groups.ts'
 
 const MAX_MEMBERS = 1_000
@@ -27,8 +29,20 @@ const attributes = Type.Unsafe<Record<string, string>>({
   type: 'object',
   additionalProperties: { type: 'string' },
   maxProperties: MAX_ATTRIBUTES,
-  description: 'Further facts about the recipient, by name.',
+  description:
+    'Further facts about the recipient, by name. Like all texts, names have neither the character NUL nor half of a surrogate pair.',
+  rules: nameRules,
 })
+
+/** The validator checks the values of all texts, but only attributes have names that a caller chooses. */
+function nameRules(given: Record<string, unknown>): Violation[] {
+  return Object.keys(given)
+    .filter((name) => name.includes('\0') || !name.isWellFormed())
+    .map((name) => ({
+      path: `/${escapePointer(name)}`,
+      reason: 'must have a name without the character NUL and without half of a surrogate pair',
+    }))
+}
 
 export const SegmentMember = Type.Object(
   {

@@ -205,6 +205,16 @@ describe('POST /segments/{segmentId}/members', () => {
     [{ members: [{ phone: PHONES[0], controlGroup: 'no' }] }, '/members/0/controlGroup', 'must be true or false'],
     [{ members: [{ phone: PHONES[0], attributes: { a: 1 } }] }, '/members/0/attributes/a', 'must be a string'],
     [{ members: [{ phone: PHONES[0], attributes: { a: '\0' } }] }, '/members/0/attributes/a', 'must not contain the character NUL'],
+    [
+      { members: [{ phone: PHONES[0], attributes: { 'a\0': 'x' } }] },
+      '/members/0/attributes/a\uFFFD',
+      'must have a name without the character NUL and without half of a surrogate pair',
+    ],
+    [
+      { members: [{ phone: PHONES[0], attributes: { 'a\ud800': 'x' } }] },
+      '/members/0/attributes/a\uFFFD',
+      'must have a name without the character NUL and without half of a surrogate pair',
+    ],
     [{ members: [{ phone: PHONES[0] }], name: 'A' }, '/name', 'is not known here; is it misspelt?'],
   ] as const) {
     test(`rejects the body ${JSON.stringify(body)}, and changes nothing`, async () => {

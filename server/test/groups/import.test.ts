@@ -108,6 +108,7 @@ describe('importing a group', () => {
     ['phone,PHONE\n', /^The header has two columns named "PHONE"\.$/],
     [`phone,${Array.from({ length: 100 }, (_, index) => `c${index}`)}\n`, /^The header has 101 columns; at most 100 are allowed\.$/],
     [`phone,${'x'.repeat(201)}\n`, /^The name of column 2 is longer than 200 characters/],
+    ['phone,a\0\n', /^The name of column 2 .* has a null character\.$/],
     ['phone,"city\n+48500100200,x\n', /^The header can't be read: a quote is opened and never closed\.$/],
   ]
   for (const [content, sentence] of headers) {
