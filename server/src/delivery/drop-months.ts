@@ -3,12 +3,16 @@ import pg from 'pg'
 import { PARTITIONED } from '../db/partitions.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 
-/** A month whose retention has ended. `name`: such as 2026_08. `end`: when it ended, which is when the next month began. */
-type OldMonth = { name: string; end: Date }
+/**
+ * A month whose retention has ended. `name`: such as 2026_08. `end`: when it ended, which is when the next month began. `start`: the end of the
+ * old month before it. Rows of months that an operator dropped by hand belong to the first month that is left.
+ */
+type OldMonth = { name: string; start: Date; end: Date }
 
 /**
  * Finds the months whose retention has ended, oldest first. A month is kept for `keepMonths` months after its end, and for at least 30 days: a
- * message lives for at most 15 days, and its SMS waits for at most a week after that, unless the caller named a later time.
+ * message lives for at most 15 days, and its SMS waits for at most a week after that. A caller may name a later time for the SMS, however late: the
+ * month is kept until then.
  */
 export async function findOldMonths(db: Executor, keepMonths: number): Promise<OldMonth[]> {
   const { rows } = await db.query<OldMonth>(FIND_OLD_MONTHS, [keepMonths])
@@ -16,27 +20,38 @@ export async function findOldMonths(db: Executor, keepMonths: number): Promise<O
 }
 
 const FIND_OLD_MONTHS = `
-  select name, ended as end
+  select name, start, ended as end
   from (
-    select right(tablename, 7) as name, to_timestamp(right(tablename, 7), 'YYYY_MM') + interval '1 month' as ended
-    from pg_tables where schemaname = current_schema() and tablename ~ '^messages_\\d{4}_\\d{2}$'
-  ) as months
-  where ended + $1 * interval '1 month' <= now() and ended + interval '30 days' <= now()
+    select name, ended, lag(ended, 1, 'epoch') over (order by name) as start
+    from (
+      select right(tablename, 7) as name, to_timestamp(right(tablename, 7), 'YYYY_MM') + interval '1 month' as ended
+      from pg_tables where schemaname = current_schema() and tablename ~ '^messages_\\d{4}_\\d{2}$'
+    ) as months
+    where ended + $1 * interval '1 month' <= now() and ended + interval '30 days' <= now()
+  ) as old
+  where not exists (
+    select from sms_queue s
+    where s.message_id >= uuid_v7_from(ended - interval '1 month') and s.message_id < uuid_v7_from(ended) and s.expires_at > now()
+  )
   order by 1`
 
-/** In SQL: for each table that has rows about messages, the rows of all months that ended at `$2` or before. */
+const BY_MESSAGE = 'message_id >= uuid_v7_from($2) and message_id < uuid_v7_from($3)'
+
+/** In SQL: for each table that has rows about messages, the rows from `$2` until `$3`. */
 export const OF_OLD_MONTHS: Record<string, string> = {
-  queue: 'message_id < uuid_v7_from($2)',
-  expiries: 'message_id < uuid_v7_from($2)',
-  sms_queue: 'message_id < uuid_v7_from($2)',
-  sms_segments: 'message_id < uuid_v7_from($2)',
-  sms_contacts: 'sent_at < $2',
-  short_links: 'created_at < $2',
-  campaign_copies: 'campaign_id in (select id from campaigns where coalesce(completed_at, cancelled_at) < $2)',
+  queue: BY_MESSAGE,
+  expiries: BY_MESSAGE,
+  sms_queue: BY_MESSAGE,
+  sms_segments: BY_MESSAGE,
+  sms_contacts: 'sent_at >= $2 and sent_at < $3',
+  short_links: 'created_at >= $2 and created_at < $3',
+  campaign_copies:
+    'campaign_id in (select id from campaigns where coalesce(completed_at, cancelled_at) >= $2 and coalesce(completed_at, cancelled_at) < $3)',
 }
 
 /** The cursor of a fan-out is the number of a recipient. */
-export const FORGET_CURSORS = `update campaigns set fan_out_cursor = '' where fan_out_completed_at < $1 and fan_out_cursor <> ''`
+export const FORGET_CURSORS = `
+  update campaigns set fan_out_cursor = '' where fan_out_completed_at >= $1 and fan_out_completed_at < $2 and fan_out_cursor <> ''`
 
 // The key of an advisory lock, unique in this database: "hrlm" in ASCII.
 const DROP_LOCK = 0x68726c6d

@@ -40,12 +40,11 @@ export async function applyRetention(pool: Pool): Promise<void> {
  */
 export async function dropOldMonths(pool: Pool, keepMonths: number, logger: Logger): Promise<boolean> {
   const months = await findOldMonths(pool, keepMonths)
-  const last = months.at(-1)
-  if (last === undefined) return true
-  for (const [table, isOld] of Object.entries(OF_OLD_MONTHS)) {
-    await sweep(pool, table, `select ctid from ${table} where ${isOld} limit $1 for update skip locked`, [last.end])
+  for (const { start, end } of months) {
+    for (const [table, isOld] of Object.entries(OF_OLD_MONTHS))
+      await sweep(pool, table, `select ctid from ${table} where ${isOld} limit $1 for update skip locked`, [start, end])
+    await pool.query(FORGET_CURSORS, [start, end])
   }
-  await pool.query(FORGET_CURSORS, [last.end])
   for (const month of months) {
     const drop = await dropMonth(pool, month)
     if (drop === 'dropped') logger.info({ month: month.name }, 'dropped the tables of a month')

@@ -34,7 +34,7 @@ async function createOldDatabase() {
     `insert into queue (message_id, account_id, agent_id, task, priority, due_at, expires_at) select id, ${own}, 'revoke', 1, now() + interval '1 day', at from old`,
     `insert into expiries select id, now() + interval '1 day' from old`,
     `insert into sms_queue (message_id, copy, account_id, recipient, priority, planned_at, due_at, expires_at, segments)
-     select id, 0, ${sender.accountId}, '${PHONE}', 0, at, now() + interval '1 day', now() + interval '2 days', 1 from old`,
+     select id, 0, ${sender.accountId}, '${PHONE}', 0, at, at, at + interval '2 days', 1 from old`,
     `insert into sms_segments (message_id, copy, segment, carrier, carrier_message_id, recipient) select id, 0, 1, 'c', age, '${PHONE}' from old`,
     `insert into sms_contacts (account_id, recipient, sender, agent_id, message_id, is_copy, sent_at)
      select ${sender.accountId}, '${PHONE}', age, '${sender.agentId}', id, false, at from old`,
@@ -108,6 +108,20 @@ describe('the retention by months', () => {
       rows.map(({ month }) => month),
     )
     assert.deepEqual(await findOldMonths(pool, 1_200), [])
+  })
+
+  test('keeps a month while an SMS of it waits, and drops the months before and after it', async () => {
+    const { pool } = await createOldDatabase()
+    await pool.query(
+      `update sms_queue set due_at = '9999-01-01', expires_at = '9999-01-03' where message_id = (select id from old where age = 4)`,
+    )
+    assert.equal(await dropOldMonths(pool, 2, logger), true)
+    assert.deepEqual(await agesIn(pool), all([0, 1, 2, 4]))
+    await pool.query('delete from sms_queue where expires_at > now()')
+    assert.equal(await dropOldMonths(pool, 2, logger), true)
+    const { sms_queue: _, ...others } = await agesIn(pool)
+    const { sms_queue: __, ...expected } = all([0, 1, 2])
+    assert.deepEqual(others, expected)
   })
 
   test('waits for an export that reads the month, and continues afterwards', async () => {
