@@ -42,6 +42,8 @@ select q.message_id as "messageId", q.copy, q.account_id as "accountId", m.agent
   when f.message_id is null or m.id is null then 'gone'
   when q.copy = 0 and q.segments_sent = 0 and (select kind from message_events where message_id = q.message_id and kind in ('delivered-late', 'read-late') limit 1) is not null then 'not-needed'
   when q.recipient like 'erased-%' then 'ERASED'
+-- A copy of a single SMS to an erased person, whose text is erased.
+  when q.copy > 0 and m.campaign_id is null and m.recipient like 'erased-%' then 'ERASED'
   when q.expires_at <= now() then 'late'
 -- Once one segment was sent, the remaining segments follow.
   when q.segments_sent > 0 then 'go'

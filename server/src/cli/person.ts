@@ -1,4 +1,5 @@
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, existsSync, renameSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Command } from 'commander'
@@ -6,6 +7,7 @@ import type { Pool } from '../db/pool.ts'
 import { installationSecret, openKeyring } from '../db/secrets.ts'
 import { createErasedPeople, ERASURE_SECRET, type ErasedPeople } from '../erasure/erased.ts'
 import { OperatorError } from '../errors.ts'
+import { syncDirectory } from '../files.ts'
 import { printable } from '../printable.ts'
 import { allowPerson } from '../privacy/allow.ts'
 import { type Erased, erasePerson } from '../privacy/erase.ts'
@@ -52,11 +54,26 @@ const exportCommand = withPhone(reportingCommand('export', 'write everything tha
     await withPeople(async (pool, _people, onProgress) => {
       const json = Readable.from(asJson(wanted, findPerson(pool, wanted, onProgress), written))
       if (options.file === undefined) return await pipeline(json, process.stdout, { end: false }).catch(ignoreClosedPipe)
-      await pipeline(json, createWriteStream(options.file, { flags: 'wx', mode: 0o600 })).catch((error) => unwritable(options.file, error))
+      await writeNew(options.file, json)
     })
     if (options.file !== undefined)
       report(options, written, ({ rows }) => `Wrote ${quantity(rows, 'row')} about ${phone} to ${options.file}.`)
   })
+
+/** Writes a file that appears under its name only when it is complete, and that only its owner can read. */
+async function writeNew(path: string, content: Readable): Promise<void> {
+  if (existsSync(path)) throw new OperatorError(`The file ${path} already exists; name a new one.`)
+  const part = `${path}.${process.pid}.part`
+  // Also after Ctrl-C.
+  process.once('exit', () => rmSync(part, { force: true }))
+  try {
+    await pipeline(content, createWriteStream(part, { flags: 'wx', mode: 0o600, flush: true }))
+    renameSync(part, path)
+    syncDirectory(dirname(path))
+  } catch (error) {
+    unwritable(path, error as NodeJS.ErrnoException)
+  }
+}
 
 /** Writes rows as they are read: a test number can be in millions of them. */
 async function* asJson({ phone }: Wanted, found: AsyncIterable<FoundRows>, written: { rows: number }): AsyncGenerator<string> {
@@ -77,11 +94,12 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
 }
 
 function unwritable(path: string, error: NodeJS.ErrnoException): never {
-  if (error.syscall !== 'open' && error.syscall !== 'write') throw error
-  throw new OperatorError(
-    error.code === 'EEXIST' ? `The file ${path} already exists; name a new one.` : `The file ${path} can't be written: ${error.message}.`,
-  )
+  if (!FILE_CALLS.includes(error.syscall ?? '')) throw error
+  // Without the rest of the message, which names the temporary file.
+  throw new OperatorError(`The file ${path} can't be written: ${error.message.split(',')[0]}.`)
 }
+
+const FILE_CALLS = ['open', 'write', 'fsync', 'rename']
 
 const erase = withPhone(
   confirmedCommand('erase', "erase everything that is stored about a number, and never write to it again; this can't be undone"),
@@ -89,7 +107,7 @@ const erase = withPhone(
   const wanted = { phone, accountId: options.account }
   const erased = await withPeople(async (pool, people, onProgress) => {
     await confirm(options, eraseInWords(wanted, await summarize(pool, wanted, people, onProgress)))
-    return await erasePerson(pool, people, wanted, onProgress)
+    return await erasePerson(pool, people, wanted, { onProgress })
   })
   const total = Object.values(erased).reduce((sum, rows) => sum + rows, 0)
   report(options, { phone, accountId: options.account ?? null, erased, total }, () => erasedInWords(wanted, erased, total))

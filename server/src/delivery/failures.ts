@@ -50,7 +50,13 @@ export const SMS_FAILURES = {
 } as const satisfies Record<string, string>
 export type SmsFailure = keyof typeof SMS_FAILURES
 
+/** Stands before the network's own text, which may quote the message. An erasure removes the text from here on. */
+export const NETWORK_SAID = ' The network said: '
+
+/** Removes the network's own text. */
+export const withoutQuote = (description: string) => description.split(NETWORK_SAID, 1)[0] as string
+
 /** Adds the network's own text, if it sent one. */
 export function describeFailure(sentence: string, detail: string): string {
-  return detail === '' ? sentence : `${sentence} The network said: ${detail}`
+  return detail === '' ? sentence : sentence + NETWORK_SAID + detail
 }

@@ -1,5 +1,5 @@
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
-import type { StoredEvent } from './pages.ts'
+import { eventAt, type StoredEvent } from './pages.ts'
 import { lockRouter } from './router.ts'
 
 // Finds and erases the events of a person in the log. No index leads from a number to its pages, so all pages of an account are read.
@@ -7,8 +7,8 @@ import { lockRouter } from './router.ts'
 const READ_PAGES = 500
 
 type PersonInLog = { accountId: number; phone: string }
-/** An event of the person. `position`: null if the router has not placed its page yet. */
-type EventOfPerson = { position: number | null; event: StoredEvent }
+/** An event of the person, as in the feed. `position`: null if the router has not placed its page yet. */
+type EventOfPerson = { position: number | null; eventId: string; type: string; occurredAt: Date; data: object }
 
 type PageOfLog = { pageId: string; lastPosition: number | null; eventCount: number; events: StoredEvent[] }
 
@@ -41,10 +41,15 @@ export async function* findInLog(db: Executor, person: PersonInLog, onRead: (pag
     if (pageIds.length === 0) continue
     const { rows } = await db.query<PageOfLog>(READ_PAGES_BY_ID, [person.accountId, pageIds])
     const events = rows.flatMap((page) =>
-      page.events.flatMap((event, place) => (isAbout(event, person.phone) ? [{ position: positionOf(page, place), event }] : [])),
+      page.events.flatMap((event, place) => (isAbout(event, person.phone) ? [eventOfPerson(page, place, event)] : [])),
     )
     if (events.length > 0) yield events
   }
+}
+
+function eventOfPerson(page: PageOfLog, place: number, event: StoredEvent): EventOfPerson {
+  const { eventId, kind, occurredAt, data } = eventAt(page.pageId, place, event)
+  return { position: positionOf(page, place), eventId, type: kind, occurredAt, data: JSON.parse(data) }
 }
 
 const positionOf = ({ lastPosition, eventCount }: PageOfLog, place: number) =>
@@ -54,7 +59,8 @@ function isAbout([, , , , , recipient, , , more]: StoredEvent, phone: string): b
   return recipient === phone || more?.recipient === phone
 }
 
-type Erasure = { placeholder: string; scrub: (text: string) => string }
+/** `withoutQuote` removes from a description what a network said. */
+type Erasure = { placeholder: string; withoutQuote: (description: string) => string }
 
 /**
  * Replaces the number in the log of an account, and removes what the person wrote. Ids, kinds, times and positions stay. Each batch of pages is a
@@ -84,17 +90,21 @@ async function erasePages(pool: Pool, { accountId, phone }: PersonInLog, pageIds
   })
 }
 
-/** Returns the event without the number, the caller's reference and what the person wrote. Messages and actions lose the same fields. */
-function erasedEvent(event: StoredEvent, { placeholder, scrub }: Erasure): StoredEvent {
+/**
+ * Returns the event without the number, the caller's reference, what the person wrote and what the network said. Messages and actions lose the
+ * same fields. The ids of buttons stay only in a campaign, where all recipients have the same ones.
+ */
+function erasedEvent(event: StoredEvent, { placeholder, withoutQuote }: Erasure): StoredEvent {
   const [kind, occurredAt, subjectId, , agentId, recipient, campaignId, test, more] = event
   return [kind, occurredAt, subjectId, null, agentId, recipient === null ? null : placeholder, campaignId, test, more && erasedData(more)]
 
-  function erasedData({ text, payload, url, latitude, longitude, ...kept }: Record<string, unknown>): Record<string, unknown> {
+  function erasedData({ text, payload, url, latitude, longitude, buttonId, ...kept }: Record<string, unknown>): Record<string, unknown> {
     const { failure } = kept as { failure?: { reason: string; description: string } }
     return {
       ...kept,
+      ...(campaignId !== null && buttonId !== undefined && { buttonId }),
       ...('recipient' in kept && { recipient: placeholder }),
-      ...(failure && { failure: { ...failure, description: scrub(failure.description) } }),
+      ...(failure && { failure: { ...failure, description: withoutQuote(failure.description) } }),
     }
   }
 }

@@ -36,11 +36,17 @@ export type StoredEvent = [
 /** `kinds`: only events of these kinds. */
 export function eventsOf({ pageId, lastPosition, eventCount, events }: PageRow, kinds?: readonly string[]): PlacedEvent[] {
   return events.flatMap((event, place) => {
-    const [kind, occurredAt, subjectId] = event
+    const [kind, , subjectId] = event
     if (kinds !== undefined && !kinds.includes(kind)) return []
     const position = lastPosition - eventCount + 1 + place
-    return { eventId: eventIdOf(pageId, place), kind, occurredAt: new Date(occurredAt), data: dataOf(event), position, subjectId }
+    return { ...eventAt(pageId, place, event), position, subjectId }
   })
+}
+
+/** The event of a page at this place. */
+export function eventAt(pageId: string, place: number, event: StoredEvent): LoggedEvent {
+  const [kind, occurredAt] = event
+  return { eventId: eventIdOf(pageId, place), kind, occurredAt: new Date(occurredAt), data: dataOf(event) }
 }
 
 function dataOf([, , messageId, clientReferenceId, agentId, recipient, campaignId, test, more]: StoredEvent): string {

@@ -5,18 +5,22 @@ import type { CarrierEvent } from '../carriers/carrier.ts'
 import { type Executor, isTimedOut, type Pool } from '../db/pool.ts'
 import { awaitTransactions } from '../db/transactions.ts'
 import { failWaiting } from '../delivery/fail.ts'
+import { withoutQuote } from '../delivery/failures.ts'
 import { skipErased } from '../delivery/sms/schedule.ts'
 import { ALL_ACCOUNTS, type ErasedPeople, PLACEHOLDER_PREFIX } from '../erasure/erased.ts'
+import { OperatorError } from '../errors.ts'
 import { eraseFromLog, findInLog } from '../events/erase.ts'
 import { findConcerned } from '../replies/attribution.ts'
 import { accountsOf, counter, findMessages, type Progress, placesFor, type Wanted } from './find.ts'
-import { CAMPAIGNS, MESSAGE_DETAILS, MESSAGES, type Place, WEBHOOK_ATTEMPTS, withoutNumber } from './places.ts'
+import { CAMPAIGNS, MESSAGE_DETAILS, MESSAGES, type Place, WEBHOOK_ATTEMPTS } from './places.ts'
 import { eraseRows, findRows, isDroppedMonth, listMonths, type Person, tablesOf } from './rows.ts'
 
 /** How many rows of each place were erased. */
 export type Erased = Record<string, number>
 
-type Erasure = { pool: Pool; wanted: Wanted; person: Person; months: string[]; erased: Erased; onProgress: (progress: Progress) => void }
+/** `callsEndWithinMs`: how long to wait for calls to networks that are in progress. */
+type Options = { onProgress?: (progress: Progress) => void; callsEndWithinMs?: number }
+type Erasure = { pool: Pool; wanted: Wanted; person: Person; months: string[]; erased: Erased } & Required<Options>
 
 /**
  * Erases a person while the service runs. The order makes it final:
@@ -32,19 +36,20 @@ export async function erasePerson(
   pool: Pool,
   people: ErasedPeople,
   wanted: Wanted,
-  onProgress: (progress: Progress) => void = () => {},
+  { onProgress = () => {}, callsEndWithinMs = CALLS_END_WITHIN_MS }: Options = {},
 ): Promise<Erased> {
   const accounts = await accountsOf(pool, wanted)
   const hash = people.hashOf(wanted.phone)
   const { own, seeds } = await storeHash(pool, hash, wanted)
   await awaitTransactions(pool)
   const person = { phone: wanted.phone, accounts, placeholders: accounts.map((accountId) => placeholderOf(own, accountId)) }
-  const erasure: Erasure = { pool, wanted, person, months: await listMonths(pool), erased: {}, onProgress }
+  const erasure: Erasure = { pool, wanted, person, months: await listMonths(pool), erased: {}, onProgress, callsEndWithinMs }
   await dropReplies(erasure)
   await stopSending(erasure)
   await eraseMessages(erasure)
   // An unfinished run for another scope (one account, or all of them) has left placeholders, too.
   const known = seeds.flatMap((seed) => accounts.map((accountId) => placeholderOf(seed, accountId)))
+  await awaitCopies(erasure, known)
   await eraseDetails(erasure, known)
   for (const place of placesFor(wanted)) await erasePlace(erasure, place)
   // While this number was still in a group, a concurrent erasure of the next member may have made it the fan-out cursor of a campaign.
@@ -107,11 +112,38 @@ const CALLS_END_WITHIN_MS = 120_000
 const POLL_MS = 50
 
 /** Fails the messages that wait to be sent, and waits for calls in progress: the network's text in a result may contain the number. */
-async function stopSending({ pool, person, months }: Erasure): Promise<void> {
-  for (const deadline = performance.now() + CALLS_END_WITHIN_MS; performance.now() < deadline; await sleep(POLL_MS)) {
+async function stopSending(erasure: Erasure): Promise<void> {
+  const { pool, person, months } = erasure
+  await awaitCalls(erasure, async () => {
     const { waiting, isSending } = await findQueued(pool, person, months)
     if (waiting.length > 0) await failWaiting(pool, waiting, 'ERASED', '', skipErased)
-    if (!isSending) return
+    return isSending
+  })
+}
+
+/** Waits for SMS to test numbers that are being sent with the text of an SMS to the person: their short links are stored while they are sent. */
+async function awaitCopies(erasure: Erasure, known: string[]): Promise<void> {
+  const { pool, person, months } = erasure
+  await awaitCalls(erasure, async () => {
+    for await (const { ids } of findMessages(pool, { ...person, placeholders: known }, months)) {
+      const { rowCount } = await pool.query(SENDING_COPIES, [ids])
+      if (rowCount !== 0) return true
+    }
+    return false
+  })
+}
+
+const SENDING_COPIES = `
+  select from sms_queue where message_id = any ($1::uuid[]) and copy > 0 and lease is not null and due_at > now() limit 1`
+
+/** Waits until no call is in progress. A later run of the same erasure continues where this one fails. */
+async function awaitCalls({ person, callsEndWithinMs }: Erasure, isSending: () => Promise<boolean>): Promise<void> {
+  for (const deadline = performance.now() + callsEndWithinMs; await isSending(); await sleep(POLL_MS)) {
+    if (performance.now() < deadline) continue
+    throw new OperatorError(
+      `The erasure of ${person.phone} is not complete: a message to this number is still being sent after ${callsEndWithinMs / 1000} s. ` +
+        'No further message goes to it. Run "herald person erase" again to finish the erasure.',
+    )
   }
 }
 
@@ -192,7 +224,7 @@ async function eraseLog(erasure: Erasure): Promise<void> {
   await erasePlace(erasure, WEBHOOK_ATTEMPTS, ids)
   for (const [index, accountId] of person.accounts.entries()) {
     const placeholder = person.placeholders[index] as string
-    const erasing = eraseFromLog(pool, { accountId, phone }, { placeholder, scrub: (text) => withoutNumber(text, phone) })
+    const erasing = eraseFromLog(pool, { accountId, phone }, { placeholder, withoutQuote })
     for await (const { erased: rows } of erasing) count(erased, 'events', rows)
   }
   if (await awaitPosts(pool, events)) await erasePlace(erasure, WEBHOOK_ATTEMPTS, ids)

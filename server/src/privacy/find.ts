@@ -26,7 +26,17 @@ export const placesFor = ({ accountId }: Wanted) => PLACES.filter((place) => acc
 export type FoundRows = { place: string; rows: object[] }
 
 /** Finds everything that is stored about a number. Yields the rows of a place in one or more batches, one after the other. */
-export async function* findPerson(db: Executor, wanted: Wanted, onProgress: OnProgress = () => {}): AsyncGenerator<FoundRows> {
+export async function* findPerson(db: Executor, wanted: Wanted, onProgress?: OnProgress): AsyncGenerator<FoundRows> {
+  for await (const { place, read } of search(db, wanted, onProgress)) {
+    const rows = await read()
+    if (rows.length > 0) yield { place, rows }
+  }
+}
+
+/** How many rows were found. `read` returns what an export shows of them. */
+type Batch = { place: string; count: number; read: () => Promise<object[]> }
+
+async function* search(db: Executor, wanted: Wanted, onProgress: OnProgress = () => {}): AsyncGenerator<Batch> {
   const person = { phone: wanted.phone, accounts: await accountsOf(db, wanted), placeholders: [] }
   const months = await listMonths(db)
   yield* findIn(db, MESSAGES, person, { months, onProgress })
@@ -39,7 +49,8 @@ export async function* findPerson(db: Executor, wanted: Wanted, onProgress: OnPr
     const read = counter('events', onProgress)
     for await (const events of findInLog(db, { accountId, phone: wanted.phone }, read)) {
       ids.push(...events.map(({ position }) => `${accountId} ${position}`))
-      yield { place: 'events', rows: events.map(({ position, event }) => ({ accountId, position, event })) }
+      const shown = events.map((event) => ({ accountId, ...event }))
+      yield { place: 'events', count: events.length, read: async () => shown }
     }
   }
   yield* findIn(db, WEBHOOK_ATTEMPTS, person, { months, ids, onProgress })
@@ -69,16 +80,21 @@ async function readIds(db: Executor, { phone, accounts, placeholders }: Person, 
 
 type Search = { months: string[]; ids?: string[]; onProgress: OnProgress }
 
-async function* findIn(db: Executor, place: Place, person: Person, { months, ids = [], onProgress }: Search): AsyncGenerator<FoundRows> {
+async function* findIn(db: Executor, place: Place, person: Person, { months, ids = [], onProgress }: Search): AsyncGenerator<Batch> {
   const onRead = counter(place.name, onProgress)
   for (const table of tablesOf(place, months)) {
     try {
       for await (const found of findRows(db, table, person, { ids, onRead }))
-        yield { place: place.name, rows: await readRows(db, table, person, found, ids) }
+        yield { place: place.name, count: found.length, read: () => readRows(db, table, person, found, ids).catch(noneIfDropped) }
     } catch (error) {
-      if (!isDroppedMonth(error)) throw error
+      noneIfDropped(error)
     }
   }
+}
+
+function noneIfDropped(error: unknown): object[] {
+  if (!isDroppedMonth(error)) throw error
+  return []
 }
 
 export function counter(place: string, onProgress: OnProgress): (rows: number) => void {
@@ -94,7 +110,7 @@ export type Summary = { phone: string; rows: Record<string, number>; total: numb
 
 export async function summarize(db: Executor, wanted: Wanted, erased: ErasedPeople, onProgress?: OnProgress): Promise<Summary> {
   const counts: Record<string, number> = {}
-  for await (const { place, rows } of findPerson(db, wanted, onProgress)) counts[place] = (counts[place] ?? 0) + rows.length
+  for await (const { place, count } of search(db, wanted, onProgress)) counts[place] = (counts[place] ?? 0) + count
   const { rows } = await db.query<{ accountId: number | null; erasedAt: Date }>(
     `select nullif(account_id, ${ALL_ACCOUNTS}) as "accountId", erased_at as "erasedAt" from erased_people
      where hash = $1 and account_id = any ($2::int[]) order by account_id`,

@@ -1,3 +1,8 @@
+import { NETWORK_SAID } from '../delivery/failures.ts'
+import { isErasedNumber } from '../erasure/erased.ts'
+import { SHOWN_STATUS, SMS_IS_NEEDLESS } from '../messages/messages.ts'
+import type { SmsPlan } from '../messages/sms-fallback.ts'
+
 // Every table that can have a phone number, or a text to or from a person. test/privacy/columns.test.ts fails if a new column is in no place.
 
 /**
@@ -34,18 +39,45 @@ export type Place = {
   inAllAccountsOnly?: true
 }
 
-const ERASED_TEXT = '(erased)'
+/** In SQL: a regular expression for the number in a free text. The digits alone could be part of the longer number of another person. */
+const NUMBER = `('(?<![0-9])(?:[+]|00)?' || substr($1, 2) || '(?![0-9])')`
+const mentions = (column: string) => `(${column} like $2 and ${column} ~ ${NUMBER})`
+const scrubbed = (column: string) => `regexp_replace(${column}, ${NUMBER}, '(erased)', 'g')`
 
-/** Removes the number from a text of a network, such as the description of an error. Networks may write it with or without the plus. */
-export function withoutNumber(text: string, phone: string): string {
-  return text.replaceAll(phone, ERASED_TEXT).replaceAll(phone.slice(1), ERASED_TEXT)
+/**
+ * In SQL: a JSON column in a form that PostgreSQL can read. A column of type json stores every valid JSON text, but all functions fail on an
+ * escaped NUL and on half of an escaped surrogate pair.
+ */
+const readable = (column: string) => `regexp_replace(${column}::text, '\\\\u(0000|[dD][89a-fA-F][0-9a-fA-F]{2})', '\\\\ufffd', 'g')::json`
+
+/** In SQL: whether a plan has the number among its test numbers, and the plan without the number. `path`: where the test numbers are. */
+const hasCopy = (column: string, path: string) =>
+  `case when ${column}::text like '%"' || $1 || '"%' then coalesce((${readable(column)} #> '{${path}}')::jsonb ? $1, false) else false end`
+const withoutCopy = (column: string, path: string) => `case when ${hasCopy(column, path)}
+      then jsonb_set(${readable(column)}::jsonb, '{${path}}', (${readable(column)} #> '{${path}}')::jsonb - $1)::json else ${column} end`
+
+/** Replaces the plan of a single SMS. A caller can write about the person in its text, its label, and even in its sender. */
+const ERASED_PLAN: SmsPlan = {
+  sender: '',
+  mode: 'AUTO',
+  content: '',
+  diacriticalSigns: false,
+  urlShortening: false,
+  copies: [],
+  controlGroup: false,
+  quarantine: false,
+  consentIds: [],
+  ignoreStatus: false,
 }
 
-const scrubbed = (column: string) => `replace(replace(${column}, $1, '${ERASED_TEXT}'), substr($1, 2), '${ERASED_TEXT}')`
 const octets = (column: string) => `coalesce(octet_length(${column}::text), 0)`
 
 /** In SQL: the message of a row has no campaign, so its texts were written for this person. */
 const IS_SINGLE = `coalesce((select m.campaign_id is null from messages m where m.id = t.message_id), true)`
+
+/** In SQL: the message with this id is to the person, or to a person who was erased: the number of this person may be replaced by now. */
+const isToPerson = (id: string) =>
+  `coalesce((select m.recipient = $1 or ${isErasedNumber('m.recipient')} from messages m where m.id = ${id}), false)`
 const CAMPAIGN_ACCOUNT = '(select c.account_id from campaigns c where c.id = t.campaign_id)'
 const MESSAGE_ACCOUNT = 'coalesce((select m.account_id from messages m where m.id = t.message_id), 0)'
 
@@ -57,11 +89,12 @@ export const MESSAGES: Place = {
   key: { id: 'uuid' },
   mine: 't.recipient = $1',
   from: '',
-  columns: `t.id as "messageId", t.agent_id as "agentId", t.status, t.test, t.campaign_id as "campaignId",
+  columns: `t.id as "messageId", t.agent_id as "agentId",
+    (select ${SHOWN_STATUS} from (select t.id, t.status, t.delivered_at, t.expires_at) as m) as status, t.test, t.campaign_id as "campaignId",
     t.client_reference_id as "clientReferenceId", coalesce(t.content, (select c.message from contents c where c.id = t.content_id)) as content,
     t.accepted_at as "acceptedAt", t.sent_at as "sentAt", t.delivered_at as "deliveredAt", t.read_at as "readAt", t.failed_at as "failedAt",
     t.failure_reason as "failureReason", t.failure_description as "failureDescription", t.expires_at as "expiresAt"`,
-  set: `recipient = h.placeholder, client_reference_id = null, failure_description = ${scrubbed('t.failure_description')},
+  set: `recipient = h.placeholder, client_reference_id = null, failure_description = split_part(t.failure_description, '${NETWORK_SAID}', 1),
     content = case when t.content is not null then '{"type":"MESSAGE","content":""}'::json end`,
   bytes: `${octets('t.content')} + ${octets('t.client_reference_id')}`,
 }
@@ -71,7 +104,7 @@ export const CAMPAIGNS: Place = {
   name: 'campaigns',
   table: 'campaigns',
   key: { id: 'uuid' },
-  mine: `(t.fan_out_cursor = $1 or t.fallback::text like '%"' || $1 || '"%')`,
+  mine: `(t.fan_out_cursor = $1 or ${hasCopy('t.fallback', 'plan,copies')})`,
   columns: `t.id as "campaignId", t.name, 'copies of its SMS go to this number, or its fan-out cursor is this number' as relation`,
   // The next chunk of the fan-out starts after the cursor: the last member before this one serves as well.
   set: `fan_out_cursor = case when t.fan_out_cursor = $1 then coalesce((
@@ -80,10 +113,12 @@ export const CAMPAIGNS: Place = {
       ) as g
       where g.account_id = t.account_id and g.group_number = any (t.group_numbers) and g.phone < $1 and t.fan_out_completed_at is null
     ), '') else t.fan_out_cursor end,
-    fallback = jsonb_set(t.fallback::jsonb, '{plan,copies}', (t.fallback::jsonb #> '{plan,copies}') - $1)::json`,
+    fallback = ${withoutCopy('t.fallback', 'plan,copies')}`,
   bytes: octets('t.fallback'),
 }
 
+/** In SQL: the API shows the SMS as NOT_NEEDED. */
+const SMS_IS_SHOWN_AS_NEEDLESS = `coalesce((select ${SMS_IS_NEEDLESS} from (select t.status) as f, messages m where m.id = t.message_id), false)`
 const OF_MESSAGES = 't.message_id = any ($5::text[]::uuid[])'
 
 /** Places with rows about messages. `$5` has the ids of the person's messages. */
@@ -96,7 +131,8 @@ export const MESSAGE_DETAILS: Place[] = [
     mine: OF_MESSAGES,
     from: '',
     columns: `t.message_id as "messageId", t.kind, t.occurred_at as "occurredAt", t.reason, t.detail`,
-    set: `recipient = case when t.recipient is not null then h.placeholder end, detail = ${scrubbed('t.detail')}`,
+    // The detail has the words of a network, or the consents of the person.
+    set: `recipient = case when t.recipient is not null then h.placeholder end, detail = null`,
   },
   {
     name: 'smsFallbacks',
@@ -105,13 +141,18 @@ export const MESSAGE_DETAILS: Place[] = [
     key: { message_id: 'uuid' },
     mine: OF_MESSAGES,
     from: '',
-    columns: `t.message_id as "messageId", t.status, t.reason, t.plan ->> 'sender' as sender, t.plan ->> 'content' as text, t.segments,
+    columns: `t.message_id as "messageId", case when ${SMS_IS_SHOWN_AS_NEEDLESS} then 'NOT_NEEDED' else t.status end as status,
+      case when ${SMS_IS_SHOWN_AS_NEEDLESS} then 'RCS_DELIVERED' else t.reason end as reason,
+      ${readable('t.plan')} ->> 'sender' as sender, ${readable('t.plan')} ->> 'campaign' as campaign,
+      ${readable('t.plan')} ->> 'content' as text, t.segments,
       t.due_at as "dueAt", t.sent_at as "sentAt", t.delivered_at as "deliveredAt", t.failed_at as "failedAt", t.detail`,
-    set: `plan = case when ${IS_SINGLE} then (t.plan::jsonb || '{"content": "", "copies": []}')::json else t.plan end,
-      detail = ${scrubbed('t.detail')}`,
+    set: `plan = case when ${IS_SINGLE} then '${JSON.stringify(ERASED_PLAN)}' else t.plan end, detail = null`,
     bytes: octets('t.plan'),
   },
 ]
+
+/** In SQL: a copy of a single SMS to the person, for a test number. */
+const IS_COPY_OF_MINE = `(t.copy <> 0 and ${IS_SINGLE} and ${isToPerson('t.message_id')})`
 
 /** All other places. A number in `copies` of a plan is a test number, which gets copies of SMS to other people. */
 export const PLACES: Place[] = [
@@ -120,9 +161,9 @@ export const PLACES: Place[] = [
     table: 'sms_fallbacks',
     monthly: true,
     key: { message_id: 'uuid' },
-    mine: `t.plan::text like '%"' || $1 || '"%'`,
+    mine: hasCopy('t.plan', 'copies'),
     columns: `t.message_id as "messageId", 'a copy of the SMS of this message goes to this number' as relation`,
-    set: `plan = jsonb_set(t.plan::jsonb, '{copies}', (t.plan::jsonb -> 'copies') - $1)::json`,
+    set: `plan = ${withoutCopy('t.plan', 'copies')}`,
     bytes: octets('t.plan'),
   },
   {
@@ -133,7 +174,9 @@ export const PLACES: Place[] = [
     mine: 't.recipient = $1',
     columns: `t.message_id as "messageId", t.agent_id as "agentId", t.kind, t.channel, t.button_id as "buttonId", t.text, t.payload, t.url,
       t.latitude, t.longitude, t.occurred_at as "occurredAt"`,
-    set: 'recipient = h.placeholder, text = null, payload = null, url = null, latitude = null, longitude = null',
+    // The ids of the buttons of a campaign are the same for all its recipients, and its reports show them.
+    set: `recipient = h.placeholder, button_id = case when ${IS_SINGLE} then null else t.button_id end, text = null, payload = null,
+      url = null, latitude = null, longitude = null`,
   },
   {
     name: 'optOuts',
@@ -181,7 +224,7 @@ export const PLACES: Place[] = [
     mine: 't.recipient = $1',
     account: MESSAGE_ACCOUNT,
     columns: 't.message_id as "messageId", t.copy, t.segment, t.carrier, t.state, t.detail, t.submitted_at as "submittedAt"',
-    set: `recipient = h.placeholder, detail = ${scrubbed('t.detail')}`,
+    set: 'recipient = h.placeholder, detail = null',
   },
   {
     name: 'smsReceipts',
@@ -204,10 +247,10 @@ export const PLACES: Place[] = [
     name: 'shortLinks',
     table: 'short_links',
     key: { code: 'text' },
-    mine: 't.recipient = $1',
+    mine: `(t.recipient = $1 or ${IS_COPY_OF_MINE})`,
     columns: 't.message_id as "messageId", t.url, t.created_at as "createdAt", t.clicked_at as "clickedAt"',
     // The address is part of the text of a single message. The links of a campaign go on working, and count for its reports.
-    deleteIf: `t.copy = 0 and ${IS_SINGLE}`,
+    deleteIf: `t.copy = 0 and ${IS_SINGLE} or ${IS_COPY_OF_MINE}`,
     set: 'recipient = h.placeholder',
   },
   {
@@ -242,9 +285,9 @@ export const PLACES: Place[] = [
     name: 'idempotencyKeys',
     table: 'idempotency_keys',
     key: { account_id: 'int', endpoint: 'text', key: 'text' },
-    mine: 't.key like $2',
+    // Without its key, a repeated request would be accepted again. To an erased person nothing is sent, but to anyone else it would be.
+    mine: `t.endpoint = 'messages' and ${mentions('t.key')} and ${isToPerson('t.resource_id')}`,
     columns: 't.endpoint, t.key, t.created_at as "createdAt"',
-    set: `key = h.placeholder || '-' || gen_random_uuid()`,
   },
 ]
 
@@ -254,7 +297,7 @@ export const WEBHOOK_ATTEMPTS: Place = {
   table: 'webhook_attempts',
   key: { endpoint_id: 'int', attempted_at: 'timestamptz', position: 'bigint', attempt: 'smallint', duration_ms: 'int' },
   mine: `num_nonnulls(t.response, t.error) > 0
-    and (t.response like $2 or t.error like $2 or t.response is not null and (t.account_id || ' ' || t.position) = any ($5::text[]))`,
+    and (${mentions('t.response')} or ${mentions('t.error')} or t.response is not null and (t.account_id || ' ' || t.position) = any ($5::text[]))`,
   columns: 't.endpoint_id as "endpointId", t.position, t.attempted_at as "attemptedAt", t.status, t.error, t.response',
   set: `response = null, error = ${scrubbed('t.error')}`,
 }

@@ -7,22 +7,23 @@ const { pool } = await createTestDatabase()
 /** Columns that can have a number of a person, or a text to or from them. src/privacy/places.ts and events/erase.ts erase them. */
 const PERSONAL = `
   campaign_copies.phone campaigns.fallback campaigns.fan_out_cursor carrier_events.event carrier_events.phone
-  auto_reply_turns.phone group_members.attributes group_members.phone group_members.time_zone idempotency_keys.key log_pages.events
+  auto_reply_turns.phone group_members.attributes group_members.phone group_members.time_zone idempotency_keys.key
+  idempotency_keys.request_hash log_pages.events
   message_events.detail message_events.recipient messages.client_reference_id messages.content messages.failure_description messages.recipient
-  opt_outs.phone removed_members.phone recipient_actions.payload recipient_actions.recipient recipient_actions.text recipient_actions.url
-  short_links.recipient short_links.url sms_contacts.recipient sms_fallbacks.detail sms_fallbacks.plan sms_queue.recipient
+  opt_outs.phone removed_members.phone recipient_actions.button_id recipient_actions.payload recipient_actions.recipient recipient_actions.text recipient_actions.url
+  short_links.recipient short_links.url sms_contacts.recipient sms_contacts.sender sms_fallbacks.detail sms_fallbacks.plan sms_queue.recipient
   sms_receipts.detail sms_receipts.recipient sms_segments.detail sms_segments.recipient webhook_attempts.response webhook_attempts.error`
 
-/** All others: ids, states, secrets, and texts of the account or the operator. */
+/** All others: ids, states, secrets, and texts that the account or the operator writes for more than one person (docs/privacy.md lists them). */
 const NOT_PERSONAL = `
   accounts.modules accounts.name agent_assignments.agent_id agent_assignments.display_name agents.agent_id agents.billing_type agents.carrier
   agents.name auto_replies.agent_id auto_replies.keyword campaigns.agent_id campaigns.client_reference_id campaigns.name campaigns.status
   carrier_events.carrier carrier_events.event_id carrier_events.kind carrier_rates.carrier contents.message erased_people.hash erased_people.seed
-  groups.name idempotency_keys.endpoint idempotency_keys.request_hash integration_key_uses.integration_key integration_keys.integration_key integration_keys.scopes integration_keys.secret_hash
+  groups.name idempotency_keys.endpoint integration_key_uses.integration_key integration_keys.integration_key integration_keys.scopes integration_keys.secret_hash
   message_events.kind message_events.reason messages.agent_id messages.failure_reason messages.status messages.traffic opt_outs.agent_id
-  opt_outs.source queue.agent_id queue.task rate_limit_windows.bucket recipient_actions.agent_id recipient_actions.button_id
+  opt_outs.source queue.agent_id queue.task rate_limit_windows.bucket recipient_actions.agent_id
   recipient_actions.channel recipient_actions.kind schema_migrations.checksum schema_migrations.name secrets.key_id secrets.name secrets.value
-  short_links.agent_id short_links.code sms_contacts.agent_id sms_contacts.sender sms_fallbacks.reason sms_fallbacks.status sms_receipts.carrier
+  short_links.agent_id short_links.code sms_contacts.agent_id sms_fallbacks.reason sms_fallbacks.status sms_receipts.carrier
   sms_receipts.carrier_message_id sms_receipts.event_id sms_receipts.state sms_segments.carrier sms_segments.carrier_message_id
   sms_segments.state template_versions.status templates.description templates.name templates.status templates.type webhook_attempts.subject_id webhook_deliveries.subject_id
   webhook_endpoints.disabled_because webhook_endpoints.kinds webhook_endpoints.status webhook_endpoints.url webhook_secrets.key_id

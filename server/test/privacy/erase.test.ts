@@ -4,6 +4,7 @@ import { assignAgent, createAgent } from '../../src/agents/agents.ts'
 import { allowPerson } from '../../src/privacy/allow.ts'
 import { erasePerson } from '../../src/privacy/erase.ts'
 import { summarize } from '../../src/privacy/find.ts'
+import { fillGroup } from '../campaigns/support.ts'
 import { readOnce } from '../delivery/simulated.ts'
 import { readCounted } from '../support/counted.ts'
 import { tablesWith } from '../support/dump.ts'
@@ -161,6 +162,82 @@ describe('erasing a person', () => {
     assert.deepEqual([body.failure.reason, body.smsFallback.status, body.smsFallback.reason], ['ERASED', 'SKIPPED', 'ERASED'])
     const { smsFallback: sms } = await readOnce(caller, scheduled, 'is skipped', (message) => message.smsFallback.status === 'SKIPPED')
     assert.equal(sms.reason, 'ERASED')
+  })
+
+  test('sends nothing when a request to the person is repeated, and keeps the keys of requests to others', async () => {
+    const caller = await newAccount()
+    const { phone } = newName('01')
+    // The number of another person, which begins with the digits of this one.
+    const other = `${phone}5`
+    const [keyOfOther, key, mentioning] = [`order-${digits(other)}`, `order-${digits(phone)}`, `friend of 00${digits(phone)}`]
+    const submitted = new Map([
+      [keyOfOther, other],
+      [mentioning, other],
+      [key, phone],
+    ])
+    const submit = async (each: string) => (await caller.send(each, caller.request({ recipient: submitted.get(each) }))).body.messageId
+    const ids = new Map<string, string>()
+    for (const each of submitted.keys()) {
+      ids.set(each, await submit(each))
+      await readOnce(caller, ids.get(each) as string, 'is over', isOver)
+    }
+    const campaign = {
+      name: 'Sale',
+      agentId: caller.agentId,
+      segmentIds: [77],
+      scheduledAt: new Date(Date.now() + 86_400_000).toISOString(),
+      message: { inline: { type: 'MESSAGE', content: 'Sale' } },
+    }
+    await fillGroup(pool, caller.accountId, 77, ['+48500770002'])
+    const plan = async () => (await caller.ask('POST', '/campaigns', campaign, { 'Idempotency-Key': key })).body.campaignId
+    const campaignId = await plan()
+    assert.equal(typeof campaignId, 'string')
+    await erasePerson(pool, people, { phone })
+    assert.deepEqual([await submit(keyOfOther), await submit(mentioning)], [ids.get(keyOfOther), ids.get(mentioning)])
+    assert.equal(await plan(), campaignId)
+    const again = await submit(key)
+    assert.notEqual(again, ids.get(key))
+    const { failure } = await readOnce(caller, again, 'has failed', ({ status }) => status === 'FAILED')
+    assert.equal(failure.reason, 'ERASED')
+    assert.deepEqual([(await received(phone)).length, (await received(other)).length], [1, 2])
+  })
+
+  test('sends no copy of an SMS whose text it has erased', async () => {
+    const caller = await newAccount()
+    const [{ phone }, { phone: tester }] = [newName('02'), newName('02')]
+    const messageId = await caller.accepted({ recipient: phone, smsFallback: smsFallback({ delay: 3_600 }) })
+    await readOnce(caller, messageId, 'has a scheduled SMS', (message) => message.smsFallback.status === 'SCHEDULED')
+    await pool.query(
+      `insert into sms_queue (message_id, copy, account_id, recipient, priority, planned_at, due_at, expires_at, segments)
+       values ($1, 1, $2, $3, 2, now(), now() + interval '1 hour', now() + interval '1 day', 1)`,
+      [messageId, caller.accountId, tester],
+    )
+    await erasePerson(pool, people, { phone })
+    await pool.query('update sms_queue set due_at = now() where message_id = $1 and copy = 1', [messageId])
+    await settled()
+    assert.deepEqual(await received(tester), [])
+  })
+
+  test('waits for a call in progress, fails with what to do if it takes too long, and is completed by the next run', async () => {
+    const caller = await newAccount()
+    const { phone, mark } = newName('01')
+    const agent = { agentId: `leased-${caller.agentId}`, name: 'leased', billingType: 'single', carrier: 'none' } as const
+    await createAgent(pool, agent)
+    await assignAgent(pool, agent.agentId, caller.accountId)
+    const messageId = await caller.accepted({ recipient: phone, clientReferenceId: mark, agentId: agent.agentId })
+    await pool.query(`update queue set lease = gen_random_uuid(), leased_until = now() + interval '1 hour' where message_id = $1`, [
+      messageId,
+    ])
+    await assert.rejects(erasePerson(pool, people, { phone }, { callsEndWithinMs: 100 }), {
+      message: new RegExp(
+        `^The erasure of \\+${digits(phone)} is not complete: .* Run "herald person erase" again to finish the erasure\\.$`,
+      ),
+    })
+    await assert.rejects(allowPerson(pool, people, { phone }), /is not complete/)
+    await pool.query(`update queue set leased_until = now() where message_id = $1`, [messageId])
+    await erasePerson(pool, people, { phone })
+    assert.deepEqual(await tablesWith(pool, [digits(phone), mark]), [])
+    assert.equal((await caller.read(messageId)).body.failure.reason, 'ERASED')
   })
 
   test('can be undone: the operator lets accounts write to the number again', async () => {

@@ -16,8 +16,9 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
     [count],
   )
   const planOf = (text: string, ...copies: string[]) => `'${JSON.stringify({ sender: 'Shop', content: text, copies })}'::json`
+  const own = `'${JSON.stringify({ sender: phone.slice(1), campaign: `for ${mark}`, content: `SMS to ${mark}`, copies: [] })}'::json`
   const toAnother = planOf('To another', '+48500999999', phone)
-  const words = `'not reachable: ${phone} (${phone.slice(1)})'`
+  const words = `'Not reachable. The network said: "Dear ${mark}" to ${phone} (${phone.slice(1)})'`
   for (const statement of [
     `insert into messages (id, account_id, agent_id, recipient, basic, test, client_reference_id, content, status, accepted_at, expires_at, failed_at,
        failure_reason, failure_description)
@@ -26,12 +27,12 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
     `insert into message_events (message_id, account_id, kind, occurred_at, detail, recipient)
      select id, ${accountId}, 'attempt-failed', now(), ${words}, '${phone}' from filled`,
     `insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, after_expiry, detail)
-     select id, ${accountId}, ${planOf(`SMS to ${mark}`)}, 1, 0, false, ${words} from filled`,
+     select id, ${accountId}, ${own}, 1, 0, false, ${words} from filled`,
     // An SMS to another recipient, with a copy to the person.
     `insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, after_expiry)
      select uuid_v7(), ${accountId}, ${toAnother}, 1, 0, false from filled where n = 1`,
-    `insert into recipient_actions (id, account_id, agent_id, recipient, message_id, kind, channel, text, payload, url, latitude, longitude, occurred_at)
-     select id, ${accountId}, '${agentId}', '${phone}', case when n > 1 then id end, 'wrote', 'rcs', '${mark}', '${mark}', 'https://example.com/${mark}', 52.5, 13.4,
+    `insert into recipient_actions (id, account_id, agent_id, recipient, message_id, kind, channel, button_id, text, payload, url, latitude, longitude, occurred_at)
+     select id, ${accountId}, '${agentId}', '${phone}', case when n > 1 then id end, 'wrote', 'rcs', 'yes-${mark}', '${mark}', '${mark}', 'https://example.com/${mark}', 52.5, 13.4,
        now() from filled`,
     `insert into opt_outs (account_id, agent_id, phone, opted_out, source, changed_at)
      select ${accountId}, agent, '${phone}', true, 'word', now() from unnest(array['${agentId}', '']) as agent`,
@@ -50,6 +51,9 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
     `insert into short_links (code, account_id, message_id, copy, agent_id, recipient, url)
      select left(md5(id::text), 11), ${accountId}, id, n % 2, '${agentId}', '${phone}', case n % 2 when 0 then 'https://example.com/${mark}' else 'https://example.com' end
      from filled`,
+    // The links in a copy of the person's SMS, for a test number.
+    `insert into short_links (code, account_id, message_id, copy, agent_id, recipient, url)
+     select left(md5('copy' || id), 11), ${accountId}, id, 2, '${agentId}', '+48500999999', 'https://example.com/${mark}' from filled where n = 1`,
     `insert into auto_reply_turns values (${accountId}, '${phone}', now())`,
     `insert into contents (account_id, basic, message) values (${accountId}, false, '{}')`,
     `insert into campaigns (id, account_id, agent_id, name, group_numbers, group_generations, basic, content_id, fallback, status, scheduled_at, started_at,
@@ -66,10 +70,10 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
      select ${accountId}, 2, case when n > 1 then ${base} + 2 * (n * 3 + m) end, json_build_array(
        json_build_array('message.failed', now(), id, '${mark}', '${agentId}', '${phone}', null, false,
          json_build_object('failure', json_build_object('reason', 'NOT_REACHABLE', 'description', ${words}))),
-       json_build_array('recipient.opted_out', now(), null, null, null, null, null, null, json_build_object('recipient', '${phone}', 'text', '${mark}')))
+       json_build_array('recipient.opted_out', now(), null, null, null, null, null, null, json_build_object('recipient', '${phone}', 'text', '${mark}', 'buttonId', 'yes-${mark}')))
      from filled`,
     `insert into webhook_attempts (endpoint_id, account_id, position, attempt, attempted_at, duration_ms, status, error, response)
-     select 1, ${accountId}, ${base} + 2 * (n * 3 + m), 1, now(), 5, 200, case n when 1 then ${words} end, case when n > 1 then '${mark}' else 'got ${phone}' end from filled`,
+     select 1, ${accountId}, ${base} + 2 * (n * 3 + m), 1, now(), 5, 200, case n when 1 then 'no ${phone}, ${phone.slice(1)}' end, case when n > 1 then '${mark}' else 'got ${phone}' end from filled`,
   ])
     await pool.query(statement)
   await pool.query('drop table filled')

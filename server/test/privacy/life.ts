@@ -83,13 +83,13 @@ export async function startPrivacy() {
   async function liveByRcs(): Promise<Life> {
     const [caller, { phone, mark }] = [await newAccount(), newName('01')]
     const { agentId } = caller
-    const buttons = [{ id: 'yes', type: 'quick_reply', text: `Yes ${mark}`, payload: `pay ${mark}` }]
+    const buttons = [{ id: `yes-${mark}`, type: 'quick_reply', text: `Yes ${mark}`, payload: `pay ${mark}` }]
     const inline = { type: 'MESSAGE', content: `Dear ${mark}`, buttons }
     const request = caller.request({
       recipient: phone,
       clientReferenceId: `ref ${mark}`,
       message: { inline },
-      smsFallback: smsFallback({}, { content: mark }),
+      smsFallback: smsFallback({ campaign: `for ${mark}` }, { content: mark }),
     })
     const { body } = await caller.send(`order ${phone.slice(1)} ${mark}`, request)
     await until('it is delivered', () => isOver(caller, body.messageId))

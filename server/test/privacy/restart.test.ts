@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -141,6 +141,26 @@ describe('an erasure', () => {
     assert.deepEqual(await tablesWith(pool, [`${mark}${one.accountId}`]), [])
   })
 
+  test('works whatever JSON is stored', async () => {
+    const { phone } = await newPerson()
+    const json = String.raw`{"a\u0000":"x\ud800","b\\u0000":"\uDFFF","sender":"Shop","content":"Hi","copies":["+48500999999","${phone}"]}`
+    for (const statement of [
+      `update group_members set attributes = $2 where phone = $1`,
+      `update messages set content = $2 where recipient = $1`,
+      `update sms_fallbacks set plan = $2 where message_id in (select id from messages where recipient = $1) or plan::text like '%' || $1 || '%'`,
+      `update campaigns set fallback = ('{"plan":' || $2::text || '}')::json where fan_out_cursor = $1`,
+      `update carrier_events set event = $2 where phone = $1 and process_after is null`,
+      `update log_pages set events = replace(events::text, '"text"', '"text\\u0000\\ud800"')::json where events::text like '%' || $1 || '%' or $2 = ''`,
+    ])
+      await pool.query(statement, [phone, json])
+    const { total } = await summarize(pool, { phone }, people)
+    let exported = 0
+    for await (const { rows } of findPerson(pool, { phone })) exported += rows.length
+    assert.equal(exported, total)
+    await erasePerson(pool, people, { phone })
+    assert.deepEqual(await tablesWith(pool, [phone.slice(1)]), [])
+  })
+
   test('of two people in the same log pages at once erases both', async () => {
     const [first, second] = [await newPerson(), await newPerson()]
     await pool.query(
@@ -173,6 +193,28 @@ describe('an erasure', () => {
   })
 })
 
+describe('a summary', () => {
+  test('reads no content', async () => {
+    const { phone } = await newPerson()
+    const texts: string[] = []
+    const recording = new Proxy(pool, {
+      get: (target: any, property) =>
+        property === 'query'
+          ? (text: string, values: unknown[]) => {
+              texts.push(text)
+              return target.query(text, values)
+            }
+          : target[property],
+    })
+    const { total } = await summarize(recording, { phone }, people)
+    assert.ok(total > 100 && texts.length > 20, `${total} ${texts.length}`)
+    assert.deepEqual(
+      texts.filter((text) => /as "acceptedAt"|t\.attributes|t\.text|t\.event\b/.test(text)),
+      [],
+    )
+  })
+})
+
 describe('herald person', () => {
   const directory = mkdtempSync(join(tmpdir(), 'herald-person-'))
   after(() => rmSync(directory, { recursive: true }))
@@ -200,6 +242,40 @@ describe('herald person', () => {
     const { erased: since, total } = await heraldJson(['person', 'show', phone], env)
     assert.deepEqual([total, since.length, since[0].accountId], [0, 1, null])
     assert.equal((await runHerald(['person', 'allow', phone, '--yes'], env)).stdout, `${phone} can be written to again in all accounts.\n`)
+  })
+
+  test('export shows statuses, events and times as the API does', async () => {
+    const { phone } = await newPerson()
+    await pool.query(
+      `update messages set status = 'DELIVERED', accepted_at = '2026-10-01T10:00:42Z', sent_at = '2026-10-01T10:00:42Z',
+         delivered_at = '2026-10-01T10:00:42.19Z', failed_at = null, failure_reason = null, failure_description = null 
+       where recipient = $1 and account_id = $2`,
+      [phone, one.accountId],
+    )
+    const { stdout } = await runHerald(['person', 'export', phone, '--account', `${one.accountId}`], env)
+    const { messages, smsFallbacks, events } = JSON.parse(stdout)
+    assert.deepEqual([messages[0].status, messages[0].deliveredAt], ['DELIVERED', '2026-10-01T10:00:42.190Z'])
+    assert.deepEqual([smsFallbacks[0].status, smsFallbacks[0].reason], ['NOT_NEEDED', 'RCS_DELIVERED'])
+    for (const time of stdout.matchAll(/"\w+At":"([^"]*)"/g)) assert.match(time[1] as string, /T\d\d:\d\d:\d\d\.\d{3}Z$/)
+    const { accountId, position, eventId, type, occurredAt, data } = events.find((event: any) => event.position !== null)
+    assert.deepEqual([accountId, typeof position, type, data.recipient], [one.accountId, 'number', 'message.failed', phone])
+    assert.match(`${eventId} ${occurredAt}`, /^[0-9a-f-]{36} \S+Z$/)
+  })
+
+  test('export leaves no file behind if it fails', async () => {
+    const { phone } = await newPerson()
+    const file = join(directory, 'broken.json')
+    await pool.query('alter table webhook_attempts rename column response to unreadable')
+    const { code } = await runHerald(['person', 'export', phone, '--file', file], env)
+    await pool.query('alter table webhook_attempts rename column unreadable to response')
+    assert.equal(code, 1)
+    assert.deepEqual(
+      readdirSync(directory).filter((name) => name.startsWith('broken')),
+      [],
+    )
+    const missing = await runHerald(['person', 'export', phone, '--file', join(directory, 'none', 'person.json')], env)
+    assert.equal(missing.code, 1)
+    assert.match(missing.stderr, /^The file .*none\/person\.json can't be written: ENOENT: no such file or directory\.\n$/)
   })
 
   test('fails with a readable error for an invalid number and an unknown account', async () => {

@@ -5,7 +5,7 @@ import { HELD_BY_STANDBY } from '../../db/standby.ts'
 import { ALL_ACCOUNTS, ANY_ERASED, type ErasedPeople, isErasedNumber } from '../../erasure/erased.ts'
 import { type Change, MESSAGE_FACTS, recordChanges, SEGMENTS, smsFailure } from '../../events/changes.ts'
 import { fallbackMayBecome } from '../../messages/states.ts'
-import { SMS_FAILURES } from '../failures.ts'
+import { NETWORK_SAID, SMS_FAILURES } from '../failures.ts'
 
 export type SmsReceipt = Extract<CarrierEvent, { kind: 'sms-delivered' | 'sms-failed' | 'sms-underway' }>
 
@@ -112,7 +112,7 @@ export const APPLY = `
   )
   select distinct message_id as "messageId" from applied`
 
-const DESCRIPTION = `'${SMS_FAILURES.UNDELIVERABLE}' || coalesce(' The network said: ' || nullif(detail, ''), '')`
+const DESCRIPTION = `'${SMS_FAILURES.UNDELIVERABLE}' || coalesce('${NETWORK_SAID}' || nullif(detail, ''), '')`
 const ENDS: Change[] = [
   { kind: 'sms.delivered', at: 'delivered_at', more: SEGMENTS, reason: 'reason' },
   { kind: 'sms.failed', at: 'failed_at', more: smsFailure('reason', DESCRIPTION), reason: 'reason' },

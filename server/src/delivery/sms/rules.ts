@@ -67,6 +67,8 @@ export const DECISION = `
       when f.message_id is null or m.id is null then 'gone'
       when q.copy = 0 and q.segments_sent = 0 and ${LATE_RECEIPT} is not null then 'not-needed'
       when ${isErasedNumber('q.recipient')} then 'ERASED'
+      -- A copy of a single SMS to an erased person, whose text is erased.
+      when q.copy > 0 and m.campaign_id is null and ${isErasedNumber('m.recipient')} then 'ERASED'
       when q.expires_at <= now() then 'late'
       -- Once one segment was sent, the remaining segments follow.
       when q.segments_sent > 0 then 'go'
