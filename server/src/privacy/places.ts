@@ -1,5 +1,7 @@
+import { countUsage } from '../accounts/usage.ts'
 import { NETWORK_SAID } from '../delivery/failures.ts'
 import { isErasedNumber } from '../erasure/erased.ts'
+import { memberBytes } from '../groups/member-bytes.ts'
 import { SHOWN_STATUS, SMS_IS_NEEDLESS } from '../messages/messages.ts'
 import type { SmsPlan } from '../messages/sms-fallback.ts'
 
@@ -197,8 +199,9 @@ export const PLACES: Place[] = [
     columns: `t.group_number as "group", t.consents, t.control_group as "controlGroup", t.active,
       t.time_zone as "timeZone", t.attributes`,
     also: `counted as (
-      update groups g set members = g.members - 1 from deleted d
+      update groups g set members = g.members - 1, bytes = g.bytes - (${memberBytes('d')}) from deleted d
       where g.account_id = d.account_id and g.number = d.group_number and g.members > 0
+    ), uncounted as (${countUsage({ account: 'account_id', from: 'deleted', contentBytes: `-sum(${memberBytes('deleted')})` })}
     )`,
   },
   {
