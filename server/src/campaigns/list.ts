@@ -19,7 +19,7 @@ export const CAMPAIGN_LIST: ListDefinition<'createdAt' | 'scheduledAt' | 'name' 
 
 /** Only the default sort has an index. The others read all campaigns of the account: 100,000 of them take 60 ms. */
 export async function listOwnCampaigns(db: Executor, accountId: number, query: PageQuery & CampaignFilters) {
-  const page = readPage(CAMPAIGN_LIST, accountId, query, 7)
+  const page = readPage(CAMPAIGN_LIST, query, 7)
   const { status, clientReferenceId, createdFrom, createdTo } = query
   const text = `
     select * from campaigns c

@@ -16,7 +16,7 @@ export const SEGMENT_LIST: ListDefinition<'segmentId'> = {
 }
 
 export async function listSegments(db: Executor, accountId: number, query: PageQuery) {
-  const page = readPage(SEGMENT_LIST, accountId, query, 3)
+  const page = readPage(SEGMENT_LIST, query, 3)
   const { rows } = await db.query<Group>(
     `select ${GROUP} from groups where account_id = $1 and ${page.condition} order by ${page.orderBy} limit $2`,
     [accountId, page.fetch, ...page.values],
@@ -31,7 +31,7 @@ export const MEMBER_LIST: ListDefinition<'phone'> = {
 }
 
 export async function listMembers(db: Executor, { accountId, number }: GroupKey, query: PageQuery) {
-  const page = readPage(MEMBER_LIST, `${accountId} ${number}`, query, 4)
+  const page = readPage(MEMBER_LIST, query, 4, number)
   const { rows } = await db.query<MemberRow & { found: number; bytesBefore: number | null }>(
     withinPageBytes(
       `select ${MEMBER} from group_members where account_id = $1 and group_number = $2 and ${page.condition}

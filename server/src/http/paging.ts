@@ -57,14 +57,14 @@ export const withinPageBytes = (statement: string, size: string) => `
   where coalesce("bytesBefore", 0) < ${PAGE_MAX_BYTES}`
 
 /**
- * Reads the query of a list. A cursor is valid only for the list, the sort and the filters that it was made with. `owner` is what the list belongs
- * to: an account, or something of it.
+ * Reads the query of a list. A cursor is valid only for the list, the sort and the filters that it was made with. `of`: what the list belongs to,
+ * if not to the account as a whole.
  */
 export function readPage<Name extends string>(
   list: ListDefinition<Name>,
-  owner: number | string,
   query: PageQuery,
   firstParameter: number,
+  of: number | string = '',
 ): Page {
   const { limit = DEFAULT_LIMIT, cursor, sort = list.defaultSort, ...filters } = query
   const descending = sort.startsWith('-')
@@ -72,7 +72,7 @@ export function readPage<Name extends string>(
   const names = name === list.id ? [name] : [name, list.id]
   const columns = names.map((field) => list.fields[field].column)
   const belongsTo = createHash('sha256')
-    .update(JSON.stringify([Object.keys(list.fields), owner, sort, Object.entries(filters).sort()]))
+    .update(JSON.stringify([Object.keys(list.fields), of, sort, Object.entries(filters).sort()]))
     .digest('base64url')
     .slice(0, 10)
 

@@ -23,11 +23,7 @@ export function refuseUnknownRoutes(app: FastifyInstance, direct: readonly strin
       details: [{ path: '', reason: `The path allows only ${allowed}.` }],
     })
   }
-  app.addHook('preParsing', (request, _reply, _payload, done) => {
-    // The router takes a slash at the end for an empty parameter.
-    const isUnknown = request.is404 || Object.values(request.params as object).includes('')
-    done(isUnknown ? refusal(request.url) : null)
-  })
+  app.addHook('preParsing', (request, _reply, _payload, done) => done(request.is404 ? refusal(request.url) : null))
   app.setNotFoundHandler(unknownRoute)
 }
 

@@ -55,12 +55,15 @@ const CODES_BY_FIELD: [field: string, code: ErrorCode][] = [
   ['smsFallbackAfterExpiry', 'RCS_INVALID_SMS_FALLBACK'],
 ]
 
+/** Parameters of paths and queries that hold a phone number. */
+const NUMBER_PARAMETERS = ['phone', 'recipient']
+
 function codeFor(schema: TSchema, httpPart: string | undefined, violations: Violation[]): ErrorCode {
   // Idempotency-Key is the only header that schemas require. The guard checks the credentials.
   if (httpPart === 'headers') return 'RCS_IDEMPOTENCY_KEY_REQUIRED'
   if (httpPart === 'querystring' && isOnlyCursor(schema, violations)) return 'RCS_INVALID_CURSOR'
-  const isNumber = ({ path }: Violation) => path === '/phone' || path === '/recipient'
-  if (httpPart !== 'body' && violations.every(isNumber) && violations.length > 0) return 'RCS_INVALID_RECIPIENT'
+  const numbers = NUMBER_PARAMETERS.filter((name) => name in propertiesOf(schema)).map((name) => `/${name}`)
+  if (httpPart !== 'body' && violations.every(({ path }) => numbers.includes(path))) return 'RCS_INVALID_RECIPIENT'
   if (httpPart !== 'body') return 'RCS_INVALID_REQUEST'
   // Only for bodies that have such a field: elsewhere the field is unknown.
   const parts = CODES_BY_FIELD.filter(([field]) => field in propertiesOf(schema))

@@ -30,7 +30,7 @@ const COLUMNS = [
  * limited time: if few messages match, a page has fewer than `limit`, and a cursor.
  */
 export async function listMessages(db: Executor, accountId: number, query: PageQuery & MessageFilters, checkForMs = CHECK_FOR_MS) {
-  const page = readPage(MESSAGE_LIST, accountId, query, 2)
+  const page = readPage(MESSAGE_LIST, query, 2)
   const plan = await planOf(db, accountId, query)
   const endAt = performance.now() + checkForMs
   const messages: Message[] = []

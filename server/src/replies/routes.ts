@@ -85,7 +85,7 @@ const listRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool
 }
 
 async function listPage(pool: Pool, accountId: number, query: PageQuery & { agentId?: string; phone?: string }) {
-  const page = readPage(OPT_OUT_LIST, accountId, query, 2)
+  const page = readPage(OPT_OUT_LIST, query, 2)
   const values = [accountId, ...page.values]
   const bind = (value: string) => `$${values.push(value)}`
   const rows = await readOptedOut(

@@ -127,8 +127,7 @@ async function readList<Row extends Record<string, unknown> & { found?: number }
   query: ListQuery,
 ) {
   const kinds = source.kind === undefined ? [] : [source.kind]
-  const owner = `${accountId} ${campaignId.toLowerCase()} ${name}`
-  const page = readPage(source.list, owner, query, FIRST_OF_PAGE + kinds.length)
+  const page = readPage(source.list, query, FIRST_OF_PAGE + kinds.length, `${campaignId.toLowerCase()} ${name}`)
   const campaign = await requireCampaign(db, accountId, campaignId)
   const { firstId, endId } = source.within(campaign, boundsOf(query))
   const values = [campaign.id, accountId, firstId, endId, ...daysOf(query), page.fetch, ...kinds, ...page.values]

@@ -34,7 +34,7 @@ function toTemplate({ id, name, description, ...row }: TemplateRow): Template {
 
 /** Finds the page by the templates alone. Contents, which may be large and many, are read only for the templates of the page. */
 export async function listTemplates(db: Executor, accountId: number, query: PageQuery & TemplateFilters) {
-  const page = readPage(TEMPLATE_LIST, accountId, query, 8)
+  const page = readPage(TEMPLATE_LIST, query, 8)
   const { rows } = await db.query<TemplateRow & { found: number }>(
     `with t as materialized (
        select * from templates t

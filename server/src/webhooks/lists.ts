@@ -13,7 +13,7 @@ export const ENDPOINT_LIST: ListDefinition<'createdAt' | 'endpointId'> = {
 type EndpointPage = { items: ListedEndpoint[]; nextCursor: string | null }
 
 export async function listOwnEndpoints(pool: Pool, accountId: number, query: PageQuery & { status?: string }): Promise<EndpointPage> {
-  const page = readPage(ENDPOINT_LIST, accountId, query, 4)
+  const page = readPage(ENDPOINT_LIST, query, 4)
   const { rows } = await pool.query<Endpoint>(
     `select ${ENDPOINT} from webhook_endpoints
      where account_id = $1 and ${EXISTS} and ($2::text is null or status = $2) and ${page.condition} order by ${page.orderBy} limit $3`,
@@ -48,7 +48,7 @@ export async function listOwnAttempts(
   query: AttemptQuery,
   scannedRows = SCANNED_ROWS,
 ): Promise<AttemptPage> {
-  const page = readPage(ATTEMPT_LIST, `${accountId} ${endpointId}`, query, 5)
+  const page = readPage(ATTEMPT_LIST, query, 5, endpointId)
   await findEndpoint(pool, endpointId, accountId)
   const event = query.eventId === undefined ? undefined : await findEvent(pool, accountId, query.eventId)
   if (query.eventId !== undefined && event === undefined) return { items: [], nextCursor: null }

@@ -7,14 +7,11 @@ import { STATUSES } from '../../src/messages/states.ts'
 import { acceptedCampaign } from '../campaigns/support.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { type MessageCaller, startMessageService } from '../support/messages.ts'
-import { assertError, createAssignedAgent, type ErrorDetails } from '../support/service.ts'
+import { assertError, createAssignedAgent } from '../support/service.ts'
 
 const database = await createTestDatabase({ uncounted: 'messages are written by hand' })
 const { pool } = database
 const { newCaller } = await startMessageService(database)
-const FOREIGN_CURSOR: ErrorDetails = [
-  ['/cursor', 'belongs to another list, or to another sort or other filters; start again without a cursor'],
-]
 const seed = Date.now() % 2 ** 31
 
 type Row = { id: string; agent: string; phone: string; status: string; test: boolean; reference: string | null; campaign: string | null }
@@ -161,15 +158,16 @@ describe(`GET /messages (seed ${seed})`, async () => {
     assert.equal((await walk(other, '')).items.length, 1)
     assert.deepEqual((await walk(other, `campaignId=${campaigns[0]}`)).items, [])
     const { body } = await caller.ask('GET', '/messages?limit=1')
-    assertError(await other.ask('GET', `/messages?limit=1&cursor=${body.nextCursor}`), 400, 'RCS_INVALID_CURSOR', FOREIGN_CURSOR)
+    const { items } = (await other.ask('GET', `/messages?limit=1&cursor=${body.nextCursor}`)).body
+    assert.ok(items.every(({ messageId }: { messageId: string }) => !rows.some(({ id }) => id === messageId)))
   })
 
   test('by recipient checks a bounded number of messages of all accounts, and finds its own with the next cursors', async () => {
-    const [phone, big] = ['+48500100777', await newCaller()]
+    const [phone, big, rival] = ['+48500100777', await newCaller(), await newCaller()]
     const own = { ...(rows[0] as Row), id: idAt(month), phone, test: false, campaign: null, agent: big.agentId }
     await write(big.accountId, [own])
-    const others = Array.from({ length: 2 * FIRST_CHECKED }, (_, n) => ({ ...own, id: idAt(month + 1 + n), agent: other.agentId }))
-    await write(other.accountId, others)
+    const others = Array.from({ length: 2 * FIRST_CHECKED }, (_, n) => ({ ...own, id: idAt(month + 1 + n), agent: rival.agentId }))
+    await write(rival.accountId, others)
     const { items, nextCursor } = await listMessages(pool, big.accountId, { recipient: phone }, 0)
     assert.deepEqual([items, typeof nextCursor], [[], 'string'])
     const found = await walk(big, `recipient=${encodeURIComponent(phone)}`)

@@ -211,7 +211,7 @@ describe('GET /opt-outs', () => {
 
   test('refuses wrong parameters, and a cursor of another filter', async () => {
     const { ask, agents } = await withOptOuts()
-    assertError(await ask('GET', '/opt-outs?phone=12'), 400, 'RCS_INVALID_REQUEST', [['/phone', NOT_A_PHONE]])
+    assertError(await ask('GET', '/opt-outs?phone=12'), 400, 'RCS_INVALID_RECIPIENT', [['/phone', NOT_A_PHONE]])
     assertError(await ask('GET', '/opt-outs?limit=201'), 400, 'RCS_INVALID_REQUEST', [['/limit', 'must be at most 200']])
     assertError(await ask('GET', '/opt-outs?sort=phone'), 400, 'RCS_INVALID_REQUEST', [['/sort', 'must be one of agentId, -agentId']])
     const { body } = await ask('GET', '/opt-outs?limit=1')

@@ -25,7 +25,7 @@ const list: ListDefinition<Name> = {
 }
 
 async function fetchPage(query: PageQuery & { kind?: string }) {
-  const page = readPage(list, 'things', query, 3)
+  const page = readPage(list, query, 3)
   const { rows } = await pool.query<Row>(
     `select id, name, created_at as "createdAt" from things
      where ($1::text is null or kind = $1) and ${page.condition} order by ${page.orderBy} limit $2`,
