@@ -5,7 +5,7 @@ import { EXAMPLES } from '../../src/cli/examples.ts'
 import { nearest } from '../../src/cli/nearest.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { runHerald } from '../support/process.ts'
+import { runHerald, runHeraldProcess } from '../support/process.ts'
 import { startSimulator } from '../support/simulator.ts'
 
 const { url: HERALD_DATABASE_URL } = await createTestDatabase()
@@ -136,7 +136,7 @@ describe('the exit status', () => {
   for (const [status, kind, args, more] of CASES) {
     test(`is ${status} for ${kind}`, async () => {
       if (status === 1) await runHerald(['account', 'create', 'Any'], env)
-      assert.equal((await runHerald(args, { ...env, ...more })).code, status)
+      assert.equal((await runHeraldProcess(args, { ...env, ...more })).code, status)
     })
   }
 })

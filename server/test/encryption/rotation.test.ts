@@ -9,7 +9,7 @@ import type { Keyring } from '../../src/encryption/keyring.ts'
 import { readTargets } from '../../src/webhooks/claim.ts'
 import { addEndpoint, rotateSecret } from '../../src/webhooks/endpoints.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { heraldJson, runHerald } from '../support/process.ts'
+import { heraldJson, runHerald, runHeraldProcess } from '../support/process.ts'
 import { createCaller, startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { emitRouted, newAccount, startSink, startWorker } from '../webhooks/support.ts'
@@ -192,7 +192,7 @@ describe('herald encryption', () => {
       ['webhook', 'add', `${accountId}`, 'https://hooks.example.com'],
       ['encryption', 'rotate'],
     ]) {
-      const { code, stdout, stderr } = await runHerald(args, { ...env, HERALD_PORT: '0' })
+      const { code, stdout, stderr } = await runHeraldProcess(args, { ...env, HERALD_PORT: '0' })
       assert.deepEqual([code, stdout], [1, ''], args.join(' '))
       assert.match(stderr, refusal)
       assert.doesNotMatch(stderr, /\n\s+at /, 'no stack')

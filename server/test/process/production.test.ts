@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import { SETPRIV } from '../support/embedded.ts'
-import { createDataDir, runHerald, startHerald } from '../support/process.ts'
+import { createDataDir, runHeraldProcess, startHerald } from '../support/process.ts'
 import { call } from '../support/service.ts'
 
 const { url: HERALD_DATABASE_URL } = await createTestDatabase()
@@ -29,7 +29,7 @@ async function carriersFile(mode: number): Promise<string> {
 describe('herald serve with HERALD_ENV=production', () => {
   test('exits with all reasons at once, and creates nothing', async () => {
     const dataDir = join(await createDataDir(), 'untouched')
-    const { code, stdout, stderr } = await runHerald(['serve'], {
+    const { code, stdout, stderr } = await runHeraldProcess(['serve'], {
       HERALD_ENV: 'production',
       HERALD_DATA_DIR: dataDir,
       HERALD_HOST: '0.0.0.0',
@@ -51,7 +51,7 @@ describe('herald serve with HERALD_ENV=production', () => {
   })
 
   test('does not restrict other commands', async () => {
-    const { code } = await runHerald(['account', 'list'], { HERALD_ENV: 'production', HERALD_DATABASE_URL })
+    const { code } = await runHeraldProcess(['account', 'list'], { HERALD_ENV: 'production', HERALD_DATABASE_URL })
     assert.equal(code, 0)
   })
 

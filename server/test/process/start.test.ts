@@ -6,14 +6,18 @@ import { describe, test } from 'node:test'
 import pg from 'pg'
 import { createTestDatabase } from '../support/database.ts'
 import { freePort } from '../support/ports.ts'
-import { createDataDir, heraldJson, runHerald, spawnHerald, startHerald, untilReady } from '../support/process.ts'
+import { createDataDir, heraldJson, runHeraldProcess, spawnHerald, startHerald, untilReady } from '../support/process.ts'
 import { call } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 describe('herald serve', { concurrency: 2 }, () => {
   test('fails with an error that names a wrong setting, and creates nothing', async () => {
     const dataDir = join(await createDataDir(), 'untouched')
-    const { code, stdout, stderr } = await runHerald(['serve'], { HERALD_DATA_DIR: dataDir, HERALD_PORT: 'eighty', HERALD_LIMITS: 'none' })
+    const { code, stdout, stderr } = await runHeraldProcess(['serve'], {
+      HERALD_DATA_DIR: dataDir,
+      HERALD_PORT: 'eighty',
+      HERALD_LIMITS: 'none',
+    })
     assert.equal(code, 2)
     assert.equal(stdout, '')
     assert.equal(stderr, 'HERALD_PORT must be a whole number from 0 to 65535.\nHERALD_LIMITS must be one of memory, database.\n')
@@ -25,7 +29,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as { port: number }
-    const { code, stderr } = await runHerald(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: `${port}` })
+    const { code, stderr } = await runHeraldProcess(['serve', '--only', 'api'], { HERALD_DATABASE_URL, HERALD_PORT: `${port}` })
     other.close()
     assert.equal(code, 1)
     assert.equal(stderr, `Can't listen on 127.0.0.1 port ${port}: the port is in use by another program (HERALD_HOST and HERALD_PORT).\n`)
@@ -54,12 +58,12 @@ describe('herald serve', { concurrency: 2 }, () => {
   })
 
   test('fails with an error without the password if the database is out of reach or rejects it', async () => {
-    const refused = await runHerald(['account', 'list'], { HERALD_DATABASE_URL: 'postgres://me:CANARY@127.0.0.1:1/x' })
+    const refused = await runHeraldProcess(['account', 'list'], { HERALD_DATABASE_URL: 'postgres://me:CANARY@127.0.0.1:1/x' })
     assert.equal(refused.code, 4)
     assert.match(refused.stderr, /^PostgreSQL can't be reached at the address in HERALD_DATABASE_URL: .*ECONNREFUSED.*\n$/)
     const nowhere = new URL((await createTestDatabase()).url)
     nowhere.pathname = '/no_such_database'
-    const missing = await runHerald(['serve'], { HERALD_DATABASE_URL: nowhere.href, HERALD_PORT: '0' })
+    const missing = await runHeraldProcess(['serve'], { HERALD_DATABASE_URL: nowhere.href, HERALD_PORT: '0' })
     assert.equal(missing.code, 4)
     assert.match(missing.stderr, /^PostgreSQL can't be reached .*database "no_such_database" does not exist\.\n$/)
     assert.doesNotMatch(refused.stderr + missing.stderr, /CANARY|\n\s+at /)
@@ -107,7 +111,7 @@ describe('herald serve', { concurrency: 2 }, () => {
     const file = join(await createDataDir(), 'file')
     writeFileSync(file, '')
     for (const HERALD_DATA_DIR of [file, join(file, 'below'), `/${'x'.repeat(300)}`]) {
-      const { code, stderr } = await runHerald(['account', 'list'], { HERALD_DATA_DIR })
+      const { code, stderr } = await runHeraldProcess(['account', 'list'], { HERALD_DATA_DIR })
       assert.equal(code, 1)
       assert.match(stderr, /^The data can't be kept in .*: E[A-Z]+ \(HERALD_DATA_DIR\)\.\n$/)
     }
@@ -116,7 +120,7 @@ describe('herald serve', { concurrency: 2 }, () => {
   test('reads settings from .env in the working directory; the environment takes precedence', async () => {
     const dir = await createDataDir()
     writeFileSync(join(dir, '.env'), 'HERALD_PORT=from-file\nHERALD_LIMITS=from-file\n')
-    const { stderr } = await runHerald(['serve'], { HERALD_PORT: '0' }, dir)
+    const { stderr } = await runHeraldProcess(['serve'], { HERALD_PORT: '0' }, dir)
     assert.equal(stderr, 'HERALD_LIMITS must be one of memory, database.\n')
   })
 })

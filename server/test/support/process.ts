@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import type { Command, Outcome } from './command-host.ts'
 import { until } from './until.ts'
 
 export const HERALD = fileURLToPath(new URL('../../bin/herald.js', import.meta.url))
@@ -22,15 +23,7 @@ after(() => killServicesBelow(''))
 export function spawnHerald(args: string[], env: Env, cwd = tmpdir(), wrapper: string[] = []) {
   const [program = '', ...rest] = [...wrapper, process.execPath, HERALD, ...args]
   const child = spawn(program, rest, {
-    // The compile cache of the tests saves a quarter of the start.
-    env: {
-      PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-      HERALD_METRICS_PORT: '0',
-      HERALD_SIMULATOR_PORT: '0',
-      ...sharedKeys(env),
-      ...env,
-    },
+    env: environmentOf(env),
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -47,17 +40,55 @@ export function spawnHerald(args: string[], env: Env, cwd = tmpdir(), wrapper: s
   return { child, output, ended }
 }
 
+function environmentOf(env: Env): NodeJS.ProcessEnv {
+  const { PATH, NODE_COMPILE_CACHE } = process.env
+  // The compile cache of the tests saves a quarter of the start.
+  return { PATH, NODE_COMPILE_CACHE, HERALD_METRICS_PORT: '0', HERALD_SIMULATOR_PORT: '0', ...sharedKeys(env), ...env }
+}
+
 /** Nodes and commands on a test database share a key file; an embedded database has its own. */
 function sharedKeys({ HERALD_DATABASE_URL }: Env): Env {
   const file = process.env.HERALD_TEST_KEY_FILE
   return HERALD_DATABASE_URL === undefined || file === undefined ? {} : { HERALD_ENCRYPTION_KEY_FILE: file }
 }
 
-/** Runs a `herald` command in its own process. */
-export async function runHerald(args: string[], env: Env, cwd?: string): Promise<{ code: number | null; stdout: string; stderr: string }> {
+/** Runs a `herald` command in its own process, for a test of processes. It takes more CPU than `runHerald`, to load the program. */
+export async function runHeraldProcess(args: string[], env: Env, cwd?: string): Promise<{ code: number | null } & Omit<Outcome, 'code'>> {
   const { output, ended } = spawnHerald(args, env, cwd)
   const code = await ended
   return { code, ...output }
+}
+
+let host: { child: ChildProcess; waiting: PromiseWithResolvers<Outcome>[] } | undefined
+
+/** Runs a `herald` command, after those before it, in the process of command-host.ts. */
+export async function runHerald(args: string[], env: Env, cwd = tmpdir()): Promise<Outcome> {
+  host ??= startHost()
+  const { child, waiting } = host
+  const outcome = Promise.withResolvers<Outcome>()
+  waiting.push(outcome)
+  child.channel?.ref()
+  child.send({ args, env: environmentOf(env), cwd } satisfies Command)
+  return await outcome.promise
+}
+
+function startHost() {
+  const child = fork(join(import.meta.dirname, 'command-host.ts'), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  const waiting: PromiseWithResolvers<Outcome>[] = []
+  child.on('message', (outcome: Outcome) => {
+    waiting.shift()?.resolve(outcome)
+    if (waiting.length === 0) child.channel?.unref()
+  })
+  child.once('exit', (code) => {
+    for (const { reject } of waiting) reject(new Error(`the process of the commands exited with ${code}`))
+    host = undefined
+  })
+  child.unref()
+  process.once('beforeExit', () => {
+    child.ref()
+    if (child.connected) child.disconnect()
+  })
+  return { child, waiting }
 }
 
 /** Returns the JSON that a command prints with --json. Fails if the command fails. */
