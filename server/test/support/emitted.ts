@@ -86,7 +86,8 @@ const COMPARE = `
     from (
       select *, 1 as expected, 0 as emitted from expected union all select *, 0, 1 from emitted
     ) as e
-    group by 1, 2, 3, 4, 5
+    -- The data first: PostgreSQL combines hashes by XOR, and after subject_id the hash of the same id in the data would cancel that of subject_id.
+    group by data, account_id, kind, subject_id, occurred_at
   ), ordered as (
     select l.subject_id, k.rank, lag(k.rank) over (partition by l.subject_id order by l.page, l.place) as rank_before
     from logged l join rank k using (kind)
