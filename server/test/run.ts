@@ -1,4 +1,4 @@
-import { globSync, statSync } from 'node:fs'
+import { existsSync, globSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { Readable } from 'node:stream'
@@ -9,13 +9,16 @@ import { parseArgs } from 'node:util'
 import { globalSetup, globalTeardown } from './support/global-setup.ts'
 
 /**
- * `npm test [-- PATHS]`: runs the tests of these files or folders, or all tests. The files of one folder share a process, one after the other:
- * a process of its own costs a file 0.9 s of CPU to load the program, three times what most tests take. A file in the folder `alone` gets
- * its own process, since it measures memory or CPU, or takes long and mostly waits.
+ * `npm test [-- PATHS]`: runs the tests of these files or folders, or all tests. Files share a process, one after the other: a process of its
+ * own costs 1.5 s of CPU to load and compile the program, more than most files take. The files of a folder run in the same process, with those
+ * of other folders unless the folder has a `shared.ts` or is not the server's. A file in the folder `alone` gets its own process, since it
+ * measures memory or CPU, or takes long and mostly waits.
  */
 const ROOT = resolve(import.meta.dirname, '..', '..')
 const ALONE = 'server/test/alone'
 const PROCESSES = 2 * availableParallelism()
+/** Folders without a `shared.ts` share so many processes. More would balance better, but each costs 1.5 s of CPU. */
+const SHARED_PROCESSES = 6
 /** The time limit of a test. Only a test that hangs reaches it, even on a machine with much other work. */
 const TEST_TIMEOUT_MS = 600_000
 
@@ -27,9 +30,8 @@ const startedAt = performance.now()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => globalTeardown().finally(() => fail(`Ended by ${signal}.`)))
 await globalSetup()
 try {
-  const groups = [...Map.groupBy(files, (file) => (dirname(file) === ALONE ? file : dirname(file))).values()]
   // The largest first, so that none of them is left to run alone at the end.
-  const waiting = groups.sort((a, b) => sizeOf(b) - sizeOf(a))
+  const waiting = groupsOf(files).sort((a, b) => sizeOf(b) - sizeOf(a))
   const runWaiting = async (): Promise<void> => {
     for (let group = waiting.shift(); group !== undefined; group = waiting.shift()) await runGroup(group)
   }
@@ -46,6 +48,18 @@ function findTests(paths: string[]): string[] {
   const isFolder = (path: string) => statSync(join(ROOT, path), { throwIfNoEntry: false })?.isDirectory() === true
   const patterns = paths.map((path) => relative(ROOT, resolve(path))).map((path) => (isFolder(path) ? `${path}/**/*.test.ts` : path))
   return globSync(patterns, { cwd: ROOT }).sort()
+}
+
+/** The files that run in one process. Each folder goes to the group that is smallest so far, so that the groups have about the same size. */
+function groupsOf(files: string[]): string[][] {
+  const isOnItsOwn = (name: string) => dirname(name) === ALONE || !name.startsWith('server/') || existsSync(join(ROOT, name, 'shared.ts'))
+  const folders = Map.groupBy(files, (file) => (dirname(file) === ALONE ? file : dirname(file)))
+  const [own, together] = [true, false].map((is) => [...folders].filter(([name]) => isOnItsOwn(name) === is).map(([, group]) => group))
+  const groups: string[][] = Array.from({ length: SHARED_PROCESSES }, () => [])
+  for (const folder of (together as string[][]).sort((a, b) => sizeOf(b) - sizeOf(a))) {
+    groups.sort((a, b) => sizeOf(a) - sizeOf(b))[0]?.push(...folder)
+  }
+  return [...(own as string[][]), ...groups.filter((group) => group.length > 0)]
 }
 
 function sizeOf(group: string[]): number {
