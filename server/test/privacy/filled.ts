@@ -32,7 +32,7 @@ export async function fillPerson(pool: Pool, sender: Sender, phone: string, mark
     `insert into sms_fallbacks (message_id, account_id, plan, segments, delay_seconds, after_expiry)
      select uuid_v7(), ${accountId}, ${toAnother}, 1, 0, false from filled where n = 1`,
     `insert into recipient_actions (id, account_id, agent_id, recipient, message_id, kind, channel, button_id, text, payload, url, latitude, longitude, occurred_at)
-     select id, ${accountId}, '${agentId}', '${phone}', case when n > 1 then id end, 'wrote', 'rcs', 'yes-${mark}', '${mark}', '${mark}', 'https://example.com/${mark}', 52.5, 13.4,
+     select id, ${accountId}, '${agentId}', '${phone}', case when n > 1 then id end, 'wrote', 'rcs', 'yes-${mark}', '${mark}', '${mark}', 'https://example.com/${mark}', 52.512345, 13.4,
        now() from filled`,
     `insert into opt_outs (account_id, agent_id, phone, opted_out, source, changed_at)
      select ${accountId}, agent, '${phone}', true, 'word', now() from unnest(array['${agentId}', '']) as agent`,
