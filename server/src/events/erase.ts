@@ -66,13 +66,14 @@ type Erasure = { placeholder: string; withoutQuote: (description: string) => str
  * Replaces the number in the log of an account, and removes what the person wrote. Ids, kinds, times and positions stay. Each batch of pages is a
  * transaction of its own. The router waits for it, and so does a concurrent erasure of another person in the same pages.
  */
-export async function* eraseFromLog(pool: Pool, person: PersonInLog, erasure: Erasure): AsyncGenerator<{ read: number; erased: number }> {
-  for await (const { pageIds, read } of findPages(pool, person)) {
-    yield { read, erased: pageIds.length === 0 ? 0 : await erasePages(pool, person, pageIds, erasure) }
-  }
+export async function* eraseFromLog(pool: Pool, person: PersonInLog, erasure: Erasure): AsyncGenerator<ErasedEvents> {
+  for await (const { pageIds } of findPages(pool, person)) if (pageIds.length > 0) yield await erasePages(pool, person, pageIds, erasure)
 }
 
-async function erasePages(pool: Pool, { accountId, phone }: PersonInLog, pageIds: string[], erasure: Erasure): Promise<number> {
+/** `positions`: of the events that the router had placed, so that a worker may have read them before. */
+type ErasedEvents = { erased: number; positions: number[] }
+
+async function erasePages(pool: Pool, { accountId, phone }: PersonInLog, pageIds: string[], erasure: Erasure): Promise<ErasedEvents> {
   return await transaction(pool, async (tx) => {
     await lockRouter(tx)
     const { rows } = await tx.query<PageOfLog>(`${READ_PAGES_BY_ID} for update`, [accountId, pageIds])
@@ -86,7 +87,8 @@ async function erasePages(pool: Pool, { accountId, phone }: PersonInLog, pageIds
        where p.account_id = $1 and p.page_id = c.page_id`,
       [accountId, changed.map(({ pageId }) => pageId), written],
     )
-    return changed.flatMap(({ events }) => events.filter(isMine)).length
+    const found = changed.flatMap((page) => page.events.flatMap((event, place) => (isMine(event) ? [positionOf(page, place)] : [])))
+    return { erased: found.length, positions: found.filter((position) => position !== null) }
   })
 }
 

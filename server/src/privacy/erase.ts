@@ -215,35 +215,42 @@ async function retryWhileLocked<T>(run: () => Promise<T>): Promise<T> {
 async function eraseLog(erasure: Erasure): Promise<void> {
   const { pool, person, onProgress, erased } = erasure
   const { phone } = person
-  const events: { accountId: number; position: number }[] = []
+  const events: PlacedEvent[] = []
+  const eraseResponses = () =>
+    erasePlace(
+      erasure,
+      WEBHOOK_ATTEMPTS,
+      events.map(({ accountId, position }) => `${accountId} ${position}`),
+    )
   for (const accountId of person.accounts) {
     for await (const found of findInLog(pool, { accountId, phone }, counter('events', onProgress)))
       events.push(...found.flatMap(({ position }) => (position === null ? [] : [{ accountId, position }])))
   }
-  const ids = events.map(({ accountId, position }) => `${accountId} ${position}`)
-  await erasePlace(erasure, WEBHOOK_ATTEMPTS, ids)
+  await eraseResponses()
   for (const [index, accountId] of person.accounts.entries()) {
     const placeholder = person.placeholders[index] as string
-    const erasing = eraseFromLog(pool, { accountId, phone }, { placeholder, withoutQuote })
-    for await (const { erased: rows } of erasing) count(erased, 'events', rows)
+    for await (const { erased: rows, positions } of eraseFromLog(pool, { accountId, phone }, { placeholder, withoutQuote })) {
+      count(erased, 'events', rows)
+      events.push(...positions.map((position) => ({ accountId, position })))
+    }
   }
-  if (await awaitPosts(pool, events)) await erasePlace(erasure, WEBHOOK_ATTEMPTS, ids)
+  await awaitPosts(pool, events)
+  await eraseResponses()
 }
+
+type PlacedEvent = { accountId: number; position: number }
 
 // The timeout of a call, and some seconds to record its result.
 const POSTS_END_WITHIN_MS = 20_000
 
-/** Waits until no worker can still be posting these events with the number. Returns whether it had to wait. */
-async function awaitPosts(db: Executor, events: { accountId: number; position: number }[]): Promise<boolean> {
+/** Waits until no worker can still be posting these events with the number. */
+async function awaitPosts(db: Executor, events: PlacedEvent[]): Promise<void> {
   const { rows } = await db.query<{ now: Date }>('select clock_timestamp() as now')
   const values = [events.map(({ accountId }) => accountId), events.map(({ position }) => position), rows[0]?.now]
-  let hasWaited = false
   for (const deadline = performance.now() + POSTS_END_WITHIN_MS; performance.now() < deadline; await sleep(POLL_MS)) {
     const { rowCount } = await db.query(POSTING, values)
-    if (rowCount === 0) break
-    hasWaited = true
+    if (rowCount === 0) return
   }
-  return hasWaited
 }
 
 const POSTING = `

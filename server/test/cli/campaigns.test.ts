@@ -60,7 +60,9 @@ describe('herald campaign', { concurrency: 3 }, () => {
     assert.deepEqual(paused, { code: 0, stdout: words('PAUSED'), stderr: '' })
     assert.deepEqual(await heraldJson(['campaign', 'resume', campaignId], env), json(await findCampaign(pool, campaignId)))
     const cancelled = await heraldJson(['campaign', 'cancel', campaignId, '--yes'], env)
-    assert.deepEqual(cancelled, json(await findCampaign(pool, campaignId)))
+    // A test beside this one withdraws the messages of all cancelled campaigns.
+    const { counts: _, ...campaign } = json(await findCampaign(pool, campaignId))
+    assert.deepEqual({ ...cancelled, counts: _ }, { ...campaign, counts: _ })
     assert.equal(cancelled.status, 'CANCELLED')
   })
 

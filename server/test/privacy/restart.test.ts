@@ -15,7 +15,7 @@ import { keyLine, newKeyFile } from '../encryption/support.ts'
 import { createTestDatabase, makePastMonths } from '../support/database.ts'
 import { tablesWith } from '../support/dump.ts'
 import { keyring } from '../support/keyring.ts'
-import { heraldJson, runHerald, spawnHerald } from '../support/process.ts'
+import { heraldJson, runHerald, runHeraldProcess, spawnHerald } from '../support/process.ts'
 import { until } from '../support/until.ts'
 import { fillPerson } from './filled.ts'
 
@@ -266,7 +266,7 @@ describe('herald person', () => {
     const { phone } = await newPerson()
     const file = join(directory, 'broken.json')
     await pool.query('alter table webhook_attempts rename column response to unreadable')
-    const { code } = await runHerald(['person', 'export', phone, '--file', file], env)
+    const { code } = await runHeraldProcess(['person', 'export', phone, '--file', file], env)
     await pool.query('alter table webhook_attempts rename column unreadable to response')
     assert.equal(code, 1)
     assert.deepEqual(
