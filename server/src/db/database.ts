@@ -29,13 +29,17 @@ export async function openDatabase(config: Config, options: Options): Promise<Da
   const embedded = config.databaseUrl === undefined ? await joinEmbedded(config.dataDir, options) : undefined
   const connection = embedded?.connection ?? { connectionString: config.databaseUrl as string }
   // An idle connection that breaks does no harm: the next query opens another one, and fails if that is impossible.
-  const onIdleError = () => options.onProgress('An idle connection to the database broke.')
+  let isClosing = false
+  const onIdleError = () => {
+    if (!isClosing) options.onProgress('An idle connection to the database broke.')
+  }
   const pool = createPool(connection, onIdleError)
   const hotPool = createHotPool(connection, onIdleError)
   const database = {
     pool,
     hotPool,
     close: async () => {
+      isClosing = true
       // A hanging statement must not delay the shutdown. PostgreSQL rolls it back when its connection breaks.
       await Promise.race([Promise.all([pool.end(), hotPool.end()]), sleep(POOL_CLOSE_TIMEOUT_MS, undefined, { ref: false })])
       await embedded?.leave()
