@@ -56,13 +56,17 @@ function statusProblems({ operation, isIntact }: FuzzRequest, status: number): s
   return isIntact && !operation.responses.has(status) ? [`status ${status} is not documented for ${operation.id}`] : []
 }
 
+const FRONT_PAGE = /^\w+ +[/*][?# ]/
 const WITHOUT_ACCOUNT = new Set(['none', 'wrong', 'broken'])
 
 /** Without credentials nothing of the API is readable, not even which routes it has; with them, nothing of another account. */
-function accessProblems({ operation, credentials, owner, isIntact, isRaw }: FuzzRequest, { status = 0, headers }: Response): string[] {
+function accessProblems(
+  { operation, credentials, owner, isIntact, isRaw, bytes }: FuzzRequest,
+  { status = 0, headers }: Response,
+): string[] {
   if (!operation.path.startsWith('/v1/') || operation.id === 'readDocument') return []
-  // A damaged path may be "/", whose page is public. Nothing of the API is HTML.
-  if (headers.get('content-type')?.startsWith('text/html')) return []
+  // A damaged path may be that of the front page, which is public. Nothing of the API is HTML.
+  if (headers.get('content-type')?.startsWith('text/html') || FRONT_PAGE.test(bytes.toString('latin1', 0, 32))) return []
   const isSuccess = status < 300
   if (WITHOUT_ACCOUNT.has(credentials)) {
     return isSuccess || (status === 405 && !isRaw) ? [`status ${status} without right credentials`] : []

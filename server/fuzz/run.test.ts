@@ -141,12 +141,21 @@ test('the fuzzer passes a connection that ends without a response to a raw reque
 test('the fuzzer reports a success with wrong credentials, or with those of another account', () => {
   const check = createCheck(DOCUMENT, [])
   const operation = { id: 'readThing', path: '/v1/things/{id}', responses: new Map([[200, undefined]]) }
-  const request = { operation, isRaw: false, isIntact: true, method: 'GET', owner: 'own' } as unknown as FuzzRequest
+  const request = {
+    operation,
+    isRaw: false,
+    isIntact: true,
+    method: 'GET',
+    owner: 'own',
+    bytes: Buffer.from('GET /v1/things/1 HTTP/1.1'),
+  } as unknown as FuzzRequest
   const ok = { status: 200, headers: new Map([['x-request-id', 'r']]), body: Buffer.alloc(0), json: undefined, tookMs: 1, isHang: false }
   assert.deepEqual(check({ ...request, credentials: 'own' }, ok), [])
   assert.deepEqual(check({ ...request, credentials: 'other' }, ok), ['status 200 for what belongs to another account'])
   for (const credentials of ['none', 'wrong', 'broken'] as const)
     assert.deepEqual(check({ ...request, credentials }, ok), ['status 200 without right credentials'])
+  const frontPage = { ...request, credentials: 'none', bytes: Buffer.from('GET / HTTP/1.1') } as FuzzRequest
+  assert.deepEqual(check(frontPage, ok), [])
 })
 
 test('the fuzzer reports memory that grows by more than the bound', () => {
