@@ -8,6 +8,7 @@ import { createProgram } from '../../src/cli/program.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createDataDir, heraldJson, runHerald, testFailures } from '../support/process.ts'
 import { call, startTestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const { url: HERALD_DATABASE_URL, pool } = await createTestDatabase()
 const env = { HERALD_DATABASE_URL }
@@ -83,6 +84,10 @@ describe('herald', { concurrency: 2 }, () => {
     assert.equal(revoked.integrationKey, integrationKey)
     const again = await heraldJson(['key', 'revoke', integrationKey], env)
     assert.equal(again.revokedAt, revoked.revokedAt)
+    // A timer stores it once a second.
+    const isUsed = async () =>
+      (await pool.query('select from integration_key_uses where integration_key = $1', [integrationKey])).rowCount === 1
+    await until('the use of the key is stored', isUsed)
     const [key] = await heraldJson(['key', 'list', `${accountId}`], env)
     assert.equal(new Date(key.lastUsedAt) > new Date(key.createdAt), true)
     const unrestricted = { scopes: null, expiresAt: null, addresses: null }
