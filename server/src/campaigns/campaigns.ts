@@ -1,4 +1,3 @@
-import { requireAccount } from '../accounts/accounts.ts'
 import { countUsage } from '../accounts/usage.ts'
 import type { Executor } from '../db/pool.ts'
 import { ApiError, noSuch, notFound, OperatorError } from '../errors.ts'
@@ -45,13 +44,6 @@ export async function readCampaign(db: Executor, accountId: number, id: string):
     : { rows: [] }
   if (rows[0] === undefined) throw notFound('RCS_CAMPAIGN_NOT_FOUND', 'id', 'campaign')
   return toCampaign(rows[0])
-}
-
-/** Lists the newest campaigns first, for operators. */
-export async function listCampaigns(db: Executor, accountId: number, limit: number): Promise<Campaign[]> {
-  const { rows } = await db.query<Row>(`${READ} where c.account_id = $1 order by c.created_at desc, c.id desc limit $2`, [accountId, limit])
-  if (rows.length === 0) await requireAccount(db, accountId)
-  return rows.map(toCampaign)
 }
 
 /** Finds a campaign without its account, for operators. */

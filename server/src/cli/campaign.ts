@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
-import { findCampaign, listCampaigns, moveCampaign } from '../campaigns/campaigns.ts'
+import { requireAccount } from '../accounts/accounts.ts'
+import { findCampaign, moveCampaign } from '../campaigns/campaigns.ts'
 import { type Cancellation, planCancel } from '../campaigns/cancel.ts'
+import { listOwnCampaigns } from '../campaigns/list.ts'
 import { planRetry, type RetryCount, retryCampaign } from '../campaigns/retry.ts'
 import type { Campaign } from '../campaigns/schemas.ts'
 import type { Pool } from '../db/pool.ts'
@@ -17,13 +19,16 @@ const id = ['<campaign-id>', 'its id', textArgument(100)] as const
 
 function inWords({ campaignId, name, status, recipients, counts }: Campaign): string {
   const parts = Object.entries(counts).flatMap(([name, count]) => (count > 0 ? [`${count} ${name}`] : []))
-  return `Campaign ${campaignId} (${name}) is ${status}: ${recipients} messages${parts.length > 0 ? `, ${parts.join(', ')}` : ''}.`
+  return `Campaign ${campaignId} (${name}) is ${status}: ${quantity(recipients, 'message')}${parts.length > 0 ? `, ${parts.join(', ')}` : ''}.`
 }
 
 const list = reportingCommand('list', `show the campaigns of an account, the newest ${MAX_LISTED}`)
   .argument('<account-id>', 'the account', accountIdArgument)
   .action(async (accountId: number, options) => {
-    const campaigns = await withDatabase((pool) => listCampaigns(pool, accountId, MAX_LISTED))
+    const campaigns = await withDatabase(async (pool) => {
+      await requireAccount(pool, accountId)
+      return (await listOwnCampaigns(pool, accountId, { limit: MAX_LISTED })).items
+    })
     const rows = campaigns.map((campaign) => [
       campaign.campaignId,
       campaign.name,

@@ -8,11 +8,14 @@ type Pages<Item> = AsyncIterable<Item[]>
 /** `widths`: the width of the widest value of each column. The last column needs none. */
 type Table<Item> = { columns: string[]; widths: number[]; cells: (item: Item) => string[] }
 
-/** Prints items as they are read, since there can be millions. The reader may close the pipe early, as in `| head`. */
+/** Prints items as they are read, since there can be millions. */
 export async function printPages<Item>(pages: Pages<Item>, { json }: { json?: boolean }, table: Table<Item>): Promise<void> {
-  await pipeline(Readable.from(json ? asJson(pages) : asTable(pages, table)), process.stdout, { end: false }).catch((error) => {
-    if (error.code !== 'EPIPE') throw error
-  })
+  await pipeline(Readable.from(json ? asJson(pages) : asTable(pages, table)), process.stdout, { end: false }).catch(ignoreClosedPipe)
+}
+
+/** The reader may close the pipe early, as in `| head`. */
+export function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
 }
 
 async function* asJson<Item>(pages: Pages<Item>): AsyncGenerator<string> {

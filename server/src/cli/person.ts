@@ -14,6 +14,7 @@ import { type Erased, erasePerson } from '../privacy/erase.ts'
 import { type FoundRows, findPerson, type Progress, type Summary, summarize, type Wanted } from '../privacy/find.ts'
 import { accountIdArgument, report, reportingCommand, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
+import { ignoreClosedPipe } from './pages.ts'
 import { phoneArgument } from './phone.ts'
 import { quantity, statusLine, table } from './terminal.ts'
 
@@ -86,11 +87,6 @@ async function* asJson({ phone }: Wanted, found: AsyncIterable<FoundRows>, writt
     written.rows += rows.length
   }
   yield current === undefined ? '\n}\n' : '\n  ]\n}\n'
-}
-
-/** The reader may close the pipe early, as in `| head`. */
-function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
 }
 
 function unwritable(path: string, error: NodeJS.ErrnoException): never {

@@ -14,7 +14,7 @@ import {
   removeMember,
 } from '../groups/groups.ts'
 import { type ImportProgress, type ImportResult, importGroup } from '../groups/import.ts'
-import { type Member, readMembers } from '../groups/read-members.ts'
+import { type Member, readMembers } from '../groups/list.ts'
 import { accountIdArgument, asOperatorError, report, reportingCommand, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand, STANDARD } from './confirm.ts'
 import { printPages } from './pages.ts'

@@ -1,7 +1,6 @@
 import type { Executor } from '../db/pool.ts'
-import { type ListDefinition, type PageQuery, readPage, withinPageBytes } from '../http/paging.ts'
+import { type ListDefinition, MAX_LIMIT, type PageQuery, readPage, withinPageBytes } from '../http/paging.ts'
 import { GROUP, type Group, type GroupKey } from './groups.ts'
-import { MEMBER, type MemberRow, toMember } from './read-members.ts'
 
 export type Segment = { segmentId: number; name?: string; members: number; createdAt: Date; updatedAt: Date }
 
@@ -24,6 +23,23 @@ export async function listSegments(db: Executor, accountId: number, query: PageQ
   return page.toBody(rows.map(toSegment))
 }
 
+export type Member = {
+  phone: string
+  consents: number[]
+  controlGroup: boolean
+  status: 'active' | 'inactive'
+  timeZone?: string
+  attributes?: Record<string, string>
+}
+type MemberRow = Omit<Member, 'timeZone' | 'attributes'> & { timeZone: string | null; attributes: Record<string, string> | null }
+
+const MEMBER = `phone, consents, control_group as "controlGroup", case when active then 'active' else 'inactive' end as status,
+  time_zone as "timeZone", attributes`
+
+function toMember({ timeZone, attributes, ...member }: MemberRow): Member {
+  return { ...member, ...(timeZone !== null && { timeZone }), ...(attributes !== null && { attributes }) }
+}
+
 export const MEMBER_LIST: ListDefinition<'phone'> = {
   fields: { phone: { column: 'phone', type: 'text' } },
   id: 'phone',
@@ -44,4 +60,16 @@ export async function listMembers(db: Executor, { accountId, number }: GroupKey,
     rows.map(({ found, bytesBefore, ...member }) => toMember(member)),
     rows[0]?.found,
   )
+}
+
+/** For operators: reads all members of a group page by page, since there can be millions. */
+export async function* readMembers(db: Executor, group: GroupKey): AsyncGenerator<Member[], void, undefined> {
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const { items, nextCursor }: Awaited<ReturnType<typeof listMembers>> = await listMembers(db, group, {
+      limit: MAX_LIMIT,
+      ...(cursor !== '' && { cursor }),
+    })
+    if (items.length > 0) yield items
+    cursor = nextCursor
+  }
 }

@@ -37,7 +37,7 @@ export async function planOf(db: Executor, accountId: number, query: MessageFilt
 const IN_CAMPAIGNS = 'm.account_id = $1 and m.campaign_id is not null'
 const OF_ACCOUNT: Source[] = [{ where: ['m.account_id = $1 and m.campaign_id is null and not m.test'] }, { where: [IN_CAMPAIGNS] }]
 
-/** The filters that have no index. An index on the status would end the in-place updates of messages. */
+/** The filters that have no index. An index on the status would end in-place (HOT) updates of messages. */
 function filtersOf({ agentId, status }: MessageFilters): Condition[] {
   return [
     ...(agentId === undefined ? [] : [['m.agent_id = ?', agentId] as Condition]),

@@ -12,9 +12,8 @@ export const MESSAGE_LIST: ListDefinition<'acceptedAt'> = {
 }
 
 /**
- * How many messages a page checks first if a filter has no index. The number doubles until the page is full or the time is over. An index on
- * the status would end in-place (HOT) updates of messages. Rows that lie far apart each need a page of the table: checking 5,000 at once took up
- * to 240 ms among ten million messages.
+ * How many messages a page checks first if a filter has no index. The number doubles until the page is full or the time is over. Rows that
+ * lie far apart each need a page of the table: checking 5,000 at once took up to 240 ms among ten million messages.
  */
 export const FIRST_CHECKED = 500
 const CHECK_FOR_MS = 8

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { findCampaign, listCampaigns, moveCampaign } from '../../src/campaigns/campaigns.ts'
+import { findCampaign, moveCampaign } from '../../src/campaigns/campaigns.ts'
 import { OperatorError } from '../../src/errors.ts'
 import { createSender } from '../delivery/support.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -79,16 +79,4 @@ test('rejects an unknown id with a sentence that names it', async () => {
     await assert.rejects(moveCampaign(pool, id, 'PAUSED'), { message })
     await assert.rejects(findCampaign(pool, id), { message })
   }
-})
-
-test('lists the newest campaigns of the account first, up to the limit', async () => {
-  const one = await createSender(pool)
-  await fillGroup(pool, one.accountId, 1, [])
-  const ids: string[] = []
-  for (let count = 0; count < 3; count += 1) ids.push(await acceptedCampaign(pool, one))
-  const listed = await listCampaigns(pool, one.accountId, 2)
-  assert.deepEqual(
-    listed.map(({ campaignId }) => campaignId),
-    ids.toSorted((a, b) => (a < b ? 1 : -1)).slice(0, 2),
-  )
 })
