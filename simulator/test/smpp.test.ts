@@ -307,9 +307,11 @@ test('stops reading from a peer that does not read its responses, until the peer
   await stop()
 })
 
-test('sends enquire_link, and ends a session without a response', async () => {
+test('sends enquire_link, and ends a session without a response', async (t) => {
   const idle: any = { leave: () => {} }
-  const { server, stop } = createSmppServer({ identity: idle, faults: idle, outbox: idle, onSubmit: () => {}, enquireEveryMs: 20 })
+  // The other session responds in time, also on a busy machine.
+  const { server, stop } = createSmppServer({ identity: idle, faults: idle, outbox: idle, onSubmit: () => {}, enquireEveryMs: 1_000 })
+  t.after(stop)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }
   const live = await connectEsme({ ...carriers, 'simulator-sms': { ...carriers['simulator-sms'], port } })
@@ -317,9 +319,8 @@ test('sends enquire_link, and ends a session without a response', async () => {
   live.session.on('enquire_link', () => enquiries++)
   const silent = connect(port, '127.0.0.1').resume()
   await new Promise((resolve) => silent.once('close', resolve))
-  await until('the other gets enquiries', () => enquiries >= 4)
+  await until('the other gets enquiries', () => enquiries >= 2)
   assert.equal(live.state.closed, false)
-  await stop()
 })
 
 describe('invalid SMPP:', () => {

@@ -16,3 +16,11 @@ for (const folder of new Set(FILES.map((file) => dirname(file)))) {
 }
 // All are registered at once, and node:test runs one at a time: if none were waiting, it would take the process for finished.
 await Promise.all(FILES.map((file) => test(file.slice(file.indexOf('/test/') + 1), NO_LIMIT, () => import(file))))
+
+/** Long enough for `after` of a `shared.ts`. */
+const ENDS_WITHIN_MS = 60_000
+// A test that fails may leave something open, which would keep the process running for ever.
+setTimeout(() => {
+  console.error(`The tests have ended, but their process has not; still open: ${process.getActiveResourcesInfo().join(', ')}.`)
+  process.exit(1)
+}, ENDS_WITHIN_MS).unref()
