@@ -28,7 +28,8 @@ const POOL_CLOSE_TIMEOUT_MS = 500
 export async function openDatabase(config: Config, options: Options): Promise<Database> {
   const embedded = config.databaseUrl === undefined ? await joinEmbedded(config.dataDir, options) : undefined
   const connection = embedded?.connection ?? { connectionString: config.databaseUrl as string }
-  // An idle connection that breaks does no harm: the next query opens another one, and fails if that is impossible.
+  // An idle connection that breaks does no harm: the next query opens another one, and fails if that is impossible. While the database closes,
+  // nobody needs to know: a pool can take longer than `close` waits for it, and its connections then break with the embedded database.
   let isClosing = false
   const onIdleError = () => {
     if (!isClosing) options.onProgress('An idle connection to the database broke.')

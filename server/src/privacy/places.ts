@@ -77,7 +77,7 @@ const octets = (column: string) => `coalesce(octet_length(${column}::text), 0)`
 /** In SQL: the message of a row has no campaign, so its texts were written for this person. */
 const IS_SINGLE = `coalesce((select m.campaign_id is null from messages m where m.id = t.message_id), true)`
 
-/** In SQL: the message with this id is to the person, or to a person who was erased: the number of this person may be replaced by now. */
+/** In SQL: the message with this id is to the person. A message to any erased person counts, since the number may be replaced already. */
 const isToPerson = (id: string) =>
   `coalesce((select m.recipient = $1 or ${isErasedNumber('m.recipient')} from messages m where m.id = ${id}), false)`
 const CAMPAIGN_ACCOUNT = '(select c.account_id from campaigns c where c.id = t.campaign_id)'
