@@ -98,8 +98,8 @@ const recordFailed = (fallBack: FallBack) => (messagesTable: string) =>
 export const MAX_NOTED_ATTEMPTS = 10
 
 /**
- * Releases entries, and postpones them. If no call was made, the attempt does not count. An entry that is held back again keeps the time at which
- * it was first held back, unless a call was made since: then the wait for the receipt starts again.
+ * Releases entries, and postpones them. If no call was made, the attempt does not count. The wait for the receipt starts when an entry is first
+ * held back. Holding it back again does not restart the wait; a call in between does.
  */
 const recordReleased = (messagesTable: string) => `
   with held as (
