@@ -5,7 +5,8 @@ import { hasCluster } from './embedded/cluster.ts'
 import { joinEmbeddedServer } from './embedded/server.ts'
 import { ensureSchema, requireSchema } from './migrate.ts'
 import { ensurePartitions } from './partitions.ts'
-import { checkServer, createHotPool, createPool, isLockedOut, isUnavailable, type Pool } from './pool.ts'
+import { checkServer, createHotPool, createOwnerPool, createPool, isLockedOut, isUnavailable, type Pool } from './pool.ts'
+import { isRoleRefused } from './service-role.ts'
 
 /** `hotPool`: for hot statements. It opens its first connection with its first statement, so a command opens none. */
 export type Pools = { pool: Pool; hotPool: Pool }
@@ -13,7 +14,7 @@ export type Database = Pools & { close: () => Promise<void> }
 
 type Options = {
   /**
-   * A service waits for its database and applies missing migrations. A command does neither. The caller of a migration applies them itself. An
+   * A service waits for its database and applies missing migrations. A command does neither. A migration gets the pool of the owner. An
    * inspection changes nothing: it fails if there is no database, or not the schema of this version.
    */
   role: 'service' | 'command' | 'migration' | 'inspection'
@@ -34,27 +35,33 @@ export async function openDatabase(config: Config, options: Options): Promise<Da
   const onIdleError = () => {
     if (!isClosing) options.onProgress('An idle connection to the database broke.')
   }
-  const pool = createPool(connection, onIdleError)
+  const owner = createOwnerPool(connection, onIdleError)
+  const pool = options.role === 'migration' ? owner : createPool(connection, onIdleError)
   const hotPool = createHotPool(connection, onIdleError)
+  const open = new Set([pool, hotPool, owner])
   const database = {
     pool,
     hotPool,
     close: async () => {
       isClosing = true
       // A hanging statement must not delay the shutdown. PostgreSQL rolls it back when its connection breaks.
-      await Promise.race([Promise.all([pool.end(), hotPool.end()]), sleep(POOL_CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+      await Promise.race([Promise.all([...open].map((each) => each.end())), sleep(POOL_CLOSE_TIMEOUT_MS, undefined, { ref: false })])
       await embedded?.leave()
     },
   }
   try {
     if (embedded === undefined) await untilReachable(pool, options)
-    await checkServer(pool)
     // A command sets up an empty database, but does not upgrade one that nodes may be using: `migrate` and `serve` do that. The embedded
     // database has no other nodes.
     const mayUpgrade = options.role === 'service' || embedded !== undefined
     if (options.role === 'inspection') await requireSchema(pool)
-    else if (options.role !== 'migration') await ensureSchema(pool, mayUpgrade)
+    else if (options.role !== 'migration') await ensureSchema({ pool, owner }, mayUpgrade)
+    await checkServer(pool)
     if (options.role === 'service') await ensurePartitions(pool)
+    if (pool !== owner) {
+      open.delete(owner)
+      await owner.end()
+    }
     return database
   } catch (error) {
     await database.close()
@@ -82,6 +89,8 @@ async function untilReachable(pool: Pool, { role, onProgress }: Options): Promis
       await pool.query('select 1')
       return
     } catch (error) {
+      // The database is new on its server, and a migration will set up the role.
+      if (isRoleRefused(error)) return
       const reason = (error as Error).message || (error as NodeJS.ErrnoException).code
       const sentence = `PostgreSQL can't be reached at the address in HERALD_DATABASE_URL: ${reason}.`
       // Waiting does not fix a wrong address, user or password.

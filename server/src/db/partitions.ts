@@ -1,50 +1,10 @@
 import pg from 'pg'
-import { type Executor, type Pool, transaction } from './pool.ts'
+import type { Executor } from './pool.ts'
 
-/** Tables that are partitioned by month. */
-export const PARTITIONED = ['messages', 'message_events', 'sms_fallbacks', 'recipient_actions']
-const MONTHS_AHEAD = 3
-// Leaves room on a page for new versions of its rows, so that updates touch no index. One statement may update all messages of a page.
-const FILL_FACTORS: Record<string, number> = { messages: 45, sms_fallbacks: 70 }
-// Any number that no other advisory lock uses: "hrlp" in ASCII.
-const PARTITION_LOCK = 0x68726c70
-const LOCK_TIMEOUT = '2s'
-
-/**
- * Creates the missing partitions of this month and the next three. If two processes do this at once, the second waits and finds nothing to do.
- * It creates a partition first and then attaches it, which does not block writers.
- */
-export async function ensurePartitions(pool: Pool): Promise<void> {
-  const { rows } = await pool.query<Missing>(MISSING, [PARTITIONED, MONTHS_AHEAD])
-  if (rows.length === 0) return
-  await transaction(pool, async (tx) => {
-    await tx.query('select pg_advisory_xact_lock($1)', [PARTITION_LOCK])
-    // Attaching waits only for statements that change the table itself, not for reads and writes.
-    await tx.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
-    const missing = await tx.query<Missing>(MISSING, [PARTITIONED, MONTHS_AHEAD])
-    for (const { parent, name, from, to } of missing.rows) {
-      await tx.query(`create table ${name} (like ${parent} including all) with (fillfactor = ${FILL_FACTORS[parent] ?? 100})`)
-      await tx.query(`alter table ${parent} attach partition ${name} for values from ('${from}') to ('${to}')`)
-    }
-  })
+/** Creates the missing partitions of this month and the next three. If two processes do this at once, the second finds nothing to do. */
+export async function ensurePartitions(db: Executor): Promise<void> {
+  await db.query('select create_missing_partitions()')
 }
-
-type Missing = { parent: string; name: string; from: string; to: string }
-
-const MISSING = `
-  select parent, name, uuid_v7_from(month at time zone 'UTC') as from, uuid_v7_from((month + interval '1 month') at time zone 'UTC') as to
-  from unnest($1::text[]) as parent, (
-    select generate_series(date_trunc('month', now() at time zone 'UTC'), date_trunc('month', now() at time zone 'UTC') + $2 * interval '1 month',
-                           interval '1 month')
-    union
-    -- Every month that has messages: a table that a newer version adds needs partitions for older messages, too.
-    select to_timestamp(right(tablename, 7), 'YYYY_MM')::timestamp from pg_tables
-    where schemaname = current_schema() and tablename ~ '^messages_\\d{4}_\\d{2}$'
-  ) as months (month),
-    lateral (select format('%s_%s', parent, to_char(month, 'YYYY_MM')) as name) as named
-  -- Not to_regclass(), which would return the result from before the wait for the lock.
-  where not exists (select from pg_tables where schemaname = current_schema() and tablename = name)
-  order by name`
 
 /**
  * Runs a statement for the items of each month, and returns the rows of all. Statements that lock rows of `messages` name the table of the

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { OperatorError } from '../errors.ts'
 import { timeoutClient } from './client.ts'
+import { BECOME_SERVICE, isRoleRefused } from './service-role.ts'
 import { REFUSE_STANDBY } from './standby.ts'
 
 /** Runs queries: the pool, or the connection of a transaction. */
@@ -70,7 +71,7 @@ const MAX_CONNECTIONS = 4
  * retention.
  */
 export function createPool(options: ConnectionOptions, onIdleError: (error: Error) => void): Pool {
-  return openPool(options, onIdleError, MAX_CONNECTIONS, SESSION)
+  return openPool(options, onIdleError, MAX_CONNECTIONS, `${SESSION};${BECOME_SERVICE}`)
 }
 
 /**
@@ -78,7 +79,12 @@ export function createPool(options: ConnectionOptions, onIdleError: (error: Erro
  * slow reports cannot use them up.
  */
 export function createHotPool(options: ConnectionOptions, onIdleError: (error: Error) => void): Pool {
-  return openPool(options, onIdleError, MAX_HOT_CONNECTIONS, `${SESSION}; ${FIND_BY_INDEX}`)
+  return openPool(options, onIdleError, MAX_HOT_CONNECTIONS, `${SESSION};${FIND_BY_INDEX};${BECOME_SERVICE}`)
+}
+
+/** Connections for migrations. They work as the user in HERALD_DATABASE_URL, the owner of the tables. */
+export function createOwnerPool(options: ConnectionOptions, onIdleError: (error: Error) => void): Pool {
+  return openPool(options, onIdleError, MAX_CONNECTIONS, SESSION)
 }
 
 function openPool(options: ConnectionOptions, onIdleError: (error: Error) => void, max: number, settings: string): Pool {
@@ -134,7 +140,7 @@ export const EXPORTS_NAME = 'herald-export'
 const MERGE_BY_INDEX = `
   set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set timezone = 'UTC'; set datestyle = 'ISO, YMD';
   set enable_nestloop = off; set enable_hashjoin = off; set enable_seqscan = off; set enable_bitmapscan = off;
-  set jit = off; set max_parallel_workers_per_gather = 0;
+  set jit = off; set max_parallel_workers_per_gather = 0; ${BECOME_SERVICE};
   do $$ begin set client_connection_check_interval = '500ms'; exception when invalid_parameter_value then null; end $$`
 
 /** Connections for exports, to the database of `pool`. They are separate, so that exports cannot use up the connections of requests and workers. */
@@ -168,8 +174,23 @@ export function createLongPool({ options }: Pool): Pool {
   return pool
 }
 
+// The database's default may differ. Statements must see what was committed while they waited for a lock.
+const BEGIN = 'begin isolation level read committed'
+
 /** Runs `work` in one transaction on one connection; commits when it returns, rolls back when it throws. */
 export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise<T>): Promise<T> {
+  return await runTransaction(pool, BEGIN, work)
+}
+
+/**
+ * The same for one account: where a table has row-level security, the transaction finds and writes only rows of this account, whatever its
+ * statements say (db/migrations/0012_service_role.sql). It takes no further round trip.
+ */
+export async function accountTransaction<T>(pool: Pool, accountId: number, work: (tx: Executor) => Promise<T>): Promise<T> {
+  return await runTransaction(pool, `${BEGIN}; set local herald.account = ${accountId}`, work)
+}
+
+async function runTransaction<T>(pool: Pool, begin: string, work: (tx: Executor) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   let broken: Error | undefined
   // A connection that breaks between two statements emits an error event, which would end the process without a listener. The next statement
@@ -179,8 +200,7 @@ export async function transaction<T>(pool: Pool, work: (tx: Executor) => Promise
   }
   client.on('error', onBroken)
   try {
-    // The database's default may differ. Statements must see what was committed while they waited for a lock.
-    await client.query('begin isolation level read committed')
+    await client.query(begin)
     const result = await work(client)
     // After a failed statement, PostgreSQL responds to COMMIT with ROLLBACK and no error. Without this check, work that swallowed the failure
     // would seem to be committed.
@@ -228,12 +248,12 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * Whether the database no longer accepts Herald's connections: the password or the privileges of its user were changed, or the database was
- * renamed or does not allow connections. A process that starts fails at once; for a running process the database is unavailable.
+ * Whether the database no longer accepts Herald's connections: the password, the role or the privileges of its user were changed, or the
+ * database was renamed or does not allow connections. A process that starts fails at once; for a running process the database is unavailable.
  */
 export function isLockedOut(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return false
-  if (/^(28|3D000)/.test(error.code ?? '')) return true
+  if (/^(28|3D000)/.test(error.code ?? '') || isRoleRefused(error)) return true
   // The CONNECT privilege was revoked, or the database does not allow connections. In statements these codes have other meanings. The routine in
   // the error distinguishes them: unlike the message, it is not translated.
   return /^(42501|55000)$/.test(error.code ?? '') && error.routine === 'CheckMyDatabase'

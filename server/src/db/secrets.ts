@@ -38,6 +38,18 @@ export async function countByKey(db: Executor): Promise<KeyUse[]> {
   return rows
 }
 
+export const KEY_USES = ['encrypts', 'decrypts', 'missing'] as const
+type KeyStatus = { keyId: string; use: (typeof KEY_USES)[number]; values: number }
+
+/** What each key is used for: those of the key file, in its order, and those that values still need. */
+export async function readKeyStatus(db: Executor, inFile: readonly string[]): Promise<KeyStatus[]> {
+  const uses = new Map((await countByKey(db)).map(({ keyId, values }) => [keyId, values]))
+  return [...new Set([...inFile, ...uses.keys()])].map((keyId) => {
+    const use = keyId === inFile[0] ? 'encrypts' : 'decrypts'
+    return { keyId, use: inFile.includes(keyId) ? use : 'missing', values: uses.get(keyId) ?? 0 }
+  })
+}
+
 /**
  * Opens the keyring for this database. Before it creates a key file, it refuses one that lacks a key of the database: a node with a different
  * key file would write values that other nodes can't decrypt.
