@@ -3,20 +3,30 @@ import type { Logger } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { createAuthenticator } from './accounts/authenticate.ts'
 import { createUseRecorder } from './accounts/last-use.ts'
+import { createLive, type Live } from './admin/live.ts'
+import { ADMIN_TAGS, addAdminRoutes } from './admin/routes.ts'
+import type { StreamLimits, Streams } from './admin/stream/streams.ts'
 import { AGENTS_TAG, agentRoutes } from './agents/routes.ts'
 import { CAMPAIGNS_TAG, campaignRoutes } from './campaigns/routes.ts'
 import { CAPABILITIES_TAG, capabilityRoutes } from './capabilities/routes.ts'
 import type { RcsCarrier } from './carriers/carrier.ts'
+import type { GoogleRbmSettings } from './carriers/google-rbm/settings.ts'
 import { createWebhook, type WebhookOptions } from './carriers/google-rbm/webhook.ts'
+import { carrierNames } from './carriers/names.ts'
 import type { Config } from './config.ts'
+import { serveConsole } from './console/serve.ts'
 import { CONTENT_SCHEMAS } from './content/content.ts'
 import type { Pools } from './db/database.ts'
+import { afterCommit } from './db/joined.ts'
+import { createLongPool, type Pool } from './db/pool.ts'
 import { cancelMessage } from './delivery/cancel.ts'
 import type { Keyring } from './encryption/keyring.ts'
+import type { ErasedPeople } from './erasure/erased.ts'
 import { eventRoutes } from './events/routes.ts'
 import { describeWebhooks, EVENTS_TAG, WEBHOOK_HEADERS } from './events/schemas.ts'
 import { SEGMENTS_TAG, segmentRoutes } from './groups/routes.ts'
-import type { UploadLimits } from './groups/upload.ts'
+import { createReceiver, type Receive, type UploadLimits } from './groups/upload.ts'
+import type { NodeStatus } from './health/node-status.ts'
 import { createBodyBudgets, limitBodies } from './http/body-budget.ts'
 import { createDirectHandler } from './http/direct-route.ts'
 import { serveDocs } from './http/docs.ts'
@@ -24,12 +34,12 @@ import { entryProblem, handleErrors } from './http/error-responses.ts'
 import { createPolicies, guardRoutes } from './http/guard.ts'
 import { serveHealth } from './http/health.ts'
 import { acceptJsonOnly } from './http/json-body.ts'
-import { addressOf, createAddressReader } from './http/limits.ts'
+import { addressOf, createAddressReader, type Limiter } from './http/limits.ts'
 import { createDatabaseLimiter } from './http/limits-database.ts'
 import { createMemoryLimiter } from './http/limits-memory.ts'
 import { logOf, logRequest, servedRequest } from './http/log.ts'
 import { createMetrics, type Metrics } from './http/metrics.ts'
-import { describeApi } from './http/openapi.ts'
+import { ADMIN_API, describeAdminApi, describeApi, serveDocument } from './http/openapi.ts'
 import { refuseUnknownRoutes, unknownRoute } from './http/routes.ts'
 import { BODY_LIMIT_BYTES, createServer, listeningUrl, type Timeouts } from './http/server.ts'
 import { createUnreadWatch, type UnreadLimits, type UnreadWatch } from './http/unread.ts'
@@ -38,12 +48,13 @@ import { linkRoutes } from './links/routes.ts'
 import type { Announce } from './messages/announce.ts'
 import { MESSAGES_TAG, messageRoutes } from './messages/routes.ts'
 import type { Reserve } from './messages/send-at-once.ts'
+import { createSimulators } from './phones/simulators.ts'
 import { OPT_OUTS_TAG, optOutRoutes } from './replies/routes.ts'
 import { exportRoutes } from './reports/exports/routes.ts'
+import { type Exporting, openExports } from './reports/exports/send-export.ts'
 import { reportRoutes } from './reports/routes.ts'
 import { REPORTS_TAG } from './reports/schemas.ts'
 import { ROLES, type Role } from './roles.ts'
-import { NoQuery } from './schemas.ts'
 import { TEMPLATES_TAG, templateRoutes } from './templates/routes.ts'
 import { timelineRoutes } from './timeline/routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -56,23 +67,29 @@ export type App = {
   /** The server of the API and, if they have a port of their own, the server of the carriers' webhooks. */
   servers: FastifyInstance[]
   metrics: Metrics
-  /** Refuses new requests with 503. Requests in progress are completed. */
+  streams: Pick<Streams, 'wake' | 'count'>
+  /** Refuses new requests with 503. Requests in progress are completed; streams end at once. */
   drain: () => void
 }
 
 type FindCarrier = (name: string) => RcsCarrier | undefined
 
 type AppOptions = {
-  /** Encrypts the cursors of the event feed. */
+  /** Encrypts the cursors of the event feed and of the list of messages. */
   cursorKey: Buffer
   /** Encrypts the secrets of webhook endpoints. */
   keyring: Keyring
+  erased: ErasedPeople
   /** Wakes the delivery nodes when there are new messages. */
   announce: Announce
   /** Reserves calls to the network for new messages. Returns undefined unless this process also delivers. */
   reserve?: Reserve
   /** Returns the carrier of this name, for look-ups; undefined if this process does not use it. */
   findCarrier?: FindCarrier
+  /** What this process knows of itself; undefined while it starts. */
+  currentNode?: () => NodeStatus | undefined
+  /** The settings of the RCS carriers. */
+  rcsCarriers?: GoogleRbmSettings[]
   /** All roles by default. */
   roles?: readonly Role[]
   /** The route that networks post their events to. */
@@ -80,6 +97,7 @@ type AppOptions = {
   timeouts?: Timeouts
   unreadLimits?: UnreadLimits
   uploadLimits?: UploadLimits
+  streamLimits?: Partial<StreamLimits>
 }
 
 /** The reference lists the operations in this order. */
@@ -97,10 +115,11 @@ const TAGS = [
 ]
 
 export async function buildApp(config: Config, { pool, hotPool }: Pools, logger: Logger, options: AppOptions): Promise<App> {
-  const { cursorKey, keyring, announce, reserve = () => undefined, findCarrier = () => undefined, roles = ROLES, webhook } = options
+  const { roles = ROLES, webhook } = options
   const metrics = createMetrics([hotPool, pool])
   const unread = createUnreadWatch(logger, options.unreadLimits)
   const bodies = createBodyBudgets()
+  const live = createLive({ ...options, hotPool, logger, registry: metrics.registry, unread })
   let isStopping = false
   const carrierRoute = webhook && createWebhook(webhook)
   const hasOwnServer = carrierRoute !== undefined && config.carrierWebhookPort !== undefined
@@ -119,18 +138,17 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
   }
   const app = newServer(!hasOwnServer)
   app.addHook('onClose', async () => unread.stop())
+  app.addHook('onClose', () => live.streams.stop())
   checkQueryFirst(app)
+  await describeAdminApi(app, { version: packageJson.version, tags: [...ADMIN_TAGS, ...TAGS] })
   await describeApi(app, { version: packageJson.version, tags: TAGS, webhooks: describeWebhooks(), parameters: WEBHOOK_HEADERS })
 
   serveHealth(app, hotPool, () => isStopping)
   serveDocs(app)
+  if (roles.includes('api')) serveConsole(app)
   const carrierWebhooks = hasOwnServer ? newServer(true) : undefined
-  if (roles.includes('api')) await app.register(linkRoutes, { pool, addressOf })
   if (roles.includes('api')) {
-    const publicUrl = () => shortLinkBase(config, app)
-    const { uploadLimits } = options
-    const routes = { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, findCarrier, publicUrl, uploadLimits }
-    await app.register((v1) => addApiRoutes(v1, routes), { prefix: '/v1' })
+    await addRoutes(app, { reserve: () => undefined, findCarrier: () => undefined, ...options, config, pool, hotPool, unread }, live)
   }
   await app.ready()
   await carrierWebhooks?.ready()
@@ -139,8 +157,10 @@ export async function buildApp(config: Config, { pool, hotPool }: Pools, logger:
     carrierWebhooks,
     servers: carrierWebhooks === undefined ? [app] : [app, carrierWebhooks],
     metrics,
+    streams: live.streams,
     drain: () => {
       isStopping = true
+      live.streams.end()
     },
   }
 }
@@ -166,46 +186,111 @@ function addCommonHooks(server: FastifyInstance, { logger, metrics, isStopping }
   })
 }
 
-type ApiRoutes = Pools & {
+type AccountRoutes = Pools & {
   config: Config
   unread: UnreadWatch
   cursorKey: Buffer
   keyring: Keyring
+  erased: ErasedPeople
   announce: Announce
   reserve: Reserve
   findCarrier: FindCarrier
   publicUrl: () => string | undefined
-  uploadLimits: UploadLimits | undefined
+  exporting: Exporting
+  longPool: Pool
+  receive: Receive
+  rcsCarriers?: GoogleRbmSettings[]
+  batches: boolean
 }
 
-async function addApiRoutes(v1: FastifyInstance, routes: ApiRoutes): Promise<void> {
-  const { config, pool, hotPool, unread, cursorKey, keyring, announce, reserve, findCarrier, publicUrl, uploadLimits } = routes
-  let limiter = createMemoryLimiter()
-  if (config.limits.store === 'database') {
-    const shared = createDatabaseLimiter(hotPool)
-    limiter = shared.limiter
-    v1.addHook('onClose', async () => shared.stop())
+type RouteOptions = Omit<AccountRoutes, 'publicUrl' | 'batches' | 'exporting' | 'longPool' | 'receive'> & { uploadLimits?: UploadLimits }
+
+/** Shared by all paths of a route: the limits of exports and imports are for the node, whichever path a request uses. */
+function openShared(app: FastifyInstance, { pool, unread, uploadLimits }: RouteOptions) {
+  const longPool = createLongPool(pool)
+  app.addHook('onClose', async () => await longPool.end())
+  const exporting = openExports(app, { pool, allowIdle: unread.allowIdle })
+  return { exporting, longPool, receive: createReceiver(longPool, uploadLimits) }
+}
+
+/** Adds the routes of callers, of people who administer accounts, and of recipients who open a short link. */
+async function addRoutes(app: FastifyInstance, options: RouteOptions, live: Live): Promise<void> {
+  const { config, pool } = options
+  const shared = openShared(app, options)
+  const routes = { ...options, ...shared, publicUrl: () => shortLinkBase(config, app), batches: true }
+  await app.register(linkRoutes, { pool, addressOf })
+  const limiter = openLimiter(app, config, options)
+  await app.register((v1) => addApiRoutes(v1, limiter, routes), { prefix: '/v1' })
+  const simulators = createSimulators(options.rcsCarriers ?? [])
+  // Ends the requests that wait for what phones do.
+  app.addHook('preClose', simulators.close)
+  const announce: Announce = (work) => afterCommit(() => options.announce(work))
+  const admin = {
+    pool,
+    limiter,
+    publicReads: createPolicies(config.limits).others,
+    addAccountRoutes: (scope: FastifyInstance, pools: Pools) =>
+      addAccountRoutes(scope, { ...routes, ...pools, announce, reserve: () => undefined, batches: false }),
+    carriers: () => carrierNames(config),
+    keyring: routes.keyring,
+    erased: routes.erased,
+    oidc: config.oidc,
+    baseUrl: () => config.publicUrl ?? listeningUrl(app),
+    exporting: shared.exporting,
+    live,
+    // Webhooks may go to this machine in a trial. An image proxy there would tell every viewer which ports are open.
+    hosts: config.webhookHosts === 'any' ? ('any' as const) : ('public' as const),
+    simulators,
+    idKey: options.cursorKey,
   }
+  await app.register(addAdminRoutes, { prefix: ADMIN_API, ...admin })
+}
+
+function openLimiter(app: FastifyInstance, { limits }: Config, { hotPool }: Pools): Limiter {
+  if (limits.store !== 'database') return createMemoryLimiter()
+  const { limiter, stop } = createDatabaseLimiter(hotPool)
+  app.addHook('onClose', async () => stop())
+  return limiter
+}
+
+async function addApiRoutes(v1: FastifyInstance, limiter: Limiter, routes: AccountRoutes): Promise<void> {
+  const { config, pool, hotPool } = routes
   const uses = createUseRecorder(pool)
   v1.addHook('onClose', () => uses.stop())
   guardRoutes(v1, { ...createAuthenticator(hotPool), noteUse: uses.note, limiter, policies: createPolicies(config.limits) })
   // Set in this scope, so that the guard also runs for unknown paths.
   v1.setNotFoundHandler(unknownRoute)
 
-  v1.get('/openapi.json', { schema: { hide: true, querystring: NoQuery }, config: { public: true } }, async () => v1.swagger())
-  for (const schema of CONTENT_SCHEMAS) v1.addSchema(schema)
-  await v1.register(agentRoutes, { pool })
-  await v1.register(templateRoutes, { pool })
-  await v1.register(messageRoutes, { pool: hotPool, listPool: pool, publicUrl, reserve, announce, cancel: cancelMessage })
-  await v1.register(timelineRoutes, { pool })
-  await v1.register(campaignRoutes, { pool, publicUrl })
-  await v1.register(segmentRoutes, { pool, ...(uploadLimits && { uploadLimits }) })
-  await v1.register(optOutRoutes, { pool })
-  await v1.register(capabilityRoutes, { pool, findCarrier })
-  await v1.register(reportRoutes, { pool })
-  await v1.register(exportRoutes, { pool, allowIdle: unread.allowIdle })
-  await v1.register(eventRoutes, { pool: hotPool, cursorKey })
-  await v1.register(webhookRoutes, { pool, keyring, hosts: config.webhookHosts })
+  serveDocument(v1, () => v1.swagger())
+  await addAccountRoutes(v1, routes)
+}
+
+/** The routes of one account: for its callers, and again for people who administer it. */
+async function addAccountRoutes(scope: FastifyInstance, routes: AccountRoutes): Promise<void> {
+  const { config, pool, hotPool, cursorKey, keyring, announce, reserve, findCarrier, publicUrl, exporting, longPool, receive, batches } =
+    routes
+  for (const schema of CONTENT_SCHEMAS) scope.addSchema(schema)
+  await scope.register(agentRoutes, { pool })
+  await scope.register(templateRoutes, { pool })
+  await scope.register(messageRoutes, {
+    pool: hotPool,
+    listPool: pool,
+    cursorKey,
+    publicUrl,
+    reserve,
+    announce,
+    batches,
+    cancel: cancelMessage,
+  })
+  await scope.register(timelineRoutes, { pool })
+  await scope.register(campaignRoutes, { pool, publicUrl })
+  await scope.register(segmentRoutes, { pool, longPool, receive })
+  await scope.register(optOutRoutes, { pool })
+  await scope.register(capabilityRoutes, { pool, findCarrier })
+  await scope.register(reportRoutes, { pool })
+  await scope.register(exportRoutes, { exporting })
+  await scope.register(eventRoutes, { pool: hotPool, cursorKey })
+  await scope.register(webhookRoutes, { pool, keyring, hosts: config.webhookHosts })
 }
 
 /** The base URL of short links. With real networks it has no default, since recipients could not open links to this process's own address. */

@@ -3,6 +3,7 @@ import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { BadKeyFile, parseKeys } from './encryption/key-file.ts'
 import { OperatorError, wrongUsage } from './errors.ts'
+import { isSafeOrigin, type OidcSettings, oidcProblems, parseRoleRules, type RoleRule } from './oidc-settings.ts'
 import type { WebhookHosts } from './public-host.ts'
 import { readTls, type Tls } from './tls.ts'
 
@@ -28,6 +29,8 @@ export type Config = {
   /** The address of /metrics. Port undefined: the default port, or a free one if that is in use. */
   metrics: { host: string; port: number | undefined }
   publicUrl: string | undefined
+  /** Undefined: people sign in with passwords only. */
+  oidc: OidcSettings | undefined
   /** Undefined: carriers' webhooks are served on the port of the API. */
   carrierWebhookPort: number | undefined
   carriersFile: string | undefined
@@ -120,6 +123,36 @@ const keysFile: Parser<string> = (value) => {
   }
 }
 
+const issuer: Parser<string> = (value) => {
+  const parsed = URL.parse(value)
+  if (parsed === null || !isSafeOrigin(value) || parsed.search !== '' || parsed.hash !== '' || parsed.username !== '') {
+    throw new Expected('an address such as https://login.example.com/realms/main, with no query or fragment; http:// only on this machine')
+  }
+  return value
+}
+
+/** The text of a file, without the line break at its end. */
+const secretFile: Parser<{ path: string; secret: string }> = (value) => {
+  const path = filePath(value)
+  const secret = readFileSync(path, 'utf8').trim()
+  if (secret === '') throw new Expected('the path of a file that has the secret')
+  return { path, secret }
+}
+
+const scopes: Parser<string> = (value) => {
+  const list = value.trim().split(/\s+/)
+  if (!list.includes('openid')) throw new Expected('scopes separated by spaces, with openid among them, such as openid email profile')
+  return list.join(' ')
+}
+
+const roleRules: Parser<RoleRule[]> = (value) => {
+  const rules = parseRoleRules(value)
+  if (rules !== undefined) return rules
+  throw new Expected(
+    'values of the claim with their roles, separated by commas, such as herald-operators=operator,shop-admins=admin:1,shop-readers=viewer:1 (1 is the id of an account)',
+  )
+}
+
 const networks: Parser<string[]> = (value) => {
   const list = value.split(',').map((network) => network.trim())
   for (const network of list) {
@@ -152,7 +185,7 @@ export function readSettings(env: Environment): { config: Config; settings: Sett
   function read<T, D>(name: string, parse: Parser<T>, fallback: D): T | D {
     const value = env[name]
     const isSet = value !== undefined && value !== ''
-    settings.push({ name, value: isSet ? masked(value) : shown(fallback), isSet })
+    settings.push({ name, value: isSet ? masked(name, value) : shown(fallback), isSet })
     if (!isSet) return fallback
     try {
       return parse(value)
@@ -188,6 +221,7 @@ export function readSettings(env: Environment): { config: Config; settings: Sett
       port: read('HERALD_METRICS_PORT', integer(0, 65535), undefined),
     },
     publicUrl: read('HERALD_PUBLIC_URL', publicAddress, undefined),
+    oidc: undefined,
     carrierWebhookPort: read('HERALD_CARRIER_WEBHOOK_PORT', integer(0, 65535), undefined),
     carriersFile,
     retentionMonths: read('HERALD_RETENTION_MONTHS', integer(1, 1_200), undefined),
@@ -197,9 +231,8 @@ export function readSettings(env: Environment): { config: Config; settings: Sett
     logLevel: read('HERALD_LOG_LEVEL', oneOf(...LOG_LEVELS), 'info'),
     unknownVariables: [],
   }
-  config.unknownVariables = Object.keys(env).filter(
-    (name) => name.startsWith('HERALD_') && !settings.some((setting) => setting.name === name),
-  )
+  config.oidc = loadOidc(read, config, problems)
+  config.unknownVariables = unknownVariables(env, settings)
   if (env.HERALD_METRICS_ADDRESS) {
     problems.push('HERALD_METRICS_ADDRESS is no longer a setting: set HERALD_METRICS_HOST and HERALD_METRICS_PORT instead.')
   }
@@ -207,17 +240,40 @@ export function readSettings(env: Environment): { config: Config; settings: Sett
   return { config, settings }
 }
 
+function unknownVariables(env: Environment, settings: Setting[]): string[] {
+  return Object.keys(env).filter((name) => name.startsWith('HERALD_') && !settings.some((setting) => setting.name === name))
+}
+
 function shown(value: unknown): string | null {
   return value === undefined || (Array.isArray(value) && value.length === 0) ? null : String(value)
 }
 
-/** Only the URL of the database has a secret: every other one is in a file. PostgreSQL also takes a password as a parameter. */
-function masked(value: string): string {
+/** Every secret but these two is in a file. PostgreSQL also takes a password as a parameter. */
+function masked(name: string, value: string): string {
+  if (name === 'HERALD_OIDC_CLIENT_SECRET') return '***'
   if (!/^postgres(ql)?:/i.test(value) || !URL.canParse(value)) return value
   const url = new URL(value)
   if (url.password !== '') url.password = '***'
   for (const name of url.searchParams.keys()) if (/password/i.test(name)) url.searchParams.set(name, '***')
   return url.href
+}
+
+type Read = <T, D>(name: string, parse: Parser<T>, fallback: D) => T | D
+
+function loadOidc(read: Read, config: Config, problems: string[]): OidcSettings | undefined {
+  const file = read('HERALD_OIDC_CLIENT_SECRET_FILE', secretFile, undefined)
+  const given = {
+    issuer: read('HERALD_OIDC_ISSUER', issuer, undefined),
+    clientId: read('HERALD_OIDC_CLIENT_ID', text, undefined),
+    clientSecret: read('HERALD_OIDC_CLIENT_SECRET', text, undefined),
+    clientSecretFile: file?.path,
+    scopes: read('HERALD_OIDC_SCOPES', scopes, 'openid email profile'),
+    rolesClaim: read('HERALD_OIDC_ROLES_CLAIM', text, 'groups'),
+    roles: read('HERALD_OIDC_ROLES', roleRules, undefined),
+  }
+  // A variable that could not be read would be reported as missing, too.
+  if (problems.length === 0) problems.push(...oidcProblems(given, config))
+  return given.issuer === undefined ? undefined : ({ ...given, clientSecret: given.clientSecret ?? file?.secret } as OidcSettings)
 }
 
 function webhookHosts(allowPrivate: boolean | undefined, carriersFile: string | undefined): WebhookHosts {

@@ -5,6 +5,9 @@ import { endOf, isRealDate, startOf } from './time.ts'
 /** For routes without query parameters: any parameter is an error, and is not dropped silently. */
 export const NoQuery = Type.Object({}, { additionalProperties: false })
 
+/** The largest id of PostgreSQL's type integer. */
+export const MAX_ID = 2_147_483_647
+
 /** For requests that need no body. An empty object is accepted, too; any field is an error. */
 export const NoBody = Type.Unsafe<unknown>({ type: 'object', properties: {}, additionalProperties: false, default: {} })
 

@@ -1,5 +1,8 @@
 import type { Server as TlsServer } from 'node:tls'
 import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import packageJson from '../package.json' with { type: 'json' }
+import type { StreamLimits } from './admin/stream/streams.ts'
 import { type App, buildApp } from './app.ts'
 import { type Carriers, openCarriers } from './carriers/carriers.ts'
 import type { CarrierSettings } from './carriers/settings.ts'
@@ -12,11 +15,12 @@ import { createDeliveryMetrics } from './delivery/metrics.ts'
 import { createEventReceiver } from './delivery/receipts.ts'
 import { watchKeyFile } from './encryption/key-file.ts'
 import type { Keyring } from './encryption/keyring.ts'
-import { createErasedPeople, ERASURE_SECRET } from './erasure/erased.ts'
-import { createEventMetrics } from './events/metrics.ts'
+import { createErasedPeople, ERASURE_SECRET, type ErasedPeople } from './erasure/erased.ts'
+import { createEventMetrics, type EventMetrics } from './events/metrics.ts'
 import { startRouter } from './events/router-loop.ts'
 import { isReadableByOthers } from './files.ts'
 import type { UploadLimits } from './groups/upload.ts'
+import { type KnownFigures, type NodeStatusWriter, startNodeStatus } from './health/node-status.ts'
 import { listen } from './http/listen.ts'
 import { serveMetrics } from './http/metrics.ts'
 import type { Timeouts } from './http/server.ts'
@@ -58,6 +62,14 @@ export type ServiceOptions = {
   timeouts?: Timeouts
   unreadLimits?: UnreadLimits
   uploadLimits?: UploadLimits
+  streamLimits?: Partial<StreamLimits>
+  /** How often the process writes its status. */
+  statusEveryMs?: number
+}
+
+async function openSecrets(pool: Pool, keyring: Keyring): Promise<{ postbackKey: Buffer; cursorKey: Buffer; erased: ErasedPeople }> {
+  const open = (name: string) => installationSecret(pool, name, keyring)
+  return { postbackKey: await open('postback'), cursorKey: await open('cursors'), erased: createErasedPeople(await open(ERASURE_SECRET)) }
 }
 
 export async function startService(config: Config, logger: Logger, options: ServiceOptions = {}): Promise<Service> {
@@ -66,23 +78,22 @@ export async function startService(config: Config, logger: Logger, options: Serv
   const newKey = watchKeyFile(config)
   const database = await openDatabase(config, { role: 'service', onProgress: (sentence) => logger.warn(sentence) })
   const { pool, hotPool } = database
-  const { retentionMonths } = config
   const closers: (() => Promise<unknown>)[] = [() => database.close()]
   try {
     const keyring = await openKeyring(pool, config)
-    warnOfFiles(logger, newKey(), [keyring.keyFile, config.carriersFile])
+    warnOfFiles(logger, newKey(), [keyring.keyFile, config.carriersFile, config.oidc?.clientSecretFile])
     const settings = await findCarriers()
-    const postbackKey = await installationSecret(pool, 'postback', keyring)
+    const { postbackKey, cursorKey, erased } = await openSecrets(pool, keyring)
     const announce = createAnnouncer(hotPool)
-    const erased = createErasedPeople(await installationSecret(pool, ERASURE_SECRET, keyring))
     const onEvents = createEventReceiver(hotPool, announce, erased)
     const webhook = { carriers: settings.rcs, postbackKey, onEvents }
-    const cursorKey = await installationSecret(pool, 'cursors', keyring)
-    let delivery: Delivery | undefined
-    let carriers: Carriers | undefined
-    const reserve: Reserve = (...message) => delivery?.reserve(...message)
-    const findCarrier = (name: string) => carriers?.rcs.get(name)
-    const app = await buildApp(config, database, logger, { ...options, webhook, cursorKey, keyring, announce, reserve, findCarrier })
+    let networks: Networks | undefined
+    let node: NodeStatusWriter | undefined
+    const reserve: Reserve = (...message) => networks?.delivery?.reserve(...message)
+    const findCarrier = (name: string) => networks?.carriers.rcs.get(name)
+    const rcsCarriers = settings.rcs
+    const shared = { webhook, cursorKey, keyring, erased, announce, reserve, findCarrier, rcsCarriers, currentNode: () => node?.current() }
+    const app = await buildApp(config, database, logger, { ...options, ...shared })
     const workers: (() => Promise<void>)[] = []
     // The servers close first, so that no new requests arrive while the rest closes.
     closers.unshift(() => Promise.all([closeApp(app), ...workers.map((stop) => stop())]))
@@ -93,22 +104,18 @@ export async function startService(config: Config, logger: Logger, options: Serv
     const metricsServer = await serveMetrics(config.metrics, app.metrics)
     closers.splice(1, 0, metricsServer.close)
     logger.info({ metricsUrl: metricsServer.url }, 'metrics are served')
-    if (roles.includes('delivery')) {
-      // Read the secret before the networks are opened: if anything failed between opening them and adding their closer, the open connections
-      // would keep the process running.
-      const links = { key: await installationSecret(pool, 'links', keyring), publicUrl: config.publicUrl ?? url }
-      const opened = openCarriers(settings, { postbackKey, onEvents, logger })
-      carriers = opened
-      const metrics = createDeliveryMetrics(app.metrics.registry)
-      const started = startDelivery({ ...database, carriers: opened, logger, metrics, links, erased, announce, retentionMonths })
-      delivery = started
-      workers.push(() => endDelivery(started, opened))
-    } else if (roles.includes('api')) {
-      // For look-ups only: another process delivers.
-      carriers = openCarriers({ ...settings, sms: undefined }, { postbackKey, onEvents, logger })
-      workers.push(carriers.close)
-    }
-    workers.push(...startEvents(config, database, keyring, app, logger, roles.includes('webhooks')))
+    // Read the secret before the networks are opened: if anything failed between opening them and adding their closer, the open connections
+    // would keep the process running.
+    const links = { key: await installationSecret(pool, 'links', keyring), publicUrl: config.publicUrl ?? url }
+    const metrics = app.metrics.registry
+    networks = openNetworks(roles, settings, { postbackKey, onEvents, database, logger, metrics, links, erased, announce, config })
+    workers.push(networks.stop)
+    const events = createEventMetrics(metrics)
+    workers.push(...startEvents(config, { database, keyring, app, events, logger, posts: roles.includes('webhooks') }))
+    const { figures: carriers } = networks
+    const known = () => ({ carriers: carriers(), streams: app.streams.count(), eventsBehindMs: Math.round(events.behindMs()) })
+    node = startNodeStatus({ pools: database, logger, roles, version: packageJson.version, known, everyMs: options.statusEveryMs })
+    workers.push(node.stop)
     return {
       url,
       carrierWebhookUrl,
@@ -123,15 +130,53 @@ export async function startService(config: Config, logger: Logger, options: Serv
   }
 }
 
+/** `figures`: of the networks that this process delivers to. */
+type Networks = { carriers: Carriers; delivery?: Delivery; figures: () => KnownFigures['carriers']; stop: () => Promise<void> }
+
+type NetworkOptions = Parameters<typeof openCarriers>[1] &
+  Pick<Parameters<typeof startDelivery>[0], 'links' | 'erased' | 'announce'> & { database: Database; metrics: Registry; config: Config }
+
+/** Opens the networks, and delivers to them in the role `delivery`. In the role `api` alone, they are for look-ups, and another process delivers. */
+function openNetworks(roles: readonly Role[], settings: CarrierSettings, options: NetworkOptions): Networks {
+  if (!roles.includes('delivery')) {
+    const carriers = openCarriers(roles.includes('api') ? { ...settings, sms: undefined } : NO_CARRIERS, options)
+    return { carriers, figures: () => [], stop: carriers.close }
+  }
+  const { database, config, metrics: registry, ...rest } = options
+  const { retentionMonths } = config
+  const carriers = openCarriers(settings, options)
+  const metrics = createDeliveryMetrics(registry)
+  const delivery = startDelivery({ ...rest, ...database, carriers, metrics, retentionMonths })
+  return {
+    carriers,
+    delivery,
+    figures: () => describeCarriers(carriers, metrics.recentCalls),
+    stop: () => endDelivery(delivery, carriers),
+  }
+}
+
+type Events = { database: Database; keyring: Keyring; app: App; events: EventMetrics; logger: Logger; posts: boolean }
+
 /** Starts the router, which gives events their positions, and in the role `webhooks` the dispatcher that posts them. */
-function startEvents({ webhookHosts }: Config, { hotPool }: Database, keyring: Keyring, app: App, logger: Logger, posts: boolean) {
-  const { registry } = app.metrics
+function startEvents({ webhookHosts }: Config, { database: { hotPool }, keyring, app, events, logger, posts }: Events) {
   const common = { pool: hotPool, logger }
   const dispatcher = posts
-    ? createDispatcher({ ...common, keyring, metrics: createWebhookMetrics(registry), hosts: webhookHosts })
+    ? createDispatcher({ ...common, keyring, metrics: createWebhookMetrics(app.metrics.registry), hosts: webhookHosts })
     : undefined
-  const router = startRouter({ ...common, metrics: createEventMetrics(registry), onRouted: dispatcher?.wake })
+  function onRouted(): void {
+    dispatcher?.wake()
+    app.streams.wake()
+  }
+  const router = startRouter({ ...common, metrics: events, onRouted: dispatcher && onRouted })
   return [router, dispatcher].flatMap((started) => started?.stop ?? [])
+}
+
+function describeCarriers({ rcs, sms }: Carriers, recentCalls: (carrier: string) => Record<string, number>): KnownFigures['carriers'] {
+  const all = [
+    ...[...rcs.values()].map((carrier) => ({ kind: 'rcs' as const, carrier })),
+    ...(sms ? [{ kind: 'sms' as const, carrier: sms }] : []),
+  ]
+  return all.map(({ kind, carrier }) => ({ name: carrier.name, kind, ...carrier.health(), outcomes: recentCalls(carrier.name) }))
 }
 
 function reloadCertificates({ tls }: Config, { servers }: App, logger: Logger): void {

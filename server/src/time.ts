@@ -28,6 +28,11 @@ export function parseTimestamp(text: string): Date | undefined {
   return time < FIRST_MS || time > LAST_MS ? undefined : new Date(time)
 }
 
+/** Ids of messages and of log pages begin with the time since 1970, so an earlier time counts as 1970. */
+export function timeInIds(time: Date): Date {
+  return new Date(Math.max(time.getTime(), 0))
+}
+
 const DAY_MS = 86_400_000
 
 /** Reads the start of a range: the first moment of a day in UTC, or a time. `text` must be valid. */

@@ -172,10 +172,16 @@ const TYPE_NAMES: Record<string, string> = {
   string: 'a string',
 }
 
-/** Drops the error of a wrong type if another error names the allowed values. */
+/**
+ * Drops the error of a wrong type if another error names the allowed values. Of a field that may be null, only the errors of its other schema
+ * remain: `anyOf` says nothing more, and a caller seldom means null.
+ */
 function withoutRedundant(errors: ErrorObject[]): ErrorObject[] {
   const named = new Set(errors.filter(({ keyword }) => keyword === 'const' || keyword === 'enum').map(({ instancePath }) => instancePath))
-  return errors.filter(({ keyword, instancePath }) => keyword !== 'type' || !named.has(instancePath))
+  return errors.filter(
+    ({ keyword, instancePath, params }) =>
+      keyword !== 'anyOf' && (keyword !== 'type' || !(params.type === 'null' || named.has(instancePath))),
+  )
 }
 
 /** Turns an error of ajv into plain words, with the path of the value that must change. */

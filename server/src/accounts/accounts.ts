@@ -1,5 +1,6 @@
 import type { Executor } from '../db/pool.ts'
-import { noSuch } from '../errors.ts'
+import { type ListDefinition, type PageOf, type PageQuery, type PageRead, readPage, wholeList } from '../http/paging.ts'
+import { missing } from '../refusal.ts'
 
 export const MODULES = ['rcs', 'sms'] as const
 export type Module = (typeof MODULES)[number]
@@ -30,9 +31,28 @@ export async function createAccount(db: Executor, name: string, modules: readonl
   return toAccount(rows[0] as Row)
 }
 
-export async function listAccounts(db: Executor): Promise<Account[]> {
-  const { rows } = await db.query<Row>(`select ${ACCOUNT} from accounts order by id`)
+export const ACCOUNT_LIST: ListDefinition<'accountId'> = {
+  fields: { accountId: { column: 'id', type: 'bigint' } },
+  id: 'accountId',
+  defaultSort: 'accountId',
+}
+
+/** `accountIds`: only these accounts. */
+export async function listAccounts(
+  db: Executor,
+  accountIds?: readonly number[],
+  read: PageRead = wholeList(ACCOUNT_LIST),
+): Promise<Account[]> {
+  const { rows } = await db.query<Row>(
+    `select ${ACCOUNT} from accounts where ($1::int[] is null or id = any ($1)) and ${read.condition} order by ${read.orderBy} limit $2`,
+    [accountIds, read.fetch, ...read.values],
+  )
   return rows.map(toAccount)
+}
+
+export async function readAccountsPage(db: Executor, query: PageQuery, accountIds?: readonly number[]): Promise<PageOf<Account>> {
+  const page = readPage(ACCOUNT_LIST, query, 3, 'accounts')
+  return page.toBody(await listAccounts(db, accountIds, page))
 }
 
 export async function findAccount(db: Executor, accountId: number): Promise<Account> {
@@ -90,7 +110,7 @@ export async function requireAccount(db: Executor, accountId: number): Promise<v
 }
 
 export function noSuchAccount(accountId: number): never {
-  throw noSuch(`There is no account ${accountId}; see "herald account list".`)
+  throw missing(`There is no account ${accountId}`, 'see "herald account list"')
 }
 
 export async function hasAccounts(db: Executor): Promise<boolean> {

@@ -1,6 +1,9 @@
 import { hash, randomInt } from 'node:crypto'
+import { isIP } from 'node:net'
 import type { Executor } from '../db/pool.ts'
-import { noSuch } from '../errors.ts'
+import { plainAddress } from '../http/limits.ts'
+import { type ListDefinition, type PageOf, type PageQuery, type PageRead, readPage, wholeList } from '../http/paging.ts'
+import { missing } from '../refusal.ts'
 import type { Scope } from '../scopes.ts'
 import { noSuchAccount } from './accounts.ts'
 
@@ -15,6 +18,27 @@ export type Restrictions = {
 }
 
 export const MAX_ADDRESSES = 100
+
+/** The bits before the address in IPv4-mapped IPv6. */
+const MAPPED_BITS = 96
+
+/**
+ * Returns an address or a network as it is stored, or undefined if the text is neither. IPv4-mapped IPv6 becomes IPv4, whatever its spelling:
+ * clients with such addresses count as IPv4, so an IPv6 network would match none of them.
+ */
+function readNetwork(text: string): string | undefined {
+  const [address = '', prefix, more] = text.split('/')
+  const family = isIP(address)
+  if (family === 0 || more !== undefined || address.includes('%')) return undefined
+  if (prefix === undefined) return plainAddress(address)
+  const bits = Number(prefix)
+  if (!/^\d{1,3}$/.test(prefix) || bits > (family === 6 ? 128 : 32)) return undefined
+  const plain = plainAddress(address)
+  if (isIP(plain) === family) return `${plain}/${bits}`
+  return bits < MAPPED_BITS ? undefined : `${plain}/${bits - MAPPED_BITS}`
+}
+
+export const isNetwork = (text: string) => readNetwork(text) !== undefined
 
 type KeyInfo = Restrictions & {
   integrationKey: string
@@ -50,7 +74,7 @@ export async function createKey(
   const { rows } = await db.query<Restrictions>(
     `insert into integration_keys (integration_key, account_id, secret_hash, scopes, expires_at, addresses)
      select $1, id, $3, $4, $5, ${networks('$6')} from accounts where id = $2 returning ${RESTRICTIONS}`,
-    [integrationKey, accountId, hashSecret(secret), scopes, expiresAt, addresses],
+    [integrationKey, accountId, hashSecret(secret), scopes, expiresAt, addresses?.map(readNetwork)],
   )
   const given = Object.entries(rows[0] ?? noSuchAccount(accountId)).filter(([, value]) => value !== null)
   return { integrationKey, secret, ...Object.fromEntries(given) }
@@ -65,7 +89,7 @@ export async function updateKey(db: Executor, integrationKey: string, change: Pa
        expires_at = case when $4 then $5 else expires_at end,
        addresses = case when $6 then ${networks('$7')} else addresses end
      where integration_key = $1 and revoked_at is null returning ${KEY_INFO}`,
-    [integrationKey, 'scopes' in change, scopes, 'expiresAt' in change, expiresAt, 'addresses' in change, addresses],
+    [integrationKey, 'scopes' in change, scopes, 'expiresAt' in change, expiresAt, 'addresses' in change, addresses?.map(readNetwork)],
   )
   return rows[0] ?? noSuchKey(integrationKey)
 }
@@ -105,6 +129,12 @@ export async function findKey(db: Executor, integrationKey: string): Promise<Own
   return rows[0] ?? noSuchKey(integrationKey)
 }
 
+/** The same for a key of this account. A key never changes its account, so what follows is bound to the account, too. */
+export async function findOwnKey(db: Executor, accountId: number, integrationKey: string): Promise<OwnedKey> {
+  const key = await findKey(db, integrationKey)
+  return key.accountId === accountId ? key : noSuchKey(integrationKey)
+}
+
 /** Counts the keys that are neither revoked nor expired. */
 export async function countLiveKeys(db: Executor, accountId: number): Promise<number> {
   const text =
@@ -113,14 +143,25 @@ export async function countLiveKeys(db: Executor, accountId: number): Promise<nu
   return rows[0]?.count ?? 0
 }
 
-export async function listKeys(db: Executor, accountId: number): Promise<KeyInfo[]> {
+export const KEY_LIST: ListDefinition<'createdAt' | 'integrationKey'> = {
+  fields: { createdAt: { column: 'k.created_at', type: 'timestamptz' }, integrationKey: { column: 'k.integration_key', type: 'text' } },
+  id: 'integrationKey',
+  defaultSort: 'createdAt',
+}
+
+export async function listKeys(db: Executor, accountId: number, read: PageRead = wholeList(KEY_LIST)): Promise<KeyInfo[]> {
   const account = await db.query('select from accounts where id = $1', [accountId])
   if (account.rowCount === 0) noSuchAccount(accountId)
   const { rows } = await db.query<KeyInfo>(
-    `select ${KEY_INFO} from integration_keys k where account_id = $1 order by created_at, integration_key`,
-    [accountId],
+    `select ${KEY_INFO} from integration_keys k where account_id = $1 and ${read.condition} order by ${read.orderBy} limit $2`,
+    [accountId, read.fetch, ...read.values],
   )
   return rows
+}
+
+export async function readKeysPage(db: Executor, accountId: number, query: PageQuery): Promise<PageOf<KeyInfo>> {
+  const page = readPage(KEY_LIST, query, 3, `keys ${accountId}`)
+  return page.toBody(await listKeys(db, accountId, page))
 }
 
 // Networks are returned as text: the driver has no type for them.
@@ -130,5 +171,5 @@ const KEY_INFO = `k.integration_key as "integrationKey", ${RESTRICTIONS},
   created_at as "createdAt", rotated_at as "rotatedAt", revoked_at as "revokedAt"`
 
 function noSuchKey(integrationKey: string): never {
-  throw noSuch(`There is no live integration key ${integrationKey}; see "herald key list ACCOUNT_ID".`)
+  throw missing(`There is no live integration key ${integrationKey}`, 'see "herald key list ACCOUNT_ID"')
 }

@@ -1,6 +1,8 @@
 import { requireAccount } from '../accounts/accounts.ts'
-import { type Executor, type Pool, transaction } from '../db/pool.ts'
-import { ApiError, noSuch, OperatorError } from '../errors.ts'
+import { accountTransaction, type Executor, type Pool } from '../db/pool.ts'
+import { ApiError, OperatorError } from '../errors.ts'
+import { type ListDefinition, type PageOf, type PageQuery, type PageRead, readPage, wholeList } from '../http/paging.ts'
+import { missing } from '../refusal.ts'
 
 export const BILLING_TYPES = ['single', 'conversational', 'basic'] as const
 export type BillingType = (typeof BILLING_TYPES)[number]
@@ -20,15 +22,42 @@ function toAgent({ displayName, ...row }: AgentRow): Agent {
   return displayName === null ? row : { ...row, displayName }
 }
 
-export async function listActiveAgents(db: Executor, accountId: number): Promise<Agent[]> {
+export const ASSIGNMENT_LIST: ListDefinition<'agentId'> = {
+  fields: { agentId: { column: 's.agent_id collate "C"', type: 'text' } },
+  id: 'agentId',
+  defaultSort: 'agentId',
+}
+
+export async function readAssignmentsPage(db: Executor, accountId: number, query: PageQuery): Promise<PageOf<Agent>> {
+  const page = readPage(ASSIGNMENT_LIST, query, 3, `assignments ${accountId}`)
+  return page.toBody(await readAssignments(db, accountId, page))
+}
+
+/** Lists the agents assigned to an account, also inactive ones. `name`: of the prepared statement. */
+async function readAssignments(db: Executor, accountId: number, read: PageRead, name?: string): Promise<Agent[]> {
   const { rows } = await db.query<AgentRow>({
-    name: 'list-active-agents',
+    ...(name !== undefined && { name }),
     text: `select ${AGENT} from agent_assignments s join agents a using (agent_id)
-           where s.account_id = $1 and s.active
-           order by s.agent_id collate "C"`,
-    values: [accountId],
+           where s.account_id = $1 and s.assigned and ${read.condition}
+           order by ${read.orderBy} limit $2`,
+    values: [accountId, read.fetch, ...read.values],
   })
   return rows.map(toAgent)
+}
+
+/** The carriers of the agents assigned to an account. */
+export async function listAssignedCarriers(db: Executor, accountId: number): Promise<{ agentId: string; carrier: string }[]> {
+  const { rows } = await db.query<{ agentId: string; carrier: string }>(
+    `select a.agent_id as "agentId", a.carrier from agent_assignments s join agents a using (agent_id)
+     where s.account_id = $1 and s.assigned
+     order by a.agent_id collate "C"`,
+    [accountId],
+  )
+  return rows
+}
+
+export async function listActiveAgents(db: Executor, accountId: number): Promise<Agent[]> {
+  return (await readAssignments(db, accountId, wholeList(ASSIGNMENT_LIST), 'list-assigned-agents')).filter(({ active }) => active)
 }
 
 /**
@@ -97,7 +126,7 @@ export async function activateAgent(db: Executor, agentId: string, accountId: nu
  * again, and receipts and replies of earlier messages are still recorded. Workers fail waiting messages, as for a deactivated agent.
  */
 export async function unassignAgent(pool: Pool, agentId: string, accountId: number): Promise<Agent & { autoRepliesRemoved: number }> {
-  return await transaction(pool, async (tx) => {
+  return await accountTransaction(pool, accountId, async (tx) => {
     const { displayName: _removed, ...agent } = await readAssignment(tx, agentId, accountId)
     await tx.query(
       `update agent_assignments set assigned = false, active = false, display_name = null where account_id = $1 and agent_id = $2`,
@@ -140,7 +169,7 @@ export async function findAgent(db: Executor, agentId: string): Promise<AgentRec
 }
 
 function noSuchAgent(agentId: string): never {
-  throw noSuch(`There is no agent ${agentId}; see "herald agent list".`)
+  throw missing(`There is no agent ${agentId}`, 'see "herald agent list"')
 }
 
 export async function readAssignment(db: Executor, agentId: string, accountId: number): Promise<Agent> {
@@ -155,12 +184,18 @@ export async function readAssignment(db: Executor, agentId: string, accountId: n
 async function notAssigned(db: Executor, agentId: string, accountId: number): Promise<never> {
   await findAgent(db, agentId)
   await requireAccount(db, accountId)
-  throw noSuch(`The agent ${agentId} is not assigned to account ${accountId}; "herald agent assign ${agentId} ${accountId}" assigns it.`)
+  throw missing(`The agent ${agentId} is not assigned to account ${accountId}`, `"herald agent assign ${agentId} ${accountId}" assigns it`)
 }
 
 type AgentWithAccounts = AgentRecord & { accounts: { accountId: number; displayName?: string; active: boolean }[] }
 
-export async function listAgents(db: Executor): Promise<AgentWithAccounts[]> {
+export const AGENT_LIST: ListDefinition<'agentId'> = {
+  fields: { agentId: { column: 'agent_id collate "C"', type: 'text' } },
+  id: 'agentId',
+  defaultSort: 'agentId',
+}
+
+export async function listAgents(db: Executor, read: PageRead = wholeList(AGENT_LIST)): Promise<AgentWithAccounts[]> {
   const { rows } = await db.query<AgentWithAccounts>(
     `select ${RECORD}, coalesce((
        select json_agg(
@@ -168,7 +203,13 @@ export async function listAgents(db: Executor): Promise<AgentWithAccounts[]> {
        )
        from agent_assignments s where s.agent_id = agents.agent_id and s.assigned
      ), '[]') as accounts
-     from agents order by agent_id collate "C"`,
+     from agents where ${read.condition} order by ${read.orderBy} limit $1`,
+    [read.fetch, ...read.values],
   )
   return rows
+}
+
+export async function readAgentsPage(db: Executor, query: PageQuery): Promise<PageOf<AgentWithAccounts>> {
+  const page = readPage(AGENT_LIST, query, 2, 'agents')
+  return page.toBody(await listAgents(db, page))
 }

@@ -9,7 +9,7 @@ import { BILLING_TYPES, changeAgent, listActiveAgents } from './agents.ts'
 
 export const AGENTS_TAG = { name: 'Agents', description: 'The senders assigned to the account.' }
 
-const Agent = Type.Object(
+export const Agent = Type.Object(
   {
     agentId: Type.String({ description: 'Passed unchanged in messages and campaigns.' }),
     name: Type.String({ description: 'Technical name.' }),
@@ -73,8 +73,12 @@ export const agentRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app
       config: { scope: 'manage' },
     },
     async (request) => {
-      const agent = await changeAgent(pool, callerOf(request).accountId, request.params.agentId, request.body)
+      const { accountId } = callerOf(request)
+      const { agentId } = request.params
+      const before = (await listActiveAgents(pool, accountId)).find((each) => each.agentId === agentId)
+      const agent = await changeAgent(pool, accountId, agentId, request.body)
       if (agent === undefined) throw notFound('RCS_AGENT_NOT_FOUND', 'agentId', 'active agent')
+      request.change = { before, after: agent }
       return agent
     },
   )

@@ -1,8 +1,9 @@
 import { countUsage } from '../accounts/usage.ts'
-import type { Executor } from '../db/pool.ts'
-import { ApiError, noSuch, notFound, OperatorError } from '../errors.ts'
+import { type Executor, listed } from '../db/pool.ts'
+import { ApiError, notFound, OperatorError } from '../errors.ts'
 import { recordCampaigns } from '../events/changes.ts'
 import { UUID } from '../ids.ts'
+import { missing } from '../refusal.ts'
 import { BY_STATUS, countersOfCampaign } from '../reports/counters.ts'
 import type { Campaign } from './schemas.ts'
 import { CAMPAIGN_MOVES, type CampaignStatus, dropReferences } from './states.ts'
@@ -23,6 +24,28 @@ const READ = readFrom('campaigns')
 export async function readCampaigns(db: Executor, page: string, orderBy: string, values: unknown[]): Promise<Campaign[]> {
   const text = `with page as materialized (${page}) ${readFrom('page')} order by ${orderBy}`
   return (await db.query<Row>(text, values)).rows.map(toCampaign)
+}
+
+export const READ_CAMPAIGNS = `${readFrom('campaigns')} where c.id = any ($1::uuid[]) order by c.id`
+
+/** Reads campaigns of any accounts. */
+export async function readCampaignsById(db: Executor, ids: string[]): Promise<Campaign[]> {
+  return (await db.query<Row>({ name: 'read-campaigns', text: READ_CAMPAIGNS, values: [ids] })).rows.map(toCampaign)
+}
+
+// More campaigns of one account rarely run at the same time, and each takes 0.3 ms of PostgreSQL's CPU to sum up.
+const MOST_RUNNING = 20
+
+export const FIND_RUNNING = `
+  select id as "campaignId", account_id as "accountId" from (
+    select id, account_id, row_number() over (partition by account_id order by id desc) as place
+    from campaigns where status = 'RUNNING' and account_id = any (${listed('$1::int[]')}::int[])
+  ) as running
+  where place <= ${MOST_RUNNING}`
+
+/** Finds the running campaigns of accounts, the newest of each. */
+export async function findRunning(db: Executor, accountIds: number[]): Promise<{ campaignId: string; accountId: number }[]> {
+  return (await db.query({ name: 'find-running', text: FIND_RUNNING, values: [accountIds] })).rows
 }
 
 type Row = Record<string, unknown> & Record<keyof typeof BY_STATUS, number>
@@ -52,8 +75,16 @@ export async function findCampaign(db: Executor, id: string): Promise<Campaign> 
   return rows[0] === undefined ? noSuchCampaign(id) : toCampaign(rows[0])
 }
 
+/** The account of a campaign, for operators. */
+export async function ownerOfCampaign(db: Executor, id: string): Promise<number> {
+  const { rows } = UUID.test(id)
+    ? await db.query<{ accountId: number }>('select account_id as "accountId" from campaigns where id = $1', [id])
+    : { rows: [] }
+  return rows[0]?.accountId ?? noSuchCampaign(id)
+}
+
 function noSuchCampaign(id: string): never {
-  throw noSuch(`There is no campaign ${id}; see "herald campaign list ACCOUNT_ID".`)
+  throw missing(`There is no campaign ${id}`, 'see "herald campaign list ACCOUNT_ID"')
 }
 
 type Move = Exclude<keyof typeof CAMPAIGN_MOVES, 'COMPLETED'>

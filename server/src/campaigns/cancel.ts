@@ -21,7 +21,7 @@ type Row = {
 }
 
 /** Counts what a cancellation would withdraw now. Returns undefined if the campaign is over. Changes nothing. */
-export async function planCancel(db: Executor, id: string): Promise<Cancellation | undefined> {
+export async function planCancel(db: Executor, id: string, withinMs?: number): Promise<Cancellation | undefined> {
   const campaign = await findCampaign(db, id)
   if (!CAMPAIGN_MOVES.CANCELLED.some((status) => status === campaign.status)) return undefined
   const { rows } = await db.query<Row>(
@@ -39,12 +39,19 @@ export async function planCancel(db: Executor, id: string): Promise<Cancellation
   )
   const row = rows[0] as Row
   const { ACCEPTED, SENDING } = campaign.counts
-  const notCreated = await countNotCreated(db, campaign, row)
+  const notCreated = await countNotCreated(db, campaign, row, withinMs)
   return { campaign, waiting: ACCEPTED + SENDING, waitingSms: row.waitingSms, notCreated }
 }
 
-async function countNotCreated(db: Executor, { recipients }: Campaign, { retryOf, isFanOutCompleted, ...row }: Row): Promise<number> {
+async function countNotCreated(
+  db: Executor,
+  { recipients }: Campaign,
+  { retryOf, isFanOutCompleted, ...row }: Row,
+  withinMs?: number,
+): Promise<number> {
   if (isFanOutCompleted) return 0
   if (retryOf === null) return Math.max(0, row.members - recipients)
-  return (await countRetried(db, retryOf, row, row.fanOutCursor)).messages
+  const { messages, isMore } = await countRetried(db, retryOf, row, { fanOutCursor: row.fanOutCursor, withinMs })
+  // A retry has at most one message for each of the first campaign.
+  return isMore ? Math.max(0, (await findCampaign(db, retryOf)).recipients - recipients) : messages
 }

@@ -2,6 +2,7 @@ import type { Executor } from '../db/pool.ts'
 import { isErasedNumber } from '../erasure/erased.ts'
 import { OperatorError } from '../errors.ts'
 import { NO_CAMPAIGN } from '../ids.ts'
+import { refused } from '../refusal.ts'
 import { findCampaign } from './campaigns.ts'
 import type { Campaign } from './schemas.ts'
 
@@ -44,17 +45,31 @@ const COUNT = `
 // 10,000 messages per statement. If all of them failed, it took 0.3 s on a busy machine; a statement is cancelled after 3.5 s.
 const COUNT_CHUNK = 1_000
 
+// Ten statements or more, one after the other. A larger count is shown as "at least".
+const COUNT_WITHIN_MS = 3_000
+
 /**
  * `reasons`: why the messages failed, and how many for each reason. `withdrawn`: how many of the failed messages were withdrawn by a
- * cancellation, whether or not `messages` includes them.
+ * cancellation, whether or not `messages` includes them. `isMore`: counting stopped before the last message of the first campaign.
  */
-export type RetryCount = { messages: number; reasons: Record<string, number>; withdrawn: number }
+export type RetryCount = { messages: number; reasons: Record<string, number>; withdrawn: number; isMore: boolean }
+
+type CountOptions = { fanOutCursor?: string; withinMs?: number | undefined }
 
 type Counted = { position: string; isLast: boolean; reasons: Record<string, number>; withdrawn: number }
 
-/** Counts the messages that a retry would have if it were created now, after the message `fanOutCursor` of the first campaign. */
-export async function countRetried(db: Executor, retryOf: string, choice: RetryChoice, fanOutCursor = ''): Promise<RetryCount> {
-  const total: RetryCount = { messages: 0, reasons: {}, withdrawn: 0 }
+/**
+ * Counts the messages that a retry would have if it were created now, after the message `fanOutCursor` of the first campaign. Stops after three
+ * seconds, however large the campaign is.
+ */
+export async function countRetried(
+  db: Executor,
+  retryOf: string,
+  choice: RetryChoice,
+  { fanOutCursor = '', withinMs = COUNT_WITHIN_MS }: CountOptions = {},
+): Promise<RetryCount> {
+  const total: RetryCount = { messages: 0, reasons: {}, withdrawn: 0, isMore: false }
+  const deadline = performance.now() + withinMs
   for (let after = fanOutCursor; ; ) {
     const values = [retryOf, COUNT_CHUNK, after, choice.includeCancelled === true]
     const { rows } = await db.query<Counted>(COUNT, values)
@@ -65,6 +80,7 @@ export async function countRetried(db: Executor, retryOf: string, choice: RetryC
     }
     total.withdrawn += withdrawn
     if (isLast) return total
+    if (performance.now() >= deadline) return { ...total, isMore: true }
     after = position
   }
 }
@@ -73,10 +89,13 @@ export async function countRetried(db: Executor, retryOf: string, choice: RetryC
 export async function planRetry(db: Executor, id: string, choice: RetryChoice): Promise<RetryCount & { campaign: Campaign }> {
   const campaign = await requireRetryable(db, id)
   const count = await countRetried(db, campaign.campaignId, choice)
-  if (count.messages > 0) return { campaign, ...count }
+  if (count.messages > 0 || count.isMore) return { campaign, ...count }
   if (count.withdrawn > 0) {
     const withdrawn = `${count.withdrawn} ${count.withdrawn === 1 ? 'message' : 'messages'} withdrawn when it was cancelled`
-    throw new OperatorError(`The campaign ${id} has no failures except ${withdrawn}; --include-cancelled sends them.`)
+    throw refused(`The campaign ${id} has no failures except ${withdrawn}`, {
+      command: '; --include-cancelled sends them',
+      caller: '; includeCancelled sends them',
+    })
   }
   throw new OperatorError(`The campaign ${id} has no failed message to send again.`)
 }

@@ -3,7 +3,8 @@ import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
-import { listQuery, listResponse } from '../http/list-schemas.ts'
+import { listQuery, listResponses } from '../http/list-schemas.ts'
+import { locationOf } from '../http/location.ts'
 import { checkSmsModule, idempotencyKey } from '../messages/request-checks.ts'
 import { requestHash } from '../messages/request-hash.ts'
 import { BODY_ERRORS, IdempotencyHeaders } from '../messages/schemas.ts'
@@ -18,7 +19,7 @@ import { CAMPAIGN_STATUSES } from './states.ts'
 export const CAMPAIGNS_TAG = { name: 'Campaigns', description: 'One content for all members of one or more groups.' }
 
 const AcceptedCampaign = Type.Object({ campaignId: CampaignId }, { additionalProperties: false })
-const CampaignPath = Type.Object({ id: Type.String() }, { additionalProperties: false })
+export const CampaignPath = Type.Object({ id: Type.String() }, { additionalProperties: false })
 
 const CampaignListQuery = listQuery(
   CAMPAIGN_LIST,
@@ -80,8 +81,11 @@ const createRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, pub
         fallback: smsFallback && fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl()),
         idempotency: { key: idempotencyKey(request), hash: requestHash(request.body) },
       })
-      if (replayed) reply.header('Idempotent-Replayed', 'true')
-      return await reply.code(202).header('Location', `/v1/campaigns/${campaignId}`).send({ campaignId })
+      if (replayed) {
+        reply.header('Idempotent-Replayed', 'true')
+        request.change = 'none'
+      }
+      return await reply.code(202).header('Location', locationOf(request, campaignId)).send({ campaignId })
     },
   )
 }
@@ -95,7 +99,7 @@ const readRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool }) => 
         tags: [CAMPAIGNS_TAG.name],
         summary: 'List the campaigns of the account',
         querystring: CampaignListQuery,
-        response: { 200: { ...listResponse(refTo(Campaign)), description: 'A page of campaigns.' }, ...errorResponses() },
+        response: listResponses(refTo(Campaign), 'A page of campaigns.'),
       },
       config: { scope: 'read' },
     },
@@ -143,7 +147,7 @@ const moveRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool }) => 
             ...errorResponses('RCS_CAMPAIGN_NOT_FOUND', 'RCS_CAMPAIGN_STATE', 'RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'),
           },
         },
-        config: { scope: 'send' },
+        config: { scope: 'send', endsSending: to !== 'RUNNING', needsPassword: to === 'CANCELLED' },
       },
       async (request) => await moveOwnCampaign(pool, callerOf(request).accountId, request.params.id, to),
     )

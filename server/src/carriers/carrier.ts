@@ -52,6 +52,12 @@ export type RcsMessage = {
 /** Whether a number can be reached by RCS, and with which features, as of `checkedAt`. Undefined: the network did not say. */
 export type Reach = { recipient: string; reachable: boolean | undefined; features: string[] | undefined; checkedAt: Date }
 
+/**
+ * How well a network can be used now. `circuit`: open if requests are paused after failures, for at least one agent, and none has succeeded since.
+ * `sessions`: connections that are bound, for SMPP; null for a network without sessions.
+ */
+export type CarrierHealth = { circuit: 'closed' | 'open'; sessions: number | null }
+
 export type RcsCarrier = {
   name: string
   /** The longest that one call can take. A lease on a message must be longer. */
@@ -65,6 +71,7 @@ export type RcsCarrier = {
   pausedForMs: (agentId: string) => number
   /** Gets an access token ahead of the first message, and logs whether the network can be used. */
   connect: () => Promise<void>
+  health: () => CarrierHealth
   send: (message: RcsMessage) => Promise<SendResult>
   /** Asks the network to revoke a message that is not delivered yet. */
   revoke: (message: Pick<RcsMessage, 'messageId' | 'agentId' | 'recipient'>) => Promise<RevokeResult>
@@ -95,6 +102,7 @@ export type SmsCarrier = {
   concurrency: number
   messagesPerSecond: number | undefined
   pausedForMs: () => number
+  health: () => CarrierHealth
   submit: (segment: SmsSegment) => Promise<SendResult>
   close: () => Promise<void>
 }

@@ -29,6 +29,8 @@ const GoogleRbm = Type.Object(
     type: Type.Literal('google-rbm'),
     region: Type.Optional(Type.Enum(REGIONS)),
     address: Type.Optional(Type.String({ rules: hostRules })),
+    // Set by the simulator, in the file that it writes.
+    simulator: Type.Optional(Type.Boolean()),
     serviceAccount: Type.Optional(ServiceAccountKey),
     serviceAccountFile: Type.Optional(Type.String({ minLength: 1 })),
     // The secret that signs the events; Google accepts any text.
@@ -124,6 +126,7 @@ function googleSettings(path: string, name: string, entry: Static<typeof GoogleR
     address: address ?? `https://${region === undefined ? '' : `${region}-`}${GOOGLE}`,
     serviceAccount: serviceAccount ?? (readJson(resolve(dirname(path), serviceAccountFile as string)) as Static<typeof ServiceAccountKey>),
     webhookToken,
+    isSimulator: entry.simulator ?? false,
     connections,
     messagesPerSecond: entry.messagesPerSecond,
     messagesPerSecondPerAgent: entry.messagesPerSecondPerAgent,

@@ -1,6 +1,8 @@
-import { InvalidArgumentError } from 'commander'
-import { QUOTAS, type Quota, type Quotas, setQuotas } from '../accounts/quotas.ts'
-import { accountIdArgument, report, reportingCommand, withDatabase } from './command.ts'
+import { type Command, InvalidArgumentError } from 'commander'
+import { QUOTAS, type Quota, type Quotas, readQuotas, setQuotas } from '../accounts/quotas.ts'
+import type { Executor } from '../db/pool.ts'
+import { audited } from './audited.ts'
+import { accountIdArgument, changingCommand, report, withDatabase } from './command.ts'
 import { table } from './terminal.ts'
 
 const UNITS: Record<string, number> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 }
@@ -30,14 +32,18 @@ function inWords(quotas: Quotas): string[] {
   return table(['QUOTA', 'VALUE', 'FROM', 'USED'], rows)
 }
 
-export const quotaCommand = reportingCommand('quota', 'show the quotas of an account and what it has used, or set quotas')
+export const quotaCommand = changingCommand('quota', 'show the quotas of an account and what it has used, or set quotas', 'setQuotas')
   .argument('<account-id>', 'its id', accountIdArgument)
   .option('--messages-per-day <number>', 'messages outside campaigns in a day (UTC), or "default"', countArgument)
   .option('--templates <number>', 'number of templates, or "default"', countArgument)
   .option('--stored-bytes <bytes>', 'bytes of stored data, such as 50GiB, or "default"', bytesArgument)
   .option('--exports <number>', 'concurrent exports on a node, or "default"', countArgument)
-  .action(async (accountId: number, options: Given & { json?: boolean }) => {
+  .action(async (accountId: number, options: Given & { json?: boolean }, command: Command) => {
     const { json: _, ...given } = options
     const quotas = Object.fromEntries(Object.entries(given).map(([quota, value]) => [quota, value === 'default' ? null : value]))
-    report(options, await withDatabase((pool) => setQuotas(pool, accountId, quotas)), inWords)
+    const before = (db: Executor) => readQuotas(db, accountId)
+    const change = (db: Executor) => setQuotas(db, accountId, quotas)
+    const isReading = Object.keys(quotas).length === 0
+    const found = await withDatabase((pool) => (isReading ? before(pool) : audited(pool, command, { accountId, before, change })))
+    report(options, found, inWords)
   })

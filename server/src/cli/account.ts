@@ -17,7 +17,8 @@ import {
 import { countLiveKeys } from '../accounts/keys.ts'
 import type { Pool } from '../db/pool.ts'
 import { quotaCommand } from './account-quota.ts'
-import { accountIdArgument, listArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { audited } from './audited.ts'
+import { accountIdArgument, changingCommand, listArgument, readingCommand, report, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
 import { quantity, table } from './terminal.ts'
 
@@ -36,14 +37,20 @@ function hoursArgument(value: string): number {
   return Number(value)
 }
 
-const create = reportingCommand('create', 'create an account')
+const create = changingCommand('create', 'create an account', 'createAccount')
   .argument('<name>', 'its name', textArgument(200))
   .option('--modules <list>', 'modules that it may use, separated by commas', modules, [...MODULES])
-  .action(async (name: string, options) => {
-    report(options, await withDatabase((pool) => createAccount(pool, name, options.modules)), inWords)
+  .action(async (name: string, options, command: Command) => {
+    const created = await withDatabase((pool) =>
+      audited(pool, command, {
+        change: (db) => createAccount(db, name, options.modules),
+        entry: ({ accountId }) => ({ accountId, subject: accountId }),
+      }),
+    )
+    report(options, created, inWords)
   })
 
-const list = reportingCommand('list', 'show all accounts').action(async (options) => {
+const list = readingCommand('list', 'show all accounts').action(async (options) => {
   const accounts = await withDatabase((pool) => listAccounts(pool))
   report(options, accounts, () =>
     table(
@@ -55,17 +62,22 @@ const list = reportingCommand('list', 'show all accounts').action(async (options
   )
 })
 
-const change = confirmedCommand('modules', 'set which modules an account may use; asks before it removes one')
+const change = confirmedCommand('modules', 'set which modules an account may use; asks before it removes one', 'changeAccount')
   .argument('<account-id>', 'its id', accountIdArgument)
   .argument('<list>', 'rcs, sms or both, separated by a comma', modules)
-  .action(async (accountId: number, list: Module[], options) => {
-    const changed = await withDatabase(async (pool) => {
+  .action(async (accountId: number, list: Module[], options, command: Command) => {
+    const account = await withDatabase(async (pool) => {
       const effect = await removedModules(pool, accountId, list)
       if (effect !== undefined) await confirm(options, effect)
-      return await setModules(pool, accountId, list)
+      return await changed(pool, command, accountId, (db) => setModules(db, accountId, list))
     })
-    report(options, changed, inWords)
+    report(options, account, inWords)
   })
+
+/** Changes an account that exists. */
+async function changed(pool: Pool, command: Command, accountId: number, change: (db: Pool) => Promise<Account>): Promise<Account> {
+  return await audited(pool, command, { accountId, before: (db) => findAccount(db, accountId), change })
+}
 
 /** Describes the effect of removing modules. Returns undefined if the account keeps all of its modules. */
 async function removedModules(pool: Pool, accountId: number, kept: Module[]): Promise<string | undefined> {
@@ -76,28 +88,38 @@ async function removedModules(pool: Pool, accountId: number, kept: Module[]): Pr
   return `remove ${removed.join(' and ')} from account ${accountId} (${name}): requests with its ${keys} get 403 if they need ${removed.join(' or ')}`
 }
 
-const quarantine = reportingCommand('quarantine', 'set the minimum hours between two SMS to a recipient, for SMS with "quarantine": true')
+const quarantine = changingCommand(
+  'quarantine',
+  'set the minimum hours between two SMS to a recipient, for SMS with "quarantine": true',
+  'changeAccount',
+)
   .argument('<account-id>', 'its id', accountIdArgument)
   .argument('<hours>', `from 0 to ${MAX_QUARANTINE_HOURS}`, hoursArgument)
-  .action(async (accountId: number, hours: number, options) => {
-    report(options, await withDatabase((pool) => setQuarantine(pool, accountId, hours)), inWords)
+  .action(async (accountId: number, hours: number, options, command: Command) => {
+    const change = (db: Pool) => setQuarantine(db, accountId, hours)
+    report(options, await withDatabase((pool) => changed(pool, command, accountId, change)), inWords)
   })
 
-const rename = reportingCommand('rename', 'give an account another name')
+const rename = changingCommand('rename', 'give an account another name', 'changeAccount')
   .argument('<account-id>', 'its id', accountIdArgument)
   .argument('<name>', 'its new name', textArgument(200))
-  .action(async (accountId: number, name: string, options) => {
-    report(options, await withDatabase((pool) => renameAccount(pool, accountId, name)), inWords)
+  .action(async (accountId: number, name: string, options, command: Command) => {
+    const change = (db: Pool) => renameAccount(db, accountId, name)
+    report(options, await withDatabase((pool) => changed(pool, command, accountId, change)), inWords)
   })
 
-const suspend = confirmedCommand('suspend', 'refuse the requests of an account, and send nothing of it, until it is resumed')
+const suspend = confirmedCommand(
+  'suspend',
+  'refuse the requests of an account, and send nothing of it, until it is resumed',
+  'suspendAccount',
+)
   .argument('<account-id>', 'its id', accountIdArgument)
-  .action(async (accountId: number, options) => {
+  .action(async (accountId: number, options, command: Command) => {
     const suspended = await withDatabase(async (pool) => {
       const { name, suspendedAt } = await findAccount(pool, accountId)
       // Suspending a suspended account changes nothing.
       if (suspendedAt === undefined) await confirm(options, `suspend account ${accountId} (${name}): ${await heldUp(pool, accountId)}`)
-      return await suspendAccount(pool, accountId)
+      return await changed(pool, command, accountId, (db) => suspendAccount(db, accountId))
     })
     report(options, suspended, inWords)
   })
@@ -109,10 +131,11 @@ async function heldUp(pool: Pool, accountId: number): Promise<string> {
   return `requests with its ${keys} get 403, ${waiting}, and ${quantity(campaigns, 'running campaign stops', 'running campaigns stop')} until it is resumed`
 }
 
-const resume = reportingCommand('resume', 'end the suspension of an account; what has not expired is sent')
+const resume = changingCommand('resume', 'end the suspension of an account; what has not expired is sent', 'resumeAccount')
   .argument('<account-id>', 'its id', accountIdArgument)
-  .action(async (accountId: number, options) => {
-    report(options, await withDatabase((pool) => resumeAccount(pool, accountId)), inWords)
+  .action(async (accountId: number, options, command: Command) => {
+    const change = (db: Pool) => resumeAccount(db, accountId)
+    report(options, await withDatabase((pool) => changed(pool, command, accountId, change)), inWords)
   })
 
 export const accountCommand = new Command('account')

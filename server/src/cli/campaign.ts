@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command } from 'commander'
 import { requireAccount } from '../accounts/accounts.ts'
-import { findCampaign, moveCampaign } from '../campaigns/campaigns.ts'
+import { findCampaign, moveCampaign, ownerOfCampaign } from '../campaigns/campaigns.ts'
 import { type Cancellation, planCancel } from '../campaigns/cancel.ts'
 import { listOwnCampaigns } from '../campaigns/list.ts'
 import { planRetry, type RetryCount, retryCampaign } from '../campaigns/retry.ts'
 import type { Campaign } from '../campaigns/schemas.ts'
 import type { Pool } from '../db/pool.ts'
-import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { audited } from './audited.ts'
+import { accountIdArgument, changingCommand, readingCommand, report, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
 import { quantity, statusLine, table } from './terminal.ts'
 
@@ -22,7 +23,7 @@ function inWords({ campaignId, name, status, recipients, counts }: Campaign): st
   return `Campaign ${campaignId} (${name}) is ${status}: ${quantity(recipients, 'message')}${parts.length > 0 ? `, ${parts.join(', ')}` : ''}.`
 }
 
-const list = reportingCommand('list', `show the campaigns of an account, the newest ${MAX_LISTED}`)
+const list = readingCommand('list', `show the campaigns of an account, the newest ${MAX_LISTED}`)
   .argument('<account-id>', 'the account', accountIdArgument)
   .action(async (accountId: number, options) => {
     const campaigns = await withDatabase(async (pool) => {
@@ -41,36 +42,43 @@ const list = reportingCommand('list', `show the campaigns of an account, the new
   })
 
 type Options = { json?: boolean; watch?: boolean; yes?: boolean; includeCancelled?: boolean }
-type Move = (pool: Pool, campaignId: string, options: Options) => Promise<Campaign>
+type Move = (pool: Pool, campaignId: string, options: Options, command: Command) => Promise<Campaign>
 
 function movingCommand(command: Command, move: Move): Command {
   return command
     .argument(...id)
     .option('--watch', 'keep running, and show the progress every second')
-    .action(async (campaignId: string, options: Options) => {
+    .action(async (campaignId: string, options: Options, self: Command) => {
       await withDatabase(async (pool) => {
-        const campaign = await move(pool, campaignId, options)
+        const campaign = await move(pool, campaignId, options, self)
         report(options, options.watch ? await watch(pool, campaign) : campaign, inWords)
       })
     })
 }
 
-const show = movingCommand(reportingCommand('show', 'show the progress of a campaign'), findCampaign)
+const show = movingCommand(readingCommand('show', 'show the progress of a campaign'), findCampaign)
 
-const pause = movingCommand(reportingCommand('pause', 'send no more messages until the campaign is resumed'), (pool, campaignId) =>
-  moveCampaign(pool, campaignId, 'PAUSED'),
+const moveTo =
+  (status: 'PAUSED' | 'RUNNING' | 'CANCELLED'): Move =>
+  async (pool, campaignId, _options, command) => {
+    const before = (db: Pool) => findCampaign(db, campaignId)
+    const change = (db: Pool) => moveCampaign(db, campaignId, status)
+    return await audited(pool, command, { accountId: await ownerOfCampaign(pool, campaignId), subject: campaignId, before, change })
+  }
+
+const pause = movingCommand(
+  changingCommand('pause', 'send no more messages until the campaign is resumed', 'pauseCampaign'),
+  moveTo('PAUSED'),
 )
 
-const resume = movingCommand(reportingCommand('resume', 'continue a paused campaign'), (pool, campaignId) =>
-  moveCampaign(pool, campaignId, 'RUNNING'),
-)
+const resume = movingCommand(changingCommand('resume', 'continue a paused campaign', 'resumeCampaign'), moveTo('RUNNING'))
 
 const cancel = movingCommand(
-  confirmedCommand('cancel', "withdraw the messages that have not been sent; this can't be undone"),
-  async (pool, campaignId, options) => {
+  confirmedCommand('cancel', "withdraw the messages that have not been sent; this can't be undone", 'cancelCampaign'),
+  async (pool, campaignId, options, command) => {
     const plan = await planCancel(pool, campaignId)
     if (plan !== undefined) await confirm(options, cancelledInWords(plan))
-    return await moveCampaign(pool, campaignId, 'CANCELLED')
+    return await moveTo('CANCELLED')(pool, campaignId, options, command)
   },
 )
 
@@ -82,26 +90,32 @@ function cancelledInWords({ campaign, waiting, waitingSms, notCreated }: Cancell
 }
 
 const retry = movingCommand(
-  confirmedCommand('retry', 'start a new campaign to the recipients whose message failed').option(
+  confirmedCommand('retry', 'start a new campaign to the recipients whose message failed', 'retryCampaign').option(
     '--include-cancelled',
     'also to the recipients whose message was withdrawn when the campaign was cancelled',
   ),
-  async (pool, campaignId, { includeCancelled = false, ...options }) => {
+  async (pool, campaignId, { includeCancelled = false, ...options }, command) => {
     await confirm(options, retriedInWords(await planRetry(pool, campaignId, { includeCancelled }), includeCancelled))
-    return await retryCampaign(pool, campaignId, { includeCancelled })
+    return await audited(pool, command, {
+      accountId: await ownerOfCampaign(pool, campaignId),
+      subject: campaignId,
+      change: (db) => retryCampaign(db, campaignId, { includeCancelled }),
+    })
   },
 )
 
 /** Names the most frequent reasons first. */
 function retriedInWords(
-  { campaign, messages, reasons, withdrawn }: RetryCount & { campaign: Campaign },
+  { campaign, messages, reasons, withdrawn, isMore }: RetryCount & { campaign: Campaign },
   includeCancelled: boolean,
 ): string {
   const kinds = Object.entries(reasons)
     .toSorted(([, one], [, other]) => other - one)
     .map(([reason, count]) => `${count.toLocaleString('en')} ${reason}`)
   const failed = `whose message of the campaign ${campaign.campaignId} (${campaign.name}) failed`
-  const sent = `send ${quantity(messages, 'message')}, to the recipients ${failed}: ${new Intl.ListFormat('en').format(kinds)}`
+  // A large campaign may have its first failure after the part that was counted.
+  const why = kinds.length === 0 ? '' : `: ${new Intl.ListFormat('en').format(kinds)}`
+  const sent = `send ${isMore ? 'at least ' : ''}${quantity(messages, 'message')}, to the recipients ${failed}${why}`
   return withdrawn === 0 || includeCancelled
     ? sent
     : `${sent}; ${quantity(withdrawn, 'message that was', 'messages that were')} withdrawn when it was cancelled ${withdrawn === 1 ? 'is' : 'are'} left out`

@@ -58,9 +58,35 @@ export async function withDatabase<T>(
   }
 }
 
+/** What each command may record in the audit log, by the name of the operation of the admin API; nothing if it only reads. */
+const ACTIONS = new WeakMap<Command, readonly string[]>()
+
+/** Undefined if the command does not declare whether it changes anything. */
+export function actionsOf(command: Command): readonly string[] | undefined {
+  return ACTIONS.get(command)
+}
+
+/** Declares that a command leaves no entry in the audit log: it reads, or changes nothing that people administer. */
+export function declareUnaudited(command: Command): Command {
+  ACTIONS.set(command, [])
+  return command
+}
+
 /** A command that prints a result: as JSON with `--json`, otherwise as text. */
 export function reportingCommand(name: string, description: string): Command {
   return new Command(name).description(description).option('--json', 'print the result as JSON')
+}
+
+/** A command that changes nothing. */
+export function readingCommand(name: string, description: string): Command {
+  return declareUnaudited(reportingCommand(name, description))
+}
+
+/** A command that changes something. It must change it by `audited`, or give a `recorder` to the function that does. */
+export function changingCommand(name: string, description: string, ...actions: [string, ...string[]]): Command {
+  const command = reportingCommand(name, description)
+  ACTIONS.set(command, actions)
+  return command
 }
 
 export function report<T>(options: { json?: boolean }, result: T, inWords: (result: T) => Lines): void {
@@ -82,6 +108,16 @@ export function accountIdArgument(value: string): number {
     throw new InvalidArgumentError('An account id is a whole number, as "herald account list" shows it.')
   }
   return Number(value)
+}
+
+// As in the admin API.
+const MAX_ACCOUNTS = 1_000
+
+/** Parses a list of account ids, separated by commas. */
+export function accountIdsArgument(value: string): number[] {
+  const ids = [...new Set(value.split(',').map((id) => accountIdArgument(id.trim())))]
+  if (ids.length > MAX_ACCOUNTS) throw new InvalidArgumentError(`At most ${MAX_ACCOUNTS} accounts are possible.`)
+  return ids
 }
 
 /** Parses a time with its zone. */

@@ -1,12 +1,12 @@
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { OperatorError } from '../errors.ts'
-import { reportingCommand } from './command.ts'
+import { changingCommand } from './command.ts'
 import { asText } from './terminal.ts'
 
 /** Creates a command that sends, cancels, erases, revokes or replaces something. Its action must call `confirm` first, with the effect. */
-export function confirmedCommand(name: string, description: string): Command {
-  return reportingCommand(name, description).option('--yes', 'do not ask for confirmation; required in scripts')
+export function confirmedCommand(name: string, description: string, ...actions: [string, ...string[]]): Command {
+  return changingCommand(name, description, ...actions).option('--yes', 'do not ask for confirmation; required in scripts')
 }
 
 type Input = NodeJS.ReadableStream & { isTTY?: boolean }

@@ -1,9 +1,11 @@
 import { join } from 'node:path'
 import { createAccount, MODULES } from '../accounts/accounts.ts'
 import { type Credentials, createKey } from '../accounts/keys.ts'
+import { countUsage } from '../accounts/usage.ts'
 import { assignAgent, BILLING_TYPES, createAgent } from '../agents/agents.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { writePrivateFile } from '../files.ts'
+import { memberBytes } from '../groups/member-bytes.ts'
 import { insertTemplate, type TemplateInput } from '../templates/templates.ts'
 
 /**
@@ -57,13 +59,19 @@ const DEMO_GROUPS = [
 ]
 
 async function makeGroup(db: Executor, accountId: number, number: number, name: string, phones: string[]): Promise<void> {
-  await db.query('insert into groups (account_id, number, name, members) values ($1, $2, $3, $4)', [accountId, number, name, phones.length])
-  await db.query('insert into group_members (account_id, group_number, phone) select $1, $2, phone from unnest($3::text[]) as phone', [
-    accountId,
-    number,
-    phones,
-  ])
+  await db.query('insert into groups (account_id, number, name) values ($1, $2, $3)', [accountId, number, name])
+  await db.query(ADD_MEMBERS, [accountId, number, phones])
 }
+
+const ADD_MEMBERS = `
+  with added as (
+    insert into group_members (account_id, group_number, phone) select $1, $2, phone from unnest($3::text[]) as phone returning *
+  ), more as (
+    select count(*) as members, sum(${memberBytes('added')}) as bytes from added
+  ), counted as (
+    update groups set members = more.members, bytes = more.bytes from more where account_id = $1 and number = $2
+  )
+  ${countUsage({ account: '$1::int', from: 'more', contentBytes: 'sum(bytes)' })}`
 
 /** Writes JSON for programs, and a header line for `curl -H @file`, which keeps the secret out of the shell's history and the process list. */
 function writeCredentials(dataDir: string, accountId: number, credentials: Credentials): void {

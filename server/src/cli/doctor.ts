@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { existsSync, statfsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { dirname } from 'node:path'
-import { isLive } from '../accounts/accounts.ts'
 import { createAccessTokens } from '../carriers/google-rbm/access-token.ts'
 import { createHttp } from '../carriers/google-rbm/http.ts'
 import type { GoogleRbmSettings } from '../carriers/google-rbm/settings.ts'
@@ -12,9 +11,11 @@ import type { SmppSettings } from '../carriers/smpp/settings.ts'
 import type { Config } from '../config.ts'
 import { isUnavailable, type Pool } from '../db/pool.ts'
 import { EXIT, OperatorError } from '../errors.ts'
+import { MAX_COUNTED, readQueue } from '../health/backlog.ts'
+import { clockDifferenceMs } from '../health/clock.ts'
 import { checkProduction } from '../production.ts'
 import { ROLES } from '../roles.ts'
-import { readConfig, report, reportingCommand, withDatabase } from './command.ts'
+import { readConfig, readingCommand, report, withDatabase } from './command.ts'
 import { quantity } from './terminal.ts'
 
 /** The result of one check. `says`: what was found, and for anything but `ok` what to do. */
@@ -33,15 +34,14 @@ const LATE_MS = 60_000
 const CERTIFICATE_DAYS = 21
 const DAY_MS = 86_400_000
 
-export const doctorCommand = reportingCommand(
-  'doctor',
-  'check settings, database, clock, carriers, disk and TLS, and say what to do',
-).action(async (options) => {
-  const results = await examine()
-  const findings = results.map(({ finding }) => finding)
-  report(options, findings, () => [...findings.map(inWords), '', summaryOf(findings)])
-  process.exitCode = Math.max(...results.map(({ exitCode }) => exitCode))
-})
+export const doctorCommand = readingCommand('doctor', 'check settings, database, clock, carriers, disk and TLS, and say what to do').action(
+  async (options) => {
+    const results = await examine()
+    const findings = results.map(({ finding }) => finding)
+    report(options, findings, () => [...findings.map(inWords), '', summaryOf(findings)])
+    process.exitCode = Math.max(...results.map(({ exitCode }) => exitCode))
+  },
+)
 
 const MARKS = { ok: 'ok     ', warning: 'warning', failed: 'FAILED ' }
 const inWords = ({ check, result, says }: Finding) => `${MARKS[result]}  ${check}: ${says}`
@@ -199,9 +199,9 @@ async function checkVersion(pool: Pool): Promise<string> {
 }
 
 async function checkClock(pool: Pool): Promise<string> {
-  const before = Date.now()
+  const askedAt = Date.now()
   const { rows } = await pool.query<{ now: Date }>('select clock_timestamp() as now')
-  const offMs = Math.round((rows[0]?.now.getTime() ?? 0) - (before + Date.now()) / 2)
+  const offMs = clockDifferenceMs(askedAt, (rows[0] as { now: Date }).now)
   if (Math.abs(offMs) > CLOCK_OFF_MS) {
     const differ = `the clocks of the database and this machine differ by ${quantity(Math.abs(offMs), 'ms', 'ms')}`
     throw new Warning(`${differ}; synchronize both with NTP`)
@@ -211,7 +211,7 @@ async function checkClock(pool: Pool): Promise<string> {
 
 async function checkConnections(pool: Pool): Promise<string> {
   const { rows } = await pool.query<{ used: number; most: number }>(
-    `select count(*)::int as used, current_setting('max_connections')::int as most from pg_stat_activity where backend_type = 'client backend'`,
+    `select count(*)::int as used, current_setting('max_connections')::int as most from pg_stat_activity where num_nonnulls(datid, usesysid) = 2`,
   )
   const { used, most } = rows[0] as { used: number; most: number }
   if (used > most * 0.8) throw new Warning(`${used} of ${most} connections are in use; raise max_connections, or run fewer processes`)
@@ -223,16 +223,10 @@ async function checkConnections(pool: Pool): Promise<string> {
  * campaign paused.
  */
 async function checkDelivery(pool: Pool): Promise<string> {
-  const { rows } = await pool.query<{ waiting: number; lateMs: number | null }>(
-    `select count(*)::int as waiting, extract(epoch from now() - min(q.due_at)) * 1000 as "lateMs"
-     from queue q
-     join agent_assignments s on s.account_id = q.account_id and s.agent_id = q.agent_id and s.active
-     left join campaigns c on c.id = q.campaign_id
-     where q.due_at <= now() and q.leased_until <= now() and c.status is distinct from 'PAUSED' and ${isLive('q.account_id')}`,
-  )
-  const { waiting, lateMs } = rows[0] as { waiting: number; lateMs: number | null }
-  if (waiting === 0) return 'no message is due'
-  const sentence = `${quantity(waiting, 'message')} due, the oldest for ${Math.round(Number(lateMs) / 1_000)} s`
-  if (Number(lateMs) > LATE_MS) throw new Warning(`${sentence}; does a process with the role delivery run?`)
+  const { due, oldestMs } = await readQueue(pool)
+  if (due === 0) return 'no message is due'
+  const least = due === MAX_COUNTED ? 'at least ' : ''
+  const sentence = `${least}${quantity(due, 'message')} due, the oldest for ${Math.round(Number(oldestMs) / 1_000)} s`
+  if (Number(oldestMs) > LATE_MS) throw new Warning(`${sentence}; does a process with the role delivery run?`)
   return sentence
 }

@@ -1,42 +1,41 @@
 import { Command } from 'commander'
 import { type Rotation, type RotationProgress, rotateKeys } from '../db/rotate-keys.ts'
-import { countByKey, openKeyring } from '../db/secrets.ts'
+import { openKeyring, readKeyStatus } from '../db/secrets.ts'
 import { keyFilePath, newKeyLine, readKeys } from '../encryption/key-file.ts'
-import { report, reportingCommand, withDatabase } from './command.ts'
+import { recorder } from './audited.ts'
+import { changingCommand, declareUnaudited, readingCommand, report, withDatabase } from './command.ts'
 import { print, quantity, statusLine, table } from './terminal.ts'
 
-const createKey = new Command('create-key').description('print a new key, as a line of a key file').action(() => {
-  print(newKeyLine())
-})
+const createKey = declareUnaudited(new Command('create-key'))
+  .description('print a new key, as a line of a key file')
+  .action(() => {
+    print(newKeyLine())
+  })
 
-type KeyStatus = { keyId: string; use: 'encrypts' | 'decrypts' | 'missing'; values: number }
-
-const status = reportingCommand('status', 'show how many secrets in the database are encrypted with which key').action(async (options) => {
+const status = readingCommand('status', 'show how many secrets in the database are encrypted with which key').action(async (options) => {
   const found = await withDatabase(async (pool, config) => {
     const keyFile = keyFilePath(config)
     const inFile = readKeys(keyFile).map(({ id }) => id)
-    const uses = new Map((await countByKey(pool)).map(({ keyId, values }) => [keyId, values]))
-    const keys = [...new Set([...inFile, ...uses.keys()])].map((keyId): KeyStatus => {
-      const use = keyId === inFile[0] ? 'encrypts' : 'decrypts'
-      return { keyId, use: inFile.includes(keyId) ? use : 'missing', values: uses.get(keyId) ?? 0 }
-    })
-    return { keyFile, keys }
+    return { keyFile, keys: await readKeyStatus(pool, inFile) }
   })
   const rows = found.keys.map(({ keyId, use, values }) => [keyId, use, values])
   report(options, found, () => [`Key file: ${found.keyFile}`, ...table(['KEY', 'USE', 'VALUES'], rows)])
 })
 
-const rotate = reportingCommand('rotate', 'encrypt all secrets in the database with the first key of the key file').action(
-  async (options) => {
-    const progress = statusLine()
-    const rotated = await withDatabase(async (pool, config) => {
-      const keyring = await openKeyring(pool, config)
-      const rotation = await rotateKeys(pool, keyring, { onProgress: (made) => progress.show(progressLine(made)) }).finally(progress.clear)
-      return { ...rotation, keyFile: keyring.keyFile }
-    })
-    report(options, rotated, rotatedInWords)
-  },
-)
+const rotate = changingCommand(
+  'rotate',
+  'encrypt all secrets in the database with the first key of the key file',
+  'rotateEncryption',
+).action(async (options, command: Command) => {
+  const progress = statusLine()
+  const rotated = await withDatabase(async (pool, config) => {
+    const keyring = await openKeyring(pool, config)
+    const onProgress = (made: RotationProgress) => progress.show(progressLine(made))
+    const rotation = await rotateKeys(pool, keyring, { onProgress, record: recorder(command, {}) }).finally(progress.clear)
+    return { ...rotation, keyFile: keyring.keyFile }
+  })
+  report(options, rotated, rotatedInWords)
+})
 
 function rotatedInWords({ keyId, reencrypted, unusedKeyIds, keyFile }: Rotation & { keyFile: string }): string[] {
   const lines = [`${quantity(reencrypted, 'value was', 'values were')} re-encrypted; all are encrypted with the key ${keyId}.`]

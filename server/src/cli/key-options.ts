@@ -1,6 +1,5 @@
-import { isIP } from 'node:net'
 import { type Command, InvalidArgumentError } from 'commander'
-import { MAX_ADDRESSES, type Restrictions } from '../accounts/keys.ts'
+import { isNetwork, MAX_ADDRESSES, type Restrictions } from '../accounts/keys.ts'
 import { SCOPES, type Scope } from '../scopes.ts'
 import { listArgument, timeArgument } from './command.ts'
 
@@ -13,11 +12,13 @@ function scopes(value: string, before: Scope[] | 'all' = []): Scope[] | 'all' {
   return value === 'all' || before === 'all' ? 'all' : [...new Set([...before, ...scopesArgument(value)])]
 }
 
-function expiry(value: string): Date | 'never' {
-  if (value === 'never') return value
+const expiry = (value: string) => (value === 'never' ? value : expiryArgument(value))
+
+/** Parses a time in the future: a time with its zone, or a number of days or hours from now. */
+export function expiryArgument(value: string): Date {
   const [, count, unit] = /^([1-9]\d{0,4})([hd])$/.exec(value) ?? []
   const time = unit === undefined ? timeArgument(value) : new Date(Date.now() + Number(count) * (UNIT_MS[unit] as number))
-  if (time.getTime() <= Date.now()) throw new InvalidArgumentError('It must be in the future; "herald key revoke" ends a key at once.')
+  if (time.getTime() <= Date.now()) throw new InvalidArgumentError('It must be in the future; "revoke" ends it at once.')
   return time
 }
 
@@ -29,14 +30,6 @@ function addresses(value: string, before: string[] | 'any' = []): string[] | 'an
   const all = [...before, ...given]
   if (all.length > MAX_ADDRESSES) throw new InvalidArgumentError(`A key has at most ${MAX_ADDRESSES} addresses and networks.`)
   return all
-}
-
-/** IPv4 in IPv6 is refused: such clients count as IPv4, so the network would match none of them. */
-function isNetwork(text: string): boolean {
-  const [address = '', prefix, more] = text.split('/')
-  const family = isIP(address)
-  if (family === 0 || more !== undefined || address.includes('%') || /^::ffff:/i.test(address)) return false
-  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 6 ? 128 : 32))
 }
 
 /** Adds the options for restrictions. `none`: whether they can also remove a restriction. */

@@ -11,7 +11,7 @@ import { type Attempted, createDestination, type Destination } from '../webhooks
 import { isSuccess } from '../webhooks/schedule.ts'
 import { newSecret } from '../webhooks/sign.ts'
 import { checkEndpointUrl } from '../webhooks/url.ts'
-import { accountIdArgument, listArgument, reportingCommand, textArgument, timeArgument, withDatabase } from './command.ts'
+import { accountIdArgument, listArgument, readingCommand, textArgument, timeArgument, withDatabase } from './command.ts'
 import { print, printError, quantity } from './terminal.ts'
 
 const MAX_URL_CHARACTERS = 4_000
@@ -21,7 +21,7 @@ const POLL_MS = 250
 type Options = { account?: number; types?: EventKind[]; since?: Date; json?: boolean }
 type Listening = Options & { accountId: number; secret: string; destination: Destination; stopping: AbortSignal }
 
-export const listenCommand: Command = reportingCommand(
+export const listenCommand: Command = readingCommand(
   'listen',
   "forward an account's events to a URL of your own, for development, until Ctrl-C",
 )

@@ -31,7 +31,7 @@ function suggestionsFor(command: Command, message: string): string[] {
     what === 'command'
       ? command.commands.flatMap((each) => [each.name(), ...each.aliases()])
       : command.options.flatMap(({ long }) => long?.replace(/^--/, '') ?? [])
-  const found = nearest(word.replace(/^--?/, '').replace(/=.*/s, ''), known)
+  const found = nearest(word.replace(/^--?/, '').replace(/=.*/s, ''), known, command.name())
   const help = `See "${pathOf(command)} --help".`
   return [found === undefined ? help : `Did you mean "${what === 'option' ? '--' : ''}${found}"? ${help}`]
 }

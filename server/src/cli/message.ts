@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander'
 import { requireAccount } from '../accounts/accounts.ts'
 import { findAgent } from '../agents/agents.ts'
-import type { Executor } from '../db/pool.ts'
-import { cancelMessage } from '../delivery/cancel.ts'
+import type { Executor, Pool } from '../db/pool.ts'
+import { cancelMessage, isCancelled, refuseLateCancel } from '../delivery/cancel.ts'
 import { noSuch, OperatorError, wrongUsage } from '../errors.ts'
 import { UUID } from '../ids.ts'
 import { listMessages } from '../messages/list.ts'
@@ -10,12 +10,13 @@ import type { MessageFilters } from '../messages/list-plan.ts'
 import { type Message, readMessage } from '../messages/messages.ts'
 import { STATUSES } from '../messages/states.ts'
 import { readTimeline, type TimelineItem } from '../timeline/timeline.ts'
+import { audited } from './audited.ts'
 import {
   accountIdArgument,
   asOperatorError,
   listArgument,
+  readingCommand,
   report,
-  reportingCommand,
   textArgument,
   timeArgument,
   withDatabase,
@@ -40,7 +41,7 @@ type FindOptions = {
 }
 type Found = Message & { accountId: number }
 
-const find = reportingCommand('find', `find messages by number, reference, campaign, agent, status or time: the newest ${MAX_FOUND}`)
+const find = readingCommand('find', `find messages by number, reference, campaign, agent, status or time: the newest ${MAX_FOUND}`)
   .argument('[phone]', 'the number of the recipient; without it, --account is required', phoneArgument)
   .option('--account <account-id>', 'of this account only', accountIdArgument)
   .option('--reference <text>', 'with this clientReferenceId', textArgument(255))
@@ -118,7 +119,7 @@ async function readAll(db: Executor, accountId: number, filters: MessageFilters)
   return found
 }
 
-const show = reportingCommand('show', 'show a message and everything that happened to it')
+const show = readingCommand('show', 'show a message and everything that happened to it')
   .argument(...id)
   .action(async (messageId: string, options) => {
     const shown = await withDatabase(async (pool) => {
@@ -161,19 +162,32 @@ function inWords(description: string, { response, rules }: Record<string, unknow
   return `${description} (${rules.map(({ rule, result }) => `${rule} ${result}`).join(', ')})`
 }
 
-const cancel = confirmedCommand('cancel', 'cancel a message that has not been sent')
+const cancel = confirmedCommand('cancel', 'cancel a message that has not been sent', 'cancelMessage')
   .argument(...id)
-  .action(async (messageId: string, options) => {
+  .action(async (messageId: string, options, command: Command) => {
     const message = await withDatabase(async (pool) => {
       const accountId = await accountOf(pool, messageId)
-      const { recipient } = await readMessage(pool, accountId, messageId)
-      await confirm(options, `cancel the message ${messageId} to ${recipient}, and its SMS`)
-      return await cancelMessage(pool, accountId, messageId).catch((error) =>
+      return await cancelOwn({ pool, command, options }, accountId, messageId).catch((error) =>
         asOperatorError(error, { RCS_MESSAGE_STATE: (reason) => new OperatorError(`The message ${reason}.`) }),
       )
     })
     report(options, message, () => `Message ${messageId} is cancelled: it will not be sent.`)
   })
+
+type Cancel = { pool: Pool; command: Command; options: { yes?: boolean } }
+
+async function cancelOwn({ pool, command, options }: Cancel, accountId: number, messageId: string): Promise<Message> {
+  const found = await readMessage(pool, accountId, messageId)
+  refuseLateCancel(found)
+  // Cancelling a cancelled message changes nothing.
+  if (!isCancelled(found)) await confirm(options, `cancel the message ${messageId} to ${found.recipient}, and its SMS`)
+  return await audited(pool, command, {
+    accountId,
+    subject: messageId,
+    before: (db) => readMessage(db, accountId, messageId),
+    change: (db) => cancelMessage(db, accountId, messageId),
+  })
+}
 
 async function accountOf(db: Executor, messageId: string): Promise<number> {
   const { rows } = UUID.test(messageId)

@@ -9,10 +9,16 @@ const MEANT: Record<string, string> = {
   new: 'create',
   edit: 'update',
   start: 'serve',
-  unblock: 'remove',
   reactivate: 'activate',
   reassign: 'assign',
+  people: 'user',
+  invite: 'create',
+  password: 'link',
+  log: 'audit',
 }
+/** Words with another meaning in a group of commands. Elsewhere, an unblock must not suggest a removal. */
+const MEANT_IN: Record<string, Record<string, string>> = { 'opt-out': { unblock: 'remove' }, webhook: { unblock: 'enable' } }
+
 /** Beginnings that make opposites of two words: "unassign" and "assign", "disable" and "enable". */
 const OPPOSITES = [
   ...['un', 'de', 'dis', 'in', 'non-', 'no-'].map((negated) => [negated, '']),
@@ -25,10 +31,13 @@ const OPPOSITES = [
   ],
 ] as [string, string][]
 
-/** Returns the known word that was probably meant, or undefined. Never an opposite, such as "pause" for "unpause". */
-export function nearest(typed: string, known: readonly string[]): string | undefined {
+/**
+ * Returns the known word that was probably meant, or undefined. Never an opposite, such as "pause" for "unpause". `group`: the name of the command
+ * that has the known ones.
+ */
+export function nearest(typed: string, known: readonly string[], group = ''): string | undefined {
   const word = typed.toLowerCase()
-  const meant = MEANT[word]
+  const meant = MEANT_IN[group]?.[word] ?? MEANT[word]
   if (meant !== undefined && known.includes(meant)) return meant
   const near = known
     .map((other) => ({ other, distance: distance(word, other) }))

@@ -1,7 +1,8 @@
 import { Command } from 'commander'
 import type { Pool } from '../db/pool.ts'
-import { changeOptOut, findOptOuts, listOptOuts, type OptOut } from '../replies/opt-outs.ts'
-import { accountIdArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { type ChangedOptOuts, changeOptOut, findOptOuts, isOptedOut, listOptOuts, type OptOut } from '../replies/opt-outs.ts'
+import { audited } from './audited.ts'
+import { accountIdArgument, changingCommand, readingCommand, report, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
 import { printPages } from './pages.ts'
 import { phoneArgument } from './phone.ts'
@@ -12,7 +13,7 @@ function inWords({ accountId, agentId, phone, optedOut, block }: OptOut): string
   return `${phone} gets ${gets} from the agent ${agentId} of account ${accountId}.`
 }
 
-const list = reportingCommand('list', "show the recipients who opted out of an account's campaigns")
+const list = readingCommand('list', "show the recipients who opted out of an account's campaigns")
   .argument('<account-id>', 'the account', accountIdArgument)
   .action(async (accountId: number, options) => {
     await withDatabase((pool) => printPages(listOptOuts(pool, accountId), options, OPT_OUTS))
@@ -26,40 +27,49 @@ const OPT_OUTS = {
 }
 
 type Options = { json?: boolean; yes?: boolean; agent?: string; block?: boolean }
-type Change = { pool: Pool; options: Options; concerned: { accountId: number; agentId: string | undefined; phone: string } }
+type Concerned = { accountId: number; agentId: string | undefined; phone: string }
+type Change = { pool: Pool; options: Options; concerned: Concerned; command: Command }
 
 function changeCommand(command: Command, change: (request: Change) => Promise<OptOut[]>): Command {
   return command
     .argument('<account-id>', 'the account', accountIdArgument)
     .argument('<phone>', 'the number, with its country code', phoneArgument)
     .option('--agent <agent-id>', 'one agent; by default all agents of the account, also agents that are assigned later', textArgument(200))
-    .action(async (accountId: number, phone: string, options: Options) => {
+    .action(async (accountId: number, phone: string, options: Options, self: Command) => {
       const concerned = { accountId, agentId: options.agent, phone }
-      const changed = await withDatabase((pool) => change({ pool, options, concerned }))
+      const changed = await withDatabase((pool) => change({ pool, options, concerned, command: self }))
       const [one] = changed
       if (options.agent !== undefined && one !== undefined) report(options, one, inWords)
       else report(options, changed, (optOuts) => (optOuts.length > 0 ? optOuts.map(inWords) : `Account ${accountId} has no agents yet.`))
     })
 }
 
+async function change({ pool, concerned, command }: Change, change: (db: Pool) => Promise<ChangedOptOuts>): Promise<OptOut[]> {
+  const { accountId, agentId, phone } = concerned
+  const subject = [phone, agentId].filter(Boolean).join(' ')
+  return (await audited(pool, command, { accountId, subject, change, entry: (changed) => changed })).after
+}
+
 const add = changeCommand(
-  reportingCommand('add', 'opt a recipient out of campaigns').option('--block', 'stop single messages to the recipient, too'),
-  ({ pool, options, concerned }) => changeOptOut(pool, concerned, true, options.block),
+  changingCommand('add', 'opt a recipient out of campaigns', 'putOptOut').option('--block', 'stop single messages to the recipient, too'),
+  (request) => change(request, (db) => changeOptOut(db, request.concerned, true, request.options.block)),
 )
 
 const remove = changeCommand(
-  confirmedCommand('remove', 'send campaigns again to a recipient who asked for them; ends a block, too'),
-  async ({ pool, options, concerned }) => {
+  confirmedCommand('remove', 'send campaigns again to a recipient who asked for them; ends a block, too', 'deleteOptOut'),
+  async (request) => {
+    const { pool, options, concerned } = request
     const found = (await findOptOuts(pool, concerned)).filter(({ optedOut }) => optedOut)
     // A number that is not opted out is refused without asking.
-    if (found.length > 0) await confirm(options, removalInWords(found as [OptOut, ...OptOut[]]))
-    return await changeOptOut(pool, concerned, false)
+    if (found.length > 0 || (await isOptedOut(pool, concerned))) await confirm(options, removalInWords(concerned, found))
+    return await change(request, (db) => changeOptOut(db, concerned, false))
   },
 )
 
-function removalInWords(found: [OptOut, ...OptOut[]]): string {
-  const { accountId, phone } = found[0]
-  const agents = found.length === 1 ? `the agent ${found[0].agentId}` : quantity(found.length, 'agent')
+function removalInWords({ accountId, phone }: Concerned, found: OptOut[]): string {
+  const [first, ...others] = found
+  if (first === undefined) return `end the opt-out of 1 recipient, ${phone}, from all agents that account ${accountId} gets later`
+  const agents = others.length === 0 ? `the agent ${first.agentId}` : quantity(found.length, 'agent')
   const since = found.map(
     ({ source, block, changedAt }) => `${block ? 'was blocked' : 'opted out'} at ${changedAt.toISOString()} (by ${source})`,
   )

@@ -8,11 +8,12 @@ import { installationSecret, openKeyring } from '../db/secrets.ts'
 import { createErasedPeople, ERASURE_SECRET, type ErasedPeople } from '../erasure/erased.ts'
 import { OperatorError } from '../errors.ts'
 import { syncDirectory } from '../files.ts'
-import { printable } from '../printable.ts'
-import { allowPerson } from '../privacy/allow.ts'
+import { allowPerson, findErasures } from '../privacy/allow.ts'
+import { asJson } from '../privacy/as-json.ts'
 import { type Erased, erasePerson } from '../privacy/erase.ts'
-import { type FoundRows, findPerson, type Progress, type Summary, summarize, type Wanted } from '../privacy/find.ts'
-import { accountIdArgument, report, reportingCommand, withDatabase } from './command.ts'
+import { findPerson, type Progress, type Summary, summarize, type Wanted } from '../privacy/find.ts'
+import { audited, recorder } from './audited.ts'
+import { accountIdArgument, readingCommand, report, withDatabase } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
 import { ignoreClosedPipe } from './pages.ts'
 import { phoneArgument } from './phone.ts'
@@ -34,7 +35,7 @@ const withPhone = (command: Command) =>
     .argument('<phone>', 'the number, with its country code', phoneArgument)
     .option('--account <account-id>', 'one account; by default all accounts', accountIdArgument)
 
-const show = withPhone(reportingCommand('show', 'show how much is stored about a number')).action(async (phone: string, options) => {
+const show = withPhone(readingCommand('show', 'show how much is stored about a number')).action(async (phone: string, options) => {
   const wanted = { phone, accountId: options.account }
   const summary = await withPeople((pool, people, onProgress) => summarize(pool, wanted, people, onProgress))
   report(options, summary, summaryInWords)
@@ -47,13 +48,16 @@ function summaryInWords({ phone, rows, total, erased }: Summary): string[] {
 
 const inAccount = (accountId: number | null | undefined) => (accountId ? `in account ${accountId}` : 'in all accounts')
 
-const exportCommand = withPhone(reportingCommand('export', 'write everything that is stored about a number; always as JSON'))
+const exportCommand = withPhone(readingCommand('export', 'write everything that is stored about a number; always as JSON'))
   .option('--file <path>', 'a new file to write to, which only you can read; by default standard output')
   .action(async (phone: string, options) => {
     const wanted = { phone, accountId: options.account }
     const written = { phone, file: options.file as string | undefined, rows: 0 }
     await withPeople(async (pool, _people, onProgress) => {
-      const json = Readable.from(asJson(wanted, findPerson(pool, wanted, onProgress), written))
+      const onRows = (rows: number) => {
+        written.rows += rows
+      }
+      const json = Readable.from(asJson(phone, findPerson(pool, wanted, onProgress), onRows))
       if (options.file === undefined) return await pipeline(json, process.stdout, { end: false }).catch(ignoreClosedPipe)
       await writeNew(options.file, json)
     })
@@ -76,19 +80,6 @@ async function writeNew(path: string, content: Readable): Promise<void> {
   }
 }
 
-/** Writes rows as they are read: a test number can be in millions of them. */
-async function* asJson({ phone }: Wanted, found: AsyncIterable<FoundRows>, written: { rows: number }): AsyncGenerator<string> {
-  yield `{\n  "phone": "${phone}",\n  "exportedAt": "${new Date().toISOString()}"`
-  let current: string | undefined
-  for await (const { place, rows } of found) {
-    if (place !== current) yield `${current === undefined ? '' : '\n  ]'},\n  "${place}": [`
-    yield rows.map((row, index) => `${place === current || index > 0 ? ',' : ''}\n    ${printable(JSON.stringify(row))}`).join('')
-    current = place
-    written.rows += rows.length
-  }
-  yield current === undefined ? '\n}\n' : '\n  ]\n}\n'
-}
-
 function unwritable(path: string, error: NodeJS.ErrnoException): never {
   if (!FILE_CALLS.includes(error.syscall ?? '')) throw error
   // Without the rest of the message, which names the temporary file.
@@ -97,13 +88,23 @@ function unwritable(path: string, error: NodeJS.ErrnoException): never {
 
 const FILE_CALLS = ['open', 'write', 'fsync', 'rename']
 
+/** The admin API has an operation for one account, and one for all accounts. */
+const scoped = (action: string, accountId: number | undefined) => (accountId === undefined ? `${action}Everywhere` : action)
+
 const erase = withPhone(
-  confirmedCommand('erase', "erase everything that is stored about a number, and never write to it again; this can't be undone"),
-).action(async (phone: string, options) => {
+  confirmedCommand(
+    'erase',
+    "erase everything that is stored about a number, and never write to it again; this can't be undone",
+    'eraseRecipient',
+    'eraseRecipientEverywhere',
+  ),
+).action(async (phone: string, options, command: Command) => {
   const wanted = { phone, accountId: options.account }
   const erased = await withPeople(async (pool, people, onProgress) => {
-    await confirm(options, eraseInWords(wanted, await summarize(pool, wanted, people, onProgress)))
-    return await erasePerson(pool, people, wanted, { onProgress })
+    const summary = await summarize(pool, wanted, people, onProgress)
+    await confirm(options, eraseInWords(wanted, summary))
+    const record = recorder(command, { action: scoped('eraseRecipient', options.account), accountId: options.account, subject: phone })
+    return await erasePerson(pool, people, wanted, { onProgress, summary, record })
   })
   const total = Object.values(erased).reduce((sum, rows) => sum + rows, 0)
   report(options, { phone, accountId: options.account ?? null, erased, total }, () => erasedInWords(wanted, erased, total))
@@ -120,16 +121,28 @@ function erasedInWords({ phone, accountId }: Wanted, erased: Erased, total: numb
   return [...(total === 0 ? [] : table(['WHAT', 'ROWS'], rows)), `${phone} is erased ${inAccount(accountId)}: ${quantity(total, 'row')}.`]
 }
 
-const allow = withPhone(confirmedCommand('allow', 'write to an erased number again, because its owner asked for it')).action(
-  async (phone: string, options) => {
-    const wanted = { phone, accountId: options.account }
-    await withPeople(async (pool, people) => {
-      await confirm(options, `let ${options.account ? `account ${options.account}` : 'all accounts'} write to ${phone} again`)
-      await allowPerson(pool, people, wanted)
+const allow = withPhone(
+  confirmedCommand(
+    'allow',
+    'write to an erased number again, because its owner asked for it',
+    'allowRecipient',
+    'allowRecipientEverywhere',
+  ),
+).action(async (phone: string, options, command: Command) => {
+  const wanted = { phone, accountId: options.account }
+  await withPeople(async (pool, people) => {
+    await findErasures(pool, people, wanted)
+    await confirm(options, `let ${options.account ? `account ${options.account}` : 'all accounts'} write to ${phone} again`)
+    await audited(pool, command, {
+      action: scoped('allowRecipient', options.account),
+      accountId: options.account,
+      subject: phone,
+      change: (db) => allowPerson(db, people, wanted),
+      entry: (before) => ({ before, after: null }),
     })
-    report(options, { phone, accountId: options.account ?? null }, () => `${phone} can be written to again ${inAccount(options.account)}.`)
-  },
-)
+  })
+  report(options, { phone, accountId: options.account ?? null }, () => `${phone} can be written to again ${inAccount(options.account)}.`)
+})
 
 export const personCommand = new Command('person')
   .description('what is stored about a phone number: show, export or erase it')

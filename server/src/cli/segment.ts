@@ -10,12 +10,14 @@ import {
   listGroups,
   MAX_GROUP_NAME_CHARACTERS,
   MAX_GROUP_NUMBER,
+  type Member,
   removeGroup,
   removeMember,
 } from '../groups/groups.ts'
 import { type ImportProgress, type ImportResult, importGroup } from '../groups/import.ts'
-import { type Member, readMembers } from '../groups/list.ts'
-import { accountIdArgument, asOperatorError, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { readMembers } from '../groups/list.ts'
+import { audited, recorder } from './audited.ts'
+import { accountIdArgument, asOperatorError, readingCommand, report, textArgument, withDatabase } from './command.ts'
 import { confirm, confirmedCommand, STANDARD } from './confirm.ts'
 import { printPages } from './pages.ts'
 import { phoneArgument } from './phone.ts'
@@ -36,19 +38,24 @@ function groupArgument(value: string): number {
 const account = ['<account-id>', 'the account', accountIdArgument] as const
 const group = ['<group>', 'the number of the group', groupArgument] as const
 
-const importFile = confirmedCommand('import', 'import recipients from a CSV file into a group; members with the same number are replaced')
+const importFile = confirmedCommand(
+  'import',
+  'import recipients from a CSV file into a group; members with the same number are replaced',
+  'importSegment',
+)
   .argument(...account)
   .argument('<group>', 'the number of the group, which is created if it does not exist and a line can be imported', groupArgument)
   .argument('<file>', 'a CSV file with a header that has a column "phone"; - reads standard input')
   .option('--name <name>', 'the name of the group', textArgument(MAX_GROUP_NAME_CHARACTERS))
-  .action(async (accountId: number, number: number, path: string, options) => {
+  .action(async (accountId: number, number: number, path: string, options, command: Command) => {
     const { source, bytes } = await openSource(path)
     const result = await withDatabase(async (pool) => {
       const effect = await replacedMembers(pool, accountId, number)
       // With "-", standard input is the file, so the operator can't reply there.
       if (effect !== undefined) await confirm(options, effect, path === '-' ? { ...STANDARD, input: undefined } : STANDARD)
       const progress = showProgress(bytes)
-      return await importGroup(pool, { accountId, number, name: options.name, source, onProgress: progress.show })
+      const record = recorder(command, { accountId, subject: number })
+      return await importGroup(pool, { accountId, number, name: options.name, source, onProgress: progress.show, record })
         .finally(progress.clear)
         .catch((error) => asOperatorError(error))
     })
@@ -89,7 +96,7 @@ async function* readAll(path: string): AsyncGenerator<Uint8Array> {
 }
 
 function unreadable(path: string, { code, message }: NodeJS.ErrnoException): never {
-  throw new OperatorError(code === 'ENOENT' ? `There is no file ${path}.` : `The file ${path} can't be read: ${message}.`)
+  throw code === 'ENOENT' ? noSuch(`There is no file ${path}.`) : new OperatorError(`The file ${path} can't be read: ${message}.`)
 }
 
 function showProgress(bytes: number | undefined): { show: (progress: ImportProgress) => void; clear: () => void } {
@@ -129,7 +136,7 @@ export function importedInWords({ group, imported, unchanged, repeated, rejected
   return lines
 }
 
-const list = reportingCommand('list', "show an account's groups")
+const list = readingCommand('list', "show an account's groups")
   .argument(...account)
   .action(async (accountId: number, options) => {
     const groups = await withDatabase((pool) => listGroups(pool, accountId))
@@ -151,7 +158,7 @@ function noSuchGroup(accountId: number, number: number): never {
   throw noSuch(`Account ${accountId} has no group ${number}; see "herald segment list ${accountId}".`)
 }
 
-const show = reportingCommand('show', 'show a group')
+const show = readingCommand('show', 'show a group')
   .argument(...account)
   .argument(...group)
   .action(async (accountId: number, number: number, options) => {
@@ -178,7 +185,7 @@ const MEMBERS = {
   ],
 }
 
-const members = reportingCommand('members', 'show the members of a group')
+const members = readingCommand('members', 'show the members of a group')
   .argument(...account)
   .argument(...group)
   .action(async (accountId: number, number: number, options) => {
@@ -191,24 +198,38 @@ const members = reportingCommand('members', 'show the members of a group')
 const remove = confirmedCommand(
   'remove',
   'remove a group with all its members, or one member; campaigns that have started still send to them',
+  'deleteSegment',
+  'deleteSegmentMember',
 )
   .argument(...account)
   .argument(...group)
   .argument('[phone]', 'the number of the member to remove; without it, the whole group is removed', phoneArgument)
-  .action(async (accountId: number, number: number, phone: string | undefined, options) => {
+  .action(async (accountId: number, number: number, phone: string | undefined, options, command: Command) => {
     await withDatabase(async (pool) => {
       const found = await requireGroup(pool, accountId, number)
-      if (phone === undefined) return await removeAll(pool, accountId, found, options)
+      if (phone === undefined) return await removeAll({ pool, command, options }, accountId, found)
       await confirm(options, `remove ${phone} from ${named(found)} of account ${accountId}`)
-      const removed = (await removeMember(pool, { accountId, number }, phone)) ?? noSuchGroup(accountId, number)
-      if (!removed) throw noSuch(`${phone} is not a member of ${named(found)} of account ${accountId}.`)
+      const change = async (db: Pool) => {
+        const removed = await removeMember(db, { accountId, number }, phone)
+        if (removed === undefined) noSuchGroup(accountId, number)
+        return removed ?? noMember(phone, found, accountId)
+      }
+      const entry = (before: object) => ({ before, after: null })
+      await audited(pool, command, { action: 'deleteSegmentMember', accountId, subject: `${number} ${phone}`, change, entry })
       report(options, { group: number, phone }, () => `${phone} was removed from ${named(found)}.`)
     })
   })
 
-async function removeAll(pool: Pool, accountId: number, found: Group, options: { yes?: boolean; json?: boolean }): Promise<void> {
+function noMember(phone: string, group: Group, accountId: number): never {
+  throw noSuch(`${phone} is not a member of ${named(group)} of account ${accountId}.`)
+}
+
+type Removal = { pool: Pool; command: Command; options: { yes?: boolean; json?: boolean } }
+
+async function removeAll({ pool, command, options }: Removal, accountId: number, found: Group): Promise<void> {
   await confirm(options, `remove ${named(found)} of account ${accountId} with its ${quantity(found.members, 'member')} for good`)
-  const removed = (await removeGroup(pool, { accountId, number: found.group })) ?? noSuchGroup(accountId, found.group)
+  const record = recorder(command, { action: 'deleteSegment', accountId, subject: found.group })
+  const removed = (await removeGroup(pool, { accountId, number: found.group }, record)) ?? noSuchGroup(accountId, found.group)
   report(options, removed, () => `${named(removed).replace('g', 'G')} and its ${quantity(removed.members, 'member')} were removed.`)
 }
 

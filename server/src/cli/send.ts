@@ -1,39 +1,62 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Command, InvalidArgumentError } from 'commander'
 import { findAccount } from '../accounts/accounts.ts'
 import { listActiveAgents } from '../agents/agents.ts'
 import { TEXT_MAX_LENGTH } from '../content/limits.ts'
 import type { Pool } from '../db/pool.ts'
 import { EXIT, noSuch, OperatorError, wrongUsage } from '../errors.ts'
-import { createAcceptor } from '../messages/accept.ts'
+import { acceptedEntry, createAcceptor, type Submission } from '../messages/accept.ts'
 import { createAnnouncer } from '../messages/announce.ts'
 import { type Message, readMessage } from '../messages/messages.ts'
 import { readTemplate } from '../templates/templates.ts'
-import { accountIdArgument, asOperatorError, idArgument, report, reportingCommand, textArgument, withDatabase } from './command.ts'
+import { audited } from './audited.ts'
+import { accountIdArgument, asOperatorError, changingCommand, idArgument, report, textArgument, withDatabase } from './command.ts'
 import { nearest } from './nearest.ts'
 import { phoneArgument } from './phone.ts'
-import { statusLine } from './terminal.ts'
+import { printError, statusLine } from './terminal.ts'
 
 const POLL_MS = 200
+const DEFAULT_TIMEOUT_SECONDS = 300
+const MAX_TIMEOUT_SECONDS = 86_400
+/** A running service hands a message to the network within a second. */
+const HINT_AFTER_MS = 3_000
 
-type SendOptions = { json?: boolean; agent?: string; template?: number; reference?: string; wait?: boolean }
+type SendOptions = { json?: boolean; agent?: string; template?: number; reference?: string; wait?: boolean; timeout?: number }
+
+function timeoutArgument(value: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(value) || Number(value) > MAX_TIMEOUT_SECONDS) {
+    throw new InvalidArgumentError(`It must be a whole number of seconds from 1 to ${MAX_TIMEOUT_SECONDS}.`)
+  }
+  return Number(value)
+}
 
 /** Sends through the database, like every command, so it needs no key. The service delivers the message as soon as it runs. */
-export const sendCommand = reportingCommand('send', 'send a message from the terminal')
+export const sendCommand = changingCommand('send', 'send a message from the terminal', 'sendMessage')
   .argument('<account-id>', 'the account that sends', accountIdArgument)
   .argument('<phone>', 'the recipient', phoneArgument)
   .argument('[text]', 'the text; or use --template', textArgument(TEXT_MAX_LENGTH, { isMultiline: true }))
   .option('--template <template-id>', 'send this template instead of a text', idArgument)
   .option('--agent <agent-id>', 'the agent; required if the account has several', textArgument(200))
   .option('--reference <text>', 'your reference (clientReferenceId)', textArgument(255))
-  .option('--wait', 'follow the message until it is READ, FAILED or EXPIRED; exits with 1 unless it is READ')
-  .action(async (accountId: number, phone: string, text: string | undefined, options: SendOptions) => {
+  .option('--wait', 'follow the message until it is READ (exit status 0), FAILED or EXPIRED (1)')
+  .option('--timeout <seconds>', `how long to wait before exiting with 5; by default ${DEFAULT_TIMEOUT_SECONDS}`, timeoutArgument)
+  .action(async (accountId: number, phone: string, text: string | undefined, options: SendOptions, command: Command) => {
+    const { wait = false, timeout = DEFAULT_TIMEOUT_SECONDS } = options
+    if (options.timeout !== undefined && !wait) throw wrongUsage('--timeout needs --wait.')
     await withDatabase(async (pool) => {
-      const messageId = await send(pool, accountId, phone, text, options)
-      const message = options.wait ? await follow(pool, accountId, messageId) : await readMessage(pool, accountId, messageId)
+      const submission = await compose(pool, accountId, phone, text, options)
+      const messageId = await send(pool, submission, command)
+      createAnnouncer(pool)('messages')
+      const message = wait ? await follow(pool, accountId, messageId, timeout * 1_000) : await readMessage(pool, accountId, messageId)
       report(options, message, inWords)
-      if (options.wait && message.status !== 'READ') process.exitCode = EXIT.refused
+      if (!wait || message.status === 'READ') return
+      process.exitCode = isOver(message) ? EXIT.refused : EXIT.timedOut
+      if (!isOver(message))
+        printError(`The message is not READ, FAILED or EXPIRED after ${timeout} s. "herald message show ${messageId}" shows it.`)
     })
   })
+
+const isOver = ({ status }: Message) => ['READ', 'FAILED', 'EXPIRED'].includes(status)
 
 function inWords({ messageId, recipient, status, failure }: Message): string {
   return `Message ${messageId} to ${recipient} is ${status}${failure === undefined ? '' : `: ${failure.description}`}.`.replace(
@@ -43,7 +66,7 @@ function inWords({ messageId, recipient, status, failure }: Message): string {
 }
 
 /** The arguments are checked as the API checks its fields, and the account as the API checks its caller. */
-async function send(pool: Pool, accountId: number, phone: string, text: string | undefined, options: SendOptions): Promise<string> {
+async function compose(pool: Pool, accountId: number, phone: string, text: string | undefined, options: SendOptions): Promise<Submission> {
   const { template, reference } = options
   if ((text === undefined) === (template === undefined)) throw wrongUsage('Give either a text or --template.')
   await requireRights(pool, accountId)
@@ -52,15 +75,21 @@ async function send(pool: Pool, accountId: number, phone: string, text: string |
     template === undefined
       ? { message: { inline: { type: 'MESSAGE' as const, content: text as string } } }
       : { message: { templateId: template }, basic: await isBasic(pool, accountId, template) }
-  const accept = createAcceptor(pool, createAnnouncer(pool))
-  const { messageIds } = await accept({
-    ...content,
+  const facts = { accountId, agentId, recipients: [phone], test: false }
+  return { ...content, ...facts, ...(reference !== undefined && { clientReferenceId: reference }) }
+}
+
+/** Accepts the message. Its entry in the audit log does not have its text. */
+async function send(pool: Pool, submission: Submission, command: Command): Promise<string> {
+  const { accountId, agentId, message } = submission
+  const template = message.templateId
+  const sent = audited(pool, command, {
     accountId,
-    agentId,
-    recipients: [phone],
-    test: false,
-    ...(reference !== undefined && { clientReferenceId: reference }),
-  }).catch((error) =>
+    // Announced after the commit.
+    change: (db) => createAcceptor(db, () => {})(submission),
+    entry: (accepted) => acceptedEntry(accepted, submission),
+  })
+  const { messageIds } = await sent.catch((error) =>
     asOperatorError(error, {
       RCS_AGENT_NOT_FOUND: () => noSuch(`Account ${accountId} has no active agent ${agentId}.`),
       RCS_TEMPLATE_NOT_FOUND: () => noTemplate(accountId, template),
@@ -106,10 +135,12 @@ async function isBasic(pool: Pool, accountId: number, template: number): Promise
 
 const noTemplate = (accountId: number, template: number | undefined) => noSuch(`Account ${accountId} has no template ${template}.`)
 
-/** A delivered message may never be read, so Ctrl-C ends the wait. */
-async function follow(pool: Pool, accountId: number, messageId: string): Promise<Message> {
+/** A delivered message may never be read, so the wait has an end. Ctrl-C ends it, too. */
+async function follow(pool: Pool, accountId: number, messageId: string, timeoutMs: number): Promise<Message> {
   const status = statusLine({ each: true })
+  const startedAt = performance.now()
   let shown = ''
+  let isHinted = false
   for (;;) {
     const message = await readMessage(pool, accountId, messageId)
     if (message.status !== shown) {
@@ -117,7 +148,12 @@ async function follow(pool: Pool, accountId: number, messageId: string): Promise
       status.show(`${new Date().toISOString()} ${shown}`)
       status.keep()
     }
-    if (['READ', 'FAILED', 'EXPIRED'].includes(shown)) return message
+    const waitedMs = performance.now() - startedAt
+    if (isOver(message) || waitedMs >= timeoutMs) return message
+    if (shown === 'ACCEPTED' && waitedMs >= HINT_AFTER_MS && !isHinted) {
+      isHinted = true
+      printError('The message still waits to be sent. Start a service with the role delivery, or find the cause with "herald doctor".')
+    }
     await sleep(POLL_MS)
   }
 }

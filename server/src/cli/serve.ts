@@ -8,7 +8,8 @@ import type { Pool } from '../db/pool.ts'
 import { createLogger } from '../http/log.ts'
 import { ROLES, type Role } from '../roles.ts'
 import type { Service } from '../service.ts'
-import { listArgument, readConfig } from './command.ts'
+import { declareUnaudited, listArgument, readConfig } from './command.ts'
+import { localUrl, setupLink } from './setup-link.ts'
 import type { Simulator } from './simulator.ts'
 import { printError } from './terminal.ts'
 
@@ -25,7 +26,7 @@ const DEMO_MESSAGE = {
   message: { inline: { type: 'MESSAGE', content: 'Hello' } },
 }
 
-export const serveCommand = new Command('serve')
+export const serveCommand = declareUnaudited(new Command('serve'))
   .description('run the service')
   .option('--only <roles>', 'run only these roles, separated by commas', listArgument(ROLES, 1), [...ROLES])
   .action(async ({ only }: { only: Role[] }) => {
@@ -64,15 +65,18 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
   // Imported here because no other command needs the HTTP server and the features, which take longer to load than all the rest.
   const { startService } = await import('../service.ts')
   const { hasAccounts } = await import('../accounts/accounts.ts')
+  const { createFirstLink } = await import('../people/links.ts')
   const { makeDemoAccount } = await import('./demo.ts')
   const { refuseDemoAccount } = await import('../production.ts')
   const { findCarriers, simulator } = await chooseNetwork(config, logger, roles)
   let isNew = false
   let hasAccount = true
+  let setupToken: string | undefined
   async function beforeListening(pool: Pool): Promise<void> {
     if (config.environment === 'production') await refuseDemoAccount(pool)
     else isNew = config.databaseUrl === undefined && (await makeDemoAccount(pool, config.dataDir))
     hasAccount = isNew || (await hasAccounts(pool))
+    if (roles.includes('api')) setupToken = await createFirstLink(pool)
   }
   const service = await startService(config, logger, { roles, findCarriers, beforeListening }).catch(async (error: unknown) => {
     await simulator()?.stop()
@@ -84,7 +88,7 @@ async function start(config: Config, logger: Logger, roles: Role[]): Promise<Ser
   }
   try {
     await simulator()?.setServiceUrl(localUrl(service.carrierWebhookUrl))
-    greet(config, { url: localUrl(service.url), roles, isNew, hasAccount, simulator: simulator() })
+    greet(config, { url: localUrl(service.url), roles, isNew, hasAccount, setupToken, simulator: simulator() })
     return { ...service, stop }
   } catch (error) {
     await stop()
@@ -108,21 +112,25 @@ async function chooseNetwork(config: Config, logger: Logger, roles: Role[]) {
   return { findCarriers, simulator: () => simulator }
 }
 
-/** Returns a URL for clients on this machine: they can't connect to the URL of a service that listens on all addresses. */
-function localUrl(url: string): string {
-  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+type Greeting = {
+  url: string
+  roles: Role[]
+  isNew: boolean
+  hasAccount: boolean
+  /** Undefined if there is an operator already. */
+  setupToken: string | undefined
+  simulator: Simulator | undefined
 }
 
-type Greeting = { url: string; roles: Role[]; isNew: boolean; hasAccount: boolean; simulator: Simulator | undefined }
-
 /** Prints to standard error, since standard output is for the log. */
-function greet(config: Config, { url, roles, isNew, hasAccount, simulator }: Greeting): void {
-  const reference = roles.includes('api') ? ` the API's reference is at ${url}/docs.` : ''
-  const lines = [`Herald is ready at ${url};${reference} Ctrl-C stops it.`]
+function greet(config: Config, { url, roles, isNew, hasAccount, setupToken, simulator }: Greeting): void {
+  const hasApi = roles.includes('api')
+  const reference = hasApi ? ` the API's reference is at ${url}/docs.` : ''
+  const lines = [...(hasApi ? consoleLines(config, url, setupToken) : []), `Herald is ready at ${url};${reference} Ctrl-C stops it.`]
   if (simulator !== undefined) {
     lines.push(`No carrier is configured: a simulated network stands in. What its phones get is at ${simulator.url}/simulator/phones.`)
   }
-  if (!hasAccount && roles.includes('api')) {
+  if (!hasAccount && hasApi) {
     lines.push(
       'The database has no account yet. These commands add one that can send:',
       '  npx herald account create "My shop"',
@@ -138,6 +146,18 @@ function greet(config: Config, { url, roles, isNew, hasAccount, simulator }: Gre
     )
   }
   printError(lines)
+}
+
+/**
+ * The link makes its owner an operator, so it must not be stored in a log. In production, standard error is usually stored in a log, too. If it is not
+ * a terminal, Herald prints the command that makes a link instead.
+ */
+function consoleLines({ environment, publicUrl }: Config, url: string, setupToken: string | undefined): string[] {
+  const plain = `The console: ${publicUrl ?? url}/console`
+  if (setupToken === undefined) return [plain]
+  if (environment === 'production' && !process.stderr.isTTY)
+    return [plain, 'There is no operator yet. This prints a link to set a password: npx herald user create EMAIL --name NAME --operator']
+  return [`The console: ${setupLink(publicUrl ?? url, setupToken)} (creates the first operator; valid for 24 hours)`]
 }
 
 /** Returns the path relative to the working directory, if it is inside. */

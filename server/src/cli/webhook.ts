@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
+import type { Pool } from '../db/pool.ts'
 import { openKeyring } from '../db/secrets.ts'
 import { EVENT_KINDS } from '../events/kinds.ts'
 import { type Attempt, listAttempts } from '../webhooks/attempts.ts'
@@ -15,43 +16,28 @@ import {
   rotateSecret,
 } from '../webhooks/endpoints.ts'
 import { removeEndpoint } from '../webhooks/remove-endpoint.ts'
-import {
-  countReplay,
-  type ReplayCount,
-  type ReplayProgress,
-  type ReplayResult,
-  replayAll,
-  replayEvent,
-  replayFailed,
-} from '../webhooks/replay.ts'
-import { withReplayLease } from '../webhooks/replay-lease.ts'
 import { isSuccess } from '../webhooks/schedule.ts'
 import { awaitTest, type TestOutcome, testEndpoint } from '../webhooks/test-endpoint.ts'
 import { checkEndpointUrl, urlProblem } from '../webhooks/url.ts'
+import { audited, recorder } from './audited.ts'
 import {
   accountIdArgument,
   type CommandConfig,
+  changingCommand,
   listArgument,
+  readingCommand,
   report,
-  reportingCommand,
   textArgument,
-  timeArgument,
   withDatabase,
 } from './command.ts'
 import { confirm, confirmedCommand } from './confirm.ts'
-import { printError, quantity, statusLine, table } from './terminal.ts'
+import { printError, table } from './terminal.ts'
+import { described, endpoint, replayCommand } from './webhook-replay.ts'
 
 const MAX_URL_CHARACTERS = 4_000
 const MAX_ATTEMPTS_LISTED = 10_000
 const MAX_RESPONSE_CHARACTERS = 60
 const MAX_URL_SHOWN = 80
-
-function endpointIdArgument(value: string): number {
-  if (!/^[1-9]\d{0,9}$/.test(value) || Number(value) >= 2 ** 31) {
-    throw new InvalidArgumentError('An endpoint id is a whole number, as "herald webhook list" shows it.')
-  }
-  return Number(value)
-}
 
 function limitArgument(value: string): number {
   if (!/^[1-9]\d{0,4}$/.test(value) || Number(value) > MAX_ATTEMPTS_LISTED) {
@@ -60,9 +46,7 @@ function limitArgument(value: string): number {
   return Number(value)
 }
 
-const endpoint = ['<endpoint-id>', 'its id', endpointIdArgument] as const
-
-const add = reportingCommand('add', "post an account's events to a URL")
+const add = changingCommand('add', "post an account's events to a URL", 'createWebhookEndpoint')
   .argument('<account-id>', 'the account', accountIdArgument)
   .argument('<url>', 'the URL, beginning with https://', textArgument(MAX_URL_CHARACTERS))
   .option(
@@ -70,10 +54,15 @@ const add = reportingCommand('add', "post an account's events to a URL")
     'the types of events to post, separated by commas; all types by default',
     listArgument(EVENT_KINDS, 1),
   )
-  .action(async (accountId: number, url: string, options) => {
+  .action(async (accountId: number, url: string, options, command: Command) => {
     const added = await withDatabase(async (pool, config) => {
       const endpoint = { accountId, url: checkUrl(url, config), types: options.types }
-      return await addEndpoint(pool, endpoint, await openKeyring(pool, config))
+      const keyring = await openKeyring(pool, config)
+      return await audited(pool, command, {
+        accountId,
+        change: (db) => addEndpoint(db, endpoint, keyring),
+        entry: ({ endpointId }) => ({ subject: endpointId }),
+      })
     })
     report(options, added, addedInWords)
   })
@@ -97,7 +86,7 @@ function addedInWords({ endpointId, accountId, url, types, secret }: AddedEndpoi
   ]
 }
 
-const list = reportingCommand(
+const list = readingCommand(
   'list',
   'show the endpoints, their status and how many events wait for each; with --json also whole URLs and when secrets end',
 )
@@ -129,7 +118,11 @@ function atLeast(count: number, isMore: boolean): string {
   return `${count}${isMore ? '+' : ''}`
 }
 
-const update = reportingCommand('update', 'change the URL of an endpoint, or the types of events that it gets, from the next event on')
+const update = changingCommand(
+  'update',
+  'change the URL of an endpoint, or the types of events that it gets, from the next event on',
+  'changeWebhookEndpoint',
+)
   .argument(...endpoint)
   .option('--url <url>', 'this URL; events that wait for the endpoint go there too', textArgument(MAX_URL_CHARACTERS))
   .addOption(
@@ -141,27 +134,40 @@ const update = reportingCommand('update', 'change the URL of an endpoint, or the
   .action(async (endpointId: number, options, command: Command) => {
     const types = options.allTypes ? null : options.types
     if (types === undefined && options.url === undefined) command.error('error: --url, --types or --all-types is required')
-    const changed = await withDatabase((pool, config) =>
-      changeEndpoint(pool, endpointId, { types, url: options.url === undefined ? undefined : checkUrl(options.url, config) }),
-    )
-    report(options, changed, updatedInWords)
+    const endpoint = await withDatabase(async (pool, config) => {
+      const url = options.url === undefined ? undefined : checkUrl(options.url, config)
+      return await changed(pool, command, endpointId, (db) => changeEndpoint(db, endpointId, { types, url }))
+    })
+    report(options, endpoint, updatedInWords)
   })
+
+type Changed = Endpoint & { missedSince?: Date | null }
+
+/** Changes an endpoint that exists. */
+async function changed<T extends Changed>(pool: Pool, command: Command, endpointId: number, change: (db: Pool) => Promise<T>): Promise<T> {
+  const { accountId } = await findEndpoint(pool, endpointId)
+  const before = (db: Pool) => findEndpoint(db, endpointId)
+  const entry = ({ missedSince, ...after }: T) => ({ after })
+  return await audited(pool, command, { accountId, subject: endpointId, before, change, entry })
+}
 
 function updatedInWords({ endpointId, url, types }: Endpoint): string {
   return `The endpoint ${endpointId}, at ${url}, gets ${types === null ? 'all events' : types.join(', ')} from now on.`
 }
 
-function described({ endpointId, accountId, url }: Endpoint): string {
-  return `${endpointId} of account ${accountId}, at ${url}`
-}
-
-const rotate = confirmedCommand('rotate', 'replace the secret of an endpoint; for 24 hours, events are signed with both')
+const rotate = confirmedCommand(
+  'rotate',
+  'replace the secret of an endpoint; for 24 hours, events are signed with both',
+  'rotateWebhookSecret',
+)
   .argument(...endpoint)
-  .action(async (endpointId: number, options) => {
+  .action(async (endpointId: number, options, command: Command) => {
     const rotated = await withDatabase(async (pool, config) => {
-      const found = described(await findEndpoint(pool, endpointId))
-      await confirm(options, `replace the secret of 1 endpoint, ${found}; for 24 hours, events are signed with both secrets`)
-      return await rotateSecret(pool, endpointId, await openKeyring(pool, config))
+      const found = await findEndpoint(pool, endpointId)
+      await confirm(options, `replace the secret of 1 endpoint, ${described(found)}; for 24 hours, events are signed with both secrets`)
+      const keyring = await openKeyring(pool, config)
+      const change = (db: Pool) => rotateSecret(db, endpointId, keyring)
+      return await audited(pool, command, { accountId: found.accountId, subject: endpointId, change })
     })
     report(options, rotated, rotatedInWords)
   })
@@ -171,10 +177,14 @@ function rotatedInWords({ endpointId, url, secret, earlierSecretsEndAt }: Rotate
   return [`The endpoint ${endpointId}, at ${url}, has a new secret.`, `Secret: ${secret}`, `The secret is shown only this once.${earlier}`]
 }
 
-const test = reportingCommand('test', 'post a test event to an endpoint, and show the result')
+const test = changingCommand('test', 'post a test event to an endpoint, and show the result', 'testWebhookEndpoint')
   .argument(...endpoint)
-  .action(async (endpointId: number, options) => {
-    const outcome = await withDatabase(async (pool) => await awaitTest(pool, await testEndpoint(pool, endpointId)))
+  .action(async (endpointId: number, options, command: Command) => {
+    const outcome = await withDatabase(async (pool) => {
+      const { accountId } = await findEndpoint(pool, endpointId)
+      const record = recorder(command, { accountId, subject: endpointId })
+      return await awaitTest(pool, await testEndpoint(pool, endpointId, record))
+    })
     report(options, outcome, testedInWords)
     if (!isSuccess(outcome.status)) process.exitCode = 1
   })
@@ -205,7 +215,7 @@ function shortened(text: string, maxCharacters: number): string {
   return characters.length > maxCharacters ? `${characters.slice(0, maxCharacters).join('')}…` : text
 }
 
-const attempts = reportingCommand('attempts', 'show the attempts to post events to an endpoint, newest first')
+const attempts = readingCommand('attempts', 'show the attempts to post events to an endpoint, newest first')
   .argument(...endpoint)
   .option('--event <event-id>', 'of this event only', textArgument(100))
   .option('--failed', 'only failed attempts')
@@ -226,45 +236,11 @@ const attempts = reportingCommand('attempts', 'show the attempts to post events 
     report(options, listed, () => table(columns, rows))
   })
 
-const replay = confirmedCommand('replay', 'post events again: one event, failed events or all events')
+const enable = changingCommand('enable', 'post events to a disabled endpoint again', 'changeWebhookEndpoint')
   .argument(...endpoint)
-  .addOption(new Option('--event <event-id>', 'this event').argParser(textArgument(100)).conflicts(['failedSince', 'since']))
-  .addOption(
-    new Option('--failed-since <time>', 'events since this time whose every attempt failed').argParser(timeArgument).conflicts('since'),
-  )
-  .addOption(new Option('--since <time>', 'all events since this time, of the kinds that the endpoint gets').argParser(timeArgument))
   .action(async (endpointId: number, options, command: Command) => {
-    const { event, failedSince, since } = options
-    if (event === undefined && failedSince === undefined && since === undefined) {
-      command.error('error: --event, --failed-since or --since is required')
-    }
-    const status = statusLine()
-    const onProgress = ({ replayed, share }: ReplayProgress) =>
-      status.show(`${quantity(replayed, 'event')} to be posted again, ${Math.floor(share * 100)} %`)
-    const result = await withDatabase(async (pool) => {
-      const count = await countReplay(pool, endpointId, { event, failedSince, since })
-      if (count.events > 0) await confirm(options, countedInWords(await findEndpoint(pool, endpointId), count))
-      if (event !== undefined) return await replayEvent(pool, endpointId, event)
-      const replaySince = failedSince !== undefined ? replayFailed : replayAll
-      const replaying = () => replaySince(pool, endpointId, failedSince ?? since, { onProgress })
-      return await withReplayLease(pool, endpointId, replaying).finally(status.clear)
-    })
-    report(options, result, replayedInWords)
-  })
-
-function countedInWords(endpoint: Endpoint, { events, isMore }: ReplayCount): string {
-  return `post ${isMore ? 'at least' : 'about'} ${quantity(events, 'event')} again to the endpoint ${described(endpoint)}`
-}
-
-function replayedInWords({ endpointId, replayed, alreadyDue }: ReplayResult): string {
-  const others = alreadyDue === 0 ? '' : ` ${quantity(alreadyDue, 'event was', 'events were')} waiting to be posted already.`
-  return `${quantity(replayed, 'event')} will be posted again to the endpoint ${endpointId}.${others}`
-}
-
-const enable = reportingCommand('enable', 'post events to a disabled endpoint again')
-  .argument(...endpoint)
-  .action(async (endpointId: number, options) => {
-    report(options, await withDatabase((pool) => enableEndpoint(pool, endpointId)), enabledInWords)
+    const enabled = await withDatabase((pool) => changed(pool, command, endpointId, (db) => enableEndpoint(db, endpointId)))
+    report(options, enabled, enabledInWords)
   })
 
 function enabledInWords({ endpointId, missedSince }: Enabled): string[] {
@@ -275,21 +251,22 @@ function enabledInWords({ endpointId, missedSince }: Enabled): string[] {
   ]
 }
 
-const disable = reportingCommand('disable', 'post no more events to an endpoint until it is enabled')
+const disable = changingCommand('disable', 'post no more events to an endpoint until it is enabled', 'changeWebhookEndpoint')
   .argument(...endpoint)
-  .action(async (endpointId: number, options) => {
-    report(options, await withDatabase((pool) => disableEndpoint(pool, endpointId)), () => `The endpoint ${endpointId} is disabled.`)
+  .action(async (endpointId: number, options, command: Command) => {
+    const disabled = await withDatabase((pool) => changed(pool, command, endpointId, (db) => disableEndpoint(db, endpointId)))
+    report(options, disabled, () => `The endpoint ${endpointId} is disabled.`)
   })
 
-const remove = confirmedCommand('remove', 'remove an endpoint for good, with the events that wait for it')
+const remove = confirmedCommand('remove', 'remove an endpoint for good, with the events that wait for it', 'deleteWebhookEndpoint')
   .argument(...endpoint)
-  .action(async (endpointId: number, options) => {
+  .action(async (endpointId: number, options, command: Command) => {
     const removed = await withDatabase(async (pool) => {
       const found = await findEndpoint(pool, endpointId)
       const { pending, morePending, failed, moreFailed } = await countDeliveries(pool, found)
-      const lost = `with ${atLeast(pending, morePending)} pending and ${atLeast(failed, moreFailed)} failed events`
+      const lost = `with ${atLeast(pending, morePending)} pending and ${atLeast(failed, moreFailed)} failed ${failed === 1 ? 'event' : 'events'}`
       await confirm(options, `remove 1 endpoint for good, ${described(found)}, ${lost}`)
-      return await removeEndpoint(pool, endpointId)
+      return await removeEndpoint(pool, endpointId, { record: recorder(command, { accountId: found.accountId, subject: endpointId }) })
     })
     report(options, removed, () => `The endpoint ${endpointId} is removed.`)
   })
@@ -302,7 +279,7 @@ export const webhookCommand = new Command('webhook')
   .addCommand(rotate)
   .addCommand(test)
   .addCommand(attempts)
-  .addCommand(replay)
+  .addCommand(replayCommand)
   .addCommand(enable)
   .addCommand(disable)
   .addCommand(remove)

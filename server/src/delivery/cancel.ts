@@ -15,9 +15,20 @@ export async function cancelMessage(pool: Pool, accountId: number, messageId: st
   const table = messagesTableOf(before.messageId)
   await pool.query({ name: `cancel-message ${table}`, text: cancelOfMonth(table), values: [[before.messageId], FAILURES.CANCELLED] })
   const message = await readMessage(pool, accountId, messageId)
-  if (message.failure?.reason === 'CANCELLED') return message
-  const reason = `is ${message.status}: a message can be cancelled while it waits to be handed to the network`
-  throw new ApiError('RCS_MESSAGE_STATE', { details: [{ path: '/status', reason }] })
+  if (isCancelled(message)) return message
+  throw tooLate(message)
+}
+
+export const isCancelled = ({ failure }: Message) => failure?.reason === 'CANCELLED'
+
+/** Throws if the message can no longer be cancelled, whatever happens next. */
+export function refuseLateCancel(message: Message): void {
+  if (!['ACCEPTED', 'SENDING'].includes(message.status) && !isCancelled(message)) throw tooLate(message)
+}
+
+function tooLate({ status }: Message): ApiError {
+  const reason = `is ${status}: a message can be cancelled while it waits to be handed to the network`
+  return new ApiError('RCS_MESSAGE_STATE', { details: [{ path: '/status', reason }] })
 }
 
 /** Waits for a worker that is claiming the entry, to see whether it did. */

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { PARTITIONED } from '../db/partitions.ts'
-import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import type { Executor } from '../db/pool.ts'
 
 /**
  * A month whose retention has ended. `name`: such as 2026_08. `end`: when it ended, which is when the next month began. `start`: the end of the
@@ -53,10 +52,6 @@ export const OF_OLD_MONTHS: Record<string, string> = {
 export const FORGET_CURSORS = `
   update campaigns set fan_out_cursor = '' where fan_out_completed_at >= $1 and fan_out_completed_at < $2 and fan_out_cursor <> ''`
 
-// The key of an advisory lock, unique in this database: "hrlm" in ASCII.
-const DROP_LOCK = 0x68726c6d
-// Short, since every statement on these tables waits behind the drop while it waits for its locks.
-const LOCK_TIMEOUT = '200ms'
 const MAX_TRIES = 5
 const RETRY_MS = 500
 
@@ -64,19 +59,11 @@ const RETRY_MS = 500
 type Drop = 'dropped' | 'gone' | 'in-use'
 
 /** Drops the tables of a month, all or none, in one process at a time. */
-export async function dropMonth(pool: Pool, { name }: OldMonth): Promise<Drop> {
-  const tables = PARTITIONED.map((table) => `${table}_${name}`)
+export async function dropMonth(db: Executor, { name }: OldMonth): Promise<Drop> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await transaction(pool, async (tx) => {
-        const { rows } = await tx.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [DROP_LOCK])
-        if (!rows[0]?.mine) return 'in-use'
-        const { rowCount } = await tx.query('select from pg_tables where schemaname = current_schema() and tablename = any ($1)', [tables])
-        if (rowCount === 0) return 'gone'
-        await tx.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
-        await tx.query(`drop table if exists ${tables.join(', ')}`)
-        return 'dropped'
-      })
+      const { rows } = await db.query<{ drop: Drop }>('select drop_month($1) as drop', [name])
+      return rows[0]?.drop as Drop
     } catch (error) {
       if (!isLocked(error)) throw error
       if (tries === MAX_TRIES) return 'in-use'

@@ -35,6 +35,10 @@ export const SKIP_REASONS = {
 } as const satisfies Record<string, string>
 export type SkipReason = keyof typeof SKIP_REASONS
 
+/** The rules that a timeline can name (sms/rules.ts). `window` is the time of the SMS; `erased` is checked outside the database. */
+export const SMS_RULES = ['window', 'block', 'optOut', 'campaign', 'controlGroup', 'status', 'consents', 'quarantine', 'erased'] as const
+export type SmsRule = (typeof SMS_RULES)[number]
+
 const { REJECTED, INVALID_RECIPIENT, INVALID_SENDER, UNDELIVERABLE } = REFUSALS
 
 export const SMS_FAILURES = {
@@ -55,6 +59,12 @@ export const NETWORK_SAID = ' The network said: '
 
 /** Removes the network's own text. */
 export const withoutQuote = (description: string) => description.split(NETWORK_SAID, 1)[0] as string
+
+/** The network's own text, if it sent one. */
+export function quoteIn(description: string): string | undefined {
+  const at = description.indexOf(NETWORK_SAID)
+  return at < 0 ? undefined : description.slice(at + NETWORK_SAID.length)
+}
 
 /** Adds the network's own text, if it sent one. */
 export function describeFailure(sentence: string, detail: string): string {

@@ -65,13 +65,17 @@ async function processReply(pool: Pool, logger: Logger, erased: ErasedPeople, { 
   }
 }
 
+/**
+ * Empties the reply: its account stores what it needs, and this row names no account, so it could not be shown or erased for one. Its id stays,
+ * since a network may repeat an event.
+ */
 export const CLAIM_REPLY = `
-  update carrier_events e set process_after = null
+  update carrier_events e set process_after = null, phone = '', event = '{}'
   from (
-    select ctid from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
+    select ctid, event from carrier_events where carrier = $1 and event_id = $2 and process_after <= now() for update skip locked
   ) as mine
   where e.ctid = mine.ctid
-  returning e.event, e.occurred_at as "occurredAt", ${ANY_ERASED} as "hasErased"`
+  returning mine.event, e.occurred_at as "occurredAt", ${ANY_ERASED} as "hasErased"`
 
 // Postpones a reply, unless another worker has processed it meanwhile. The delay grows with each failure, from a minute to an hour.
 const POSTPONE = `

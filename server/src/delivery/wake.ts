@@ -32,6 +32,7 @@ export function listenForWork(pool: Pool, onWake: (work?: Work) => void, logger:
     }
     fresh.on('notification', ({ payload }) => onWake(payload as Work))
     await fresh.connect()
+    await pool.options.onConnect?.(fresh)
     await fresh.query({ text: `listen ${QUEUE_CHANNEL}`, ...BEFORE_EVERY_REQUEST })
     onWake()
     return fresh

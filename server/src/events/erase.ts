@@ -1,4 +1,4 @@
-import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import { accountTransaction, type Executor, type Pool } from '../db/pool.ts'
 import { eventAt, type StoredEvent } from './pages.ts'
 import { lockRouter } from './router.ts'
 
@@ -74,7 +74,7 @@ export async function* eraseFromLog(pool: Pool, person: PersonInLog, erasure: Er
 type ErasedEvents = { erased: number; positions: number[] }
 
 async function erasePages(pool: Pool, { accountId, phone }: PersonInLog, pageIds: string[], erasure: Erasure): Promise<ErasedEvents> {
-  return await transaction(pool, async (tx) => {
+  return await accountTransaction(pool, accountId, async (tx) => {
     await lockRouter(tx)
     const { rows } = await tx.query<PageOfLog>(`${READ_PAGES_BY_ID} for update`, [accountId, pageIds])
     const isMine = (event: StoredEvent) => isAbout(event, phone)

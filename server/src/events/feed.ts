@@ -3,12 +3,12 @@ import { ApiError } from '../errors.ts'
 import { PAGE_MAX_BYTES } from '../http/paging.ts'
 import { BEGINNING, type Cursors, MARK_LENGTH, type Place } from './cursor.ts'
 import type { EventKind } from './kinds.ts'
-import { eventsOf, type LoggedEvent, NEXT_PAGES, PAGE, type PageRow } from './pages.ts'
+import { eventsOf, NEXT_PAGES, PAGE, type PageRow, type PlacedEvent } from './pages.ts'
 import { findEnd, findStart } from './start.ts'
 
 /** At most one of `after` and `since`. `after`: a cursor, or NOW. */
 type FeedQuery = { after?: string | undefined; since?: Date | undefined; types?: readonly EventKind[] | undefined; limit: number }
-type FeedPage = { items: LoggedEvent[]; nextCursor: string; hasMore: boolean }
+type FeedPage = { items: PlacedEvent[]; nextCursor: string; hasMore: boolean }
 
 export const NOW = 'now'
 
@@ -16,7 +16,7 @@ export const NOW = 'now'
 type FeedRow = PageRow & { hasPlace: boolean; newest: number | null; pageId: string | null }
 
 /** What one statement read: the wanted events, and the place of the last event that was looked at. `isGone`: the next event is not there. */
-type Scan = { items: LoggedEvent[]; bytes: number; next: Place; hasMore: boolean; isGone: boolean }
+type Scan = { items: PlacedEvent[]; bytes: number; next: Place; hasMore: boolean; isGone: boolean }
 
 // With `types`, a page looks at this many events, then at four times as many with each statement, each limited to PAGE_MAX_BYTES. After the last
 // one it ends, although it may have found none.
@@ -35,7 +35,7 @@ export async function readFeed(db: Executor, cursors: Cursors, accountId: number
   const start = since === undefined ? placeOf(cursors, accountId, after) : await findStart(db, accountId, since)
   // A cursor must continue the log. Any other start is wherever the log begins.
   let next: Next = { place: start, isChecked: after !== undefined, types, limit, bytes: 0, scans: 0 }
-  const items: LoggedEvent[] = []
+  const items: PlacedEvent[] = []
   for (;;) {
     const scan = await readNext(db, accountId, next)
     if (scan.isGone && next.place === start) throw cursorError('RCS_CURSOR_GONE', GONE)
@@ -44,6 +44,11 @@ export async function readFeed(db: Executor, cursors: Cursors, accountId: number
     if (isFull || !scan.hasMore || scan.isGone) return { items, nextCursor: cursors.encode(accountId, scan.next), hasMore: scan.hasMore }
     next = { place: scan.next, isChecked: true, types, limit: limit - items.length, bytes: scan.bytes, scans: next.scans + 1 }
   }
+}
+
+/** The place of an event: a cursor of it continues with the next one. */
+export function placeOfEvent({ position, eventId }: PlacedEvent): Place {
+  return { position, mark: eventId.slice(-MARK_LENGTH) }
 }
 
 function placeOf(cursors: Cursors, accountId: number, after: string | undefined): Place {
@@ -88,7 +93,7 @@ function addEvents(scan: Scan, page: PageRow, types: readonly EventKind[] | unde
     if (scan.items.length === limit || scan.bytes >= PAGE_MAX_BYTES) return false
     scan.items.push(event)
     scan.bytes += Buffer.byteLength(event.data)
-    scan.next = { position: event.position, mark: event.eventId.slice(-MARK_LENGTH) }
+    scan.next = placeOfEvent(event)
   }
   return true
 }

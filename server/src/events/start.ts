@@ -1,10 +1,15 @@
-import type { Executor } from '../db/pool.ts'
+import { type Executor, lists } from '../db/pool.ts'
 import { MARK_LENGTH, type Place } from './cursor.ts'
 
 /** The end of the account's log: a reader that starts here gets the events that are recorded from now on. */
 export async function findEnd(db: Executor, accountId: number): Promise<Place> {
-  const { rows } = await db.query<Place>({ name: 'find-end', text: FIND_END, values: [accountId] })
-  return rows[0] as Place
+  return (await findEnds(db, [accountId])).get(accountId) as Place
+}
+
+/** The ends of the logs of several accounts. */
+export async function findEnds(db: Executor, accountIds: number[]): Promise<Map<number, Place>> {
+  const { rows } = await db.query<Place & { accountId: number }>({ name: 'find-ends', text: FIND_ENDS, values: [accountIds] })
+  return new Map(rows.map(({ accountId, ...place }) => [accountId, place]))
 }
 
 /**
@@ -17,12 +22,17 @@ export async function findStart(db: Executor, accountId: number, since: Date): P
 }
 
 /** In SQL: the place at a position that ends a page. No cursor check compares the mark of a page that retention has deleted. */
-const placeAt = (position: string) => `${position} as position, coalesce(
-    (select right(page_id::text, ${MARK_LENGTH}) from log_pages where account_id = $1 and last_position = ${position}), repeat('0', ${MARK_LENGTH})) as mark`
+const placeAt = (position: string, accountId = '$1') => `${position} as position, coalesce(
+    (select right(page_id::text, ${MARK_LENGTH}) from log_pages where account_id = ${accountId} and last_position = ${position}), repeat('0', ${MARK_LENGTH})) as mark`
 
 const HEAD = 'coalesce((select last_position from log_heads where account_id = $1), 0)'
 
-export const FIND_END = `select ${placeAt('head.position')} from (select ${HEAD} as position) as head`
+export const FIND_ENDS = `
+  select head.account_id as "accountId", ${placeAt('head.position', 'head.account_id')}
+  from (
+    select wanted.account_id, coalesce((select last_position from log_heads h where h.account_id = wanted.account_id), 0) as position
+    from unnest(${lists('int')}) as wanted (account_id)
+  ) as head`
 
 /**
  * A binary search, since the times in `placed_at` never decrease with the position: 20 index look-ups for a million pages. The first event is at

@@ -1,7 +1,8 @@
 import pg from 'pg'
 import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
 import { countUsage } from '../accounts/usage.ts'
-import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import type { RecordChange } from '../audit/record.ts'
+import { accountTransaction, type Executor, type Pool } from '../db/pool.ts'
 import { Refusal } from '../refusal.ts'
 import { memberBytes } from './member-bytes.ts'
 
@@ -19,6 +20,20 @@ export const LONG_STATEMENTS = `set local statement_timeout = ${LONG_STATEMENT_M
 export const LONG_QUERY = { query_timeout: LONG_STATEMENT_MS + 1_000 }
 
 export const GROUP = 'number as "group", name, members, created_at as "createdAt", updated_at as "updatedAt"'
+
+export type Member = {
+  phone: string
+  consents: number[]
+  controlGroup: boolean
+  status: 'active' | 'inactive'
+  timeZone?: string
+  attributes?: Record<string, string>
+}
+export type MemberRow = Omit<Member, 'timeZone' | 'attributes'> & { timeZone: string | null; attributes: Record<string, string> | null }
+
+export const MEMBER = `phone, consents, control_group as "controlGroup", case when active then 'active' else 'inactive' end as status,
+  time_zone as "timeZone", attributes`
+
 const FOREIGN_KEY_VIOLATION = '23503'
 
 /**
@@ -69,9 +84,12 @@ export async function createGroup(tx: Executor, group: GroupKey & { name?: strin
   }
 }
 
-/** Creates a group with this name, or renames it. */
+/** Creates a group with this name, or renames it. A group that already has the name stays as it is. */
 export async function nameGroup(pool: Pool, group: GroupKey & { name: string }): Promise<Group> {
-  return await transaction(pool, async (tx) => {
+  return await accountTransaction(pool, group.accountId, async (tx) => {
+    await lockGroup(tx, group)
+    const found = await findGroup(tx, group)
+    if (found?.name === group.name) return found
     await createGroup(tx, group)
     return (await findGroup(tx, group)) as Group
   })
@@ -100,15 +118,16 @@ const keepRemoved = (gone: string, generation: string) => `
   insert into removed_members (account_id, group_number, phone, generation, removed_generation)
   select account_id, group_number, phone, generation, ${generation} from ${gone}`
 
-/**
- * Removes a member, and returns whether there was one; undefined if there is no such group. Campaigns that have started still send to the
- * member.
- */
-export async function removeMember(pool: Pool, group: GroupKey, phone: string): Promise<boolean | undefined> {
-  return await transaction(pool, async (tx) => {
+/** For the audit log, and so only with the names of its attributes: nothing can be erased from the log. */
+type RemovedMember = Omit<MemberRow, 'attributes'> & { attributes: string[] }
+
+/** Removes a member, and returns it; null if there was none, undefined if there is no such group. Campaigns that have started still send to it. */
+export async function removeMember(pool: Pool, group: GroupKey, phone: string): Promise<RemovedMember | null | undefined> {
+  return await accountTransaction(pool, group.accountId, async (tx) => {
     await lockGroup(tx, group)
-    const { rows } = await tx.query<{ removed: number }>(REMOVE_MEMBER, [group.accountId, group.number, phone])
-    return rows[0] && rows[0].removed === 1
+    const { rows } = await tx.query<{ removed: MemberRow | null }>(REMOVE_MEMBER, [group.accountId, group.number, phone])
+    const removed = rows[0]?.removed
+    return removed && { ...removed, attributes: Object.keys(removed.attributes ?? {}) }
   })
 }
 
@@ -122,16 +141,18 @@ const REMOVE_MEMBER = `
   ), kept as (${keepRemoved('gone', '(select generation from changed)')}
   ), freed as (${countUsage({ account: 'account_id', from: 'gone', contentBytes: `-sum(${memberBytes('gone')})` })}
   )
-  select (select count(*)::int from gone) as removed from groups where account_id = $1 and number = $2`
+  select (select row_to_json(member) from (select ${MEMBER} from gone) as member) as removed
+  from groups where account_id = $1 and number = $2`
 
 /** Removes a group and its members; undefined if there is no such group. Campaigns that have started still send to all of them. */
-export async function removeGroup(pool: Pool, group: GroupKey): Promise<Group | undefined> {
-  return await transaction(pool, async (tx) => {
+export async function removeGroup(pool: Pool, group: GroupKey, record: RecordChange = async () => {}): Promise<Group | undefined> {
+  return await accountTransaction(pool, group.accountId, async (tx) => {
     await tx.query(LONG_STATEMENTS)
     await lockGroup(tx, group, LONG_QUERY)
     const found = await findGroup(tx, group)
     if (found === undefined) return undefined
     await tx.query({ text: REMOVE_GROUP, values: [group.accountId, group.number], ...LONG_QUERY })
+    await record(tx, null, found)
     return found
   })
 }

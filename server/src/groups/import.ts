@@ -4,6 +4,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { requireAccount } from '../accounts/accounts.ts'
 import { refuseBeyondQuota } from '../accounts/quotas.ts'
 import { countUsage } from '../accounts/usage.ts'
+import type { RecordChange } from '../audit/record.ts'
 import type { Pool } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 import { type CsvRecord, readRecords } from './csv.ts'
@@ -25,6 +26,8 @@ type Import = {
   name?: string | undefined
   source: AsyncIterable<Uint8Array>
   onProgress?: (progress: ImportProgress) => void
+  /** Called in the transaction that changes the group, with the counts. */
+  record?: RecordChange | undefined
 }
 
 /** `rows` and `bytes`: how much of the file has been read so far; in the phase `writing`, how much is being written. */
@@ -50,7 +53,7 @@ const MAX_REJECTED_SHOWN = 1_000
 const CHUNK_BYTES = 1024 * 1024
 
 /** Imports a file into a group. Changes nothing if no line can be imported. Concurrent imports into one group run one after the other. */
-export async function importGroup(pool: Pool, { source, onProgress = () => {}, ...group }: Import): Promise<ImportResult> {
+export async function importGroup(pool: Pool, { source, onProgress = () => {}, record, ...group }: Import): Promise<ImportResult> {
   await requireAccount(pool, group.accountId)
   const client = await pool.connect()
   // Without a listener, an `error` event would end the process. The next statement fails anyway, and its error reaches the caller.
@@ -60,9 +63,8 @@ export async function importGroup(pool: Pool, { source, onProgress = () => {}, .
     const { staged, bytes, rejectedLines, rejected } = await stage(client, source, onProgress)
     if (staged === 0) return { group: group.number, imported: 0, unchanged: 0, repeated: 0, rejectedLines, rejected }
     onProgress({ phase: 'writing', rows: staged, bytes })
-    const { repeated, written } = await moveIntoGroup(client, group)
-    const imported = staged - repeated
-    return { group: group.number, imported, unchanged: imported - written, repeated, rejectedLines, rejected }
+    const counts = await moveIntoGroup(client, group, { staged, rejectedLines }, record)
+    return { ...counts, rejected }
   } finally {
     // Close the connection instead of returning it to the pool: that drops the temporary table and, after a failure, the transaction.
     client.release(true)
@@ -143,17 +145,25 @@ async function copy(client: pg.ClientBase, chunk: Buffer[]): Promise<void> {
 
 type Target = GroupKey & { name?: string | undefined }
 
-/** Moves the rows from the temporary table into the group. Returns how many lines were repeated, and how many rows were written. */
-async function moveIntoGroup(client: pg.ClientBase, group: Target): Promise<{ repeated: number; written: number }> {
+/** Moves the rows from the temporary table into the group, and counts them. */
+async function moveIntoGroup(
+  client: pg.ClientBase,
+  group: Target,
+  { staged, rejectedLines }: Pick<Staged, 'staged' | 'rejectedLines'>,
+  record: RecordChange = async () => {},
+): Promise<Omit<ImportResult, 'rejected'>> {
   await client.query('begin isolation level read committed')
   await client.query(`${LONG_STATEMENTS}; set local work_mem = '64MB'`)
   const repeated = await dropRepeated(client)
   const generation = await createGroup(client, group, LONG_QUERY)
   const written = await merge(client, group, generation)
   await countMembers(client, group)
+  const imported = staged - repeated
+  const counts = { group: group.number, imported, unchanged: imported - written, repeated, rejectedLines }
+  await record(client, counts)
   const { command } = await client.query({ text: 'commit', ...LONG_QUERY })
   if (command !== 'COMMIT') throw new Error('the import was rolled back because a statement failed')
-  return { repeated, written }
+  return counts
 }
 
 /** Keeps only the last line of each number. */

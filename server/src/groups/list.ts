@@ -1,6 +1,6 @@
 import type { Executor } from '../db/pool.ts'
 import { type ListDefinition, MAX_LIMIT, type PageQuery, readPage, withinPageBytes } from '../http/paging.ts'
-import { GROUP, type Group, type GroupKey } from './groups.ts'
+import { GROUP, type Group, type GroupKey, MEMBER, type Member, type MemberRow } from './groups.ts'
 
 export type Segment = { segmentId: number; name?: string; members: number; createdAt: Date; updatedAt: Date }
 
@@ -22,19 +22,6 @@ export async function listSegments(db: Executor, accountId: number, query: PageQ
   )
   return page.toBody(rows.map(toSegment))
 }
-
-export type Member = {
-  phone: string
-  consents: number[]
-  controlGroup: boolean
-  status: 'active' | 'inactive'
-  timeZone?: string
-  attributes?: Record<string, string>
-}
-type MemberRow = Omit<Member, 'timeZone' | 'attributes'> & { timeZone: string | null; attributes: Record<string, string> | null }
-
-const MEMBER = `phone, consents, control_group as "controlGroup", case when active then 'active' else 'inactive' end as status,
-  time_zone as "timeZone", attributes`
 
 function toMember({ timeZone, attributes, ...member }: MemberRow): Member {
   return { ...member, ...(timeZone !== null && { timeZone }), ...(attributes !== null && { attributes }) }

@@ -1,6 +1,6 @@
 import { refuseBeyondQuota } from '../accounts/quotas.ts'
 import { countUsage } from '../accounts/usage.ts'
-import { columns, type Pool, transaction } from '../db/pool.ts'
+import { accountTransaction, columns, type Pool } from '../db/pool.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { changeGroup, findGroup, type GroupKey } from './groups.ts'
 import { memberBytes } from './member-bytes.ts'
@@ -27,7 +27,8 @@ type Change = {
 }
 
 type Rejection = { index: number; reason: string }
-type Result = { added: number; updated: number; rejected: Rejection[] }
+/** `isChanged`: a member is new, or has other values than before. */
+type Result = { added: number; updated: number; isChanged: boolean; rejected: Rejection[] }
 
 /**
  * Adds new members to a group and updates existing ones, in one transaction. Returns undefined if there is no such group. If a number occurs
@@ -42,15 +43,15 @@ export async function putMembers(pool: Pool, group: GroupKey, members: MemberInp
     else changes.set(change.phone, merged(changes.get(change.phone), change))
   }
   const accepted = members.length - rejected.length
-  return await transaction(pool, async (tx) => {
-    if (changes.size === 0) return (await findGroup(tx, group)) && { added: 0, updated: 0, rejected }
+  return await accountTransaction(pool, group.accountId, async (tx) => {
+    if (changes.size === 0) return (await findGroup(tx, group)) && { added: 0, updated: 0, isChanged: false, rejected }
     const generation = await changeGroup(tx, group)
     if (generation === undefined) return undefined
     const lists = columns([...changes.values()], 'phone', 'consents', 'controlGroup', 'active', 'timeZone', 'attributes')
-    const { rows } = await tx.query<{ added: number; bytes: number }>(PUT_MEMBERS, [group.accountId, group.number, generation, ...lists])
-    const { added, bytes } = rows[0] as { added: number; bytes: number }
+    const { rows } = await tx.query<Put>(PUT_MEMBERS, [group.accountId, group.number, generation, ...lists])
+    const { added, isChanged, bytes } = rows[0] as Put
     await refuseBeyondQuota(tx, group.accountId, { storedBytes: bytes })
-    return { added, updated: accepted - added, rejected }
+    return { added, updated: accepted - added, isChanged, rejected }
   })
 }
 
@@ -84,6 +85,10 @@ function merged(earlier: Change | undefined, later: Change): Change {
   return { ...(earlier ?? later), ...given }
 }
 
+type Put = { added: number; isChanged: boolean; bytes: number }
+
+const VALUES = '(m.consents, m.control_group, m.active, m.time_zone, m.attributes)::text'
+
 /** The lock of the group keeps other transactions from adding a member between the update and the insert. */
 const PUT_MEMBERS = `
   with given as materialized (
@@ -92,7 +97,8 @@ const PUT_MEMBERS = `
     from unnest($4::text[], $5::text[], $6::bool[], $7::bool[], $8::text[], $9::text[])
       as given (phone, consents, control_group, active, time_zone, attributes)
   ), old as materialized (
-    select sum(${memberBytes('m')}) as bytes from group_members m join given g on m.phone = g.phone where m.account_id = $1 and m.group_number = $2
+    select m.phone, ${VALUES} as values, ${memberBytes('m')} as bytes
+    from group_members m join given g on m.phone = g.phone where m.account_id = $1 and m.group_number = $2
   ), updated as (
     update group_members m set
       consents = coalesce(g.consents, m.consents),
@@ -108,11 +114,14 @@ const PUT_MEMBERS = `
     from given where phone not in (select phone from updated)
     returning *
   ), more as (
-    select coalesce(sum(${memberBytes('new')}), 0) - coalesce((select bytes from old), 0) as bytes
+    select coalesce(sum(${memberBytes('new')}), 0) - coalesce((select sum(bytes) from old), 0) as bytes
     from (select * from updated union all select * from added) as new
   ), counted as (
     update groups set members = members + (select count(*) from added), bytes = bytes + (select bytes from more)
     where account_id = $1 and number = $2
   ), used as (${countUsage({ account: '$1::int', from: 'more', contentBytes: 'sum(bytes)' })}
   )
-  select (select count(*)::int from added) as added, bytes::bigint from more`
+  select (select count(*)::int from added) as added, bytes::bigint, exists (
+    select from (select * from updated union all select * from added) as m left join old on old.phone = m.phone
+    where old.values is distinct from ${VALUES}
+  ) as "isChanged" from more`

@@ -1,18 +1,19 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { createLongPool, type Pool } from '../db/pool.ts'
+import type { Pool } from '../db/pool.ts'
 import { ApiError, notFound } from '../errors.ts'
 import { errorResponses, unsupportedType } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
-import { listQuery, listResponse } from '../http/list-schemas.ts'
+import { listQuery, listResponses } from '../http/list-schemas.ts'
+import { readPage } from '../http/paging.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { NoQuery, refTo } from '../schemas.ts'
 import { findGroup, type GroupKey, MAX_GROUP_NUMBER, nameGroup, removeGroup, removeMember } from './groups.ts'
 import { listMembers, listSegments, MEMBER_LIST, SEGMENT_LIST, type Segment, toSegment } from './list.ts'
 import { putMembers } from './put-members.ts'
 import { Import, MembersChange, NewMembers, SegmentMember, SegmentName, Segment as SegmentSchema } from './schemas.ts'
-import { createReceiver, UPLOAD_LIMITS, type UploadLimits } from './upload.ts'
+import type { Receive } from './upload.ts'
 
 export const SEGMENTS_TAG = { name: 'Segments', description: 'Groups of recipients, which campaigns are sent to.' }
 
@@ -42,13 +43,10 @@ function found<T>(result: T | undefined): T {
   return result
 }
 
-type Options = { pool: Pool; uploadLimits?: UploadLimits }
-type Routes = FastifyPluginAsyncTypebox<Options & { longPool: Pool }>
+/** `longPool`: for changes that take seconds. */
+type Routes = FastifyPluginAsyncTypebox<{ pool: Pool; longPool: Pool; receive: Receive }>
 
-export const segmentRoutes: FastifyPluginAsyncTypebox<Options> = async (app, { pool, ...others }) => {
-  const longPool = createLongPool(pool)
-  app.addHook('onClose', async () => await longPool.end())
-  const options = { pool, longPool, ...others }
+export const segmentRoutes: Routes = async (app, options) => {
   app.addSchema(SegmentSchema)
   app.addSchema(SegmentMember)
   await app.register(listRoutes, options)
@@ -66,7 +64,7 @@ const listRoutes: Routes = async (app, { pool }) => {
         tags,
         summary: 'List the segments of the account',
         querystring: listQuery(SEGMENT_LIST, {}),
-        response: { 200: { ...listResponse(refTo(SegmentSchema)), description: 'A page of segments.' }, ...errorResponses() },
+        response: listResponses(refTo(SegmentSchema), 'A page of segments.'),
       },
       config: { scope: 'read' },
     },
@@ -98,18 +96,19 @@ const listRoutes: Routes = async (app, { pool }) => {
         summary: 'List the members of a segment',
         params: SegmentPath,
         querystring: listQuery(MEMBER_LIST, {}),
-        response: {
-          200: {
-            ...listResponse(refTo(SegmentMember)),
-            description: 'A page of members. If members are large, it has fewer than `limit`.',
-          },
-          ...errorResponses('RCS_SEGMENT_NOT_FOUND'),
-        },
+        response: listResponses(
+          refTo(SegmentMember),
+          'A page of members. If members are large, it has fewer than `limit`.',
+          'RCS_SEGMENT_NOT_FOUND',
+        ),
       },
       config: { scope: 'read' },
     },
     async (request) => {
-      const group = groupOf(request, request.params.segmentId)
+      const { segmentId } = request.params
+      // As of every list, the cursor is checked first.
+      readPage(MEMBER_LIST, request.query, 1, segmentId)
+      const group = groupOf(request, segmentId)
       found(await findGroup(pool, group))
       return await listMembers(pool, group, request.query)
     },
@@ -151,10 +150,11 @@ const changeRoutes: Routes = async (app, { pool, longPool }) => {
           ...errorResponses('RCS_SEGMENT_NOT_FOUND', ...BODY_ERRORS),
         },
       },
-      config: { scope: 'manage' },
+      // The members of a large group take many seconds, in a transaction on a connection for that.
+      config: { scope: 'manage', audit: 'self' },
     },
     async (request, reply) => {
-      found(await removeGroup(longPool, groupOf(request, request.params.segmentId)))
+      found(await removeGroup(longPool, groupOf(request, request.params.segmentId), request.recordChange))
       return await reply.code(204).send(null)
     },
   )
@@ -173,13 +173,17 @@ const memberRoutes: Routes = async (app, { pool }) => {
         body: NewMembers,
         response: {
           200: { ...MembersChange, description: 'All members of the request that were not rejected are in the segment now.' },
-          ...errorResponses('RCS_SEGMENT_NOT_FOUND', ...BODY_ERRORS),
+          ...errorResponses('RCS_SEGMENT_NOT_FOUND', 'RCS_QUOTA_EXCEEDED', ...BODY_ERRORS),
         },
       },
       // 1,000 members with 16 attributes, or a few consents less.
       config: { scope: 'manage', maxBodyValues: 20_000 },
     },
-    async (request) => found(await putMembers(pool, groupOf(request, request.params.segmentId), request.body.members)),
+    async (request) => {
+      const { isChanged, ...counts } = found(await putMembers(pool, groupOf(request, request.params.segmentId), request.body.members))
+      if (!isChanged) request.change = 'none'
+      return counts
+    },
   )
 
   app.delete(
@@ -202,14 +206,14 @@ const memberRoutes: Routes = async (app, { pool }) => {
       const phone = normalisePhoneNumber(request.params.phone)
       const details = [{ path: '/phone', reason: 'must be a possible international phone number' }]
       if (phone === undefined) throw new ApiError('RCS_INVALID_RECIPIENT', { details })
-      found(await removeMember(pool, groupOf(request, request.params.segmentId), phone))
+      const removed = found(await removeMember(pool, groupOf(request, request.params.segmentId), phone))
+      request.change = removed === null ? 'none' : { before: removed, after: null }
       return await reply.code(204).send(null)
     },
   )
 }
 
-const importRoutes: Routes = async (app, { longPool, uploadLimits = UPLOAD_LIMITS }) => {
-  const receive = createReceiver(longPool, uploadLimits)
+const importRoutes: Routes = async (app, { receive }) => {
   app.removeAllContentTypeParsers()
   // Leaves the body unread: the handler reads it.
   app.addContentTypeParser('text/csv', async (request: FastifyRequest) => {
@@ -234,15 +238,15 @@ const importRoutes: Routes = async (app, { longPool, uploadLimits = UPLOAD_LIMIT
         body: { content: { 'text/csv': { schema: Type.String({ examples: ['phone,consents,city\n+48500100200,1;7,Gdynia\n'] }) } } },
         response: {
           200: { ...Import, description: 'What was imported.' },
-          ...errorResponses('RCS_UNSUPPORTED_MEDIA_TYPE', 'RCS_REQUEST_TIMEOUT'),
+          ...errorResponses('RCS_UNSUPPORTED_MEDIA_TYPE', 'RCS_REQUEST_TIMEOUT', 'RCS_QUOTA_EXCEEDED'),
         },
       },
-      config: { scope: 'manage', streamsBody: true },
+      config: { scope: 'manage', streamsBody: true, audit: 'self' },
     },
     async (request) => {
       if (request.headers['content-type'] === undefined) throw unsupportedType('text/csv')
       const group = newGroupOf(request, request.params.segmentId)
-      const { imported, rejected } = await receive(request.raw, group)
+      const { imported, rejected } = await receive(request.raw, group, request.recordChange)
       return { imported, rejected }
     },
   )

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { RecordChange } from '../audit/record.ts'
 import type { Pool } from '../db/pool.ts'
 import { ApiError, OperatorError } from '../errors.ts'
 import { liftRequestTimeout } from '../http/request-timeout.ts'
@@ -22,15 +23,15 @@ export type UploadLimits = {
 }
 
 const KIB = 1024
-export const UPLOAD_LIMITS: UploadLimits = { windowMs: 30_000, windowBytes: 64 * KIB, longestMs: 3_600_000, lingerMs: 2_000 }
+const UPLOAD_LIMITS: UploadLimits = { windowMs: 30_000, windowBytes: 64 * KIB, longestMs: 3_600_000, lingerMs: 2_000 }
 const UPLOADS_PER_ACCOUNT = 2
 const UPLOADS_PER_NODE = 4
 const RETRY_AFTER_SECONDS = '10'
 
-type Receive = (request: IncomingMessage, group: GroupKey) => Promise<ImportResult>
+export type Receive = (request: IncomingMessage, group: GroupKey, record?: RecordChange) => Promise<ImportResult>
 
-/** Makes a function that imports the body of a request into a group. */
-export function createReceiver(pool: Pool, limits: UploadLimits): Receive {
+/** Makes a function that imports the body of a request into a group. A node has one, since it counts the imports of all routes. */
+export function createReceiver(pool: Pool, limits = UPLOAD_LIMITS): Receive {
   /** The account of each running upload. */
   const running: number[] = []
 
@@ -42,11 +43,11 @@ export function createReceiver(pool: Pool, limits: UploadLimits): Receive {
     running.push(accountId)
   }
 
-  return async (request, group) => {
+  return async (request, group, record) => {
     takeSlot(group.accountId)
     liftRequestTimeout(request)
     try {
-      return await importGroup(pool, { ...group, source: readUpload(request, limits) })
+      return await importGroup(pool, { ...group, source: readUpload(request, limits), record })
     } catch (error) {
       discardRest(request, limits)
       if (error instanceof OperatorError) throw new ApiError('RCS_INVALID_REQUEST', { details: [{ path: '', reason: error.message }] })

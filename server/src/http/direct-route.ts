@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { ApiError, ERRORS } from '../errors.ts'
 import { readBody } from './body.ts'
 import { type BodyBudgets, reserveForBody } from './body-budget.ts'
-import { callersError, ERROR_TYPE, entryProblem, errorBody, newRequestId, unsupportedType } from './error-responses.ts'
+import { callersError, entryProblem, errorBody, JSON_TYPE, newRequestId, unsupportedType } from './error-responses.ts'
 import { isQuiet, logRequest } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { routableUrl, segmentsOf } from './routes.ts'
@@ -165,7 +165,7 @@ function sendError(exchange: Exchange, thrown: unknown, isBroken = false): void 
   if (status === 413) exchange.response.removeHeader('connection')
   const headers: Record<string, string> = isBroken && status !== 413 ? { connection: 'close' } : {}
   for (const [name, value] of Object.entries(error.headers)) headers[name.toLowerCase()] = value
-  headers['content-type'] = ERROR_TYPE
+  headers['content-type'] = JSON_TYPE
   send(exchange, status, headers, JSON.stringify(errorBody(error, exchange.id)))
 }
 

@@ -34,20 +34,25 @@ export const ErrorBody = Type.Object(
   { $id: 'Error', additionalProperties: false },
 )
 
+/** The codes that every route of the API for callers can return. */
+const EVERYWHERE: ErrorCode[] = [
+  'RCS_INVALID_REQUEST',
+  'RCS_UNAUTHORIZED',
+  'RCS_ADDRESS_NOT_ALLOWED',
+  'RCS_ACCOUNT_SUSPENDED',
+  'RCS_SCOPE',
+  'RCS_MODULE_NOT_AVAILABLE',
+  'RCS_RATE_LIMITED',
+  'RCS_INTERNAL',
+  'RCS_UNAVAILABLE',
+]
+
 /** The response schemas of a route's errors: the given codes, and the codes that every route can return. */
-export function errorResponses(...codes: ErrorCode[]): Record<number, object> {
-  const everywhere: ErrorCode[] = [
-    'RCS_INVALID_REQUEST',
-    'RCS_UNAUTHORIZED',
-    'RCS_ADDRESS_NOT_ALLOWED',
-    'RCS_ACCOUNT_SUSPENDED',
-    'RCS_SCOPE',
-    'RCS_MODULE_NOT_AVAILABLE',
-    'RCS_RATE_LIMITED',
-    'RCS_INTERNAL',
-    'RCS_UNAVAILABLE',
-  ]
-  const byStatus = Object.groupBy(new Set([...everywhere, ...codes]), (code) => ERRORS[code].status)
+export const errorResponses = (...codes: ErrorCode[]) => responsesOf([...EVERYWHERE, ...codes])
+
+/** The response schemas of these errors, by status. */
+export function responsesOf(codes: ErrorCode[]): Record<number, { description: string }> {
+  const byStatus = Object.groupBy(new Set(codes), (code) => ERRORS[code].status)
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, codesOfStatus = []]) => {
       const description = codesOfStatus.map((code) => `\`${code}\`: ${ERRORS[code].when}`).join('\n\n')
@@ -57,7 +62,7 @@ export function errorResponses(...codes: ErrorCode[]): Record<number, object> {
 }
 
 const RETRY_AFTER_SECONDS = '1'
-export const ERROR_TYPE = 'application/json; charset=utf-8'
+export const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Turns every thrown error into a response of the documented form. */
 export function handleErrors(app: FastifyInstance): void {
@@ -85,7 +90,7 @@ function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply
   // connection stays open, Node reads the rest and discards it, until the request times out.
   if (status === 413) reply.removeHeader('connection')
   reply.header('X-Request-Id', request.id)
-  return reply.code(status).headers(error.headers).type(ERROR_TYPE).send(errorBody(error, request.id))
+  return reply.code(status).headers(error.headers).type(JSON_TYPE).send(errorBody(error, request.id))
 }
 
 export function errorBody({ code, details }: ApiError, requestId: string): Static<typeof ErrorBody> {
@@ -162,7 +167,7 @@ export function respondToBrokenRequest(error: NodeJS.ErrnoException, socket: Soc
   const body = JSON.stringify(errorBody(new ApiError(code), requestId))
   const head = [
     `HTTP/1.1 ${ERRORS[code].status} ${STATUS_CODES[ERRORS[code].status]}`,
-    `Content-Type: ${ERROR_TYPE}`,
+    `Content-Type: ${JSON_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     `X-Request-Id: ${requestId}`,
     'Connection: close',

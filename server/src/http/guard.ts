@@ -5,6 +5,7 @@ import { ApiError, type ErrorCode } from '../errors.ts'
 import type { Scope } from '../scopes.ts'
 import { isAllowedAddress } from './allowed-addresses.ts'
 import { addressOf, applyLimit, type Limiter, type Policy, plainAddress } from './limits.ts'
+import { hasEmptyParameter, unknownRoute } from './routes.ts'
 
 /** The account and key that a request is sent with, as far as http/ needs to know them. */
 export type Caller = {
@@ -21,6 +22,8 @@ export type Caller = {
   scopes: Scope[] | null
   /** Networks from which the key may be used, such as 10.0.0.0/8. Null: every address. */
   addresses: string[] | null
+  /** Whether the caller is an operator, who uses the admin API. Absent for a key. */
+  isOperator?: boolean
 }
 
 type Guard = {
@@ -51,12 +54,15 @@ const OWN_LIMITS: Record<string, 'messages' | 'events'> = {
   'HEAD /v1/events': 'events',
 }
 
+/** For requests with wrong credentials, from one address. */
+export const WRONG_CREDENTIALS_POLICY: Policy = { name: 'credentials', quota: WRONG_CREDENTIALS_PER_MINUTE, windowMs: 60_000 }
+
 export function createPolicies(limits: Limits): Policies {
   return {
     messages: { name: 'messages', quota: limits.messagesPerSecond, windowMs: 1_000 },
     events: { name: 'events', quota: limits.eventsPerSecond, windowMs: 1_000 },
     others: { name: 'default', quota: limits.othersPerMinute, windowMs: 60_000 },
-    wrongCredentials: { name: 'credentials', quota: WRONG_CREDENTIALS_PER_MINUTE, windowMs: 60_000 },
+    wrongCredentials: WRONG_CREDENTIALS_POLICY,
   }
 }
 
@@ -76,6 +82,8 @@ declare module 'fastify' {
     public?: boolean
     /** The scope that a key needs. Every route that is not public has one. */
     scope?: Scope
+    /** The route only stops messages, so people and tokens may use it in a suspended account. Keys may not. */
+    endsSending?: boolean
   }
 }
 
@@ -136,6 +144,7 @@ async function check(guard: Guard, request: FastifyRequest, reply: FastifyReply)
   const policy = policies[OWN_LIMITS[`${request.method} ${pattern}`] ?? 'others']
   await waitForTurn(reply, limiter, policy, `${address} ${callerOf(request).integrationKey}`)
   checkRights(request)
+  if (hasEmptyParameter(request)) unknownRoute(request)
 }
 
 async function lookUpCaller(guard: Guard, request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -148,7 +157,7 @@ async function lookUpCaller(guard: Guard, request: FastifyRequest, reply: Fastif
   }
   // Only wrong credentials count towards this limit. Right ones always pass, so a neighbour behind the same address locks nobody out.
   await waitForTurn(reply, limiter, policies.wrongCredentials, addressOf(request))
-  throw new ApiError('RCS_UNAUTHORIZED', { headers: { 'WWW-Authenticate': 'Bearer' }, details: WRONG_CREDENTIALS })
+  throw new ApiError('RCS_UNAUTHORIZED', { details: WRONG_CREDENTIALS })
 }
 
 /** Throws if the key or the account may not do what the request asks for. */
@@ -158,8 +167,9 @@ export function checkRights(request: FastifyRequest): void {
 }
 
 /** The reasons for 403 that need no body, in their order. An unknown route needs no scope. */
-function refusalOf({ addresses, isSuspended, scopes, modules }: Caller, { ip, routeOptions }: FastifyRequest): ApiError | undefined {
-  const scope = routeOptions.config?.scope
+function refusalOf({ addresses, isSuspended, scopes, modules }: Caller, request: FastifyRequest): ApiError | undefined {
+  const { ip, routeOptions } = request
+  const scope = hasEmptyParameter(request) ? undefined : routeOptions.config?.scope
   const refuse = (code: ErrorCode, reason: string) => new ApiError(code, { details: [{ path: '', reason }] })
   if (addresses !== null && !isAllowedAddress(addresses, ip)) {
     return refuse('RCS_ADDRESS_NOT_ALLOWED', `The request comes from ${plainAddress(ip)}, which is not among the addresses of the key.`)
@@ -171,7 +181,7 @@ function refusalOf({ addresses, isSuspended, scopes, modules }: Caller, { ip, ro
   return modules.includes('rcs') ? undefined : refuse('RCS_MODULE_NOT_AVAILABLE', 'The account does not have the module rcs.')
 }
 
-async function waitForTurn(reply: FastifyReply, limiter: Limiter, policy: Policy, subject: string): Promise<void> {
+export async function waitForTurn(reply: FastifyReply, limiter: Limiter, policy: Policy, subject: string): Promise<void> {
   const result = await limiter(policy, subject)
   applyLimit(reply, policy, result)
   // Timers fire up to a millisecond early.

@@ -1,5 +1,7 @@
 import { type TProperties, type TSchema, Type } from 'typebox'
+import type { ErrorCode } from '../errors.ts'
 import type { Rule } from '../validation.ts'
+import { errorResponses } from './error-responses.ts'
 import { DEFAULT_LIMIT, type ListDefinition, MAX_LIMIT } from './paging.ts'
 
 // Apart from paging.ts, since commands read lists too, and loading TypeBox would double the time that they take to start.
@@ -23,6 +25,8 @@ export function listQuery<Name extends string, Filters extends TProperties>(
   )
 }
 
-export function listResponse<Item extends TSchema>(item: Item) {
-  return Type.Object({ items: Type.Array(item), nextCursor: Type.Union([Type.String(), Type.Null()]) }, { additionalProperties: false })
+/** The responses of a list, and of its errors: the given codes, and those that every list can return. */
+export function listResponses<Item extends TSchema>(item: Item, description: string, ...codes: ErrorCode[]) {
+  const properties = { items: Type.Array(item), nextCursor: Type.Union([Type.String(), Type.Null()]) }
+  return { 200: Type.Object(properties, { additionalProperties: false, description }), ...errorResponses(...codes, 'RCS_INVALID_CURSOR') }
 }

@@ -38,12 +38,11 @@ export type Page = {
    * Makes the body of the response. `found`: how many rows the statement found, if it did not return all of them. `lastRead`: the row to
    * continue after, if the statement stopped before it found enough.
    */
-  toBody: <Item extends Record<string, unknown>>(
-    rows: Item[],
-    found?: number,
-    lastRead?: Record<string, unknown>,
-  ) => { items: Item[]; nextCursor: string | null }
+  toBody: <Item extends Record<string, unknown>>(rows: Item[], found?: number, lastRead?: Record<string, unknown>) => PageOf<Item>
 }
+
+/** The body of the response to a list. */
+export type PageOf<Item> = { items: Item[]; nextCursor: string | null }
 
 /**
  * Limits the rows of a statement to PAGE_MAX_BYTES in SQL, so that the database never sends further rows. `size` is an expression for the bytes
@@ -67,10 +66,7 @@ export function readPage<Name extends string>(
   of: number | string = '',
 ): Page {
   const { limit = DEFAULT_LIMIT, cursor, sort = list.defaultSort, ...filters } = query
-  const descending = sort.startsWith('-')
-  const name = sort.replace(/^-/, '') as Name
-  const names = name === list.id ? [name] : [name, list.id]
-  const columns = names.map((field) => list.fields[field].column)
+  const { names, columns, descending, orderBy } = orderOf(list, sort)
   const belongsTo = createHash('sha256')
     .update(JSON.stringify([Object.keys(list.fields), of, sort, Object.entries(filters).sort()]))
     .digest('base64url')
@@ -89,7 +85,7 @@ export function readPage<Name extends string>(
     limit,
     condition: after === undefined ? 'true' : `(${columns.join(', ')}) ${descending ? '<' : '>'} (${parameters.join(', ')})`,
     values: after ?? [],
-    orderBy: columns.map((column) => `${column} ${descending ? 'desc' : 'asc'}`).join(', '),
+    orderBy,
     fetch: limit + 1,
     toBody: (rows, found = rows.length, lastRead) => {
       const items = rows.slice(0, limit)
@@ -99,6 +95,22 @@ export function readPage<Name extends string>(
       return { items, nextCursor }
     },
   }
+}
+
+function orderOf<Name extends string>(list: ListDefinition<Name>, sort: string) {
+  const descending = sort.startsWith('-')
+  const name = sort.replace(/^-/, '') as Name
+  const names = name === list.id ? [name] : [name, list.id]
+  const columns = names.map((field) => list.fields[field].column)
+  return { names, columns, descending, orderBy: columns.map((column) => `${column} ${descending ? 'desc' : 'asc'}`).join(', ') }
+}
+
+/** What a statement of a list reads: a page, or everything if `fetch` is null. */
+export type PageRead = Pick<Page, 'condition' | 'values' | 'orderBy'> & { fetch: number | null }
+
+/** All rows of a list in its default order, for commands and checks. */
+export function wholeList<Name extends string>(list: ListDefinition<Name>): PageRead {
+  return { condition: 'true', values: [], orderBy: orderOf(list, list.defaultSort).orderBy, fetch: null }
 }
 
 function encodeCursor(parts: unknown[]): string {
@@ -139,6 +151,6 @@ function parseCursor(cursor: string): unknown[] {
   }
 }
 
-function invalidCursor(reason: string): ApiError {
+export function invalidCursor(reason: string): ApiError {
   return new ApiError('RCS_INVALID_CURSOR', { details: [{ path: '/cursor', reason }] })
 }

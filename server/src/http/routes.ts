@@ -27,6 +27,16 @@ export function refuseUnknownRoutes(app: FastifyInstance, direct: readonly strin
   app.setNotFoundHandler(unknownRoute)
 }
 
+/**
+ * Whether a route matched only because the router lets a parameter be empty: /v1/messages/ names no message, but is an unknown path. The loop
+ * costs nothing on a route without parameters.
+ */
+export function hasEmptyParameter({ params }: FastifyRequest): boolean {
+  const values = params as Record<string, string>
+  for (const name in values) if (values[name] === '') return true
+  return false
+}
+
 /** Fastify calls this last, after the hook above. A scope with checks of its own sets it too, so that its checks run for unknown paths. */
 export function unknownRoute(_request: FastifyRequest): never {
   throw new ApiError('RCS_ROUTE_NOT_FOUND')

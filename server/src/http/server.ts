@@ -78,6 +78,9 @@ export function createServer(
     rewriteUrl: ({ url = '/' }) => routableUrl(url),
   }) as unknown as FastifyInstance
   app.decorateRequest('caller', undefined)
+  app.decorateRequest('admin', undefined)
+  app.decorateRequest('recordChange', undefined)
+  app.decorateRequest('change', undefined)
   app.decorateRequest('isCached', false)
   app.decorateRequest('lookUpCaller', undefined)
   // HTTP allows a server to ignore an unknown expectation; Node's response to it would have no body. CONNECT would get no response at all.

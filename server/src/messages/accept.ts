@@ -23,7 +23,7 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
   /** Changes whenever the account changes, and so with its quotas. */
   accountVersion?: string
   /** The statement confirms that the caller has not changed since it was looked up. */
-  caller?: Caller
+  caller?: Caller | undefined
   /** As `+` and digits. Each recipient gets a message of its own. */
   recipients: string[]
   test: boolean
@@ -37,6 +37,14 @@ export type Submission = Omit<MessageRequest, 'recipient' | 'smsFallback' | 'sms
 }
 
 export type Accepted = { messageIds: string[]; replayed: boolean }
+
+/** What an entry of the audit log says about accepted messages: no texts. */
+export function acceptedEntry({ messageIds }: Accepted, { agentId, recipients, message }: Submitted) {
+  const sent = recipients.map((recipient, index) => ({ messageId: messageIds[index], agentId, recipient, templateId: message.templateId }))
+  return { subject: messageIds.join(' '), after: sent.length === 1 ? sent[0] : sent }
+}
+
+type Submitted = Pick<Submission, 'agentId' | 'recipients' | 'message'>
 
 /** The key or the account of the caller has changed since the caller was looked up, or the key has expired. Nothing was accepted. */
 export class UnconfirmedCaller extends Error {}

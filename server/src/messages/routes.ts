@@ -4,10 +4,12 @@ import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf, checkRights } from '../http/guard.ts'
-import { listResponse } from '../http/list-schemas.ts'
+import { listResponses } from '../http/list-schemas.ts'
+import { locationOf } from '../http/location.ts'
+import { sealListCursors } from '../http/sealed-cursors.ts'
 import { normalisePhoneNumber } from '../phone-numbers.ts'
 import { NoBody, NoQuery, refTo } from '../schemas.ts'
-import { type Accepted, createAcceptor, type Submission, UnconfirmedCaller } from './accept.ts'
+import { type Accepted, acceptedEntry, createAcceptor, type Submission, UnconfirmedCaller } from './accept.ts'
 import type { Announce } from './announce.ts'
 import { listMessages } from './list.ts'
 import { type Message as MessageBody, readMessage } from './messages.ts'
@@ -29,23 +31,28 @@ import { fallbackOf } from './sms-fallback.ts'
 export const MESSAGES_TAG = { name: 'Messages', description: 'Send one message to one recipient, and read its status.' }
 
 const tags = [MESSAGES_TAG.name]
-const MessagePath = Type.Object({ messageId: Type.String() }, { additionalProperties: false })
+export const MessagePath = Type.Object({ messageId: Type.String() }, { additionalProperties: false })
 
 type Options = {
   pool: Pool
   /** For statements that need PostgreSQL's own planner settings. */
   listPool: Pool
+  /** Encrypts the cursors of the list. */
+  cursorKey: Buffer
   publicUrl: () => string | undefined
   reserve: Reserve
   announce: Announce
+  /** Whether requests share statements. If not, each request has its own transaction, and its caller has no key that could be confirmed. */
+  batches: boolean
   cancel: (pool: Pool, accountId: number, messageId: string) => Promise<MessageBody>
 }
 type AcceptFrom = (request: FastifyRequest, submission: Omit<Submission, 'accountId'>) => Promise<Accepted>
 
 export const messageRoutes: FastifyPluginAsyncTypebox<Options> = async (app, options) => {
-  const { pool, publicUrl, reserve, announce } = options
+  const { pool, publicUrl, reserve, announce, batches } = options
   app.addSchema(Message)
-  const acceptFrom = createRequestAcceptor(pool, createAcceptor(pool, announce, reserve))
+  const acceptAlone = (submission: Submission) => createAcceptor(pool, announce, reserve)({ ...submission, caller: undefined })
+  const acceptFrom = createRequestAcceptor(pool, batches ? createAcceptor(pool, announce, reserve) : acceptAlone)
   await app.register(sendRoutes, { pool, publicUrl, acceptFrom })
   await app.register(testRoutes, { acceptFrom })
   await app.register(readRoutes, options)
@@ -104,16 +111,18 @@ const sendRoutes: FastifyPluginAsyncTypebox<SendOptions> = async (app, { pool, p
     },
     async (request, reply) => {
       const { recipient, smsFallback, smsFallbackAfterExpiry, ...body } = request.body
-      const { messageIds, replayed } = await acceptFrom(request, {
+      const recipients = [normalised(recipient)]
+      const accepted = await acceptFrom(request, {
         ...body,
-        recipients: [normalised(recipient)],
+        recipients,
         test: false,
         fallback: smsFallback && fallbackOf(smsFallback, smsFallbackAfterExpiry, publicUrl()),
         idempotency: { key: idempotencyKey(request), hash: requestHash(request.body) },
       })
-      if (replayed) reply.header('Idempotent-Replayed', 'true')
-      const messageId = messageIds[0] as string
-      return await reply.code(202).header('Location', `/v1/messages/${messageId}`).send({ messageId })
+      if (accepted.replayed) reply.header('Idempotent-Replayed', 'true')
+      request.change = accepted.replayed ? 'none' : acceptedEntry(accepted, { ...body, recipients })
+      const messageId = accepted.messageIds[0] as string
+      return await reply.code(202).header('Location', locationOf(request, messageId)).send({ messageId })
     },
   )
 }
@@ -135,8 +144,9 @@ const testRoutes: FastifyPluginAsyncTypebox<{ acceptFrom: AcceptFrom }> = async 
     async (request, reply) => {
       const { recipients: phones, ...body } = request.body
       const recipients = phones.map(normalised)
-      const { messageIds } = await acceptFrom(request, { ...body, recipients, test: true })
-      const items = recipients.map((recipient, index) => ({ recipient, messageId: messageIds[index] as string }))
+      const accepted = await acceptFrom(request, { ...body, recipients, test: true })
+      request.change = acceptedEntry(accepted, { ...body, recipients })
+      const items = recipients.map((recipient, index) => ({ recipient, messageId: accepted.messageIds[index] as string }))
       return await reply.code(202).send({ items })
     },
   )
@@ -163,7 +173,9 @@ const readRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool
   )
 }
 
-const listRoutes: FastifyPluginAsyncTypebox<Pick<Options, 'listPool'>> = async (app, { listPool }) => {
+const listRoutes: FastifyPluginAsyncTypebox<Pick<Options, 'listPool' | 'cursorKey'>> = async (app, { listPool, cursorKey }) => {
+  // By recipient, a page may end at a message of another account (list-plan.ts).
+  const { seal, open } = sealListCursors(cursorKey, 'message list')
   app.get(
     '/messages',
     {
@@ -174,11 +186,16 @@ const listRoutes: FastifyPluginAsyncTypebox<Pick<Options, 'listPool'>> = async (
         description:
           'Filters can be combined. If few messages match, a page may have fewer than `limit` of them, or none, and still a `nextCursor`: the list ends where `nextCursor` is null.',
         querystring: MessageListQuery,
-        response: { 200: { ...listResponse(refTo(Message)), description: 'A page of the list.' }, ...errorResponses('RCS_INVALID_CURSOR') },
+        response: listResponses(refTo(Message), 'A page of the list.'),
       },
       config: { scope: 'read' },
     },
-    async (request) => await listMessages(listPool, callerOf(request).accountId, request.query),
+    async (request) => {
+      const { accountId } = callerOf(request)
+      const { cursor, ...query } = request.query
+      const page = await listMessages(listPool, accountId, { ...query, ...(cursor && { cursor: open(accountId, cursor) }) })
+      return { ...page, nextCursor: page.nextCursor && seal(accountId, page.nextCursor) }
+    },
   )
 }
 
@@ -200,7 +217,7 @@ const cancelRoutes: FastifyPluginAsyncTypebox<Pick<Options, 'pool' | 'cancel'>> 
           ...errorResponses('RCS_MESSAGE_NOT_FOUND', 'RCS_MESSAGE_STATE', 'RCS_PAYLOAD_TOO_LARGE', 'RCS_UNSUPPORTED_MEDIA_TYPE'),
         },
       },
-      config: { scope: 'send' },
+      config: { scope: 'send', endsSending: true },
     },
     async (request) => await cancel(pool, callerOf(request).accountId, request.params.messageId),
   )

@@ -149,37 +149,35 @@ export const Message = Type.Object(
 const oneOf = STATUSES.join('|')
 const incomingTime = (description: string) => Type.Optional(Type.String({ format: 'timestamp', description }))
 
-export const MessageListQuery = listQuery(
-  MESSAGE_LIST,
-  {
-    recipient: Type.Optional(
-      Type.String({
-        description: 'A phone number.',
-        rules: phoneRules(phoneNumberInQuery),
-      }),
-    ),
-    clientReferenceId: Type.Optional(Type.String({ maxLength: 255, description: 'The reference of the message, or of its campaign.' })),
-    campaignId: Type.Optional(
-      Type.String({
-        rules: (text: string) => (UUID.test(text) ? [] : invalid('must be the id of a campaign, as its creation returned it')),
-      }),
-    ),
-    agentId: Type.Optional(Type.String({ maxLength: 200 })),
-    status: Type.Optional(
-      Type.String({
-        pattern: `^(${oneOf})(,(${oneOf}))*$`,
-        maxLength: 200,
-        description: `one or more of ${STATUSES.join(', ')}, separated by commas`,
-      }),
-    ),
-    test: Type.Optional(Type.Boolean({ default: false, description: 'Test messages instead of all others.' })),
-    acceptedFrom: incomingTime('Accepted at this time or later.'),
-    acceptedTo: incomingTime('Accepted before this time.'),
-  },
-  { rules: timesInOrder },
-)
+export const MESSAGE_FILTERS = {
+  recipient: Type.Optional(
+    Type.String({
+      description: 'A phone number.',
+      rules: phoneRules(phoneNumberInQuery),
+    }),
+  ),
+  clientReferenceId: Type.Optional(Type.String({ maxLength: 255, description: 'The reference of the message, or of its campaign.' })),
+  campaignId: Type.Optional(
+    Type.String({
+      rules: (text: string) => (UUID.test(text) ? [] : invalid('must be the id of a campaign, as its creation returned it')),
+    }),
+  ),
+  agentId: Type.Optional(Type.String({ maxLength: 200 })),
+  status: Type.Optional(
+    Type.String({
+      pattern: `^(${oneOf})(,(${oneOf}))*$`,
+      maxLength: 200,
+      description: `one or more of ${STATUSES.join(', ')}, separated by commas`,
+    }),
+  ),
+  test: Type.Optional(Type.Boolean({ default: false, description: 'Test messages instead of all others.' })),
+  acceptedFrom: incomingTime('Accepted at this time or later.'),
+  acceptedTo: incomingTime('Accepted before this time.'),
+}
 
-function timesInOrder({ acceptedFrom, acceptedTo }: Record<string, unknown>): Violation[] {
+export const MessageListQuery = listQuery(MESSAGE_LIST, MESSAGE_FILTERS, { rules: timesInOrder })
+
+export function timesInOrder({ acceptedFrom, acceptedTo }: Record<string, unknown>): Violation[] {
   const [from, to] = [acceptedFrom, acceptedTo].map((text) => (typeof text === 'string' ? parseTimestamp(text) : undefined))
   return from !== undefined && to !== undefined && to < from ? [{ path: '/acceptedTo', reason: 'must not be before acceptedFrom' }] : []
 }

@@ -1,29 +1,39 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import type { RecordChange } from '../audit/record.ts'
 import type { CarrierEvent } from '../carriers/carrier.ts'
-import { type Executor, isTimedOut, type Pool } from '../db/pool.ts'
+import { type Executor, isTimedOut, type Pool, transaction } from '../db/pool.ts'
 import { awaitTransactions } from '../db/transactions.ts'
 import { failWaiting } from '../delivery/fail.ts'
 import { withoutQuote } from '../delivery/failures.ts'
 import { skipErased } from '../delivery/sms/schedule.ts'
 import { ALL_ACCOUNTS, type ErasedPeople, PLACEHOLDER_PREFIX } from '../erasure/erased.ts'
-import { OperatorError } from '../errors.ts'
 import { eraseFromLog, findInLog } from '../events/erase.ts'
+import { Refusal } from '../refusal.ts'
 import { findConcerned } from '../replies/attribution.ts'
-import { accountsOf, counter, findMessages, type Progress, placesFor, type Wanted } from './find.ts'
+import { accountsOf, counter, findMessages, type Progress, placesFor, type Summary, summarize, type Wanted } from './find.ts'
 import { CAMPAIGNS, MESSAGE_DETAILS, MESSAGES, type Place, WEBHOOK_ATTEMPTS } from './places.ts'
 import { eraseRows, findRows, isDroppedMonth, listMonths, type Person, tablesOf } from './rows.ts'
 
 /** How many rows of each place were erased. */
 export type Erased = Record<string, number>
 
-/** `callsEndWithinMs`: how long to wait for calls to networks that are in progress. */
-type Options = { onProgress?: (progress: Progress) => void; callsEndWithinMs?: number }
-type Erasure = { pool: Pool; wanted: Wanted; person: Person; months: string[]; erased: Erased } & Required<Options>
+type Options = {
+  onProgress?: (progress: Progress) => void
+  /** What was found before, if an operator has confirmed it. Counting takes long, and the number gets messages meanwhile. */
+  summary?: Summary
+  /** How long to wait for calls to networks that are in progress. */
+  callsEndWithinMs?: number
+  /** Called in the first transaction, which already can't be undone, with the number of rows of each place before. */
+  record?: RecordChange | undefined
+}
+type Erasure = { pool: Pool; wanted: Wanted; person: Person; months: string[]; erased: Erased } & Required<
+  Omit<Options, 'record' | 'summary'>
+>
 
 /**
- * Erases a person while the service runs. The order makes it final:
+ * Erases a person while the service runs. Their rows are counted for the audit log. Then the order makes it final:
  *
  * 1. The hash is stored. From then on no worker sends anything to the number.
  * 2. Waiting messages fail, and calls in progress end.
@@ -36,11 +46,18 @@ export async function erasePerson(
   pool: Pool,
   people: ErasedPeople,
   wanted: Wanted,
-  { onProgress = () => {}, callsEndWithinMs = CALLS_END_WITHIN_MS }: Options = {},
+  { onProgress = () => {}, summary, callsEndWithinMs = CALLS_END_WITHIN_MS, record = async () => {} }: Options = {},
 ): Promise<Erased> {
   const accounts = await accountsOf(pool, wanted)
   const hash = people.hashOf(wanted.phone)
-  const { own, seeds } = await storeHash(pool, hash, wanted)
+  const { rows: found, total } = summary ?? (await summarize(pool, wanted, people, onProgress))
+  const { own, isRecorded } = await transaction(pool, async (tx) => {
+    const { seed, isRepeated } = await storeHash(tx, hash, wanted)
+    if (isRepeated && total === 0) return { own: seed, isRecorded: false }
+    await record(tx, null, found)
+    return { own: seed, isRecorded: true }
+  })
+  const seeds = [own, ...(await readSeeds(pool, hash))]
   await awaitTransactions(pool)
   const person = { phone: wanted.phone, accounts, placeholders: accounts.map((accountId) => placeholderOf(own, accountId)) }
   const erasure: Erasure = { pool, wanted, person, months: await listMonths(pool), erased: {}, onProgress, callsEndWithinMs }
@@ -56,24 +73,32 @@ export async function erasePerson(
   await awaitTransactions(pool)
   await erasePlace(erasure, CAMPAIGNS)
   await eraseLog(erasure)
-  await endErasure(pool, hash, wanted)
+  await transaction(pool, async (tx) => {
+    await endErasure(tx, hash, wanted)
+    // Rows that were added while a repeated erasure began.
+    if (!isRecorded && Object.keys(erasure.erased).length > 0) await record(tx, null, erasure.erased)
+  })
   return erasure.erased
 }
 
 const scopeOf = ({ accountId = ALL_ACCOUNTS }: Wanted) => accountId
 
-/** Stores the hash. `own`: the seed of this run's placeholders. `seeds`: the seeds of all unfinished runs for this person. */
-async function storeHash(db: Executor, hash: Buffer, wanted: Wanted): Promise<{ own: Buffer; seeds: Buffer[] }> {
-  const { rows } = await db.query<{ seed: Buffer }>(
+/** Stores the hash, and returns the seed of this run's placeholders. `isRepeated`: an earlier run has completed. */
+async function storeHash(db: Executor, hash: Buffer, wanted: Wanted): Promise<{ seed: Buffer; isRepeated: boolean }> {
+  const drawn = randomBytes(32)
+  const { rows } = await db.query<{ seed: Buffer; isNew: boolean }>(
     `insert into erased_people as e (hash, account_id, seed) values ($1, $2, $3)
-     on conflict (hash, account_id) do update set seed = coalesce(e.seed, excluded.seed) returning seed`,
-    [hash, scopeOf(wanted), randomBytes(32)],
+     on conflict (hash, account_id) do update set seed = coalesce(e.seed, excluded.seed) returning seed, xmax = 0 as "isNew"`,
+    [hash, scopeOf(wanted), drawn],
   )
-  const { seed: own } = rows[0] as { seed: Buffer }
-  const { rows: unfinished } = await db.query<{ seed: Buffer }>('select seed from erased_people where hash = $1 and seed is not null', [
-    hash,
-  ])
-  return { own, seeds: [own, ...unfinished.map(({ seed }) => seed)] }
+  const { seed, isNew } = rows[0] as { seed: Buffer; isNew: boolean }
+  return { seed, isRepeated: !isNew && seed.equals(drawn) }
+}
+
+/** The seeds of all unfinished runs for this person. Read after the commit: of two runs that begin at once, the later one finds both. */
+async function readSeeds(db: Executor, hash: Buffer): Promise<Buffer[]> {
+  const { rows } = await db.query<{ seed: Buffer }>('select seed from erased_people where hash = $1 and seed is not null', [hash])
+  return rows.map(({ seed }) => seed)
 }
 
 /** The seed is deleted at the end. Without it, the placeholders of a person can't be connected with each other or with the hash. */
@@ -140,10 +165,13 @@ const SENDING_COPIES = `
 async function awaitCalls({ person, callsEndWithinMs }: Erasure, isSending: () => Promise<boolean>): Promise<void> {
   for (const deadline = performance.now() + callsEndWithinMs; await isSending(); await sleep(POLL_MS)) {
     if (performance.now() < deadline) continue
-    throw new OperatorError(
+    const facts =
       `The erasure of ${person.phone} is not complete: a message to this number is still being sent after ${callsEndWithinMs / 1000} s. ` +
-        'No further message goes to it. Run "herald person erase" again to finish the erasure.',
-    )
+      'No further message goes to it.'
+    throw new Refusal(`${facts} Run "herald person erase" again to finish the erasure.`, {
+      code: 'RCS_REFUSED',
+      reason: `${facts} Erase the number again to finish the erasure.`,
+    })
   }
 }
 

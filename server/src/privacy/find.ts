@@ -12,15 +12,15 @@ export type Wanted = { phone: string; accountId?: number | undefined }
 export type Progress = { place: string; rows: number }
 type OnProgress = (progress: Progress) => void
 
-/** The accounts of a request. Rows that name no account are listed under 0. */
+/** The accounts of a request. Rows that name no account are listed under 0, and only for all accounts. */
 export async function accountsOf(db: Executor, { accountId }: Wanted): Promise<number[]> {
-  if (accountId !== undefined) await requireAccount(db, accountId)
-  const accounts = accountId === undefined ? (await listAccounts(db)).map((account) => account.accountId) : [accountId]
-  return [...accounts, ALL_ACCOUNTS]
+  if (accountId === undefined) return [...(await listAccounts(db)).map((account) => account.accountId), ALL_ACCOUNTS]
+  await requireAccount(db, accountId)
+  return [accountId]
 }
 
-/** The places to search; for a single account, without the places that need all accounts. */
-export const placesFor = ({ accountId }: Wanted) => PLACES.filter((place) => accountId === undefined || !place.inAllAccountsOnly)
+/** The places to search; for a single account, without the places whose rows name no account. */
+export const placesFor = ({ accountId }: Wanted) => PLACES.filter((place) => accountId === undefined || place.account !== '0')
 
 /** Some rows of a place, as an export shows them. */
 export type FoundRows = { place: string; rows: object[] }
@@ -114,7 +114,7 @@ export async function summarize(db: Executor, wanted: Wanted, erased: ErasedPeop
   const { rows } = await db.query<{ accountId: number | null; erasedAt: Date }>(
     `select nullif(account_id, ${ALL_ACCOUNTS}) as "accountId", erased_at as "erasedAt" from erased_people
      where hash = $1 and account_id = any ($2::int[]) order by account_id`,
-    [erased.hashOf(wanted.phone), await accountsOf(db, wanted)],
+    [erased.hashOf(wanted.phone), [...(await accountsOf(db, wanted)), ALL_ACCOUNTS]],
   )
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
   return { phone: wanted.phone, rows: counts, total, erased: rows }

@@ -21,7 +21,7 @@ export type Place = {
   key: Record<string, string>
   /** Which rows are about the person. */
   mine: string
-  /** The account of a row; 0 if the row does not say. */
+  /** The account of a row; 0 if the row names none. Only a search of all accounts finds such a row, since it may be about any account. */
   account?: string
   /** Set if an index finds the rows: the joins after `t`, or '' for none. Without it, the whole table is read in the order of its key. */
   from?: string
@@ -37,8 +37,6 @@ export type Place = {
   also?: string
   /** The bytes of a row that count for the quota of its account. */
   bytes?: string
-  /** The rows name no account, so they are left alone when the person is erased in one account only. */
-  inAllAccountsOnly?: true
 }
 
 /** In SQL: a regular expression for the number in a free text. The digits alone could be part of the longer number of another person. */
@@ -236,7 +234,6 @@ export const PLACES: Place[] = [
     mine: 't.recipient = $1',
     account: '0',
     columns: 't.carrier, t.state, t.detail, t.occurred_at as "occurredAt"',
-    inAllAccountsOnly: true,
   },
   {
     name: 'smsContacts',
@@ -277,7 +274,7 @@ export const PLACES: Place[] = [
     table: 'carrier_events',
     key: { carrier: 'text', event_id: 'text' },
     mine: 't.phone = $1',
-    // A reply that is still to be processed may be for another account (privacy/erase.ts).
+    // Receipts without a message, and replies that wait to be processed. A reply has its account afterwards, and leaves nothing here.
     exceptIf: 't.process_after is not null',
     account: '0',
     columns: 't.carrier, t.kind, t.occurred_at as "occurredAt", t.event',

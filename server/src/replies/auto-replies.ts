@@ -2,6 +2,8 @@ import { requireAccount } from '../accounts/accounts.ts'
 import { readAssignment } from '../agents/agents.ts'
 import type { Executor } from '../db/pool.ts'
 import { noSuch, OperatorError } from '../errors.ts'
+import { type ListDefinition, type PageOf, type PageQuery, type PageRead, readPage, wholeList } from '../http/paging.ts'
+import { missing } from '../refusal.ts'
 import { lengthOf } from '../text-length.ts'
 import { folded, meaningOf } from './words.ts'
 
@@ -54,16 +56,29 @@ async function explainRefusal(db: Executor, { accountId, agentId, keyword, templ
   if (existing !== null) throw new OperatorError(`Automatic reply ${existing} already has the keyword "${keyword}"; remove it first.`)
 }
 
+/** An agent has a keyword once. */
+export const AUTO_REPLY_LIST: ListDefinition<'agentId' | 'keyword'> = {
+  fields: { agentId: { column: 'agent_id', type: 'text' }, keyword: { column: 'keyword', type: 'text', hidden: true } },
+  id: 'keyword',
+  defaultSort: 'agentId',
+}
+
 /** Lists the automatic replies of one account, or of all accounts. */
-export async function listAutoReplies(db: Executor, accountId?: number): Promise<AutoReply[]> {
+export async function listAutoReplies(db: Executor, accountId?: number, read: PageRead = wholeList(AUTO_REPLY_LIST)): Promise<AutoReply[]> {
   if (accountId !== undefined) {
     await requireAccount(db, accountId)
   }
   const { rows } = await db.query<AutoReply>(
-    `select ${AUTO_REPLY} from auto_replies where $1::int is null or account_id = $1 order by account_id, agent_id, keyword`,
-    [accountId ?? null],
+    `select ${AUTO_REPLY} from auto_replies where ($1::int is null or account_id = $1) and ${read.condition}
+     order by account_id, ${read.orderBy} limit $2`,
+    [accountId ?? null, read.fetch, ...read.values],
   )
   return rows
+}
+
+export async function readAutoRepliesPage(db: Executor, accountId: number, query: PageQuery): Promise<PageOf<AutoReply>> {
+  const page = readPage(AUTO_REPLY_LIST, query, 3, `auto-replies ${accountId}`)
+  return page.toBody(await listAutoReplies(db, accountId, page))
 }
 
 /** Finds an automatic reply without its account, for operators. */
@@ -72,13 +87,19 @@ export async function findAutoReply(db: Executor, autoReplyId: number): Promise<
   return rows[0] ?? noSuchAutoReply(autoReplyId)
 }
 
+/** The same for an automatic reply of this account. It never changes its account. */
+export async function findOwnAutoReply(db: Executor, accountId: number, autoReplyId: number): Promise<AutoReply> {
+  const reply = await findAutoReply(db, autoReplyId)
+  return reply.accountId === accountId ? reply : noSuchAutoReply(autoReplyId)
+}
+
 export async function removeAutoReply(db: Executor, autoReplyId: number): Promise<AutoReply> {
   const { rows } = await db.query<AutoReply>(`delete from auto_replies where id = $1 returning ${AUTO_REPLY}`, [autoReplyId])
   return rows[0] ?? noSuchAutoReply(autoReplyId)
 }
 
 function noSuchAutoReply(autoReplyId: number): never {
-  throw noSuch(`There is no automatic reply ${autoReplyId}; see "herald auto-reply list".`)
+  throw missing(`There is no automatic reply ${autoReplyId}`, 'see "herald auto-reply list"')
 }
 
 /** Reads the automatic replies of an agent, to match an incoming text. A template may have become a draft since; sending checks that. */

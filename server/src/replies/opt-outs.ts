@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from 'node:util'
 import { requireAccount } from '../accounts/accounts.ts'
 import { readAssignment } from '../agents/agents.ts'
-import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import { accountTransaction, type Executor, type Pool, transaction } from '../db/pool.ts'
 import { OperatorError } from '../errors.ts'
 import { recordEvent } from '../events/changes.ts'
 
@@ -73,41 +74,60 @@ export const RECORD_OPT_OUT = `
 type Concerned = { accountId: number; agentId?: string | undefined; phone: string }
 type ManualChange = Concerned & { optedOut: boolean; block: boolean; source: 'operator' | 'api' }
 
+/** `isChanged`: false if the change only repeats an earlier one, and so changes nothing but the time. */
+export type ChangedOptOuts = { before: OptOut[]; after: OptOut[]; isChanged: boolean }
+
 /**
  * Changes an opt-out by hand, and emits an event for each agent that the recipient newly opts out of. Returns the states before and after. Opting
  * in a recipient who is not opted out writes nothing: otherwise a STOP that was sent before, and arrives later, would not count.
  */
-export async function setOptOut(pool: Pool, change: ManualChange): Promise<{ before: OptOut[]; after: OptOut[] }> {
+export async function setOptOut(pool: Pool, change: ManualChange): Promise<ChangedOptOuts> {
   const { accountId, agentId = ALL_AGENTS, phone, optedOut, block, source } = change
-  return await transaction(pool, async (tx) => {
+  return await accountTransaction(pool, accountId, async (tx) => {
     await lockPhone(tx, accountId, phone)
     const before = await findOptOuts(tx, change)
     const wasOut = new Set(before.filter((each) => each.optedOut).map((each) => each.agentId))
-    if (!optedOut && wasOut.size === 0) return { before, after: before }
+    if (!optedOut && wasOut.size === 0 && !(await isOptedOut(tx, change))) return { before, after: before, isChanged: false }
+    const stored = await findStored(tx, accountId, agentId, phone)
     await recordOptOut(tx, { accountId, agentId, phone, optedOut, block, source })
     const after = await findOptOuts(tx, change)
     for (const { agentId: agent, changedAt } of after.filter((each) => each.optedOut && !wasOut.has(each.agentId))) {
       const data = { agentId: agent, recipient: phone, source }
       await recordEvent(tx, { accountId, kind: 'recipient.opted_out', at: changedAt, data })
     }
-    return { before, after }
+    const isRepeated = isDeepStrictEqual(stored, await findStored(tx, accountId, agentId, phone))
+    return { before, after, isChanged: !isRepeated || !isDeepStrictEqual(before.map(withoutTime), after.map(withoutTime)) }
   })
+}
+
+/** Whether a recipient is opted out. An opt-out of all agents also counts for agents that are assigned later. */
+export async function isOptedOut(db: Executor, { accountId, agentId = ALL_AGENTS, phone }: Concerned): Promise<boolean> {
+  const { rows } = await db.query<{ optedOut: boolean }>(optOutOf('$1', '$2', '$3', 'opted_out as "optedOut"'), [accountId, agentId, phone])
+  return rows[0]?.optedOut ?? false
+}
+
+const withoutTime = ({ changedAt, ...state }: OptOut) => state
+
+/** A row for all agents also counts for agents that are assigned later, so it can change although no agent's state does. */
+async function findStored(tx: Executor, accountId: number, agentId: string, phone: string): Promise<unknown> {
+  const text = 'select opted_out, blocked, source from opt_outs where account_id = $1 and agent_id = $2 and phone = $3'
+  return (await tx.query(text, [accountId, agentId, phone])).rows[0]
 }
 
 /**
  * Changes an opt-out for an operator. Opting out a recipient who is already opted out is not an error. Opting in a recipient who is not opted out
  * is an error.
  */
-export async function changeOptOut(pool: Pool, concerned: Concerned, optedOut: boolean, block = false): Promise<OptOut[]> {
+export async function changeOptOut(pool: Pool, concerned: Concerned, optedOut: boolean, block = false): Promise<ChangedOptOuts> {
   const { accountId, agentId, phone } = concerned
   if (agentId === undefined) await requireAccount(pool, accountId)
   else await readAssignment(pool, agentId, accountId)
-  const { before, after } = await setOptOut(pool, { ...concerned, optedOut, block, source: 'operator' })
-  if (!optedOut && !before.some((each) => each.optedOut)) {
+  const changed = await setOptOut(pool, { ...concerned, optedOut, block, source: 'operator' })
+  if (!optedOut && !changed.isChanged) {
     const agents = agentId === undefined ? 'any agent' : `agent ${agentId}`
     throw new OperatorError(`${phone} is not opted out of messages from ${agents} of account ${accountId}.`)
   }
-  return after
+  return changed
 }
 
 const OPT_OUT = `s.account_id as "accountId", s.agent_id as "agentId", o.phone, o.opted_out as "optedOut", o.blocked as block, o.source,

@@ -1,11 +1,12 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { requireActiveAgent } from '../agents/agents.ts'
 import { PhoneNumber, phoneRules } from '../content/fields.ts'
 import type { Pool } from '../db/pool.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
-import { listQuery, listResponse } from '../http/list-schemas.ts'
+import { listQuery, listResponses } from '../http/list-schemas.ts'
 import { type ListDefinition, type PageQuery, readPage } from '../http/paging.ts'
 import { normalisePhoneNumber, phoneNumberInQuery } from '../phone-numbers.ts'
 import { NoBody, NoQuery, OutgoingTime, refTo } from '../schemas.ts'
@@ -76,7 +77,7 @@ const listRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool
         summary: 'List the recipients who opted out',
         description: 'By agent and phone. A recipient who opted out of several agents is listed once for each.',
         querystring: ListQuery,
-        response: { 200: { ...listResponse(refTo(OptOut)), description: 'A page of the list.' }, ...errorResponses() },
+        response: listResponses(refTo(OptOut), 'A page of the list.'),
       },
       config: { scope: 'read' },
     },
@@ -107,14 +108,12 @@ function toItem({ phone, agentId: agent, block, source, changedAt }: OptOutState
 }
 
 const changeRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { pool }) => {
-  async function change(
-    accountId: number,
-    path: string,
-    wanted: { agentId?: string; optedOut: boolean; block: boolean },
-  ): Promise<OptOut[]> {
+  async function change(request: FastifyRequest, wanted: { agentId?: string; optedOut: boolean; block: boolean }): Promise<OptOut[]> {
+    const { accountId } = callerOf(request)
     if (wanted.agentId !== undefined) await requireActiveAgent(pool, accountId, wanted.agentId)
-    const phone = normalisePhoneNumber(path) as string
-    return (await setOptOut(pool, { ...wanted, accountId, phone, source: 'api' })).after.map(toItem)
+    const phone = normalisePhoneNumber((request.params as Static<typeof PhonePath>).phone) as string
+    request.change = await setOptOut(pool, { ...wanted, accountId, phone, source: 'api' })
+    return (request.change.after as OptOutState[]).map(toItem)
   }
 
   app.put(
@@ -141,7 +140,7 @@ const changeRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { po
     },
     async (request) => {
       const { block = false, ...body } = request.body
-      return { items: await change(callerOf(request).accountId, request.params.phone, { ...body, optedOut: true, block }) }
+      return { items: await change(request, { ...body, optedOut: true, block }) }
     },
   )
 
@@ -164,7 +163,7 @@ const changeRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app, { po
       config: { scope: 'manage' },
     },
     async (request, reply) => {
-      await change(callerOf(request).accountId, request.params.phone, { ...request.query, optedOut: false, block: false })
+      await change(request, { ...request.query, optedOut: false, block: false })
       return await reply.code(204).send(null)
     },
   )

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 import type { Pool } from '../db/pool.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
-import { listQuery, listResponse } from '../http/list-schemas.ts'
+import { listQuery, listResponses } from '../http/list-schemas.ts'
 import { daysInOrder, incomingDay, refTo } from '../schemas.ts'
 import { checkPeriods, INTERVALS, MAX_PERIODS, readAggregations } from './aggregations.ts'
 import { requireCampaign } from './campaign.ts'
@@ -95,10 +95,7 @@ const campaignListRoutes: Routes = async (app, { pool }) => {
         summary: 'List the actions of a campaign’s recipients',
         params: CampaignPath,
         querystring: listQuery(ACTION_LIST, RANGE, IN_ORDER),
-        response: {
-          200: { ...listResponse(ActionDetail), description: 'A page of actions.' },
-          ...errorResponses('RCS_CAMPAIGN_NOT_FOUND', 'RCS_INVALID_CURSOR'),
-        },
+        response: listResponses(ActionDetail, 'A page of actions.', 'RCS_CAMPAIGN_NOT_FOUND'),
       },
       config: { scope: 'read' },
     },
@@ -114,13 +111,11 @@ const campaignListRoutes: Routes = async (app, { pool }) => {
         summary: 'List the recipients of a campaign whose message reached a state',
         params: RecipientsPath,
         querystring: listQuery(RECIPIENT_LIST, RANGE, IN_ORDER),
-        response: {
-          200: {
-            ...listResponse(ReachedRecipient),
-            description: 'A page of recipients, each with the time when the message reached the state.',
-          },
-          ...errorResponses('RCS_CAMPAIGN_NOT_FOUND', 'RCS_INVALID_CURSOR'),
-        },
+        response: listResponses(
+          ReachedRecipient,
+          'A page of recipients, each with the time when the message reached the state.',
+          'RCS_CAMPAIGN_NOT_FOUND',
+        ),
       },
       config: { scope: 'read' },
     },

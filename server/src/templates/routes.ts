@@ -7,7 +7,8 @@ import type { Pool } from '../db/pool.ts'
 import type { ApiError, Violation } from '../errors.ts'
 import { errorResponses, ViolationList } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
-import { listQuery, listResponse } from '../http/list-schemas.ts'
+import { listQuery, listResponses } from '../http/list-schemas.ts'
+import { locationOf } from '../http/location.ts'
 import { daysInOrder, incomingDay, NoQuery, OutgoingTime, refTo } from '../schemas.ts'
 import {
   createTemplate,
@@ -126,10 +127,7 @@ const listRoutes: Routes = async (app, { pool }) => {
         tags,
         summary: 'List the templates of the account',
         querystring: TemplateListQuery,
-        response: {
-          200: { ...listResponse(refTo(Template)), description: 'A page of templates.' },
-          ...errorResponses('RCS_INVALID_CURSOR'),
-        },
+        response: listResponses(refTo(Template), 'A page of templates.'),
       },
       config: { scope: 'read' },
     },
@@ -156,7 +154,7 @@ const listRoutes: Routes = async (app, { pool }) => {
       const { accountId } = callerOf(request)
       const input = { basic: false, status: 'DRAFT' as const, ...request.body }
       const template = await withMissingTargetsNamed(pool, accountId, input, () => createTemplate(pool, accountId, input))
-      return await reply.code(201).header('Location', `/v1/templates/${template.id}`).send(template)
+      return await reply.code(201).header('Location', locationOf(request, template.id)).send(template)
     },
   )
 }

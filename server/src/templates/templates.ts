@@ -3,7 +3,7 @@ import { refuseBeyondQuota } from '../accounts/quotas.ts'
 import { countUsage } from '../accounts/usage.ts'
 import type { MessageContent } from '../content/content.ts'
 import { templateReferences } from '../content/references.ts'
-import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import { accountTransaction, type Executor, type Pool } from '../db/pool.ts'
 import { ApiError, notFound, type Violation } from '../errors.ts'
 import { type ListDefinition, PAGE_MAX_BYTES, type PageQuery, readPage } from '../http/paging.ts'
 
@@ -101,7 +101,7 @@ export async function createTemplate(pool: Pool, accountId: number, input: Templ
 
 /** Concurrent inserts of one account run one after the other, so that each counts the earlier templates towards the quota. */
 async function insertWithinQuota(pool: Pool, accountId: number, input: TemplateInput): Promise<Template> {
-  return await transaction(pool, async (tx) => {
+  return await accountTransaction(pool, accountId, async (tx) => {
     await tx.query(LOCK_ACCOUNT, [accountId])
     const template = await insertTemplate(tx, accountId, input)
     await refuseBeyondQuota(tx, accountId, { templates: 1, storedBytes: bytesOf(input) })
@@ -140,7 +140,7 @@ export async function insertTemplate(db: Executor, accountId: number, input: Tem
  * never goes backwards.
  */
 export async function replaceTemplate(pool: Pool, accountId: number, id: number, input: TemplateInput): Promise<Template> {
-  return await transaction(pool, async (tx) => {
+  return await accountTransaction(pool, accountId, async (tx) => {
     const locked = await tx.query({
       name: 'lock-template',
       text: 'select from templates where account_id = $1 and id = $2 for no key update',
@@ -192,7 +192,7 @@ const LOCK_ACCOUNT = 'select from accounts where id = $1 for no key update'
  * otherwise deadlock on their references. The lock blocks no other writes to the account.
  */
 export async function deleteTemplate(pool: Pool, accountId: number, id: number): Promise<void> {
-  const deleted = await transaction(pool, async (tx) => {
+  const deleted = await accountTransaction(pool, accountId, async (tx) => {
     await tx.query(LOCK_ACCOUNT, [accountId])
     return await tx.query('delete from templates where account_id = $1 and id = $2', [accountId, id])
   }).catch(async (error) => {

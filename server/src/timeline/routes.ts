@@ -20,7 +20,7 @@ const Item = Type.Object(
       type: 'object',
       additionalProperties: true,
       description:
-        '`attempt-failed`: `attempt`, `response`. `sms-checked`: `rules`, each with `rule`, `result` (`passed`, `failed`, `not-required`) and its facts. SMS steps: `segments`, `encoding`, `sender`, `dueAt`. Actions: as in their events. `webhook-attempt`: `endpointId`, `type`, `attempt`, `status` or `error`. Receipts after the final status: `reportedAt`.',
+        '`attempt-failed`: `attempt`, `response`. `failed`, `sms-failed`: `response`, if the network sent one. `sms-checked`: `rules`, each with `rule`, `result` (`passed`, `failed`, `not-required`) and its facts. SMS steps: `segments`, `encoding`, `sender`, `dueAt`. Actions: as in their events. `webhook-attempt`: `endpointId`, `type`, `attempt`, `status` or `error`. Receipts after the final status: `reportedAt`.',
     }),
   },
   { additionalProperties: false },

@@ -1,4 +1,5 @@
 import type { Executor } from '../db/pool.ts'
+import { quoteIn } from '../delivery/failures.ts'
 import { placeKey, readEventsAt } from '../events/pages.ts'
 import { type Message, readMessage } from '../messages/messages.ts'
 import type { SmsPlan } from '../messages/sms-fallback.ts'
@@ -47,7 +48,14 @@ function changesOf({ acceptedAt, sentAt, deliveredAt, readAt, failedAt, expiredA
     ['failed', failedAt],
     ['expired', expiredAt],
   ]
-  return changes.flatMap(([step, at]) => (at === undefined ? [] : [item(step, at, step === 'failed' && failure ? failure : {})]))
+  const failed = failure && { ...failure, data: responseIn(failure.description) }
+  return changes.flatMap(([step, at]) => (at === undefined ? [] : [item(step, at, step === 'failed' ? failed : {})]))
+}
+
+/** The network's response to the last attempt, or the text of its report. */
+function responseIn(description: string): { response?: string } {
+  const response = quoteIn(description)
+  return response === undefined ? {} : { response }
 }
 
 type Note = { step: Step; occurredAt: Date; recordedAt: Date; reason: string | null; detail: string | null }
@@ -73,7 +81,7 @@ async function readNotes(db: Executor, message: Message): Promise<TimelineItem[]
   })
 }
 
-function noteOf({ expiresAt }: Message, note: Note, sms: StoredSms | undefined, attempt: number): TimelineItem {
+function noteOf({ status, expiresAt }: Message, note: Note, sms: StoredSms | undefined, attempt: number): TimelineItem {
   const { step, occurredAt, recordedAt, reason, detail } = note
   const response = detail === null || detail === '' ? {} : { response: detail }
   switch (step) {
@@ -81,7 +89,7 @@ function noteOf({ expiresAt }: Message, note: Note, sms: StoredSms | undefined, 
       return item(step, occurredAt, { data: { attempt, ...response } })
     case 'delivered-late':
     case 'read-late': {
-      const isInTime = occurredAt < expiresAt && recordedAt >= expiresAt
+      const isInTime = status === 'EXPIRED' && occurredAt < expiresAt && recordedAt >= expiresAt
       const before = 'It happened before the message expired, but the network reported it afterwards: the message stays EXPIRED.'
       return item(step, occurredAt, { data: { reportedAt: recordedAt }, ...(isInTime && { description: `${STEPS[step]} ${before}` }) })
     }
@@ -94,7 +102,7 @@ function noteOf({ expiresAt }: Message, note: Note, sms: StoredSms | undefined, 
       return item(step, occurredAt, {
         reason,
         description: step === 'sms-failed' && sms?.failure ? sms.failure : describeSms(step, reason),
-        data: sms === undefined ? {} : smsData(step, sms),
+        data: sms === undefined ? {} : { ...smsData(step, sms), ...(step === 'sms-failed' && responseIn(sms.failure ?? '')) },
       })
     default:
       return item(step, occurredAt, { reason, description: describeSms(step, reason), data: response })
@@ -109,12 +117,13 @@ function smsData(step: Step, { plan, segments, dueAt }: StoredSms): Record<strin
   return { segments, encoding, sender: plan.sender, ...(step === 'sms-scheduled' && dueAt !== null && { dueAt }) }
 }
 
-/** An SMS that was still waiting when the RCS message was delivered has no row of its own. */
+/** An SMS that was still waiting when the RCS message was delivered, perhaps late, has no row of its own. */
 function needlessSms({ smsFallback, deliveredAt }: Message, noted: TimelineItem[]): TimelineItem[] {
   const isNoted = noted.some(({ step }) => step === 'sms-not-needed')
-  if (smsFallback?.status !== 'NOT_NEEDED' || isNoted || deliveredAt === undefined) return []
+  const since = deliveredAt ?? noted.find(({ step }) => step === 'delivered-late' || step === 'read-late')?.occurredAt
+  if (smsFallback?.status !== 'NOT_NEEDED' || isNoted || since === undefined) return []
   const reason = 'RCS_DELIVERED'
-  return [item('sms-not-needed', deliveredAt, { reason, description: describeSms('sms-not-needed', reason) })]
+  return [item('sms-not-needed', since, { reason, description: describeSms('sms-not-needed', reason) })]
 }
 
 type Action = { step: Step; occurredAt: Date } & Record<string, unknown>

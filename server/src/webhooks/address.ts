@@ -2,9 +2,8 @@ import { promises as dns, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { buildConnector } from 'undici'
-import { isLoopback } from '../loopback.ts'
+import { isLoopback, isLoopbackHost } from '../loopback.ts'
 import { isPublicAddress, type WebhookHosts } from '../public-host.ts'
-import { isLoopbackHost } from './url.ts'
 
 /** Includes the DNS look-up, TCP and TLS. */
 export const CONNECT_MS = 5_000

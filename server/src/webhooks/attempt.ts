@@ -54,12 +54,18 @@ export function createAttempt({ metrics, logger, stopping, aborting }: Options):
 
 /** The headers of a post, with a signature for each secret. */
 export function headersOf(eventId: string, at: Date, body: string, secrets: string[]): Record<string, string> {
-  const timestamp = Math.floor(at.getTime() / 1_000)
+  const signature = sign(secrets, { eventId, timestamp: timestampOf(at), body })
+  return { ...unsignedHeaders(eventId, at), 'webhook-signature': signature }
+}
+
+/** The headers of a post, without the signature. */
+export function unsignedHeaders(eventId: string, at: Date): Record<string, string> {
   return {
     'content-type': 'application/json',
     'user-agent': `herald/${packageJson.version}`,
     'webhook-id': eventId,
-    'webhook-timestamp': String(timestamp),
-    'webhook-signature': sign(secrets, { eventId, timestamp, body }),
+    'webhook-timestamp': String(timestampOf(at)),
   }
 }
+
+const timestampOf = (at: Date) => Math.floor(at.getTime() / 1_000)

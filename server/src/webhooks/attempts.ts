@@ -2,9 +2,11 @@ import type { Executor, Pool } from '../db/pool.ts'
 import { placeKey, readEventsAt } from '../events/pages.ts'
 import { findEndpoint } from './endpoints.ts'
 import { requireEvent } from './replay.ts'
+import { isSuccess } from './schedule.ts'
 
 /** One attempt to post an event. `eventId` and `type` are null if the event is no longer in the log. */
 export type Attempt = {
+  attemptId: string
   eventId: string | null
   type: string | null
   attempt: number
@@ -15,6 +17,8 @@ export type Attempt = {
   durationMs: number
   /** The first KiB of the response. */
   response: string | null
+  /** When the next attempt follows. Null unless this is the latest attempt to post the event. */
+  nextAttemptAt: Date | null
 }
 
 type AttemptFilter = { eventId?: string | undefined; failedOnly?: boolean | undefined; limit: number }
@@ -83,23 +87,46 @@ export async function readChunk(
      order by attempted_at desc, position desc`,
     [endpointId, accountId, from ?? '-infinity', before, position, failedOnly, limit],
   )
-  return await withEvents(tx, accountId, rows)
+  return await toAttempts(tx, { endpointId, accountId }, rows)
 }
 
-export type AttemptRow = Omit<Attempt, 'eventId' | 'type'> & { position: number }
+export type AttemptRow = Omit<Attempt, 'attemptId' | 'eventId' | 'type' | 'nextAttemptAt'> & { position: number }
+type Owner = { endpointId: number; accountId: number }
 
-/** Adds the ids and types of the events. */
-export async function withEvents<Row extends AttemptRow>(
-  tx: Executor,
-  accountId: number,
-  rows: Row[],
-): Promise<(Omit<Row, 'position'> & Attempt)[]> {
+/** The fields that distinguish an attempt from the others of its endpoint. The status is 0 if there was no response. */
+function attemptIdOf({ attemptedAt, position, attempt, durationMs, status }: AttemptRow): string {
+  return ['wa', attemptedAt.getTime(), position, attempt, durationMs, status ?? 0].join('-')
+}
+
+/** Adds the ids, the ids and types of the events, and when the event is posted again. */
+export async function toAttempts(tx: Executor, { endpointId, accountId }: Owner, rows: AttemptRow[]): Promise<Attempt[]> {
   const events = await readEventsAt(
     tx,
     rows.map((row) => ({ accountId, position: row.position })),
   )
-  return rows.map(({ position: at, ...attempt }) => {
-    const event = events.get(placeKey(accountId, at))
-    return { eventId: event?.eventId ?? null, type: event?.kind ?? null, ...attempt }
+  const nextAttempts = await readNextAttempts(tx, { endpointId, accountId }, rows)
+  return rows.map((row) => {
+    const { position, attempt, attemptedAt, status, error, durationMs, response } = row
+    const { eventId = null, kind: type = null } = events.get(placeKey(accountId, position)) ?? {}
+    const next = isSuccess(status) ? undefined : nextAttempts.get(position)
+    const isLast = next?.attempts === attempt && (next.attemptedAt ?? attemptedAt).getTime() === attemptedAt.getTime()
+    const nextAttemptAt = isLast ? next.at : null
+    return { attemptId: attemptIdOf(row), eventId, type, attempt, attemptedAt, status, error, durationMs, response, nextAttemptAt }
   })
+}
+
+/** `attempts`: the number of the attempt that this one follows; `attemptedAt`: its time. */
+type NextAttempt = { position: number; attempts: number; attemptedAt: Date | null; at: Date }
+
+/** When the events of these attempts are due again, by position. A disabled endpoint gets none; a paused one, none before the end of its pause. */
+async function readNextAttempts(tx: Executor, { endpointId, accountId }: Owner, rows: AttemptRow[]): Promise<Map<number, NextAttempt>> {
+  const failed = rows.filter(({ status }) => !isSuccess(status))
+  if (failed.length === 0) return new Map()
+  const { rows: next } = await tx.query<NextAttempt>(
+    `select d.position, d.attempts, d.attempted_at as "attemptedAt", greatest(d.due_at, e.paused_until)::timestamptz(3) as at
+     from webhook_deliveries d join webhook_endpoints e on e.id = d.endpoint_id
+     where d.endpoint_id = $1 and d.account_id = $2 and d.position = any ($3::bigint[]) and d.due_at is not null and e.status = 'ACTIVE'`,
+    [endpointId, accountId, failed.map(({ position }) => position)],
+  )
+  return new Map(next.map((delivery) => [delivery.position, delivery]))
 }

@@ -79,9 +79,9 @@ export async function claimDue(db: Executor, { lease, room, underWay }: ClaimReq
 const IS_OPEN = `e.status = 'ACTIVE' and (e.paused_until is null or e.paused_until <= now())`
 const HALF_LEASE = `interval '${LEASE_SECONDS / 2} seconds'`
 
-// An endpoint's room is looked up by key: a join with a list of 1,000 endpoints became a nested loop and took half a second.
-export const CLAIM = `
-  with recursive first_due as (
+/** A recursive step `first_due`: every endpoint that has deliveries to make, and when the first is due. One index look-up for each. */
+export const FIRST_DUE = `
+  first_due as (
     (select endpoint_id, due_at from webhook_deliveries where due_at is not null order by endpoint_id, due_at, position limit 1)
     union all
     select next.*
@@ -89,7 +89,11 @@ export const CLAIM = `
       select endpoint_id, due_at from webhook_deliveries d where d.due_at is not null and d.endpoint_id > first_due.endpoint_id
       order by endpoint_id, due_at, position limit 1
     ) as next
-  ), held as materialized (
+  )`
+
+// An endpoint's room is looked up by key: a join with a list of 1,000 endpoints became a nested loop and took half a second.
+export const CLAIM = `
+  with recursive ${FIRST_DUE}, held as materialized (
     select e.id from first_due f join webhook_endpoints e on e.id = f.endpoint_id
     where f.due_at <= now() and ${IS_OPEN} and e.lease = $1 and e.leased_until > now() + ${HALF_LEASE}
   ), claimed as materialized (

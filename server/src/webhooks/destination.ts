@@ -103,7 +103,7 @@ function outcomeOf({ status, headers, body, error }: CallEnd): Outcome {
     return { status, error: undefined, retryAfterMs: retryAfterMs(headers['retry-after']), response: beginning(body), isStopped: false }
   }
   if (error === undefined) return noResponse(NOT_HTTP)
-  return error instanceof Aborted ? noResponse(error.message, error.isStopped) : noResponse(describe(error), isLocal(error))
+  return noResponse(describeFailure(error), error instanceof Aborted ? error.isStopped : isLocal(error))
 }
 
 /** Invalid UTF-8 becomes U+FFFD. A character cut at the end and NUL, which PostgreSQL cannot store, are removed. */
@@ -139,9 +139,9 @@ const FAILURES = new Map([
   ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', UNKNOWN_AUTHORITY],
 ])
 
-/** Never returns the message of an error, which may contain an address. */
-function describe(error: CallError): string {
-  if (error instanceof NotPublic) return error.message
+/** Never returns the message of a system's error, which may contain an address. */
+export function describeFailure(error: CallError): string {
+  if (error instanceof NotPublic || error instanceof Aborted) return error.message
   // If a name has several addresses, Node throws one error for all of them.
   const { code = '', reason, message } = error.errors?.[0] ?? error
   // Undici has the same code for these and for a closed connection.

@@ -1,5 +1,5 @@
 import { noSuchAccount, requireAccount } from '../accounts/accounts.ts'
-import { type Executor, type Pool, transaction } from '../db/pool.ts'
+import { accountTransaction, type Executor, type Pool, transaction } from '../db/pool.ts'
 import { webhookSecretContext } from '../db/secrets.ts'
 import type { Keyring } from '../encryption/keyring.ts'
 import { utcText } from '../events/changes.ts'
@@ -29,6 +29,8 @@ export type ListedEndpoint = Endpoint & {
   /** Deliveries to post, now or later. */
   pending: number
   morePending: boolean
+  /** When the oldest of the pending events happened; if there are more than COUNTED_UP_TO, of the first that are due. */
+  oldestPendingAt: Date | null
   /** Deliveries that failed permanently; a replay posts them again. */
   failed: number
   moreFailed: boolean
@@ -54,7 +56,7 @@ export const EXISTS = 'removed_at is null'
 
 /** The secret is shown only once. Of two concurrent calls with the same URL, the second finds the first's endpoint. */
 export async function addEndpoint(pool: Pool, { accountId, url, types }: NewEndpoint, keyring: Keyring): Promise<AddedEndpoint> {
-  return await transaction(pool, async (tx) => {
+  return await accountTransaction(pool, accountId, async (tx) => {
     if ((await lockEndpoints(tx, accountId, url)) >= MAX_ENDPOINTS) {
       throw new Refusal(`Account ${accountId} already has ${MAX_ENDPOINTS} endpoints, the maximum; remove one first.`, {
         code: 'RCS_QUOTA_EXCEEDED',
@@ -132,6 +134,17 @@ export async function holdActiveEndpoint(tx: Executor, endpointId: number): Prom
   return endpoint
 }
 
+/**
+ * Lets workers post to a paused endpoint at once, and returns whether it was paused. In a transaction that also locks deliveries, call it after
+ * that, as `recordAttempts` locks them in this order.
+ */
+export async function endPause(tx: Executor, endpointId: number): Promise<boolean> {
+  const { rowCount } = await tx.query('update webhook_endpoints set paused_until = null where id = $1 and paused_until > now()', [
+    endpointId,
+  ])
+  return rowCount === 1
+}
+
 export function noSuchEndpoint(endpointId: number): never {
   throw new Refusal(`There is no webhook endpoint ${endpointId}; see "herald webhook list".`, {
     code: 'RCS_WEBHOOK_ENDPOINT_NOT_FOUND',
@@ -168,27 +181,35 @@ export async function withCounts(db: Executor, endpoints: Endpoint[]): Promise<L
   return listed
 }
 
-type Counts = Pick<ListedEndpoint, 'pending' | 'morePending' | 'failed' | 'moreFailed'>
+type Counts = Pick<ListedEndpoint, 'pending' | 'morePending' | 'oldestPendingAt' | 'failed' | 'moreFailed'>
 
-/** Reads at most 10,000 rows of each kind, however many there are. */
+/** Reads at most 10,000 rows of each kind, however many there are, and the page of one event. */
 export async function countDeliveries(db: Executor, { endpointId, accountId }: Endpoint): Promise<Counts> {
-  const { rows } = await db.query<{ pending: number; failed: number }>({
+  const { rows } = await db.query<{ pending: number; oldestPendingAt: Date | null; failed: number }>({
     name: 'count-webhook-deliveries',
-    text: `select (
-        select count(*) from (
-          select from webhook_deliveries where endpoint_id = $1 and account_id = $2 and due_at is not null order by due_at, position limit $3
+    text: `select pending, failed, (
+        select (p.events -> (oldest - p.last_position + p.event_count - 1)::int ->> 1)::timestamptz from (
+          select * from log_pages where account_id = $2 and last_position >= oldest order by last_position limit 1
+        ) as p
+        where oldest > p.last_position - p.event_count
+      ) as "oldestPendingAt"
+      from (
+        select count(*) as pending, min(position) as oldest from (
+          select position from webhook_deliveries where endpoint_id = $1 and account_id = $2 and due_at is not null
+          order by due_at, position limit $3
         ) as due
-      ) as pending, (
-        select count(*) from (
+      ) as due, (
+        select count(*) as failed from (
           select from webhook_deliveries where endpoint_id = $1 and account_id = $2 and due_at is null order by position limit $3
         ) as failed
       ) as failed`,
     values: [endpointId, accountId, COUNTED_UP_TO + 1],
   })
-  const { pending, failed } = rows[0] as { pending: number; failed: number }
+  const { pending, oldestPendingAt, failed } = rows[0] as { pending: number; oldestPendingAt: Date | null; failed: number }
   return {
     pending: Math.min(pending, COUNTED_UP_TO),
     morePending: pending > COUNTED_UP_TO,
+    oldestPendingAt,
     failed: Math.min(failed, COUNTED_UP_TO),
     moreFailed: failed > COUNTED_UP_TO,
   }

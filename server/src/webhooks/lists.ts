@@ -1,7 +1,7 @@
 import type { Pool } from '../db/pool.ts'
 import { findEvent } from '../events/pages.ts'
 import { type ListDefinition, type PageQuery, readPage } from '../http/paging.ts'
-import { ATTEMPT, type Attempt, type AttemptRow, withEvents } from './attempts.ts'
+import { ATTEMPT, type Attempt, type AttemptRow, toAttempts } from './attempts.ts'
 import { ENDPOINT, type Endpoint, EXISTS, findEndpoint, type ListedEndpoint, withCounts } from './endpoints.ts'
 
 export const ENDPOINT_LIST: ListDefinition<'createdAt' | 'endpointId'> = {
@@ -69,5 +69,5 @@ export async function listOwnAttempts(
     wanted.length,
     rows.find(({ n }) => n === scanned),
   )
-  return { items: await withEvents(pool, accountId, items), nextCursor }
+  return { items: await toAttempts(pool, { endpointId, accountId }, items), nextCursor }
 }

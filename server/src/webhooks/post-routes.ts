@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
+import type { RecordChange } from '../audit/record.ts'
 import type { Pool } from '../db/pool.ts'
 import { ApiError } from '../errors.ts'
 import { errorResponses } from '../http/error-responses.ts'
@@ -19,11 +20,11 @@ const tags = [WEBHOOKS_TAG.name]
 const MAX_REPLAYED = 200_000
 
 /** Waits for the result of a test, until the client disconnects. Then there is no response, and no fault to log. */
-async function resultOf(pool: Pool, endpointId: number, { raw }: FastifyReply): Promise<Attempt> {
+async function resultOf(pool: Pool, endpointId: number, { raw, request }: FastifyReply): Promise<Attempt> {
   const disconnecting = new AbortController()
   raw.once('close', () => disconnecting.abort())
   try {
-    return await awaitTest(pool, await testEndpoint(pool, endpointId), { signal: disconnecting.signal })
+    return await awaitTest(pool, await testEndpoint(pool, endpointId, request.recordChange), { signal: disconnecting.signal })
   } catch (error) {
     throw disconnecting.signal.aborted ? new ApiError('RCS_INVALID_REQUEST') : error
   }
@@ -46,7 +47,7 @@ export const postRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app,
           ...errorResponses(ENDPOINT_NOT_FOUND, 'RCS_WEBHOOK_ENDPOINT_STATE', ...BODY_ERRORS),
         },
       },
-      config: { scope: 'manage' },
+      config: { scope: 'manage', audit: 'self' },
     },
     async (request, reply) => {
       const { endpointId } = await findEndpoint(pool, request.params.id, callerOf(request).accountId)
@@ -70,15 +71,16 @@ export const postRoutes: FastifyPluginAsyncTypebox<{ pool: Pool }> = async (app,
           ...errorResponses(ENDPOINT_NOT_FOUND, 'RCS_EVENT_NOT_FOUND', 'RCS_WEBHOOK_ENDPOINT_STATE', ...BODY_ERRORS),
         },
       },
-      config: { scope: 'manage' },
+      config: { scope: 'manage', audit: 'self' },
     },
     async (request) => {
       const { eventId, from, to, failed } = request.body
       const { endpointId } = await findEndpoint(pool, request.params.id, callerOf(request).accountId)
       const since = (from === undefined ? undefined : parseTimestamp(from)) ?? new Date(0)
-      const options = { until: to === undefined ? undefined : parseTimestamp(to), maxEvents: MAX_REPLAYED }
+      const record: RecordChange = async (tx) => await request.recordChange?.(tx, request.body)
+      const options = { record, until: to === undefined ? undefined : parseTimestamp(to), maxEvents: MAX_REPLAYED }
       return await withReplayLease(pool, endpointId, () => {
-        if (eventId !== undefined) return replayEvent(pool, endpointId, eventId)
+        if (eventId !== undefined) return replayEvent(pool, endpointId, eventId, record)
         return (failed ? replayFailed : replayAll)(pool, endpointId, since, options)
       })
     },

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { RecordChange } from '../audit/record.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { ENDPOINT, type Endpoint, EXISTS, noSuchEndpoint } from './endpoints.ts'
 
@@ -9,6 +10,8 @@ type Removal = {
   chunkRows?: number
   /** Stop deleting rows after this time, and leave the rest to retention. */
   withinMs?: number
+  /** Called in the transaction from which on the endpoint does not exist. */
+  record?: RecordChange | undefined
 }
 type Removed = Pick<Endpoint, 'endpointId' | 'accountId'>
 
@@ -16,17 +19,28 @@ type Removed = Pick<Endpoint, 'endpointId' | 'accountId'>
  * Removes an endpoint. From the first commit on it does not exist for anyone, and gets no events. Then its deliveries, attempts and secrets
  * are deleted; `purgeRemoved` deletes what a killed or long removal leaves. The account's events stay in the log.
  */
-export async function removeEndpoint(pool: Pool, endpointId: number, removal: Removal = {}): Promise<Endpoint> {
-  const { rows } = await pool.query<Endpoint>(
-    `update webhook_endpoints set removed_at = now(), status = 'DISABLED', disabled_at = coalesce(disabled_at, now()),
-       disabled_because = coalesce(disabled_because, 'OPERATOR')
-     where id = $1 and ${EXISTS} returning ${ENDPOINT}`,
-    [endpointId],
-  )
-  const endpoint = rows[0] ?? noSuchEndpoint(endpointId)
+export async function removeEndpoint(
+  pool: Pool,
+  endpointId: number,
+  { record = async () => {}, ...removal }: Removal = {},
+): Promise<Endpoint> {
+  const endpoint = await transaction(pool, async (tx) => {
+    const { rows } = await tx.query<Endpoint>(`select ${ENDPOINT} from webhook_endpoints where id = $1 and ${EXISTS} for update`, [
+      endpointId,
+    ])
+    const found = rows[0] ?? noSuchEndpoint(endpointId)
+    const { rows: removed } = await tx.query<Endpoint>(REMOVE, [endpointId])
+    await record(tx, null, found)
+    return removed[0] as Endpoint
+  })
   await purge(pool, endpoint, removal)
   return endpoint
 }
+
+const REMOVE = `
+  update webhook_endpoints set removed_at = now(), status = 'DISABLED', disabled_at = coalesce(disabled_at, now()),
+    disabled_because = coalesce(disabled_because, 'OPERATOR')
+  where id = $1 returning ${ENDPOINT}`
 
 /** Deletes what is left of removed endpoints. */
 export async function purgeRemoved(pool: Pool): Promise<void> {
@@ -39,7 +53,7 @@ export async function purgeRemoved(pool: Pool): Promise<void> {
 async function purge(
   pool: Pool,
   removed: Removed,
-  { chunkRows = CHUNK_ROWS, withinMs = Number.POSITIVE_INFINITY }: Removal,
+  { chunkRows = CHUNK_ROWS, withinMs = Number.POSITIVE_INFINITY }: Omit<Removal, 'record'>,
 ): Promise<void> {
   const deadline = performance.now() + withinMs
   while (performance.now() < deadline) {

@@ -1,12 +1,15 @@
+import type { RecordChange } from '../audit/record.ts'
 import { timeOf } from '../db/partitions.ts'
 import { type Executor, listed, type Pool, transaction } from '../db/pool.ts'
 import { eventsOf, findEvent, type PlacedEvent, placeKey, readEventsAt, readHead, readPages } from '../events/pages.ts'
 import { Refusal } from '../refusal.ts'
-import { type Endpoint, holdActiveEndpoint } from './endpoints.ts'
+import { timeInIds } from '../time.ts'
+import { type Endpoint, endPause, holdActiveEndpoint } from './endpoints.ts'
 
 // A replay makes deliveries due as if they had never been attempted. It skips deliveries that are already due, possibly in progress: they are
-// posted anyway. Each chunk is its own transaction, so a killed replay keeps its progress. If the operator runs it again, it does the rest, and
-// repeats what was posted meanwhile, as at-least-once delivery allows.
+// posted anyway. It ends a pause of the endpoint: an operator replays when the endpoint is back. Each chunk is its own transaction, so a killed
+// replay keeps its progress. If the operator runs it again, it does the rest, and repeats what was posted meanwhile, as at-least-once delivery
+// allows.
 
 export type ReplayResult = {
   endpointId: number
@@ -25,6 +28,8 @@ type ReplayOptions = {
   /** Refuse a replay that has to look at more events. Unlimited by default. */
   maxEvents?: number
   onProgress?: (progress: ReplayProgress) => void
+  /** Called in the first transaction that makes a delivery due or ends a pause. */
+  record?: RecordChange | undefined
   chunkRows?: number
 }
 
@@ -46,10 +51,17 @@ export async function requireEvent(db: Executor, accountId: number, eventId: str
 }
 
 /** Replays one event, of any kind and in any state. */
-export async function replayEvent(pool: Pool, endpointId: number, eventId: string): Promise<ReplayResult> {
+export async function replayEvent(
+  pool: Pool,
+  endpointId: number,
+  eventId: string,
+  record: RecordChange = async () => {},
+): Promise<ReplayResult> {
   return await transaction(pool, async (tx) => {
     const endpoint = await holdActiveEndpoint(tx, endpointId)
     const replayed = await makeDue(tx, endpoint, [await readWantedEvent(tx, endpoint, eventId)])
+    const isResumed = await endPause(tx, endpointId)
+    if (replayed > 0 || isResumed) await record(tx)
     return { endpointId, replayed, alreadyDue: 1 - replayed }
   })
 }
@@ -120,10 +132,20 @@ async function replayChunks(
   endpointId: number,
   since: Date,
   selection: Selection,
-  { onProgress = () => {}, ...options }: ReplayOptions,
+  { onProgress = () => {}, record = async () => {}, ...options }: ReplayOptions,
 ): Promise<ReplayResult> {
   const result = { endpointId, replayed: 0, alreadyDue: 0 }
-  for await (const { wanted, used, share } of walkLog(pool, { endpointId, since, selection, use: makeDue, ...options })) {
+  let isRecorded = false
+  const use: Walk['use'] = async (tx, endpoint, wanted) => {
+    const made = await makeDue(tx, endpoint, wanted)
+    const isResumed = wanted.length > 0 && (await endPause(tx, endpointId))
+    if (!isRecorded && (made > 0 || isResumed)) {
+      await record(tx)
+      isRecorded = true
+    }
+    return made
+  }
+  for await (const { wanted, used, share } of walkLog(pool, { endpointId, since, selection, use, ...options })) {
     result.replayed += used
     result.alreadyDue += wanted - used
     onProgress({ replayed: result.replayed, share })
@@ -141,8 +163,9 @@ type Walk = Pick<ReplayOptions, 'until' | 'maxEvents' | 'chunkRows'> & {
 
 async function* walkLog(
   pool: Pool,
-  { endpointId, since, until, selection, use, maxEvents, chunkRows = CHUNK_ROWS }: Walk,
+  { endpointId, selection, use, maxEvents, chunkRows = CHUNK_ROWS, ...given }: Walk,
 ): AsyncGenerator<{ wanted: number; used: number; share: number }> {
+  const [since, until] = [timeInIds(given.since), given.until && timeInIds(given.until)]
   const { first, last } = await transaction(pool, async (tx) => {
     const endpoint = await holdActiveEndpoint(tx, endpointId)
     const range = await findRange(tx, endpoint, since, until)

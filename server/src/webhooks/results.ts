@@ -113,7 +113,8 @@ export const RECORD = `
   ), done as (
     delete from webhook_deliveries d using held h where d.endpoint_id = h.endpoint_id and d.position = h.position and h.is_accepted
   ), postponed as (
-    update webhook_deliveries d set attempts = h.attempts + 1, due_at = now() + h.after_ms * interval '1 millisecond'
+    update webhook_deliveries d set attempts = h.attempts + 1, attempted_at = h.attempted_at,
+      due_at = now() + h.after_ms * interval '1 millisecond'
     from held h where d.endpoint_id = h.endpoint_id and d.position = h.position and not h.is_accepted
   ), ${UPDATE_ENDPOINTS}, ${recordDisabled('disabled')}, history as (
     -- Skips endpoints removed meanwhile. A repeated write of the same attempt changes nothing.

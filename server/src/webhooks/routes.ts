@@ -4,17 +4,18 @@ import type { Pool } from '../db/pool.ts'
 import type { Keyring } from '../encryption/keyring.ts'
 import { errorResponses } from '../http/error-responses.ts'
 import { callerOf } from '../http/guard.ts'
-import { listResponse } from '../http/list-schemas.ts'
+import { listResponses } from '../http/list-schemas.ts'
+import { locationOf } from '../http/location.ts'
 import { present } from '../present.ts'
 import type { WebhookHosts } from '../public-host.ts'
 import { NoBody, NoQuery, refTo } from '../schemas.ts'
+import { attemptRoutes } from './attempt-routes.ts'
 import { changeEndpoint } from './change-endpoint.ts'
 import { addEndpoint, type Endpoint, findEndpoint, type ListedEndpoint, rotateSecret, withCounts } from './endpoints.ts'
-import { listOwnAttempts, listOwnEndpoints } from './lists.ts'
+import { listOwnEndpoints } from './lists.ts'
 import { postRoutes } from './post-routes.ts'
 import { removeEndpoint } from './remove-endpoint.ts'
 import {
-  AttemptQuery,
   BODY_ERRORS,
   ChangedWebhookEndpoint,
   ENDPOINT_NOT_FOUND,
@@ -26,7 +27,6 @@ import {
   RotatedSecret,
   storedTypes,
   WEBHOOKS_TAG,
-  WebhookAttempt,
   WebhookEndpoint,
 } from './schemas.ts'
 
@@ -39,8 +39,8 @@ type Routes = FastifyPluginAsyncTypebox<Options>
 
 export const webhookRoutes: Routes = async (app, options) => {
   app.addSchema(WebhookEndpoint)
-  app.addSchema(WebhookAttempt)
   await app.register(readRoutes, options)
+  await app.register(attemptRoutes, options)
   await app.register(createRoutes, options)
   await app.register(changeRoutes, options)
   await app.register(secretRoutes, options)
@@ -65,10 +65,7 @@ const readRoutes: Routes = async (app, { pool }) => {
         tags,
         summary: 'List the webhook endpoints of the account',
         querystring: EndpointQuery,
-        response: {
-          200: { ...listResponse(refTo(WebhookEndpoint)), description: 'A page of endpoints.' },
-          ...errorResponses('RCS_INVALID_CURSOR'),
-        },
+        response: listResponses(refTo(WebhookEndpoint), 'A page of endpoints.'),
       },
       config: { scope: 'read' },
     },
@@ -93,30 +90,6 @@ const readRoutes: Routes = async (app, { pool }) => {
     },
     async (request) => await read(pool, await findEndpoint(pool, request.params.id, callerOf(request).accountId)),
   )
-
-  app.get(
-    '/webhook-endpoints/:id/attempts',
-    {
-      schema: {
-        operationId: 'listWebhookAttempts',
-        tags,
-        summary: 'List the attempts to post events to an endpoint',
-        description:
-          'The attempts of the last 30 days. With a filter, a page may have fewer items than its limit, or none, and still a `nextCursor`: continue until it is null.',
-        params: EndpointPath,
-        querystring: AttemptQuery,
-        response: {
-          200: { ...listResponse(refTo(WebhookAttempt)), description: 'A page of attempts.' },
-          ...errorResponses(ENDPOINT_NOT_FOUND, 'RCS_INVALID_CURSOR'),
-        },
-      },
-      config: { scope: 'read' },
-    },
-    async (request) => {
-      const { items, nextCursor } = await listOwnAttempts(pool, callerOf(request).accountId, request.params.id, request.query)
-      return { items: items.map((attempt) => present(attempt) as never), nextCursor }
-    },
-  )
 }
 
 const createRoutes: Routes = async (app, { pool, keyring, hosts }) => {
@@ -140,7 +113,7 @@ const createRoutes: Routes = async (app, { pool, keyring, hosts }) => {
           ...errorResponses('RCS_WEBHOOK_ENDPOINT_EXISTS', 'RCS_QUOTA_EXCEEDED', ...BODY_ERRORS),
         },
       },
-      config: { scope: 'manage' },
+      config: { scope: 'manage', needsPassword: true },
     },
     async (request, reply) => {
       const { url, types } = request.body
@@ -150,7 +123,7 @@ const createRoutes: Routes = async (app, { pool, keyring, hosts }) => {
       const endpoint = await read(pool, await findEndpoint(pool, endpointId, accountId))
       return await reply
         .code(201)
-        .header('Location', `/v1/webhook-endpoints/${endpointId}`)
+        .header('Location', locationOf(request, endpointId))
         .send({ ...(endpoint as object), secret } as never)
     },
   )
@@ -169,19 +142,21 @@ const changeRoutes: Routes = async (app, { pool, hosts }) => {
         body: endpointChange(hosts),
         response: {
           200: { ...ChangedWebhookEndpoint, description: 'The endpoint after the change.' },
-          ...errorResponses(ENDPOINT_NOT_FOUND, 'RCS_WEBHOOK_ENDPOINT_EXISTS', ...BODY_ERRORS),
+          ...errorResponses(ENDPOINT_NOT_FOUND, 'RCS_WEBHOOK_ENDPOINT_EXISTS', 'RCS_WEBHOOK_ENDPOINT_STATE', ...BODY_ERRORS),
         },
       },
       config: { scope: 'manage' },
     },
     async (request) => {
       const { url, types, status } = request.body
-      const { endpointId } = await findEndpoint(pool, request.params.id, callerOf(request).accountId)
+      const { accountId, isOperator } = callerOf(request)
+      const by = isOperator ? 'OPERATOR' : 'CALLER'
+      const { endpointId } = await findEndpoint(pool, request.params.id, accountId)
       const changed = await changeEndpoint(pool, endpointId, {
         url: url && new URL(url).href,
         types: types && storedTypes(types),
-        enable: status === 'ACTIVE' ? 'CALLER' : undefined,
-        disable: status === 'DISABLED' ? 'CALLER' : undefined,
+        enable: status === 'ACTIVE' ? by : undefined,
+        disable: status === 'DISABLED' ? by : undefined,
       })
       return await read(pool, changed)
     },
@@ -198,11 +173,11 @@ const changeRoutes: Routes = async (app, { pool, hosts }) => {
         querystring: NoQuery,
         response: { 204: Type.Null({ description: 'It is deleted.' }), ...errorResponses(ENDPOINT_NOT_FOUND, ...BODY_ERRORS) },
       },
-      config: { scope: 'manage' },
+      config: { scope: 'manage', audit: 'self' },
     },
     async (request, reply) => {
       const { endpointId } = await findEndpoint(pool, request.params.id, callerOf(request).accountId)
-      await removeEndpoint(pool, endpointId, { withinMs: REMOVE_WITHIN_MS })
+      await removeEndpoint(pool, endpointId, { withinMs: REMOVE_WITHIN_MS, record: request.recordChange })
       return await reply.code(204).send(null)
     },
   )
@@ -226,7 +201,7 @@ const secretRoutes: Routes = async (app, { pool, keyring }) => {
           ...errorResponses(ENDPOINT_NOT_FOUND, 'RCS_QUOTA_EXCEEDED', ...BODY_ERRORS),
         },
       },
-      config: { scope: 'manage' },
+      config: { scope: 'manage', needsPassword: true },
     },
     async (request) => {
       const { endpointId } = await findEndpoint(pool, request.params.id, callerOf(request).accountId)

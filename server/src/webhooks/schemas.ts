@@ -34,13 +34,17 @@ const ENDPOINT = {
   disabledAt: at('When it was disabled.'),
   disabledBecause: Type.Optional(
     Type.Enum(['FAILING', 'OPERATOR', 'CALLER'], {
-      description: '`FAILING`: it accepted nothing for five days. `OPERATOR` or `CALLER`: disabled by the operator, or through the API.',
+      description:
+        '`FAILING`: it accepted nothing for five days. `OPERATOR`: an operator disabled it, and only an operator can enable it. `CALLER`: the account disabled it.',
     }),
   ),
   failingSince: at('The first failed attempt since the last accepted event.'),
   createdAt: OutgoingTime,
   pending: counted('Events that are to be posted, now or later.'),
-  failed: counted('Events whose every attempt failed. A replay posts them again.'),
+  oldestPendingAt: at(
+    `When the oldest pending event happened; absent if none is pending. Above ${COUNTED_UP_TO}, the oldest of those that are due first.`,
+  ),
+  failed: counted('Events that were attempted and never accepted. A replay posts them again.'),
   secrets: Type.Array(Type.Object({ createdAt: OutgoingTime, endsAt: at('Until when a replaced secret signs.') }, object), {
     description: 'When each secret that signs was made, newest first.',
   }),
@@ -159,6 +163,7 @@ export const ReplayCount = Type.Object(
 )
 
 const ATTEMPT = {
+  attemptId: Type.String(),
   eventId: Type.Optional(Type.String({ description: 'Absent if the event is no longer in the log.' })),
   type: Type.Optional(Type.String({ description: 'The type of the event; absent with `eventId`.' })),
   attempt: Type.Integer({ description: 'The number of the attempt: 1 for the first, also after a replay.' }),
@@ -167,8 +172,19 @@ const ATTEMPT = {
   error: Type.Optional(Type.String({ description: 'Why there was no response.' })),
   durationMs: Type.Integer(),
   response: Type.Optional(Type.String({ description: 'The first KiB of the response body; absent if it was empty.' })),
+  nextAttemptAt: at('When the next attempt follows. Only the latest attempt to post an event can have it.'),
 }
+const SentRequest = Type.Object(
+  {
+    url: Type.String({ description: 'The URL of the endpoint now.' }),
+    headers: Type.Record(Type.String(), Type.String(), { description: 'Without the signature, which is not stored.' }),
+    body: Type.String({ description: 'The event, as the log has it: the bytes that were signed.' }),
+  },
+  { ...object, description: 'What was posted; absent if the event is no longer in the log.' },
+)
 export const WebhookAttempt = Type.Object(ATTEMPT, { $id: 'WebhookAttempt', ...object })
+export const AttemptWithRequest = Type.Object({ ...ATTEMPT, request: Type.Optional(SentRequest) }, object)
+export const AttemptPath = Type.Object({ id: Type.Integer(), attemptId: Type.String({ minLength: 1, maxLength: 100 }) }, object)
 export const TestResult = Type.Object({ endpointId: Type.Integer(), ...ATTEMPT }, object)
 
 export const EndpointQuery = listQuery(ENDPOINT_LIST, { status: Type.Optional(Type.Enum([...STATUSES])) })

@@ -1,22 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { RecordChange } from '../audit/record.ts'
 import { type Executor, type Pool, transaction } from '../db/pool.ts'
 import { recordEvent } from '../events/changes.ts'
 import { eventsOf, type PlacedEvent, readHead, readPages } from '../events/pages.ts'
 import { Refusal } from '../refusal.ts'
 import { type Attempt, readChunk } from './attempts.ts'
-import { findEndpoint, holdActiveEndpoint } from './endpoints.ts'
+import { endPause, findEndpoint, holdActiveEndpoint } from './endpoints.ts'
 
 /** `occurredAt` identifies the event in the log once the router has placed it. */
 type EndpointTest = { endpointId: number; accountId: number; occurredAt: Date; after: number }
 
 /** Emits a test event for this endpoint only. `after`: the position in the log to read from. */
-export async function testEndpoint(pool: Pool, endpointId: number): Promise<EndpointTest> {
+export async function testEndpoint(pool: Pool, endpointId: number, record: RecordChange = async () => {}): Promise<EndpointTest> {
   return await transaction(pool, async (tx) => {
     const { accountId } = await holdActiveEndpoint(tx, endpointId)
     const { rows } = await tx.query<{ occurredAt: Date }>('select now()::timestamptz(3) as "occurredAt"')
     const after = await readHead(tx, accountId)
-    await tx.query('update webhook_endpoints set paused_until = null where id = $1 and paused_until > now()', [endpointId])
+    await endPause(tx, endpointId)
     await recordEvent(tx, { accountId, kind: 'webhook.test', data: { endpointId } })
+    await record(tx)
     return { endpointId, accountId, after, ...(rows[0] as { occurredAt: Date }) }
   })
 }

@@ -1,5 +1,5 @@
 import { wrongUsage } from '../errors.ts'
-import { isLoopback } from '../loopback.ts'
+import { isLoopbackHost } from '../loopback.ts'
 import { isPublicHost, type WebhookHosts } from '../public-host.ts'
 
 const MAX_URL_LENGTH = 2048
@@ -12,7 +12,7 @@ export function urlProblem(url: string, hosts: WebhookHosts): string | undefined
   const scheme = `must begin with ${mayUseHttp ? 'https:// or http://' : 'https://'}`
   if (parsed.protocol !== 'https:' && parsed.protocol !== 'http:') return scheme
   if (parsed.username !== '' || parsed.password !== '') {
-    return 'must have no user name and no password; the endpoint recognizes Herald by the signature'
+    return 'must have no user name and no password'
   }
   // `hash` omits an empty fragment; any other # is escaped in `href`.
   if (parsed.href.includes('#')) return 'must have no fragment (the part from # on), which is never sent'
@@ -29,11 +29,6 @@ export function checkEndpointUrl(url: string, hosts: WebhookHosts): string {
   const problem = urlProblem(url, hosts)
   if (problem !== undefined) throw wrongUsage(`The URL ${problem}.`)
   return new URL(url).href
-}
-
-/** Whether the host of a parsed URL can only be this machine. */
-export function isLoopbackHost(hostname: string): boolean {
-  return isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'))
 }
 
 function mayBeHost(hostname: string, hosts: WebhookHosts): boolean {

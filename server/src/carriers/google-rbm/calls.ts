@@ -24,6 +24,8 @@ type Calls = {
   /** Gets an access token, or throws. */
   authorise: () => Promise<unknown>
   pausedForMs: (agentId: string) => number
+  /** Whether the messages of an agent are paused after failures. */
+  isAnyPaused: () => boolean
   close: () => Promise<void>
 }
 
@@ -42,7 +44,8 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
   const tokens = createAccessTokens(serviceAccount, tokenHttp)
   // Google has separate limits for messages and look-ups, and for each agent. Each combination has its own circuit.
   let isClosing = false
-  const circuitOf = createCircuits(logger, () => isClosing)
+  const circuits = new Map<string, Circuit>()
+  const circuitOf = createCircuits(circuits, logger, () => isClosing)
   const logDenial = createDenialLogger(logger)
 
   return {
@@ -77,6 +80,7 @@ export function createCalls({ address, connections, serviceAccount }: GoogleRbmS
       }
     },
     pausedForMs: (agentId) => circuitOf('messages', agentId).pausedForMs(),
+    isAnyPaused: () => circuits.entries().some(([key, circuit]) => key.startsWith('messages ') && circuit.isOpen()),
     authorise: () => tokens.renew(),
     close: async () => {
       isClosing = true
@@ -115,8 +119,11 @@ async function renewInTime(tokens: AccessTokens): Promise<string> {
 }
 
 /** Calls aborted by closing say nothing about the network, so they are not logged. */
-function createCircuits(logger: Logger, isClosing: () => boolean): (kind: 'messages' | 'look-ups', agentId: string) => Circuit {
-  const circuits = new Map<string, Circuit>()
+function createCircuits(
+  circuits: Map<string, Circuit>,
+  logger: Logger,
+  isClosing: () => boolean,
+): (kind: 'messages' | 'look-ups', agentId: string) => Circuit {
   return (kind, agentId) => {
     const key = `${kind} ${agentId}`
     let circuit = circuits.get(key)

@@ -22,6 +22,7 @@ export function createGoogleRbm(settings: GoogleRbmSettings, options: { postback
     messagesPerSecond: settings.messagesPerSecond,
     messagesPerSecondPerAgent: settings.messagesPerSecondPerAgent,
     pausedForMs: calls.pausedForMs,
+    health: () => ({ circuit: calls.isAnyPaused() ? 'open' : 'closed', sessions: null }),
     connect: async () => {
       try {
         await calls.authorise()

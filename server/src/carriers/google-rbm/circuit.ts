@@ -8,6 +8,8 @@ export type Circuit = {
   enter: () => { is: 'free'; pass: Pass } | { is: 'paused'; waitMs: number }
   /** The minimum time until the pause ends; 0 if there is none. */
   pausedForMs: () => number
+  /** Whether requests were paused, and none has succeeded since. */
+  isOpen: () => boolean
 }
 
 export type Pass = {
@@ -76,6 +78,7 @@ export function createCircuit(onChange: (pauseMs: number, reason?: string) => vo
 
   return {
     pausedForMs: () => (isProbing ? PROBE_MS : pauseLeftMs()),
+    isOpen: () => pausedUntil > 0,
     enter: () => {
       if (pausedUntil === 0) return { is: 'free', pass: createPass() }
       // With jitter, so that requests do not all return at the moment of the probe.

@@ -3,7 +3,14 @@ import packageJson from '../../../package.json' with { type: 'json' }
 import { type CallError, call } from '../../outbound/call.ts'
 import { parseJson } from '../json.ts'
 
-export type Request = { method: 'GET' | 'POST' | 'DELETE'; path: string; headers?: Record<string, string>; body?: string }
+export type Request = {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  path: string
+  headers?: Record<string, string>
+  body?: string
+  /** Aborts the call. */
+  signal?: AbortSignal
+}
 /** `body` is undefined if it was not JSON, such as a proxy's error page. */
 export type Response = { status: number; headers: Record<string, string | string[] | undefined>; body: unknown }
 
@@ -37,11 +44,12 @@ export function createHttp(origin: string, connections: number, timeoutMs = RESP
   return { call: (request) => send(pool, request, timeoutMs), close: () => pool.destroy() }
 }
 
-async function send(pool: Pool, { method, path, headers, body }: Request, timeoutMs: number): Promise<Response> {
+async function send(pool: Pool, { method, path, headers, body, signal }: Request, timeoutMs: number): Promise<Response> {
   const limits = { timeoutMs, endsAt: performance.now() + timeoutMs, maxBytes: MAX_RESPONSE_BYTES, keptBytes: MAX_RESPONSE_BYTES }
   const json = body === undefined ? {} : { 'content-type': 'application/json' }
   const request = { method, path, headers: { 'user-agent': USER_AGENT, ...json, ...headers }, body: body ?? null }
-  const end = await call(pool, request, { ...limits, maxInterimResponses: MAX_INTERIM_RESPONSES })
+  const signals = signal === undefined ? [] : [signal]
+  const end = await call(pool, request, { ...limits, maxInterimResponses: MAX_INTERIM_RESPONSES, signals })
   if (end.error !== undefined || end.status === undefined) throw new (end.wasSent ? Error : NotSent)(describe(end.error))
   return { status: end.status, headers: end.headers, body: parseJson(end.body) }
 }

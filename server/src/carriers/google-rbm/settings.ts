@@ -7,6 +7,8 @@ export type GoogleRbmSettings = {
   serviceAccount: ServiceAccount
   /** The token that Google signs its events with. */
   webhookToken: string
+  /** Whether it is the simulator and no real network: then it also has phones (src/phones). */
+  isSimulator?: boolean
   /** The maximum number of concurrent requests. */
   connections: number
   /** The rate limits of all agents together, and of each agent. */

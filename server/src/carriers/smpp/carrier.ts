@@ -73,6 +73,7 @@ export function createSmppCarrier(settings: SmppSettings, dependencies: SmppDepe
     concurrency: carrier.window,
     messagesPerSecond: settings.messagesPerSecond,
     pausedForMs: () => pausedForMs(carrier),
+    health: () => ({ circuit: carrier.throttled.failures > 0 ? 'open' : 'closed', sessions: carrier.boundAtMs === undefined ? 0 : 1 }),
     submit: (segment) => submit(carrier, segment),
     close: () => close(carrier),
   }

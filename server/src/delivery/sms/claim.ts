@@ -5,7 +5,8 @@ import { ANY_ERASED, type ErasedPeople } from '../../erasure/erased.ts'
 import type { SmsPlan } from '../../messages/sms-fallback.ts'
 import { optOutOf } from '../../replies/opt-outs.ts'
 import type { Claim } from '../claim.ts'
-import { lanesOf } from '../lanes.ts'
+import type { SmsRule } from '../failures.ts'
+import { SMS_LANES, smsEntriesOf } from '../lanes.ts'
 import { lockRate, SLOTS_AHEAD_MS, slotsWithin, takeSlots } from '../rate.ts'
 import { MAX_NOTED_ATTEMPTS } from '../results.ts'
 import { CHECKED_RULES, DECISION, type Decision, LAST_SMS } from './rules.ts'
@@ -79,7 +80,7 @@ type Due = { messageId: string; copy: number; dueInAll: number }
 type Checked = Omit<SmsEntry, 'segmentsLeft' | 'lease' | 'leaseMs' | 'slotAt'>
 type CheckedRow = Checked & { hasErased: boolean }
 
-const ERASED_RULE = { rule: 'erased', result: 'failed' }
+const ERASED_RULE: { rule: SmsRule; result: 'failed' } = { rule: 'erased', result: 'failed' }
 
 /** Skips SMS to erased people. The database does not have the key of their hashes, so it can't check this as a rule. */
 async function withoutErased(tx: Executor, checked: CheckedRow[], erased: ErasedPeople): Promise<Checked[]> {
@@ -116,21 +117,20 @@ const RELEASE_ABANDONED = `
   update sms_queue set lease = null, submitted_under = null, due_at = now(), attempts = attempts - 1
   where lease = any ($1::uuid[]) and (submitted_under is null or submitted_under = lease)`
 
+const NONE_UNDERWAY = ` and not exists (
+        select from sms_queue o where o.account_id = q.account_id and o.recipient = q.recipient and o.lease is not null and o.due_at > now()
+      )`
+
 /**
  * Transactional SMS come before campaigns. Within a priority, each account gets one SMS before any account gets a second one. A person gets
  * one SMS of an account at a time, and none while another one is being submitted. Of a suspended account, it finds only expired SMS, which the
  * check then refuses.
  */
 export const FIND_DUE = `
-  with recursive ${lanesOf('sms_queue', ['account_id', 'priority', 'campaign_id'])}, due as materialized (
+  with recursive ${SMS_LANES}, due as materialized (
     select q.*, row_number() over (partition by q.account_id order by q.priority, q.due_at) as account_turn,
       row_number() over (partition by q.account_id, q.recipient order by q.priority, q.due_at) as person_turn
-    from lane l left join campaigns c on c.id = l.campaign_id and c.status = 'PAUSED', lateral (
-      select message_id, copy, account_id, recipient, priority, due_at, expires_at from sms_queue q
-      where q.account_id = l.account_id and q.priority = l.priority and q.campaign_id = l.campaign_id and q.due_at <= now() and not exists (
-        select from sms_queue o where o.account_id = q.account_id and o.recipient = q.recipient and o.lease is not null and o.due_at > now()
-      )
-      order by q.due_at limit $1
+    from lane l left join campaigns c on c.id = l.campaign_id and c.status = 'PAUSED', lateral (${smsEntriesOf('l', '$1', NONE_UNDERWAY)}
     ) as q
     where l.due_at <= now() and c.id is null and (${isLive('l.account_id')} or q.expires_at <= now())
   )

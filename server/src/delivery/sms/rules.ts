@@ -1,6 +1,6 @@
 import { isErasedNumber } from '../../erasure/erased.ts'
 import { utcText } from '../../events/changes.ts'
-import type { SkipReason } from '../failures.ts'
+import type { SkipReason, SmsRule } from '../failures.ts'
 
 // The rules that decide whether a due SMS is sent, by the current state. In SQL, `q` is the queue entry, `f` the fallback, `m` the message, `c` its
 // campaign, `a` the account, `o` the opt-out of the recipient, `r` what the account's groups say about the recipient, and `last` the last SMS
@@ -13,7 +13,7 @@ import type { SkipReason } from '../failures.ts'
 export type Decision = 'go' | 'lost' | 'late' | 'gone' | 'not-needed' | SkipReason
 
 type Rule = {
-  name: string
+  name: SmsRule
   reason: SkipReason
   /** In SQL: whether the fallback asks for the rule. */
   applies: string

@@ -42,6 +42,13 @@ const SAME_IN_CAMPAIGN = new Set(['clientReferenceId', 'agentId', 'triggeredBy']
 /** Without the columns that are the same for all messages of a campaign. */
 export const RECIPIENT_COLUMNS = MESSAGE_COLUMNS.filter(({ name }) => !SAME_IN_CAMPAIGN.has(name))
 
+/** Columns of a message `m` of any list, with its campaign `campaign`, whose reference it has. */
+export const FOUND_COLUMNS = MESSAGE_COLUMNS.flatMap((column) =>
+  column.name === 'clientReferenceId'
+    ? [text('clientReferenceId', 'coalesce(m.client_reference_id, campaign.client_reference_id)'), value('campaignId', 'm.campaign_id')]
+    : [column],
+)
+
 /** Columns of an action `a`. */
 export const ACTION_COLUMNS = [
   value('messageId', 'a.message_id'),

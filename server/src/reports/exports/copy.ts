@@ -1,8 +1,16 @@
 import { Readable } from 'node:stream'
 import type pg from 'pg'
+import type { Column } from './columns.ts'
 import { BYTE_ORDER_MARK, csvRow } from './csv.ts'
 
 const CHUNK_LENGTH = 16 * 1024
+
+/** A COPY statement for the rows of a query without its `select`. COPY takes no parameters. Texts are always quoted: csv.ts relies on it. */
+export function copyRows(columns: readonly Column[], from: string): string {
+  const selected = columns.map(({ name, sql }) => `${sql} as "${name}"`)
+  const texts = columns.filter(({ isText }) => isText).map(({ name }) => `"${name}"`)
+  return `copy (select ${selected.join(', ')} ${from}) to stdout (format csv, header, force_quote (${texts.join(', ')}))`
+}
 
 /** The data of an export. `isRead` resolves when the database is no longer needed; errors appear on `body`. */
 export type Source = { body: Readable; isRead: Promise<void> }

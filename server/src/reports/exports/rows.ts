@@ -1,20 +1,16 @@
 import pg from 'pg'
 import { timeOf } from '../../db/partitions.ts'
 import type { Executor } from '../../db/pool.ts'
+import { allMessages } from '../../messages/list.ts'
+import { type Condition, type MessageFilters, planOf } from '../../messages/list-plan.ts'
 import type { CampaignKey } from '../campaign.ts'
 import { type Bounds, boundsOf, type Range, timesOf } from '../range.ts'
-import { ACTION_COLUMNS, type Column, MESSAGE_COLUMNS, RECIPIENT_COLUMNS } from './columns.ts'
+import { ACTION_COLUMNS, FOUND_COLUMNS, MESSAGE_COLUMNS, RECIPIENT_COLUMNS } from './columns.ts'
+import { copyRows } from './copy.ts'
 
 // The COPY statements of the files. COPY takes no parameters, so each value is a number or escaped.
 
 const literal = pg.escapeLiteral
-
-/** Texts are always quoted: csv.ts relies on it. */
-function copy(columns: readonly Column[], from: string): string {
-  const selected = columns.map(({ name, sql }) => `${sql} as "${name}"`)
-  const texts = columns.filter(({ isText }) => isText).map(({ name }) => `"${name}"`)
-  return `copy (select ${selected.join(', ')} ${from}) to stdout (format csv, header, force_quote (${texts.join(', ')}))`
-}
 
 /**
  * How to find the rows that belong to messages. These rows have no index by account, since it would slow down every send. `each` looks up the rows
@@ -29,17 +25,40 @@ export function copyMessages(accountId: number, range: Range, reading: Reading):
   const [since, before] = timesOf(range).map(literal)
   // The ids limit the range, but not to the millisecond.
   const accepted = `m.accepted_at >= ${since} and m.accepted_at < ${before}`
-  return copy(
+  return copyRows(
     MESSAGE_COLUMNS,
     `from messages m ${joinFirsts(own, bounds, reading)} ${joinSms(bounds, reading)}
      where m.${own} and m.campaign_id is null and not m.test and ${accepted} and ${within('m.id', bounds)} order by m.id`,
   )
 }
 
+/**
+ * The messages of a list with these filters, in the order of acceptance. It reads the same indexes as the list. How many messages it finds is
+ * unknown, so it looks up the rows of each by key.
+ */
+export async function copyFound(db: Executor, accountId: number, filters: MessageFilters): Promise<string> {
+  const bind = ([sql, ...values]: Condition) =>
+    sql.replaceAll(/\$1|\?/g, (place) => (place === '$1' ? `${Number(accountId)}` : written(values.shift())))
+  const found = allMessages(await planOf(db, accountId, filters), filters, bind)
+  return copyRows(
+    FOUND_COLUMNS,
+    `from (${found}) as m left join campaigns campaign on campaign.id = m.campaign_id
+     ${joinFirsts(`account_id = ${Number(accountId)}`, ALWAYS, 'each')} ${joinSms(ALWAYS, 'each')} order by m.id`,
+  )
+}
+
+const ALWAYS = boundsOf({})
+
+/** A value of a filter, in SQL. */
+function written(value: unknown): string {
+  if (Array.isArray(value)) return `array[${value.map(written).join(', ')}]`
+  return literal(value instanceof Date ? value.toISOString() : String(value))
+}
+
 /** The messages of a campaign, in the order of creation. Their recipients' actions have an index by campaign. */
 export function copyRecipients(accountId: number, campaign: CampaignKey, reading: Reading): string {
   const own = `campaign_id = ${literal(campaign.id)}`
-  return copy(
+  return copyRows(
     RECIPIENT_COLUMNS,
     `from messages m ${joinFirsts(own, campaign, 'all')} ${joinSms(campaign, reading)}
      where m.account_id = ${Number(accountId)} and m.${own} and ${within('m.id', campaign)} order by m.id`,
@@ -49,7 +68,7 @@ export function copyRecipients(accountId: number, campaign: CampaignKey, reading
 /** The actions of a campaign's recipients, by time. Their ids are never from before the campaign. */
 export function copyActions({ id, firstId }: CampaignKey): string {
   const from = `from recipient_actions a where a.campaign_id = ${literal(id)} and a.id >= ${literal(firstId)} order by a.occurred_at, a.id`
-  return copy(ACTION_COLUMNS, from)
+  return copyRows(ACTION_COLUMNS, from)
 }
 
 const within = (id: string, { firstId, endId }: Bounds) => `${id} >= ${literal(firstId)} and ${id} < ${literal(endId)}`

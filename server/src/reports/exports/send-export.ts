@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import type { FastifyReply } from 'fastify'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type pg from 'pg'
 import { readExportQuota } from '../../accounts/quotas.ts'
-import type { Pool } from '../../db/pool.ts'
+import { createExportPool, type Pool } from '../../db/pool.ts'
 import { logOf } from '../../http/log.ts'
 import { resetConnection } from '../../http/unread.ts'
-import type { TakeSlot } from './concurrency.ts'
+import { createExportSlots, type TakeSlot } from './concurrency.ts'
 import type { Source } from './copy.ts'
 
 export type Times = {
@@ -22,6 +23,23 @@ export type Exporting = {
   takeSlot: TakeSlot
   times: Times
   allowIdle: (reply: FastifyReply, idleMs: number) => void
+}
+
+// Progress is visible only when the system's send buffer, up to 4 MB, has room again: with 30 s, a client that read 20 KB a second was
+// disconnected.
+const TIMES: Times = { idleMs: 300_000, longestMs: 3_600_000 }
+const POOL_CLOSE_TIMEOUT_MS = 500
+
+type ExportOptions = Pick<Exporting, 'pool' | 'allowIdle'> & { times?: Times }
+
+/** Opens the connections and slots for all exports of a node, whichever route starts them, until the app is closed. */
+export function openExports(app: FastifyInstance, { pool, allowIdle, times = TIMES }: ExportOptions): Exporting {
+  const exporting = { pool, connections: createExportPool(pool), takeSlot: createExportSlots(), times, allowIdle }
+  // By now every response has ended and released its connection. Do not wait for a connection that is still being opened.
+  app.addHook('onClose', async () => {
+    await Promise.race([exporting.connections.end(), sleep(POOL_CLOSE_TIMEOUT_MS, undefined, { ref: false })])
+  })
+  return exporting
 }
 
 type ExportFile = Source & { contentType: string; name: string }
