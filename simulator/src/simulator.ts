@@ -5,6 +5,7 @@ import { createHttpServer } from './http/server.ts'
 import { type Options, StartError } from './options.ts'
 import { createLedger } from './phones/ledger.ts'
 import { createMessages } from './phones/messages.ts'
+import { createOffline } from './phones/offline.ts'
 import { createControlRoutes } from './phones/routes.ts'
 import { createSteps } from './phones/steps.ts'
 import { createRbmRoutes } from './rbm/routes.ts'
@@ -50,10 +51,11 @@ function assemble(store: Store, options: Options, tokenUri: () => string) {
   const webhooks = createWebhooks(store, ledger, identity, faults)
   const outbox = createOutbox(store, ledger)
   const receipt = createReceipts(ledger, faults, outbox)
-  const steps = createSteps(store, messages, options.delayMs, { faults, emit: webhooks.owe, receipt })
+  const offline = createOffline(store)
+  const steps = createSteps(store, messages, options.delayMs, { offline, faults, emit: webhooks.owe, receipt })
   const tokens = createTokens(store, identity, faults, tokenUri)
   const rbm = createRbmRoutes({ store, ledger, messages, steps, faults }, tokens)
-  const acting = { messages, steps, emit: webhooks.owe, writeSms: outbox.writeSms }
+  const acting = { offline, messages, steps, emit: webhooks.owe, writeSms: outbox.writeSms }
   const control = createControlRoutes({ store, acting, ledger, faults, webhooks, webhookToken: identity.webhookToken })
   const http = createHttpServer((call) => {
     if (call.path.startsWith('/v1/')) return rbm(call)

@@ -14,11 +14,13 @@ export type Handler = (call: Call) => HttpResponse | Drop | Promise<HttpResponse
 
 // More than any message may have, so that a message over its limit gets Google's own error.
 const MAX_BODY_BYTES = 1_048_576
+// A path may name hundreds of agents.
+const LIMITS = { keepAliveTimeout: 75_000, requestTimeout: 30_000, headersTimeout: 15_000, maxHeaderSize: 256 * 1024 }
 const NO_BYTES = Buffer.alloc(0)
 
 /** Uses plain node:http: there are a dozen routes, and a framework would cost a third of the request rate. */
 export function createHttpServer(handle: Handler): Server {
-  const server = createServer({ keepAliveTimeout: 75_000, requestTimeout: 30_000, headersTimeout: 15_000 }, (request, response) => {
+  const server = createServer({ ...LIMITS }, (request, response) => {
     // By then Node has read the whole request. Handling it right after its headers takes an eighth more CPU time.
     setImmediate(() => readBody(request, (body) => handleRequest(handle, request, response, body)))
   })

@@ -2,10 +2,12 @@ import { type HttpResponse, invalidField, ok, refusal } from '../http/responses.
 import { between, type Check, choice, record, text, webAddress } from '../rbm/checks.ts'
 import { fileEvent, launchEvent, locationEvent, type RbmEvent, tapEvent, textEvent, userEvent } from '../webhooks/events.ts'
 import type { Message, Messages } from './messages.ts'
+import type { Offline } from './offline.ts'
 import type { Steps } from './steps.ts'
 import { findSuggestion, suggestionsOf } from './suggestions.ts'
 
 export type Acting = {
+  offline: Offline
   messages: Messages
   steps: Steps
   emit: (event: RbmEvent) => void
@@ -14,7 +16,7 @@ export type Acting = {
 }
 
 type Body = Record<string, unknown>
-type Action = { check: Check; act: (acting: Acting, phone: string, body: Body) => HttpResponse }
+type Action = { check: Check; act: (acting: Acting, phone: string, body: Body) => HttpResponse; whileOffline?: true }
 
 const UNLIMITED = Number.POSITIVE_INFINITY
 const id = text(UNLIMITED)
@@ -60,10 +62,28 @@ export const ACTIONS = new Map<string, Action>([
       act: shareLocation,
     },
   ],
+  ['offline', { check: record({}), act: (acting, phone) => setOnline(acting, phone, false), whileOffline: true }],
+  ['online', { check: record({}), act: (acting, phone) => setOnline(acting, phone, true), whileOffline: true }],
 ])
 
-function emitAll({ emit }: Acting, events: RbmEvent[]): HttpResponse {
-  for (const event of events) emit(event)
+/** Runs a checked action. A phone that is offline can only come online: it neither receives nor sends. */
+export function performAction({ act, whileOffline }: Action, acting: Acting, phone: string, body: Body): HttpResponse {
+  if (!whileOffline && acting.offline.has(phone)) return refusal('FAILED_PRECONDITION', `${phone} is offline; bring it online first.`)
+  return act(acting, phone, body)
+}
+
+function setOnline({ offline, steps }: Acting, phone: string, online: boolean): HttpResponse {
+  offline.set(phone, !online)
+  if (online) steps.resume()
+  return ok({ online })
+}
+
+function emitAll({ emit, messages }: Acting, events: RbmEvent[]): HttpResponse {
+  for (const event of events) {
+    // An event of an agent has no phone.
+    if (event.phone !== '') messages.noteSent(event)
+    emit(event)
+  }
   return ok({ events: events.map(({ data }) => data) })
 }
 

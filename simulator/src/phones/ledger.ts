@@ -13,6 +13,7 @@ export type LedgerKind =
   | 'revoked'
   | 'expired'
   | 'answered'
+  | 'sent'
   | 'sms-part'
   | 'sms-refused'
   | 'sms-delivered'
@@ -42,7 +43,7 @@ export type EntryRecord = LedgerEntry & {
   at: number
   content?: Content | undefined
   about?: number | undefined
-  /** Set if `content` or `about` is set: the bucket of the message's phone, and the offset of the previous entry of the bucket, or 0. */
+  /** Set for what a phone received, did with it, or sent: the bucket of its phone, and the offset of the previous entry of the bucket, or 0. */
   bucket?: number | undefined
   before?: number | undefined
 }
@@ -52,9 +53,12 @@ export type Ledger = {
   /** Returns the entry as it is in the log, and its offset. */
   write: (entry: LedgerEntry, link?: Link) => { record: EntryRecord; offset: number }
   counts: () => Record<string, number>
+  /** Waits for the next entry about a phone. Returns false if there was none in time. */
+  next: (phone: string, waitMs: number) => Promise<boolean>
 }
 
 export function createLedger({ state, append }: Store): Ledger {
+  const waiting: Waiting = new Map()
   return {
     // Field by field, since spreading the two objects takes twice as long.
     write: ({ kind, channel, phone, messageId, origin, detail, isBusy }, { content, about, bucket, before } = {}) => {
@@ -75,10 +79,36 @@ export function createLedger({ state, append }: Store): Ledger {
         bucket,
         before,
       } as const
-      return { record: fields, offset: append(fields) }
+      const offset = append(fields)
+      if (waiting.size > 0) wake(waiting, phone)
+      return { record: fields, offset }
     },
     counts: () => Object.fromEntries(state.counts),
+    next: (phone, waitMs) => waitForEntry(waiting, phone, waitMs),
   }
+}
+
+/** The requests that wait for an entry about a phone. */
+type Waiting = Map<string, Set<() => void>>
+
+function wake(waiting: Waiting, phone: string): void {
+  for (const resume of waiting.get(phone) ?? []) resume()
+}
+
+function waitForEntry(waiting: Waiting, phone: string, waitMs: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const resumes = waiting.getOrInsertComputed(phone, () => new Set())
+  function end(isWoken: boolean): void {
+    clearTimeout(timer)
+    resumes.delete(resume)
+    if (resumes.size === 0 && waiting.get(phone) === resumes) waiting.delete(phone)
+    resolve(isWoken)
+  }
+  const resume = () => end(true)
+  // Does not keep a process running that has stopped otherwise.
+  const timer = setTimeout(end, waitMs, false).unref()
+  resumes.add(resume)
+  return promise
 }
 
 /** The committed entries, in order. */

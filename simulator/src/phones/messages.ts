@@ -1,6 +1,7 @@
 import type { ReceiptNotes } from '../smpp/receipts.ts'
 import { bucketOf, offsetsOf } from '../state/state.ts'
 import type { Store } from '../state/store.ts'
+import { type RbmEvent, sentDetail } from '../webhooks/events.ts'
 import type { EntryRecord, Ledger, LedgerEntry } from './ledger.ts'
 
 /** Of an SMS in several segments: which of them it is. */
@@ -42,6 +43,10 @@ export type Messages = {
   /** Writes an entry about a message: a step of it, or a repeated send. */
   note: (message: Message, what: Pick<LedgerEntry, 'kind' | 'detail'> & { phone?: string }) => void
   bodyOf: (message: Message) => string
+  /** Writes an entry about something that a phone sent. */
+  noteSent: (event: RbmEvent) => void
+  /** Yields what a phone received, did with it, and sent: the last entry first. */
+  history: (phone: string) => Generator<EntryRecord>
   /** Returns everything that a phone received, in order. It reads every entry about the phone. */
   toPhone: (phone: string) => Received[]
 }
@@ -52,21 +57,9 @@ const MAX_HELD = 100_000
 
 export function createMessages(store: Store, ledger: Ledger): Messages {
   const held = new Map<number, Message>()
-  const { lastOfBucket } = store.state
   const entryAt = (offset: number) => store.read(offset) as EntryRecord
-  function linkTo(phone: string): { bucket: number; before: number } {
-    const bucket = bucketOf(phone)
-    return { bucket, before: lastOfBucket[bucket] as number }
-  }
-
-  /** Yields the entries of the phone's bucket, the last first, back to an offset. Several phones share a bucket. */
-  function* entriesBack(phone: string, to: number): Generator<[offset: number, entry: EntryRecord]> {
-    for (let offset = linkTo(phone).before; offset > to; ) {
-      const entry = entryAt(offset)
-      yield [offset, entry]
-      offset = entry.before ?? 0
-    }
-  }
+  const linkTo = (phone: string) => bucketEnd(store, phone)
+  const entriesBack = (phone: string, to: number) => entriesOfBucket(store, phone, to)
 
   function load(offset: number, entry: EntryRecord): Message {
     const message = messageOf(entry, offset)
@@ -101,6 +94,13 @@ export function createMessages(store: Store, ledger: Ledger): Messages {
       const { record } = ledger.write({ kind, channel, phone, messageId, origin, detail }, { about, ...linkTo(message.phone) })
       change(message, record)
     },
+    noteSent: (event) => {
+      const { phone, messageId, agentId: origin } = event
+      ledger.write({ kind: 'sent', channel: 'rcs', phone, messageId, origin, detail: sentDetail(event) }, linkTo(phone))
+    },
+    history: function* (phone) {
+      for (const [, entry] of entriesBack(phone, 0)) if (entry.phone === phone) yield entry
+    },
     bodyOf: ({ offset }) => entryAt(offset).content?.body ?? '',
     toPhone: (phone) => {
       const received: Received[] = []
@@ -116,6 +116,20 @@ export function createMessages(store: Store, ledger: Ledger): Messages {
       }
       return received
     },
+  }
+}
+
+function bucketEnd({ state }: Store, phone: string): { bucket: number; before: number } {
+  const bucket = bucketOf(phone)
+  return { bucket, before: state.lastOfBucket[bucket] as number }
+}
+
+/** Yields the entries of the phone's bucket, the last first, back to an offset. Several phones share a bucket. */
+function* entriesOfBucket(store: Store, phone: string, to: number): Generator<[offset: number, entry: EntryRecord]> {
+  for (let offset = bucketEnd(store, phone).before; offset > to; ) {
+    const entry = store.read(offset) as EntryRecord
+    yield [offset, entry]
+    offset = entry.before ?? 0
   }
 }
 

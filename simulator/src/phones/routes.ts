@@ -6,14 +6,17 @@ import { type Call, decodePart, type Handler, isJson, parseJson, textOf } from '
 import type { Check } from '../rbm/checks.ts'
 import type { Store } from '../state/store.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
-import { ACTIONS, type Acting, launch, launchBody } from './actions.ts'
+import { ACTIONS, type Acting, launch, launchBody, performAction } from './actions.ts'
 import { isPhone } from './behaviours.ts'
+import { readHistory } from './history.ts'
 import { type Ledger, readLedger } from './ledger.ts'
-import { listPhones, viewPhone } from './view.ts'
+import { listRecentPhones, summarizePhone } from './summary.ts'
+import { listPhones, viewMessage, viewPhone, viewSmsOf } from './view.ts'
 
 type Deps = { store: Store; acting: Acting; ledger: Ledger; faults: Faults; webhooks: Webhooks; webhookToken: string }
 
 const MAX_PAGE_SIZE = 10_000
+const MAX_WAIT_MS = 30_000
 const NO_SUCH_PATH = refusal('NOT_FOUND', 'Unknown path; simulator/README.md lists the paths.')
 
 const NO_TOKEN = refusal('UNAUTHENTICATED', 'The Authorization header must be "Bearer " and the webhookToken of carriers.json.')
@@ -36,7 +39,8 @@ function route(deps: Deps, call: Call): HttpResponse | Promise<HttpResponse> {
   const [, , section = '', part, action, ...more] = call.path.split('/')
   const name = `${call.method} ${section}${part === undefined ? '' : '/part'}${action === undefined ? '' : '/action'}`
   if (more.length > 0) return NO_SUCH_PATH
-  const phone = part === undefined ? '' : decodePart(part)
+  // A phone number, an agent's id or a message's id.
+  const target = part === undefined ? '' : decodePart(part)
   switch (name) {
     case 'GET counts':
       return ok({ ...deps.ledger.counts(), owed: owed(deps) })
@@ -45,11 +49,17 @@ function route(deps: Deps, call: Call): HttpResponse | Promise<HttpResponse> {
     case 'GET phones':
       return withPage(call, (page) => phones(deps, call, page), true)
     case 'GET phones/part':
-      return withPhone(phone, (number) => withPage(call, ({ after, limit }) => ok(viewPhone(deps.acting.messages, number, after, limit))))
+      return withPhone(target, (number) => withPage(call, ({ after, limit }) => ok(viewPhone(deps.acting.messages, number, after, limit))))
+    case 'GET messages/part':
+      return ok(viewMessage(deps.acting.messages, target ?? '', agentsOf(call)))
+    case 'GET summary':
+      return withPage(call, ({ limit }) => ok(listRecentPhones(deps.store, deps.acting.offline, agentsOf(call), limit)))
+    case 'GET phones/part/action':
+      return withPhone(target, (number) => readPhone(deps, number, action ?? '', call))
     case 'POST phones/part/action':
-      return withPhone(phone, (number) => act(deps, number, action ?? '', call))
+      return withPhone(target, (number) => act(deps, number, action ?? '', call))
     case 'POST agents/part/action':
-      return action === 'launch' && phone ? launchAgent(deps, phone, call) : NO_SUCH_PATH
+      return action === 'launch' && target ? launchAgent(deps, target, call) : NO_SUCH_PATH
     case 'GET webhook':
       return ok({ url: deps.webhooks.url() ?? null })
     case 'PUT webhook':
@@ -66,7 +76,9 @@ function route(deps: Deps, call: Call): HttpResponse | Promise<HttpResponse> {
   }
 }
 
-function withPhone(phone: string | undefined, then: (phone: string) => HttpResponse): HttpResponse {
+type Response = HttpResponse | Promise<HttpResponse>
+
+function withPhone(phone: string | undefined, then: (phone: string) => Response): Response {
   return isPhone(phone) ? then(phone) : invalidField('phone', 'The phone number must be in E.164, with a leading +.')
 }
 
@@ -77,7 +89,7 @@ function owed({ store: { state } }: Deps): Record<string, number> {
 type Page = { after: number; limit: number }
 
 /** Reads `after` and `limit` of a list, or returns an error. A phone number as `after` is not read here. */
-function withPage(call: Call, then: (page: Page) => HttpResponse, afterIsPhone = false): HttpResponse {
+function withPage(call: Call, then: (page: Page) => Response, afterIsPhone = false): Response {
   const after = afterIsPhone ? 0 : wholeNumber(call, 'after', 0, Number.MAX_SAFE_INTEGER)
   const limit = wholeNumber(call, 'limit', 1000, MAX_PAGE_SIZE)
   if (after === undefined) return invalidField('after', 'after must be a sequence number.')
@@ -102,10 +114,42 @@ function phones({ store }: Deps, call: Call, { limit }: Page): HttpResponse {
   return ok({ phones: numbers, next: numbers.length === limit ? (numbers.at(-1) ?? null) : null })
 }
 
+/** The agents that a request is restricted to; empty if it is not. */
+const agentsOf = (call: Call): Set<string> => new Set(call.query.getAll('agentId').map(bareAgentId))
+
+function readPhone({ store, acting, ledger }: Deps, phone: string, name: string, call: Call): Response {
+  if (name === 'summary') return ok(summarizePhone(store, acting.offline, agentsOf(call), phone))
+  if (name === 'sms') return withPage(call, ({ limit }) => ok(viewSmsOf(acting.messages, phone, limit)))
+  if (name !== 'ledger') return NO_SUCH_PATH
+  return withPage(call, ({ after, limit }) => {
+    const waitMs = wholeNumber(call, 'waitMs', 0, MAX_WAIT_MS)
+    if (waitMs === undefined) return invalidField('waitMs', `waitMs must be a whole number from 0 to ${MAX_WAIT_MS}.`)
+    const page = { agents: agentsOf(call), after: call.query.has('after') ? after : undefined, limit }
+    return follow(
+      Date.now() + waitMs,
+      (ms) => ledger.next(phone, ms),
+      () => readHistory(acting.messages, phone, page),
+    )
+  })
+}
+
+/** Reads until there are entries, or until the deadline. */
+async function follow(
+  endsAt: number,
+  next: (ms: number) => Promise<boolean>,
+  read: () => ReturnType<typeof readHistory>,
+): Promise<HttpResponse> {
+  for (;;) {
+    const page = read()
+    const waitMs = endsAt - Date.now()
+    if (page.entries.length > 0 || waitMs <= 0 || !(await next(waitMs))) return ok(page)
+  }
+}
+
 function act({ acting }: Deps, phone: string, name: string, call: Call): HttpResponse {
   const action = ACTIONS.get(name)
   if (action === undefined) return refusal('NOT_FOUND', `A phone can ${[...ACTIONS.keys()].join(', ')}, not ${name}.`)
-  return withBody(call, action.check, (body) => action.act(acting, phone, body))
+  return withBody(call, action.check, (body) => performAction(action, acting, phone, body))
 }
 
 function launchAgent({ acting }: Deps, agentId: string, call: Call): HttpResponse {

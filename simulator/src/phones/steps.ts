@@ -1,9 +1,10 @@
 import type { Faults } from '../faults.ts'
 import { createOwed, type Owed } from '../state/owed.ts'
 import type { Store } from '../state/store.ts'
-import { aboutMessage, expiryEvent, type RbmEvent, receiptEvent, tapEvent, textEvent } from '../webhooks/events.ts'
+import { aboutMessage, expiryEvent, type RbmEvent, receiptEvent, sentDetail, tapEvent, textEvent } from '../webhooks/events.ts'
 import { behaviourOf } from './behaviours.ts'
 import { isSettled, type Message, type Messages } from './messages.ts'
+import type { Offline } from './offline.ts'
 import { suggestionsOf } from './suggestions.ts'
 
 /** The final state of an SMS, by its name in SMPP receipts. */
@@ -14,6 +15,7 @@ type Step = { kind: StepKind; message: number }
 
 // The batch size of a turn of the event loop. Requests are handled between two turns.
 const BATCH_SIZE = 500
+const NEVER = Number.MAX_SAFE_INTEGER
 
 export type Steps = {
   /** Schedules the first step of an accepted message. */
@@ -21,11 +23,14 @@ export type Steps = {
   /** Delivers a message now. */
   deliver: (message: Message) => void
   read: (message: Message) => void
+  /** Continues with the steps that waited for phones to come online. */
+  resume: () => void
   start: () => void
   stop: () => void
 }
 
 type Emitters = {
+  offline: Offline
   faults: Faults
   emit: (event: RbmEvent) => void
   /** Schedules the receipt of an SMS. */
@@ -39,18 +44,26 @@ export function createSteps(store: Store, messages: Messages, delayMs: number, e
   const owed = createOwed<Step>(store, 'steps', () => processDue(stepper))
   const stepper: Stepper = { ...emitters, messages, delayMs, owed }
   return {
-    begin: (message, scheduledAt) => {
-      const { phone, channel, expiresAt } = message
-      const deliversAt = Math.max(Date.now() + delayMs, scheduledAt ?? 0)
-      const inTime = behaviourOf(phone).delivers && (expiresAt === null || expiresAt > deliversAt)
-      if (channel === 'sms' || inTime) add(stepper, 'deliver', message, deliversAt)
-      else if (expiresAt !== null) add(stepper, 'expire', message, expiresAt)
+    begin: (message, scheduledAt) => begin(stepper, message, scheduledAt),
+    deliver: (message) => {
+      if (emitters.offline.has(message.phone)) begin(stepper, message)
+      else if (message.channel === 'sms') endSms(stepper, message)
+      else deliver(stepper, message)
     },
-    deliver: (message) => (message.channel === 'sms' ? endSms(stepper, message) : deliver(stepper, message)),
     read: (message) => read(stepper, message),
+    // Only steps that waited have been tried before.
+    resume: owed.hurry,
     start: owed.start,
     stop: owed.stop,
   }
+}
+
+function begin(stepper: Stepper, message: Message, scheduledAt?: number | null): void {
+  const { phone, channel, expiresAt } = message
+  const deliversAt = Math.max(Date.now() + stepper.delayMs, scheduledAt ?? 0)
+  const inTime = behaviourOf(phone).delivers && (expiresAt === null || expiresAt > deliversAt)
+  if (channel === 'sms' || inTime) add(stepper, 'deliver', message, deliversAt)
+  else if (expiresAt !== null) add(stepper, 'expire', message, expiresAt)
 }
 
 function add({ owed, messages }: Stepper, kind: StepKind, message: Message, dueAt: number): void {
@@ -65,10 +78,23 @@ function processDue(stepper: Stepper): void {
   for (let processed = 0; processed < BATCH_SIZE; processed++) {
     const next = owed.next()
     if (next === undefined) return
+    const { kind, message: offset } = next.row
+    const message = messages.take(offset)
+    if (mustWait(stepper, kind, message)) {
+      messages.hold(message)
+      owed.again(next.id, kind === 'deliver' ? (message.expiresAt ?? NEVER) : NEVER)
+      continue
+    }
     owed.paid(next.id)
-    processStep(stepper, next.row.kind, messages.take(next.row.message))
+    processStep(stepper, kind, message)
   }
   owed.start()
+}
+
+/** Whether a step waits until its phone is online. A message that waits to be delivered can still expire or be revoked. */
+function mustWait({ offline }: Stepper, kind: StepKind, message: Message): boolean {
+  if (kind === 'expire' || !offline.has(message.phone)) return false
+  return kind !== 'deliver' || !(isSettled(message) || hasExpired(message))
 }
 
 function processStep(stepper: Stepper, kind: StepKind, message: Message): void {
@@ -101,7 +127,7 @@ function read(stepper: Stepper, message: Message): void {
 function reply(stepper: Stepper, message: Message): void {
   const event = replyOf(stepper, message)
   if (event === undefined) return
-  stepper.messages.note(message, { kind: 'answered', detail: { event: event.name } })
+  stepper.messages.note(message, { kind: 'answered', detail: sentDetail(event) })
   stepper.emit(event)
 }
 

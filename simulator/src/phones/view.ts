@@ -32,6 +32,19 @@ export function viewPhone(messages: Messages, phone: string, after: number, limi
   return { phone, messages: views, next: page.length === limit ? (page.at(-1)?.message.id ?? null) : null }
 }
 
+/** The last SMS of a phone, in order. */
+export function viewSmsOf(messages: Messages, phone: string, limit: number) {
+  const shown: Sms[] = []
+  for (const received of messages.toPhone(phone)) if (received.message.channel === 'sms') addSegment(shown, received)
+  return { phone, messages: shown.slice(-limit).map(viewSms) }
+}
+
+/** The RCS messages with this id, of these agents, or of all. */
+export function viewMessage(messages: Messages, messageId: string, agents: Set<string>) {
+  const found = messages.withId(messageId).filter(({ channel, origin }) => channel === 'rcs' && (agents.size === 0 || agents.has(origin)))
+  return { messages: found.map((message) => viewRcs({ message, body: messages.bodyOf(message) })) }
+}
+
 function viewRcs({ message, body }: Received) {
   const content = JSON.parse(body)
   return {

@@ -46,6 +46,7 @@ export function writeCarriersFile(dataDir: string, identity: Identity, at: { url
   const carriers = {
     simulator: {
       type: 'google-rbm',
+      simulator: true,
       address: at.url,
       webhookToken: identity.webhookToken,
       serviceAccount: {

@@ -1,3 +1,4 @@
+import { isPhone } from '../phones/behaviours.ts'
 import type { EntryRecord, LedgerKind } from '../phones/ledger.ts'
 import { addPair, createTable, findPairs, hashOf, type Table } from './table.ts'
 
@@ -37,10 +38,13 @@ export type State = {
   lastOfBucket: Float64Array
   /** How often each message to a phone that refuses twice was refused. */
   refusals: Map<string, number>
+  /** By agent: the last phones in contact with it, the latest at the end, and the offset of the last entry that shows something. */
+  recent: Map<string, Map<string, number>>
 }
 
 export const ENTRIES_PER_OFFSET = 128
 const BUCKETS = 65_536
+const RECENT_PHONES_PER_AGENT = 200
 
 export function createState(): State {
   const list = (): DebtList => ({ lastId: 0, debts: new Map() })
@@ -55,6 +59,7 @@ export function createState(): State {
     phones: createTable(0),
     lastOfBucket: new Float64Array(BUCKETS),
     refusals: new Map(),
+    recent: new Map(),
   }
 }
 
@@ -97,9 +102,28 @@ function applyEntry(state: State, entry: EntryRecord, offset: number): void {
     if (kind !== 'sms-part') addMessage(state, messageId, offset)
     addPhone(state, phone)
   }
+  if (isShown(entry)) addRecent(state, origin, phone, offset)
   const key = refusalKey(origin, messageId)
   if (entry.isBusy) state.refusals.set(key, (state.refusals.get(key) ?? 0) + 1)
   else if (state.refusals.size > 0 && kind === 'accepted') state.refusals.delete(key)
+}
+
+// What a person writes or taps is shown; that they type, or unsubscribe in the settings of the phone, is not.
+const SHOWN_EVENTS = new Set<unknown>(['text', 'location', 'file', 'tapped reply', 'tapped action'])
+
+function isShown({ kind, detail, phone }: EntryRecord): boolean {
+  if (kind === 'accepted') return true
+  // A fault refuses a call before its number is checked.
+  if (kind === 'refused') return isPhone(phone)
+  return (kind === 'sent' || kind === 'answered') && SHOWN_EVENTS.has(detail?.event)
+}
+
+function addRecent({ recent }: State, agentId: string, phone: string, offset: number): void {
+  const phones = recent.getOrInsertComputed(agentId, () => new Map<string, number>())
+  // The latest entry is the last one of the map.
+  phones.delete(phone)
+  phones.set(phone, offset)
+  if (phones.size > RECENT_PHONES_PER_AGENT) phones.delete(phones.keys().next().value ?? '')
 }
 
 export const refusalKey = (agentId: string, messageId: string): string => `${messageId} ${agentId}`

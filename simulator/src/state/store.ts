@@ -126,7 +126,9 @@ function loadState(dataDir: string): Loaded {
     throw new Error('simulator.log is of another version of the simulator; move it away to start with an empty state')
   }
   const snapshot = readSnapshot(dataDir, first.name, log.end())
-  const { state, position } = snapshot ?? { state: createState(), position: 0 }
+  const position = snapshot?.position ?? 0
+  // A snapshot of an older version lacks what is new.
+  const state = { ...createState(), ...snapshot?.state }
   for (const [offset, line] of log.lines(position)) applyRecord(state, parseLine(line, offset), offset)
   return { log, name: first.name, state, from: position }
 }

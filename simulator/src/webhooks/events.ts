@@ -12,6 +12,8 @@ export type RbmEvent = {
   messageId: string
   name: string
   data: Record<string, unknown>
+  /** What the phone shows of it, if it is something that its owner sent. */
+  shown?: Record<string, unknown>
 }
 
 type Parties = { agentId: string; phone: string }
@@ -42,17 +44,24 @@ export function userEvent(parties: Parties, eventType: 'UNSUBSCRIBE' | 'SUBSCRIB
 }
 
 export function textEvent(parties: Parties, text: string): RbmEvent {
-  return { ...parties, messageId: '', name: 'text', data: { ...fromUser(parties), messageId: randomUUID(), text } }
+  return { ...parties, messageId: '', name: 'text', data: { ...fromUser(parties), messageId: randomUUID(), text }, shown: { text } }
 }
 
 export function locationEvent(parties: Parties, location: { latitude: number; longitude: number }): RbmEvent {
-  return { ...parties, messageId: '', name: 'location', data: { ...fromUser(parties), messageId: randomUUID(), location } }
+  return {
+    ...parties,
+    messageId: '',
+    name: 'location',
+    data: { ...fromUser(parties), messageId: randomUUID(), location },
+    shown: { location },
+  }
 }
 
 type UserFile = { mimeType: string; fileSizeBytes: number; fileUri: string; fileName: string }
 
 export function fileEvent(parties: Parties, payload: UserFile): RbmEvent {
-  return { ...parties, messageId: '', name: 'file', data: { ...fromUser(parties), messageId: randomUUID(), userFile: { payload } } }
+  const data = { ...fromUser(parties), messageId: randomUUID(), userFile: { payload } }
+  return { ...parties, messageId: '', name: 'file', data, shown: { file: payload } }
 }
 
 export const LAUNCH_EVENT = 'agent launch'
@@ -71,5 +80,8 @@ export function tapEvent(message: Message, { kind, text, postbackData }: Suggest
     kind === 'reply'
       ? { ...fromUser(parties), messageId: randomUUID(), suggestionResponse: { postbackData, text } }
       : { ...fromUser(parties), eventId: randomUUID(), suggestionResponse: { postbackData } }
-  return { ...parties, messageId: message.messageId, name: `tapped ${kind}`, data }
+  return { ...parties, messageId: message.messageId, name: `tapped ${kind}`, data, shown: { text, postbackData } }
 }
+
+/** What the ledger has about an event that a phone sent. */
+export const sentDetail = ({ name, shown }: RbmEvent): Record<string, unknown> => ({ event: name, ...shown })
